@@ -1,0 +1,64 @@
+//! A world made of answers given beforehand, for tests of this crate and of programs that use it.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use super::{Fetch, Request, Retrieved};
+use crate::report::{Reason, Refusal};
+
+/// Answers each URL with what it was given, and remembers what it was asked.
+#[derive(Debug, Default)]
+pub struct Canned {
+    answers: HashMap<String, Result<Retrieved, Refusal>>,
+    asked: Mutex<Vec<Request>>,
+}
+
+impl Canned {
+    /// A world that knows no URL.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a body under a URL.
+    #[must_use]
+    pub fn with(mut self, url: &str, media_type: Option<&str>, body: impl Into<Vec<u8>>) -> Self {
+        let answer = Retrieved {
+            url: url.to_owned(),
+            media_type: media_type.map(str::to_owned),
+            body: body.into(),
+        };
+        self.answers.insert(url.to_owned(), Ok(answer));
+        self
+    }
+
+    /// Adds a failure under a URL.
+    #[must_use]
+    pub fn failing(mut self, url: &str, refusal: Refusal) -> Self {
+        self.answers.insert(url.to_owned(), Err(refusal));
+        self
+    }
+
+    /// The requests so far, in the order in which they came.
+    #[must_use]
+    pub fn asked(&self) -> Vec<Request> {
+        self.asked
+            .lock()
+            .map(|asked| asked.clone())
+            .unwrap_or_default()
+    }
+}
+
+impl Fetch for Canned {
+    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+        if let Ok(mut asked) = self.asked.lock() {
+            asked.push(request.clone());
+        }
+        self.answers.get(&request.url).cloned().unwrap_or_else(|| {
+            Err(Refusal::lasting(
+                Reason::HttpStatus,
+                format!("{}: 404", request.url),
+            ))
+        })
+    }
+}

@@ -1,0 +1,55 @@
+//! The world behind one trait: [`Fetch`] retrieves what a URL names.
+//!
+//! The planner and the expander know nothing but this trait; tests bring their own
+//! ([`canned::Canned`]). An implementation retrieves the *whole* body or fails; it never returns
+//! a part of one, an error page, or a body above the limit.
+
+pub mod canned;
+
+use std::time::Instant;
+
+use crate::report::{Reason, Refusal};
+
+/// One retrieval.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// Absolute URL without white space, already rewritten by `--map`, fragment included.
+    pub url: String,
+    /// The `type/subtype` that the phantom header declares; http asks for it with `Accept`.
+    pub accept: Option<String>,
+    /// When the whole message's retrievals must be over, whatever the per-retrieval time-out.
+    pub deadline: Instant,
+}
+
+/// A whole body, and what its source said about it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Retrieved {
+    /// The URL that finally answered: after redirects, without fragment, without password.
+    pub url: String,
+    /// The source's own Content-Type value, unparsed; none for ftp and file.
+    pub media_type: Option<String>,
+    /// The octets, after decompression.
+    pub body: Vec<u8>,
+}
+
+/// The world. Implementations are shared between threads.
+pub trait Fetch: Sync {
+    /// Retrieves the whole body or says why not.
+    ///
+    /// # Errors
+    /// A [`Refusal`] with its reason; temporary ones are marked so.
+    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal>;
+}
+
+/// A world in which nothing can be retrieved: what the default policy amounts to.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Nowhere;
+
+impl Fetch for Nowhere {
+    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+        Err(Refusal::lasting(
+            Reason::SchemeNotAllowed,
+            format!("{} was not retrieved", request.url),
+        ))
+    }
+}

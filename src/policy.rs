@@ -1,0 +1,247 @@
+//! May we? One value answers every such question, without I/O.
+//!
+//! [`Policy::default`] allows what is inside the mail itself (`data:` and `cid:`) and nothing
+//! else: no network, no file system (the contract's P3).
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::report::{Reason, Refusal};
+
+/// A URL scheme that can be retrieved from outside the message.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Scheme {
+    /// `http:` (RFC 9110).
+    Http,
+    /// `https:` (RFC 9110).
+    Https,
+    /// `ftp:` (RFC 1738 §3.2).
+    Ftp,
+    /// `file:` (RFC 8089).
+    File,
+}
+
+impl Scheme {
+    /// All of them, in the order of the README.
+    pub const ALL: [Self; 4] = [Self::Http, Self::Https, Self::Ftp, Self::File];
+
+    /// The name, lower case, without the colon.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+            Self::Ftp => "ftp",
+            Self::File => "file",
+        }
+    }
+
+    /// The scheme of that name, case-blind.
+    #[must_use]
+    pub fn from_name(name: &[u8]) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|scheme| name.eq_ignore_ascii_case(scheme.as_str().as_bytes()))
+    }
+
+    /// The port the scheme uses unless its URL says otherwise; none for files.
+    #[must_use]
+    pub fn default_port(self) -> Option<u16> {
+        match self {
+            Self::Http => Some(80),
+            Self::Https => Some(443),
+            Self::Ftp => Some(21),
+            Self::File => None,
+        }
+    }
+}
+
+/// A media type or a range of them: `image/png`, `image/*`, `*/*`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TypePattern {
+    main: String,
+    sub: String,
+}
+
+impl TypePattern {
+    /// Reads `type/subtype`, `type/*`, `*/*` or `*`, case-blind.
+    ///
+    /// # Errors
+    /// A sentence when the text is none of these.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let lower = text.trim().to_ascii_lowercase();
+        let (main, sub) = match lower.split_once('/') {
+            Some(halves) => halves,
+            None if lower == "*" => ("*", "*"),
+            None => {
+                return Err(format!(
+                    "'{text}' is not a media type such as image/png or image/*"
+                ));
+            }
+        };
+        let token = |part: &str| {
+            !part.is_empty()
+                && (part == "*"
+                    || part
+                        .bytes()
+                        .all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte)))
+        };
+        if !token(main) || !token(sub) || (main == "*" && sub != "*") {
+            return Err(format!(
+                "'{text}' is not a media type such as image/png or image/*"
+            ));
+        }
+        Ok(Self {
+            main: main.to_owned(),
+            sub: sub.to_owned(),
+        })
+    }
+
+    /// Whether `type/subtype` (any case, no parameters) falls under the pattern.
+    #[must_use]
+    pub fn matches(&self, essence: &str) -> bool {
+        let (main, sub) = essence.split_once('/').unwrap_or((essence, ""));
+        (self.main == "*" || self.main.eq_ignore_ascii_case(main))
+            && (self.sub == "*" || self.sub.eq_ignore_ascii_case(sub))
+    }
+}
+
+/// What to do with content whose type is not the declared one (RFC 2017 §3.1, last paragraph).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Mismatch {
+    /// Leave the part.
+    #[default]
+    Refuse,
+    /// Take the content, under the declared type.
+    Accept,
+}
+
+/// What to do inside signed and encrypted parts (the contract's P6).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Protected {
+    /// Leave them, byte for byte.
+    #[default]
+    Leave,
+    /// Rewrite them like any other part. Their signatures will not verify any more.
+    Rewrite,
+}
+
+/// What to do with relative links.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Links {
+    /// Make them absolute, or point them at the sibling part they mean.
+    #[default]
+    Resolve,
+    /// Leave them.
+    Keep,
+}
+
+/// What a temporary failure does to a `filter` run.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum OnFailure {
+    /// The part is left and the mail goes on.
+    #[default]
+    Leave,
+    /// No output and exit status 75: the mail system tries again later.
+    Defer,
+}
+
+/// How much one message may cost.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// `--max-body`: octets of one retrieved body, after decompression.
+    pub body: u64,
+    /// `--max-growth`: octets one message may gain.
+    pub growth: u64,
+    /// `--max-fetches`: retrievals for one message.
+    pub fetches: u32,
+    /// `--max-redirects`: redirects for one retrieval.
+    pub redirects: u32,
+    /// `--timeout`: one retrieval.
+    pub timeout: Duration,
+    /// `--deadline`: all retrievals of one message.
+    pub deadline: Duration,
+    /// `--max-depth`: how deep parts may be nested and still be looked at.
+    pub depth: usize,
+    /// `--max-parts`: how many parts of a message are looked at.
+    pub parts: usize,
+    /// `--max-header`: octets of one header section; data: URLs live in headers.
+    pub header: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body: 25 << 20,
+            growth: 50 << 20,
+            fetches: 32,
+            redirects: 5,
+            timeout: Duration::from_secs(20),
+            deadline: Duration::from_secs(60),
+            depth: 64,
+            parts: 10_000,
+            header: 64 << 20,
+        }
+    }
+}
+
+/// Everything the user decided about what may be done. Pure data and pure answers.
+#[derive(Clone, Default, Debug)]
+pub struct Policy {
+    /// Schemes that may be retrieved besides `data:` and `cid:`.
+    pub fetch: BTreeSet<Scheme>,
+    /// If not empty, only these media types may be put in.
+    pub allow_types: Vec<TypePattern>,
+    /// These may not; they win over `allow_types`.
+    pub deny_types: Vec<TypePattern>,
+    /// Content of another type than declared.
+    pub mismatch: Mismatch,
+    /// Signed and encrypted parts.
+    pub protected: Protected,
+    /// Relative links.
+    pub links: Links,
+    /// Temporary failures.
+    pub on_failure: OnFailure,
+    /// Bounds.
+    pub limits: Limits,
+}
+
+impl Policy {
+    /// Whether content of this media type (`type/subtype`, any case) may be put in; applies to
+    /// `data:` URLs as well (RFC 2397 §6).
+    ///
+    /// # Errors
+    /// [`Reason::TypeNotAllowed`].
+    pub fn judge_type(&self, essence: &str) -> Result<(), Refusal> {
+        let denied = self
+            .deny_types
+            .iter()
+            .any(|pattern| pattern.matches(essence));
+        let allowed = self.allow_types.is_empty()
+            || self
+                .allow_types
+                .iter()
+                .any(|pattern| pattern.matches(essence));
+        if denied || !allowed {
+            return Err(Refusal::lasting(
+                Reason::TypeNotAllowed,
+                format!("{essence} may not be put in"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether this many octets may be one body.
+    ///
+    /// # Errors
+    /// [`Reason::TooLarge`].
+    pub fn judge_size(&self, octets: u64) -> Result<(), Refusal> {
+        if octets > self.limits.body {
+            return Err(Refusal::lasting(
+                Reason::TooLarge,
+                format!("{octets} octets, --max-body is {}", self.limits.body),
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,286 @@
+//! What became of each reference, and why.
+//!
+//! One [`Row`] per reference and per rewritten document, in the order of the message. A row that
+//! says `left` always carries a [`Reason`]; [`Reason`] is the one list of them, and the README's
+//! table is printed from it. Rows hold text as the mail had it: whoever prints one to a terminal
+//! sanitises it there (`cli/say.rs`); passwords are masked before a row is made.
+
+use serde::Serialize;
+
+/// What kind of reference a row is about.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A `message/external-body` part (RFC 2046 §5.2.3, RFC 2017).
+    ExternalBody,
+    /// An attachment that Thunderbird or a relative detached.
+    Detached,
+    /// An `[InternetShortcut]` file, as Exchange writes them.
+    Shortcut,
+    /// The links of one HTML or CSS document.
+    Link,
+    /// Content embedded into HTML.
+    Embed,
+}
+
+impl Kind {
+    /// The word used in reports.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ExternalBody => "external-body",
+            Self::Detached => "detached",
+            Self::Shortcut => "shortcut",
+            Self::Link => "link",
+            Self::Embed => "embed",
+        }
+    }
+}
+
+/// What became of a reference, or would.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// The content stands where the reference was.
+    Expanded,
+    /// Bytes of a document, or a rival part, were changed because of it.
+    Rewritten,
+    /// Every byte of it is as it came.
+    Left,
+    /// `inspect`: the content is in the message itself and would be put in.
+    WouldExpand,
+    /// `inspect`: the policy allows a retrieval; whether it succeeds is not known.
+    WouldFetch,
+    /// `inspect`: bytes of the document would change.
+    WouldRewrite,
+}
+
+impl Outcome {
+    /// The word used in reports.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Expanded => "expanded",
+            Self::Rewritten => "rewritten",
+            Self::Left => "left",
+            Self::WouldExpand => "would-expand",
+            Self::WouldFetch => "would-fetch",
+            Self::WouldRewrite => "would-rewrite",
+        }
+    }
+}
+
+macro_rules! reasons {
+    ($($variant:ident $word:literal $meaning:literal $remedy:literal;)*) => {
+        /// Why a part was left as it came: the one list. Words are stable.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[non_exhaustive]
+        pub enum Reason {
+            $(#[doc = concat!("`", $word, "`: ", $meaning)] $variant,)*
+        }
+
+        impl Reason {
+            /// Every reason, in the order of the README's table.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The stable kebab-case word.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word,)* }
+            }
+
+            /// What it means, as a sentence without a full stop.
+            #[must_use]
+            pub fn meaning(self) -> &'static str {
+                match self { $(Self::$variant => $meaning,)* }
+            }
+
+            /// The option that would have allowed it, with an example value; empty where no option does.
+            #[must_use]
+            pub fn remedy(self) -> &'static str {
+                match self { $(Self::$variant => $remedy,)* }
+            }
+        }
+    };
+}
+
+reasons! {
+    SchemeNotAllowed "scheme-not-allowed" "the URL's scheme is not among those that may be retrieved" "--fetch SCHEME";
+    UnsupportedScheme "unsupported-scheme" "embody cannot retrieve this scheme, or it names nothing that can be retrieved" "";
+    HostNotAllowed "host-not-allowed" "the host is denied, or not among the allowed ones" "--allow-host HOST";
+    PrivateAddress "private-address" "the host is, or resolves to, an address that is not globally reachable" "--allow-net CIDR";
+    PortNotAllowed "port-not-allowed" "the port is not the scheme's own" "--allow-port PORT";
+    UserinfoNotAllowed "userinfo-not-allowed" "the URL carries a user name or password" "--allow-userinfo";
+    OutsideFileRoot "outside-file-root" "the file is not beneath a --file-root" "--file-root DIR";
+    NotARegularFile "not-a-regular-file" "the file is a directory, a device, a pipe or a socket" "";
+    FileNotReadable "file-not-readable" "the file does not exist or cannot be read" "";
+    TypeNotAllowed "type-not-allowed" "the media type is denied, or not among the allowed ones" "--allow-type TYPE";
+    TypeMismatch "type-mismatch" "the content's type is not the declared one" "--accept-mismatch";
+    DigestMismatch "digest-mismatch" "the content does not have the declared Content-MD5" "";
+    TooLarge "too-large" "the content, or its declared size, is above --max-body" "--max-body SIZE";
+    GrowthLimit "growth-limit" "the message would gain more than --max-growth" "--max-growth SIZE";
+    TooManyFetches "too-many-fetches" "the message asks for more retrievals than --max-fetches" "--max-fetches N";
+    TooManyRedirects "too-many-redirects" "more redirects than --max-redirects, or a redirect loop" "--max-redirects N";
+    RedirectRefused "redirect-refused" "a redirect leads to a scheme that is not allowed, from https to http, or nowhere" "--fetch SCHEME";
+    Timeout "timeout" "the retrieval took longer than --timeout" "--timeout DURATION";
+    Deadline "deadline" "the retrievals of the message took longer than --deadline" "--deadline DURATION";
+    ConnectionFailed "connection-failed" "no connection could be made, or it broke" "";
+    NameNotFound "name-not-found" "the host's name does not resolve" "";
+    TlsFailed "tls-failed" "the server's certificate or TLS handshake was not acceptable" "--ca-file PEM";
+    HttpStatus "http-status" "the server answered with something else than 200" "";
+    FtpStatus "ftp-status" "the FTP server refused a command" "";
+    IncompleteBody "incomplete-body" "the server closed the connection before the content was whole" "";
+    BadResponse "bad-response" "the server's answer could not be understood" "";
+    BadUrl "bad-url" "the URL cannot be understood, or holds what may not stand in it" "";
+    BadDataUrl "bad-data-url" "the data: URL has no comma, or its base64 is damaged" "";
+    NoBase "no-base" "the URL is relative and no base is declared" "";
+    MissingUrl "missing-url" "access-type=URL without a URL parameter" "";
+    MissingParameter "missing-parameter" "a parameter that the access type needs is missing" "";
+    NoAccessType "no-access-type" "message/external-body without an access-type" "";
+    UnsupportedAccessType "unsupported-access-type" "the access type is known, but no retrieval is possible or wise" "";
+    UnknownAccessType "unknown-access-type" "nobody told us of this access type" "";
+    Deleted "deleted" "the attachment was deleted, not detached: there is nothing to retrieve" "";
+    ContentIdNotFound "content-id-not-found" "no other part of the message has this Content-ID" "";
+    ReferenceLoop "reference-loop" "the reference leads back to itself or to what it stands in" "";
+    Signed "signed" "the part is inside something signed" "--signed rewrite";
+    Encrypted "encrypted" "the part is inside something encrypted" "--signed rewrite";
+    InsideReport "inside-report" "the part is inside a multipart/report, which is evidence" "";
+    EncodedReference "encoded-reference" "the external-body part is itself base64 or quoted-printable encoded" "";
+    CharsetNotSupported "charset-not-supported" "the text is in a charset that is not a superset of ASCII" "";
+    UndecodableBody "undecodable-body" "the body's transfer encoding is damaged" "";
+    RivalExpanded "rival-expanded" "another source of the same object was put in, and this one removed" "";
+    TooDeep "too-deep" "the part is nested deeper than --max-depth" "--max-depth N";
+    TooManyParts "too-many-parts" "the message has more parts than --max-parts" "--max-parts N";
+    HeaderTooLarge "header-too-large" "a header section is larger than --max-header" "--max-header SIZE";
+}
+
+impl Serialize for Reason {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// One reference, or one rewritten document.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Row {
+    /// Which message: its number in a mailbox, counted from 1, or a file's name.
+    pub message: String,
+    /// Which part, as IMAP numbers them: `1.2.1`; empty for the message itself.
+    pub part: String,
+    /// What kind of reference.
+    pub kind: Kind,
+    /// The absolute URL where one is known, the password masked; `data:` URLs are shortened.
+    pub url: Option<String>,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Why it was left; always there when `outcome` is [`Outcome::Left`].
+    pub reason: Option<Reason>,
+    /// A sentence for a person.
+    pub detail: String,
+    /// The media type that was put in or found, `type/subtype`.
+    pub media_type: Option<String>,
+    /// Octets of the content, decoded.
+    pub bytes: Option<u64>,
+    /// Milliseconds the retrieval took.
+    pub ms: Option<u64>,
+    /// For a document: how many links changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub links: Option<u64>,
+}
+
+/// Why one reference could not be followed; becomes a [`Row`] that says `left`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    /// The reason.
+    pub reason: Reason,
+    /// A sentence for a person, without a full stop; may quote the mail.
+    pub detail: String,
+    /// Whether trying later may help (time-outs, refused connections, 408, 429, 5xx).
+    pub duration: Duration,
+}
+
+/// How long a [`Refusal`] holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Duration {
+    /// The same answer is expected the next time.
+    Lasting,
+    /// `--on-failure defer` tries the mail again later.
+    Temporary,
+}
+
+impl Refusal {
+    /// A refusal that will be the same the next time.
+    pub fn lasting(reason: Reason, detail: impl Into<String>) -> Self {
+        Self {
+            reason,
+            detail: detail.into(),
+            duration: Duration::Lasting,
+        }
+    }
+
+    /// A failure that may be over the next time.
+    pub fn temporary(reason: Reason, detail: impl Into<String>) -> Self {
+        Self {
+            reason,
+            detail: detail.into(),
+            duration: Duration::Temporary,
+        }
+    }
+}
+
+/// Everything a run has to say about one message.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Report {
+    /// One row per reference and per document, in the order of the message.
+    pub rows: Vec<Row>,
+    /// Things worth knowing that changed nothing: a size that disagrees, a DKIM signature that
+    /// will not verify any more. Each names its part.
+    pub notes: Vec<String>,
+}
+
+impl Report {
+    /// References whose content was put in.
+    #[must_use]
+    pub fn expanded(&self) -> usize {
+        self.count(Outcome::Expanded)
+    }
+
+    /// References that were left, documents not counted.
+    #[must_use]
+    pub fn left(&self) -> usize {
+        self.rows
+            .iter()
+            .filter(|row| row.outcome == Outcome::Left && row.kind != Kind::Link)
+            .count()
+    }
+
+    /// Links that changed, over all documents.
+    #[must_use]
+    pub fn links(&self) -> u64 {
+        self.rows.iter().filter_map(|row| row.links).sum()
+    }
+
+    fn count(&self, outcome: Outcome) -> usize {
+        self.rows
+            .iter()
+            .filter(|row| row.outcome == outcome)
+            .count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_distinct_kebab_case_words() {
+        let mut words: Vec<_> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
+        assert!(words.iter().all(|word| {
+            word.bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte == b'-')
+        }));
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), Reason::ALL.len());
+    }
+}
