@@ -3,6 +3,7 @@
 pub mod error;
 pub mod fetch;
 pub mod link;
+pub mod mime;
 pub mod policy;
 pub mod report;
 pub mod span;

@@ -142,6 +142,8 @@ reasons! {
     Deleted "deleted" "the attachment was deleted, not detached: there is nothing to retrieve" "";
     ContentIdNotFound "content-id-not-found" "no other part of the message has this Content-ID" "";
     ReferenceLoop "reference-loop" "the reference leads back to itself or to what it stands in" "";
+    CompositeTarget "composite-target" "the Content-ID belongs to a multipart or a message, which is not copied" "";
+    BoundaryCollision "boundary-collision" "the content holds a line that is a boundary of the message it would be put into" "";
     Signed "signed" "the part is inside something signed" "--signed rewrite";
     Encrypted "encrypted" "the part is inside something encrypted" "--signed rewrite";
     InsideReport "inside-report" "the part is inside a multipart/report, which is evidence" "";

@@ -1,0 +1,331 @@
+//! The edits that put content where a reference was (the contract's §3, "The new part").
+//!
+//! The outer Content-Type field gives way to the phantom header's own fields, byte for byte; the
+//! outer Content-Transfer-Encoding goes; the other outer fields stay, except those that the phantom
+//! header also has. The body becomes the content.
+//!
+//! Deviation: on a message header (not a body part's) only the phantom's `Content-*` fields are
+//! taken. RFC 2046 gives the phantom header no power over From, Subject or Date, and a stranger
+//! should not get it.
+
+use super::obtain::Obtained;
+use crate::edit::{Edit, Group};
+use crate::external_body::ExternalBody;
+use crate::mime::header::Field;
+use crate::mime::media_type::{self, is_ascii_compatible};
+use crate::mime::transfer::{Encoded, encode_base64, encode_text, pass_composite, with_newlines};
+use crate::mime::{Content, MediaType, Tree};
+use crate::report::{Reason, Refusal};
+use crate::span::{Newline, Span};
+
+/// Whether the content holds parts of its own and must be looked at once more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Inside {
+    /// Octets.
+    Leaf,
+    /// `multipart/*` or `message/*`.
+    Composite,
+}
+
+/// Makes the edits for one part.
+///
+/// # Errors
+/// [`Reason::BoundaryCollision`] if composite content cannot stand where the part stands.
+pub(super) fn edits(
+    original: &[u8],
+    tree: &Tree,
+    body: &ExternalBody<'_>,
+    obtained: Obtained,
+) -> Result<(Group, Inside), Refusal> {
+    let builder = Builder {
+        original,
+        tree,
+        body,
+        newline: tree.newline,
+    };
+    builder.build(obtained)
+}
+
+struct Builder<'p> {
+    original: &'p [u8],
+    tree: &'p Tree,
+    body: &'p ExternalBody<'p>,
+    newline: Newline,
+}
+
+impl Builder<'_> {
+    fn build(&self, obtained: Obtained) -> Result<(Group, Inside), Refusal> {
+        let inside = match obtained.essence.split('/').next() {
+            Some("multipart" | "message") => Inside::Composite,
+            _ => Inside::Leaf,
+        };
+        let content_type = self.content_type(&obtained);
+        let location = obtained.location.clone();
+        let encoded = self.encode(obtained, inside, &content_type)?;
+        let mut group = self.header_edits(&content_type, &encoded, location.as_deref());
+        let last_stays = self.tree.fields(self.body.part).last().is_some_and(|last| {
+            !group.iter().any(|edit| edit.span == last.whole)
+        });
+        group.push(self.body_edit(encoded, last_stays));
+        Ok((group, inside))
+    }
+
+    /// The Content-Type field of the new part, with its terminator.
+    fn content_type(&self, obtained: &Obtained) -> Vec<u8> {
+        let phantom = self
+            .body
+            .phantom
+            .fields
+            .iter()
+            .find(|field| field.is(self.original, "Content-Type"));
+        let Some(field) = phantom else {
+            return self.written_type(obtained);
+        };
+        let declared = MediaType::parse(field.value.of(self.original));
+        let is_multipart = declared.main() == "multipart";
+        let source_boundary = named(&obtained.parameters, "boundary");
+        if is_multipart
+            && source_boundary.is_some()
+            && declared.parameter("boundary").as_deref() != source_boundary.map(str::as_bytes)
+        {
+            // Only the content knows where its parts begin.
+            return self.written_type(obtained);
+        }
+        let carries_all = obtained.location.is_none();
+        let more: Vec<(String, String)> = obtained
+            .parameters
+            .iter()
+            .filter(|(name, _)| {
+                let wanted = (name == "charset" && declared.main() == "text")
+                    || (name == "boundary" && is_multipart)
+                    || (carries_all && obtained.source_type.as_deref() == Some(&*declared.essence));
+                wanted && declared.parameter(name).is_none()
+            })
+            .cloned()
+            .collect();
+        let value_end = field.value.start + field.value.of(self.original).trim_ascii_end().len();
+        let mut written = Span::new(field.whole.start, value_end).of(self.original).to_vec();
+        if written.ends_with(b";") && !more.is_empty() {
+            written.pop();
+        }
+        if more.is_empty() {
+            written = Span::new(field.whole.start, field.value.end)
+                .of(self.original)
+                .to_vec();
+        } else {
+            written.extend_from_slice(&with_newlines(
+                media_type::write_more(&more),
+                self.newline,
+            ));
+        }
+        written.extend_from_slice(self.newline.bytes());
+        written
+    }
+
+    fn written_type(&self, obtained: &Obtained) -> Vec<u8> {
+        let mut written = b"Content-Type: ".to_vec();
+        let value = media_type::write(&obtained.essence, &obtained.parameters);
+        written.extend_from_slice(&with_newlines(value, self.newline));
+        written
+    }
+
+    fn encode(
+        &self,
+        obtained: Obtained,
+        inside: Inside,
+        content_type: &[u8],
+    ) -> Result<Encoded, Refusal> {
+        let boundaries = self.tree.boundaries_around(self.original, self.body.part);
+        if inside == Inside::Composite {
+            return pass_composite(obtained.octets, self.newline, &boundaries).ok_or_else(|| {
+                Refusal::lasting(
+                    Reason::BoundaryCollision,
+                    "a line of the content would end the part it is put into",
+                )
+            });
+        }
+        let value = memchr::memchr(b':', content_type)
+            .and_then(|colon| content_type.get(colon + 1..))
+            .unwrap_or_default();
+        let charset = MediaType::parse(value)
+            .parameter("charset")
+            .map(|charset| String::from_utf8_lossy(&charset).into_owned());
+        let is_text = obtained.essence.starts_with("text/");
+        if is_text && charset.is_none_or(|charset| is_ascii_compatible(&charset)) {
+            return Ok(encode_text(obtained.octets, self.newline, &boundaries));
+        }
+        Ok(encode_base64(&obtained.octets, self.newline))
+    }
+
+    /// Edits of the outer header.
+    fn header_edits(
+        &self,
+        content_type: &[u8],
+        encoded: &Encoded,
+        location: Option<&str>,
+    ) -> Group {
+        let original = self.original;
+        let outer = self.tree.fields(self.body.part);
+        let is_message = self.is_message_header();
+        let taken: Vec<&Field> = self
+            .body
+            .phantom
+            .fields
+            .iter()
+            .filter(|field| !field.name.is_empty() && (!is_message || is_content_field(original, field)))
+            .collect();
+        let new_fields = self.new_fields(&taken, content_type, encoded, location);
+        let mut group = Group::new();
+        let mut place = None;
+        for field in outer {
+            if field.is(original, "Content-Type") && place.is_none() {
+                place = Some(field.whole);
+                group.push(Edit::replace(field.whole, new_fields.clone()));
+                continue;
+            }
+            let replaced = field.is(original, "Content-Type")
+                || field.is(original, "Content-Transfer-Encoding")
+                || taken.iter().any(|phantom| same_name(original, phantom, field));
+            if replaced {
+                group.push(Edit::remove(field.whole));
+            }
+        }
+        group
+    }
+
+    fn new_fields(
+        &self,
+        taken: &[&Field],
+        content_type: &[u8],
+        encoded: &Encoded,
+        location: Option<&str>,
+    ) -> Vec<u8> {
+        let original = self.original;
+        let outer = self.tree.fields(self.body.part);
+        let newline = self.newline.bytes();
+        let transfer_encoding = [
+            b"Content-Transfer-Encoding: ".as_slice(),
+            encoded.encoding.as_str().as_bytes(),
+            newline,
+        ]
+        .concat();
+        let has = |fields: &[&Field], name| fields.iter().any(|field| field.is(original, name));
+        let mut written = Vec::new();
+        if self.is_message_header() && !outer.iter().any(|field| field.is(original, "MIME-Version")) {
+            written.extend_from_slice(b"MIME-Version: 1.0");
+            written.extend_from_slice(newline);
+        }
+        if !has(taken, "Content-Type") {
+            written.extend_from_slice(content_type);
+        }
+        let (mut typed, mut encoding_said) = (false, false);
+        for field in taken {
+            if field.is(original, "Content-Type") {
+                if !typed {
+                    written.extend_from_slice(content_type);
+                }
+                typed = true;
+            } else if field.is(original, "Content-Transfer-Encoding") {
+                if !encoding_said {
+                    written.extend_from_slice(&transfer_encoding);
+                }
+                encoding_said = true;
+            } else {
+                let bytes = field.whole.of(original);
+                written.extend_from_slice(bytes);
+                if !bytes.ends_with(b"\n") {
+                    // The last line of a phantom header may have lost its end to a boundary.
+                    written.extend_from_slice(newline);
+                }
+            }
+        }
+        if !encoding_said {
+            written.extend_from_slice(&transfer_encoding);
+        }
+        if let Some(location) = location {
+            let outer_has = outer.iter().any(|field| field.is(original, "Content-Location"));
+            if !has(taken, "Content-Location") && !outer_has {
+                written.extend_from_slice(&folded_location(location, self.newline));
+            }
+        }
+        written
+    }
+
+    /// The edit of separator and body. `last_stays` tells whether the header's last field is kept.
+    fn body_edit(&self, encoded: Encoded, last_stays: bool) -> Edit {
+        let part = self.tree.part(self.body.part);
+        let newline = self.newline.bytes();
+        let mut bytes = Vec::with_capacity(encoded.body.len() + 2 * newline.len());
+        // A kept last line without an end needs one before the empty line.
+        if last_stays && !part.header.of(self.original).ends_with(b"\n") {
+            bytes.extend_from_slice(newline);
+        }
+        bytes.extend_from_slice(newline);
+        bytes.extend_from_slice(&encoded.body);
+        let is_last = part.span.end >= self.original.len();
+        let abuts = self.tree.abuts_boundary(self.original, self.body.part);
+        let is_base64 = encoded.encoding == crate::mime::TransferEncoding::Base64;
+        if !encoded.body.is_empty() && (abuts || (is_last && is_base64)) {
+            bytes.extend_from_slice(newline);
+        }
+        Edit::replace(Span::new(part.header.end, part.body.end), bytes)
+    }
+
+    /// Whether the part's header is that of a message, not of a body part.
+    fn is_message_header(&self) -> bool {
+        match self.tree.part(self.body.part).parent {
+            None => true,
+            Some(above) => matches!(self.tree.part(above).content, Content::Message),
+        }
+    }
+}
+
+fn named<'p>(parameters: &'p [(String, String)], name: &str) -> Option<&'p str> {
+    parameters
+        .iter()
+        .find(|(known, _)| known.eq_ignore_ascii_case(name))
+        .map(|(_, value)| value.as_str())
+}
+
+fn is_content_field(original: &[u8], field: &Field) -> bool {
+    const PREFIX: &[u8] = b"content-";
+    let name = field.name.of(original);
+    name.get(..PREFIX.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(PREFIX))
+}
+
+fn same_name(original: &[u8], one: &Field, other: &Field) -> bool {
+    one.name
+        .of(original)
+        .eq_ignore_ascii_case(other.name.of(original))
+}
+
+/// A Content-Location field, folded like RFC 2017's URL parameter where it would be too long: white
+/// space inside the field means nothing (the draft, 5.1.1).
+fn folded_location(url: &str, newline: Newline) -> Vec<u8> {
+    const NAME: &[u8] = b"Content-Location:";
+    const COLUMNS: usize = 76;
+    let mut field = NAME.to_vec();
+    let escaped: Vec<u8> = url
+        .bytes()
+        .flat_map(|byte| {
+            if byte.is_ascii_graphic() {
+                vec![byte]
+            } else {
+                format!("%{byte:02X}").into_bytes()
+            }
+        })
+        .collect();
+    let mut column = NAME.len();
+    for (index, word) in escaped.chunks(COLUMNS - 2).enumerate() {
+        if index > 0 || column + 1 + word.len() > COLUMNS {
+            field.extend_from_slice(newline.bytes());
+            column = 0;
+        }
+        field.push(b' ');
+        field.extend_from_slice(word);
+        column += 1 + word.len();
+    }
+    field.extend_from_slice(newline.bytes());
+    field
+}

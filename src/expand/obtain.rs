@@ -1,0 +1,241 @@
+//! Getting the content of one reference, and the checks it has to pass (RFC 2017 §3.1, RFC 1864).
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use md5::{Digest as _, Md5};
+
+use crate::external_body::{ExternalBody, Target};
+use crate::fetch::Retrieved;
+use crate::link::data::{DataUrl, DataUrlError};
+use crate::mime::media_type::DEFAULT_TYPE;
+use crate::mime::transfer::canonical_text;
+use crate::mime::{MediaType, PartId, TransferEncoding, Tree};
+use crate::policy::{Mismatch, Policy};
+use crate::report::{Reason, Refusal};
+
+/// The type of octets that nobody described.
+const OCTETS: &str = "application/octet-stream";
+
+/// Content, and what its source said about it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Obtained {
+    /// `type/subtype` as the source names it; none if it names none.
+    pub(super) source_type: Option<String>,
+    /// The type of the new part: the declared one, else the source's, else a default.
+    pub(super) essence: String,
+    /// The source's media type parameters, decoded.
+    pub(super) parameters: Vec<(String, String)>,
+    /// The octets.
+    pub(super) octets: Vec<u8>,
+    /// The network URL it came from.
+    pub(super) location: Option<String>,
+    /// How long the retrieval took.
+    pub(super) elapsed: Option<Duration>,
+    /// Things worth telling that stop nothing.
+    pub(super) notes: Vec<String>,
+}
+
+/// Decodes a `data:` URL.
+pub(super) fn decode(body: &ExternalBody<'_>, policy: &Policy) -> Result<Obtained, Refusal> {
+    let Ok(Target::Data(url)) = &body.target else {
+        return Err(Refusal::lasting(Reason::BadDataUrl, "not a data: URL"));
+    };
+    let refuse = |error: DataUrlError| {
+        let reason = match error {
+            DataUrlError::TooLarge { .. } => Reason::TooLarge,
+            _ => Reason::BadDataUrl,
+        };
+        Refusal::lasting(reason, error.to_string())
+    };
+    let url = DataUrl::parse(url).map_err(refuse)?;
+    let media_type = url.media_type();
+    let octets = url.decode(policy.limits.body).map_err(refuse)?;
+    let source_type = media_type.declared_essence().map(str::to_owned);
+    Ok(Obtained {
+        essence: media_type.essence().to_owned(),
+        parameters: named_parameters(media_type.parameters(), source_type.as_deref(), body),
+        source_type,
+        octets,
+        location: None,
+        elapsed: None,
+        notes: Vec::new(),
+    })
+}
+
+/// The default `charset=US-ASCII` of a `data:` URL without a type says nothing about content whose
+/// type the phantom header declares.
+fn named_parameters(
+    parameters: &[(String, String)],
+    source_type: Option<&str>,
+    body: &ExternalBody<'_>,
+) -> Vec<(String, String)> {
+    let is_default = source_type.is_none()
+        && matches!(parameters, [(name, value)] if name == "charset" && value == "US-ASCII");
+    if is_default && body.declared.is_some() {
+        return Vec::new();
+    }
+    parameters.to_vec()
+}
+
+/// Copies another part's content.
+pub(super) fn copy(original: &[u8], tree: &Tree, part: PartId) -> Result<Obtained, Refusal> {
+    let source = tree.part(part);
+    let Some(octets) = source.encoding.decode(source.body.of(original)) else {
+        return Err(Refusal::lasting(
+            Reason::UndecodableBody,
+            format!("part {} cannot be decoded", tree.number(part)),
+        ));
+    };
+    let field = tree.value(original, part, "Content-Type");
+    let parameters = field.map(|value| all_parameters(&MediaType::parse(value)));
+    Ok(Obtained {
+        source_type: field.map(|_| source.essence.clone()),
+        essence: source.essence.clone(),
+        parameters: parameters.unwrap_or_default(),
+        octets: octets.into_owned(),
+        location: None,
+        elapsed: None,
+        notes: Vec::new(),
+    })
+}
+
+/// Takes what was retrieved.
+pub(super) fn take(
+    body: &ExternalBody<'_>,
+    retrieved: Retrieved,
+    encoding: TransferEncoding,
+) -> Result<Obtained, Refusal> {
+    let mut notes = Vec::new();
+    let described = encoding.is_encoded() && encoding != TransferEncoding::Unknown;
+    let is_url = body.access_type.eq_ignore_ascii_case("url");
+    let octets = if described && !is_url {
+        // RFC 2046 §5.2.3: the phantom header describes the body as it is to be had there.
+        encoding
+            .decode(&retrieved.body)
+            .ok_or_else(|| {
+                Refusal::lasting(
+                    Reason::UndecodableBody,
+                    format!("what was retrieved is not the declared {}", encoding.as_str()),
+                )
+            })?
+            .into_owned()
+    } else {
+        if described {
+            notes.push(format!(
+                "the phantom header's Content-Transfer-Encoding {} was ignored: URLs have none",
+                encoding.as_str()
+            ));
+        }
+        retrieved.body
+    };
+    let media_type = retrieved.media_type.as_deref().map(str::as_bytes);
+    let media_type = media_type
+        .map(MediaType::parse)
+        .filter(|_| names_a_type(retrieved.media_type.as_deref()));
+    let network = ["http:", "https:", "ftp:"]
+        .iter()
+        .any(|scheme| retrieved.url.starts_with(scheme));
+    Ok(Obtained {
+        source_type: media_type.as_ref().map(|named| named.essence.to_string()),
+        essence: media_type
+            .as_ref()
+            .map_or_else(|| OCTETS.to_owned(), |named| named.essence.to_string()),
+        parameters: media_type.as_ref().map(all_parameters).unwrap_or_default(),
+        octets,
+        location: network.then_some(retrieved.url),
+        elapsed: None,
+        notes,
+    })
+}
+
+/// An empty or broken Content-Type from a server names nothing, and is not text/plain.
+fn names_a_type(value: Option<&str>) -> bool {
+    value.is_some_and(|value| {
+        let essence = value.split(';').next().unwrap_or_default().trim();
+        essence
+            .split_once('/')
+            .is_some_and(|(main, sub)| !main.trim().is_empty() && !sub.trim().is_empty())
+    })
+}
+
+fn all_parameters(media_type: &MediaType<'_>) -> Vec<(String, String)> {
+    let mut named: Vec<(String, String)> = Vec::new();
+    for parameter in media_type.parameters() {
+        let name = String::from_utf8_lossy(parameter.name).to_ascii_lowercase();
+        // Hostile fields repeat a name; a handful of names is all a real one has.
+        if named.len() >= 32 || named.iter().any(|(known, _)| *known == name) {
+            continue;
+        }
+        if let Some(value) = media_type.parameter(&name) {
+            let value = crate::mime::header::unfold(&value);
+            named.push((name, String::from_utf8_lossy(&value).into_owned()));
+        }
+    }
+    named
+}
+
+/// The checks every content has to pass: type, digest, size. Settles the new part's type.
+pub(super) fn admit(
+    mut obtained: Obtained,
+    body: &ExternalBody<'_>,
+    policy: &Policy,
+) -> Result<Obtained, Refusal> {
+    policy.judge_size(obtained.octets.len() as u64)?;
+    if let Some(source_type) = &obtained.source_type {
+        policy.judge_type(source_type)?;
+    }
+    if let Some(declared) = &body.declared {
+        if let Some(source_type) = &obtained.source_type {
+            let agree = source_type.eq_ignore_ascii_case(&declared.essence)
+                || source_type == OCTETS
+                || declared.essence == OCTETS;
+            if !agree && policy.mismatch == Mismatch::Refuse {
+                return Err(Refusal::lasting(
+                    Reason::TypeMismatch,
+                    format!("{} is declared, the content is {source_type}", declared.essence),
+                ));
+            }
+        }
+        obtained.essence = declared.essence.to_string();
+    }
+    policy.judge_type(&obtained.essence)?;
+    if let Some(value) = body.content_md5 {
+        judge_digest(value, &obtained)?;
+    }
+    if let Some(size) = body.size.filter(|&size| size != obtained.octets.len() as u64) {
+        obtained.notes.push(format!(
+            "the size parameter says {size} octets, the content has {}",
+            obtained.octets.len()
+        ));
+    }
+    if obtained.essence.is_empty() {
+        obtained.essence = DEFAULT_TYPE.to_owned();
+    }
+    Ok(obtained)
+}
+
+/// Content-MD5 (RFC 1864 §2): over the octets; over the CRLF form for text, where the octets are
+/// accepted too because many writers hash those.
+fn judge_digest(value: &[u8], obtained: &Obtained) -> Result<(), Refusal> {
+    let refuse = |detail: String| Err(Refusal::lasting(Reason::DigestMismatch, detail));
+    let trimmed: Vec<u8> = value
+        .iter()
+        .copied()
+        .filter(|byte| !byte.is_ascii_whitespace())
+        .collect();
+    let Ok(wanted) = STANDARD.decode(&trimmed) else {
+        return refuse("the Content-MD5 field is not base64".to_owned());
+    };
+    let same = |octets: &[u8]| Md5::digest(octets).as_slice() == wanted.as_slice();
+    let is_text = obtained.essence.starts_with("text/");
+    if same(&obtained.octets) || (is_text && same(&canonical_text(&obtained.octets))) {
+        return Ok(());
+    }
+    refuse(format!(
+        "Content-MD5 is {}, the content has {}",
+        String::from_utf8_lossy(&trimmed),
+        STANDARD.encode(Md5::digest(&obtained.octets))
+    ))
+}

@@ -1,0 +1,428 @@
+//! Content-Transfer-Encoding: reading it, undoing it, choosing one, writing it (RFC 2045 §6).
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use memchr::memchr;
+
+use crate::span::{Lines, Newline, Span};
+
+/// The longest line that may go as 7bit or 8bit, without its terminator (RFC 5322 §2.1.1).
+const LINE_LIMIT: usize = 998;
+/// Columns of an encoded line (RFC 2045 §6.7 rule 5, §6.8).
+const ENCODED_COLUMNS: usize = 76;
+
+/// A transfer encoding.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TransferEncoding {
+    /// `7bit`, and what is not said.
+    SevenBit,
+    /// `8bit`.
+    EightBit,
+    /// `binary`.
+    Binary,
+    /// `quoted-printable`.
+    QuotedPrintable,
+    /// `base64`.
+    Base64,
+    /// Something else; RFC 2045 §6.4 says to treat the body as octets of no known meaning.
+    Unknown,
+}
+
+impl TransferEncoding {
+    /// Reads a field value; none is 7bit. Comments and case do not matter.
+    #[must_use]
+    pub fn of(value: Option<&[u8]>) -> Self {
+        let Some(value) = value else {
+            return Self::SevenBit;
+        };
+        let word = value
+            .trim_ascii()
+            .split(|&byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b';' | b'('))
+            .next()
+            .unwrap_or_default();
+        [
+            Self::SevenBit,
+            Self::EightBit,
+            Self::Binary,
+            Self::QuotedPrintable,
+            Self::Base64,
+        ]
+        .into_iter()
+        .find(|encoding| word.eq_ignore_ascii_case(encoding.as_str().as_bytes()))
+        .unwrap_or(Self::Unknown)
+    }
+
+    /// The name as written into a field.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::SevenBit => "7bit",
+            Self::EightBit => "8bit",
+            Self::Binary => "binary",
+            Self::QuotedPrintable => "quoted-printable",
+            Self::Base64 => "base64",
+            Self::Unknown => "x-unknown",
+        }
+    }
+
+    /// Whether the body's bytes are not its octets.
+    #[must_use]
+    pub fn is_encoded(self) -> bool {
+        matches!(self, Self::QuotedPrintable | Self::Base64 | Self::Unknown)
+    }
+
+    /// The octets of a body; borrowed where body and octets are the same.
+    ///
+    /// base64 skips what is not in its alphabet (RFC 2045 §6.8) and takes missing padding;
+    /// quoted-printable keeps what is no escape (§6.7). None for an unknown encoding, and for
+    /// base64 with an impossible length.
+    #[must_use]
+    pub fn decode(self, body: &[u8]) -> Option<Cow<'_, [u8]>> {
+        match self {
+            Self::SevenBit | Self::EightBit | Self::Binary => Some(Cow::Borrowed(body)),
+            Self::Base64 => decode_base64(body).map(Cow::Owned),
+            Self::QuotedPrintable => Some(Cow::Owned(decode_quoted_printable(body))),
+            Self::Unknown => None,
+        }
+    }
+}
+
+fn decode_base64(body: &[u8]) -> Option<Vec<u8>> {
+    let mut stripped = Vec::with_capacity(body.len());
+    for line in Lines::new(body, Span::new(0, body.len())) {
+        let line = line.content.of(body);
+        if line.iter().all(|&byte| in_alphabet(byte)) {
+            stripped.extend_from_slice(line);
+        } else {
+            stripped.extend(line.iter().copied().filter(|&byte| in_alphabet(byte)));
+        }
+    }
+    base64_simd::forgiving_decode_inplace(&mut stripped)
+        .map(|octets| octets.len())
+        .ok()
+        .map(|length| {
+            stripped.truncate(length);
+            stripped
+        })
+}
+
+fn in_alphabet(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
+}
+
+fn decode_quoted_printable(body: &[u8]) -> Vec<u8> {
+    let digit = |byte: Option<&u8>| byte.and_then(|&byte| char::from(byte).to_digit(16));
+    let mut octets = Vec::with_capacity(body.len());
+    for line in Lines::new(body, Span::new(0, body.len())) {
+        let content = line.content.of(body);
+        // Blanks at the end of a line were added in transport (RFC 2045 §6.7 rule 3).
+        let mut rest = trim_blanks_end(content);
+        let soft = rest.ends_with(b"=");
+        if soft {
+            rest = rest.get(..rest.len() - 1).unwrap_or_default();
+        }
+        while let Some(at) = memchr(b'=', rest) {
+            let (before, behind) = rest.split_at(at);
+            octets.extend_from_slice(before);
+            match (digit(behind.get(1)), digit(behind.get(2))) {
+                (Some(high), Some(low)) => {
+                    octets.push((high << 4 | low) as u8);
+                    rest = behind.get(3..).unwrap_or_default();
+                }
+                _ => {
+                    octets.push(b'=');
+                    rest = behind.get(1..).unwrap_or_default();
+                }
+            }
+        }
+        octets.extend_from_slice(rest);
+        if !soft {
+            octets.extend_from_slice(Span::new(line.content.end, line.whole.end).of(body));
+        }
+    }
+    octets
+}
+
+fn trim_blanks_end(line: &[u8]) -> &[u8] {
+    let blanks = line
+        .iter()
+        .rev()
+        .take_while(|&&byte| matches!(byte, b' ' | b'\t'))
+        .count();
+    line.get(..line.len() - blanks).unwrap_or_default()
+}
+
+/// A body ready to be put into a message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Encoded {
+    /// What its Content-Transfer-Encoding field says.
+    pub encoding: TransferEncoding,
+    /// The body, with the message's line ends, without a line end behind it.
+    pub body: Vec<u8>,
+}
+
+/// Encodes text in a charset in which ASCII bytes are ASCII characters.
+///
+/// 7bit if every line is ASCII, at most 998 octets, without bare CR or NUL, and no line is one of
+/// `boundaries` of the multiparts around; else quoted-printable or base64, whichever is shorter.
+/// Line ends become `newline` under 7bit and quoted-printable; base64 keeps the octets.
+#[must_use]
+pub fn encode_text(text: Vec<u8>, newline: Newline, boundaries: &[Vec<u8>]) -> Encoded {
+    if is_seven_bit(&text) && !has_boundary(&text, boundaries) {
+        return Encoded {
+            encoding: TransferEncoding::SevenBit,
+            body: with_newlines(text, newline),
+        };
+    }
+    let printable = encode_quoted_printable(&text, newline);
+    let lines = text.len().div_ceil(57);
+    let base64_length = lines * 4 * 19 + lines.saturating_sub(1) * newline.bytes().len();
+    if printable.len() <= base64_length {
+        return Encoded {
+            encoding: TransferEncoding::QuotedPrintable,
+            body: printable,
+        };
+    }
+    encode_base64(&text, newline)
+}
+
+/// Encodes octets exactly, in 76-column base64 lines.
+#[must_use]
+pub fn encode_base64(octets: &[u8], newline: Newline) -> Encoded {
+    const LINE_OCTETS: usize = ENCODED_COLUMNS / 4 * 3;
+    let lines = octets.len().div_ceil(LINE_OCTETS);
+    let terminator = newline.bytes();
+    let mut body =
+        vec![0; octets.len().div_ceil(3) * 4 + lines.saturating_sub(1) * terminator.len()];
+    let mut at = 0;
+    for (index, line) in octets.chunks(LINE_OCTETS).enumerate() {
+        if index > 0 {
+            if let Some(place) = body.get_mut(at..at + terminator.len()) {
+                place.copy_from_slice(terminator);
+            }
+            at += terminator.len();
+        }
+        // The buffer was measured for exactly these lines; a slice error cannot happen.
+        at += body
+            .get_mut(at..)
+            .and_then(|place| STANDARD.encode_slice(line, place).ok())
+            .unwrap_or_default();
+    }
+    body.truncate(at);
+    Encoded {
+        encoding: TransferEncoding::Base64,
+        body,
+    }
+}
+
+/// A composite body (`multipart/*`, `message/*`) must not be encoded (RFC 2045 §6.4): its line
+/// ends become the message's, and the encoding says what is in it. None if a line of it would be
+/// taken for a boundary of the multiparts around.
+#[must_use]
+pub fn pass_composite(body: Vec<u8>, newline: Newline, boundaries: &[Vec<u8>]) -> Option<Encoded> {
+    if has_boundary(&body, boundaries) {
+        return None;
+    }
+    let encoding = if memchr(0, &body).is_some() || has_long_line(&body) {
+        TransferEncoding::Binary
+    } else if body.is_ascii() {
+        TransferEncoding::SevenBit
+    } else {
+        TransferEncoding::EightBit
+    };
+    Some(Encoded {
+        encoding,
+        body: with_newlines(body, newline),
+    })
+}
+
+/// Text with every `\r\n` and `\n` written as `newline`. A bare CR stays.
+#[must_use]
+pub fn with_newlines(text: Vec<u8>, newline: Newline) -> Vec<u8> {
+    let untouched = match newline {
+        Newline::Lf => memchr::memmem::find(&text, b"\r\n").is_none(),
+        Newline::CrLf => memchr(b'\n', &text).is_none(),
+    };
+    if untouched {
+        return text;
+    }
+    let mut changed = Vec::with_capacity(text.len() + text.len() / 32);
+    for line in Lines::new(&text, Span::new(0, text.len())) {
+        changed.extend_from_slice(line.content.of(&text));
+        if line.whole.end > line.content.end {
+            changed.extend_from_slice(newline.bytes());
+        }
+    }
+    changed
+}
+
+fn is_seven_bit(text: &[u8]) -> bool {
+    text.is_ascii()
+        && memchr(0, text).is_none()
+        && Lines::new(text, Span::new(0, text.len())).all(|line| {
+            line.content.len() <= LINE_LIMIT && memchr(b'\r', line.content.of(text)).is_none()
+        })
+}
+
+fn has_long_line(text: &[u8]) -> bool {
+    Lines::new(text, Span::new(0, text.len())).any(|line| line.content.len() > LINE_LIMIT)
+}
+
+fn has_boundary(text: &[u8], boundaries: &[Vec<u8>]) -> bool {
+    !boundaries.is_empty()
+        && Lines::new(text, Span::new(0, text.len())).any(|line| {
+            line.content
+                .of(text)
+                .strip_prefix(b"--")
+                .is_some_and(|rest| boundaries.iter().any(|boundary| rest.starts_with(boundary)))
+        })
+}
+
+/// Quoted-printable (RFC 2045 §6.7). Bare CR, blanks before a line end, `From ` and `--` at the
+/// start of a line are escaped too: no transport and no boundary can mistake them.
+fn encode_quoted_printable(text: &[u8], newline: Newline) -> Vec<u8> {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    let mut encoded = Vec::with_capacity(text.len() + text.len() / 8);
+    for line in Lines::new(text, Span::new(0, text.len())) {
+        let content = line.content.of(text);
+        let mut column = 0;
+        for (index, &byte) in content.iter().enumerate() {
+            let is_last = index + 1 == content.len();
+            let literal = match byte {
+                b' ' | b'\t' => !is_last,
+                b'-' => index > 0 || !content.starts_with(b"--"),
+                b'F' => index > 0 || !content.starts_with(b"From "),
+                b'.' => index > 0 || content != b".",
+                b'=' => false,
+                _ => (b'!'..=b'~').contains(&byte),
+            };
+            let width = if literal { 1 } else { 3 };
+            // A soft line break needs a column of its own unless the line ends here.
+            let room = if is_last {
+                ENCODED_COLUMNS
+            } else {
+                ENCODED_COLUMNS - 1
+            };
+            if column + width > room {
+                encoded.push(b'=');
+                encoded.extend_from_slice(newline.bytes());
+                column = 0;
+            }
+            if literal {
+                encoded.push(byte);
+            } else {
+                let digit = |nibble: u8| HEX.get(usize::from(nibble)).copied().unwrap_or(b'0');
+                encoded.extend_from_slice(&[b'=', digit(byte >> 4), digit(byte & 15)]);
+            }
+            column += width;
+        }
+        if line.whole.end > line.content.end {
+            encoded.extend_from_slice(newline.bytes());
+        }
+    }
+    encoded
+}
+
+/// Text in its canonical form: every line end CRLF (RFC 1864 §2 hashes that form).
+#[must_use]
+pub fn canonical_text(text: &[u8]) -> Cow<'_, [u8]> {
+    let mut rest = text;
+    let mut bare = false;
+    while let Some(at) = memchr(b'\n', rest) {
+        if at == 0 || rest.get(at - 1) != Some(&b'\r') {
+            bare = true;
+            break;
+        }
+        rest = rest.get(at + 1..).unwrap_or_default();
+    }
+    if bare {
+        Cow::Owned(with_newlines(text.to_vec(), Newline::CrLf))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn text_decodes_to_itself(text in "[ -~\\t\\n\\r=é.F-]{0,400}", crlf: bool) {
+            let newline = if crlf { Newline::CrLf } else { Newline::Lf };
+            let encoded = encode_text(text.clone().into_bytes(), newline, &[]);
+            let decoded = encoded.encoding.decode(&encoded.body).expect("a known encoding");
+            let expected = match encoded.encoding {
+                TransferEncoding::Base64 => text.into_bytes(),
+                _ => with_newlines(text.into_bytes(), newline),
+            };
+            prop_assert_eq!(decoded.as_ref(), expected.as_slice());
+            prop_assert!(encoded.body.is_ascii());
+        }
+
+        #[test]
+        fn octets_decode_to_themselves(octets in proptest::collection::vec(any::<u8>(), 0..400)) {
+            let encoded = encode_base64(&octets, Newline::CrLf);
+            prop_assert!(!encoded.body.ends_with(b"\n"));
+            for line in Lines::new(&encoded.body, Span::new(0, encoded.body.len())) {
+                prop_assert!(line.content.len() <= 76);
+            }
+            let decoded = TransferEncoding::Base64.decode(&encoded.body).expect("base64");
+            prop_assert_eq!(decoded.as_ref(), octets.as_slice());
+        }
+
+        #[test]
+        fn quoted_printable_lines_are_short(text in "[ -~é=]{0,600}") {
+            let encoded = encode_quoted_printable(text.as_bytes(), Newline::Lf);
+            for line in Lines::new(&encoded, Span::new(0, encoded.len())) {
+                prop_assert!(line.content.len() <= 76);
+            }
+            let decoded = decode_quoted_printable(&encoded);
+            prop_assert_eq!(decoded.as_slice(), text.as_bytes());
+        }
+    }
+
+    #[test]
+    fn text_that_holds_a_boundary_line_is_not_put_in_as_it_is() {
+        let text = b"a\n--b\nc\n".to_vec();
+        let encoded = encode_text(text.clone(), Newline::Lf, &[b"b".to_vec()]);
+        assert_eq!(encoded.encoding, TransferEncoding::QuotedPrintable);
+        assert_eq!(encoded.body, b"a\n=2D-b\nc\n");
+        assert_eq!(
+            encode_text(text, Newline::Lf, &[]).encoding,
+            TransferEncoding::SevenBit
+        );
+    }
+
+    #[test]
+    fn a_long_line_a_bare_cr_and_a_nul_are_not_seven_bit() {
+        for text in [vec![b'x'; 999], b"a\rb".to_vec(), b"a\0b".to_vec()] {
+            let encoded = encode_text(text, Newline::Lf, &[]);
+            assert_ne!(encoded.encoding, TransferEncoding::SevenBit);
+        }
+        let encoded = encode_text(vec![b'x'; 998], Newline::Lf, &[]);
+        assert_eq!(encoded.encoding, TransferEncoding::SevenBit);
+    }
+
+    #[test]
+    fn damaged_base64_is_refused_and_stray_characters_are_skipped() {
+        assert_eq!(
+            TransferEncoding::Base64.decode(b"TQ").as_deref(),
+            Some(b"M".as_slice())
+        );
+        assert_eq!(
+            TransferEncoding::Base64.decode(b"T!Q\n=*=").as_deref(),
+            Some(b"M".as_slice())
+        );
+        assert_eq!(TransferEncoding::Base64.decode(b"TWFuT"), None);
+    }
+
+    #[test]
+    fn the_canonical_form_of_text_has_crlf_everywhere() {
+        assert_eq!(canonical_text(b"a\nb\r\nc").as_ref(), b"a\r\nb\r\nc");
+        assert!(matches!(canonical_text(b"a\r\nb"), Cow::Borrowed(_)));
+    }
+}
