@@ -37,6 +37,16 @@ impl Host {
         }
     }
 
+    /// Understands a host as it stands in a URL, IPv6 addresses in brackets.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Some(match url::Host::parse(text).ok()? {
+            url::Host::Domain(name) => Self::Name(name),
+            url::Host::Ipv4(address) => Self::Address(address.into()),
+            url::Host::Ipv6(address) => Self::Address(address.into()),
+        })
+    }
+
     pub(super) fn from_url(host: url::Host<&str>) -> Self {
         match host {
             url::Host::Domain(name) => Self::Name(name.to_ascii_lowercase()),
@@ -111,11 +121,7 @@ impl FromStr for HostPattern {
         // An address may come without its brackets.
         let host = match name.parse::<IpAddr>() {
             Ok(address) => Host::Address(address),
-            Err(_) => match url::Host::parse(name).map_err(|_| wrong())? {
-                url::Host::Domain(name) => Host::Name(name),
-                url::Host::Ipv4(address) => Host::Address(address.into()),
-                url::Host::Ipv6(address) => Host::Address(address.into()),
-            },
+            Err(_) => Host::parse(name).ok_or_else(wrong)?,
         };
         match (&host, reach) {
             (Host::Address(_), Reach::Beneath) => Err(wrong()),
