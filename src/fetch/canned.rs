@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use super::{Fetch, Request, Retrieved};
 use crate::report::{Reason, Refusal};
@@ -27,6 +28,7 @@ impl Canned {
             url: url.to_owned(),
             media_type: media_type.map(str::to_owned),
             body: body.into(),
+            elapsed: Duration::ZERO,
         };
         self.answers.insert(url.to_owned(), Ok(answer));
         self

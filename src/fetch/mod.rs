@@ -4,11 +4,22 @@
 //! ([`canned::Canned`]). An implementation retrieves the *whole* body or fails; it never returns
 //! a part of one, an error page, or a body above the limit.
 
+mod allowance;
+pub mod cache;
 pub mod canned;
+mod file;
+mod ftp;
+mod http;
+mod names;
+pub mod world;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::report::{Reason, Refusal};
+
+pub use cache::{Cached, fetch_all};
+pub use names::{Names, SystemNames};
+pub use world::World;
 
 /// One retrieval.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,6 +41,8 @@ pub struct Retrieved {
     pub media_type: Option<String>,
     /// The octets, after decompression.
     pub body: Vec<u8>,
+    /// How long it took; of an answer from the cache, how long it took the first time.
+    pub elapsed: Duration,
 }
 
 /// The world. Implementations are shared between threads.

@@ -1,12 +1,8 @@
-//! May we? One value answers every such question, without I/O.
+//! The choices a user makes, each one a value that has no third meaning (spec §1).
 //!
-//! [`Policy::default`] allows what is inside the mail itself (`data:` and `cid:`) and nothing
-//! else: no network, no file system (the contract's P3).
+//! Nothing here judges anything; [`super::Policy`] does.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
-
-use crate::report::{Reason, Refusal};
 
 /// A URL scheme that can be retrieved from outside the message.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -146,6 +142,16 @@ pub enum OnFailure {
     Defer,
 }
 
+/// What to do with a URL that carries a user name or a password.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Userinfo {
+    /// Refuse it: it is bait (`http://good@evil/`) or a secret.
+    #[default]
+    Refuse,
+    /// Send it to the host it names, and to no host that one redirects to.
+    Allow,
+}
+
 /// How much one message may cost.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Limits {
@@ -161,6 +167,8 @@ pub struct Limits {
     pub timeout: Duration,
     /// `--deadline`: all retrievals of one message.
     pub deadline: Duration,
+    /// `--max-in-flight`: retrievals that run at the same time.
+    pub in_flight: usize,
     /// `--max-depth`: how deep parts may be nested and still be looked at.
     pub depth: usize,
     /// `--max-parts`: how many parts of a message are looked at.
@@ -178,70 +186,10 @@ impl Default for Limits {
             redirects: 5,
             timeout: Duration::from_secs(20),
             deadline: Duration::from_secs(60),
+            in_flight: 8,
             depth: 64,
             parts: 10_000,
             header: 64 << 20,
         }
-    }
-}
-
-/// Everything the user decided about what may be done. Pure data and pure answers.
-#[derive(Clone, Default, Debug)]
-pub struct Policy {
-    /// Schemes that may be retrieved besides `data:` and `cid:`.
-    pub fetch: BTreeSet<Scheme>,
-    /// If not empty, only these media types may be put in.
-    pub allow_types: Vec<TypePattern>,
-    /// These may not; they win over `allow_types`.
-    pub deny_types: Vec<TypePattern>,
-    /// Content of another type than declared.
-    pub mismatch: Mismatch,
-    /// Signed and encrypted parts.
-    pub protected: Protected,
-    /// Relative links.
-    pub links: Links,
-    /// Temporary failures.
-    pub on_failure: OnFailure,
-    /// Bounds.
-    pub limits: Limits,
-}
-
-impl Policy {
-    /// Whether content of this media type (`type/subtype`, any case) may be put in; applies to
-    /// `data:` URLs as well (RFC 2397 §6).
-    ///
-    /// # Errors
-    /// [`Reason::TypeNotAllowed`].
-    pub fn judge_type(&self, essence: &str) -> Result<(), Refusal> {
-        let denied = self
-            .deny_types
-            .iter()
-            .any(|pattern| pattern.matches(essence));
-        let allowed = self.allow_types.is_empty()
-            || self
-                .allow_types
-                .iter()
-                .any(|pattern| pattern.matches(essence));
-        if denied || !allowed {
-            return Err(Refusal::lasting(
-                Reason::TypeNotAllowed,
-                format!("{essence} may not be put in"),
-            ));
-        }
-        Ok(())
-    }
-
-    /// Whether this many octets may be one body.
-    ///
-    /// # Errors
-    /// [`Reason::TooLarge`].
-    pub fn judge_size(&self, octets: u64) -> Result<(), Refusal> {
-        if octets > self.limits.body {
-            return Err(Refusal::lasting(
-                Reason::TooLarge,
-                format!("{octets} octets, --max-body is {}", self.limits.body),
-            ));
-        }
-        Ok(())
     }
 }

@@ -1,0 +1,60 @@
+//! How long one retrieval may still take: the sooner of `--timeout` and the message's deadline.
+
+use std::time::{Duration, Instant};
+
+use crate::report::{Reason, Refusal};
+
+/// A point in time, and the reason that is reported when it has passed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Allowance {
+    until: Instant,
+    reason: Reason,
+}
+
+impl Allowance {
+    pub(super) fn starting_now(timeout: Duration, deadline: Instant) -> Self {
+        match Instant::now().checked_add(timeout) {
+            Some(until) if until < deadline => Self {
+                until,
+                reason: Reason::Timeout,
+            },
+            _ => Self {
+                until: deadline,
+                reason: Reason::Deadline,
+            },
+        }
+    }
+
+    /// This long from now; whoever asked knows which limit that is.
+    pub(super) fn of(duration: Duration) -> Self {
+        let far = Duration::from_secs(24 * 60 * 60);
+        Self {
+            until: Instant::now() + duration.min(far),
+            reason: Reason::Timeout,
+        }
+    }
+
+    /// What is left of it, never zero: a zero time-out means "none" to sockets.
+    pub(super) fn remaining(self) -> Result<Duration, Refusal> {
+        let remaining = self.until.saturating_duration_since(Instant::now());
+        if remaining.is_zero() {
+            return Err(self.overrun());
+        }
+        Ok(remaining)
+    }
+
+    pub(super) fn is_over(self) -> bool {
+        Instant::now() >= self.until
+    }
+
+    /// The refusal once it is over: time-outs are temporary.
+    pub(super) fn overrun(self) -> Refusal {
+        Refusal::temporary(
+            self.reason,
+            match self.reason {
+                Reason::Timeout => "not whole within --timeout",
+                _ => "not whole within --deadline, which holds for the whole message",
+            },
+        )
+    }
+}

@@ -1,0 +1,162 @@
+//! Files beneath `--file-root`, and no others (spec §1, §7; RFC 8089).
+//!
+//! A root is opened once, as a handle, when the world is made; files are opened relative to that
+//! handle by cap-std, which on Linux asks the kernel (openat2, RESOLVE_BENEATH, no magic links)
+//! and elsewhere walks component by component. Whatever is renamed or linked meanwhile, what is
+//! opened was beneath the root. Symbolic links are followed as long as they stay beneath it.
+//!
+//! cap-std alone, not openat2 by hand with cap-std as a fallback: it makes the same one system
+//! call, and there is one code path to test on every system.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, File, Metadata, OpenOptions};
+
+use super::allowance::Allowance;
+use crate::error::Error;
+use crate::policy::Policy;
+use crate::report::{Reason, Refusal};
+
+/// The open roots.
+#[derive(Debug)]
+pub(super) struct Roots(Vec<(PathBuf, Dir)>);
+
+impl Roots {
+    /// Opens every root of the policy.
+    pub(super) fn open(policy: &Policy) -> Result<Self, Error> {
+        policy
+            .file_roots
+            .iter()
+            .map(|root| {
+                let handle = Dir::open_ambient_dir(root, ambient_authority());
+                handle
+                    .map(|handle| (root.clone(), handle))
+                    .map_err(|source| Error::Read {
+                        what: format!("the file root {}", root.display()),
+                        source,
+                    })
+            })
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+
+    /// The whole file, or why not. `path` was judged by the policy.
+    pub(super) fn read(
+        &self,
+        policy: &Policy,
+        path: &Path,
+        allowance: Allowance,
+    ) -> Result<Vec<u8>, Refusal> {
+        // Of nested roots the innermost: it is what the user was most precise about.
+        let (root, beneath) = self
+            .0
+            .iter()
+            .filter_map(|(root, handle)| Some((handle, path.strip_prefix(root).ok()?)))
+            .min_by_key(|(_, beneath)| beneath.as_os_str().len())
+            .ok_or_else(|| outside(path))?;
+        if beneath.as_os_str().is_empty() {
+            return Err(not_regular(path));
+        }
+        // Opening some devices does something; look before.
+        regular(
+            path,
+            &root
+                .metadata(beneath)
+                .map_err(|why| unreadable(path, &why))?,
+        )?;
+        let file = open(root, beneath).map_err(|why| unreadable(path, &why))?;
+        let metadata = file.metadata().map_err(|why| unreadable(path, &why))?;
+        regular(path, &metadata)?;
+        policy.judge_size(metadata.len())?;
+        read_whole(file, metadata.len(), path, allowance)
+    }
+}
+
+/// Without waiting for whoever has the other end of a pipe that took the file's place.
+#[cfg(unix)]
+fn open(root: &Dir, beneath: &Path) -> std::io::Result<File> {
+    use cap_std::fs::OpenOptionsExt as _;
+    let nonblock = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+    let mut options = OpenOptions::new();
+    options
+        .read(true)
+        .custom_flags(nonblock.bits().cast_signed());
+    root.open_with(beneath, &options)
+}
+
+#[cfg(not(unix))]
+fn open(root: &Dir, beneath: &Path) -> std::io::Result<File> {
+    root.open_with(beneath, OpenOptions::new().read(true))
+}
+
+fn read_whole(
+    mut file: File,
+    size: u64,
+    path: &Path,
+    allowance: Allowance,
+) -> Result<Vec<u8>, Refusal> {
+    let mut body = Vec::new();
+    let mut piece = vec![0; 64 << 10];
+    loop {
+        // A file may be on a server that answers slowly.
+        allowance.remaining()?;
+        let read = file
+            .read(&mut piece)
+            .map_err(|why| unreadable(path, &why))?;
+        body.extend_from_slice(piece.get(..read).unwrap_or_default());
+        if read == 0 || body.len() as u64 > size {
+            break;
+        }
+    }
+    if body.len() as u64 != size {
+        return Err(Refusal::lasting(
+            Reason::IncompleteBody,
+            format!("{} changed while it was read", path.display()),
+        ));
+    }
+    Ok(body)
+}
+
+fn regular(path: &Path, metadata: &Metadata) -> Result<(), Refusal> {
+    if metadata.is_file() {
+        Ok(())
+    } else {
+        Err(not_regular(path))
+    }
+}
+
+fn not_regular(path: &Path) -> Refusal {
+    Refusal::lasting(
+        Reason::NotARegularFile,
+        format!("{} is no regular file", path.display()),
+    )
+}
+
+fn outside(path: &Path) -> Refusal {
+    Refusal::lasting(
+        Reason::OutsideFileRoot,
+        format!("{} is not beneath a --file-root", path.display()),
+    )
+}
+
+fn unreadable(path: &Path, why: &std::io::Error) -> Refusal {
+    // What RESOLVE_BENEATH (EXDEV) and cap-std's own walk say when a link leads out.
+    #[cfg(unix)]
+    let crosses = why.raw_os_error() == Some(rustix::io::Errno::XDEV.raw_os_error());
+    #[cfg(not(unix))]
+    let crosses = false;
+    if crosses
+        || (why.raw_os_error().is_none() && why.kind() == std::io::ErrorKind::PermissionDenied)
+    {
+        return Refusal::lasting(
+            Reason::OutsideFileRoot,
+            format!("{} leads out of its --file-root", path.display()),
+        );
+    }
+    Refusal::lasting(
+        Reason::FileNotReadable,
+        format!("{}: {why}", path.display()),
+    )
+}

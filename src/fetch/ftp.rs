@@ -1,0 +1,293 @@
+//! ftp (RFC 959, RFC 1738 §3.2, RFC 2428) by suppaftp: anonymous, passive, whole files only.
+//!
+//! * Path: as RFC 1738 §3.2.2 has it, each segment but the last is one CWD, the last is RETR;
+//!   segments are percent-decoded once, after splitting, so `/%2Fetc/motd` is CWD `/etc`... and
+//!   RETR `motd`. Empty segments are skipped (RFC 1738 would send a CWD without an argument).
+//! * `;type=a` is TYPE A and the content comes with the line ends of the wire (CRLF); `;type=i`
+//!   and none are TYPE I; `;type=d` names a directory and is refused.
+//! * The data connection goes to the address of the control connection, whatever PASV says: of
+//!   its answer only the port is used. EPSV is tried first, which names nothing but a port.
+//! * Whole means: the data connection was closed *and* the server then said 226 or 250.
+//! * A watchdog shuts both connections when the time is over: no dripping server, on either of
+//!   them, can hold us longer.
+//! * No TLS: `ftps:` is not a scheme embody has, and AUTH TLS is not asked for.
+
+use std::io::Read;
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+
+use percent_encoding::percent_decode_str;
+use suppaftp::types::{FileType, FormatControl};
+use suppaftp::{Encoding, FtpError, FtpStream, Mode, Status};
+
+use super::allowance::Allowance;
+use crate::policy::{Policy, Target};
+use crate::report::{Reason, Refusal};
+
+/// Who we say we are to an anonymous server (RFC 1635 §3).
+const ANONYMOUS: (&str, &str) = ("anonymous", "embody@");
+
+/// The whole file from one of these addresses, or why not.
+pub(super) fn retrieve(
+    policy: &Policy,
+    target: &Target,
+    addresses: &[SocketAddr],
+    allowance: Allowance,
+) -> Result<Vec<u8>, Refusal> {
+    let place = Place::of(target)?;
+    let socket = connect(addresses, allowance)?;
+    let watchdog = Watchdog::over(&socket, allowance)?;
+    let outcome = converse(policy, target, &place, socket, &watchdog, allowance);
+    // Whatever broke after the watchdog bit, broke because of it.
+    outcome.map_err(|refusal| {
+        if allowance.is_over() && refusal.reason != Reason::TooLarge {
+            allowance.overrun()
+        } else {
+            refusal
+        }
+    })
+}
+
+/// Folders, file and transfer type; octets, as the server may not speak UTF-8.
+struct Place {
+    folders: Vec<Vec<u8>>,
+    file: Vec<u8>,
+    transfer: FileType,
+}
+
+impl Place {
+    fn of(target: &Target) -> Result<Self, Refusal> {
+        let nothing = |why: &str| Refusal::lasting(Reason::UnsupportedScheme, why.to_owned());
+        let path = target.server_path();
+        let (path, transfer) = match path.rfind(';') {
+            Some(at) => {
+                let (before, parameter) = path.split_at(at);
+                match parameter.to_ascii_lowercase().as_str() {
+                    ";type=i" => (before, FileType::Image),
+                    ";type=a" => (before, FileType::Ascii(FormatControl::Default)),
+                    ";type=d" => return Err(nothing("the URL names a directory (;type=d)")),
+                    _ => (path, FileType::Image),
+                }
+            }
+            None => (path, FileType::Image),
+        };
+        let mut folders: Vec<Vec<u8>> = path
+            .split('/')
+            .map(|segment| percent_decode_str(segment).collect())
+            .collect();
+        let file = folders.pop().unwrap_or_default();
+        if file.is_empty() {
+            return Err(nothing("the URL names a directory"));
+        }
+        folders.retain(|folder| !folder.is_empty());
+        Ok(Self {
+            folders,
+            file,
+            transfer,
+        })
+    }
+}
+
+fn connect(addresses: &[SocketAddr], allowance: Allowance) -> Result<TcpStream, Refusal> {
+    let mut last = None;
+    for (tried, address) in addresses.iter().enumerate() {
+        // An address that never answers leaves the others their share.
+        let left = u32::try_from(addresses.len() - tried)
+            .unwrap_or(u32::MAX)
+            .max(1);
+        match TcpStream::connect_timeout(address, allowance.remaining()? / left) {
+            Ok(socket) => return Ok(socket),
+            Err(why) => last = Some(why),
+        }
+    }
+    allowance.remaining()?;
+    let why = last.map_or_else(|| "no address".to_owned(), |why| why.to_string());
+    Err(Refusal::temporary(Reason::ConnectionFailed, why))
+}
+
+fn converse(
+    policy: &Policy,
+    target: &Target,
+    place: &Place,
+    socket: TcpStream,
+    watchdog: &Watchdog,
+    allowance: Allowance,
+) -> Result<Vec<u8>, Refusal> {
+    let peer = socket.peer_addr().map_err(|why| broken(&why))?.ip();
+    let mut ftp = FtpStream::connect_with_stream(socket).map_err(|error| failed(&error))?;
+    ftp.set_encoding(Octets);
+    let sockets = Arc::clone(&watchdog.sockets);
+    let mut ftp = ftp.passive_stream_builder(move |said| {
+        data_connection(peer, said, &sockets, allowance).map_err(FtpError::ConnectionError)
+    });
+    let (user, password) = match target.userinfo() {
+        Some((user, password)) => (Octets.decode(&user), Octets.decode(&password)),
+        None => (ANONYMOUS.0.to_owned(), ANONYMOUS.1.to_owned()),
+    };
+    ftp.login(user, password).map_err(|error| failed(&error))?;
+    for folder in &place.folders {
+        ftp.cwd(Octets.decode(folder))
+            .map_err(|error| failed(&error))?;
+    }
+    ftp.transfer_type(place.transfer.clone())
+        .map_err(|error| failed(&error))?;
+    ftp.set_mode(Mode::ExtendedPassive);
+    let file = Octets.decode(&place.file);
+    let mut transfer = match ftp.retr_as_stream(&file) {
+        Err(FtpError::UnexpectedResponse(response)) if does_not_know(response.status) => {
+            ftp.set_mode(Mode::Passive);
+            ftp.set_passive_nat_workaround(true);
+            ftp.retr_as_stream(&file)
+        }
+        other => other,
+    }
+    .map_err(|error| failed(&error))?;
+    match read_whole(policy, &mut transfer) {
+        Ok(body) => {
+            transfer.finish().map_err(|error| match error {
+                FtpError::UnexpectedResponse(response) => Refusal::lasting(
+                    Reason::IncompleteBody,
+                    format!("the server ended the transfer with {response}"),
+                ),
+                _ => Refusal::lasting(
+                    Reason::IncompleteBody,
+                    "the server did not say that the transfer was complete",
+                ),
+            })?;
+            // A farewell nobody waits for.
+            watchdog.bite();
+            Ok(body)
+        }
+        Err(refusal) => {
+            // Dropping a transfer waits for the server's last word; there is none to wait for.
+            watchdog.bite();
+            Err(refusal)
+        }
+    }
+}
+
+/// Whether the answer means "EPSV is not known here" (RFC 959 §4.2.1, RFC 2428 §4).
+fn does_not_know(status: Status) -> bool {
+    matches!(status.code(), 500..=504 | 522 | 202)
+}
+
+/// Connects to the port that PASV or EPSV said, at the address we already talk to.
+fn data_connection(
+    peer: IpAddr,
+    said: SocketAddr,
+    sockets: &Mutex<Vec<TcpStream>>,
+    allowance: Allowance,
+) -> std::io::Result<TcpStream> {
+    let late = |_| std::io::Error::from(std::io::ErrorKind::TimedOut);
+    let remaining = allowance.remaining().map_err(late)?;
+    let socket = TcpStream::connect_timeout(&SocketAddr::new(peer, said.port()), remaining)?;
+    let twin = socket.try_clone()?;
+    if let Ok(mut sockets) = sockets.lock() {
+        sockets.push(twin);
+    }
+    // The watchdog may have bitten between the two lines above.
+    allowance.remaining().map_err(late)?;
+    Ok(socket)
+}
+
+fn read_whole(policy: &Policy, transfer: &mut dyn Read) -> Result<Vec<u8>, Refusal> {
+    let mut body = Vec::new();
+    let mut piece = vec![0; 64 << 10];
+    loop {
+        let read = transfer.read(&mut piece).map_err(|why| {
+            Refusal::lasting(
+                Reason::IncompleteBody,
+                format!("the data connection broke: {why}"),
+            )
+        })?;
+        if read == 0 {
+            return Ok(body);
+        }
+        body.extend_from_slice(piece.get(..read).unwrap_or_default());
+        policy.judge_size(body.len() as u64)?;
+    }
+}
+
+fn failed(error: &FtpError) -> Refusal {
+    match error {
+        FtpError::ConnectionError(why) => broken(why),
+        FtpError::UnexpectedResponse(response) => {
+            let detail = format!("the server said {response}");
+            // RFC 959 §4.2.1: 4yz are transient.
+            if (400..500).contains(&response.status.code()) {
+                Refusal::temporary(Reason::FtpStatus, detail)
+            } else {
+                Refusal::lasting(Reason::FtpStatus, detail)
+            }
+        }
+        other => Refusal::lasting(Reason::BadResponse, other.to_string()),
+    }
+}
+
+fn broken(why: &std::io::Error) -> Refusal {
+    match why.kind() {
+        std::io::ErrorKind::InvalidData | std::io::ErrorKind::InvalidInput => {
+            Refusal::lasting(Reason::BadResponse, why.to_string())
+        }
+        _ => Refusal::temporary(Reason::ConnectionFailed, why.to_string()),
+    }
+}
+
+/// Shuts the connections when the time is over, so that whatever waits for them wakes up.
+struct Watchdog {
+    sockets: Arc<Mutex<Vec<TcpStream>>>,
+    /// Dropping it calls the dog off.
+    _leash: mpsc::Sender<()>,
+}
+
+impl Watchdog {
+    fn over(control: &TcpStream, allowance: Allowance) -> Result<Self, Refusal> {
+        let twin = control.try_clone().map_err(|why| broken(&why))?;
+        let remaining = allowance.remaining()?;
+        let sockets = Arc::new(Mutex::new(vec![twin]));
+        let (leash, called_off) = mpsc::channel::<()>();
+        let watched = Arc::clone(&sockets);
+        thread::Builder::new()
+            .name("ftp watchdog".to_owned())
+            .spawn(move || {
+                if called_off.recv_timeout(remaining) == Err(mpsc::RecvTimeoutError::Timeout) {
+                    shut(&watched);
+                }
+            })
+            .map_err(|why| broken(&why))?;
+        Ok(Self {
+            sockets,
+            _leash: leash,
+        })
+    }
+
+    fn bite(&self) {
+        shut(&self.sockets);
+    }
+}
+
+fn shut(sockets: &Mutex<Vec<TcpStream>>) {
+    for socket in sockets.lock().iter().flat_map(|sockets| sockets.iter()) {
+        // One that is shut already is as shut as it should be.
+        let _ = socket.shutdown(Shutdown::Both);
+    }
+}
+
+/// One character per octet, both ways: what the URL holds is what the server gets.
+#[derive(Clone, Copy, Debug)]
+struct Octets;
+
+impl Encoding for Octets {
+    fn decode(&self, bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| char::from(*byte)).collect()
+    }
+
+    fn encode(&self, text: &str) -> std::io::Result<Vec<u8>> {
+        text.chars()
+            .map(|character| {
+                u8::try_from(character).map_err(|_| std::io::ErrorKind::InvalidInput.into())
+            })
+            .collect()
+    }
+}

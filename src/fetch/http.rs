@@ -1,0 +1,433 @@
+//! http and https (RFC 9110, 9112) by ureq and rustls; the only file that knows either.
+//!
+//! * What is asked is [`Target::request_url`]: the host that was judged. ureq finds the addresses
+//!   of every connection through [`Judged`], which judges them; a pooled connection was judged
+//!   when it was made.
+//! * No cookies, no Referer, no environment proxies, no `.netrc`. `Authorization` only when
+//!   `--allow-userinfo` let credentials through, and never to where a redirect leads.
+//! * Redirects (301, 302, 303, 307, 308) are followed here, one judged request each.
+//! * Whole means: 200, and the end is *marked*, by Content-Length, by the last chunk, or by the
+//!   trailer of gzip content. A body that ends only because the connection does (HTTP/1.0) may
+//!   have been cut anywhere and is refused.
+//! * gzip is the only content coding asked for and understood; `--max-body` counts what comes
+//!   out of it, while it comes.
+//! * One time-out runs from before the lookup to the last octet.
+//! * With a proxy, every URL, http ones too, goes through CONNECT; names are then resolved by
+//!   the proxy, so only addresses that stand in the URL itself can be judged.
+//! * A connection that breaks before the answer is tried once more: servers close idle
+//!   connections at any time, also at the moment when they are used again.
+
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use base64::Engine as _;
+use ureq::http::{HeaderMap, Response, Uri, header};
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
+use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
+use ureq::{Agent, Body};
+
+use super::allowance::Allowance;
+use super::names::{self, Names};
+use crate::error::Error;
+use crate::policy::{Host, Policy, Scheme, Target};
+use crate::report::{Reason, Refusal};
+
+const USER_AGENT: &str = concat!("embody/", env!("CARGO_PKG_VERSION"));
+
+/// Connections, made when they are first needed: reading the system's certificates costs
+/// milliseconds that a run without https does not pay.
+#[derive(Debug)]
+pub(super) struct Client {
+    policy: Arc<Policy>,
+    names: Arc<dyn Names>,
+    extra_roots: Vec<Certificate<'static>>,
+    plain: OnceLock<Agent>,
+    secure: OnceLock<Agent>,
+}
+
+/// A whole answer.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) url: String,
+    pub(super) media_type: Option<String>,
+    pub(super) body: Vec<u8>,
+}
+
+impl Client {
+    /// Reads `--ca-file` and checks the proxy; nothing else is touched yet.
+    pub(super) fn new(policy: Arc<Policy>, names: Arc<dyn Names>) -> Result<Self, Error> {
+        let extra_roots = match &policy.ca_file {
+            Some(path) => certificates(path)?,
+            None => Vec::new(),
+        };
+        // Checked now, so that a mistake stops the run and not only the first retrieval.
+        proxy(&policy)?;
+        Ok(Self {
+            policy,
+            names,
+            extra_roots,
+            plain: OnceLock::new(),
+            secure: OnceLock::new(),
+        })
+    }
+
+    /// The whole body, after redirects, or why not.
+    pub(super) fn retrieve(
+        &self,
+        target: Target,
+        accept: Option<&str>,
+        allowance: Allowance,
+    ) -> Result<Answer, Refusal> {
+        let mut target = target;
+        let mut asked = vec![target.request_url()];
+        loop {
+            let response = self.ask(&target, accept, allowance)?;
+            let status = response.status().as_u16();
+            match status {
+                200 => {
+                    let media_type = text(response.headers(), header::CONTENT_TYPE);
+                    let body = whole_body(&self.policy, response, allowance)?;
+                    return Ok(Answer {
+                        url: target.public_url(),
+                        media_type,
+                        body,
+                    });
+                }
+                301 | 302 | 303 | 307 | 308 => {
+                    let location = text(response.headers(), header::LOCATION).ok_or_else(|| {
+                        Refusal::lasting(
+                            Reason::RedirectRefused,
+                            format!("{status} without a Location that can be read"),
+                        )
+                    })?;
+                    target = self.policy.judge_redirect(&target, &location)?;
+                    let next = target.request_url();
+                    let allowed = self.policy.limits.redirects as usize;
+                    if asked.len() > allowed {
+                        return Err(Refusal::lasting(
+                            Reason::TooManyRedirects,
+                            format!("more than {allowed} redirects"),
+                        ));
+                    }
+                    if asked.contains(&next) {
+                        return Err(Refusal::lasting(
+                            Reason::TooManyRedirects,
+                            "the redirects lead in a circle",
+                        ));
+                    }
+                    asked.push(next);
+                }
+                _ => return Err(not_200(status)),
+            }
+        }
+    }
+
+    /// One request, one answer's head.
+    fn ask(
+        &self,
+        target: &Target,
+        accept: Option<&str>,
+        allowance: Allowance,
+    ) -> Result<Response<Body>, Refusal> {
+        let agent = self.agent(target.scheme());
+        let url = target.request_url();
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let mut request = agent
+                .get(&url)
+                .config()
+                .timeout_global(Some(allowance.remaining()?))
+                .build()
+                .header(header::ACCEPT, acceptable(accept))
+                .header(header::ACCEPT_ENCODING, "gzip");
+            if let Some(credentials) = basic(target) {
+                request = request.header(header::AUTHORIZATION, credentials);
+            }
+            match request.call() {
+                Ok(response) => return Ok(response),
+                Err(ureq::Error::Io(why)) if tries == 1 && broke(&why) => {}
+                Err(error) => return Err(failed(error, allowance)),
+            }
+        }
+    }
+
+    fn agent(&self, scheme: Scheme) -> &Agent {
+        if scheme == Scheme::Https || self.policy.proxy.is_some() {
+            self.secure.get_or_init(|| {
+                let system = rustls_native_certs::load_native_certs().certs;
+                let mut roots: Vec<_> = system
+                    .iter()
+                    .map(|certificate| Certificate::from_der(certificate).to_owned())
+                    .collect();
+                roots.extend_from_slice(&self.extra_roots);
+                self.make_agent(&roots)
+            })
+        } else {
+            self.plain.get_or_init(|| self.make_agent(&[]))
+        }
+    }
+
+    fn make_agent(&self, roots: &[Certificate<'static>]) -> Agent {
+        let tls = TlsConfig::builder()
+            .root_certs(RootCerts::new_with_certs(roots))
+            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .build();
+        let config = Agent::config_builder()
+            .tls_config(tls)
+            // Its default comes from the environment; `new` has checked this one.
+            .proxy(proxy(&self.policy).ok().flatten())
+            .user_agent(USER_AGENT)
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .max_idle_connections_per_host(self.policy.limits.in_flight)
+            .max_idle_connections(self.policy.limits.in_flight.saturating_mul(2))
+            .build();
+        let resolver = Judged {
+            policy: Arc::clone(&self.policy),
+            names: Arc::clone(&self.names),
+        };
+        Agent::with_parts(config, DefaultConnector::new(), resolver)
+    }
+}
+
+/// Finds the addresses of each connection and judges every one.
+#[derive(Debug)]
+struct Judged {
+    policy: Arc<Policy>,
+    names: Arc<dyn Names>,
+}
+
+impl Resolver for Judged {
+    fn resolve(
+        &self,
+        uri: &Uri,
+        config: &ureq::config::Config,
+        timeout: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, ureq::Error> {
+        let refused = |refusal| ureq::Error::Other(Box::new(Carried(refusal)));
+        let (host, port) = host_and_port(uri).ok_or(ureq::Error::HostNotFound)?;
+        let allowance = Allowance::of(*timeout.after);
+        // ureq asks for the proxy's own addresses here, and never for what lies behind it.
+        let addresses = if config.proxy().is_some() {
+            names::unjudged(&self.names, &host, port, allowance)
+        } else {
+            names::judged(&self.policy, &self.names, &host, port, allowance)
+        }
+        .map_err(refused)?;
+        let mut resolved = self.empty();
+        // ureq keeps sixteen; its array panics at the seventeenth.
+        for address in addresses.into_iter().take(16) {
+            resolved.push(address);
+        }
+        Ok(resolved)
+    }
+}
+
+/// The host of the URI that ureq is about to connect to, understood as the policy understood it.
+fn host_and_port(uri: &Uri) -> Option<(Host, u16)> {
+    let scheme = Scheme::from_name(uri.scheme_str()?.as_bytes())?;
+    let port = uri.port_u16().or(scheme.default_port())?;
+    Some((Host::parse(uri.host()?)?, port))
+}
+
+/// A refusal on its way through ureq.
+#[derive(Debug)]
+struct Carried(Refusal);
+
+impl std::fmt::Display for Carried {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0.detail)
+    }
+}
+
+impl std::error::Error for Carried {}
+
+fn certificates(path: &PathBuf) -> Result<Vec<Certificate<'static>>, Error> {
+    let wrong = || Error::Usage(format!("{} holds no PEM certificate", path.display()));
+    let pem = std::fs::read(path).map_err(|source| Error::Read {
+        what: format!("the CA file {}", path.display()),
+        source,
+    })?;
+    let mut found = Vec::new();
+    for item in ureq::tls::parse_pem(&pem) {
+        if let PemItem::Certificate(certificate) = item.map_err(|_| wrong())? {
+            found.push(certificate);
+        }
+    }
+    if found.is_empty() {
+        return Err(wrong());
+    }
+    Ok(found)
+}
+
+fn proxy(policy: &Policy) -> Result<Option<ureq::Proxy>, Error> {
+    policy
+        .proxy
+        .as_ref()
+        .map(|proxy| ureq::Proxy::new(proxy.as_str()))
+        .transpose()
+        .map_err(|_| Error::Usage("the proxy is not one that can be used".to_owned()))
+}
+
+/// The declared type, if it can stand in a header field; else anything.
+fn acceptable(accept: Option<&str>) -> &str {
+    accept
+        .filter(|wanted| wanted.contains('/') && wanted.bytes().all(|byte| byte.is_ascii_graphic()))
+        .unwrap_or("*/*")
+}
+
+fn basic(target: &Target) -> Option<String> {
+    let (user, password) = target.userinfo()?;
+    let pair = [user.as_slice(), b":", password.as_slice()].concat();
+    Some(format!(
+        "Basic {}",
+        base64::engine::general_purpose::STANDARD.encode(pair)
+    ))
+}
+
+fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<String> {
+    // Not to_str(): a Location in raw UTF-8 is common, and no reason to give up.
+    let value = std::str::from_utf8(headers.get(name)?.as_bytes()).ok()?;
+    Some(value.trim().to_owned()).filter(|value| !value.is_empty())
+}
+
+fn not_200(status: u16) -> Refusal {
+    let detail = format!("the server answered {status}");
+    if matches!(status, 408 | 429 | 500..=599) {
+        Refusal::temporary(Reason::HttpStatus, detail)
+    } else {
+        Refusal::lasting(Reason::HttpStatus, detail)
+    }
+}
+
+fn whole_body(
+    policy: &Policy,
+    response: Response<Body>,
+    allowance: Allowance,
+) -> Result<Vec<u8>, Refusal> {
+    let headers = response.headers();
+    let coding = text(headers, header::CONTENT_ENCODING).map(|coding| coding.to_ascii_lowercase());
+    let chunked = headers.contains_key(header::TRANSFER_ENCODING);
+    let length = response.body().content_length();
+    let wire = response.into_body().into_with_config().reader();
+    match coding.as_deref() {
+        None | Some("identity") => {
+            if !chunked && length.is_none() {
+                return Err(Refusal::lasting(
+                    Reason::IncompleteBody,
+                    "the server does not say where the content ends",
+                ));
+            }
+            if let Some(length) = length {
+                policy.judge_size(length)?;
+            }
+            read_whole(policy, wire, length.unwrap_or(0), allowance)
+        }
+        Some("gzip" | "x-gzip") => read_whole(
+            policy,
+            flate2::read::MultiGzDecoder::new(wire),
+            0,
+            allowance,
+        ),
+        Some(other) => Err(Refusal::lasting(
+            Reason::BadResponse,
+            format!("content coding {other}, which was not asked for"),
+        )),
+    }
+}
+
+/// Reads to the end, at most one piece above the limit; `expected` octets are allocated at once.
+fn read_whole(
+    policy: &Policy,
+    mut source: impl Read,
+    expected: u64,
+    allowance: Allowance,
+) -> Result<Vec<u8>, Refusal> {
+    let mut body = Vec::with_capacity(usize::try_from(expected).unwrap_or(0));
+    let mut piece = vec![0; 64 << 10];
+    loop {
+        let read = match source.read(&mut piece) {
+            Ok(read) => read,
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => continue,
+            Err(why) => return Err(cut(why, allowance)),
+        };
+        if read == 0 {
+            return Ok(body);
+        }
+        body.extend_from_slice(piece.get(..read).unwrap_or_default());
+        policy.judge_size(body.len() as u64)?;
+        allowance.remaining()?;
+    }
+}
+
+/// Why a body did not come whole.
+fn cut(why: io::Error, allowance: Allowance) -> Refusal {
+    if allowance.is_over() {
+        return allowance.overrun();
+    }
+    match why.kind() {
+        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
+            Refusal::lasting(Reason::BadResponse, format!("damaged content: {why}"))
+        }
+        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => allowance.overrun(),
+        _ => match why.downcast::<ureq::Error>() {
+            Ok(ureq::Error::Timeout(_)) => allowance.overrun(),
+            Ok(error @ ureq::Error::Protocol(_)) => {
+                Refusal::lasting(Reason::BadResponse, error.to_string())
+            }
+            Ok(error) => Refusal::lasting(Reason::IncompleteBody, error.to_string()),
+            Err(why) => Refusal::lasting(Reason::IncompleteBody, why.to_string()),
+        },
+    }
+}
+
+/// Whether a connection ended under us.
+fn broke(why: &io::Error) -> bool {
+    matches!(
+        why.kind(),
+        io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe
+    )
+}
+
+/// Why there is no answer.
+fn failed(error: ureq::Error, allowance: Allowance) -> Refusal {
+    use ureq::Error as Trouble;
+    let detail = error.to_string();
+    match error {
+        Trouble::Other(inner) => match inner.downcast::<Carried>() {
+            Ok(carried) => match carried.0.reason {
+                // The resolver knows how long it had, not which limit that was.
+                Reason::Timeout | Reason::Deadline => allowance.overrun(),
+                _ => carried.0,
+            },
+            Err(_) => Refusal::lasting(Reason::BadResponse, detail),
+        },
+        Trouble::Timeout(_) => allowance.overrun(),
+        Trouble::HostNotFound => Refusal::lasting(Reason::NameNotFound, detail),
+        Trouble::Tls(_) | Trouble::Rustls(_) | Trouble::Pem(_) | Trouble::TlsRequired => {
+            Refusal::lasting(Reason::TlsFailed, detail)
+        }
+        Trouble::Io(why) => {
+            let tls = why
+                .get_ref()
+                .is_some_and(|inner| inner.is::<rustls::Error>());
+            match why.kind() {
+                _ if tls => Refusal::lasting(Reason::TlsFailed, why.to_string()),
+                io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => allowance.overrun(),
+                _ => Refusal::temporary(Reason::ConnectionFailed, why.to_string()),
+            }
+        }
+        Trouble::ConnectionFailed | Trouble::ConnectProxyFailed(_) => {
+            Refusal::temporary(Reason::ConnectionFailed, detail)
+        }
+        Trouble::BadUri(_) | Trouble::Http(_) => Refusal::lasting(Reason::BadUrl, detail),
+        _ => Refusal::lasting(Reason::BadResponse, detail),
+    }
+}

@@ -1,0 +1,140 @@
+//! From a host to addresses that were judged (spec §7).
+//!
+//! All addresses of a name are judged, and one that may not be asked refuses the name: whoever
+//! gives a name a public and a private address wants the second one reached. The addresses that
+//! were judged are the ones that are connected to; nothing is looked up twice for one connection.
+
+use std::fmt::Debug;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, mpsc};
+use std::thread;
+
+use super::allowance::Allowance;
+use crate::policy::{Host, Policy};
+use crate::report::{Reason, Refusal};
+
+/// Who knows the addresses of names. Shared between threads; a lookup may block.
+pub trait Names: Debug + Send + Sync + 'static {
+    /// Every address of a name, in the order in which they should be tried.
+    ///
+    /// # Errors
+    /// [`Reason::NameNotFound`]; temporary if trying again may help.
+    fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, Refusal>;
+}
+
+/// The system's resolver.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct SystemNames;
+
+impl Names for SystemNames {
+    fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, Refusal> {
+        use dns_lookup::{AddrInfoHints, LookupErrorKind, SockType, getaddrinfo};
+        let hints = AddrInfoHints {
+            socktype: SockType::Stream.into(),
+            ..AddrInfoHints::default()
+        };
+        let found = getaddrinfo(Some(name), None, Some(hints)).map_err(|error| {
+            let detail = format!("{name} does not resolve");
+            match error.kind() {
+                // getaddrinfo(3): EAI_AGAIN is the name server's "try again later".
+                LookupErrorKind::Again => Refusal::temporary(Reason::NameNotFound, detail),
+                _ => Refusal::lasting(Reason::NameNotFound, detail),
+            }
+        })?;
+        let mut addresses = Vec::new();
+        for address in found.flatten().map(|info| info.sockaddr.ip()) {
+            if !addresses.contains(&address) {
+                addresses.push(address);
+            }
+        }
+        Ok(addresses)
+    }
+}
+
+/// Where to connect for a host: every address judged, in the order of the resolver.
+///
+/// `localhost` is not looked up (RFC 6761 §6.3): it is those of 127.0.0.1 and ::1 that
+/// `--allow-net` opens.
+pub(super) fn judged(
+    policy: &Policy,
+    names: &Arc<dyn Names>,
+    host: &Host,
+    port: u16,
+    allowance: Allowance,
+) -> Result<Vec<SocketAddr>, Refusal> {
+    let addresses = match host.known_addresses() {
+        Some(known) => {
+            let (opened, mut refused): (Vec<_>, Vec<_>) = known
+                .into_iter()
+                .map(|address| policy.judge_address(address).map(|()| address))
+                .partition(Result::is_ok);
+            match refused.pop() {
+                Some(Err(refusal)) if opened.is_empty() => return Err(refusal),
+                _ => opened.into_iter().flatten().collect(),
+            }
+        }
+        None => {
+            let addresses = looked_up(names, host, allowance)?;
+            for address in &addresses {
+                policy.judge_address(*address).map_err(|refusal| Refusal {
+                    detail: format!("{host} is {address}: {}", refusal.detail),
+                    ..refusal
+                })?;
+            }
+            addresses
+        }
+    };
+    at_port(addresses, host, port)
+}
+
+/// The same without judging, for the proxy, which the user named.
+pub(super) fn unjudged(
+    names: &Arc<dyn Names>,
+    host: &Host,
+    port: u16,
+    allowance: Allowance,
+) -> Result<Vec<SocketAddr>, Refusal> {
+    let addresses = match host.known_addresses() {
+        Some(known) => known,
+        None => looked_up(names, host, allowance)?,
+    };
+    at_port(addresses, host, port)
+}
+
+fn at_port(addresses: Vec<IpAddr>, host: &Host, port: u16) -> Result<Vec<SocketAddr>, Refusal> {
+    if addresses.is_empty() {
+        return Err(Refusal::lasting(
+            Reason::NameNotFound,
+            format!("{host} has no address"),
+        ));
+    }
+    Ok(addresses
+        .into_iter()
+        .map(|address| SocketAddr::new(address, port))
+        .collect())
+}
+
+/// A lookup that cannot outlast the allowance: getaddrinfo(3) has no time-out of its own, so it
+/// runs beside us and is left behind when it is late.
+fn looked_up(
+    names: &Arc<dyn Names>,
+    host: &Host,
+    allowance: Allowance,
+) -> Result<Vec<IpAddr>, Refusal> {
+    let remaining = allowance.remaining()?;
+    let (answer, answers) = mpsc::sync_channel(1);
+    let names = Arc::clone(names);
+    let name = host.to_string();
+    thread::Builder::new()
+        .name("lookup".to_owned())
+        .spawn(move || {
+            // Nobody listens any more if the answer is late.
+            let _ = answer.send(names.addresses(&name));
+        })
+        .map_err(|why| {
+            Refusal::temporary(Reason::NameNotFound, format!("no lookup of {host}: {why}"))
+        })?;
+    answers
+        .recv_timeout(remaining)
+        .unwrap_or_else(|_| Err(allowance.overrun()))
+}

@@ -1,0 +1,92 @@
+//! `--map FROM=TO`: another place for what a URL names (spec §1).
+
+use std::str::FromStr;
+
+use super::target::split_scheme;
+
+/// One prefix rewrite.
+///
+/// FROM is a prefix of the reference's text: scheme and host case-blind, the rest byte for byte,
+/// percent-escapes included. A FROM that ends inside the host (`http://example.org`) ends there:
+/// it does not match `http://example.org.evil/`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mapping {
+    from: String,
+    to: String,
+}
+
+impl Mapping {
+    /// Octets of FROM: the longest wins.
+    pub(super) fn from_len(&self) -> usize {
+        self.from.len()
+    }
+
+    /// The rewritten URL, if FROM is a prefix of it.
+    #[must_use]
+    pub fn apply(&self, url: &str) -> Option<String> {
+        let head = url.get(..self.from.len())?;
+        let rest = url.get(self.from.len()..)?;
+        let blind = authority_end(&self.from);
+        let (from_blind, from_exact) = self.from.split_at_checked(blind)?;
+        let (head_blind, head_exact) = head.split_at_checked(blind)?;
+        let inside_host = from_exact.is_empty() && self.from.contains("://");
+        if !from_blind.eq_ignore_ascii_case(head_blind)
+            || from_exact != head_exact
+            || (inside_host && !rest.is_empty() && !rest.starts_with(['/', '?', '#']))
+        {
+            return None;
+        }
+        Some(format!("{}{rest}", self.to))
+    }
+}
+
+/// Where scheme and authority end; all of a text that has no path.
+fn authority_end(url: &str) -> usize {
+    match url.split_once("://") {
+        Some((scheme, rest)) => scheme.len() + 3 + rest.find(['/', '?', '#']).unwrap_or(rest.len()),
+        None => url.find(':').map_or(0, |colon| colon + 1),
+    }
+}
+
+impl FromStr for Mapping {
+    type Err = String;
+
+    /// Reads `FROM=TO`, both beginning with a scheme.
+    ///
+    /// URLs hold `=` themselves, so the first `=` *that a scheme and a colon follow* is the one
+    /// that divides. A FROM that itself holds `=http:` cannot be written.
+    ///
+    /// # Errors
+    /// A sentence.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            format!(
+                "'{text}' is not FROM=TO with two URL prefixes such as ftp://old.example/=https://new.example/"
+            )
+        };
+        let text = text.trim();
+        let (from, to) = text
+            .match_indices('=')
+            .map(|(at, _)| {
+                (
+                    text.get(..at).unwrap_or(""),
+                    text.get(at + 1..).unwrap_or(""),
+                )
+            })
+            .find(|(_, to)| split_scheme(to).is_ok())
+            .ok_or_else(wrong)?;
+        if split_scheme(from).is_err() {
+            return Err(wrong());
+        }
+        if format!("{from}{to}")
+            .bytes()
+            .any(|byte| byte <= b' ' || byte == 0x7f)
+        {
+            return Err(format!("'{text}' holds white space or a control character"));
+        }
+        Ok(Self {
+            from: from.to_owned(),
+            to: to.to_owned(),
+        })
+    }
+}

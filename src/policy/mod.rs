@@ -1,0 +1,278 @@
+//! May we? One value answers every such question, without I/O (spec §1, §7).
+//!
+//! [`Policy::default`] allows what is inside the mail itself (`data:` and `cid:`) and nothing
+//! else: no network, no file system (the contract's P3).
+//!
+//! A URL is judged in this order, and the first "no" is the reason that is reported:
+//! 1. it can be understood at all, and holds nothing that may not stand in it;
+//! 2. its scheme; 3. user name and password; 4. the host against `--deny-host` and
+//!    `--allow-host`; 5. the host as an address, whatever its spelling; 6. the port;
+//!    for files instead of 3 to 6: the roots.
+//!
+//! The host that is judged is the host that is asked: [`Target`] keeps what the `url` crate (the
+//! WHATWG parser) understood, and `fetch` sends that, never the text of the mail. What a name
+//! resolves to is judged by `fetch` with [`Policy::judge_address`], at connect time.
+
+mod address;
+mod choice;
+mod host;
+mod mapping;
+mod target;
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use crate::report::{Reason, Refusal};
+
+pub use address::Cidr;
+pub use choice::{Limits, Links, Mismatch, OnFailure, Protected, Scheme, TypePattern, Userinfo};
+pub use host::{Host, HostPattern};
+pub use mapping::Mapping;
+pub use target::{Proxy, Target, parse_file_root, parse_port};
+
+/// Everything the user decided about what may be done. Pure data and pure answers.
+#[derive(Clone, Default, Debug)]
+pub struct Policy {
+    /// `--fetch`: schemes that may be retrieved besides `data:` and `cid:`.
+    pub fetch: BTreeSet<Scheme>,
+    /// `--allow-host`: if not empty, only these hosts are asked. It opens no private address.
+    pub allow_hosts: Vec<HostPattern>,
+    /// `--deny-host`: these are not; they win over `allow_hosts`.
+    pub deny_hosts: Vec<HostPattern>,
+    /// `--allow-net`: networks that are asked although they are not globally reachable.
+    pub allow_nets: Vec<Cidr>,
+    /// `--allow-port`: ports besides the scheme's own.
+    pub allow_ports: BTreeSet<u16>,
+    /// `--allow-userinfo`: URLs with a user name or password.
+    pub userinfo: Userinfo,
+    /// `--file-root`: absolute folders beneath which files are read.
+    pub file_roots: Vec<PathBuf>,
+    /// `--map`: rewritten before anything is judged.
+    pub maps: Vec<Mapping>,
+    /// `--proxy`: where http and https go. Its own address is the user's wish and not judged.
+    pub proxy: Option<Proxy>,
+    /// `--ca-file`: PEM certificates trusted besides the system's.
+    pub ca_file: Option<PathBuf>,
+    /// If not empty, only these media types may be put in.
+    pub allow_types: Vec<TypePattern>,
+    /// These may not; they win over `allow_types`.
+    pub deny_types: Vec<TypePattern>,
+    /// Content of another type than declared.
+    pub mismatch: Mismatch,
+    /// Signed and encrypted parts.
+    pub protected: Protected,
+    /// Relative links.
+    pub links: Links,
+    /// Temporary failures.
+    pub on_failure: OnFailure,
+    /// Bounds.
+    pub limits: Limits,
+}
+
+impl Policy {
+    /// The reference after `--map`: the longest FROM that is a prefix is replaced by its TO,
+    /// once; no FROM is looked for in the result.
+    #[must_use]
+    pub fn map<'a>(&self, url: &'a str) -> Cow<'a, str> {
+        self.maps
+            .iter()
+            .filter_map(|mapping| Some((mapping.from_len(), mapping.apply(url)?)))
+            .max_by_key(|(length, _)| *length)
+            .map_or(Cow::Borrowed(url), |(_, mapped)| Cow::Owned(mapped))
+    }
+
+    /// Whether an absolute URL may be retrieved, as far as that can be known without asking
+    /// anybody: everything but what a host's name resolves to and what is in a folder.
+    ///
+    /// # Errors
+    /// [`Reason::BadUrl`], [`Reason::UnsupportedScheme`], [`Reason::SchemeNotAllowed`],
+    /// [`Reason::UserinfoNotAllowed`], [`Reason::HostNotAllowed`], [`Reason::PrivateAddress`],
+    /// [`Reason::PortNotAllowed`], [`Reason::OutsideFileRoot`], in the order of the module's
+    /// contract. The detail never holds a password.
+    pub fn judge_url(&self, url: &str) -> Result<Target, Refusal> {
+        let (scheme, _) = target::split_scheme(url)?;
+        let Some(scheme) = Scheme::from_name(scheme.as_bytes()) else {
+            return Err(Refusal::lasting(
+                Reason::UnsupportedScheme,
+                format!("{scheme}: is not retrieved from anywhere"),
+            ));
+        };
+        if !self.fetch.contains(&scheme) {
+            let mut refusal = Refusal::lasting(
+                Reason::SchemeNotAllowed,
+                format!("{}: is not among what --fetch names", scheme.as_str()),
+            );
+            // What is no URL under any policy should not send the user to --fetch.
+            if let Err(broken) = Target::parse(scheme, url)
+                && broken.reason == Reason::BadUrl
+            {
+                refusal = broken;
+            }
+            return Err(refusal);
+        }
+        let target = Target::parse(scheme, url)?;
+        match target.path() {
+            Some(path) => self.judge_path(path)?,
+            None => self.judge_server(&target)?,
+        }
+        Ok(target)
+    }
+
+    /// Whether a redirect may be followed: to http or https only, never from https to http,
+    /// and otherwise as the new URL would be judged if the mail had named it.
+    ///
+    /// # Errors
+    /// [`Reason::RedirectRefused`] for the scheme, or when `location` is no URL; else as
+    /// [`Policy::judge_url`].
+    pub fn judge_redirect(&self, from: &Target, location: &str) -> Result<Target, Refusal> {
+        let refused = |detail: String| Refusal::lasting(Reason::RedirectRefused, detail);
+        let next = from
+            .join(location)
+            .ok_or_else(|| refused("the redirect leads to something that is no URL".to_owned()))?;
+        let (name, _) = target::split_scheme(&next)?;
+        let scheme = Scheme::from_name(name.as_bytes())
+            .filter(|scheme| matches!(scheme, Scheme::Http | Scheme::Https))
+            .ok_or_else(|| refused(format!("a redirect to {name}:")))?;
+        if !self.fetch.contains(&scheme) {
+            return Err(refused(format!(
+                "a redirect to {name}:, which --fetch does not name"
+            )));
+        }
+        if from.scheme() == Scheme::Https && scheme == Scheme::Http {
+            return Err(refused("a redirect from https: to http:".to_owned()));
+        }
+        self.judge_url(&next).map_err(|refusal| Refusal {
+            detail: format!("after a redirect: {}", refusal.detail),
+            ..refusal
+        })
+    }
+
+    /// Whether a connection may be made to this address: it is globally reachable, also as the
+    /// IPv4 address that is embedded in it, or `--allow-net` names it.
+    ///
+    /// An IPv4-mapped address (`::ffff:127.0.0.1`) is the IPv4 address to the system, so a
+    /// network of IPv4 addresses opens it; every other embedding is opened only by a network
+    /// of IPv6 addresses.
+    ///
+    /// # Errors
+    /// [`Reason::PrivateAddress`].
+    pub fn judge_address(&self, address: IpAddr) -> Result<(), Refusal> {
+        let canonical = address.to_canonical();
+        let opened = |network: &Cidr| network.contains(address) || network.contains(canonical);
+        if self.allow_nets.iter().any(opened) {
+            return Ok(());
+        }
+        match address::why_not_global(address) {
+            None => Ok(()),
+            Some(why) => Err(Refusal::lasting(
+                Reason::PrivateAddress,
+                format!("{address} is {why}"),
+            )),
+        }
+    }
+
+    fn judge_server(&self, target: &Target) -> Result<(), Refusal> {
+        if target.has_userinfo() && self.userinfo == Userinfo::Refuse {
+            return Err(Refusal::lasting(
+                Reason::UserinfoNotAllowed,
+                "the URL carries a user name or password",
+            ));
+        }
+        let (Some(host), Some(port)) = (target.host(), target.port()) else {
+            return Err(Refusal::lasting(Reason::BadUrl, "the URL names no host"));
+        };
+        self.judge_host(&host)?;
+        let own = target.scheme().default_port() == Some(port);
+        if port == 0 || !(own || self.allow_ports.contains(&port)) {
+            return Err(Refusal::lasting(
+                Reason::PortNotAllowed,
+                format!("port {port} of {host}"),
+            ));
+        }
+        Ok(())
+    }
+
+    fn judge_host(&self, host: &Host) -> Result<(), Refusal> {
+        let among = |patterns: &[HostPattern]| patterns.iter().any(|pattern| pattern.matches(host));
+        let refused = |why: &str| {
+            Err(Refusal::lasting(
+                Reason::HostNotAllowed,
+                format!("{host} is {why}"),
+            ))
+        };
+        if among(&self.deny_hosts) {
+            return refused("denied by --deny-host");
+        }
+        if !self.allow_hosts.is_empty() && !among(&self.allow_hosts) {
+            return refused("not among what --allow-host names");
+        }
+        match host {
+            Host::Address(address) => self.judge_address(*address),
+            Host::Name(name) if host::is_localhost(name) => {
+                // The first of the two that is opened is enough: only opened ones are asked.
+                let [four, six] = host::LOOPBACK.map(|address| self.judge_address(address));
+                four.or(six).map_err(|refusal| Refusal {
+                    detail: format!("{host} is this machine"),
+                    ..refusal
+                })
+            }
+            Host::Name(_) => Ok(()),
+        }
+    }
+
+    fn judge_path(&self, path: &Path) -> Result<(), Refusal> {
+        if target::climbs(path) {
+            return Err(Refusal::lasting(
+                Reason::OutsideFileRoot,
+                format!("{} climbs with '..'", path.display()),
+            ));
+        }
+        if self.file_roots.iter().any(|root| path.starts_with(root)) {
+            return Ok(());
+        }
+        Err(Refusal::lasting(
+            Reason::OutsideFileRoot,
+            format!("{} is not beneath a --file-root", path.display()),
+        ))
+    }
+
+    /// Whether content of this media type (`type/subtype`, any case) may be put in; applies to
+    /// `data:` URLs as well (RFC 2397 §6).
+    ///
+    /// # Errors
+    /// [`Reason::TypeNotAllowed`].
+    pub fn judge_type(&self, essence: &str) -> Result<(), Refusal> {
+        let denied = self
+            .deny_types
+            .iter()
+            .any(|pattern| pattern.matches(essence));
+        let allowed = self.allow_types.is_empty()
+            || self
+                .allow_types
+                .iter()
+                .any(|pattern| pattern.matches(essence));
+        if denied || !allowed {
+            return Err(Refusal::lasting(
+                Reason::TypeNotAllowed,
+                format!("{essence} may not be put in"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether this many octets may be one body.
+    ///
+    /// # Errors
+    /// [`Reason::TooLarge`].
+    pub fn judge_size(&self, octets: u64) -> Result<(), Refusal> {
+        if octets > self.limits.body {
+            return Err(Refusal::lasting(
+                Reason::TooLarge,
+                format!("{octets} octets, --max-body is {}", self.limits.body),
+            ));
+        }
+        Ok(())
+    }
+}

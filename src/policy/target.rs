@@ -1,0 +1,290 @@
+//! What a URL names: a scheme, a server or a file. Parsed once; what is judged is what is asked.
+//!
+//! Deviations from the WHATWG parser, all of them refusals ([`Reason::BadUrl`]): white space and
+//! control characters anywhere (it drops some of them), anything but `//` and a host after
+//! `http:`, `https:` and `ftp:` (it would find a host in `http:127.0.0.1`), and in ftp URLs
+//! `%00`, `%0a`, `%0d` (the draft §7), and files with a query.
+
+use std::path::{Component, Path, PathBuf};
+use std::str::FromStr;
+
+use percent_encoding::percent_decode_str;
+use url::Url;
+
+use super::{Host, Scheme};
+use crate::report::{Reason, Refusal};
+
+/// A URL that was understood. Only [`super::Policy`] makes one, so whoever holds one may use it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Target {
+    scheme: Scheme,
+    place: Place,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Place {
+    Server(Url),
+    File { path: PathBuf, url: String },
+}
+
+impl Target {
+    /// The scheme.
+    #[must_use]
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// The server; none for files.
+    #[must_use]
+    pub fn host(&self) -> Option<Host> {
+        self.server()?.host().map(Host::from_url)
+    }
+
+    /// The server's port, the scheme's own included; none for files.
+    #[must_use]
+    pub fn port(&self) -> Option<u16> {
+        self.server()?.port().or(self.scheme.default_port())
+    }
+
+    /// The file, absolute, percent-decoded once; none for servers.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        match &self.place {
+            Place::File { path, .. } => Some(path),
+            Place::Server(_) => None,
+        }
+    }
+
+    /// The URL's path as it is sent, percent-escapes untouched; empty for files.
+    #[must_use]
+    pub fn server_path(&self) -> &str {
+        self.server().map_or("", Url::path)
+    }
+
+    /// Whether there is a user name or a password.
+    #[must_use]
+    pub fn has_userinfo(&self) -> bool {
+        self.server()
+            .is_some_and(|url| !url.username().is_empty() || url.password().is_some())
+    }
+
+    /// User name and password as octets, percent-decoded once; none where there is neither.
+    #[must_use]
+    pub fn userinfo(&self) -> Option<(Vec<u8>, Vec<u8>)> {
+        let url = self.server().filter(|_| self.has_userinfo())?;
+        let decoded = |text: &str| percent_decode_str(text).collect();
+        Some((
+            decoded(url.username()),
+            decoded(url.password().unwrap_or("")),
+        ))
+    }
+
+    /// What goes to the server: no fragment, no user name, no password.
+    #[must_use]
+    pub fn request_url(&self) -> String {
+        let Some(mut url) = self.server().cloned() else {
+            return self.public_url();
+        };
+        url.set_fragment(None);
+        // Both setters refuse only URLs without a host, which none of these is.
+        let _ = url.set_password(None);
+        let _ = url.set_username("");
+        url.into()
+    }
+
+    /// What may be written down: no fragment, no password.
+    #[must_use]
+    pub fn public_url(&self) -> String {
+        match &self.place {
+            Place::File { url, .. } => url.clone(),
+            Place::Server(url) => {
+                let mut url = url.clone();
+                url.set_fragment(None);
+                let _ = url.set_password(None);
+                url.into()
+            }
+        }
+    }
+
+    /// Another reference seen from here, as browsers resolve a Location field.
+    pub(super) fn join(&self, reference: &str) -> Option<String> {
+        Some(self.server()?.join(reference).ok()?.into())
+    }
+
+    fn server(&self) -> Option<&Url> {
+        match &self.place {
+            Place::Server(url) => Some(url),
+            Place::File { .. } => None,
+        }
+    }
+
+    /// Understands a URL of this scheme, or refuses with [`Reason::BadUrl`],
+    /// [`Reason::PrivateAddress`] (a zone id) or, for a file on another machine,
+    /// [`Reason::UnsupportedScheme`].
+    pub(super) fn parse(scheme: Scheme, url: &str) -> Result<Self, Refusal> {
+        if url.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
+            return Err(bad("it holds white space or a control character"));
+        }
+        let (_, rest) = split_scheme(url)?;
+        let place = match scheme {
+            Scheme::File => parse_file(url, rest)?,
+            Scheme::Http | Scheme::Https | Scheme::Ftp => parse_server(url, rest)?,
+        };
+        if scheme == Scheme::Ftp && holds_line_break(rest) {
+            return Err(bad("%00, %0a and %0d may not stand in an ftp URL"));
+        }
+        Ok(Self { scheme, place })
+    }
+}
+
+fn parse_server(url: &str, rest: &str) -> Result<Place, Refusal> {
+    let authority = rest
+        .strip_prefix("//")
+        .filter(|authority| !authority.is_empty() && !authority.starts_with(['/', '\\', '?', '#']))
+        .ok_or_else(|| bad("it names no host"))?;
+    let end = authority
+        .find(['/', '\\', '?', '#'])
+        .unwrap_or(authority.len());
+    let host = authority.get(..end).unwrap_or("");
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    if host.starts_with('[') && host.contains('%') {
+        return Err(Refusal::lasting(
+            Reason::PrivateAddress,
+            "a zone id names a network of this machine",
+        ));
+    }
+    let parsed = Url::parse(url).map_err(|why| bad(&why.to_string()))?;
+    if parsed.host_str().is_none_or(str::is_empty) {
+        return Err(bad("it names no host"));
+    }
+    Ok(Place::Server(parsed))
+}
+
+/// RFC 8089 §2: `file:/path`, `file:///path`, `file://localhost/path`.
+fn parse_file(url: &str, rest: &str) -> Result<Place, Refusal> {
+    let without_fragment = rest.split_once('#').map_or(rest, |(before, _)| before);
+    let path = match without_fragment.strip_prefix("//") {
+        None => without_fragment,
+        Some(authority) => {
+            let slash = authority.find('/').ok_or_else(|| bad("it names no file"))?;
+            let (host, path) = authority.split_at(slash);
+            if !host.is_empty() && !host.eq_ignore_ascii_case("localhost") {
+                return Err(Refusal::lasting(
+                    Reason::UnsupportedScheme,
+                    format!("a file on the machine '{host}'"),
+                ));
+            }
+            path
+        }
+    };
+    if !path.starts_with('/') {
+        return Err(bad("a file needs an absolute path"));
+    }
+    if path.contains('?') {
+        return Err(bad("a file has no query"));
+    }
+    let octets: Vec<u8> = percent_decode_str(path).collect();
+    if octets.contains(&0) {
+        return Err(bad("it holds a NUL"));
+    }
+    let fragment = url.find('#').unwrap_or(url.len());
+    Ok(Place::File {
+        path: path_of(octets)?,
+        url: url.get(..fragment).unwrap_or(url).to_owned(),
+    })
+}
+
+#[cfg(unix)]
+fn path_of(octets: Vec<u8>) -> Result<PathBuf, Refusal> {
+    use std::os::unix::ffi::OsStringExt as _;
+    Ok(std::ffi::OsString::from_vec(octets).into())
+}
+
+#[cfg(not(unix))]
+fn path_of(octets: Vec<u8>) -> Result<PathBuf, Refusal> {
+    String::from_utf8(octets)
+        .map(PathBuf::from)
+        .map_err(|_| bad("its path is not UTF-8"))
+}
+
+/// Whether a path has a `..` in it.
+pub(super) fn climbs(path: &Path) -> bool {
+    path.components()
+        .any(|component| component == Component::ParentDir)
+}
+
+/// Scheme and the rest after the colon.
+pub(super) fn split_scheme(url: &str) -> Result<(&str, &str), Refusal> {
+    url.split_once(':')
+        .filter(|(scheme, _)| {
+            scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+                && scheme
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+        })
+        .ok_or_else(|| bad("it has no scheme"))
+}
+
+fn holds_line_break(text: &str) -> bool {
+    percent_decode_str(text).any(|octet| matches!(octet, 0 | b'\n' | b'\r'))
+}
+
+fn bad(why: &str) -> Refusal {
+    Refusal::lasting(Reason::BadUrl, format!("not a usable URL: {why}"))
+}
+
+/// `--proxy URL`: an HTTP proxy that is asked to CONNECT.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Proxy(Url);
+
+impl Proxy {
+    /// The URL, user name and password included.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+}
+
+impl std::fmt::Debug for Proxy {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Derived, this would print the password.
+        write!(formatter, "Proxy({:?})", self.0.host_str().unwrap_or(""))
+    }
+}
+
+impl FromStr for Proxy {
+    type Err = String;
+
+    /// Reads `http://[user:password@]host[:port]` or the same with https.
+    ///
+    /// # Errors
+    /// A sentence that does not repeat the text, which may hold a password.
+    fn from_str(text: &str) -> Result<Self, String> {
+        Url::parse(text.trim())
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https") && url.host().is_some())
+            .map(Self)
+            .ok_or_else(|| "a proxy is a URL such as http://proxy.example.org:3128".to_owned())
+    }
+}
+
+/// Reads `--file-root DIR`: relative folders are made absolute against the current one.
+///
+/// # Errors
+/// A sentence when the text is empty or the folder cannot be made absolute. Whether it exists is
+/// seen when the world is made.
+pub fn parse_file_root(text: &str) -> Result<PathBuf, String> {
+    std::path::absolute(text).map_err(|why| format!("'{text}' is not a folder: {why}"))
+}
+
+/// Reads `--allow-port N`.
+///
+/// # Errors
+/// A sentence when the text is no number from 1 to 65535.
+pub fn parse_port(text: &str) -> Result<u16, String> {
+    text.trim()
+        .parse()
+        .ok()
+        .filter(|port| *port != 0)
+        .ok_or_else(|| format!("'{text}' is not a port from 1 to 65535"))
+}
