@@ -94,7 +94,11 @@ impl Edits {
         {
             return Err(Overlap(pair[1].span));
         }
-        if let Some(span) = group.iter().map(|edit| edit.span).find(|&span| self.meets(span)) {
+        if let Some(span) = group
+            .iter()
+            .map(|edit| edit.span)
+            .find(|&span| self.meets(span))
+        {
             return Err(Overlap(span));
         }
         let in_order = match (self.edits.last(), group.first()) {
@@ -111,7 +115,9 @@ impl Edits {
 
     /// Whether an edit that is there shares bytes with `span`, or one lies inside the other.
     fn meets(&self, span: Span) -> bool {
-        let from = self.edits.partition_point(|edit| edit.span.end <= span.start);
+        let from = self
+            .edits
+            .partition_point(|edit| edit.span.end <= span.start);
         let inside = |edit: &Edit| edit.span.start < span.end;
         self.edits.get(from).is_some_and(inside)
     }

@@ -104,7 +104,9 @@ impl<'a> ExternalBody<'a> {
             .parameter("access-type")
             .map(|value| String::from_utf8_lossy(value.trim_ascii()).into_owned())
             .unwrap_or_default();
-        let content_id = field("Content-ID").map(identifier).filter(|id| !id.is_empty());
+        let content_id = field("Content-ID")
+            .map(identifier)
+            .filter(|id| !id.is_empty());
         let target = match tree.part(part).encoding {
             TransferEncoding::Base64 | TransferEncoding::QuotedPrintable => Err(Unusable::Encoded),
             _ => match access_type.to_ascii_lowercase().as_str() {
@@ -139,9 +141,7 @@ fn target_of<'a>(
         "url" => match media_type.look_up("url") {
             Found::Whole(value) => read_url(value),
             Found::None => Err(Unusable::MissingUrl),
-            Found::SectionMissing(section) => {
-                Err(Unusable::MissingParameter("URL", Some(section)))
-            }
+            Found::SectionMissing(section) => Err(Unusable::MissingParameter("URL", Some(section))),
         },
         "ftp" | "anon-ftp" => ftp_url(media_type).map(Target::Url),
         "local-file" => file_url(media_type).map(Target::Url),
@@ -234,7 +234,9 @@ fn unwrap_data(value: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
         return value;
     };
     // A bare URL may end in `>`; one behind `<` has to.
-    let wrapped = value.get(..start).is_some_and(|front| front.contains(&b'<'));
+    let wrapped = value
+        .get(..start)
+        .is_some_and(|front| front.contains(&b'<'));
     let end = match value.trim_ascii_end() {
         [inner @ .., b'>'] if wrapped => inner.len(),
         whole => whole.len(),

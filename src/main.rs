@@ -1,2 +1,7 @@
 //! The command-line program; everything is in the library's `cli` room.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    embody::cli::run()
+}

@@ -23,8 +23,6 @@ pub struct Plan<'a> {
     /// Items (by their position in `items`) that offer the same object in one
     /// multipart/alternative, in the order in which they are tried.
     pub rivals: Vec<Vec<usize>>,
-    /// Structure that was not looked into: the part, and the limit that ended the look.
-    pub opaque: Vec<(PartId, Limit)>,
 }
 
 /// One reference and what to do with it.
@@ -80,11 +78,7 @@ impl Item<'_> {
                 None,
                 format!("would retrieve {}", url::masked(url)),
             ),
-            Step::Leave(refusal) => (
-                Outcome::Left,
-                Some(refusal.reason),
-                refusal.detail.clone(),
-            ),
+            Step::Leave(refusal) => (Outcome::Left, Some(refusal.reason), refusal.detail.clone()),
         };
         let declared = self.body.declared.as_ref();
         Row {
@@ -114,13 +108,6 @@ pub fn plan<'a>(original: &'a [u8], tree: &Tree, policy: &Policy) -> Plan<'a> {
     };
     let mut plan = Plan::default();
     for part in tree.ids() {
-        match &tree.part(part).content {
-            Content::Opaque(limit) => plan.opaque.push((part, *limit)),
-            Content::Multipart(multipart) => {
-                plan.opaque.extend(multipart.overflow.map(|limit| (part, limit)));
-            }
-            Content::Leaf | Content::Message => {}
-        }
         let header_limit = policy.limits.header;
         if let Some(body) = ExternalBody::read(original, tree, part, header_limit) {
             plan.items.push(planner.item(body));
@@ -155,7 +142,11 @@ pub fn protection(tree: &Tree, part: PartId, policy: &Policy) -> Option<Refusal>
         let essence = tree.part(above).essence.as_str();
         let refuse = |reason| {
             let number = tree.number(above);
-            let place = if number.is_empty() { "the message" } else { &number };
+            let place = if number.is_empty() {
+                "the message"
+            } else {
+                &number
+            };
             Some(Refusal::lasting(
                 reason,
                 format!("it is inside {place}, a {essence}"),
@@ -379,7 +370,10 @@ fn shorten(url: &[u8]) -> String {
         .filter(|byte| !byte.is_ascii_whitespace())
         .take(SHOWN_DATA + 1)
         .collect();
-    let text: String = String::from_utf8_lossy(&start).chars().take(SHOWN_DATA).collect();
+    let text: String = String::from_utf8_lossy(&start)
+        .chars()
+        .take(SHOWN_DATA)
+        .collect();
     if start.len() > SHOWN_DATA {
         format!("{text}... ({} octets)", url.len())
     } else {
@@ -400,9 +394,8 @@ fn rivals(tree: &Tree, items: &[Item<'_>]) -> Vec<Vec<usize>> {
         };
         let choice = *is_choice.entry(parent).or_insert_with(|| {
             let alternative = tree.part(parent);
-            let external = |&child: &PartId| {
-                tree.part(child).essence == crate::external_body::ESSENCE
-            };
+            let external =
+                |&child: &PartId| tree.part(child).essence == crate::external_body::ESSENCE;
             alternative.essence == "multipart/alternative"
                 && alternative.children.iter().all(external)
         });
@@ -444,4 +437,32 @@ fn usefulness(item: &Item<'_>) -> u8 {
         },
         Step::Leave(_) => 6,
     }
+}
+
+/// One line for each part that was not looked into because of a limit.
+#[must_use]
+pub fn opaque_parts(tree: &Tree) -> Vec<String> {
+    tree.ids()
+        .filter_map(|id| {
+            let limit = match &tree.part(id).content {
+                Content::Opaque(limit) => *limit,
+                Content::Multipart(multipart) => multipart.overflow?,
+                Content::Leaf | Content::Message => return None,
+            };
+            let number = tree.number(id);
+            let place = if number.is_empty() {
+                "the message"
+            } else {
+                &number
+            };
+            let (what, option) = match limit {
+                Limit::TooDeep => ("is nested too deep", "--max-depth"),
+                Limit::TooManyParts => ("has too many parts", "--max-parts"),
+                Limit::HeaderTooLarge => ("has too large a header", "--max-header"),
+            };
+            Some(format!(
+                "{place}: {what} and was not looked into further; {option} is the limit"
+            ))
+        })
+        .collect()
 }

@@ -63,9 +63,11 @@ impl Builder<'_> {
         let location = obtained.location.clone();
         let encoded = self.encode(obtained, inside, &content_type)?;
         let mut group = self.header_edits(&content_type, &encoded, location.as_deref());
-        let last_stays = self.tree.fields(self.body.part).last().is_some_and(|last| {
-            !group.iter().any(|edit| edit.span == last.whole)
-        });
+        let last_stays = self
+            .tree
+            .fields(self.body.part)
+            .last()
+            .is_some_and(|last| !group.iter().any(|edit| edit.span == last.whole));
         group.push(self.body_edit(encoded, last_stays));
         Ok((group, inside))
     }
@@ -104,7 +106,9 @@ impl Builder<'_> {
             .cloned()
             .collect();
         let value_end = field.value.start + field.value.of(self.original).trim_ascii_end().len();
-        let mut written = Span::new(field.whole.start, value_end).of(self.original).to_vec();
+        let mut written = Span::new(field.whole.start, value_end)
+            .of(self.original)
+            .to_vec();
         if written.ends_with(b";") && !more.is_empty() {
             written.pop();
         }
@@ -113,10 +117,7 @@ impl Builder<'_> {
                 .of(self.original)
                 .to_vec();
         } else {
-            written.extend_from_slice(&with_newlines(
-                media_type::write_more(&more),
-                self.newline,
-            ));
+            written.extend_from_slice(&with_newlines(media_type::write_more(&more), self.newline));
         }
         written.extend_from_slice(self.newline.bytes());
         written
@@ -172,7 +173,9 @@ impl Builder<'_> {
             .phantom
             .fields
             .iter()
-            .filter(|field| !field.name.is_empty() && (!is_message || is_content_field(original, field)))
+            .filter(|field| {
+                !field.name.is_empty() && (!is_message || is_content_field(original, field))
+            })
             .collect();
         let new_fields = self.new_fields(&taken, content_type, encoded, location);
         let mut group = Group::new();
@@ -185,7 +188,9 @@ impl Builder<'_> {
             }
             let replaced = field.is(original, "Content-Type")
                 || field.is(original, "Content-Transfer-Encoding")
-                || taken.iter().any(|phantom| same_name(original, phantom, field));
+                || taken
+                    .iter()
+                    .any(|phantom| same_name(original, phantom, field));
             if replaced {
                 group.push(Edit::remove(field.whole));
             }
@@ -211,7 +216,8 @@ impl Builder<'_> {
         .concat();
         let has = |fields: &[&Field], name| fields.iter().any(|field| field.is(original, name));
         let mut written = Vec::new();
-        if self.is_message_header() && !outer.iter().any(|field| field.is(original, "MIME-Version")) {
+        if self.is_message_header() && !outer.iter().any(|field| field.is(original, "MIME-Version"))
+        {
             written.extend_from_slice(b"MIME-Version: 1.0");
             written.extend_from_slice(newline);
         }
@@ -243,7 +249,9 @@ impl Builder<'_> {
             written.extend_from_slice(&transfer_encoding);
         }
         if let Some(location) = location {
-            let outer_has = outer.iter().any(|field| field.is(original, "Content-Location"));
+            let outer_has = outer
+                .iter()
+                .any(|field| field.is(original, "Content-Location"));
             if !has(taken, "Content-Location") && !outer_has {
                 written.extend_from_slice(&folded_location(location, self.newline));
             }

@@ -117,7 +117,10 @@ pub(super) fn take(
             .ok_or_else(|| {
                 Refusal::lasting(
                     Reason::UndecodableBody,
-                    format!("what was retrieved is not the declared {}", encoding.as_str()),
+                    format!(
+                        "what was retrieved is not the declared {}",
+                        encoding.as_str()
+                    ),
                 )
             })?
             .into_owned()
@@ -194,7 +197,10 @@ pub(super) fn admit(
             if !agree && policy.mismatch == Mismatch::Refuse {
                 return Err(Refusal::lasting(
                     Reason::TypeMismatch,
-                    format!("{} is declared, the content is {source_type}", declared.essence),
+                    format!(
+                        "{} is declared, the content is {source_type}",
+                        declared.essence
+                    ),
                 ));
             }
         }
@@ -204,7 +210,10 @@ pub(super) fn admit(
     if let Some(value) = body.content_md5 {
         judge_digest(value, &obtained)?;
     }
-    if let Some(size) = body.size.filter(|&size| size != obtained.octets.len() as u64) {
+    if let Some(size) = body
+        .size
+        .filter(|&size| size != obtained.octets.len() as u64)
+    {
         obtained.notes.push(format!(
             "the size parameter says {size} octets, the content has {}",
             obtained.octets.len()

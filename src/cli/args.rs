@@ -1,0 +1,359 @@
+//! Options, and the one crossing from options to [`Policy`].
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::expand::Mark;
+use crate::policy::{
+    Cidr, HostPattern, Limits, Links, Mapping, Mismatch, OnFailure, Policy, Protected, Proxy,
+    Scheme, TypePattern, Userinfo, parse_file_root, parse_port,
+};
+
+/// A mail filter that gives external bodies their body.
+#[derive(Parser, Debug)]
+#[command(name = "embody", version, propagate_version = true)]
+pub(super) struct Cli {
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+pub(super) enum Command {
+    /// Read one message, write it with its external bodies in place
+    #[command(
+        after_help = "Example: embody filter --fetch https < in.eml > out.eml\n\
+        Exit status: 0 with a whole message on stdout, else 75 and nothing on stdout."
+    )]
+    Filter(FilterArgs),
+    /// Say what is in there, and what the same options would do; never fetches
+    #[command(after_help = "Example: embody inspect --fetch https message.eml")]
+    Inspect(InspectArgs),
+}
+
+#[derive(Args, Debug)]
+pub(super) struct FilterArgs {
+    /// The message; standard input if not given
+    pub(super) file: Option<PathBuf>,
+    /// What a temporary failure does: leave the part, or exit 75 without output
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "leave")]
+    on_failure: OnFailureOption,
+    /// Add one header field, X-Embody, to messages that hold references
+    #[arg(long)]
+    mark: bool,
+    #[command(flatten)]
+    pub(super) saying: SayingArgs,
+    #[command(flatten)]
+    policy: PolicyArgs,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct InspectArgs {
+    /// Messages; standard input if none is given
+    #[arg(value_name = "SOURCE")]
+    pub(super) sources: Vec<PathBuf>,
+    /// Print JSON lines, one per reference
+    #[arg(long)]
+    pub(super) json: bool,
+    #[command(flatten)]
+    policy: PolicyArgs,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct SayingArgs {
+    /// Append JSON lines, one per reference; - is stderr
+    #[arg(long, value_name = "FILE")]
+    pub(super) report: Option<PathBuf>,
+    /// Say nothing on stderr but errors
+    #[arg(long, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Say more on stderr
+    #[arg(long)]
+    verbose: bool,
+}
+
+/// How much is said on stderr.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Volume {
+    /// Errors only.
+    Quiet,
+    /// One line per reference.
+    Normal,
+    /// Notes and structure besides.
+    Verbose,
+}
+
+impl SayingArgs {
+    pub(super) fn volume(&self) -> Volume {
+        match (self.quiet, self.verbose) {
+            (true, _) => Volume::Quiet,
+            (false, true) => Volume::Verbose,
+            (false, false) => Volume::Normal,
+        }
+    }
+}
+
+/// What may be done.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "What may be retrieved")]
+struct PolicyArgs {
+    /// Schemes that may be retrieved besides data: and cid: (http, https, ftp, file)
+    #[arg(long, value_name = "SCHEME,...", value_delimiter = ',', value_parser = scheme)]
+    fetch: Vec<Scheme>,
+    /// Ask only these hosts: a name, or *.example.org
+    #[arg(long, value_name = "PAT")]
+    allow_host: Vec<HostPattern>,
+    /// Never ask these hosts; wins over --allow-host
+    #[arg(long, value_name = "PAT")]
+    deny_host: Vec<HostPattern>,
+    /// Also ask addresses that are not globally reachable, e.g. 10.1.0.0/16
+    #[arg(long, value_name = "CIDR")]
+    allow_net: Vec<Cidr>,
+    /// Ports besides the scheme's own
+    #[arg(long, value_name = "N", value_parser = parse_port)]
+    allow_port: Vec<u16>,
+    /// Follow URLs with user:password@
+    #[arg(long)]
+    allow_userinfo: bool,
+    /// Read file: and local-file only beneath these folders
+    #[arg(long, value_name = "DIR", value_parser = parse_file_root)]
+    file_root: Vec<PathBuf>,
+    /// Rewrite the start of a reference before it is judged; the longest FROM wins
+    #[arg(long, value_name = "FROM=TO")]
+    map: Vec<Mapping>,
+    /// Go through this proxy for http and https
+    #[arg(long, value_name = "URL")]
+    proxy: Option<Proxy>,
+    /// Trust these certificates besides the system's
+    #[arg(long, value_name = "PEM")]
+    ca_file: Option<PathBuf>,
+    /// Media types that may be put in, e.g. image/*; for data: URLs too
+    #[arg(long, value_name = "PAT", value_parser = TypePattern::parse, help_heading = "What may be put in")]
+    allow_type: Vec<TypePattern>,
+    /// Media types that may not; wins over --allow-type
+    #[arg(long, value_name = "PAT", value_parser = TypePattern::parse, help_heading = "What may be put in")]
+    deny_type: Vec<TypePattern>,
+    /// Take content whose type is not the declared one
+    #[arg(long, help_heading = "What may be put in")]
+    accept_mismatch: bool,
+    /// What to do inside signed and encrypted parts
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHAT",
+        default_value = "leave",
+        help_heading = "What may be put in"
+    )]
+    signed: SignedOption,
+    #[command(flatten)]
+    limits: LimitArgs,
+}
+
+/// How much one message may cost.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Limits")]
+struct LimitArgs {
+    /// One retrieved body, after decompression
+    #[arg(long, value_name = "SIZE", default_value = "25M", value_parser = size)]
+    max_body: u64,
+    /// What one message may gain
+    #[arg(long, value_name = "SIZE", default_value = "50M", value_parser = size)]
+    max_growth: u64,
+    /// Retrievals for one message
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    max_fetches: u32,
+    /// Redirects for one retrieval
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    max_redirects: u32,
+    /// Retrievals at the same time
+    #[arg(long, value_name = "N", default_value = "8", value_parser = at_least_one)]
+    max_in_flight: usize,
+    /// One retrieval
+    #[arg(long, value_name = "DUR", default_value = "20s", value_parser = duration)]
+    timeout: Duration,
+    /// All retrievals of one message
+    #[arg(long, value_name = "DUR", default_value = "60s", value_parser = duration)]
+    deadline: Duration,
+    /// Nesting that is looked into
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    max_depth: usize,
+    /// Parts of one message that are looked at
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    max_parts: usize,
+    /// One header section
+    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
+    max_header: u64,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum OnFailureOption {
+    Leave,
+    Defer,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum SignedOption {
+    Leave,
+    Rewrite,
+}
+
+impl FilterArgs {
+    pub(super) fn policy(&self) -> Policy {
+        Policy {
+            on_failure: match self.on_failure {
+                OnFailureOption::Leave => OnFailure::Leave,
+                OnFailureOption::Defer => OnFailure::Defer,
+            },
+            ..self.policy.policy()
+        }
+    }
+
+    pub(super) fn mark(&self) -> Mark {
+        if self.mark { Mark::Field } else { Mark::Off }
+    }
+}
+
+impl InspectArgs {
+    pub(super) fn policy(&self) -> Policy {
+        self.policy.policy()
+    }
+}
+
+impl PolicyArgs {
+    fn policy(&self) -> Policy {
+        let limits = &self.limits;
+        Policy {
+            fetch: self.fetch.iter().copied().collect(),
+            allow_hosts: self.allow_host.clone(),
+            deny_hosts: self.deny_host.clone(),
+            allow_nets: self.allow_net.clone(),
+            allow_ports: self.allow_port.iter().copied().collect(),
+            userinfo: if self.allow_userinfo {
+                Userinfo::Allow
+            } else {
+                Userinfo::Refuse
+            },
+            file_roots: self.file_root.clone(),
+            maps: self.map.clone(),
+            proxy: self.proxy.clone(),
+            ca_file: self.ca_file.clone(),
+            allow_types: self.allow_type.clone(),
+            deny_types: self.deny_type.clone(),
+            mismatch: if self.accept_mismatch {
+                Mismatch::Accept
+            } else {
+                Mismatch::Refuse
+            },
+            protected: match self.signed {
+                SignedOption::Leave => Protected::Leave,
+                SignedOption::Rewrite => Protected::Rewrite,
+            },
+            links: Links::default(),
+            on_failure: OnFailure::default(),
+            limits: Limits {
+                body: limits.max_body,
+                growth: limits.max_growth,
+                fetches: limits.max_fetches,
+                redirects: limits.max_redirects,
+                timeout: limits.timeout,
+                deadline: limits.deadline,
+                in_flight: limits.max_in_flight,
+                depth: limits.max_depth,
+                parts: limits.max_parts.max(1),
+                header: usize::try_from(limits.max_header).unwrap_or(usize::MAX),
+            },
+        }
+    }
+}
+
+fn scheme(text: &str) -> Result<Scheme, String> {
+    Scheme::from_name(text.trim().as_bytes())
+        .ok_or_else(|| format!("'{text}' is none of http, https, ftp, file"))
+}
+
+/// `25M`, `512k`, `1G`, `1000`: octets, in powers of 1024.
+fn size(text: &str) -> Result<u64, String> {
+    let wrong = || format!("'{text}' is not a size such as 25M, 512k or 1000");
+    let lower = text.trim().to_ascii_lowercase();
+    let number = lower.trim_end_matches("ib").trim_end_matches('b');
+    let (digits, shift) = match number.char_indices().next_back() {
+        Some((at, 'k')) => (number.get(..at), 10),
+        Some((at, 'm')) => (number.get(..at), 20),
+        Some((at, 'g')) => (number.get(..at), 30),
+        Some((at, 't')) => (number.get(..at), 40),
+        _ => (Some(number), 0),
+    };
+    let value: u64 = digits
+        .and_then(|digits| digits.trim().parse().ok())
+        .ok_or_else(wrong)?;
+    value.checked_mul(1 << shift).ok_or_else(wrong)
+}
+
+/// `20s`, `500ms`, `2m`, `1h`, `20`: seconds if nothing is said.
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("'{text}' is not a duration such as 20s, 500ms or 2m");
+    let lower = text.trim().to_ascii_lowercase();
+    let digits_end = lower
+        .find(|symbol: char| !symbol.is_ascii_digit() && symbol != '.')
+        .unwrap_or(lower.len());
+    let (number, unit) = lower.split_at(digits_end);
+    let seconds = match unit.trim() {
+        "ms" => 0.001,
+        "" | "s" | "sec" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(wrong()),
+    };
+    let number: f64 = number.parse().map_err(|_| wrong())?;
+    Duration::try_from_secs_f64(number * seconds).map_err(|_| wrong())
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse()
+        .ok()
+        .filter(|&number| number > 0)
+        .ok_or_else(|| format!("'{text}' is not a number from 1 on"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_are_powers_of_1024() {
+        assert_eq!(size("25M"), Ok(25 << 20));
+        assert_eq!(size("512k"), Ok(512 << 10));
+        assert_eq!(size("1GiB"), Ok(1 << 30));
+        assert_eq!(size("7"), Ok(7));
+        for wrong in ["", "M", "-1", "1.5M", "1x", "99999999999T"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn durations_are_seconds_unless_said() {
+        assert_eq!(duration("20"), Ok(Duration::from_secs(20)));
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
+        for wrong in ["", "s", "-1s", "1d", "1e99h"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_the_policy() {
+        let cli = Cli::try_parse_from(["embody", "filter"]).expect("no options are needed");
+        let Command::Filter(args) = cli.command else {
+            panic!("filter was asked for");
+        };
+        assert_eq!(args.policy().limits, Limits::default());
+        assert!(args.policy().fetch.is_empty());
+    }
+}

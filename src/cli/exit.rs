@@ -1,0 +1,48 @@
+//! Exit statuses (the contract's §1).
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// How the program ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Status {
+    /// 0: everything was done; `filter` wrote a whole message.
+    Success,
+    /// 1: something could not be read or written.
+    Trouble,
+    /// 2: the command line makes no sense.
+    Usage,
+    /// 75, `EX_TEMPFAIL` of sysexits.h: mail systems keep the message and try again.
+    TryAgain,
+}
+
+impl Status {
+    /// The status for a command line that could not be understood. Only what was surely meant to be
+    /// another command may end with 2, which makes mail systems bounce: a typo in an MTA's
+    /// configuration must delay mail.
+    pub(super) fn of_usage(command: Option<&OsString>) -> Self {
+        let interactive = [
+            "convert",
+            "inspect",
+            "schemes",
+            "man",
+            "completions",
+            "help",
+        ];
+        match command {
+            Some(name) if interactive.iter().any(|known| name == known) => Self::Usage,
+            _ => Self::TryAgain,
+        }
+    }
+}
+
+impl From<Status> for ExitCode {
+    fn from(status: Status) -> Self {
+        Self::from(match status {
+            Status::Success => 0,
+            Status::Trouble => 1,
+            Status::Usage => 2,
+            Status::TryAgain => 75,
+        })
+    }
+}

@@ -1,0 +1,171 @@
+//! `embody filter`: one message in, one message out; output appears only when it is whole.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use super::args::{FilterArgs, Volume};
+use super::exit::Status;
+use super::input::Input;
+use super::report_file::ReportFile;
+use super::say;
+use crate::error::Error;
+use crate::expand::{Candidates, Expander, Mark};
+use crate::fetch::{Fetch, Nowhere, World};
+use crate::mime::{ScanLimits, scan};
+use crate::plan::opaque_parts;
+use crate::policy::Policy;
+use crate::report::Report;
+
+/// Filters one message.
+pub(super) fn run(args: &FilterArgs) -> Status {
+    match filter(args) {
+        Ok(()) => Status::Success,
+        Err(error) => {
+            eprintln!("embody: {}", say::error(&error));
+            Status::TryAgain
+        }
+    }
+}
+
+fn filter(args: &FilterArgs) -> Result<(), Error> {
+    let policy = args.policy();
+    let candidates = Candidates::new(&policy);
+    let mut output = open_output()?;
+    let input = match &args.file {
+        Some(path) => read_file(path, &candidates)?,
+        None => Input::read(io::stdin().lock(), &candidates).map_err(|source| Error::Read {
+            what: "standard input".to_owned(),
+            source,
+        })?,
+    };
+    let message = match input {
+        Input::Message(message) => message,
+        Input::Untouched(mut file) => {
+            io::copy(&mut file, &mut output)
+                .and_then(|_| output.flush())
+                .map_err(write_error)?;
+            report(args, &Report::default(), &ScanLimits::default(), &[]);
+            return Ok(());
+        }
+    };
+    let world = world(&policy)?;
+    let expander = Expander::new(policy, world.as_ref()).with_mark(args.mark());
+    let name = args
+        .file
+        .as_ref()
+        .map_or_else(|| "-".to_owned(), |path| path.display().to_string());
+    let expansion = expander.expand(&message, &name)?;
+    let mut buffered = BufWriter::with_capacity(64 << 10, &mut output);
+    expansion
+        .output
+        .write_to(&mut buffered)
+        .and_then(|()| buffered.flush())
+        .map_err(write_error)?;
+    drop(buffered);
+    // The mail is out: nothing that goes wrong with the report may change the exit status.
+    report(args, &expansion.report, &expander.scan_limits(), &message);
+    Ok(())
+}
+
+/// The world, or nothing at all where the policy allows no retrieval: most runs need no TLS.
+pub(super) fn world(policy: &Policy) -> Result<Box<dyn Fetch>, Error> {
+    if policy.fetch.is_empty() {
+        return Ok(Box::new(Nowhere));
+    }
+    Ok(Box::new(World::new(policy)?))
+}
+
+fn read_file(path: &Path, candidates: &Candidates) -> Result<Input, Error> {
+    let failed = |source| Error::Read {
+        what: path.display().to_string(),
+        source,
+    };
+    let file = File::open(path).map_err(failed)?;
+    Input::read(file, candidates).map_err(failed)
+}
+
+fn write_error(source: io::Error) -> Error {
+    Error::Write {
+        what: "standard output".to_owned(),
+        source,
+    }
+}
+
+/// Standard output as a file, so that every failed write is seen: the standard library takes a
+/// closed descriptor for success.
+#[cfg(unix)]
+fn open_output() -> Result<File, Error> {
+    use std::os::fd::AsFd as _;
+
+    let output = io::stdout()
+        .as_fd()
+        .try_clone_to_owned()
+        .map_err(write_error)?;
+    if is_stand_in(&output) {
+        return Err(write_error(io::Error::other("it is closed")));
+    }
+    Ok(File::from(output))
+}
+
+/// Whether the descriptor is what the standard library opened in place of a closed one: the null
+/// device for reading *and* writing, which nobody redirects output to.
+#[cfg(unix)]
+fn is_stand_in(output: &std::os::fd::OwnedFd) -> bool {
+    use rustix::fs::{OFlags, fcntl_getfl, fstat, stat};
+
+    let both_ways = fcntl_getfl(output).is_ok_and(|flags| flags & OFlags::RWMODE == OFlags::RDWR);
+    both_ways
+        && match (fstat(output), stat("/dev/null")) {
+            (Ok(output), Ok(null)) => {
+                output.st_rdev == null.st_rdev && output.st_mode == null.st_mode
+            }
+            _ => false,
+        }
+}
+
+#[cfg(not(unix))]
+fn open_output() -> Result<io::Stdout, Error> {
+    Ok(io::stdout())
+}
+
+fn report(args: &FilterArgs, report: &Report, limits: &ScanLimits, message: &[u8]) {
+    let volume = args.saying.volume();
+    let mut stderr = io::stderr().lock();
+    // A closed stderr is nobody's mail.
+    let mut tell = |line: String| {
+        let _ = stderr.write_all(format!("embody: {line}\n").as_bytes());
+    };
+    if volume >= Volume::Normal {
+        for row in &report.rows {
+            tell(say::line(row));
+        }
+    }
+    if volume >= Volume::Verbose {
+        for note in &report.notes {
+            tell(say::harmless(note).into_owned());
+        }
+        for opaque in opaque_parts(&scan(message, limits)) {
+            tell(opaque);
+        }
+        if report.rows.is_empty() {
+            tell("nothing to do".to_owned());
+        } else if args.mark() == Mark::Off {
+            tell(format!(
+                "{} expanded, {} left, {} links",
+                report.expanded(),
+                report.left(),
+                report.links()
+            ));
+        }
+    }
+    if let Some(path) = &args.saying.report {
+        let written = ReportFile::open(path).and_then(|mut file| file.write(&report.rows));
+        if let Err(error) = written {
+            tell(format!(
+                "cannot write the report {}: {error}; the mail itself was passed on",
+                path.display()
+            ));
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Reading one message, without holding a large one in memory that needs no work.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+
+use crate::expand::Candidates;
+
+/// Above this size a message that has shown nothing to work on goes to a temporary file, octets.
+const SPOOL_FROM: usize = 16 << 20;
+/// Octets read at a time.
+const CHUNK: usize = 256 << 10;
+
+/// A message that was read to its end.
+#[derive(Debug)]
+pub(super) enum Input {
+    /// In memory: small, or something in it needs work.
+    Message(Vec<u8>),
+    /// In an unlinked temporary file: large, and nothing in it needs work.
+    Untouched(File),
+}
+
+impl Input {
+    /// Reads everything.
+    ///
+    /// # Errors
+    /// What the reader or the temporary file says.
+    pub(super) fn read(mut reader: impl Read, candidates: &Candidates) -> io::Result<Self> {
+        let mut bytes = Vec::new();
+        let mut searched = 0;
+        loop {
+            let before = bytes.len();
+            let read = (&mut reader).take(CHUNK as u64).read_to_end(&mut bytes)?;
+            if bytes.len() > SPOOL_FROM {
+                let from = searched_from(searched);
+                if candidates.any(bytes.get(from..).unwrap_or_default()) {
+                    reader.read_to_end(&mut bytes)?;
+                    return Ok(Self::Message(bytes));
+                }
+                searched = bytes.len();
+                if read == CHUNK {
+                    return Self::spool(bytes, reader, candidates);
+                }
+            }
+            if bytes.len() == before {
+                return Ok(Self::Message(bytes));
+            }
+        }
+    }
+
+    /// Continues in a temporary file for as long as nothing shows up that needs work.
+    fn spool(
+        mut window: Vec<u8>,
+        mut reader: impl Read,
+        candidates: &Candidates,
+    ) -> io::Result<Self> {
+        let mut file = tempfile::tempfile()?;
+        loop {
+            // What overlaps was written in the round before.
+            let overlap = Candidates::OVERLAP.min(window.len());
+            let tail = window.split_off(window.len() - overlap);
+            file.write_all(&window)?;
+            window = tail;
+            let read = (&mut reader).take(CHUNK as u64).read_to_end(&mut window)?;
+            if read == 0 {
+                file.write_all(&window)?;
+                file.seek(SeekFrom::Start(0))?;
+                return Ok(Self::Untouched(file));
+            }
+            if candidates.any(&window) {
+                let mut bytes = Vec::new();
+                file.seek(SeekFrom::Start(0))?;
+                file.read_to_end(&mut bytes)?;
+                bytes.append(&mut window);
+                reader.read_to_end(&mut bytes)?;
+                return Ok(Self::Message(bytes));
+            }
+        }
+    }
+}
+
+fn searched_from(searched: usize) -> usize {
+    searched.saturating_sub(Candidates::OVERLAP)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::Policy;
+
+    fn read(bytes: &[u8]) -> Input {
+        Input::read(bytes, &Candidates::new(&Policy::default())).expect("memory can be read")
+    }
+
+    #[test]
+    fn a_large_message_without_references_is_spooled_whole() {
+        let bytes = b"0123456789abcde\n".repeat((SPOOL_FROM >> 4) + 70_000);
+        let Input::Untouched(mut file) = read(&bytes) else {
+            panic!("it needs no memory");
+        };
+        let mut back = Vec::new();
+        file.read_to_end(&mut back).expect("a spooled file");
+        assert!(back == bytes);
+    }
+
+    #[test]
+    fn a_reference_anywhere_in_a_large_message_is_found() {
+        for at in [
+            0,
+            SPOOL_FROM - 3,
+            SPOOL_FROM,
+            SPOOL_FROM + CHUNK - 5,
+            SPOOL_FROM + 3 * CHUNK,
+        ] {
+            let mut bytes = vec![b'x'; SPOOL_FROM + 4 * CHUNK];
+            bytes.splice(at..at, b"message/external-body".iter().copied());
+            let Input::Message(back) = read(&bytes) else {
+                panic!("a reference at {at} was overlooked");
+            };
+            assert!(back == bytes, "at {at}");
+        }
+    }
+
+    #[test]
+    fn a_small_message_stays_in_memory() {
+        assert!(
+            matches!(read(b"Subject: x\n\n"), Input::Message(bytes) if bytes == b"Subject: x\n\n")
+        );
+        assert!(matches!(read(b""), Input::Message(bytes) if bytes.is_empty()));
+    }
+}

@@ -1,0 +1,144 @@
+//! `embody inspect`: what is in there, and what the same options would do. Never fetches.
+
+use std::fs;
+use std::io::{self, Read as _, Write};
+use std::path::Path;
+
+use super::args::InspectArgs;
+use super::exit::Status;
+use super::report_file::json;
+use super::say::{self, harmless};
+use crate::error::Error;
+use crate::expand::Expander;
+use crate::fetch::Nowhere;
+use crate::mime::{Content, PartId, Tree, scan};
+use crate::plan::opaque_parts;
+use crate::report::Report;
+
+/// Inspects messages.
+pub(super) fn run(args: &InspectArgs) -> Status {
+    let expander = Expander::new(args.policy(), &Nowhere);
+    let mut status = Status::Success;
+    let stdin = [Path::new("-").to_owned()];
+    let sources = if args.sources.is_empty() {
+        stdin.as_slice()
+    } else {
+        &args.sources
+    };
+    let named = sources.len() > 1;
+    for source in sources {
+        if let Err(error) = inspect(source, named, args.json, &expander) {
+            eprintln!("embody: {}", say::error(&error));
+            status = Status::Trouble;
+        }
+    }
+    status
+}
+
+fn inspect(
+    source: &Path,
+    named: bool,
+    as_json: bool,
+    expander: &Expander<'_>,
+) -> Result<(), Error> {
+    let name = source.display().to_string();
+    let read = if source.as_os_str() == "-" {
+        let mut bytes = Vec::new();
+        io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+    } else {
+        fs::read(source)
+    };
+    let message = read.map_err(|source| Error::Read {
+        what: name.clone(),
+        source,
+    })?;
+    let report = expander.forecast(&message, &name);
+    let mut text = Vec::new();
+    if as_json {
+        for row in &report.rows {
+            text.extend(json(row).map_err(write_error)?);
+            text.push(b'\n');
+        }
+    } else {
+        if named {
+            text.extend(format!("{}:\n", harmless(&name)).bytes());
+        }
+        let tree = scan(&message, &expander.scan_limits());
+        text.extend(outline(&tree, &report).bytes());
+    }
+    let mut stdout = io::stdout().lock();
+    stdout
+        .write_all(&text)
+        .and_then(|()| stdout.flush())
+        .map_err(write_error)
+}
+
+fn write_error(source: io::Error) -> Error {
+    Error::Write {
+        what: "standard output".to_owned(),
+        source,
+    }
+}
+
+/// The tree of parts with what would become of each reference.
+fn outline(tree: &Tree, report: &Report) -> String {
+    let mut text = String::new();
+    for id in tree.ids() {
+        let part = tree.part(id);
+        let indent = "  ".repeat(part.depth);
+        let number = tree.number(id);
+        let label = match id {
+            PartId::ROOT if number.is_empty() => "message".to_owned(),
+            _ if number.is_empty() => "-".to_owned(),
+            _ => number.clone(),
+        };
+        let size = match &part.content {
+            Content::Leaf | Content::Opaque(_) => {
+                format!("{}, {} bytes", part.encoding.as_str(), part.body.len())
+            }
+            Content::Message => "a message".to_owned(),
+            Content::Multipart(_) => format!("{} parts", part.children.len()),
+        };
+        text.push_str(&format!(
+            "{indent}{label}  {}  ({size})\n",
+            harmless(&part.essence)
+        ));
+        let is_multipart = matches!(part.content, Content::Multipart(_) | Content::Message);
+        for row in report
+            .rows
+            .iter()
+            .filter(|row| !is_multipart && row.part == number)
+        {
+            let mut line = say::line(row);
+            if let Some(behind) = line.strip_prefix(&format!("part {number}: ")) {
+                line = behind.to_owned();
+            }
+            let declared = row
+                .media_type
+                .as_ref()
+                .map_or_else(String::new, |named| format!(" of {}", harmless(named)));
+            text.push_str(&format!(
+                "{indent}    {}{declared}\n{indent}    {line}\n",
+                row.kind.as_str()
+            ));
+        }
+    }
+    for line in opaque_parts(tree) {
+        text.push_str(&line);
+        text.push('\n');
+    }
+    text.push_str(&summary(report));
+    text
+}
+
+fn summary(report: &Report) -> String {
+    if report.rows.is_empty() {
+        return "nothing to do\n".to_owned();
+    }
+    let left = report.left();
+    format!(
+        "{} references: {} would be followed, {left} left\n",
+        report.rows.len(),
+        report.rows.len() - left
+    )
+}

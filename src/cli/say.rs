@@ -1,0 +1,109 @@
+//! Text for a person: strangers' text made harmless, reports in lines.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use crate::link::url::Reference;
+use crate::report::{Outcome, Reason, Row};
+
+/// Longest stranger's text in one line, in characters.
+const LONGEST: usize = 300;
+
+/// Text from a mail or a server, fit for a terminal and a log: no control characters, no
+/// direction overrides, one line, not too long.
+pub(super) fn harmless(text: &str) -> Cow<'_, str> {
+    let risky = |symbol: char| {
+        symbol.is_control()
+            || matches!(symbol, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{fffd}')
+    };
+    if !text.contains(risky) && text.len() <= LONGEST {
+        return Cow::Borrowed(text);
+    }
+    let mut harmless = String::new();
+    for (index, symbol) in text.chars().enumerate() {
+        if index >= LONGEST {
+            harmless.push_str("...");
+            break;
+        }
+        if risky(symbol) {
+            let _ = write!(harmless, "\\u{{{:x}}}", u32::from(symbol));
+        } else {
+            harmless.push(symbol);
+        }
+    }
+    Cow::Owned(harmless)
+}
+
+/// One line about one reference, without the program's name.
+pub(super) fn line(row: &Row) -> String {
+    let mut line = String::new();
+    if row.part.is_empty() {
+        line.push_str("message: ");
+    } else {
+        let _ = write!(line, "part {}: ", harmless(&row.part));
+    }
+    line.push_str(row.outcome.as_str());
+    if let Some(reason) = row.reason {
+        let _ = write!(line, ": {}", reason.as_str());
+    }
+    if !row.detail.is_empty() {
+        let _ = write!(line, ": {}", harmless(&row.detail));
+    }
+    if let Some(url) = &row.url {
+        let _ = write!(line, " <{}>", harmless(url));
+    }
+    if let Some(remedy) = remedy(row) {
+        let _ = write!(line, "; {remedy} would allow it");
+    }
+    line
+}
+
+/// The option that would have allowed a row that was left, filled in as far as the row tells.
+fn remedy(row: &Row) -> Option<String> {
+    let reason = row.reason.filter(|_| row.outcome == Outcome::Left)?;
+    let url = row.url.as_deref().unwrap_or_default();
+    let reference = Reference::split(url);
+    let scheme = reference.scheme.unwrap_or("SCHEME").to_ascii_lowercase();
+    let host = reference
+        .site()
+        .map_or("HOST", |site| site.host)
+        .to_ascii_lowercase();
+    let filled = reason
+        .remedy()
+        .replace("SCHEME", &scheme)
+        .replace("HOST", &host);
+    let fits = !filled.is_empty() && (reason != Reason::SchemeNotAllowed || is_known(&scheme));
+    fits.then(|| harmless(&filled).into_owned())
+}
+
+fn is_known(scheme: &str) -> bool {
+    crate::policy::Scheme::from_name(scheme.as_bytes()).is_some()
+}
+
+/// An error with its causes, in one line.
+pub(super) fn error(error: &dyn std::error::Error) -> String {
+    let mut line = harmless(&error.to_string()).into_owned();
+    let mut cause = error.source();
+    while let Some(source) = cause {
+        let _ = write!(line, ": {}", harmless(&source.to_string()));
+        cause = source.source();
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escape_sequences_do_not_reach_the_terminal() {
+        assert_eq!(harmless("a\x1b[31m\r\nb"), "a\\u{1b}[31m\\u{d}\\u{a}b");
+        assert_eq!(harmless("gpj.\u{202e}exe"), "gpj.\\u{202e}exe");
+        assert!(matches!(harmless("plain"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn a_long_text_is_cut() {
+        assert!(harmless(&"x".repeat(1_000_000)).len() < 400);
+    }
+}

@@ -1,0 +1,264 @@
+//! One round: scan, plan, obtain, edit, splice.
+
+use std::collections::HashMap;
+use std::time;
+
+use super::gather::untried;
+use super::new_part::{self, Inside};
+use super::obtain::Obtained;
+use super::region::{Region, owners_of, regions_after};
+use super::{Barred, Session};
+use crate::edit::{Edit, Edits, Group, Spliced};
+use crate::mime::{self, PartId, Tree};
+use crate::plan::{self, Plan, Step};
+use crate::report::{Duration, Outcome, Reason, Refusal, Row};
+use crate::span::Span;
+
+/// What one round made.
+pub(super) struct Round<'m> {
+    pub(super) output: Spliced<'m>,
+    pub(super) rows: Vec<Row>,
+    pub(super) notes: Vec<String>,
+    pub(super) regions: Vec<Region>,
+    pub(super) growth: u64,
+    pub(super) changed: bool,
+    /// Whether something was put in that holds parts of its own.
+    pub(super) composites: bool,
+    pub(super) temporary: Option<String>,
+}
+
+/// Content that is composite: where its part stood, and which item it belongs to.
+#[derive(Clone, Copy)]
+pub(super) struct Composite {
+    pub(super) reach: Span,
+    pub(super) item: usize,
+}
+
+/// What became of each item, in the order of the plan.
+struct Made {
+    groups: Vec<Option<(Group, Inside)>>,
+    facts: Vec<Option<Facts>>,
+    results: Vec<Result<Obtained, Refusal>>,
+}
+
+/// Where a round stands in the work on its message.
+struct Place<'r> {
+    /// The region each item stands in.
+    owners: &'r [Option<&'r Region>],
+    /// All regions so far.
+    regions: &'r [Region],
+    /// What this round adds, in octets.
+    growth: u64,
+}
+
+impl Session<'_> {
+    /// Scans, plans, obtains and edits once.
+    pub(super) fn round<'m>(
+        &mut self,
+        current: &'m [u8],
+        regions: &[Region],
+        growth_before: u64,
+    ) -> Result<Round<'m>, Barred> {
+        let tree = mime::scan(current, &self.expander.scan_limits());
+        let mut plan = plan::plan(current, &tree, self.policy());
+        let owners = owners_of(&tree, &plan, regions);
+        if regions.is_empty() {
+            for item in &mut plan.items {
+                if let Some(refusal) = self.barred.get(&item.number) {
+                    item.step = Step::Leave(refusal.clone());
+                }
+            }
+        }
+        self.bar_circles(&plan, &owners)?;
+        self.bar_fetches(&mut plan, &owners)?;
+        let mut results = self.obtain_all(current, &tree, &plan);
+        let mut groups: Vec<Option<(Group, Inside)>> = Vec::with_capacity(plan.items.len());
+        let mut facts: Vec<Option<Facts>> = Vec::with_capacity(plan.items.len());
+        for (item, result) in plan.items.iter().zip(&mut results) {
+            let (group, fact) = match std::mem::replace(result, Err(untried())) {
+                Err(refusal) => {
+                    *result = Err(refusal);
+                    (None, None)
+                }
+                Ok(obtained) => {
+                    let fact = Facts::of(&obtained);
+                    match new_part::edits(current, &tree, &item.body, obtained) {
+                        Ok(group) => (Some(group), Some(fact)),
+                        Err(refusal) => {
+                            *result = Err(refusal);
+                            (None, None)
+                        }
+                    }
+                }
+            };
+            groups.push(group);
+            facts.push(fact);
+        }
+        let growth = self.bar_growth(&mut groups, &mut results, &owners, growth_before)?;
+        let made = Made {
+            groups,
+            facts,
+            results,
+        };
+        let place = Place {
+            owners: &owners,
+            regions,
+            growth,
+        };
+        Ok(self.assemble(current, &tree, &plan, made, &place))
+    }
+
+    fn assemble<'m>(
+        &self,
+        current: &'m [u8],
+        tree: &Tree,
+        plan: &Plan<'_>,
+        made: Made,
+        place: &Place<'_>,
+    ) -> Round<'m> {
+        let winners = winners(plan, &made.groups);
+        let mut edits = Edits::new();
+        let mut composites: Vec<Composite> = Vec::new();
+        let mut round = Round {
+            output: Spliced::default(),
+            rows: Vec::new(),
+            notes: Vec::new(),
+            regions: Vec::new(),
+            growth: place.growth,
+            changed: false,
+            composites: false,
+            temporary: None,
+        };
+        let outcomes = made.groups.into_iter().zip(made.facts).zip(made.results);
+        let everything = plan.items.iter().zip(outcomes);
+        for (index, (item, ((group, fact), result))) in everything.enumerate() {
+            let mut row = item.forecast(self.name);
+            let rival = winners.get(&index);
+            match (group, fact, rival) {
+                (_, _, Some(&winner)) if winner != index => {
+                    let removal = removal(current, tree, item.body.part);
+                    if edits.add(vec![Edit::remove(removal)]).is_ok() {
+                        let number = plan.items.get(winner).map(|item| item.number.as_str());
+                        row.outcome = Outcome::Rewritten;
+                        row.reason = Some(Reason::RivalExpanded);
+                        row.detail = format!(
+                            "removed: part {} offers the same and was put in",
+                            number.unwrap_or_default()
+                        );
+                    }
+                }
+                (Some((group, inside)), Some(fact), _) => {
+                    let reach = reach(&group);
+                    if edits.add(group).is_ok() {
+                        fact.describe(&mut row);
+                        let part = &item.number;
+                        round
+                            .notes
+                            .extend(fact.notes.iter().map(|note| format!("part {part}: {note}")));
+                        if inside == Inside::Composite {
+                            composites.push(Composite { reach, item: index });
+                        }
+                    }
+                }
+                (_, _, _) => {
+                    let refusal = result.err().unwrap_or_else(untried);
+                    if refusal.duration == Duration::Temporary && rival.is_none() {
+                        round.temporary.get_or_insert_with(|| {
+                            format!("part {}: {}", item.number, refusal.detail)
+                        });
+                    }
+                    row.outcome = Outcome::Left;
+                    row.reason = Some(refusal.reason);
+                    row.detail = refusal.detail;
+                }
+            }
+            round.rows.push(row);
+        }
+        round.changed = !edits.is_empty();
+        round.composites = !composites.is_empty();
+        round.regions = regions_after(&edits, &composites, plan, place.owners, place.regions);
+        round.output = edits.splice(current);
+        round
+    }
+}
+
+/// What a row says of content that was put in.
+struct Facts {
+    essence: String,
+    octets: u64,
+    location: Option<String>,
+    elapsed: Option<time::Duration>,
+    notes: Vec<String>,
+}
+
+impl Facts {
+    fn of(obtained: &Obtained) -> Self {
+        Self {
+            essence: obtained.essence.clone(),
+            octets: obtained.octets.len() as u64,
+            location: obtained.location.clone(),
+            elapsed: obtained.elapsed,
+            notes: obtained.notes.clone(),
+        }
+    }
+
+    fn describe(&self, row: &mut Row) {
+        row.outcome = Outcome::Expanded;
+        row.reason = None;
+        row.detail = match &self.location {
+            Some(location) => format!("{} octets of {} from {location}", self.octets, self.essence),
+            None => format!("{} octets of {}", self.octets, self.essence),
+        };
+        row.media_type = Some(self.essence.clone());
+        row.bytes = Some(self.octets);
+        row.ms = self
+            .elapsed
+            .map(|elapsed| u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX));
+    }
+}
+
+/// For every member of a group in which one succeeded: the one that did.
+fn winners(plan: &Plan<'_>, groups: &[Option<(Group, Inside)>]) -> HashMap<usize, usize> {
+    let mut winners = HashMap::new();
+    for members in &plan.rivals {
+        let won = members
+            .iter()
+            .copied()
+            .find(|&index| matches!(groups.get(index), Some(Some(_))));
+        if let Some(winner) = won {
+            winners.extend(members.iter().map(|&index| (index, winner)));
+        }
+    }
+    winners
+}
+
+/// What goes when a part goes: the part and the boundary line in front of it.
+fn removal(current: &[u8], tree: &Tree, part: PartId) -> Span {
+    let ordinal = tree.part(part).ordinal;
+    let end = tree.part(part).span.end;
+    let delimiters = tree
+        .part(part)
+        .parent
+        .map(|parent| &tree.part(parent).content);
+    let Some(mime::Content::Multipart(multipart)) = delimiters else {
+        return Span::empty_at(end);
+    };
+    let Some(delimiter) = multipart.delimiters.get(ordinal) else {
+        return Span::empty_at(end);
+    };
+    let free_break = |at: usize| match current.get(at..) {
+        Some([b'\r', b'\n', ..]) => 2,
+        Some([b'\n', ..]) => 1,
+        _ => 0,
+    };
+    // A first boundary line without a line break of its own takes the next one's with it.
+    let own_break = free_break(delimiter.start);
+    let behind = if own_break == 0 { free_break(end) } else { 0 };
+    Span::new(delimiter.start, end + behind)
+}
+
+fn reach(group: &Group) -> Span {
+    let start = group.iter().map(|edit| edit.span.start).min();
+    let end = group.iter().map(|edit| edit.span.end).max();
+    Span::new(start.unwrap_or_default(), end.unwrap_or_default())
+}
