@@ -277,8 +277,17 @@ impl Planner<'_> {
             .copied()
             .filter(|&bearer| bearer != body.part)
             .collect();
+        // RFC 1873 writes the id it looks for on the part itself; a cid: URL that names the part
+        // it stands in is a circle.
+        let cites_itself = !body.access_type.eq_ignore_ascii_case("content-id")
+            && bearers.is_some_and(|bearers| bearers.contains(&body.part));
         let within = |&bearer: &PartId| self.tree.ancestors(body.part).any(|above| above == bearer);
-        match others.iter().find(|bearer| !within(bearer)) {
+        let outside = || others.iter().filter(|bearer| !within(bearer));
+        let is_content = |bearer: &&PartId| {
+            self.tree.part(**bearer).essence != crate::external_body::ESSENCE
+        };
+        // Of several external bodies with one id, each refers to what is no reference itself.
+        match outside().find(is_content).or_else(|| outside().next()) {
             Some(&bearer) if is_composite(&self.tree.part(bearer).essence) => {
                 Err(Refusal::lasting(
                     Reason::CompositeTarget,
@@ -286,7 +295,7 @@ impl Planner<'_> {
                 ))
             }
             Some(&bearer) => Ok(Step::Copy(bearer)),
-            None if bearers.is_some_and(|bearers| !bearers.is_empty()) => Err(Refusal::lasting(
+            None if !others.is_empty() || cites_itself => Err(Refusal::lasting(
                 Reason::ReferenceLoop,
                 format!("<{content_id}> is the part itself, or one that it stands in"),
             )),

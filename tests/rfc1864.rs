@@ -1,0 +1,72 @@
+//! RFC 1864, Content-MD5: in the phantom header it must be that of the content.
+
+#[path = "common/mail.rs"]
+mod mail;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use embody::Policy;
+use mail::{assert_left, expand, with_url};
+use md5::{Digest as _, Md5};
+
+fn digest(octets: &[u8]) -> String {
+    STANDARD.encode(Md5::digest(octets))
+}
+
+fn expanded(url: &str, phantom: &str) -> usize {
+    expand(&with_url(url, phantom)).1.expanded()
+}
+
+/// RFC 1321 appendix A.5: d41d8cd98f00b204e9800998ecf8427e.
+#[test]
+fn the_digest_of_nothing_is_known_from_rfc_1321() {
+    let phantom = "Content-Type: image/png\nContent-MD5: 1B2M2Y8AsgTpgAmY7PhCfg==\n";
+    assert_eq!(expanded("data:image/png,", phantom), 1);
+}
+
+#[test]
+fn a_digest_over_the_octets_lets_the_content_in() {
+    let phantom = format!("Content-Type: image/x\nContent-MD5: {}\n", digest(b"a\nb\x00"));
+    assert_eq!(expanded("data:image/x,a%0Ab%00", &phantom), 1);
+}
+
+#[test]
+fn text_is_hashed_in_its_crlf_form() {
+    let phantom = format!("Content-Type: text/plain\nContent-MD5: {}\n", digest(b"a\r\nb\r\n"));
+    assert_eq!(expanded("data:text/plain,a%0Ab%0A", &phantom), 1);
+    assert_eq!(expanded("data:text/plain,a%0D%0Ab%0D%0A", &phantom), 1);
+    // What is no text has no lines.
+    let phantom = phantom.replace("text/plain", "image/x");
+    assert_left(
+        Policy::default(),
+        &with_url("data:image/x,a%0Ab%0A", &phantom),
+        "digest-mismatch",
+    );
+}
+
+#[test]
+fn a_folded_field_with_blanks_is_read() {
+    let value = digest(b"abc");
+    let (one, other) = value.split_at(10);
+    let phantom = format!("Content-Type: image/x\nContent-MD5:\n {one}\n\t{other} \n");
+    assert_eq!(expanded("data:image/x,abc", &phantom), 1);
+}
+
+#[test]
+fn another_digest_leaves_the_part_as_it_came() {
+    for value in [digest(b"abd"), "?".to_owned(), String::new(), digest(b"abc").replace('=', "")] {
+        let phantom = format!("Content-Type: image/x\nContent-MD5: {value}\n");
+        let mail = with_url("data:image/x,abc", &phantom);
+        assert_left(Policy::default(), &mail, "digest-mismatch");
+    }
+}
+
+#[test]
+fn the_field_goes_with_the_content() {
+    let phantom = format!("Content-Type: image/x\nContent-MD5: {}\n", digest(b"abc"));
+    let (output, _) = expand(&with_url("data:image/x,abc", &phantom));
+    assert_eq!(
+        mail::second_part(&output),
+        format!("{phantom}Content-Transfer-Encoding: base64\n\nYWJj")
+    );
+}

@@ -1,0 +1,127 @@
+//! RFC 1873, message/external-body with access-type CONTENT-ID, and `cid:` URLs (RFC 2392).
+
+#[path = "common/mail.rs"]
+mod mail;
+
+use embody::Policy;
+use mail::{assert_bytes, assert_left, expand};
+
+const PICTURE: &str =
+    "Content-Type: image/png\nContent-ID: <p@example.org>\nContent-Transfer-Encoding: base64\n\niVBORw0KGgo=";
+
+fn mail_of(parts: &[&str]) -> Vec<u8> {
+    let mut mail = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n".to_owned();
+    for part in parts {
+        mail.push_str("\n--b\n");
+        mail.push_str(part);
+    }
+    mail.push_str("\n--b--\n");
+    mail.into_bytes()
+}
+
+const REFERENCE: &str =
+    "Content-Type: message/external-body; access-type=CONTENT-ID\nContent-ID: <p@example.org>\n\n";
+
+#[test]
+fn the_outer_content_id_names_the_other_part_that_bears_it() {
+    for parts in [[PICTURE, REFERENCE], [REFERENCE, PICTURE]] {
+        let (output, report) = expand(&mail_of(&parts));
+        assert_eq!(report.expanded(), 1);
+        let text = String::from_utf8(output).unwrap();
+        assert_eq!(text.matches("\n\niVBORw0KGgo=\n--b").count(), 2, "{text}");
+        assert_eq!(text.matches("Content-ID: <p@example.org>").count(), 2);
+        assert!(!text.contains("external-body"));
+    }
+}
+
+#[test]
+fn several_references_with_one_id_all_find_the_content() {
+    let (output, report) = expand(&mail_of(&[REFERENCE, REFERENCE, PICTURE]));
+    assert_eq!(report.expanded(), 2, "{report:?}");
+    let text = String::from_utf8(output).unwrap();
+    assert_eq!(text.matches("iVBORw0KGgo=").count(), 3);
+}
+
+#[test]
+fn an_id_in_the_phantom_header_only_is_the_reference_as_well() {
+    let reference = "Content-Type: message/external-body; access-type=content-id\n\n\
+                     Content-Type: image/png\nContent-ID: <p@example.org>\n";
+    let (_, report) = expand(&mail_of(&[PICTURE, reference]));
+    assert_eq!(report.expanded(), 1, "{report:?}");
+}
+
+#[test]
+fn a_cid_url_is_unescaped_and_compared_with_case() {
+    let found = "Content-Type: message/external-body; access-type=URL; URL=\"cid:p%40example.org\"\n\n";
+    let (_, report) = expand(&mail_of(&[PICTURE, found]));
+    assert_eq!(report.expanded(), 1, "{report:?}");
+    let other = "Content-Type: message/external-body; access-type=URL; URL=\"cid:P@example.org\"\n\n";
+    let mail = mail_of(&[PICTURE, other]);
+    assert_left(Policy::default(), &mail, "content-id-not-found");
+}
+
+#[test]
+fn a_reference_through_another_external_body_gets_its_content() {
+    let source = "Content-ID: <p@example.org>\n\
+                  Content-Type: message/external-body; access-type=URL; URL=\"data:image/png;base64,iVBORw0KGgo=\"\n\n\
+                  Content-Type: image/png\n";
+    for parts in [[source, REFERENCE], [REFERENCE, source]] {
+        let (output, report) = expand(&mail_of(&parts));
+        assert_eq!(report.expanded(), 2, "{report:?}");
+        let text = String::from_utf8(output).unwrap();
+        assert_eq!(text.matches("\n\niVBORw0KGgo=\n--b").count(), 2, "{text}");
+    }
+}
+
+#[test]
+fn an_id_that_no_other_part_bears_leaves_the_part() {
+    assert_left(
+        Policy::default(),
+        &mail_of(&[REFERENCE]),
+        "content-id-not-found",
+    );
+    let without = "Content-Type: message/external-body; access-type=content-id\n\n";
+    assert_left(Policy::default(), &mail_of(&[without]), "missing-parameter");
+}
+
+#[test]
+fn references_in_a_circle_leave_their_parts() {
+    let one = "Content-ID: <one@x>\nContent-Type: message/external-body; access-type=URL; URL=\"cid:two@x\"\n\n";
+    let two = "Content-ID: <two@x>\nContent-Type: message/external-body; access-type=URL; URL=\"cid:one@x\"\n\n";
+    let own = "Content-ID: <own@x>\nContent-Type: message/external-body; access-type=URL; URL=\"cid:own@x\"\n\n";
+    let mail = mail_of(&[one, two, own]);
+    assert_left(Policy::default(), &mail, "reference-loop");
+}
+
+#[test]
+fn a_long_chain_of_ids_neither_overflows_nor_grows() {
+    let links: Vec<String> = (0..300)
+        .map(|at| {
+            format!(
+                "Content-ID: <{at}@x>\nContent-Type: message/external-body; access-type=URL; \
+                 URL=\"cid:{}@x\"\n\n",
+                at + 1
+            )
+        })
+        .collect();
+    let mut parts: Vec<&str> = links.iter().map(String::as_str).collect();
+    let last = "Content-ID: <300@x>\n\nend";
+    parts.push(last);
+    let mail = mail_of(&parts);
+    let (output, _) = expand(&mail);
+    let (again, _) = expand(&output);
+    assert_bytes(&again, &output, "twice is once");
+}
+
+#[test]
+fn a_mid_url_of_this_message_is_a_content_id_and_of_another_is_not() {
+    let reference = "Content-Type: message/external-body; access-type=URL; URL=\"mid:m@x/p@example.org\"\n\n";
+    let mut mail = b"Message-ID: <m@x>\n".to_vec();
+    mail.extend(mail_of(&[PICTURE, reference]));
+    assert_eq!(expand(&mail).1.expanded(), 1);
+    assert_left(
+        Policy::default(),
+        &mail_of(&[PICTURE, reference]),
+        "content-id-not-found",
+    );
+}
