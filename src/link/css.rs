@@ -128,7 +128,9 @@ impl<F: FnMut(Found)> Scanner<'_, F> {
                 }
                 b'"' => self.string(Quote::Double),
                 b'\'' => self.string(Quote::Single),
-                b'-' if self.peek(1) == Some(b'-') && self.peek(2) == Some(b'>') => self.at += 3,
+                // In front of names: the dashes of these two could begin one.
+                b'-' if self.rest(self.at).starts_with(b"-->") => self.skip_token(3),
+                b'<' if self.rest(self.at).starts_with(b"<!--") => self.skip_token(4),
                 _ if self.starts_number() => {
                     self.number();
                     self.awaits = Awaits::Nothing;
@@ -143,6 +145,11 @@ impl<F: FnMut(Found)> Scanner<'_, F> {
                 _ => self.delimiter(byte),
             }
         }
+    }
+
+    fn skip_token(&mut self, length: usize) {
+        self.at += length;
+        self.awaits = Awaits::Nothing;
     }
 
     fn delimiter(&mut self, byte: u8) {
@@ -254,6 +261,8 @@ impl<F: FnMut(Found)> Scanner<'_, F> {
         loop {
             match self.peek(0) {
                 None => break,
+                // At the very end a backslash means nothing in a string, in a URL U+FFFD.
+                Some(b'\\') if self.peek(1).is_none() => break,
                 Some(byte) if byte == quote.byte() => break,
                 // A bad string: it ends in front of the line end.
                 Some(b'\n' | b'\r' | 0x0C) => return,
@@ -266,7 +275,7 @@ impl<F: FnMut(Found)> Scanner<'_, F> {
             }
         }
         let end = self.at;
-        self.at = (end + 1).min(self.css.len());
+        self.at = end + 1;
         let place = match awaits {
             Awaits::Argument(place) => place,
             Awaits::Import => "@import",
@@ -449,6 +458,8 @@ pub(super) fn unescape(css: &[u8]) -> Cow<'_, [u8]> {
                 push_character('\u{FFFD}', &mut out);
             }
             at += continuation.max(1);
+        } else {
+            push_character('\u{FFFD}', &mut out);
         }
     }
     Cow::Owned(out)
@@ -477,10 +488,13 @@ pub(super) fn escape_string(url: &[u8], quote: Quote, markup: Markup) -> Vec<u8>
 
 fn escape(url: &[u8], markup: Markup, special: impl Fn(u8) -> bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(url.len() + 8);
+    let mut before = 0;
     for &byte in url {
         let is_markup = match markup {
-            // `</style` would end the element, `<!--` may.
-            Markup::StyleElement => byte == b'<',
+            // `</style` would end the element, `-->` a conditional comment around it.
+            Markup::StyleElement => {
+                byte == b'<' || byte == b'>' && matches!(before, b'-' | b'!')
+            }
             Markup::XhtmlStyleElement => matches!(byte, b'<' | b'>' | b'&'),
             Markup::StyleSheet | Markup::Attribute(..) => false,
         };
@@ -494,6 +508,7 @@ fn escape(url: &[u8], markup: Markup, special: impl Fn(u8) -> bool) -> Vec<u8> {
             }
             out.push(byte);
         }
+        before = byte;
     }
     out
 }

@@ -153,33 +153,47 @@ impl Ampersand {
 
 /// Writes text so that a parser reads it back from an attribute value so delimited.
 ///
-/// `<` is always written as `&lt;`, which XML demands and HTML allows. NUL cannot be written and
-/// becomes `%00`. Bytes outside ASCII are copied.
+/// `<` is always written as `&lt;`, which XML demands and HTML allows; `>` is a reference where it
+/// could end a comment, since the attribute may stand in a conditional one. NUL cannot be written
+/// and becomes `%00`. Bytes outside ASCII are copied.
 pub(super) fn encode(text: &[u8], delimiter: Delimiter, ampersand: Ampersand) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() + 16);
+    let mut copied = 0;
     for (at, &byte) in text.iter().enumerate() {
-        match byte {
-            b'&' => {
-                let rest = text.get(at..).unwrap_or_default();
-                if ampersand == Ampersand::Always || reference(rest).is_some() {
-                    out.extend_from_slice(b"&amp;");
-                } else {
-                    out.push(b'&');
-                }
-            }
-            b'<' => out.extend_from_slice(b"&lt;"),
-            0 => out.extend_from_slice(b"%00"),
-            b'\r' => out.extend_from_slice(b"&#13;"),
-            b'"' if delimiter == Delimiter::DoubleQuote => out.extend_from_slice(b"&quot;"),
-            b'\'' if delimiter == Delimiter::SingleQuote => out.extend_from_slice(b"&#39;"),
-            b'\t' | b'\n' | 0x0C | b' ' | b'"' | b'\'' | b'>' | b'`'
-                if delimiter == Delimiter::None =>
-            {
-                out.extend_from_slice(format!("&#{byte};").as_bytes());
-            }
-            _ => out.push(byte),
+        // The least byte that needs a look is NUL, the greatest the grave accent.
+        if !matches!(byte, 0..=b'>' | b'`') {
+            continue;
         }
+        let rest = text.get(at..).unwrap_or_default();
+        let before = at.checked_sub(1).and_then(|at| text.get(at));
+        let written: &[u8] = match byte {
+            b'&' if ampersand == Ampersand::Always || reference(rest).is_some() => b"&amp;",
+            b'<' => b"&lt;",
+            0 => b"%00",
+            b'\r' => b"&#13;",
+            b'>' if matches!(before, Some(b'-' | b'!')) => b"&gt;",
+            _ => match (delimiter, byte) {
+                (Delimiter::DoubleQuote, b'"') => b"&quot;",
+                (Delimiter::SingleQuote, b'\'') => b"&#39;",
+                (Delimiter::None, b'"') => b"&quot;",
+                (Delimiter::None, b'\'') => b"&#39;",
+                (Delimiter::None, b'>') => b"&gt;",
+                (Delimiter::None, b'`') => b"&#96;",
+                (Delimiter::None, b' ') => b"&#32;",
+                (Delimiter::None, b'\t') => b"&#9;",
+                (Delimiter::None, b'\n') => b"&#10;",
+                (Delimiter::None, 0x0C) => b"&#12;",
+                // What follows may be the `>` of the tag, and the tag in a conditional comment.
+                (Delimiter::None, b'-') if rest.len() == 1 => b"&#45;",
+                (Delimiter::None, b'!') if rest.len() == 1 => b"&#33;",
+                _ => continue,
+            },
+        };
+        out.extend_from_slice(text.get(copied..at).unwrap_or_default());
+        out.extend_from_slice(written);
+        copied = at + 1;
     }
+    out.extend_from_slice(text.get(copied..).unwrap_or_default());
     out
 }
 

@@ -105,12 +105,10 @@ impl Locator<'_> {
             Kind::Style => return self.style_attribute(attribute),
             Kind::Nothing => return,
         };
+        let markup = self.markup(attribute);
         let link = |span, grammar| LinkValue {
             span,
-            context: Context {
-                markup: self.markup(attribute),
-                grammar,
-            },
+            context: Context { markup, grammar },
             usage: Usage {
                 place: attribute.name.as_str(),
                 role,

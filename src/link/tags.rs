@@ -26,7 +26,7 @@ pub enum Syntax {
     #[default]
     Html,
     /// application/xhtml+xml: `<title/>` and its like are empty, names are still matched
-    /// case-blind, processing instructions end at `?>`, and new values are well-formed XML.
+    /// case-blind, and new values are well-formed XML.
     Xhtml,
 }
 
@@ -155,16 +155,7 @@ impl<'a> Tags<'a> {
                         return Some(Event::Conditional(content));
                     }
                 }
-                b'?' => {
-                    let instruction = match self.syntax {
-                        Syntax::Html => None,
-                        Syntax::Xhtml => memmem::find(self.rest(), b"?>"),
-                    };
-                    match instruction {
-                        Some(length) => self.at += length + 2,
-                        None => self.skip_behind(b'>'),
-                    }
-                }
+                b'?' => self.skip_behind(b'>'),
                 b'/' => {
                     self.at += 1;
                     match self.peek()? {
