@@ -135,8 +135,18 @@ impl Random {
 
     fn words(&mut self, count: u64) -> String {
         const WORDS: [&str; 12] = [
-            "offer", "weekly", "the", "news", "from", "caf\u{e9}", "read", "more", "&amp;", "sale",
-            "a", "today",
+            "offer",
+            "weekly",
+            "the",
+            "news",
+            "from",
+            "caf\u{e9}",
+            "read",
+            "more",
+            "&amp;",
+            "sale",
+            "a",
+            "today",
         ];
         (0..count)
             .map(|_| WORDS[self.below(12) as usize])

@@ -13,12 +13,7 @@ fn links(document: &str) -> Vec<(&'static str, &str)> {
     locate(document.as_bytes())
         .links
         .iter()
-        .map(|link| {
-            (
-                link.usage.place,
-                &document[link.span.start..link.span.end],
-            )
-        })
+        .map(|link| (link.usage.place, &document[link.span.start..link.span.end]))
         .collect()
 }
 
@@ -74,7 +69,11 @@ fn every_attribute_of_the_list_is_found() {
         ("<a ping=x>", "ping", Role::Hyperlink),
         ("<a xlink:href=x>", "xlink:href", Role::Hyperlink),
         ("<use xlink:href=x>", "xlink:href", Role::Resource),
-        ("<meta http-equiv=refresh content='1;x'>", "content", Role::Hyperlink),
+        (
+            "<meta http-equiv=refresh content='1;x'>",
+            "content",
+            Role::Hyperlink,
+        ),
         ("<p style='a:url(x)'>", "url()", Role::Resource),
         ("<style>a{b:url(x)}</style>", "url()", Role::Resource),
         ("<style>@import 'x'</style>", "@import", Role::Resource),
@@ -158,7 +157,11 @@ fn conditional_comments_hold_markup_one_level_deep() {
     let document = b"<!--[if x]><base href=a><!--[if y]><a href=b>--><base href=c>";
     let found = locate(document);
     assert_eq!(found.links, []);
-    assert!(found.base_href.is_some_and(|base| base.span.of(document) == b"c"));
+    assert!(
+        found
+            .base_href
+            .is_some_and(|base| base.span.of(document) == b"c")
+    );
 }
 
 #[test]
@@ -269,7 +272,10 @@ fn character_references_are_read_by_the_attribute_rules() {
         ("?a&amp;b", "?a&b"),
         ("?a&copy=1&copyx&copy;&copy", "?a&copy=1&copyx%C2%A9%C2%A9"),
         ("?a&notit;&notin;", "?a&notit;%E2%88%89"),
-        ("&#x41;&#66 &#0;&#x110000;&#128;&#xD800;", "AB %EF%BF%BD%EF%BF%BD%E2%82%AC%EF%BF%BD"),
+        (
+            "&#x41;&#66 &#0;&#x110000;&#128;&#xD800;",
+            "AB %EF%BF%BD%EF%BF%BD%E2%82%AC%EF%BF%BD",
+        ),
         ("&;&#;&#x;&", "&;&#;&#x;&"),
         ("&fjlig;&Tab;x", "fj\tx"),
         ("a\r\nb\rc", "a\nb\nc"),
@@ -303,11 +309,27 @@ fn new_values_change_as_little_as_possible() {
         ("<a href=x>", "a'=>b", "<a href=a&#39;=&gt;b>"),
         ("<a href=x >", "", "<a href=\"\" >"),
         ("<a href=' x '>", "y", "<a href=' y '>"),
-        ("<img srcset='x 2x, z'>", "a,b", "<img srcset='a,b 2x, a,b'>"),
+        (
+            "<img srcset='x 2x, z'>",
+            "a,b",
+            "<img srcset='a,b 2x, a,b'>",
+        ),
         ("<img srcset='x'>", "a,", "<img srcset='a%2C'>"),
-        ("<p style='a:url(x)'>", "a'(b", "<p style='a:url(a\\&#39;\\(b)'>"),
-        ("<style>a:url('x')</style>", "'</style>", "<style>a:url('\\'\\3c /style>')</style>"),
-        ("<!--[if x]><a href=x>--><b>", "-->--", "<!--[if x]><a href=--&gt;-&#45;>--><b>"),
+        (
+            "<p style='a:url(x)'>",
+            "a'(b",
+            "<p style='a:url(a\\&#39;\\(b)'>",
+        ),
+        (
+            "<style>a:url('x')</style>",
+            "'</style>",
+            "<style>a:url('\\'\\3c /style>')</style>",
+        ),
+        (
+            "<!--[if x]><a href=x>--><b>",
+            "-->--",
+            "<!--[if x]><a href=--&gt;-&#45;>--><b>",
+        ),
     ] {
         assert_eq!(written(before, url), after, "{before}");
     }
@@ -439,19 +461,93 @@ fn comparable(value: &[u8]) -> Vec<u8> {
 
 fn document(with_conditionals: bool) -> impl Strategy<Value = String> {
     let mut pieces = vec![
-        "<a href=", "<img src='", "<q cite=\"", "<td background = ", "<", ">", "/", "=", "'", "\"",
-        " ", "\n", "\r\n", "\t", "\0", "<!--", "-->", "--!>", "-", "!", "<!", "<?", "</", "</a>",
-        "<script>", "<script ", "</script>", "<style>", "</style>", "<title>", "</title>",
-        "<textarea>", "</textarea ", "<p ", "href", "HREF=", " src=x", "&amp;", "&copy", "&copy=",
-        "&#65", "&#x41;", "&notit;", "&", ";", "#", "x", "/y", "\u{e9}", "\u{1F600}", "<b", "<xmp>",
-        "</xmp>", "?", "`",
+        "<a href=",
+        "<img src='",
+        "<q cite=\"",
+        "<td background = ",
+        "<",
+        ">",
+        "/",
+        "=",
+        "'",
+        "\"",
+        " ",
+        "\n",
+        "\r\n",
+        "\t",
+        "\0",
+        "<!--",
+        "-->",
+        "--!>",
+        "-",
+        "!",
+        "<!",
+        "<?",
+        "</",
+        "</a>",
+        "<script>",
+        "<script ",
+        "</script>",
+        "<style>",
+        "</style>",
+        "<title>",
+        "</title>",
+        "<textarea>",
+        "</textarea ",
+        "<p ",
+        "href",
+        "HREF=",
+        " src=x",
+        "&amp;",
+        "&copy",
+        "&copy=",
+        "&#65",
+        "&#x41;",
+        "&notit;",
+        "&",
+        ";",
+        "#",
+        "x",
+        "/y",
+        "\u{e9}",
+        "\u{1F600}",
+        "<b",
+        "<xmp>",
+        "</xmp>",
+        "?",
+        "`",
     ];
     if with_conditionals {
         pieces.extend([
-            "<!--[if mso]>", "<![endif]-->", "<![CDATA[", "]]>", "<img srcset='", " 1x, ",
-            "<p style=\"", "<p style='a:url(", "url(", "@import ", "image-set(", "src(", ")", "(",
-            "\\", "\\29 ", "&quot;", "&quot", "&#39;", "<meta http-equiv=refresh content='1;",
-            "url=", "<a ping=\"", "<base href='", ",", "{", "}", "/*", "*/", "<applet archive=\"",
+            "<!--[if mso]>",
+            "<![endif]-->",
+            "<![CDATA[",
+            "]]>",
+            "<img srcset='",
+            " 1x, ",
+            "<p style=\"",
+            "<p style='a:url(",
+            "url(",
+            "@import ",
+            "image-set(",
+            "src(",
+            ")",
+            "(",
+            "\\",
+            "\\29 ",
+            "&quot;",
+            "&quot",
+            "&#39;",
+            "<meta http-equiv=refresh content='1;",
+            "url=",
+            "<a ping=\"",
+            "<base href='",
+            ",",
+            "{",
+            "}",
+            "/*",
+            "*/",
+            "<applet archive=\"",
         ]);
     }
     let piece = prop::sample::select(pieces);

@@ -101,8 +101,7 @@ impl<'a> Decoded<'a> {
                 runs.push(Run {
                     decoded: text.len(),
                     raw: from,
-                    open_reference: rest.first() == Some(&b'&')
-                        && raw.get(from - 1) != Some(&b';'),
+                    open_reference: rest.first() == Some(&b'&') && raw.get(from - 1) != Some(&b';'),
                 });
             }
             next = memchr3(b'&', b'\r', 0, raw.get(from..).unwrap_or_default())
@@ -286,7 +285,10 @@ fn numeric_reference(bytes: &[u8]) -> Option<(Expansion, usize)> {
     if bytes.get(end) == Some(&b';') {
         end += 1;
     }
-    Some((Expansion::Character(character(windows_1252(code_point))), end))
+    Some((
+        Expansion::Character(character(windows_1252(code_point))),
+        end,
+    ))
 }
 
 /// The standard's replacement of C1 controls in numeric references.

@@ -158,9 +158,9 @@ impl Locator<'_> {
         let markup = self.markup(attribute);
         css::scan(&decoded.text, |found| {
             if decoded.may_write_at(found.range.start) {
-                self.found.links.push(found.into_link(markup, |at| {
-                    attribute.value.start + decoded.raw_offset(at)
-                }));
+                self.found.links.push(
+                    found.into_link(markup, |at| attribute.value.start + decoded.raw_offset(at)),
+                );
             }
         });
     }

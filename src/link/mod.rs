@@ -1,9 +1,12 @@
 //! What a link is: URL references and how they resolve, `data:` URLs, bases, and where links
 //! stand in HTML and CSS. Pure: nothing here reads, fetches or writes.
 
+pub mod base;
 pub mod css;
+pub mod data;
 pub mod entity;
 pub mod html;
 mod srcset;
 mod tags;
+pub mod url;
 pub mod value;
