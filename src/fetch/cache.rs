@@ -143,7 +143,7 @@ impl<F: Fetch> Fetch for Cached<F> {
 }
 
 fn given(answer: Answer) -> Result<Retrieved, Refusal> {
-    answer.map(|retrieved| Arc::unwrap_or_clone(retrieved))
+    answer.map(Arc::unwrap_or_clone)
 }
 
 fn wait(entry: &Entry, deadline: Instant) -> Result<Answer, Refusal> {
