@@ -1,5 +1,6 @@
 //! Files beneath `--file-root`, and nothing else (RFC 8089; spec §1, §7).
 #![cfg(unix)]
+#![allow(clippy::unwrap_used)]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! ftp against pyftpdlib and against servers that lie (RFC 959, RFC 1738 §3.2; spec §3, §7).
+#![allow(clippy::unwrap_used)]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! http servers that lie, loop, drip and say nothing (spec §3 "Retrieval", §7, P5).
+#![allow(clippy::unwrap_used)]
 
 mod common;
 
@@ -46,7 +47,8 @@ fn a_body_whose_end_was_not_seen_is_no_body() {
         ]
         .concat()
     };
-    let rows: Vec<(Vec<u8>, Result<&[u8], Reason>)> = vec![
+    type Answer = (Vec<u8>, Result<&'static [u8], Reason>);
+    let rows: Vec<Answer> = vec![
         (
             format!("{start}Content-Length: 5\r\n\r\nhello").into(),
             Ok(b"hello"),

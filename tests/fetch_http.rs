@@ -1,6 +1,7 @@
 //! http and https against nginx (spec §3 "Retrieval", §7).
 //!
 //! No address but 127.0.0.1 is connected to; names resolve to what the tests say.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 
