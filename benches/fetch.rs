@@ -2,7 +2,7 @@
 //! URLs and the same concurrency. Prints wall times and their ratio; the aim is at most 1.2.
 //!
 //! The server is a thread per connection with keep-alive, in this process, so both clients pay
-//! the same for it; nginx has no way to wait without a third-party module. `cargo bench --bench
+//! the same for it; curl pays for starting its process besides (some 20 ms). nginx has no way to wait without a third-party module. `cargo bench --bench
 //! fetch`. Without curl only our own time is printed.
 
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -127,11 +127,18 @@ fn curl(address: SocketAddr, in_flight: usize) -> Result<Option<Duration>, std::
     }
     let begun = Instant::now();
     let ran = Command::new("curl")
-        .args(["--silent", "--fail", "--parallel", "--parallel-max"])
+        .args([
+            "--silent",
+            "--no-progress-meter",
+            "--fail",
+            "--parallel",
+            "--parallel-max",
+        ])
         .arg(in_flight.to_string())
         .arg("--config")
         .arg(configuration.path())
         .stdout(Stdio::null())
+        .stderr(Stdio::null())
         .status();
     match ran {
         Ok(status) if status.success() => Ok(Some(begun.elapsed())),
