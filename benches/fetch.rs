@@ -2,7 +2,7 @@
 //! URLs and the same concurrency. Prints wall times and their ratio; the aim is at most 1.2.
 //!
 //! The server is a thread per connection with keep-alive, in this process, so both clients pay
-//! the same for it; curl pays for starting its process besides (some 20 ms). nginx has no way to wait without a third-party module. `cargo bench --bench
+//! the same for it; curl pays for starting its process besides. nginx has no way to wait without a third-party module. `cargo bench --bench
 //! fetch`. Without curl only our own time is printed.
 
 use std::io::{BufRead as _, BufReader, Write as _};

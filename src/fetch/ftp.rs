@@ -1,7 +1,7 @@
 //! ftp (RFC 959, RFC 1738 §3.2, RFC 2428) by suppaftp: anonymous, passive, whole files only.
 //!
 //! * Path: as RFC 1738 §3.2.2 has it, each segment but the last is one CWD, the last is RETR;
-//!   segments are percent-decoded once, after splitting, so `/%2Fetc/motd` is CWD `/etc`... and
+//!   segments are percent-decoded once, after splitting, so `/%2Fetc/motd` is CWD `/etc` and
 //!   RETR `motd`. Empty segments are skipped (RFC 1738 would send a CWD without an argument).
 //! * `;type=a` is TYPE A and the content comes with the line ends of the wire (CRLF); `;type=i`
 //!   and none are TYPE I; `;type=d` names a directory and is refused.
