@@ -1,0 +1,508 @@
+//! What a browser makes of a reference in HTML: the WHATWG URL parser's decisions about where
+//! components begin and end, without its rewriting of what is in them.
+//!
+//! The measure is the `url` crate: parsing what [`resolve_as_browser`] gives must equal
+//! `Url::join` (`tests/url_property.rs`).
+
+use std::borrow::Cow;
+
+use super::resolve::{Dialect, Unresolvable, resolve, up_to_last_slash};
+use super::split::Reference;
+
+/// How a reference in a document stands to the document's base.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Relation {
+    /// Nothing but blanks and control characters.
+    Empty,
+    /// A fragment only.
+    SameDocument,
+    /// It means the same under every base.
+    Absolute,
+    /// What it means depends on the base.
+    Relative,
+}
+
+/// How `reference` stands to `base`, as browsers see it: `http:g` is relative under an http base,
+/// and absolute under any other or none.
+#[must_use]
+pub fn relation(base: Option<&str>, reference: &str) -> Relation {
+    let reference = cleaned(reference);
+    match scheme_and_rest(&reference) {
+        _ if reference.is_empty() => Relation::Empty,
+        _ if reference.starts_with('#') => Relation::SameDocument,
+        None => Relation::Relative,
+        Some((scheme, rest)) => {
+            let base = base.map(cleaned);
+            let same = base
+                .as_deref()
+                .and_then(scheme_and_rest)
+                .is_some_and(|(base_scheme, _)| base_scheme.eq_ignore_ascii_case(scheme));
+            let relative = same
+                && match Family::of(scheme) {
+                    Family::Network => leading_slashes(rest) < 2,
+                    Family::File => leading_slashes(rest) < 2 && !starts_with_drive(rest),
+                    Family::Other => false,
+                };
+            if relative {
+                Relation::Relative
+            } else {
+                Relation::Absolute
+            }
+        }
+    }
+}
+
+/// The absolute form of a reference that stands in a document with this base, as a browser
+/// understands it (WHATWG URL, basic URL parser), but textual.
+///
+/// Both texts are cleaned first: control characters and blanks at the ends go, TAB, LF and CR go
+/// everywhere. Under http, https, ftp, ws, wss and file, `\` is `/` in front of `?` and `#`, any
+/// number
+/// of slashes from two up introduces a host, and `%2e` is a dot in dot segments. `http:g` under an
+/// http base is `g`. An absolute reference comes back cleaned, its dot segments untouched.
+///
+/// For such bases, `Url::parse` of the result equals `Url::parse(base).join(reference)`. If join
+/// fails, the result is an error or a text that does not parse: hosts and ports are not judged
+/// here.
+///
+/// Deviations:
+/// * `///x` under a network base is host `x`, as the standard has it; the `url` crate 2.5 refuses
+///   it;
+/// * dot segments stay in a path of a network URL that has a segment like `c:`: the standard does
+///   not care about drives there, the `url` crate does; who parses the result decides;
+/// * a `file:` path with drive letters where the standard, its history and the crate differ is
+///   [`Unresolvable::UncertainDrive`]: a drive elsewhere than first, `c|`, a drive behind a host, a
+///   drive in the reference, a segment like `c:x`;
+/// * other schemes (`thismessage:/`, `x://h/p`): RFC 3986 on the cleaned texts; `mailto:x` and the
+///   like are a base for fragments only;
+/// * blanks at the end of the base's path or query become visible when the fragment goes; they
+///   are percent-encoded then, the only encoding done here.
+///
+/// # Errors
+/// See [`Unresolvable`].
+pub fn resolve_as_browser(base: &str, reference: &str) -> Result<String, Unresolvable> {
+    let base = cleaned(base);
+    let reference = cleaned(reference);
+    let Some((base_scheme, base_rest)) = scheme_and_rest(&base) else {
+        return Err(Unresolvable::BaseNotAbsolute);
+    };
+    let mut relative: &str = &reference;
+    if let Some((scheme, rest)) = scheme_and_rest(&reference) {
+        let same = scheme.eq_ignore_ascii_case(base_scheme);
+        match Family::of(scheme) {
+            Family::Other => return Ok(reference.into_owned()),
+            Family::Network if !same || leading_slashes(rest) >= 2 => {
+                return Ok(with_host(scheme, rest));
+            }
+            Family::File if !same => return certain(format!("{scheme}:{}", forward(rest))),
+            Family::Network | Family::File => relative = rest,
+        }
+    }
+    match Family::of(base_scheme) {
+        Family::Network => under_network(base_scheme, base_rest, relative),
+        Family::File => under_file(base_scheme, base_rest, relative),
+        Family::Other if relative.starts_with('#') => {
+            Ok(format!("{}{relative}", super::without_fragment(&base)))
+        }
+        Family::Other if !base_rest.starts_with('/') => Err(Unresolvable::OpaqueBase),
+        Family::Other => resolve(&base, relative, Dialect::Rfc3986),
+    }
+}
+
+/// What kinds of schemes the standard tells apart.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Family {
+    /// "Special", with a host: a reference may begin with the scheme and still be relative.
+    Network,
+    /// `file`.
+    File,
+    /// Everything else.
+    Other,
+}
+
+impl Family {
+    fn of(scheme: &str) -> Self {
+        let is = |name: &&str| scheme.eq_ignore_ascii_case(name);
+        if ["http", "https", "ftp", "ws", "wss"].iter().any(is) {
+            Self::Network
+        } else if is(&"file") {
+            Self::File
+        } else {
+            Self::Other
+        }
+    }
+}
+
+fn under_network(scheme: &str, rest: &str, relative: &str) -> Result<String, Unresolvable> {
+    let base = with_host(scheme, rest);
+    let base = Reference::split(&base);
+    if base.authority.is_none_or(str::is_empty) {
+        return Err(Unresolvable::BaseWithoutHost);
+    }
+    if let Some(result) = without_path(base, relative) {
+        return Ok(result);
+    }
+    let relative = forward(relative);
+    let slashes = leading_slashes(&relative);
+    if slashes >= 2 {
+        return Ok(with_host(scheme, &relative));
+    }
+    let reference = split_relative(&relative);
+    let text = if slashes == 1 {
+        reference.path.to_owned()
+    } else {
+        format!("{}{}", folder(base.path, Floor::Root), reference.path)
+    };
+    let path = if text.split('/').any(is_drive) {
+        text
+    } else {
+        remove_dot_segments(&text, Floor::Root)
+    };
+    Ok(combine(base, &path, reference))
+}
+
+fn under_file(scheme: &str, rest: &str, relative: &str) -> Result<String, Unresolvable> {
+    let rest = forward(rest);
+    let slashes = leading_slashes(&rest);
+    // The host of file://C:/x is a drive; with fewer slashes than two there is no host at all.
+    let drive_for_host = slashes == 2 && starts_with_drive(&rest[2..]);
+    let base = match slashes {
+        0 => format!("{scheme}:///{rest}"),
+        1 => format!("{scheme}://{rest}"),
+        _ if drive_for_host => format!("{scheme}:///{}", &rest[2..]),
+        _ => format!("{scheme}:{rest}"),
+    };
+    let base = Reference::split(&base);
+    let first = base.path.split('/').nth(1).unwrap_or_default();
+    let drive = is_drive(first);
+    let has_host = base.authority.is_some_and(|host| !host.is_empty());
+    let odd_drive = base.path.split('/').skip(2).any(is_drive)
+        || base.path.split('/').any(is_drive_and_more)
+        || drive && (has_host || first.ends_with('|'));
+    if odd_drive {
+        return Err(Unresolvable::UncertainDrive);
+    }
+    if let Some(result) = without_path(base, relative) {
+        return Ok(result);
+    }
+    let relative = forward(relative);
+    let slashes = leading_slashes(&relative);
+    if slashes >= 2 {
+        return certain(format!("{scheme}:{relative}"));
+    }
+    let reference = split_relative(&relative);
+    let mut segments = reference.path.split('/');
+    if segments.any(|segment| is_drive(segment) || is_drive_and_more(segment)) {
+        return Err(Unresolvable::UncertainDrive);
+    }
+    let floor = if drive {
+        Floor::FirstSegment
+    } else {
+        Floor::Root
+    };
+    let text = match (slashes, drive) {
+        (1, true) => format!("/{first}{}", reference.path),
+        (1, false) => reference.path.to_owned(),
+        _ => format!("{}{}", folder(base.path, floor), reference.path),
+    };
+    let path = remove_dot_segments(&text, floor);
+    Ok(combine(base, &path, reference))
+}
+
+/// Refuses a `file:` URL with a segment like `C:x`: to the standard that is no drive, to Windows
+/// it is, and the
+/// crate makes `C:/x` of it at times.
+fn certain(url: String) -> Result<String, Unresolvable> {
+    if Reference::split(&url)
+        .path
+        .split('/')
+        .any(is_drive_and_more)
+    {
+        Err(Unresolvable::UncertainDrive)
+    } else {
+        Ok(url)
+    }
+}
+
+/// The result where the base's path stays: for an empty reference, a query, a fragment.
+fn without_path(base: Reference<'_>, relative: &str) -> Option<String> {
+    let unchanged = match relative.as_bytes().first() {
+        None => Reference {
+            fragment: None,
+            ..base
+        },
+        Some(b'#') => Reference {
+            fragment: Some(&relative[1..]),
+            ..base
+        },
+        Some(b'?') => {
+            let reference = split_relative(relative);
+            Reference {
+                query: reference.query,
+                fragment: reference.fragment,
+                ..base
+            }
+        }
+        Some(_) => return None,
+    };
+    let mut text = unchanged.recompose();
+    // What stood before the base's fragment stands at the end now, where a parser trims it.
+    let kept = text.trim_end_matches(is_c0_or_space).len();
+    if kept < text.len() {
+        let blanks = text.split_off(kept);
+        for byte in blanks.bytes() {
+            text.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    Some(text)
+}
+
+fn combine(base: Reference<'_>, path: &str, reference: Reference<'_>) -> String {
+    Reference {
+        path,
+        query: reference.query,
+        fragment: reference.fragment,
+        ..base
+    }
+    .recompose()
+}
+
+/// Path, query and fragment of a text that has neither scheme nor authority, whatever it looks
+/// like: behind `http:`, a text such as `a:b` is a path.
+fn split_relative(text: &str) -> Reference<'_> {
+    let end = text.find(['?', '#']).unwrap_or(text.len());
+    Reference {
+        path: &text[..end],
+        ..Reference::split(&text[end..])
+    }
+}
+
+/// `scheme://` and what follows, whatever slashes it began with.
+fn with_host(scheme: &str, rest: &str) -> String {
+    let rest = rest.trim_start_matches(['/', '\\']);
+    format!("{scheme}://{}", forward(rest))
+}
+
+/// The text with `/` for every `\` in front of its query and fragment.
+fn forward(text: &str) -> Cow<'_, str> {
+    let end = text.find(['?', '#']).unwrap_or(text.len());
+    let (path, tail) = text.split_at(end);
+    if path.contains('\\') {
+        Cow::Owned(path.replace('\\', "/") + tail)
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// What a relative path is appended to: the base's path up to its last slash. A last segment that
+/// is a dot segment names a folder, and so does a drive that is the whole path.
+fn folder(path: &str, floor: Floor) -> Cow<'_, str> {
+    let kept = up_to_last_slash(path);
+    let last = &path[kept.len()..];
+    if path.is_empty() {
+        Cow::Borrowed("/")
+    } else if Dots::of(last).is_some() || (floor == Floor::FirstSegment && kept == "/") {
+        Cow::Owned(format!("{path}/"))
+    } else {
+        Cow::Borrowed(kept)
+    }
+}
+
+/// How far up `..` leads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Floor {
+    Root,
+    /// The first segment is a drive.
+    FirstSegment,
+}
+
+/// Takes the dot segments out of a path that begins with a slash (WHATWG URL, path state).
+fn remove_dot_segments(path: &str, floor: Floor) -> String {
+    let floor = match floor {
+        Floor::Root => 0,
+        Floor::FirstSegment => 1,
+    };
+    let mut kept: Vec<&str> = Vec::new();
+    let mut segments = path.strip_prefix('/').unwrap_or(path).split('/').peekable();
+    while let Some(segment) = segments.next() {
+        match Dots::of(segment) {
+            None => {
+                kept.push(segment);
+                continue;
+            }
+            Some(Dots::Two) if kept.len() > floor => {
+                kept.pop();
+            }
+            Some(_) => {}
+        }
+        if segments.peek().is_none() {
+            kept.push("");
+        }
+    }
+    format!("/{}", kept.join("/"))
+}
+
+/// A dot segment.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Dots {
+    One,
+    Two,
+}
+
+impl Dots {
+    /// `.` and `..`, each dot also as `%2e`.
+    fn of(segment: &str) -> Option<Self> {
+        let after_dot = |text: &str| {
+            let length = match text.as_bytes() {
+                [b'.', ..] => 1,
+                [b'%', b'2', b'e' | b'E', ..] => 3,
+                _ => return None,
+            };
+            text.get(length..).map(str::len)
+        };
+        let left = after_dot(segment)?;
+        if left == 0 {
+            return Some(Self::One);
+        }
+        let second = segment.get(segment.len() - left..)?;
+        (after_dot(second)? == 0).then_some(Self::Two)
+    }
+}
+
+/// Whether a segment looks like a drive: a letter and `:` or `|`.
+fn is_drive(segment: &str) -> bool {
+    matches!(segment.as_bytes(), [letter, b':' | b'|'] if letter.is_ascii_alphabetic())
+}
+
+/// `C:x`: neither a plain name nor a drive.
+fn is_drive_and_more(segment: &str) -> bool {
+    segment.len() > 2 && segment.get(..2).is_some_and(is_drive)
+}
+
+fn starts_with_drive(text: &str) -> bool {
+    let end = text.find(['/', '\\', '?', '#']).unwrap_or(text.len());
+    is_drive(&text[..end])
+}
+
+fn leading_slashes(text: &str) -> usize {
+    text.len() - text.trim_start_matches(['/', '\\']).len()
+}
+
+/// The scheme (RFC 3986 §3.1: a letter, then letters, digits, `+`, `-`, `.`) and what follows its
+/// colon.
+fn scheme_and_rest(text: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = text.split_once(':')?;
+    let mut bytes = scheme.bytes();
+    let valid = bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic())
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));
+    valid.then_some((scheme, rest))
+}
+
+/// Without blanks and control characters at the ends, and TAB, LF, CR anywhere.
+fn cleaned(text: &str) -> Cow<'_, str> {
+    let text = text.trim_matches(is_c0_or_space);
+    let dropped = ['\t', '\n', '\r'];
+    if text.contains(dropped) {
+        Cow::Owned(text.replace(dropped, ""))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+fn is_c0_or_space(character: char) -> bool {
+    character <= ' '
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn gives(base: &str, reference: &str, expected: &str) {
+        assert_eq!(resolve_as_browser(base, reference).as_deref(), Ok(expected));
+    }
+
+    #[test]
+    fn references_are_cleaned_as_browsers_do() {
+        gives("http://h/a/b", " \t x\ny \u{1}", "http://h/a/xy");
+        gives("http://h/a/b", "..\\x?a\\b", "http://h/x?a\\b");
+        gives("http://h/a/b", "http:g", "http://h/a/g");
+        gives("http://h/a/b", "HTTP:/g", "http://h/g");
+        gives("http://h/a/b", "https:g", "https://g");
+        gives("http://h/a/b", "\\\\g\\x", "http://g/x");
+        gives("http://h/a/b", "///g", "http://g");
+        gives("http://h/a/b", "%2e%2E/x", "http://h/x");
+        gives("http://h/a/b", "mailto:a\\b", "mailto:a\\b");
+    }
+
+    #[test]
+    fn what_need_not_change_does_not() {
+        gives(
+            "HTTP://U@H:80/Ä b/%41",
+            "é \"<>?ü|#ß",
+            "HTTP://U@H:80/Ä b/é \"<>?ü|#ß",
+        );
+        gives("http://h", "?q", "http://h?q");
+        gives("http://h/a#f", "", "http://h/a");
+        gives("http://h/a?q#f", "#", "http://h/a?q#");
+    }
+
+    #[test]
+    fn blanks_that_would_come_to_the_end_are_encoded() {
+        gives("http://h/a #f", "", "http://h/a%20");
+        gives("http://h/a #f", "?", "http://h/a ?");
+    }
+
+    #[test]
+    fn a_base_that_ends_in_dots_is_a_folder() {
+        gives("http://h/a/b/..", "x", "http://h/a/x");
+        gives("http://h/a/b/.", "x", "http://h/a/b/x");
+        gives("http://h/a/b/%2e%2e", "../x", "http://h/x");
+    }
+
+    #[test]
+    fn a_drive_is_the_floor_of_a_file_path() {
+        gives("file:///C:/a/b", "../../../x", "file:///C:/x");
+        gives("file:///C:/a/b", "/x", "file:///C:/x");
+        gives("file://C:/a/b", "x", "file:///C:/a/x");
+        gives("file:///C:", "x", "file:///C:/x");
+        assert_eq!(
+            resolve_as_browser("file:///a/b", "c|/x"),
+            Err(Unresolvable::UncertainDrive)
+        );
+    }
+
+    #[test]
+    fn other_schemes_follow_rfc_3986() {
+        gives("thismessage:/a/b", "../x", "thismessage:/x");
+        gives("x://h/a/b", "//g", "x://g");
+        gives("mailto:a@b", "#f", "mailto:a@b#f");
+        assert_eq!(
+            resolve_as_browser("mailto:a@b", "x"),
+            Err(Unresolvable::OpaqueBase)
+        );
+        assert_eq!(
+            resolve_as_browser("a/b", "x"),
+            Err(Unresolvable::BaseNotAbsolute)
+        );
+        assert_eq!(
+            resolve_as_browser("http:///", "x"),
+            Err(Unresolvable::BaseWithoutHost)
+        );
+    }
+
+    #[test]
+    fn the_relation_depends_on_the_base_where_the_scheme_is_the_same() {
+        let base = Some("http://h/");
+        assert_eq!(relation(base, "http:g"), Relation::Relative);
+        assert_eq!(relation(base, "ht\ntp:/g"), Relation::Relative);
+        assert_eq!(relation(base, "http://g"), Relation::Absolute);
+        assert_eq!(relation(None, "http:g"), Relation::Absolute);
+        assert_eq!(relation(Some("https://h/"), "http:g"), Relation::Absolute);
+        assert_eq!(relation(base, "cid:x"), Relation::Absolute);
+        assert_eq!(relation(base, "//g"), Relation::Relative);
+        assert_eq!(relation(base, " \n"), Relation::Empty);
+        assert_eq!(relation(base, " #x"), Relation::SameDocument);
+        assert_eq!(relation(base, "1:x"), Relation::Relative);
+    }
+}

@@ -1,0 +1,285 @@
+//! URLs on their way in (as mail carries them) and out (as reports show them).
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// The URL in a parameter or header field: *all* white space is removed (RFC 2017 §3.1: a URL is
+/// folded into words of at most 40 characters), and the wrappers of [`unwrapped`] are taken off.
+///
+/// Percent-escapes stay as they are. White space is SPACE, TAB, CR, LF, VT and FF.
+#[must_use]
+pub fn from_parameter(value: &str) -> Cow<'_, str> {
+    if value.contains(is_blank) {
+        let joined: String = value.chars().filter(|one| !is_blank(*one)).collect();
+        let kept = unwrapped(&joined);
+        if kept.len() == joined.len() {
+            Cow::Owned(joined)
+        } else {
+            Cow::Owned(kept.to_owned())
+        }
+    } else {
+        Cow::Borrowed(unwrapped(value))
+    }
+}
+
+/// Without enclosing `<>` and a leading `URL:` (case-blind), in either order: `<URL:x>`, `URL:<x>`
+/// (the
+/// draft, appendix E). Each comes off once; a bracket without its fellow stays.
+#[must_use]
+pub fn unwrapped(url: &str) -> &str {
+    let outside = without_brackets(url);
+    let inside = match outside.get(..4) {
+        Some(prefix) if prefix.eq_ignore_ascii_case("URL:") => &outside[4..],
+        _ => return outside,
+    };
+    if outside.len() == url.len() {
+        without_brackets(inside)
+    } else {
+        inside
+    }
+}
+
+fn without_brackets(text: &str) -> &str {
+    text.strip_prefix('<')
+        .and_then(|text| text.strip_suffix('>'))
+        .unwrap_or(text)
+}
+
+fn is_blank(character: char) -> bool {
+    matches!(character, ' ' | '\t'..='\r')
+}
+
+/// The URL without its fragment and the `#`.
+#[must_use]
+pub fn without_fragment(url: &str) -> &str {
+    url.find('#').map_or(url, |at| &url[..at])
+}
+
+/// The URL with `***` for every password in it: for reports.
+///
+/// Rather too much than too little: a password is looked for in every authority, also one inside a
+/// path or a query (`view-source:http://u:p@h`), behind backslashes or missing slashes
+/// (`http:u:p@h`), and up to an `@` that stands behind an unescaped `/`, `?` or `#` in the
+/// password. An empty password and a user name alone are left. A text without `//` that does not
+/// begin with http:, https:, ftp: or the like has no authority, so `mailto:a:b@c` is left too.
+#[must_use]
+pub fn masked(url: &str) -> Cow<'_, str> {
+    let mut passwords = passwords(url);
+    passwords.retain(|password| !password.text.is_empty());
+    replaced(url, &passwords, ":***")
+}
+
+/// The URL without the password in its own authority and the colon before it; a user name
+/// stays. For URLs that are written into a message.
+#[must_use]
+pub fn without_password(url: &str) -> Cow<'_, str> {
+    let mut passwords = passwords(url);
+    passwords.truncate(1);
+    passwords.retain(|password| {
+        let before = url[..password.authority].trim_end_matches(is_slash_or_ignored);
+        !before.contains(['/', '\\', '?', '#'])
+    });
+    replaced(url, &passwords, "")
+}
+
+/// A password in a URL.
+struct Password {
+    /// Where its authority starts.
+    authority: usize,
+    /// The password itself; the byte before it is the colon.
+    text: Range<usize>,
+}
+
+/// All passwords, ascending and disjoint.
+fn passwords(url: &str) -> Vec<Password> {
+    let mut found = Vec::new();
+    let Some(last_at) = url.rfind('@') else {
+        return found;
+    };
+    let mut from = 0;
+    while let Some(authority) = next_authority(url, from).filter(|start| *start < last_at) {
+        let rest = &url[authority..];
+        let end = authority + rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        from = end;
+        if let Some(text) = password_in(url, authority..end, last_at) {
+            from = text.end;
+            found.push(Password { authority, text });
+        }
+    }
+    found
+}
+
+/// From behind a colon to the last `@`.
+fn password_in(url: &str, authority: Range<usize>, last_at: usize) -> Option<Range<usize>> {
+    let text = &url[authority.clone()];
+    let first_colon = text.find(':')?;
+    if let Some(at) = text.rfind('@').filter(|at| *at > first_colon) {
+        return Some(authority.start + first_colon + 1..authority.start + at);
+    }
+    // No `@` behind the colon: this is a host with its port, or a password with a slash in it.
+    let start = authority.start + first_colon + 1;
+    let is_host = text.contains('[') || url[start..authority.end].bytes().all(is_digit);
+    (!is_host && start <= last_at).then_some(start..last_at)
+}
+
+fn is_digit(byte: u8) -> bool {
+    byte.is_ascii_digit()
+}
+
+/// The offset behind the next two or more slashes, or behind `http:` and the like with whatever
+/// slashes follow.
+fn next_authority(url: &str, from: usize) -> Option<usize> {
+    let mut at = from;
+    loop {
+        at += url.get(at..)?.find(['/', '\\', ':'])?;
+        let colon = usize::from(url[at..].starts_with(':'));
+        let behind = url[at + colon..].trim_start_matches(is_slash_or_ignored);
+        let behind = url.len() - behind.len();
+        let slashes = url[at..behind]
+            .bytes()
+            .filter(|byte| matches!(byte, b'/' | b'\\'));
+        if slashes.count() >= 2 || (colon == 1 && ends_in_network_scheme(&url[..at])) {
+            return Some(behind);
+        }
+        at = behind;
+    }
+}
+
+/// Slashes of both kinds, and the characters that parsers ignore between them.
+fn is_slash_or_ignored(character: char) -> bool {
+    matches!(character, '/' | '\\' | '\t' | '\n' | '\r')
+}
+
+fn ends_in_network_scheme(text: &str) -> bool {
+    let tail = || {
+        let ignored = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r');
+        text.bytes().rev().filter(move |byte| !ignored(byte))
+    };
+    ["http", "https", "ftp", "ftps", "sftp", "ws", "wss"]
+        .iter()
+        .any(|name| {
+            let letters = tail().take(name.len());
+            letters
+                .map(|byte| byte.to_ascii_lowercase())
+                .eq(name.bytes().rev())
+        })
+}
+
+/// The URL with each password and its colon replaced.
+fn replaced<'a>(url: &'a str, passwords: &[Password], replacement: &str) -> Cow<'a, str> {
+    if passwords.is_empty() {
+        return Cow::Borrowed(url);
+    }
+    let mut text = String::with_capacity(url.len());
+    let mut from = 0;
+    for password in passwords {
+        text.push_str(&url[from..password.text.start - 1]);
+        text.push_str(replacement);
+        from = password.text.end;
+    }
+    text.push_str(&url[from..]);
+    Cow::Owned(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_spelling_lets_a_password_through(
+            scheme in "(http|https|ftp|HTTP|ht\ttp):",
+            slashes in "[/\\\\\t]{0,4}",
+            user in "[a-z@]{0,3}",
+            // An `@` before an unescaped `/`, `?` or `#` ends the password for every parser.
+            filler in "[a-z@:\\\\é]{0,3}|[a-z:/?#é]{0,3}",
+        ) {
+            let url = format!("{scheme}{slashes}{user}:sec{filler}ret@host/p");
+            prop_assert!(!masked(&url).contains("ret"), "{} from {}", masked(&url), url);
+            prop_assert!(masked(&url).ends_with("@host/p"));
+        }
+
+        #[test]
+        fn cleaning_never_panics_and_never_grows(text in "[<>URLurl:/ \\\\@#?\ta]{0,20}") {
+            prop_assert!(from_parameter(&text).len() <= text.len());
+            prop_assert!(without_password(&text).len() <= text.len());
+            prop_assert!(masked(&text).len() <= 4 * text.len() + 4);
+        }
+    }
+
+    #[test]
+    fn a_folded_parameter_loses_every_blank_and_its_wrapping() {
+        for value in [
+            "http://a/b c",
+            " <http://a/\r\n b\tc> ",
+            "<URL:http://a/bc>",
+            "url: http://a/bc",
+            "URL:<http://a/bc>",
+            "< URL : http://a/bc >",
+        ] {
+            assert_eq!(from_parameter(value), "http://a/bc", "{value:?}");
+        }
+        assert_eq!(from_parameter("<http://a"), "<http://a");
+        assert_eq!(from_parameter("http://a/%20b"), "http://a/%20b");
+        assert!(matches!(from_parameter("<x>"), Cow::Borrowed("x")));
+    }
+
+    #[test]
+    fn passwords_are_masked_and_nothing_else() {
+        for (url, shown) in [
+            ("http://u:p@h/x", "http://u:***@h/x"),
+            ("//u:p@h", "//u:***@h"),
+            ("\\\\u:p@h", "\\\\u:***@h"),
+            ("http:u:p@h", "http:u:***@h"),
+            ("http:///u:p@h", "http:///u:***@h"),
+            ("http://u:p@q@h/", "http://u:***@h/"),
+            ("http://:p@h/", "http://:***@h/"),
+            ("http://u:p/q@h/", "http://u:***@h/"),
+            ("http://u:p#q@h/", "http://u:***@h/"),
+            ("ftp://u:a:b@h/", "ftp://u:***@h/"),
+            ("view-source:http://u:p@h/", "view-source:http://u:***@h/"),
+            ("http://h/?u=ftp://u:p@h", "http://h/?u=ftp://u:***@h"),
+            (
+                "http://a:b@h/http://c:d@h/",
+                "http://a:***@h/http://c:***@h/",
+            ),
+        ] {
+            assert_eq!(masked(url), shown);
+        }
+        for url in [
+            "http://u@h/",
+            "http://u:@h/",
+            "http://h:80/x@y",
+            "http://[::1]:80/x@y",
+            "mailto:a:b@c",
+            "http://h/a:b@c",
+            "http://h/?a:b@c",
+            "cid:a@b",
+            "",
+        ] {
+            assert!(
+                matches!(masked(url), Cow::Borrowed(same) if same == url),
+                "{url}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_written_url_has_no_password_of_its_own() {
+        assert_eq!(without_password("http://u:p@h/x"), "http://u@h/x");
+        assert_eq!(without_password("http://u:@h/x"), "http://u@h/x");
+        assert_eq!(
+            without_password("http://h/?u=ftp://u:p@h"),
+            "http://h/?u=ftp://u:p@h"
+        );
+        assert_eq!(without_fragment("http://h/a?b#c#d"), "http://h/a?b");
+        assert_eq!(without_fragment("http://h"), "http://h");
+    }
+
+    #[test]
+    fn a_megabyte_of_slashes_and_colons_is_no_trouble() {
+        let url = "//a:b".repeat(200_000) + "@";
+        assert!(masked(&url).contains("***"));
+    }
+}

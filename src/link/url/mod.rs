@@ -1,0 +1,27 @@
+//! URL references as text: taken apart, resolved, compared, cleaned, made fit to be shown.
+//!
+//! * [`Reference`]: the components, by the regular expression of draft-fielding-url-syntax-05
+//!   appendix B (the same as RFC 3986 appendix B).
+//! * [`resolve`]: RFC 3986 §5.2, or the draft's §5.2 ([`Dialect`]).
+//! * [`resolve_as_browser`]: what a browser makes of a reference that stands in HTML.
+//! * [`equivalent`]: the draft's §6.
+//! * [`from_parameter`]: a URL as mail carries it (RFC 2017 §3.1, the draft's appendix E).
+//! * [`masked`], [`without_fragment`], [`without_password`]: what reports and header fields show.
+//!
+//! Everything is textual. What an algorithm does not have to touch keeps its bytes: nothing is
+//! percent-encoded, decoded, lower-cased or sorted, no port is dropped, no host is looked at.
+//! References are `&str`: every character that means something in a URL is ASCII, but results
+//! are put into HTML and JSON, so what a document's bytes mean is settled by the caller before.
+//! A value that is not UTF-8 is the caller's to leave alone.
+//!
+//! All functions take time and memory linear in their input, and none panics.
+
+mod browser;
+mod clean;
+mod resolve;
+mod split;
+
+pub use browser::{Relation, relation, resolve_as_browser};
+pub use clean::{from_parameter, masked, unwrapped, without_fragment, without_password};
+pub use resolve::{Dialect, Unresolvable, resolve};
+pub use split::{Reference, equivalence_key, equivalent};

@@ -1,0 +1,286 @@
+//! The components of a reference (the draft, appendix B), and equality (the draft, §6).
+
+/// The four components and the fragment of a URL reference, borrowed from its text.
+///
+/// A component that is absent (`None`) is not one that is empty (`Some("")`): `x` and `x?` differ,
+/// and [`Reference::recompose`] gives each its own text back.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Reference<'a> {
+    /// What stands before the first `:`, if no `/`, `?` or `#` comes before it.
+    pub scheme: Option<&'a str>,
+    /// What follows `//`; the draft calls it *site*.
+    pub authority: Option<&'a str>,
+    /// The path; always there, often empty.
+    pub path: &'a str,
+    /// What follows the first `?`.
+    pub query: Option<&'a str>,
+    /// What follows the first `#`.
+    pub fragment: Option<&'a str>,
+}
+
+impl<'a> Reference<'a> {
+    /// Takes a reference apart as the expression of the draft's appendix B does:
+    /// `^(([^:/?#]+):)?(//([^/?#]*))?([^?#]*)(\?([^#]*))?(#(.*))?`.
+    ///
+    /// It matches every text, so this cannot fail. Deviation: `.` also matches line ends.
+    #[must_use]
+    pub fn split(text: &'a str) -> Self {
+        let (text, fragment) = cut(text, '#');
+        let (text, query) = cut(text, '?');
+        let (scheme, rest) = match text.find([':', '/']) {
+            Some(at) if at > 0 && text[at..].starts_with(':') => {
+                (Some(&text[..at]), &text[at + 1..])
+            }
+            _ => (None, text),
+        };
+        let (authority, path) = match rest.strip_prefix("//") {
+            Some(rest) => {
+                let end = rest.find('/').unwrap_or(rest.len());
+                (Some(&rest[..end]), &rest[end..])
+            }
+            None => (None, rest),
+        };
+        Self {
+            scheme,
+            authority,
+            path,
+            query,
+            fragment,
+        }
+    }
+
+    /// Puts the components together again (the draft §5.2 step 7, RFC 3986 §5.3).
+    ///
+    /// Deviation: without an authority, a path that begins with `//` is written `/.//`, as the
+    /// WHATWG serializer does, since it would read as an authority otherwise. No text splits into
+    /// such components, only resolving makes them.
+    #[must_use]
+    pub fn recompose(&self) -> String {
+        let Self {
+            scheme,
+            authority,
+            path,
+            query,
+            fragment,
+        } = *self;
+        let length = |part: Option<&str>| part.map_or(0, |part| part.len() + 2);
+        let mut text = String::with_capacity(
+            length(scheme) + length(authority) + path.len() + length(query) + length(fragment) + 2,
+        );
+        if let Some(scheme) = scheme {
+            text.push_str(scheme);
+            text.push(':');
+        }
+        match authority {
+            Some(authority) => {
+                text.push_str("//");
+                text.push_str(authority);
+            }
+            None if path.starts_with("//") => text.push_str("/."),
+            None => {}
+        }
+        text.push_str(path);
+        if let Some(query) = query {
+            text.push('?');
+            text.push_str(query);
+        }
+        if let Some(fragment) = fragment {
+            text.push('#');
+            text.push_str(fragment);
+        }
+        text
+    }
+
+    /// Whether the reference has no scheme, so that it means something only with a base.
+    #[must_use]
+    pub fn is_relative(&self) -> bool {
+        self.scheme.is_none()
+    }
+
+    /// Whether nothing or only a fragment is there: the reference means the document it stands in.
+    #[must_use]
+    pub fn is_same_document(&self) -> bool {
+        self.is_relative()
+            && self.authority.is_none()
+            && self.path.is_empty()
+            && self.query.is_none()
+    }
+
+    /// Whether there is a fragment and nothing else.
+    #[must_use]
+    pub fn is_fragment_only(&self) -> bool {
+        self.is_same_document() && self.fragment.is_some()
+    }
+
+    /// Whether the scheme is this one, case-blind.
+    #[must_use]
+    pub fn has_scheme(&self, name: &str) -> bool {
+        self.scheme
+            .is_some_and(|scheme| scheme.eq_ignore_ascii_case(name))
+    }
+
+    /// User information, host and port of the authority, undecoded: `user:secret`, `[::1]`, `80`.
+    #[must_use]
+    pub fn site(&self) -> Option<Site<'a>> {
+        self.authority.map(Site::split)
+    }
+}
+
+/// The parts of an authority.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Site<'a> {
+    /// What stands before the last `@`.
+    pub userinfo: Option<&'a str>,
+    /// The host, with the brackets of an IPv6 address.
+    pub host: &'a str,
+    /// What follows the `:` behind the host, which may be empty.
+    pub port: Option<&'a str>,
+}
+
+impl<'a> Site<'a> {
+    fn split(authority: &'a str) -> Self {
+        let (userinfo, place) = match authority.rsplit_once('@') {
+            Some((userinfo, place)) => (Some(userinfo), place),
+            None => (None, authority),
+        };
+        let (host, port) = match place.rsplit_once(':') {
+            Some((host, port)) if !port.contains(']') => (host, Some(port)),
+            _ => (place, None),
+        };
+        Self {
+            userinfo,
+            host,
+            port,
+        }
+    }
+}
+
+/// The port that a scheme (lower case) uses unless the URL names one.
+fn default_port(scheme: &str) -> Option<&'static str> {
+    match scheme {
+        "http" | "ws" => Some("80"),
+        "https" | "wss" => Some("443"),
+        "ftp" => Some("21"),
+        "gopher" => Some("70"),
+        _ => None,
+    }
+}
+
+/// Whether two URLs are the same by the common rules (the draft, §6): scheme and host case-blind,
+/// a default port or an empty one like none, and for the network schemes http, https, ftp, ws, wss
+/// and gopher an empty path like `/` (RFC 3986 §6.2.3). Everything else is compared byte by byte:
+/// `%7e` is not `~`, and an empty query is not an absent one.
+#[must_use]
+pub fn equivalent(one: &str, other: &str) -> bool {
+    one == other || equivalence_key(one) == equivalence_key(other)
+}
+
+/// A text that is the same for two URLs exactly if they are [`equivalent`]: for looking up one
+/// among many. It is not meant to be used as a URL.
+#[must_use]
+pub fn equivalence_key(url: &str) -> String {
+    let reference = Reference::split(url);
+    let scheme = reference.scheme.map(str::to_ascii_lowercase);
+    let standard_port = scheme.as_deref().and_then(default_port);
+    let authority = reference.site().map(|site| {
+        let mut authority = String::with_capacity(url.len());
+        if let Some(userinfo) = site.userinfo {
+            authority.push_str(userinfo);
+            authority.push('@');
+        }
+        authority.push_str(&site.host.to_ascii_lowercase());
+        match site.port {
+            Some(port) if !port.is_empty() && Some(port) != standard_port => {
+                authority.push(':');
+                authority.push_str(port);
+            }
+            _ => {}
+        }
+        authority
+    });
+    let path = match reference.path {
+        "" if authority.is_some() && standard_port.is_some() => "/",
+        path => path,
+    };
+    Reference {
+        scheme: scheme.as_deref(),
+        authority: authority.as_deref(),
+        path,
+        ..reference
+    }
+    .recompose()
+}
+
+/// `text` before the first `mark`, and what follows it.
+fn cut(text: &str, mark: char) -> (&str, Option<&str>) {
+    match text.split_once(mark) {
+        Some((before, after)) => (before, Some(after)),
+        None => (text, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn taking_apart_and_putting_together_changes_nothing(text in "[a:/?#é%@.]{0,20}") {
+            let reference = Reference::split(&text);
+            prop_assert_eq!(reference.recompose(), text);
+        }
+
+        #[test]
+        fn case_of_scheme_and_host_is_all_that_may_differ(tail in "(/[a-zA-Z%?#:@]{0,9})?") {
+            let one = format!("http://h.Ex{tail}");
+            let same = format!("HTTP://H.ex:80{tail}");
+            prop_assert!(equivalent(&one, &same));
+            let longer = format!("{one}/x");
+            prop_assert!(!equivalent(&one, &longer));
+        }
+    }
+
+    #[test]
+    fn an_empty_component_is_not_an_absent_one() {
+        let all = Reference::split("s://?#");
+        assert_eq!(all.authority, Some(""));
+        assert_eq!(all.query, Some(""));
+        assert_eq!(all.fragment, Some(""));
+        assert_eq!(Reference::split("").query, None);
+        assert!(Reference::split("#").is_fragment_only());
+        assert!(!Reference::split("").is_fragment_only());
+        assert!(!Reference::split("?").is_same_document());
+        assert_eq!(Reference::split(":x").scheme, None);
+        assert_eq!(Reference::split("./a:b").scheme, None);
+    }
+
+    #[test]
+    fn equality_is_that_of_section_6() {
+        for (one, other) in [
+            ("http://www.XEROX.com", "http://www.xerox.com"),
+            ("http://a:80/x", "HTTP://A/x"),
+            ("http://a:/x", "http://a/x"),
+            ("https://a:443", "https://a/"),
+            ("ftp://u@A:21/x", "ftp://u@a/x"),
+            ("http://[::FF]:80/", "http://[::ff]"),
+            ("http://a?q", "http://a/?q"),
+        ] {
+            assert!(equivalent(one, other), "{one} {other}");
+        }
+        for (one, other) in [
+            ("http://a/X", "http://a/x"),
+            ("http://a:443/", "http://a/"),
+            ("http://a/%7e", "http://a/~"),
+            ("http://a/%7e", "http://a/%7E"),
+            ("http://a/?", "http://a/"),
+            ("http://a/#", "http://a/"),
+            ("http://U@a/", "http://u@a/"),
+            ("http://a/", "https://a/"),
+            ("x://a", "x://a/"),
+            ("a", "A"),
+        ] {
+            assert!(!equivalent(one, other), "{one} {other}");
+        }
+    }
+}
