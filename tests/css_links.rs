@@ -9,10 +9,7 @@ fn links(css: &str) -> Vec<(&'static str, String)> {
         .iter()
         .map(|link| {
             let url = link.decoded(css.as_bytes());
-            (
-                link.usage.place,
-                String::from_utf8_lossy(&url).into_owned(),
-            )
+            (link.usage.place, String::from_utf8_lossy(&url).into_owned())
         })
         .collect()
 }
@@ -148,9 +145,10 @@ fn comparable(url: &str) -> String {
 
 fn style_sheet() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
-        "url(", "URL(", "u\\72l(", "src(", "(", ")", "'", "\"", "\\", "\\29 ", "\\\n", "\\e9", "x", "y.png",
-        " ", "\n", "\r\n", "\x0C", "/*", "*/", "/", "{", "}", ";", ":", "#", "@", "1", "1e", "+", "-",
-        ".", "--", "-->", "<!--", "\u{e9}", "\0", "e", "_", ",", "%", "[", "]", "\x7F",
+        "url(", "URL(", "u\\72l(", "src(", "(", ")", "'", "\"", "\\", "\\29 ", "\\\n", "\\e9", "x",
+        "y.png", " ", "\n", "\r\n", "\x0C", "/*", "*/", "/", "{", "}", ";", ":", "#", "@", "1",
+        "1e", "+", "-", ".", "--", "-->", "<!--", "\u{e9}", "\0", "e", "_", ",", "%", "[", "]",
+        "\x7F",
     ]);
     prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
 }

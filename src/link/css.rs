@@ -492,9 +492,7 @@ fn escape(url: &[u8], markup: Markup, special: impl Fn(u8) -> bool) -> Vec<u8> {
     for &byte in url {
         let is_markup = match markup {
             // `</style` would end the element, `-->` a conditional comment around it.
-            Markup::StyleElement => {
-                byte == b'<' || byte == b'>' && matches!(before, b'-' | b'!')
-            }
+            Markup::StyleElement => byte == b'<' || byte == b'>' && matches!(before, b'-' | b'!'),
             Markup::XhtmlStyleElement => matches!(byte, b'<' | b'>' | b'&'),
             Markup::StyleSheet | Markup::Attribute(..) => false,
         };

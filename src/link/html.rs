@@ -23,7 +23,7 @@
 //!   in a `<style>` of XHTML, where character references count that are not decoded here.
 
 use super::css;
-use super::entity::{Ampersand, Decoded};
+use super::entity::{self, Ampersand, Decoded};
 use super::srcset::{candidates, is_blank, members, refresh};
 use super::tags::{Attribute, Element, Event, Name, Raw, Tags};
 use super::value::{Context, Grammar, LinkValue, Markup, Role, Usage};
@@ -158,9 +158,9 @@ impl Locator<'_> {
         let markup = self.markup(attribute);
         css::scan(&decoded.text, |found| {
             if decoded.may_write_at(found.range.start) {
-                self.found.links.push(found.into_link(markup, |at| {
-                    attribute.value.start + decoded.raw_offset(at)
-                }));
+                self.found.links.push(
+                    found.into_link(markup, |at| attribute.value.start + decoded.raw_offset(at)),
+                );
             }
         });
     }
@@ -271,7 +271,7 @@ fn attribute_is(
 ) -> bool {
     all.iter()
         .find(|attribute| attribute.name == name)
-        .is_some_and(|attribute| holds(&Decoded::new(attribute.value.of(document)).text))
+        .is_some_and(|attribute| holds(&entity::text(attribute.value.of(document))))
 }
 
 /// The span without outer white space, which is no part of a URL. White space that is written as
