@@ -62,56 +62,18 @@ struct Run {
 impl<'a> Decoded<'a> {
     /// Reads a raw attribute value.
     pub(super) fn new(raw: &'a [u8]) -> Self {
-        let Some(first) = memchr3(b'&', b'\r', 0, raw) else {
-            return Self {
-                text: Cow::Borrowed(raw),
-                runs: Vec::new(),
-            };
-        };
-        let mut text = Vec::with_capacity(raw.len());
-        let mut runs = vec![Run {
-            decoded: 0,
-            raw: 0,
-            open_reference: false,
-        }];
-        let mut copied = 0;
-        let mut next = Some(first);
-        while let Some(at) = next {
-            let rest = raw.get(at..).unwrap_or_default();
-            let taken = match rest {
-                [b'&', ..] => reference(rest).map(|(expansion, length)| {
-                    text.extend_from_slice(raw.get(copied..at).unwrap_or_default());
-                    expansion.write(&mut text);
-                    length
-                }),
-                [other, after @ ..] => {
-                    text.extend_from_slice(raw.get(copied..at).unwrap_or_default());
-                    match (other, after.first()) {
-                        (b'\r', Some(b'\n')) => {} // the LF that follows stands for both
-                        (b'\r', _) => text.push(b'\n'),
-                        _ => push_character('\u{FFFD}', &mut text),
-                    }
-                    Some(1)
-                }
-                [] => None,
-            };
-            let from = at + taken.unwrap_or(1);
-            if taken.is_some() {
-                copied = from;
+        let mut runs = Vec::new();
+        let text = decode(raw, |run| {
+            if runs.is_empty() {
                 runs.push(Run {
-                    decoded: text.len(),
-                    raw: from,
-                    open_reference: rest.first() == Some(&b'&') && raw.get(from - 1) != Some(&b';'),
+                    decoded: 0,
+                    raw: 0,
+                    open_reference: false,
                 });
             }
-            next = memchr3(b'&', b'\r', 0, raw.get(from..).unwrap_or_default())
-                .map(|distance| from + distance);
-        }
-        text.extend_from_slice(raw.get(copied..).unwrap_or_default());
-        Self {
-            text: Cow::Owned(text),
-            runs,
-        }
+            runs.push(run);
+        });
+        Self { text, runs }
     }
 
     /// The offset in the raw value of an offset in the text that is not inside an expansion.
@@ -130,6 +92,47 @@ impl<'a> Decoded<'a> {
         let behind = self.runs.partition_point(|run| run.decoded <= decoded);
         self.runs.get(behind.checked_sub(1)?).copied()
     }
+}
+
+/// The text of a raw attribute value.
+pub(super) fn text(raw: &[u8]) -> Cow<'_, [u8]> {
+    decode(raw, |_| {})
+}
+
+/// Reads a raw attribute value and tells where literal bytes go on behind what was not literal.
+fn decode(raw: &[u8], mut resumes: impl FnMut(Run)) -> Cow<'_, [u8]> {
+    let Some(first) = memchr3(b'&', b'\r', 0, raw) else {
+        return Cow::Borrowed(raw);
+    };
+    let mut text = Vec::with_capacity(raw.len());
+    let mut copied = 0;
+    let mut next = Some(first);
+    while let Some(at) = next {
+        let rest = raw.get(at..).unwrap_or_default();
+        let found = match rest {
+            [b'&', ..] => reference(rest),
+            // The LF that follows a CR stands for both.
+            [b'\r', b'\n', ..] => Some((Expansion::Named(b""), 1)),
+            [b'\r', ..] => Some((Expansion::Character('\n'), 1)),
+            _ => Some((Expansion::Character('\u{FFFD}'), 1)),
+        };
+        let mut from = at + 1;
+        if let Some((expansion, length)) = found {
+            text.extend_from_slice(raw.get(copied..at).unwrap_or_default());
+            expansion.write(&mut text);
+            from = at + length;
+            copied = from;
+            resumes(Run {
+                decoded: text.len(),
+                raw: from,
+                open_reference: rest.first() == Some(&b'&') && raw.get(from - 1) != Some(&b';'),
+            });
+        }
+        next = memchr3(b'&', b'\r', 0, raw.get(from..).unwrap_or_default())
+            .map(|distance| from + distance);
+    }
+    text.extend_from_slice(raw.get(copied..).unwrap_or_default());
+    Cow::Owned(text)
 }
 
 impl Ampersand {
@@ -230,6 +233,7 @@ impl Expansion {
     fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::Character(character) => push_character(*character, out),
+            Self::Named(utf8) if utf8.is_ascii() => out.extend_from_slice(utf8),
             Self::Named(utf8) => {
                 for character in String::from_utf8_lossy(utf8).chars() {
                     push_character(character, out);
@@ -261,7 +265,11 @@ fn reference(bytes: &[u8]) -> Option<(Expansion, usize)> {
         Some(next) if *next == b'=' || next.is_ascii_alphanumeric() => return None,
         _ => 1 + name,
     };
-    let utf8 = ENTITIES.get(bytes.get(..end)?)?;
+    let utf8 = match bytes.get(..end)? {
+        // Nearly every reference in a URL; the table costs a hash.
+        b"&amp;" => b"&",
+        written => *ENTITIES.get(written)?,
+    };
     Some((Expansion::Named(utf8), end))
 }
 

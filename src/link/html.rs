@@ -23,7 +23,7 @@
 //!   in a `<style>` of XHTML, where character references count that are not decoded here.
 
 use super::css;
-use super::entity::{Ampersand, Decoded};
+use super::entity::{self, Ampersand, Decoded};
 use super::srcset::{candidates, is_blank, members, refresh};
 use super::tags::{Attribute, Element, Event, Name, Raw, Tags};
 use super::value::{Context, Grammar, LinkValue, Markup, Role, Usage};
@@ -271,7 +271,7 @@ fn attribute_is(
 ) -> bool {
     all.iter()
         .find(|attribute| attribute.name == name)
-        .is_some_and(|attribute| holds(&Decoded::new(attribute.value.of(document)).text))
+        .is_some_and(|attribute| holds(&entity::text(attribute.value.of(document))))
 }
 
 /// The span without outer white space, which is no part of a URL. White space that is written as

@@ -10,7 +10,7 @@
 //! Documents are bytes in an ASCII-compatible charset, and spans are byte-exact in any of them.
 //! Bytes of 0x80 and above are carried through in both directions, valid UTF-8 or not; characters
 //! outside ASCII that the document *names* (`&eacute;`, CSS `\e9`) read percent-encoded, see
-//! [`entity`](super::entity). A URL to be written must therefore be ASCII but for the bytes that
+//! [`entity`]. A URL to be written must therefore be ASCII but for the bytes that
 //! came out of [`LinkValue::decoded`].
 //!
 //! Shift_JIS, GBK, GB18030, Big5 and windows-949 are ASCII-compatible but have ASCII second bytes:
@@ -23,7 +23,7 @@
 use std::borrow::Cow;
 
 use super::css;
-use super::entity::{self, Ampersand, Decoded, Delimiter};
+use super::entity::{self, Ampersand, Delimiter};
 use super::srcset::is_blank;
 use crate::span::Span;
 
@@ -129,7 +129,7 @@ impl LinkValue {
     pub fn decoded<'a>(&self, document: &'a [u8]) -> Cow<'a, [u8]> {
         let raw = self.span.of(document);
         let text = match self.context.markup {
-            Markup::Attribute(..) => Decoded::new(raw).text,
+            Markup::Attribute(..) => entity::text(raw),
             Markup::StyleSheet | Markup::StyleElement | Markup::XhtmlStyleElement => {
                 Cow::Borrowed(raw)
             }
