@@ -172,6 +172,16 @@ impl<'a> Spliced<'a> {
         }
     }
 
+    /// Bytes with edits made in them; borrowed pieces stay borrowed.
+    #[must_use]
+    pub fn edited(bytes: Cow<'a, [u8]>, edits: Edits) -> Self {
+        match bytes {
+            _ if edits.is_empty() => Self::from_bytes(bytes),
+            Cow::Borrowed(bytes) => edits.splice(bytes),
+            Cow::Owned(bytes) => Spliced::owned(edits.splice(&bytes).into_bytes().into_owned()),
+        }
+    }
+
     /// Bytes in order.
     #[must_use]
     pub fn chunks(&self) -> &[Cow<'a, [u8]>] {

@@ -100,7 +100,8 @@ impl Item<'_> {
 /// Plans one message.
 #[must_use]
 pub fn plan<'a>(original: &'a [u8], tree: &Tree, policy: &Policy) -> Plan<'a> {
-    let planner = Planner {
+    let mut planner = Planner {
+        bases: Bases::default(),
         original,
         tree,
         policy,
@@ -117,22 +118,46 @@ pub fn plan<'a>(original: &'a [u8], tree: &Tree, policy: &Policy) -> Plan<'a> {
     plan
 }
 
-/// The base that holds for a part: its own Content-Base or Content-Location, else that of what it
-/// stands in, outwards (the draft, 5.1.2 and 5.1.3).
-#[must_use]
-pub fn base_of(original: &[u8], tree: &Tree, part: PartId) -> Option<Base> {
-    let mut chain: Vec<PartId> = tree.ancestors(part).collect();
-    chain.reverse();
-    chain.push(part);
-    chain.into_iter().fold(None, |enclosing, entity| {
-        Base::of_entity(
-            enclosing.as_ref(),
-            tree.value(original, entity, "Content-Base"),
-            tree.value(original, entity, "Content-Location"),
-            &tree.number(entity),
-            Dialect::default(),
-        )
-    })
+/// The bases that hold for the parts of one message, each found once.
+#[derive(Clone, Debug, Default)]
+pub struct Bases {
+    known: HashMap<PartId, Option<Base>>,
+}
+
+impl Bases {
+    /// The base that holds for a part: its own Content-Base or Content-Location, else that of what
+    /// it stands in, outwards (the draft, 5.1.2 and 5.1.3).
+    pub fn of(&mut self, original: &[u8], tree: &Tree, part: PartId) -> Option<Base> {
+        let mut chain = vec![part];
+        for above in tree.ancestors(part) {
+            if self.known.contains_key(&above) {
+                break;
+            }
+            chain.push(above);
+        }
+        for &entity in chain.iter().rev() {
+            if self.known.contains_key(&entity) {
+                continue;
+            }
+            let enclosing = tree.part(entity).parent;
+            let enclosing = enclosing.and_then(|above| self.known.get(&above)?.as_ref());
+            let content_base = tree.value(original, entity, "Content-Base");
+            let content_location = tree.value(original, entity, "Content-Location");
+            let base = if content_base.is_none() && content_location.is_none() {
+                enclosing.cloned()
+            } else {
+                Base::of_entity(
+                    enclosing,
+                    content_base,
+                    content_location,
+                    &tree.number(entity),
+                    Dialect::default(),
+                )
+            };
+            self.known.insert(entity, base);
+        }
+        self.known.get(&part).cloned().flatten()
+    }
 }
 
 /// Why a part may not be touched although the policy might allow its URL: what it stands in.
@@ -163,6 +188,7 @@ pub fn protection(tree: &Tree, part: PartId, policy: &Policy) -> Option<Refusal>
 }
 
 struct Planner<'p> {
+    bases: Bases,
     original: &'p [u8],
     tree: &'p Tree,
     policy: &'p Policy,
@@ -170,7 +196,7 @@ struct Planner<'p> {
 }
 
 impl Planner<'_> {
-    fn item<'a>(&self, body: ExternalBody<'a>) -> Item<'a> {
+    fn item<'a>(&mut self, body: ExternalBody<'a>) -> Item<'a> {
         let (shown_url, step) = match self.step(&body) {
             Ok((shown, step)) => (shown, step),
             Err((shown, refusal)) => (shown, Step::Leave(refusal)),
@@ -190,7 +216,7 @@ impl Planner<'_> {
 
     /// The URL to show and what to do; or the URL to show and why nothing is done.
     fn step(
-        &self,
+        &mut self,
         body: &ExternalBody<'_>,
     ) -> Result<(Option<String>, Step), (Option<String>, Refusal)> {
         let (shown, step) = match &body.target {
@@ -214,7 +240,7 @@ impl Planner<'_> {
     }
 
     fn retrieve(
-        &self,
+        &mut self,
         body: &ExternalBody<'_>,
         reference: &str,
     ) -> (String, Result<Step, Refusal>) {
@@ -237,11 +263,12 @@ impl Planner<'_> {
         (shown, step)
     }
 
-    fn absolute(&self, part: PartId, reference: &str) -> Result<String, Refusal> {
+    fn absolute(&mut self, part: PartId, reference: &str) -> Result<String, Refusal> {
         if !url::Reference::split(reference).is_relative() {
             return Ok(reference.to_owned());
         }
-        let Some(base) = base_of(self.original, self.tree, part) else {
+        let base = self.bases.of(self.original, self.tree, part);
+        let Some(base) = base.filter(|base| !base.is_within_message()) else {
             return Err(Refusal::lasting(
                 Reason::NoBase,
                 format!("'{reference}' is relative, and no Content-Base or Content-Location holds"),

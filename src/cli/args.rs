@@ -146,6 +146,15 @@ struct PolicyArgs {
         help_heading = "What may be put in"
     )]
     signed: SignedOption,
+    /// Make relative links in HTML and CSS absolute, or keep them
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHAT",
+        default_value = "resolve",
+        help_heading = "What may be put in"
+    )]
+    links: LinksOption,
     #[command(flatten)]
     limits: LimitArgs,
 }
@@ -190,6 +199,12 @@ struct LimitArgs {
 enum OnFailureOption {
     Leave,
     Defer,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum LinksOption {
+    Resolve,
+    Keep,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -249,7 +264,10 @@ impl PolicyArgs {
                 SignedOption::Leave => Protected::Leave,
                 SignedOption::Rewrite => Protected::Rewrite,
             },
-            links: Links::default(),
+            links: match self.links {
+                LinksOption::Resolve => Links::Resolve,
+                LinksOption::Keep => Links::Keep,
+            },
             on_failure: OnFailure::default(),
             limits: Limits {
                 body: limits.max_body,

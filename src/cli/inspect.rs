@@ -11,8 +11,9 @@ use super::say::{self, harmless};
 use crate::error::Error;
 use crate::expand::Expander;
 use crate::fetch::Nowhere;
+use crate::link::url::masked;
 use crate::mime::{Content, PartId, Tree, scan};
-use crate::plan::opaque_parts;
+use crate::plan::{Bases, opaque_parts};
 use crate::report::Report;
 
 /// Inspects messages.
@@ -64,7 +65,7 @@ fn inspect(
             text.extend(format!("{}:\n", harmless(&name)).bytes());
         }
         let tree = scan(&message, &expander.scan_limits());
-        text.extend(outline(&tree, &report).bytes());
+        text.extend(outline(&message, &tree, &report).bytes());
     }
     let mut stdout = io::stdout().lock();
     stdout
@@ -81,7 +82,8 @@ fn write_error(source: io::Error) -> Error {
 }
 
 /// The tree of parts with what would become of each reference.
-fn outline(tree: &Tree, report: &Report) -> String {
+fn outline(message: &[u8], tree: &Tree, report: &Report) -> String {
+    let mut bases = Bases::default();
     let mut text = String::new();
     for id in tree.ids() {
         let part = tree.part(id);
@@ -103,6 +105,13 @@ fn outline(tree: &Tree, report: &Report) -> String {
             "{indent}{label}  {}  ({size})\n",
             harmless(&part.essence)
         ));
+        if let Some(base) = bases.of(message, tree, id) {
+            text.push_str(&format!(
+                "{indent}    base {} ({})\n",
+                harmless(&masked(&base.url)),
+                base.origin
+            ));
+        }
         let is_multipart = matches!(part.content, Content::Multipart(_) | Content::Message);
         for row in report
             .rows

@@ -1,17 +1,44 @@
 //! Whether bytes can hold anything that embody works on, told without parsing.
 
-use memchr::memmem::Finder;
+use memchr::memchr2_iter;
 
-use crate::policy::Policy;
+use crate::policy::{Links, Policy};
 
 /// A search for the few words that any work needs, in any case.
 ///
 /// A message in which [`Candidates::any`] finds nothing comes out of [`Expander`](super::Expander)
 /// as it went in. The search runs at memory speed; finding something proves nothing.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Candidates {
-    hyphen_b: [Finder<'static>; 2],
+    links: Links,
 }
+
+/// A word, and where in it the rare byte stands that the search looks for.
+struct Word {
+    text: &'static [u8],
+    anchor: usize,
+}
+
+const EXTERNAL_BODY: Word = Word {
+    text: b"external-body",
+    anchor: 8,
+};
+
+/// The subtypes of documents, with the slash in front.
+const DOCUMENTS: [Word; 3] = [
+    Word {
+        text: b"/html",
+        anchor: 0,
+    },
+    Word {
+        text: b"/xhtml+xml",
+        anchor: 0,
+    },
+    Word {
+        text: b"/css",
+        anchor: 0,
+    },
+];
 
 impl Candidates {
     /// How many bytes of one window a search of the next one has to see again.
@@ -19,9 +46,9 @@ impl Candidates {
 
     /// The search for what this policy works on.
     #[must_use]
-    pub fn new(_policy: &Policy) -> Self {
+    pub fn new(policy: &Policy) -> Self {
         Self {
-            hyphen_b: [Finder::new("-b"), Finder::new("-B")],
+            links: policy.links,
         }
     }
 
@@ -34,25 +61,31 @@ impl Candidates {
     /// Where the first of the words is.
     #[must_use]
     pub fn first(&self, bytes: &[u8]) -> Option<usize> {
-        self.hyphen_b
-            .iter()
-            .filter_map(|finder| {
-                finder
-                    .find_iter(bytes)
-                    .find_map(|at| external_body_around(bytes, at))
+        memchr2_iter(b'-', b'/', bytes).find_map(|at| match bytes.get(at) {
+            Some(b'-') => around(bytes, at, &EXTERNAL_BODY),
+            _ if self.links == Links::Keep => None,
+            _ => DOCUMENTS.iter().find_map(|word| around(bytes, at, word)),
+        })
+    }
+
+    /// Whether there may be HTML or CSS whose links are to be resolved.
+    #[must_use]
+    pub fn documents(&self, bytes: &[u8]) -> bool {
+        self.links == Links::Resolve
+            && memchr::memchr_iter(b'/', bytes).any(|at| {
+                DOCUMENTS
+                    .iter()
+                    .any(|word| around(bytes, at, word).is_some())
             })
-            .min()
     }
 }
 
-/// `external-body` around the hyphen at `at`, in any case.
-fn external_body_around(bytes: &[u8], at: usize) -> Option<usize> {
-    const WORD: &[u8] = b"external-body";
-    const HYPHEN: usize = 8;
-    let start = at.checked_sub(HYPHEN)?;
+/// Where the word stands, in any case, if its anchor is the byte at `at`.
+fn around(bytes: &[u8], at: usize, word: &Word) -> Option<usize> {
+    let start = at.checked_sub(word.anchor)?;
     bytes
-        .get(start..start + WORD.len())?
-        .eq_ignore_ascii_case(WORD)
+        .get(start..start + word.text.len())?
+        .eq_ignore_ascii_case(word.text)
         .then_some(start)
 }
 
@@ -68,6 +101,16 @@ mod tests {
             candidates.first(b"-body External-body external-Body"),
             Some(6)
         );
-        assert!(!candidates.any(b"external-bod y -body"));
+        assert_eq!(candidates.first(b"Content-Type: TEXT/HTML"), Some(18));
+        assert!(!candidates.any(b"external-bod y -body text/plain"));
+    }
+
+    #[test]
+    fn documents_do_not_matter_when_links_are_kept() {
+        let policy = Policy {
+            links: Links::Keep,
+            ..Policy::default()
+        };
+        assert!(!Candidates::new(&policy).any(b"text/html"));
     }
 }

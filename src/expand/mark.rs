@@ -1,7 +1,5 @@
 //! The `X-Embody` field that `--mark` adds, and what the message's own header says of signatures.
 
-use std::borrow::Cow;
-
 use super::MARK_FIELD;
 use crate::edit::{Edit, Edits, Spliced};
 use crate::mime::{self, PartId, ScanLimits};
@@ -55,17 +53,8 @@ pub(super) fn add_mark<'m>(
         Some(mark) => Edit::replace(mark.whole, field),
         None => Edit::insert(root.header.end, field),
     };
-    match bytes {
-        Cow::Borrowed(bytes) => {
-            let mut edits = Edits::new();
-            // One edit overlaps nothing.
-            let _ = edits.add(vec![edit]);
-            edits.splice(bytes)
-        }
-        Cow::Owned(bytes) => {
-            let mut edits = Edits::new();
-            let _ = edits.add(vec![edit]);
-            Spliced::owned(edits.splice(&bytes).into_bytes().into_owned())
-        }
-    }
+    let mut edits = Edits::new();
+    // One edit overlaps nothing.
+    let _ = edits.add(vec![edit]);
+    Spliced::edited(bytes, edits)
 }

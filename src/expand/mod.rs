@@ -13,6 +13,7 @@
 
 mod bars;
 mod candidates;
+mod documents;
 mod gather;
 mod mark;
 mod new_part;
@@ -31,8 +32,8 @@ use crate::error::Error;
 use crate::fetch::{Fetch, Retrieved};
 use crate::mime::{self, ScanLimits};
 use crate::plan;
-use crate::policy::{OnFailure, Policy};
-use crate::report::{Outcome, Refusal, Report, Row};
+use crate::policy::{Links, OnFailure, Policy};
+use crate::report::{Kind, Outcome, Reason, Refusal, Report, Row};
 
 /// The header field that `--mark` adds.
 pub const MARK_FIELD: &str = "X-Embody";
@@ -134,15 +135,35 @@ impl<'w> Expander<'w> {
     }
 
     /// What [`Expander::expand`] would do, as far as that can be known without retrieving: the rows
-    /// of the report with the outcomes `would-expand`, `would-fetch` and `left`.
+    /// of the report with the outcomes `would-expand`, `would-fetch`, `would-rewrite` and `left`.
     #[must_use]
     pub fn forecast(&self, message: &[u8], name: &str) -> Report {
         let tree = mime::scan(message, &self.scan_limits());
         let plan = plan::plan(message, &tree, &self.policy);
+        let mut rows: Vec<Row> = plan.items.iter().map(|item| item.forecast(name)).collect();
+        if self.policy.links == Links::Resolve {
+            let room = self.policy.limits.growth;
+            let documents = documents::rewrite(message, &tree, &self.policy, name, room);
+            rows.extend(documents.rows.into_iter().map(|mut row| {
+                if row.outcome == Outcome::Rewritten {
+                    row.outcome = Outcome::WouldRewrite;
+                }
+                row
+            }));
+        }
+        rows.sort_by_cached_key(|row| number_key(&row.part));
         Report {
-            rows: plan.items.iter().map(|item| item.forecast(name)).collect(),
+            rows,
             notes: Vec::new(),
         }
+    }
+
+    fn has_documents(&self, output: &Spliced<'_>) -> bool {
+        // Types stand in header fields, which are never split between two chunks.
+        output
+            .chunks()
+            .iter()
+            .any(|chunk| self.candidates.documents(chunk))
     }
 
     /// The policy's structural bounds.
@@ -185,6 +206,12 @@ impl Session<'_> {
             rows: Vec::new(),
             notes: std::mem::take(&mut round.notes),
         };
+        let expanded_at_first: Vec<String> = round
+            .rows
+            .iter()
+            .filter(|row| row.outcome == Outcome::Expanded)
+            .map(|row| row.part.clone())
+            .collect();
         let mut changed = round.changed;
         let mut growth = round.growth;
         let mut temporary = round.temporary.take();
@@ -210,24 +237,68 @@ impl Session<'_> {
             };
         }
         report.rows.append(&mut round.rows);
-        report.rows.sort_by_cached_key(|row| number_key(&row.part));
         let mut output = round.output;
+        if self.policy().links == Links::Resolve && self.expander.has_documents(&output) {
+            let (linked, growth_of_links) = self.resolve_links(output, growth, &mut report);
+            output = linked;
+            if let Some(refusal) = over_together(&report, growth) {
+                // Externals and links share one bound: neither may win by coming first.
+                let mut barred: Barred = expanded_at_first
+                    .into_iter()
+                    .map(|number| (number, refusal.clone()))
+                    .collect();
+                barred.insert(LINKS.to_owned(), refusal);
+                return Err(barred);
+            }
+            changed |= growth_of_links.is_some();
+        }
+        report.rows.sort_by_cached_key(|row| number_key(&row.part));
         if changed && has_dkim_signature(message) {
             report.notes.push(
                 "the message carries a DKIM-Signature, which will not verify any more".to_owned(),
             );
         }
         if self.expander.mark == Mark::Field {
-            output = add_mark(
-                message,
-                output,
-                &report,
-                changed,
-                &self.expander.scan_limits(),
-            );
+            let limits = self.expander.scan_limits();
+            output = add_mark(message, output, &report, changed, &limits);
         }
         Ok((Expansion { output, report }, temporary))
     }
+
+    /// Resolves the links of all documents; tells the growth if anything changed.
+    fn resolve_links<'m>(
+        &self,
+        output: Spliced<'m>,
+        growth: u64,
+        report: &mut Report,
+    ) -> (Spliced<'m>, Option<u64>) {
+        let bytes = output.into_bytes();
+        let tree = mime::scan(&bytes, &self.expander.scan_limits());
+        let room = if self.barred.contains_key(LINKS) {
+            0
+        } else {
+            self.policy().limits.growth.saturating_sub(growth)
+        };
+        let made = documents::rewrite(&bytes, &tree, self.policy(), self.name, room);
+        report.rows.extend(made.rows);
+        let changed = (!made.edits.is_empty()).then_some(made.growth);
+        (Spliced::edited(bytes, made.edits), changed)
+    }
+}
+
+/// The key under which [`Barred`] holds why no document may grow.
+const LINKS: &str = "links";
+
+/// Whether documents were refused only because external bodies had used the room up.
+fn over_together(report: &Report, growth: u64) -> Option<Refusal> {
+    if growth == 0 {
+        return None;
+    }
+    report
+        .rows
+        .iter()
+        .find(|row| row.kind == Kind::Link && row.reason == Some(Reason::GrowthLimit))
+        .map(|row| Refusal::lasting(Reason::GrowthLimit, row.detail.clone()))
 }
 
 /// Sorts `1.10` behind `1.9`.

@@ -61,6 +61,12 @@ impl<F: Fetch> Cached<F> {
         }
     }
 
+    /// The world behind it.
+    #[must_use]
+    pub fn into_inner(self) -> F {
+        self.inner
+    }
+
     /// Asks, tells whoever waits, and keeps the answer if there is room.
     fn ask(&self, request: &Request, key: &Key, entry: &Arc<Entry>) -> Answer {
         let mut promise = Promise {
@@ -143,7 +149,7 @@ impl<F: Fetch> Fetch for Cached<F> {
 }
 
 fn given(answer: Answer) -> Result<Retrieved, Refusal> {
-    answer.map(|retrieved| Arc::unwrap_or_clone(retrieved))
+    answer.map(Arc::unwrap_or_clone)
 }
 
 fn wait(entry: &Entry, deadline: Instant) -> Result<Answer, Refusal> {

@@ -1,7 +1,7 @@
 //! ftp (RFC 959, RFC 1738 §3.2, RFC 2428) by suppaftp: anonymous, passive, whole files only.
 //!
 //! * Path: as RFC 1738 §3.2.2 has it, each segment but the last is one CWD, the last is RETR;
-//!   segments are percent-decoded once, after splitting, so `/%2Fetc/motd` is CWD `/etc`... and
+//!   segments are percent-decoded once, after splitting, so `/%2Fetc/motd` is CWD `/etc` and
 //!   RETR `motd`. Empty segments are skipped (RFC 1738 would send a CWD without an argument).
 //! * `;type=a` is TYPE A and the content comes with the line ends of the wire (CRLF); `;type=i`
 //!   and none are TYPE I; `;type=d` names a directory and is refused.
@@ -18,7 +18,6 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 use percent_encoding::percent_decode_str;
-use suppaftp::types::{FileType, FormatControl};
 use suppaftp::{Encoding, FtpError, FtpStream, Mode, Status};
 
 use super::allowance::Allowance;
@@ -53,7 +52,8 @@ pub(super) fn retrieve(
 struct Place {
     folders: Vec<Vec<u8>>,
     file: Vec<u8>,
-    transfer: FileType,
+    /// The whole TYPE command.
+    transfer: &'static str,
 }
 
 impl Place {
@@ -64,13 +64,13 @@ impl Place {
             Some(at) => {
                 let (before, parameter) = path.split_at(at);
                 match parameter.to_ascii_lowercase().as_str() {
-                    ";type=i" => (before, FileType::Image),
-                    ";type=a" => (before, FileType::Ascii(FormatControl::Default)),
+                    ";type=i" => (before, "TYPE I"),
+                    ";type=a" => (before, "TYPE A"),
                     ";type=d" => return Err(nothing("the URL names a directory (;type=d)")),
-                    _ => (path, FileType::Image),
+                    _ => (path, "TYPE I"),
                 }
             }
-            None => (path, FileType::Image),
+            None => (path, "TYPE I"),
         };
         let mut folders: Vec<Vec<u8>> = path
             .split('/')
@@ -130,7 +130,8 @@ fn converse(
         ftp.cwd(Octets.decode(folder))
             .map_err(|error| failed(&error))?;
     }
-    ftp.transfer_type(place.transfer.clone())
+    // suppaftp's own transfer_type says "A N", which pyftpdlib for one does not know.
+    ftp.custom_command(place.transfer, &[Status::CommandOk])
         .map_err(|error| failed(&error))?;
     ftp.set_mode(Mode::ExtendedPassive);
     let file = Octets.decode(&place.file);

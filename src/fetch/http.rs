@@ -312,11 +312,13 @@ fn whole_body(
     let headers = response.headers();
     let coding = text(headers, header::CONTENT_ENCODING).map(|coding| coding.to_ascii_lowercase());
     let chunked = headers.contains_key(header::TRANSFER_ENCODING);
+    // Of an empty body ureq itself does not tell the length.
+    let measured = headers.contains_key(header::CONTENT_LENGTH);
     let length = response.body().content_length();
     let wire = response.into_body().into_with_config().reader();
     match coding.as_deref() {
         None | Some("identity") => {
-            if !chunked && length.is_none() {
+            if !chunked && !measured {
                 return Err(Refusal::lasting(
                     Reason::IncompleteBody,
                     "the server does not say where the content ends",

@@ -2,5 +2,11 @@
 //! stand in HTML and CSS. Pure: nothing here reads, fetches or writes.
 
 pub mod base;
+pub mod css;
 pub mod data;
+pub mod entity;
+pub mod html;
+mod srcset;
+mod tags;
 pub mod url;
+pub mod value;

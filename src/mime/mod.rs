@@ -3,6 +3,7 @@
 //! decoded while scanning.
 
 pub mod header;
+pub mod mapped;
 pub mod media_type;
 pub mod message;
 pub mod transfer;

@@ -283,7 +283,6 @@ fn has_boundary(text: &[u8], boundaries: &[Vec<u8>]) -> bool {
 /// Quoted-printable (RFC 2045 §6.7). Bare CR, blanks before a line end, `From ` and `--` at the
 /// start of a line are escaped too: no transport and no boundary can mistake them.
 fn encode_quoted_printable(text: &[u8], newline: Newline) -> Vec<u8> {
-    const HEX: &[u8; 16] = b"0123456789ABCDEF";
     let mut encoded = Vec::with_capacity(text.len() + text.len() / 8);
     for line in Lines::new(text, Span::new(0, text.len())) {
         let content = line.content.of(text);
@@ -313,8 +312,7 @@ fn encode_quoted_printable(text: &[u8], newline: Newline) -> Vec<u8> {
             if literal {
                 encoded.push(byte);
             } else {
-                let digit = |nibble: u8| HEX.get(usize::from(nibble)).copied().unwrap_or(b'0');
-                encoded.extend_from_slice(&[b'=', digit(byte >> 4), digit(byte & 15)]);
+                encoded.extend_from_slice(&escape(byte));
             }
             column += width;
         }
@@ -323,6 +321,22 @@ fn encode_quoted_printable(text: &[u8], newline: Newline) -> Vec<u8> {
         }
     }
     encoded
+}
+
+/// One octet inside a quoted-printable line, at neither end of it: itself or an escape.
+#[must_use]
+pub fn quoted_printable_octet(octet: u8) -> Vec<u8> {
+    if octet == b' ' || (octet.is_ascii_graphic() && octet != b'=') {
+        vec![octet]
+    } else {
+        escape(octet).to_vec()
+    }
+}
+
+fn escape(octet: u8) -> [u8; 3] {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    let digit = |nibble: u8| HEX.get(usize::from(nibble)).copied().unwrap_or(b'0');
+    [b'=', digit(octet >> 4), digit(octet & 15)]
 }
 
 /// Text in its canonical form: every line end CRLF (RFC 1864 §2 hashes that form).

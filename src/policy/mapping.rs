@@ -17,7 +17,7 @@ pub struct Mapping {
 
 impl Mapping {
     /// Octets of FROM: the longest wins.
-    pub(super) fn from_len(&self) -> usize {
+    pub(super) fn prefix_len(&self) -> usize {
         self.from.len()
     }
 

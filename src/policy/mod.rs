@@ -78,7 +78,7 @@ impl Policy {
     pub fn map<'a>(&self, url: &'a str) -> Cow<'a, str> {
         self.maps
             .iter()
-            .filter_map(|mapping| Some((mapping.from_len(), mapping.apply(url)?)))
+            .filter_map(|mapping| Some((mapping.prefix_len(), mapping.apply(url)?)))
             .max_by_key(|(length, _)| *length)
             .map_or(Cow::Borrowed(url), |(_, mapped)| Cow::Owned(mapped))
     }

@@ -106,9 +106,11 @@ impl Target {
         }
     }
 
-    /// Another reference seen from here, as browsers resolve a Location field.
+    /// Another reference seen from here, as browsers resolve a Location field, except that a
+    /// relative one does not inherit our user name and password.
     pub(super) fn join(&self, reference: &str) -> Option<String> {
-        Some(self.server()?.join(reference).ok()?.into())
+        let base = Url::parse(&self.request_url()).ok()?;
+        Some(base.join(reference).ok()?.into())
     }
 
     fn server(&self) -> Option<&Url> {

@@ -56,21 +56,25 @@ pub fn relation(base: Option<&str>, reference: &str) -> Relation {
 /// understands it (WHATWG URL, basic URL parser), but textual.
 ///
 /// Both texts are cleaned first: control characters and blanks at the ends go, TAB, LF and CR go
-/// everywhere. Under http, https, ftp, ws, wss and file, `\` is `/` in front of `?` and `#`, any number
+/// everywhere. Under http, https, ftp, ws, wss and file, `\` is `/` in front of `?` and `#`, any
+/// number
 /// of slashes from two up introduces a host, and `%2e` is a dot in dot segments. `http:g` under an
 /// http base is `g`. An absolute reference comes back cleaned, its dot segments untouched.
 ///
 /// For such bases, `Url::parse` of the result equals `Url::parse(base).join(reference)`. If join
-/// fails, the result is an error or a text that does not parse: hosts and ports are not judged here.
+/// fails, the result is an error or a text that does not parse: hosts and ports are not judged
+/// here.
 ///
 /// Deviations:
-/// * `///x` under a network base is host `x`, as the standard has it; the `url` crate 2.5 refuses it;
-/// * dot segments stay in a path of a network URL that has a segment like `c:`: the standard does not care
-///   about drives there, the `url` crate does; who parses the result decides;
-/// * a `file:` path with drive letters where the standard, its history and the crate differ
-///   is [`Unresolvable::UncertainDrive`];
-/// * other schemes (`thismessage:/`, `x://h/p`): RFC 3986 on the cleaned texts; `mailto:x` and the like are
-///   a base for fragments only;
+/// * `///x` under a network base is host `x`, as the standard has it; the `url` crate 2.5 refuses
+///   it;
+/// * dot segments stay in a path of a network URL that has a segment like `c:`: the standard does
+///   not care about drives there, the `url` crate does; who parses the result decides;
+/// * a `file:` path with drive letters where the standard, its history and the crate differ is
+///   [`Unresolvable::UncertainDrive`]: a drive elsewhere than first, `c|`, a drive behind a host, a
+///   drive in the reference, a segment like `c:x`;
+/// * other schemes (`thismessage:/`, `x://h/p`): RFC 3986 on the cleaned texts; `mailto:x` and the
+///   like are a base for fragments only;
 /// * blanks at the end of the base's path or query become visible when the fragment goes; they
 ///   are percent-encoded then, the only encoding done here.
 ///
@@ -172,8 +176,9 @@ fn under_file(scheme: &str, rest: &str, relative: &str) -> Result<String, Unreso
     let first = base.path.split('/').nth(1).unwrap_or_default();
     let drive = is_drive(first);
     let has_host = base.authority.is_some_and(|host| !host.is_empty());
-    let odd_drive =
-        base.path.split('/').skip(2).any(is_drive) || drive && (has_host || first.ends_with('|'));
+    let odd_drive = base.path.split('/').skip(2).any(is_drive)
+        || base.path.split('/').any(is_drive_and_more)
+        || drive && (has_host || first.ends_with('|'));
     if odd_drive {
         return Err(Unresolvable::UncertainDrive);
     }
@@ -186,7 +191,8 @@ fn under_file(scheme: &str, rest: &str, relative: &str) -> Result<String, Unreso
         return certain(format!("{scheme}:{relative}"));
     }
     let reference = split_relative(&relative);
-    if reference.path.split('/').any(is_drive) {
+    let mut segments = reference.path.split('/');
+    if segments.any(|segment| is_drive(segment) || is_drive_and_more(segment)) {
         return Err(Unresolvable::UncertainDrive);
     }
     let floor = if drive {
@@ -200,14 +206,18 @@ fn under_file(scheme: &str, rest: &str, relative: &str) -> Result<String, Unreso
         _ => format!("{}{}", folder(base.path, floor), reference.path),
     };
     let path = remove_dot_segments(&text, floor);
-    certain(combine(base, &path, reference))
+    Ok(combine(base, &path, reference))
 }
 
-/// Refuses a `file:` URL with a segment like `C:x`: to the standard that is no drive, to Windows it is, and the
+/// Refuses a `file:` URL with a segment like `C:x`: to the standard that is no drive, to Windows
+/// it is, and the
 /// crate makes `C:/x` of it at times.
 fn certain(url: String) -> Result<String, Unresolvable> {
-    let is_odd = |segment: &str| segment.len() > 2 && segment.get(..2).is_some_and(is_drive);
-    if Reference::split(&url).path.split('/').any(is_odd) {
+    if Reference::split(&url)
+        .path
+        .split('/')
+        .any(is_drive_and_more)
+    {
         Err(Unresolvable::UncertainDrive)
     } else {
         Ok(url)
@@ -364,6 +374,11 @@ fn is_drive(segment: &str) -> bool {
     matches!(segment.as_bytes(), [letter, b':' | b'|'] if letter.is_ascii_alphabetic())
 }
 
+/// `C:x`: neither a plain name nor a drive.
+fn is_drive_and_more(segment: &str) -> bool {
+    segment.len() > 2 && segment.get(..2).is_some_and(is_drive)
+}
+
 fn starts_with_drive(text: &str) -> bool {
     let end = text.find(['/', '\\', '?', '#']).unwrap_or(text.len());
     is_drive(&text[..end])
@@ -373,7 +388,8 @@ fn leading_slashes(text: &str) -> usize {
     text.len() - text.trim_start_matches(['/', '\\']).len()
 }
 
-/// The scheme (RFC 3986 §3.1: a letter, then letters, digits, `+`, `-`, `.`) and what follows its colon.
+/// The scheme (RFC 3986 §3.1: a letter, then letters, digits, `+`, `-`, `.`) and what follows its
+/// colon.
 fn scheme_and_rest(text: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = text.split_once(':')?;
     let mut bytes = scheme.bytes();

@@ -24,4 +24,4 @@ mod split;
 pub use browser::{Relation, relation, resolve_as_browser};
 pub use clean::{from_parameter, masked, unwrapped, without_fragment, without_password};
 pub use resolve::{Dialect, Unresolvable, resolve};
-pub use split::{Reference, equivalence_key, equivalent};
+pub use split::{Reference, Site, equivalence_key, equivalent};

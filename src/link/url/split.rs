@@ -166,8 +166,8 @@ fn default_port(scheme: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether two URLs are the same by the common rules (the draft, §6): scheme and host case-blind, a
-/// default port or an empty one like none, and for the network schemes http, https, ftp, ws, wss
+/// Whether two URLs are the same by the common rules (the draft, §6): scheme and host case-blind,
+/// a default port or an empty one like none, and for the network schemes http, https, ftp, ws, wss
 /// and gopher an empty path like `/` (RFC 3986 §6.2.3). Everything else is compared byte by byte:
 /// `%7e` is not `~`, and an empty query is not an absent one.
 #[must_use]

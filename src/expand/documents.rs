@@ -1,0 +1,531 @@
+//! Relative links in HTML and CSS made to work (the contract's §5).
+//!
+//! For every document the base that holds is found, innermost first; every relative link becomes
+//! absolute, or `cid:` of the part in the same multipart/related whose Content-Location it means
+//! (RFC 2557 §8). Only the bytes of the values change.
+
+use std::collections::{BTreeMap, HashMap};
+
+use md5::{Digest as _, Md5};
+
+use crate::edit::{Edit, Edits, Group};
+use crate::external_body::identifier;
+use crate::link::base::{Base, location};
+use crate::link::css;
+use crate::link::html::{self, Syntax};
+use crate::link::url::{
+    Dialect, Relation, equivalence_key, masked, relation, resolve_as_browser, without_fragment,
+};
+use crate::link::value::LinkValue;
+use crate::mime::mapped::{Change, MappedBody};
+use crate::mime::media_type::is_ascii_compatible;
+use crate::mime::{Content, MediaType, PartId, Tree};
+use crate::plan::{Bases, protection};
+use crate::policy::Policy;
+use crate::report::{Kind, Outcome, Reason, Refusal, Row};
+
+/// What the links of one document become.
+#[derive(Clone, Debug)]
+struct Rewriting {
+    changes: Vec<Change>,
+    absolute: u64,
+    to_parts: u64,
+    base: Option<Base>,
+    /// Parts that must get a Content-ID.
+    named: Vec<PartId>,
+}
+
+/// Edits and rows for all documents of a message.
+#[derive(Debug, Default)]
+pub(super) struct Documents {
+    pub(super) edits: Edits,
+    pub(super) rows: Vec<Row>,
+    /// What the message gains, in octets.
+    pub(super) growth: u64,
+}
+
+/// Works on every document of a message.
+///
+/// `room` is how many octets the message may gain; beyond, no document is touched.
+pub(super) fn rewrite(
+    original: &[u8],
+    tree: &Tree,
+    policy: &Policy,
+    name: &str,
+    room: u64,
+) -> Documents {
+    let mut rewriter = Rewriter {
+        original,
+        tree,
+        policy,
+        siblings: HashMap::new(),
+        bases: Bases::default(),
+        room,
+    };
+    let mut outcomes: Vec<(PartId, Result<(Rewriting, Group), Refusal>)> = Vec::new();
+    let mut named: BTreeMap<PartId, ()> = BTreeMap::new();
+    for part in tree.ids() {
+        let Some(outcome) = rewriter.document(part) else {
+            continue;
+        };
+        if let Ok((rewriting, _)) = &outcome {
+            named.extend(rewriting.named.iter().map(|&part| (part, ())));
+        }
+        outcomes.push((part, outcome));
+    }
+    let total: u64 = outcomes
+        .iter()
+        .filter_map(|(_, outcome)| outcome.as_ref().ok())
+        .map(|(_, group)| gained(group))
+        .sum();
+    let over = Refusal::lasting(
+        Reason::GrowthLimit,
+        format!(
+            "absolute links would add {total} octets, --max-growth is {}",
+            policy.limits.growth
+        ),
+    );
+    let mut documents = Documents::default();
+    let mut identified: Vec<PartId> = Vec::new();
+    for (part, outcome) in outcomes {
+        let outcome = outcome.and_then(|(rewriting, group)| {
+            if total > room && gained(&group) > 0 {
+                return Err(over.clone());
+            }
+            documents.growth += gained(&group);
+            identified.extend(&rewriting.named);
+            // Documents are different parts: their edits cannot meet.
+            let _ = documents.edits.add(group);
+            Ok(rewriting)
+        });
+        documents.rows.push(row(tree, part, name, outcome));
+    }
+    identified.sort_unstable();
+    identified.dedup();
+    for part in identified {
+        let field = [
+            b"Content-ID: <",
+            rewriter.made_id(part).as_bytes(),
+            b">",
+            tree.newline.bytes(),
+        ]
+        .concat();
+        let _ = documents
+            .edits
+            .add(vec![Edit::insert(tree.part(part).header.end, field)]);
+    }
+    documents
+}
+
+fn gained(group: &Group) -> u64 {
+    group.iter().map(Edit::growth).sum::<i64>().max(0) as u64
+}
+
+fn row(tree: &Tree, part: PartId, name: &str, outcome: Result<Rewriting, Refusal>) -> Row {
+    let mut row = Row {
+        message: name.to_owned(),
+        part: tree.number(part),
+        kind: Kind::Link,
+        url: None,
+        outcome: Outcome::Left,
+        reason: None,
+        detail: String::new(),
+        media_type: Some(tree.part(part).essence.clone()),
+        bytes: Some(tree.part(part).body.len() as u64),
+        ms: None,
+        links: None,
+    };
+    match outcome {
+        Ok(rewriting) => {
+            row.outcome = Outcome::Rewritten;
+            row.links = Some(rewriting.absolute + rewriting.to_parts);
+            let base = rewriting
+                .base
+                .filter(|base| !base.is_within_message())
+                .map_or_else(String::new, |base| {
+                    row.url = Some(masked(&base.url).into_owned());
+                    format!(", base from {}", base.origin)
+                });
+            row.detail = format!(
+                "{} links made absolute, {} pointed at parts{base}",
+                rewriting.absolute, rewriting.to_parts
+            );
+        }
+        Err(refusal) => {
+            row.reason = Some(refusal.reason);
+            row.detail = refusal.detail;
+        }
+    }
+    row
+}
+
+struct Rewriter<'p> {
+    original: &'p [u8],
+    tree: &'p Tree,
+    policy: &'p Policy,
+    /// For every multipart/related: the locations of its parts.
+    siblings: HashMap<PartId, HashMap<String, PartId>>,
+    bases: Bases,
+    room: u64,
+}
+
+/// What kind of document a part is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Language {
+    Html(Syntax),
+    Css,
+}
+
+impl Rewriter<'_> {
+    /// What becomes of a part's links; none if it is no document or nothing in it would change.
+    fn document(&mut self, part: PartId) -> Option<Result<(Rewriting, Group), Refusal>> {
+        let language = match self.tree.part(part).essence.as_str() {
+            "text/html" => Language::Html(Syntax::Html),
+            "application/xhtml+xml" => Language::Html(Syntax::Xhtml),
+            "text/css" => Language::Css,
+            _ => return None,
+        };
+        if self.tree.part(part).content != Content::Leaf {
+            return None;
+        }
+        let base = self.bases.of(self.original, self.tree, part);
+        let related: Vec<PartId> = self
+            .tree
+            .ancestors(part)
+            .filter(|&above| self.tree.part(above).essence == "multipart/related")
+            .collect();
+        for &above in &related {
+            self.learn(above);
+        }
+        let has_siblings = related.iter().any(|above| {
+            self.siblings
+                .get(above)
+                .is_some_and(|known| !known.is_empty())
+        });
+        if base.is_none() && !has_siblings && language == Language::Css {
+            return None;
+        }
+        let charset = self.charset(part);
+        if !is_ascii_compatible(&charset) {
+            let refusal = Refusal::lasting(
+                Reason::CharsetNotSupported,
+                format!("links in {charset} are not looked at"),
+            );
+            return (base.is_some() || has_siblings).then_some(Err(refusal));
+        }
+        let encoding = self.tree.part(part).encoding;
+        let body = self.tree.part(part).body;
+        let Some(mapped) = MappedBody::decode(self.original, body, encoding) else {
+            let refusal = Refusal::lasting(
+                Reason::UndecodableBody,
+                format!("its {} is damaged", encoding.as_str()),
+            );
+            return (base.is_some() || has_siblings).then_some(Err(refusal));
+        };
+        let document = mapped.octets();
+        // Without a base around, only <base href> in the document or a sibling can help.
+        if base.is_none() && !has_siblings && !mentions_base(document) {
+            return None;
+        }
+        let (links, base) = match language {
+            Language::Css => (css::locate(document), base),
+            Language::Html(syntax) => {
+                let found = html::locate_in(document, syntax);
+                let href = found
+                    .base_href
+                    .map(|link| readable(&link.decoded(document)));
+                let base = match href {
+                    Some(href) => Base::of_document(base.as_ref(), &href),
+                    None => base,
+                };
+                (found.links, base)
+            }
+        };
+        let found = Found {
+            part,
+            base,
+            related,
+            ascii_only: has_ascii_trail_bytes(&charset),
+        };
+        match self.resolve(document, &links, found) {
+            Ok(rewriting) if rewriting.changes.is_empty() => None,
+            Err(refusal) => Some(Err(refusal)),
+            Ok(mut rewriting) => {
+                if let Some(refusal) = protection(self.tree, part, self.policy) {
+                    return Some(Err(refusal));
+                }
+                let changes = std::mem::take(&mut rewriting.changes);
+                let group = mapped
+                    .replacements(changes, self.tree.newline)
+                    .into_iter()
+                    .map(|(span, bytes)| Edit::replace(span, bytes))
+                    .collect();
+                Some(Ok((rewriting, group)))
+            }
+        }
+    }
+
+    fn resolve(
+        &self,
+        document: &[u8],
+        links: &[LinkValue],
+        found: Found,
+    ) -> Result<Rewriting, Refusal> {
+        let inside = Base::this_message();
+        let base = found.base.as_ref().unwrap_or(&inside);
+        let base_url = ascii(&base.url);
+        let mut rewriting = Rewriting {
+            changes: Vec::new(),
+            absolute: 0,
+            to_parts: 0,
+            base: found.base.clone(),
+            named: Vec::new(),
+        };
+        let mut gained = 0u64;
+        for link in links {
+            let value = link.decoded(document);
+            if found.ascii_only && !value.is_ascii() {
+                continue;
+            }
+            let reference = readable(&value);
+            if relation(Some(&base_url), &reference) != Relation::Relative {
+                continue;
+            }
+            let Ok(absolute) = resolve_as_browser(&base_url, &reference) else {
+                continue;
+            };
+            let new = match self.sibling(&found, &absolute) {
+                Some(sibling) => {
+                    rewriting.to_parts += 1;
+                    let content_id = self.content_id(sibling).unwrap_or_else(|| {
+                        rewriting.named.push(sibling);
+                        self.made_id(sibling)
+                    });
+                    let fragment = absolute.get(without_fragment(&absolute).len()..);
+                    format!(
+                        "cid:{}{}",
+                        cid_escaped(&content_id),
+                        fragment.unwrap_or_default()
+                    )
+                }
+                None if base.is_within_message() => continue,
+                None => {
+                    rewriting.absolute += 1;
+                    absolute
+                }
+            };
+            let replacement = link.encoded(raw(&new));
+            let gain = replacement.len().saturating_sub(link.span.len()) as u64;
+            gained += gain;
+            if gained > self.room {
+                // Hostile: a long base times many links. Stop before memory is spent.
+                return Err(Refusal::lasting(
+                    Reason::GrowthLimit,
+                    format!(
+                        "absolute links would add more than --max-growth, {}",
+                        self.policy.limits.growth
+                    ),
+                ));
+            }
+            rewriting.changes.push(Change {
+                octets: link.span.start..link.span.end,
+                replacement,
+            });
+        }
+        Ok(rewriting)
+    }
+
+    /// The part that an absolute URL means, in the nearest multipart/related that has one.
+    fn sibling(&self, found: &Found, absolute: &str) -> Option<PartId> {
+        if found.related.is_empty() {
+            return None;
+        }
+        let key = equivalence_key(without_fragment(absolute));
+        found
+            .related
+            .iter()
+            .filter_map(|above| self.siblings.get(above)?.get(&key).copied())
+            .find(|&sibling| sibling != found.part)
+    }
+
+    /// Remembers which part of a multipart/related has which Content-Location.
+    fn learn(&mut self, related: PartId) {
+        if self.siblings.contains_key(&related) {
+            return;
+        }
+        let mut known = HashMap::new();
+        let mut waiting: Vec<PartId> = self.tree.part(related).children.clone();
+        waiting.reverse();
+        while let Some(part) = waiting.pop() {
+            if matches!(self.tree.part(part).content, Content::Multipart(_)) {
+                waiting.extend(self.tree.part(part).children.iter().rev());
+            }
+            if let Some(url) = self.location_of(part)
+                && protection(self.tree, part, self.policy).is_none()
+                && self.can_be_named(part)
+            {
+                known.entry(equivalence_key(&url)).or_insert(part);
+            }
+        }
+        self.siblings.insert(related, known);
+    }
+
+    /// The absolute Content-Location of a part: against its own Content-Base, else against the
+    /// base of what it stands in, else within the message.
+    fn location_of(&mut self, part: PartId) -> Option<String> {
+        let value = self.tree.value(self.original, part, "Content-Location")?;
+        let parent = self.tree.part(part).parent;
+        let around = parent.and_then(|parent| self.bases.of(self.original, self.tree, parent));
+        let own = Base::of_entity(
+            around.as_ref(),
+            self.tree.value(self.original, part, "Content-Base"),
+            None,
+            "",
+            Dialect::default(),
+        );
+        location(own.as_ref(), value, Dialect::default())
+    }
+
+    fn content_id(&self, part: PartId) -> Option<String> {
+        let value = self.tree.value(self.original, part, "Content-ID")?;
+        Some(identifier(value)).filter(|id| !id.is_empty())
+    }
+
+    /// Whether the part has a Content-ID, or a header that can take one.
+    fn can_be_named(&self, part: PartId) -> bool {
+        self.content_id(part).is_some()
+            || (self.tree.value(self.original, part, "Content-ID").is_none()
+                && self
+                    .tree
+                    .part(part)
+                    .header
+                    .of(self.original)
+                    .ends_with(b"\n"))
+    }
+
+    /// A Content-ID made from the part's bytes: the same message always gets the same one.
+    fn made_id(&self, part: PartId) -> String {
+        let mut digest = Md5::new();
+        digest.update(self.tree.number(part));
+        digest.update([0]);
+        digest.update(self.tree.part(part).span.of(self.original));
+        let hex: String = digest
+            .finalize()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        format!("{hex}@embody.invalid")
+    }
+
+    fn charset(&self, part: PartId) -> String {
+        let value = self.tree.value(self.original, part, "Content-Type");
+        value
+            .and_then(|value| MediaType::parse(value).parameter("charset"))
+            .map(|charset| {
+                String::from_utf8_lossy(&charset)
+                    .trim()
+                    .to_ascii_lowercase()
+            })
+            .unwrap_or_default()
+    }
+}
+
+/// What is known about a document when its links are resolved.
+struct Found {
+    part: PartId,
+    base: Option<Base>,
+    /// The multipart/related around it, nearest first.
+    related: Vec<PartId>,
+    /// Whether values with other than ASCII bytes must be left: see `link::value` on charsets.
+    ascii_only: bool,
+}
+
+/// East Asian charsets whose second bytes may be ASCII.
+fn has_ascii_trail_bytes(charset: &str) -> bool {
+    let names = [
+        "shift_jis",
+        "shift-jis",
+        "sjis",
+        "x-sjis",
+        "windows-31j",
+        "cp932",
+        "gbk",
+        "gb18030",
+        "gb2312",
+        "cp936",
+        "big5",
+        "big5-hkscs",
+        "cp950",
+        "windows-949",
+        "cp949",
+        "ks_c_5601-1987",
+        "euc-kr",
+        "johab",
+    ];
+    names.contains(&charset)
+}
+
+/// Whether `<base` stands anywhere, in any case.
+fn mentions_base(document: &[u8]) -> bool {
+    memchr::memchr_iter(b'<', document).any(|at| {
+        document
+            .get(at + 1..at + 5)
+            .is_some_and(|name| name.eq_ignore_ascii_case(b"base"))
+    })
+}
+
+/// Where octets that are no UTF-8 go while a URL is text: into a private area, and back.
+const CARRIED: u32 = 0xF700;
+
+/// A value as text; octets that are no UTF-8 are carried through.
+fn readable(value: &[u8]) -> String {
+    match std::str::from_utf8(value) {
+        Ok(text) => text.to_owned(),
+        Err(_) => value
+            .iter()
+            .map(|&byte| {
+                if byte.is_ascii() {
+                    char::from(byte)
+                } else {
+                    char::from_u32(CARRIED + u32::from(byte)).unwrap_or(char::REPLACEMENT_CHARACTER)
+                }
+            })
+            .collect(),
+    }
+}
+
+/// The octets of a text made by [`readable`].
+fn raw(text: &str) -> Vec<u8> {
+    let mut octets = Vec::with_capacity(text.len());
+    for symbol in text.chars() {
+        match u8::try_from(u32::from(symbol).wrapping_sub(CARRIED)) {
+            Ok(byte) if byte >= 0x80 => octets.push(byte),
+            _ => octets.extend_from_slice(symbol.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+    octets
+}
+
+/// A base as it can be written into a document of any charset.
+fn ascii(url: &str) -> String {
+    percent_encoded(url, |byte| byte.is_ascii())
+}
+
+/// A Content-ID in a `cid:` URL (RFC 2392 §2).
+fn cid_escaped(content_id: &str) -> String {
+    percent_encoded(content_id, |byte| {
+        byte.is_ascii_alphanumeric() || b"-._~!$&'*+=@".contains(&byte)
+    })
+}
+
+fn percent_encoded(text: &str, keeps: impl Fn(u8) -> bool) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if keeps(byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    encoded
+}

@@ -1,0 +1,512 @@
+//! Where URLs stand in CSS: `url()`, `src()`, `@import`, the strings of `image-set()`.
+//!
+//! A scanner over bytes that follows the tokenizer of CSS Syntax Level 3 §4.3 as far as it decides
+//! what is a comment, a string, a name and a URL. It is our own because `cssparser` reads `&str`
+//! only, while style sheets in mail come in any charset: a copy in UTF-8 would lose the offsets.
+//! `cssparser` is the oracle of the tests.
+//!
+//! It locates; it neither parses rules nor judges whether a declaration is valid. Not links:
+//! `@namespace` names, strings elsewhere, `url()` in comments and strings, URLs that the tokenizer
+//! calls bad. See [`value`](super::value) on charsets.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use memchr::{memchr, memchr_iter, memmem};
+
+use super::entity::{character, push_character};
+use super::srcset::is_blank;
+use super::value::{Context, Grammar, LinkValue, Markup, Quote, Role, Usage};
+use crate::span::Span;
+
+/// The URLs of a style sheet, in order. Total and linear in its length.
+#[must_use]
+pub fn locate(css: &[u8]) -> Vec<LinkValue> {
+    let mut links = Vec::new();
+    scan(css, |found| {
+        links.push(found.into_link(Markup::StyleSheet, |at| at));
+    });
+    links
+}
+
+/// A URL found by [`scan`], in offsets of the scanned text.
+pub(super) struct Found {
+    pub(super) range: Range<usize>,
+    grammar: Grammar,
+    place: &'static str,
+}
+
+impl Found {
+    /// The link, once offsets are turned into those of the document.
+    pub(super) fn into_link(self, markup: Markup, offset: impl Fn(usize) -> usize) -> LinkValue {
+        LinkValue {
+            span: Span::new(offset(self.range.start), offset(self.range.end)),
+            context: Context {
+                markup,
+                grammar: self.grammar,
+            },
+            usage: Usage {
+                place: self.place,
+                role: Role::Resource,
+            },
+        }
+    }
+}
+
+/// Calls `found` for each URL, in order.
+pub(super) fn scan(css: &[u8], found: impl FnMut(Found)) {
+    if may_hold_links(css) {
+        Scanner {
+            css,
+            at: 0,
+            depth: 0,
+            image_set: None,
+            awaits: Awaits::Nothing,
+            statement: Statement::Other,
+            found,
+        }
+        .run();
+    }
+}
+
+/// A cheap look that spares most style sheets the scan: without a backslash, names are what they
+/// look like.
+fn may_hold_links(css: &[u8]) -> bool {
+    let ends_with = |text: &[u8], end: &[u8]| {
+        text.len() >= end.len()
+            && text
+                .get(text.len() - end.len()..)
+                .is_some_and(|tail| tail.eq_ignore_ascii_case(end))
+    };
+    memchr_iter(b'(', css).any(|at| {
+        let before = css.get(..at).unwrap_or_default();
+        ends_with(before, b"url") || ends_with(before, b"src") || ends_with(before, b"image-set")
+    }) || memchr_iter(b'@', css).any(|at| {
+        css.get(at + 1..at + 7)
+            .is_some_and(|word| word.eq_ignore_ascii_case(b"import"))
+    }) || memchr(b'\\', css).is_some()
+}
+
+/// What a string at this place would be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Awaits {
+    Nothing,
+    /// The argument of `url(` or `src(`.
+    Argument(&'static str),
+    /// What follows `@import`.
+    Import,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Statement {
+    /// Inside `@namespace`, up to its `;`.
+    Namespace,
+    Other,
+}
+
+struct Scanner<'a, F> {
+    css: &'a [u8],
+    at: usize,
+    /// Open parentheses of the current declaration.
+    depth: usize,
+    /// The depth at which strings are members of an `image-set()`.
+    image_set: Option<usize>,
+    awaits: Awaits,
+    statement: Statement,
+    found: F,
+}
+
+impl<F: FnMut(Found)> Scanner<'_, F> {
+    fn run(mut self) {
+        while let Some(byte) = self.peek(0) {
+            match byte {
+                _ if is_blank(byte) => self.at += 1,
+                b'/' if self.peek(1) == Some(b'*') => {
+                    let from = self.at + 2;
+                    self.at = memmem::find(self.rest(from), b"*/")
+                        .map_or(self.css.len(), |length| from + length + 2);
+                }
+                b'"' => self.string(Quote::Double),
+                b'\'' => self.string(Quote::Single),
+                // In front of names: the dashes of these two could begin one.
+                b'-' if self.rest(self.at).starts_with(b"-->") => self.skip_token(3),
+                b'<' if self.rest(self.at).starts_with(b"<!--") => self.skip_token(4),
+                _ if self.starts_number() => {
+                    self.number();
+                    self.awaits = Awaits::Nothing;
+                }
+                _ if self.starts_name(0) => self.name_or_function(),
+                b'@' if self.starts_name(1) => self.at_keyword(),
+                b'#' => {
+                    self.at += 1;
+                    self.skip_name();
+                    self.awaits = Awaits::Nothing;
+                }
+                _ => self.delimiter(byte),
+            }
+        }
+    }
+
+    fn skip_token(&mut self, length: usize) {
+        self.at += length;
+        self.awaits = Awaits::Nothing;
+    }
+
+    fn delimiter(&mut self, byte: u8) {
+        self.at += 1;
+        self.awaits = Awaits::Nothing;
+        match byte {
+            b'(' => self.depth += 1,
+            b')' => {
+                if self.image_set == Some(self.depth) {
+                    self.image_set = None;
+                }
+                self.depth = self.depth.saturating_sub(1);
+            }
+            // The parser gives up what a declaration left open no later than here.
+            b';' | b'{' | b'}' => {
+                self.depth = 0;
+                self.image_set = None;
+                self.statement = Statement::Other;
+            }
+            _ => {}
+        }
+    }
+
+    fn at_keyword(&mut self) {
+        let start = self.at + 1;
+        self.at = start;
+        self.skip_name();
+        self.awaits = Awaits::Nothing;
+        if self.is_named(start, b"import") {
+            self.awaits = Awaits::Import;
+        } else if self.is_named(start, b"namespace") {
+            self.statement = Statement::Namespace;
+        }
+    }
+
+    fn name_or_function(&mut self) {
+        let start = self.at;
+        self.skip_name();
+        let import = self.awaits == Awaits::Import;
+        self.awaits = Awaits::Nothing;
+        if self.peek(0) != Some(b'(') {
+            return;
+        }
+        let name_end = self.at;
+        self.at += 1;
+        let name = Span::new(start, name_end);
+        if self.name_is(name, b"url") {
+            let place = if import { "@import" } else { "url()" };
+            self.url(place);
+            return;
+        }
+        self.depth += 1;
+        if self.name_is(name, b"src") {
+            self.awaits = Awaits::Argument(if import { "@import" } else { "src()" });
+        } else if self.image_set.is_none()
+            && (self.name_is(name, b"image-set") || self.name_is(name, b"-webkit-image-set"))
+        {
+            self.image_set = Some(self.depth);
+        }
+    }
+
+    /// What follows `url(`: §4.3.6, consume a url token.
+    fn url(&mut self, place: &'static str) {
+        self.skip_blanks();
+        if matches!(self.peek(0), Some(b'"' | b'\'')) {
+            self.depth += 1;
+            self.awaits = Awaits::Argument(place);
+            return;
+        }
+        let start = self.at;
+        loop {
+            match self.peek(0) {
+                None | Some(b')') => break,
+                Some(byte) if is_blank(byte) => break,
+                Some(b'\\') if self.is_escape(0) => self.skip_escape(),
+                Some(b'"' | b'\'' | b'(' | b'\\' | 0x01..=0x08 | 0x0B | 0x0E..=0x1F | 0x7F) => {
+                    return self.bad_url();
+                }
+                Some(_) => self.at += 1,
+            }
+        }
+        let end = self.at;
+        self.skip_blanks();
+        match self.peek(0) {
+            None => {}
+            Some(b')') => self.at += 1,
+            Some(_) => return self.bad_url(),
+        }
+        self.report(start..end, Grammar::CssUrl, place);
+    }
+
+    fn bad_url(&mut self) {
+        while let Some(byte) = self.peek(0) {
+            match byte {
+                b')' => {
+                    self.at += 1;
+                    return;
+                }
+                b'\\' if self.is_escape(0) => self.skip_escape(),
+                _ => self.at += 1,
+            }
+        }
+    }
+
+    fn string(&mut self, quote: Quote) {
+        let start = self.at + 1;
+        self.at = start;
+        let awaits = std::mem::replace(&mut self.awaits, Awaits::Nothing);
+        loop {
+            match self.peek(0) {
+                None => break,
+                // At the very end a backslash means nothing in a string, in a URL U+FFFD.
+                Some(b'\\') if self.peek(1).is_none() => break,
+                Some(byte) if byte == quote.byte() => break,
+                // A bad string: it ends in front of the line end.
+                Some(b'\n' | b'\r' | 0x0C) => return,
+                Some(b'\\') if self.is_escape(0) => self.skip_escape(),
+                Some(b'\\') => {
+                    self.at += 1;
+                    self.skip_line_end();
+                }
+                Some(_) => self.at += 1,
+            }
+        }
+        let end = self.at;
+        self.at = end + 1;
+        let place = match awaits {
+            Awaits::Argument(place) => place,
+            Awaits::Import => "@import",
+            Awaits::Nothing if self.image_set == Some(self.depth) => "image-set()",
+            Awaits::Nothing => return,
+        };
+        self.report(start..end, Grammar::CssString(quote), place);
+    }
+
+    fn report(&mut self, range: Range<usize>, grammar: Grammar, place: &'static str) {
+        if self.statement == Statement::Other {
+            (self.found)(Found {
+                range,
+                grammar,
+                place,
+            });
+        }
+    }
+
+    fn peek(&self, ahead: usize) -> Option<u8> {
+        self.css.get(self.at + ahead).copied()
+    }
+
+    fn rest(&self, from: usize) -> &[u8] {
+        self.css.get(from..).unwrap_or_default()
+    }
+
+    fn skip_blanks(&mut self) {
+        while self.peek(0).is_some_and(is_blank) {
+            self.at += 1;
+        }
+    }
+
+    fn skip_line_end(&mut self) {
+        match (self.peek(0), self.peek(1)) {
+            (Some(b'\r'), Some(b'\n')) => self.at += 2,
+            (Some(_), _) => self.at += 1,
+            (None, _) => {}
+        }
+    }
+
+    /// §4.3.8: a backslash that begins an escape. (At the end of the input it does, too.)
+    fn is_escape(&self, ahead: usize) -> bool {
+        self.peek(ahead) == Some(b'\\')
+            && !matches!(self.peek(ahead + 1), Some(b'\n' | b'\r' | 0x0C))
+    }
+
+    fn skip_escape(&mut self) {
+        let digits = self
+            .rest(self.at + 1)
+            .iter()
+            .take(6)
+            .take_while(|byte| byte.is_ascii_hexdigit())
+            .count();
+        self.at += 1 + digits.max(1);
+        if digits > 0 && self.peek(0).is_some_and(is_blank) {
+            self.skip_line_end();
+        }
+        self.at = self.at.min(self.css.len());
+    }
+
+    /// §4.3.9
+    fn starts_name(&self, ahead: usize) -> bool {
+        match self.peek(ahead) {
+            Some(b'-') => {
+                self.peek(ahead + 1)
+                    .is_some_and(|byte| byte == b'-' || is_name_start(byte))
+                    || self.is_escape(ahead + 1)
+            }
+            Some(b'\\') => self.is_escape(ahead),
+            Some(byte) => is_name_start(byte),
+            None => false,
+        }
+    }
+
+    /// §4.3.10
+    fn starts_number(&self) -> bool {
+        let digit = |ahead| self.peek(ahead).is_some_and(|byte| byte.is_ascii_digit());
+        let fraction = |ahead| self.peek(ahead) == Some(b'.') && digit(ahead + 1);
+        match self.peek(0) {
+            Some(b'+' | b'-') => digit(1) || fraction(1),
+            Some(b'.') => digit(1),
+            _ => digit(0),
+        }
+    }
+
+    /// A number with its unit: in `1url(x)` the name is a unit.
+    fn number(&mut self) {
+        self.at += 1;
+        self.skip_digits();
+        let digit = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_digit());
+        if self.peek(0) == Some(b'.') && digit(self.peek(1)) {
+            self.at += 1;
+            self.skip_digits();
+        }
+        if matches!(self.peek(0), Some(b'e' | b'E')) {
+            let sign = usize::from(matches!(self.peek(1), Some(b'+' | b'-')));
+            if digit(self.peek(1 + sign)) {
+                self.at += 1 + sign;
+                self.skip_digits();
+            }
+        }
+        if self.starts_name(0) {
+            self.skip_name();
+        }
+    }
+
+    fn skip_digits(&mut self) {
+        while self.peek(0).is_some_and(|byte| byte.is_ascii_digit()) {
+            self.at += 1;
+        }
+    }
+
+    /// §4.3.11
+    fn skip_name(&mut self) {
+        while let Some(byte) = self.peek(0) {
+            if is_name_start(byte) || byte.is_ascii_digit() || byte == b'-' {
+                self.at += 1;
+            } else if self.is_escape(0) {
+                self.skip_escape();
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn is_named(&self, start: usize, name: &[u8]) -> bool {
+        self.name_is(Span::new(start, self.at), name)
+    }
+
+    fn name_is(&self, written: Span, name: &[u8]) -> bool {
+        let written = written.of(self.css);
+        // An escape is at most eight bytes long, so a longer text cannot be the name.
+        written.len() <= 8 * name.len() && unescape(written).eq_ignore_ascii_case(name)
+    }
+}
+
+fn is_name_start(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || byte == b'_' || byte >= 0x80 || byte == 0
+}
+
+/// The text of a CSS name, string or URL. What names a character outside ASCII, or NUL, reads
+/// percent-encoded, for the reason given in [`entity`](super::entity).
+pub(super) fn unescape(css: &[u8]) -> Cow<'_, [u8]> {
+    if memchr::memchr2(b'\\', 0, css).is_none() {
+        return Cow::Borrowed(css);
+    }
+    let mut out = Vec::with_capacity(css.len());
+    let mut at = 0;
+    while let Some(&byte) = css.get(at) {
+        at += 1;
+        if byte == 0 {
+            push_character('\u{FFFD}', &mut out);
+        }
+        if byte != b'\\' {
+            if byte != 0 {
+                out.push(byte);
+            }
+            continue;
+        }
+        let rest = css.get(at..).unwrap_or_default();
+        let mut code_point = 0;
+        let mut digits = 0;
+        for digit in rest
+            .iter()
+            .take(6)
+            .map_while(|&byte| char::from(byte).to_digit(16))
+        {
+            code_point = code_point * 16 + digit;
+            digits += 1;
+        }
+        if digits > 0 {
+            push_character(character(code_point), &mut out);
+            at += digits + line_end(rest.get(digits..).unwrap_or_default(), is_blank);
+        } else if let Some(&next) = rest.first() {
+            let continuation = line_end(rest, |byte| matches!(byte, b'\n' | b'\r' | 0x0C));
+            if continuation == 0 && next != 0 {
+                out.push(next);
+            } else if next == 0 {
+                push_character('\u{FFFD}', &mut out);
+            }
+            at += continuation.max(1);
+        } else {
+            push_character('\u{FFFD}', &mut out);
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// The length of one such byte at the front, where CR LF counts as one.
+fn line_end(text: &[u8], counts: impl Fn(u8) -> bool) -> usize {
+    match text {
+        [b'\r', b'\n', ..] => 2,
+        [first, ..] if counts(*first) => 1,
+        _ => 0,
+    }
+}
+
+/// Writes a URL for `url(...)` without quotes.
+pub(super) fn escape_url(url: &[u8], markup: Markup) -> Vec<u8> {
+    escape(url, markup, |byte| {
+        matches!(byte, b'"' | b'\'' | b'(' | b')' | b'\\')
+    })
+}
+
+/// Writes a URL for a string in that quote.
+pub(super) fn escape_string(url: &[u8], quote: Quote, markup: Markup) -> Vec<u8> {
+    escape(url, markup, |byte| byte == quote.byte() || byte == b'\\')
+}
+
+fn escape(url: &[u8], markup: Markup, special: impl Fn(u8) -> bool) -> Vec<u8> {
+    let mut out = Vec::with_capacity(url.len() + 8);
+    let mut before = 0;
+    for &byte in url {
+        let is_markup = match markup {
+            // `</style` would end the element, `-->` a conditional comment around it.
+            Markup::StyleElement => byte == b'<' || byte == b'>' && matches!(before, b'-' | b'!'),
+            Markup::XhtmlStyleElement => matches!(byte, b'<' | b'>' | b'&'),
+            Markup::StyleSheet | Markup::Attribute(..) => false,
+        };
+        if byte == 0 {
+            out.extend_from_slice(b"%00");
+        } else if byte <= b' ' || byte == 0x7F || is_markup {
+            out.extend_from_slice(format!("\\{byte:x} ").as_bytes());
+        } else {
+            if special(byte) {
+                out.push(b'\\');
+            }
+            out.push(byte);
+        }
+        before = byte;
+    }
+    out
+}

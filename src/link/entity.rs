@@ -1,0 +1,334 @@
+//! Character references in attribute values (HTML standard §13.2.5.72 to §13.2.5.80): reading
+//! them, and writing text so that a parser reads it back.
+//!
+//! Only the attribute rules live here: a named reference without `;` in front of `=` or an
+//! alphanumeric is text. The names come from the `htmlize` table (all 2231 of the standard).
+//! Text outside of attributes is never decoded, because no link stands there.
+//!
+//! Deviations:
+//! * A reference to a character outside ASCII becomes that character's UTF-8, percent-encoded
+//!   (`&eacute;` reads as `%C3%A9`). The document's charset need not be known then, and the result
+//!   can be written into any document. It is what a URL parser makes of the character, except
+//!   in the query of a document that is not UTF-8.
+//! * NUL, which the tokenizer replaces by U+FFFD, reads as `%EF%BF%BD`.
+
+use std::borrow::Cow;
+
+use htmlize::ENTITIES;
+use memchr::{memchr, memchr3};
+
+/// No name in the table is longer (`CounterClockwiseContourIntegral`, 31); longer runs need no
+/// look-up, however long the attribute is.
+const LONGEST_NAME: usize = 32;
+
+/// How a bare `&` of the URL is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ampersand {
+    /// As `&`, unless that would read as a character reference.
+    AsNeeded,
+    /// Always as `&amp;`: the value did so before, or the document is XHTML.
+    Always,
+}
+
+/// What delimits the attribute value that is written into.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Delimiter {
+    /// `"`
+    DoubleQuote,
+    /// `'`
+    SingleQuote,
+    /// Nothing: white space or `>` ends the value.
+    None,
+}
+
+/// An attribute value as a parser reads it, and the way back to its raw bytes.
+#[derive(Debug)]
+pub(super) struct Decoded<'a> {
+    /// The text.
+    pub(super) text: Cow<'a, [u8]>,
+    /// Where runs of literal bytes begin, sorted; empty means that text and raw bytes are equal.
+    runs: Vec<Run>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    decoded: usize,
+    raw: usize,
+    /// The bytes in front are a reference without its `;`: text that begins with a letter or a
+    /// digit, written here, could become part of it.
+    open_reference: bool,
+}
+
+impl<'a> Decoded<'a> {
+    /// Reads a raw attribute value.
+    pub(super) fn new(raw: &'a [u8]) -> Self {
+        let mut runs = Vec::new();
+        let text = decode(raw, |run| {
+            if runs.is_empty() {
+                runs.push(Run {
+                    decoded: 0,
+                    raw: 0,
+                    open_reference: false,
+                });
+            }
+            runs.push(run);
+        });
+        Self { text, runs }
+    }
+
+    /// The offset in the raw value of an offset in the text that is not inside an expansion.
+    pub(super) fn raw_offset(&self, decoded: usize) -> usize {
+        self.run(decoded)
+            .map_or(decoded, |run| run.raw + (decoded - run.decoded))
+    }
+
+    /// Whether other text may begin at this offset: not behind a reference that lacks its `;`.
+    pub(super) fn may_write_at(&self, decoded: usize) -> bool {
+        self.run(decoded)
+            .is_none_or(|run| !run.open_reference || run.decoded != decoded)
+    }
+
+    fn run(&self, decoded: usize) -> Option<Run> {
+        let behind = self.runs.partition_point(|run| run.decoded <= decoded);
+        self.runs.get(behind.checked_sub(1)?).copied()
+    }
+}
+
+/// The text of a raw attribute value.
+pub(super) fn text(raw: &[u8]) -> Cow<'_, [u8]> {
+    decode(raw, |_| {})
+}
+
+/// Reads a raw attribute value and tells where literal bytes go on behind what was not literal.
+fn decode(raw: &[u8], mut resumes: impl FnMut(Run)) -> Cow<'_, [u8]> {
+    let Some(first) = memchr3(b'&', b'\r', 0, raw) else {
+        return Cow::Borrowed(raw);
+    };
+    let mut text = Vec::with_capacity(raw.len());
+    let mut copied = 0;
+    let mut next = Some(first);
+    while let Some(at) = next {
+        let rest = raw.get(at..).unwrap_or_default();
+        let found = match rest {
+            [b'&', ..] => reference(rest),
+            // The LF that follows a CR stands for both.
+            [b'\r', b'\n', ..] => Some((Expansion::Named(b""), 1)),
+            [b'\r', ..] => Some((Expansion::Character('\n'), 1)),
+            _ => Some((Expansion::Character('\u{FFFD}'), 1)),
+        };
+        let mut from = at + 1;
+        if let Some((expansion, length)) = found {
+            text.extend_from_slice(raw.get(copied..at).unwrap_or_default());
+            expansion.write(&mut text);
+            from = at + length;
+            copied = from;
+            resumes(Run {
+                decoded: text.len(),
+                raw: from,
+                open_reference: rest.first() == Some(&b'&') && raw.get(from - 1) != Some(&b';'),
+            });
+        }
+        next = memchr3(b'&', b'\r', 0, raw.get(from..).unwrap_or_default())
+            .map(|distance| from + distance);
+    }
+    text.extend_from_slice(raw.get(copied..).unwrap_or_default());
+    Cow::Owned(text)
+}
+
+impl Ampersand {
+    /// The habit of a raw value: [`Ampersand::Always`] if one of its references means `&`.
+    pub(super) fn habit_of(raw: &[u8]) -> Self {
+        let mut from = 0;
+        while let Some(distance) = memchr(b'&', raw.get(from..).unwrap_or_default()) {
+            let at = from + distance;
+            from = match reference(raw.get(at..).unwrap_or_default()) {
+                Some((Expansion::Character('&') | Expansion::Named(b"&"), _)) => {
+                    return Self::Always;
+                }
+                Some((_, length)) => at + length,
+                None => at + 1,
+            };
+        }
+        Self::AsNeeded
+    }
+}
+
+/// Writes text so that a parser reads it back from an attribute value so delimited.
+///
+/// `<` is always written as `&lt;`, which XML demands and HTML allows; `>` is a reference where it
+/// could end a comment, since the attribute may stand in a conditional one. NUL cannot be written
+/// and becomes `%00`. Bytes outside ASCII are copied.
+pub(super) fn encode(text: &[u8], delimiter: Delimiter, ampersand: Ampersand) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len() + 16);
+    let mut copied = 0;
+    for (at, &byte) in text.iter().enumerate() {
+        // The least byte that needs a look is NUL, the greatest the grave accent.
+        if !matches!(byte, 0..=b'>' | b'`') {
+            continue;
+        }
+        let rest = text.get(at..).unwrap_or_default();
+        let before = at.checked_sub(1).and_then(|at| text.get(at));
+        let written: &[u8] = match byte {
+            b'&' if ampersand == Ampersand::Always || reference(rest).is_some() => b"&amp;",
+            b'<' => b"&lt;",
+            0 => b"%00",
+            b'\r' => b"&#13;",
+            b'>' if matches!(before, Some(b'-' | b'!')) => b"&gt;",
+            _ => match (delimiter, byte) {
+                (Delimiter::DoubleQuote, b'"') => b"&quot;",
+                (Delimiter::SingleQuote, b'\'') => b"&#39;",
+                (Delimiter::None, b'"') => b"&quot;",
+                (Delimiter::None, b'\'') => b"&#39;",
+                (Delimiter::None, b'>') => b"&gt;",
+                (Delimiter::None, b'`') => b"&#96;",
+                (Delimiter::None, b' ') => b"&#32;",
+                (Delimiter::None, b'\t') => b"&#9;",
+                (Delimiter::None, b'\n') => b"&#10;",
+                (Delimiter::None, 0x0C) => b"&#12;",
+                // What follows may be the `>` of the tag, and the tag in a conditional comment.
+                (Delimiter::None, b'-') if rest.len() == 1 => b"&#45;",
+                (Delimiter::None, b'!') if rest.len() == 1 => b"&#33;",
+                _ => continue,
+            },
+        };
+        out.extend_from_slice(text.get(copied..at).unwrap_or_default());
+        out.extend_from_slice(written);
+        copied = at + 1;
+    }
+    out.extend_from_slice(text.get(copied..).unwrap_or_default());
+    out
+}
+
+/// Percent-encodes a character outside ASCII; others are written as they are.
+pub(super) fn push_character(character: char, out: &mut Vec<u8>) {
+    let mut buffer = [0; 4];
+    for &byte in character.encode_utf8(&mut buffer).as_bytes() {
+        if byte.is_ascii() {
+            out.push(byte);
+        } else {
+            const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+            out.extend([
+                b'%',
+                DIGITS[usize::from(byte >> 4)],
+                DIGITS[usize::from(byte & 15)],
+            ]);
+        }
+    }
+}
+
+/// The character of a code point that a document names; U+FFFD for what is none.
+pub(super) fn character(code_point: u32) -> char {
+    match char::from_u32(code_point) {
+        None | Some('\0') => '\u{FFFD}',
+        Some(found) => found,
+    }
+}
+
+enum Expansion {
+    Character(char),
+    Named(&'static [u8]),
+}
+
+impl Expansion {
+    fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Character(character) => push_character(*character, out),
+            Self::Named(utf8) if utf8.is_ascii() => out.extend_from_slice(utf8),
+            Self::Named(utf8) => {
+                for character in String::from_utf8_lossy(utf8).chars() {
+                    push_character(character, out);
+                }
+            }
+        }
+    }
+}
+
+/// The character reference that `bytes`, which begin with `&`, begin with, and its length.
+///
+/// Looks at no more than one run of alphanumerics, so a value is read in linear time: the runs
+/// behind its ampersands are disjoint.
+fn reference(bytes: &[u8]) -> Option<(Expansion, usize)> {
+    if bytes.get(1) == Some(&b'#') {
+        return numeric_reference(bytes);
+    }
+    let name = bytes
+        .iter()
+        .skip(1)
+        .take(LONGEST_NAME)
+        .take_while(|byte| byte.is_ascii_alphanumeric())
+        .count();
+    let end = match bytes.get(1 + name) {
+        _ if name == 0 => return None,
+        // Every name that may stand without `;` is in the table with it, too, and a shorter one
+        // in front of further letters does not count in an attribute: one look-up is enough.
+        Some(b';') => 2 + name,
+        Some(next) if *next == b'=' || next.is_ascii_alphanumeric() => return None,
+        _ => 1 + name,
+    };
+    let utf8 = match bytes.get(..end)? {
+        // Nearly every reference in a URL; the table costs a hash.
+        b"&amp;" => b"&",
+        written => *ENTITIES.get(written)?,
+    };
+    Some((Expansion::Named(utf8), end))
+}
+
+fn numeric_reference(bytes: &[u8]) -> Option<(Expansion, usize)> {
+    let (radix, digits_at) = match bytes.get(2) {
+        Some(b'x' | b'X') => (16, 3),
+        _ => (10, 2),
+    };
+    let mut code_point = 0_u32;
+    let mut end = digits_at;
+    while let Some(digit) = bytes
+        .get(end)
+        .and_then(|&byte| char::from(byte).to_digit(radix))
+    {
+        code_point = code_point.saturating_mul(radix).saturating_add(digit);
+        end += 1;
+    }
+    if end == digits_at {
+        return None;
+    }
+    if bytes.get(end) == Some(&b';') {
+        end += 1;
+    }
+    Some((
+        Expansion::Character(character(windows_1252(code_point))),
+        end,
+    ))
+}
+
+/// The standard's replacement of C1 controls in numeric references.
+fn windows_1252(code_point: u32) -> u32 {
+    match code_point {
+        0x80 => 0x20AC,
+        0x82 => 0x201A,
+        0x83 => 0x0192,
+        0x84 => 0x201E,
+        0x85 => 0x2026,
+        0x86 => 0x2020,
+        0x87 => 0x2021,
+        0x88 => 0x02C6,
+        0x89 => 0x2030,
+        0x8A => 0x0160,
+        0x8B => 0x2039,
+        0x8C => 0x0152,
+        0x8E => 0x017D,
+        0x91 => 0x2018,
+        0x92 => 0x2019,
+        0x93 => 0x201C,
+        0x94 => 0x201D,
+        0x95 => 0x2022,
+        0x96 => 0x2013,
+        0x97 => 0x2014,
+        0x98 => 0x02DC,
+        0x99 => 0x2122,
+        0x9A => 0x0161,
+        0x9B => 0x203A,
+        0x9C => 0x0153,
+        0x9E => 0x017E,
+        0x9F => 0x0178,
+        other => other,
+    }
+}

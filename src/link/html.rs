@@ -1,0 +1,287 @@
+//! Where URLs stand in HTML (spec §5, *Which links*): attributes, refreshes, style attributes and
+//! elements, also inside conditional comments.
+//!
+//! It locates. It resolves nothing, writes nothing and judges no URL: empty, absolute and
+//! fragment-only values are reported like any other. [`value`](super::value) says how a value is
+//! read and what to put in its place, and what holds in which charset. Total, linear in time, in
+//! memory linear in the number of links; no recursion by input.
+//!
+//! # What counts, and where this differs from a browser
+//!
+//! * An attribute's name suffices, whatever the element, except: `data` counts on `<object>`,
+//!   `content` on `<meta http-equiv=refresh>`, and `href` of `<base>` is the base, not a link.
+//! * Of a repeated attribute the first counts; a tag cut off by the end of the document is none.
+//! * `codebase` is the base of `classid`, `data` and `archive` on `<object>` and `<applet>`: where
+//!   it stands it is a link itself and those three are not, so that readers that honour it go on
+//!   to find what they found. `archive` is a list by commas on `<applet>`, by blanks elsewhere.
+//! * Nothing inside `<script>`, `<textarea>`, `<title>`, `<xmp>`, `<iframe>`, `<noembed>`, `<noframes>`,
+//!   `<plaintext>`, plain comments, CDATA. `<noscript>` holds markup.
+//! * The content of a conditional comment is markup of its own: what it leaves open ends with it,
+//!   a comment in it is a plain one, and a `<base>` in it is neither base nor link.
+//! * A URL directly behind a character reference that lacks its `;` (`url(&quot/x&quot)`) is not
+//!   reported: another URL in its place could become part of the reference. Nor is a URL with `&`
+//!   in a `<style>` of XHTML, where character references count that are not decoded here.
+
+use super::css;
+use super::entity::{self, Ampersand, Decoded};
+use super::srcset::{candidates, is_blank, members, refresh};
+use super::tags::{Attribute, Element, Event, Name, Raw, Tags};
+use super::value::{Context, Grammar, LinkValue, Markup, Role, Usage};
+use crate::span::Span;
+
+pub use super::tags::Syntax;
+
+/// The links of a document.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Found {
+    /// In document order; their spans are disjoint.
+    pub links: Vec<LinkValue>,
+    /// The `href` of the first `<base>` that has one. Its value may be empty, relative, or of a
+    /// scheme that can be no base.
+    pub base_href: Option<LinkValue>,
+}
+
+/// The links of a text/html document: [`locate_in`] with [`Syntax::Html`].
+#[must_use]
+pub fn locate(document: &[u8]) -> Found {
+    locate_in(document, Syntax::Html)
+}
+
+/// The links of a document in an ASCII-compatible charset.
+#[must_use]
+pub fn locate_in(document: &[u8], syntax: Syntax) -> Found {
+    let mut locator = Locator {
+        document,
+        syntax,
+        found: Found::default(),
+    };
+    let mut tags = Tags::new(document, Span::new(0, document.len()), syntax);
+    while let Some(event) = tags.next() {
+        match event {
+            Event::Conditional(content) => {
+                let mut inner = Tags::new(document, content, syntax);
+                while let Some(event) = inner.next() {
+                    match event {
+                        Event::Start(Element::Base) | Event::Conditional(_) => {}
+                        _ => locator.event(event, &inner.attributes),
+                    }
+                }
+            }
+            _ => locator.event(event, &tags.attributes),
+        }
+    }
+    locator.found
+}
+
+struct Locator<'a> {
+    document: &'a [u8],
+    syntax: Syntax,
+    found: Found,
+}
+
+/// What an attribute's value is.
+enum Kind {
+    Links(Grammar, Role),
+    Style,
+    Nothing,
+}
+
+impl Locator<'_> {
+    fn event(&mut self, event: Event, attributes: &[Attribute]) {
+        match event {
+            Event::Start(element) => {
+                for attribute in attributes {
+                    self.attribute(element, attribute, attributes);
+                }
+            }
+            Event::Style(content) => self.style_element(content),
+            Event::Conditional(_) => {}
+        }
+    }
+
+    fn attribute(&mut self, element: Element, attribute: &Attribute, all: &[Attribute]) {
+        let (grammar, role) = match kind(self.document, element, attribute.name, all) {
+            Kind::Links(grammar, role) => (grammar, role),
+            Kind::Style => return self.style_attribute(attribute),
+            Kind::Nothing => return,
+        };
+        let markup = self.markup(attribute);
+        let link = |span, grammar| LinkValue {
+            span,
+            context: Context { markup, grammar },
+            usage: Usage {
+                place: attribute.name.as_str(),
+                role,
+            },
+        };
+        let raw = attribute.value.of(self.document);
+        if grammar == Grammar::Url {
+            let found = link(trimmed(raw, attribute.value), grammar);
+            if element == Element::Base {
+                self.found.base_href.get_or_insert(found);
+            } else {
+                self.found.links.push(found);
+            }
+            return;
+        }
+        let decoded = Decoded::new(raw);
+        let mut links = Vec::new();
+        let mut push = |range: std::ops::Range<usize>, grammar| {
+            if decoded.may_write_at(range.start) {
+                let start = attribute.value.start + decoded.raw_offset(range.start);
+                let end = attribute.value.start + decoded.raw_offset(range.end);
+                links.push(link(Span::new(start, end), grammar));
+            }
+        };
+        match grammar {
+            Grammar::Srcset => candidates(&decoded.text, |range| push(range, grammar)),
+            Grammar::Refresh(_) => {
+                if let Some((range, quote)) = refresh(&decoded.text) {
+                    push(range, Grammar::Refresh(quote));
+                }
+            }
+            _ => {
+                let commas = grammar == Grammar::CommaSeparated;
+                members(&decoded.text, commas, |range| push(range, grammar));
+            }
+        }
+        self.found.links.append(&mut links);
+    }
+
+    fn style_attribute(&mut self, attribute: &Attribute) {
+        let raw = attribute.value.of(self.document);
+        // Every link of a declaration stands in a function.
+        if memchr::memchr2(b'(', b'&', raw).is_none() {
+            return;
+        }
+        let decoded = Decoded::new(raw);
+        let markup = self.markup(attribute);
+        css::scan(&decoded.text, |found| {
+            if decoded.may_write_at(found.range.start) {
+                self.found.links.push(
+                    found.into_link(markup, |at| attribute.value.start + decoded.raw_offset(at)),
+                );
+            }
+        });
+    }
+
+    fn style_element(&mut self, content: Span) {
+        let css = content.of(self.document);
+        let markup = match self.syntax {
+            Syntax::Html => Markup::StyleElement,
+            Syntax::Xhtml => Markup::XhtmlStyleElement,
+        };
+        css::scan(css, |found| {
+            let value = css.get(found.range.clone()).unwrap_or_default();
+            if self.syntax == Syntax::Html || memchr::memchr(b'&', value).is_none() {
+                let link = found.into_link(markup, |at| content.start + at);
+                self.found.links.push(link);
+            }
+        });
+    }
+
+    fn markup(&self, attribute: &Attribute) -> Markup {
+        let ampersand = match self.syntax {
+            Syntax::Html => Ampersand::habit_of(attribute.value.of(self.document)),
+            Syntax::Xhtml => Ampersand::Always,
+        };
+        Markup::Attribute(attribute.delimiter, ampersand)
+    }
+}
+
+fn kind(document: &[u8], element: Element, name: Name, all: &[Attribute]) -> Kind {
+    use Grammar::{CommaSeparated, SpaceSeparated, Srcset, Url};
+    use Kind::{Links, Nothing, Style};
+    use Role::{Base, Frame, Hyperlink, Resource};
+
+    let has = |name| all.iter().any(|attribute| attribute.name == name);
+    let plug_in = matches!(element, Element::Object | Element::Applet);
+    match name {
+        Name::Classid | Name::Data | Name::Archive if plug_in && has(Name::Codebase) => Nothing,
+        Name::Data if element != Element::Object => Nothing,
+        Name::Href => match element {
+            Element::Base => Links(Url, Base),
+            Element::Anchor | Element::Area => Links(Url, Hyperlink),
+            Element::Link if !loads(document, all) => Links(Url, Hyperlink),
+            _ => Links(Url, Resource),
+        },
+        Name::XlinkHref => match element {
+            Element::Anchor => Links(Url, Hyperlink),
+            _ => Links(Url, Resource),
+        },
+        Name::Src => match element {
+            Element::Frame | Element::Raw(Raw::Iframe) => Links(Url, Frame),
+            _ => Links(Url, Resource),
+        },
+        Name::Background
+        | Name::Classid
+        | Name::Data
+        | Name::Dynsrc
+        | Name::Lowsrc
+        | Name::Manifest
+        | Name::Poster => Links(Url, Resource),
+        Name::Srcset | Name::Imagesrcset => Links(Srcset, Resource),
+        Name::Archive if element == Element::Applet => Links(CommaSeparated, Resource),
+        Name::Archive => Links(SpaceSeparated, Resource),
+        Name::Action | Name::Cite | Name::Formaction | Name::Longdesc | Name::Usemap => {
+            Links(Url, Hyperlink)
+        }
+        Name::Ping | Name::Profile => Links(SpaceSeparated, Hyperlink),
+        Name::Codebase => Links(Url, Base),
+        Name::Content => {
+            let refreshes = element == Element::Meta
+                && attribute_is(document, all, Name::HttpEquiv, |value| {
+                    value.eq_ignore_ascii_case(b"refresh")
+                });
+            if refreshes {
+                Links(Grammar::Refresh(None), Hyperlink)
+            } else {
+                Nothing
+            }
+        }
+        Name::Style => Style,
+        Name::HttpEquiv | Name::Rel => Nothing,
+    }
+}
+
+/// Whether a `<link>` loads something, by its relations.
+fn loads(document: &[u8], all: &[Attribute]) -> bool {
+    const LOADING: [&[u8]; 8] = [
+        b"stylesheet",
+        b"icon",
+        b"apple-touch-icon",
+        b"mask-icon",
+        b"preload",
+        b"modulepreload",
+        b"prefetch",
+        b"manifest",
+    ];
+    attribute_is(document, all, Name::Rel, |value| {
+        value
+            .split(|&byte| is_blank(byte))
+            .any(|word| LOADING.iter().any(|known| word.eq_ignore_ascii_case(known)))
+    })
+}
+
+fn attribute_is(
+    document: &[u8],
+    all: &[Attribute],
+    name: Name,
+    holds: impl Fn(&[u8]) -> bool,
+) -> bool {
+    all.iter()
+        .find(|attribute| attribute.name == name)
+        .is_some_and(|attribute| holds(&entity::text(attribute.value.of(document))))
+}
+
+/// The span without outer white space, which is no part of a URL. White space that is written as
+/// character references stays in.
+fn trimmed(raw: &[u8], span: Span) -> Span {
+    let blank = |byte: &&u8| is_blank(**byte);
+    let leading = raw.iter().take_while(blank).count();
+    let trailing = raw.iter().rev().take_while(blank).count();
+    if leading == raw.len() {
+        return Span::empty_at(span.start);
+    }
+    Span::new(span.start + leading, span.end - trailing)
+}

@@ -1,0 +1,125 @@
+//! Attribute values that hold a URL among other things: `srcset` (HTML standard §4.8.4.2.3,
+//! parsing a srcset attribute), `<meta http-equiv=refresh>` (§4.2.5.3, the shared declarative
+//! refresh steps), and lists separated by white space or commas.
+//!
+//! All of these work on text whose character references were decoded, and yield ranges of it.
+
+use std::ops::Range;
+
+use super::value::Quote;
+
+/// White space of the HTML standard.
+pub(super) fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | 0x0C | b'\r')
+}
+
+/// The URLs of a `srcset`; the descriptors behind them are skipped and not judged.
+pub(super) fn candidates(text: &[u8], mut found: impl FnMut(Range<usize>)) {
+    let mut at = 0;
+    loop {
+        at += length_while(text, at, |byte| is_blank(byte) || byte == b',');
+        let start = at;
+        at += length_while(text, at, |byte| !is_blank(byte));
+        if start == at {
+            return;
+        }
+        let commas = text
+            .get(start..at)
+            .unwrap_or_default()
+            .iter()
+            .rev()
+            .take_while(|&&byte| byte == b',')
+            .count();
+        // The run begins with something else than a comma, so the URL is not empty.
+        found(start..at - commas);
+        if commas == 0 {
+            at = behind_descriptors(text, at);
+        }
+    }
+}
+
+fn behind_descriptors(text: &[u8], mut at: usize) -> usize {
+    let mut parenthesis = false;
+    while let Some(&byte) = text.get(at) {
+        at += 1;
+        match byte {
+            b',' if !parenthesis => break,
+            b'(' => parenthesis = true,
+            b')' => parenthesis = false,
+            _ => {}
+        }
+    }
+    at
+}
+
+/// The URL of a refresh (`5; url='next.html'`), and the quote that ends it.
+pub(super) fn refresh(text: &[u8]) -> Option<(Range<usize>, Option<Quote>)> {
+    let skip_blanks = |at: usize| at + length_while(text, at, is_blank);
+    let time = skip_blanks(0);
+    let behind_time = time + length_while(text, time, |b| b.is_ascii_digit() || b == b'.');
+    match text.get(time) {
+        Some(b'.' | b'0'..=b'9') => {}
+        _ => return None,
+    }
+    let mut at = behind_time;
+    match text.get(at) {
+        Some(b';' | b',') => {}
+        Some(&byte) if is_blank(byte) => {}
+        _ => return None,
+    }
+    at = skip_blanks(at);
+    if let Some(b';' | b',') = text.get(at) {
+        at = skip_blanks(at + 1);
+    }
+    text.get(at)?;
+    if text
+        .get(at..at + 3)
+        .is_some_and(|word| word.eq_ignore_ascii_case(b"url"))
+    {
+        // Without the `=` the word is the beginning of the URL.
+        let equals = skip_blanks(at + 3);
+        if text.get(equals) == Some(&b'=') {
+            at = skip_blanks(equals + 1);
+        }
+    }
+    let quote = match text.get(at) {
+        Some(b'"') => Some(Quote::Double),
+        Some(b'\'') => Some(Quote::Single),
+        _ => None,
+    };
+    let Some(quote) = quote else {
+        let trailing = text
+            .get(at..)?
+            .iter()
+            .rev()
+            .take_while(|&&b| is_blank(b))
+            .count();
+        return Some((at..(text.len() - trailing).max(at), None));
+    };
+    let start = at + 1;
+    let end = memchr::memchr(quote.byte(), text.get(start..)?)
+        .map_or(text.len(), |length| start + length);
+    Some((start..end, Some(quote)))
+}
+
+/// The members of a list separated by white space, or also by commas.
+pub(super) fn members(text: &[u8], commas: bool, mut found: impl FnMut(Range<usize>)) {
+    let separates = |byte: u8| is_blank(byte) || (commas && byte == b',');
+    let mut at = 0;
+    while at < text.len() {
+        at += length_while(text, at, separates);
+        let length = length_while(text, at, |byte| !separates(byte));
+        if length > 0 {
+            found(at..at + length);
+        }
+        at += length;
+    }
+}
+
+fn length_while(text: &[u8], from: usize, holds: impl Fn(u8) -> bool) -> usize {
+    text.get(from..)
+        .unwrap_or_default()
+        .iter()
+        .take_while(|&&byte| holds(byte))
+        .count()
+}

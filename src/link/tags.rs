@@ -1,0 +1,470 @@
+//! HTML as far as a locator must know it: start tags with the spans of their attribute values,
+//! the contents of `<style>`, and conditional comments. The tokenizer of the HTML standard
+//! (§13.2.5), driven by `<`: text between tags is searched, not read.
+//!
+//! Our own, because a tokenizer that decodes every character costs more than all the rest of the
+//! work (`benches/links.rs` has the figures); html5gum is the oracle of the tests. Spans are byte
+//! offsets in the document, whatever its charset.
+//!
+//! Never here: text, character references, the tree. Where the standard lets the tree builder
+//! switch the tokenizer, the element's name decides alone. Deviations that follow from it:
+//! * `<style>`, `<title>` and the like inside of `<svg>` or `<math>` are raw text as elsewhere;
+//! * `<noscript>` holds markup, as in a reader without scripts, which mail readers are;
+//! * `<![CDATA[` ends at `]]>` if there is one, also outside of foreign content; else it is a
+//!   bogus comment that ends at `>`.
+
+use memchr::{memchr, memchr2, memmem};
+
+use super::entity::Delimiter;
+use super::srcset::is_blank;
+use crate::span::Span;
+
+/// Which of its two syntaxes an HTML document is written in.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Syntax {
+    /// text/html.
+    #[default]
+    Html,
+    /// application/xhtml+xml: `<title/>` and its like are empty, names are still matched
+    /// case-blind, and new values are well-formed XML.
+    Xhtml,
+}
+
+/// What [`Tags`] finds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Event {
+    /// A whole start tag; its attributes are in [`Tags::attributes`].
+    Start(Element),
+    /// The content of a `<style>` element.
+    Style(Span),
+    /// The content of a conditional comment, behind its `[if ...]>`.
+    Conditional(Span),
+}
+
+/// The elements whose name matters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Element {
+    Area,
+    Anchor,
+    Applet,
+    Base,
+    Frame,
+    Link,
+    Meta,
+    Object,
+    Raw(Raw),
+    Other,
+}
+
+/// The elements whose content is not markup.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Raw {
+    Style,
+    Script,
+    /// An inner frame is one besides, so it is told apart.
+    Iframe,
+    Text(&'static [u8]),
+    /// `<plaintext>`: nothing ends it.
+    Plain,
+}
+
+/// An attribute with a value. Attributes without one, repeated ones and those of no interest are
+/// not kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Attribute {
+    pub(super) name: Name,
+    pub(super) value: Span,
+    pub(super) delimiter: Delimiter,
+}
+
+macro_rules! names {
+    ($($variant:ident $text:literal)+) => {
+        /// The attributes that matter.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub(super) enum Name { $(#[doc = $text] $variant),+ }
+
+        impl Name {
+            /// Lower case.
+            pub(super) fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text),+ }
+            }
+
+            #[allow(non_upper_case_globals)] // named after the variants
+            fn of(lower_case: &[u8]) -> Option<Self> {
+                $(const $variant: &[u8] = $text.as_bytes();)+
+                match lower_case {
+                    $($variant => Some(Self::$variant),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+names! {
+    Action "action" Archive "archive" Background "background" Cite "cite" Classid "classid"
+    Codebase "codebase" Content "content" Data "data" Dynsrc "dynsrc" Formaction "formaction"
+    Href "href" HttpEquiv "http-equiv" Imagesrcset "imagesrcset" Longdesc "longdesc"
+    Lowsrc "lowsrc" Manifest "manifest" Ping "ping" Poster "poster" Profile "profile" Rel "rel"
+    Src "src" Srcset "srcset" Style "style" Usemap "usemap" XlinkHref "xlink:href"
+}
+
+/// `imagesrcset`: longer names of elements and attributes do not matter.
+const LONGEST_NAME: usize = 11;
+
+/// Walks the tags of a span of a document.
+pub(super) struct Tags<'a> {
+    document: &'a [u8],
+    at: usize,
+    end: usize,
+    syntax: Syntax,
+    /// The element whose content comes next, if that is not markup.
+    inside: Option<Raw>,
+    /// Behind this offset there is no `]]>`; so that a million `<![CDATA[` search only once.
+    no_section_end_from: usize,
+    /// Those of the start tag last found. At most one of each [`Name`].
+    pub(super) attributes: Vec<Attribute>,
+}
+
+impl<'a> Tags<'a> {
+    pub(super) fn new(document: &'a [u8], within: Span, syntax: Syntax) -> Self {
+        Self {
+            document,
+            at: within.start,
+            end: within.end.min(document.len()),
+            syntax,
+            inside: None,
+            no_section_end_from: usize::MAX,
+            attributes: Vec::new(),
+        }
+    }
+
+    /// The next event. A tag that the end of the span cuts off is none.
+    pub(super) fn next(&mut self) -> Option<Event> {
+        if let Some(raw) = self.inside.take() {
+            let content = self.raw_text(raw);
+            if raw == Raw::Style {
+                return Some(Event::Style(content));
+            }
+        }
+        loop {
+            self.at += memchr(b'<', self.rest())? + 1;
+            match self.peek()? {
+                b'!' => {
+                    if let Some(content) = self.declaration() {
+                        return Some(Event::Conditional(content));
+                    }
+                }
+                b'?' => self.skip_behind(b'>'),
+                b'/' => {
+                    self.at += 1;
+                    match self.peek()? {
+                        name if name.is_ascii_alphabetic() => {
+                            self.skip_tag_name();
+                            self.tag_rest(Keep::Nothing)?;
+                        }
+                        _ => self.skip_behind(b'>'),
+                    }
+                }
+                name if name.is_ascii_alphabetic() => return self.start_tag(),
+                _ => {}
+            }
+        }
+    }
+
+    fn start_tag(&mut self) -> Option<Event> {
+        let start = self.at;
+        self.skip_tag_name();
+        let element = element(Span::new(start, self.at).of(self.document));
+        self.attributes.clear();
+        let closing = self.tag_rest(Keep::Known)?;
+        if let Element::Raw(raw) = element {
+            self.inside = match (self.syntax, closing) {
+                (Syntax::Xhtml, Closing::Itself) => None,
+                _ => Some(raw),
+            };
+        }
+        Some(Event::Start(element))
+    }
+
+    /// Up to white space, `/` or `>`.
+    fn skip_tag_name(&mut self) {
+        self.skip_until(|byte| is_blank(byte) || matches!(byte, b'/' | b'>'));
+    }
+
+    /// Attributes and the end of a tag; `None` at the end of the span.
+    fn tag_rest(&mut self, keep: Keep) -> Option<Closing> {
+        let mut seen = 0_u32;
+        let mut closing = Closing::Not;
+        loop {
+            match self.peek()? {
+                b'>' => {
+                    self.at += 1;
+                    return Some(closing);
+                }
+                b'/' => {
+                    self.at += 1;
+                    closing = Closing::Itself;
+                    continue;
+                }
+                byte if is_blank(byte) => self.at += 1,
+                _ => self.attribute(keep, &mut seen)?,
+            }
+            closing = Closing::Not;
+        }
+    }
+
+    fn attribute(&mut self, keep: Keep, seen: &mut u32) -> Option<()> {
+        let start = self.at;
+        self.at += 1; // whatever it is, a leading `=` included, it is part of the name
+        self.skip_until(|byte| is_blank(byte) || matches!(byte, b'/' | b'>' | b'='));
+        let name = Span::new(start, self.at);
+        self.skip_until(|byte| !is_blank(byte));
+        let value = if self.peek()? == b'=' {
+            self.at += 1;
+            self.value()?
+        } else {
+            None
+        };
+        if let (Keep::Known, Some(name)) = (keep, attribute_name(name.of(self.document))) {
+            let bit = 1_u32 << (name as u32);
+            // A repeated attribute is dropped by parsers, even if the first had no value.
+            if let (0, Some((value, delimiter))) = (*seen & bit, value) {
+                self.attributes.push(Attribute {
+                    name,
+                    value,
+                    delimiter,
+                });
+            }
+            *seen |= bit;
+        }
+        Some(())
+    }
+
+    /// Behind `=`: the outer `None` is the end of the span, the inner one a missing value.
+    fn value(&mut self) -> Option<Option<(Span, Delimiter)>> {
+        self.skip_until(|byte| !is_blank(byte));
+        let delimiter = match self.peek()? {
+            b'"' => Delimiter::DoubleQuote,
+            b'\'' => Delimiter::SingleQuote,
+            b'>' => return Some(None),
+            _ => Delimiter::None,
+        };
+        if delimiter == Delimiter::None {
+            let start = self.at;
+            self.skip_until(|byte| is_blank(byte) || byte == b'>');
+            return Some(Some((Span::new(start, self.at), delimiter)));
+        }
+        let quote = self.peek()?;
+        self.at += 1;
+        let start = self.at;
+        self.at += memchr(quote, self.rest())?;
+        let value = Span::new(start, self.at);
+        self.at += 1;
+        Some(Some((value, delimiter)))
+    }
+
+    /// Behind `<`, at `!`: a comment, a section, a document type or a bogus comment. Yields what a
+    /// conditional comment holds.
+    fn declaration(&mut self) -> Option<Span> {
+        if self.rest().starts_with(b"!--") {
+            self.at += 3;
+            let start = self.at;
+            let content = Span::new(start, self.comment_end());
+            return conditional(self.document, content);
+        }
+        if self.rest().starts_with(b"![CDATA[") && self.at < self.no_section_end_from {
+            match memmem::find(self.rest(), b"]]>") {
+                Some(length) => {
+                    self.at += length + 3;
+                    return None;
+                }
+                None => self.no_section_end_from = self.at,
+            }
+        }
+        self.skip_behind(b'>');
+        None
+    }
+
+    /// Leaves the comment and says where its content ended.
+    fn comment_end(&mut self) -> usize {
+        for abrupt in [&b">"[..], b"->"] {
+            if self.rest().starts_with(abrupt) {
+                let content_end = self.at;
+                self.at += abrupt.len();
+                return content_end;
+            }
+        }
+        let dashes = memmem::Finder::new(b"--");
+        while let Some(length) = dashes.find(self.rest()) {
+            let content_end = self.at + length;
+            self.at = content_end + 2;
+            let rest = self.rest();
+            let end = match self.syntax {
+                _ if rest.starts_with(b">") => 1,
+                Syntax::Html if rest.starts_with(b"!>") => 2,
+                _ => {
+                    self.at -= 1; // `--->` ends it as well
+                    continue;
+                }
+            };
+            self.at += end;
+            return content_end;
+        }
+        self.at = self.end;
+        self.end
+    }
+
+    /// Skips text that is no markup, up to the end tag, which is left to be read as a tag.
+    fn raw_text(&mut self, raw: Raw) -> Span {
+        let start = self.at;
+        let name: &[u8] = match raw {
+            Raw::Style => b"style",
+            Raw::Iframe => b"iframe",
+            Raw::Text(name) => name,
+            Raw::Script => {
+                self.script();
+                return Span::new(start, self.at);
+            }
+            Raw::Plain => {
+                self.at = self.end;
+                return Span::new(start, self.end);
+            }
+        };
+        while let Some(length) = memchr(b'<', self.rest()) {
+            self.at += length;
+            if self.is_tag(b"</", name) {
+                return Span::new(start, self.at);
+            }
+            self.at += 1;
+        }
+        self.at = self.end;
+        Span::new(start, self.end)
+    }
+
+    /// The script data states (§13.2.5.15 to §13.2.5.31): `<!-- <script>` hides an end tag.
+    fn script(&mut self) {
+        let mut hidden = Hidden::No;
+        while let Some(length) = memchr2(b'<', b'-', self.rest()) {
+            self.at += length;
+            let end_tag = self.is_tag(b"</", b"script");
+            match hidden {
+                Hidden::No | Hidden::Comment if end_tag => return,
+                // The dashes count for the end, too: `<!-->` is a whole comment.
+                Hidden::No if self.rest().starts_with(b"<!--") => {
+                    hidden = Hidden::Comment;
+                    self.at += 1;
+                }
+                Hidden::Comment | Hidden::Script if self.rest().starts_with(b"-->") => {
+                    hidden = Hidden::No;
+                    self.at += 2;
+                }
+                Hidden::Comment if self.is_tag(b"<", b"script") => hidden = Hidden::Script,
+                Hidden::Script if end_tag => hidden = Hidden::Comment,
+                _ => {}
+            }
+            self.at += 1;
+        }
+        self.at = self.end;
+    }
+
+    /// Whether a tag of that name begins here: its name ends where it should.
+    fn is_tag(&self, opening: &[u8], name: &[u8]) -> bool {
+        self.rest().strip_prefix(opening).is_some_and(|rest| {
+            rest.get(..name.len())
+                .is_some_and(|found| found.eq_ignore_ascii_case(name))
+                && rest
+                    .get(name.len())
+                    .is_some_and(|&byte| is_blank(byte) || matches!(byte, b'/' | b'>'))
+        })
+    }
+
+    fn rest(&self) -> &'a [u8] {
+        self.document.get(self.at..self.end).unwrap_or_default()
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.rest().first().copied()
+    }
+
+    fn skip_until(&mut self, stop: impl Fn(u8) -> bool) {
+        let rest = self.rest();
+        self.at += rest
+            .iter()
+            .position(|&byte| stop(byte))
+            .unwrap_or(rest.len());
+    }
+
+    fn skip_behind(&mut self, byte: u8) {
+        self.at = memchr(byte, self.rest()).map_or(self.end, |length| self.at + length + 1);
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    Known,
+    Nothing,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Closing {
+    Itself,
+    Not,
+}
+
+#[derive(Clone, Copy)]
+enum Hidden {
+    No,
+    Comment,
+    Script,
+}
+
+/// What is markup to some reader in `<!--[if ...]> markup <![endif]-->`.
+fn conditional(document: &[u8], content: Span) -> Option<Span> {
+    let bytes = content.of(document);
+    let condition = bytes.strip_prefix(b"[")?;
+    if !condition
+        .get(..2)
+        .is_some_and(|word| word.eq_ignore_ascii_case(b"if"))
+    {
+        return None;
+    }
+    let behind = memmem::find(bytes, b"]>")? + 2;
+    Some(Span::new(content.start + behind, content.end))
+}
+
+fn attribute_name(name: &[u8]) -> Option<Name> {
+    let mut buffer = [0; LONGEST_NAME];
+    Name::of(lower_case(name, &mut buffer)?)
+}
+
+fn element(name: &[u8]) -> Element {
+    let mut buffer = [0; LONGEST_NAME];
+    match lower_case(name, &mut buffer).unwrap_or_default() {
+        b"a" => Element::Anchor,
+        b"area" => Element::Area,
+        b"applet" => Element::Applet,
+        b"base" => Element::Base,
+        b"frame" => Element::Frame,
+        b"link" => Element::Link,
+        b"meta" => Element::Meta,
+        b"object" => Element::Object,
+        b"style" => Element::Raw(Raw::Style),
+        b"script" => Element::Raw(Raw::Script),
+        b"iframe" => Element::Raw(Raw::Iframe),
+        b"textarea" => Element::Raw(Raw::Text(b"textarea")),
+        b"title" => Element::Raw(Raw::Text(b"title")),
+        b"xmp" => Element::Raw(Raw::Text(b"xmp")),
+        b"noembed" => Element::Raw(Raw::Text(b"noembed")),
+        b"noframes" => Element::Raw(Raw::Text(b"noframes")),
+        b"plaintext" => Element::Raw(Raw::Plain),
+        _ => Element::Other,
+    }
+}
+
+fn lower_case<'b>(name: &[u8], buffer: &'b mut [u8; LONGEST_NAME]) -> Option<&'b [u8]> {
+    let lower = buffer.get_mut(..name.len())?;
+    lower.copy_from_slice(name);
+    lower.make_ascii_lowercase();
+    Some(lower)
+}

@@ -1,0 +1,203 @@
+//! Real servers, started on free ports of 127.0.0.1 and ended with the test.
+//!
+//! A program that is not there skips the test with a printed line, and fails it when
+//! EMBODY_REQUIRE_ALL=1.
+
+use std::fs;
+use std::io::Write as _;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// A server process and its folder.
+pub struct Served {
+    child: Child,
+    pub port: u16,
+    /// The https port, of nginx.
+    pub secure: u16,
+    pub folder: TempDir,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Says that a test was skipped, past the test runner's capture, or fails it.
+pub fn skipped(test: &str, program: &str) {
+    assert!(
+        std::env::var("EMBODY_REQUIRE_ALL").as_deref() != Ok("1"),
+        "{test}: {program} not found, and EMBODY_REQUIRE_ALL=1"
+    );
+    let _ = writeln!(std::io::stderr(), "skipped: {test} ({program} not found)");
+}
+
+fn program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin".into(), "/usr/local/sbin".into()])
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
+}
+
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+fn wait_for(port: u16, child: &mut Child, log: &Path) {
+    let begun = Instant::now();
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(
+            begun.elapsed() < Duration::from_secs(20) && child.try_wait().unwrap().is_none(),
+            "the server did not start: {}",
+            fs::read_to_string(log).unwrap_or_default()
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A CA of our own and a certificate for 127.0.0.1, `localhost` and `www.example.test`.
+pub fn certificates(folder: &Path) {
+    use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+    let ca_key = KeyPair::generate().unwrap();
+    let mut ca = CertificateParams::new(Vec::new()).unwrap();
+    ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let ca_certificate = ca.self_signed(&ca_key).unwrap();
+    let issuer = Issuer::new(ca, ca_key);
+    let key = KeyPair::generate().unwrap();
+    let names = ["127.0.0.1", "localhost", "www.example.test"].map(str::to_owned);
+    let leaf = CertificateParams::new(names.to_vec()).unwrap();
+    let certificate = leaf.signed_by(&key, &issuer).unwrap();
+    fs::write(folder.join("ca.pem"), ca_certificate.pem()).unwrap();
+    fs::write(folder.join("server.pem"), certificate.pem()).unwrap();
+    fs::write(folder.join("server.key"), key.serialize_pem()).unwrap();
+}
+
+/// nginx with http and https; `files` beneath its root.
+pub fn nginx(test: &str, files: &[(&str, &[u8])]) -> Option<Served> {
+    let Some(nginx) = program("nginx") else {
+        skipped(test, "nginx");
+        return None;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("root");
+    fs::create_dir(&root).unwrap();
+    for (name, content) in files {
+        fs::write(root.join(name), content).unwrap();
+    }
+    certificates(folder.path());
+    let (port, secure) = (free_port(), free_port());
+    let here = folder.path().display();
+    let configuration = format!(
+        r#"
+daemon off;
+master_process off;
+pid {here}/pid;
+error_log {here}/log;
+events {{ worker_connections 512; }}
+http {{
+  access_log off;
+  types {{ text/plain txt; text/html html; image/gif gif; }}
+  default_type application/octet-stream;
+  client_body_temp_path {here}/b; proxy_temp_path {here}/p; fastcgi_temp_path {here}/f;
+  uwsgi_temp_path {here}/u; scgi_temp_path {here}/s;
+  gzip on; gzip_min_length 1; gzip_types text/plain; gzip_proxied any;
+  error_page 404 /404.html;
+  server {{
+    listen 127.0.0.1:{port};
+    listen 127.0.0.1:{secure} ssl;
+    ssl_certificate {here}/server.pem;
+    ssl_certificate_key {here}/server.key;
+    root {here}/root;
+    location = /gone {{ return 410; }}
+    location = /busy {{ return 503; }}
+    location = /many {{ return 429; }}
+    location = /none {{ return 204; }}
+    location = /moved {{ return 301 /hello.txt; }}
+    location = /secure {{ return 302 https://127.0.0.1:{secure}/hello.txt; }}
+    location = /insecure {{ return 302 http://127.0.0.1:{port}/hello.txt; }}
+    location = /asked {{ default_type text/plain; return 200 "$http_accept|$http_user_agent|$http_referer|$http_cookie|$http_authorization|$http_accept_encoding"; }}
+  }}
+}}
+"#
+    );
+    let file = folder.path().join("nginx.conf");
+    fs::write(&file, configuration).unwrap();
+    let log = folder.path().join("log");
+    let mut child = Command::new(nginx)
+        .arg("-c")
+        .arg(&file)
+        .arg("-p")
+        .arg(folder.path())
+        .arg("-e")
+        .arg(&log)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(fs::File::create(folder.path().join("stderr")).unwrap())
+        .spawn()
+        .unwrap();
+    wait_for(port, &mut child, &log);
+    Some(Served {
+        child,
+        port,
+        secure,
+        folder,
+    })
+}
+
+/// An anonymous FTP server of pyftpdlib; `extra` is Python that runs before it serves.
+pub fn ftp(test: &str, files: &[(&str, &[u8])], extra: &str) -> Option<Served> {
+    let has = Command::new("python3")
+        .args(["-c", "import pyftpdlib"])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    if !has.is_ok_and(|status| status.success()) {
+        skipped(test, "pyftpdlib");
+        return None;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("root");
+    for (name, content) in files {
+        let file = root.join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, content).unwrap();
+    }
+    let port = free_port();
+    let script = format!(
+        r"
+import warnings; warnings.simplefilter('ignore')
+from pyftpdlib.authorizers import DummyAuthorizer
+from pyftpdlib.handlers import FTPHandler
+from pyftpdlib.servers import FTPServer
+authorizer = DummyAuthorizer()
+authorizer.add_anonymous({root:?})
+authorizer.add_user('user', 'p@ss', {root:?})
+handler = FTPHandler
+handler.authorizer = authorizer
+{extra}
+FTPServer(('127.0.0.1', {port}), handler).serve_forever()
+"
+    );
+    let log = folder.path().join("log");
+    let mut child = Command::new("python3")
+        .args(["-c", &script])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(fs::File::create(&log).unwrap())
+        .spawn()
+        .unwrap();
+    wait_for(port, &mut child, &log);
+    Some(Served {
+        child,
+        port,
+        secure: 0,
+        folder,
+    })
+}

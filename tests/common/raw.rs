@@ -1,0 +1,100 @@
+//! A small server that says exactly what a test wants said, true or not.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// Listens on a free port of 127.0.0.1 until the test ends.
+pub struct Raw {
+    pub address: SocketAddr,
+    connections: Arc<AtomicUsize>,
+    heads: Arc<Mutex<Vec<String>>>,
+}
+
+impl Raw {
+    /// Every connection goes to `handle`, in a thread of its own.
+    pub fn connections(handle: impl Fn(TcpStream) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let connections = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&connections);
+        let handle = Arc::new(handle);
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                counter.fetch_add(1, Ordering::SeqCst);
+                let handle = Arc::clone(&handle);
+                thread::spawn(move || handle(stream));
+            }
+        });
+        Self {
+            address,
+            connections,
+            heads: Arc::default(),
+        }
+    }
+
+    /// Reads one request head per connection, hands `path` to `answer`, and closes.
+    pub fn http(answer: impl Fn(&str, &mut TcpStream) + Send + Sync + 'static) -> Self {
+        let heads: Arc<Mutex<Vec<String>>> = Arc::default();
+        let seen = Arc::clone(&heads);
+        let server = Self::connections(move |mut stream| {
+            let Some(head) = head(&stream) else { return };
+            let path = head.split(' ').nth(1).unwrap_or("").to_owned();
+            seen.lock().unwrap().push(head);
+            answer(&path, &mut stream);
+        });
+        Self { heads, ..server }
+    }
+
+    /// Says the same to everybody.
+    pub fn saying(answer: impl Into<Vec<u8>>) -> Self {
+        let answer = answer.into();
+        Self::http(move |_, stream| {
+            let _ = stream.write_all(&answer);
+        })
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    pub fn count(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+
+    /// The request heads so far.
+    pub fn heads(&self) -> Vec<String> {
+        self.heads.lock().unwrap().clone()
+    }
+}
+
+/// A request head, the empty line included.
+pub fn head(stream: &TcpStream) -> Option<String> {
+    let mut reader = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut head).ok()? == 0 {
+            return None;
+        }
+    }
+    Some(head)
+}
+
+/// A 200 with a Content-Length.
+pub fn ok(media_type: &str, body: &[u8]) -> Vec<u8> {
+    let mut answer = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: {media_type}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    )
+    .into_bytes();
+    answer.extend_from_slice(body);
+    answer
+}
+
+/// A 302 to there.
+pub fn redirect(location: &str) -> Vec<u8> {
+    format!("HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        .into_bytes()
+}

@@ -1,0 +1,72 @@
+//! Policies that reach 127.0.0.1, requests, and names that resolve to what a test says.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use embody::fetch::{Fetch as _, Names, Request, Retrieved, World};
+use embody::policy::{Policy, Scheme};
+use embody::report::{Reason, Refusal};
+
+/// All schemes, 127.0.0.0/8, these ports, short time-outs.
+pub fn policy(ports: &[u16]) -> Policy {
+    let mut policy = Policy {
+        fetch: Scheme::ALL.into_iter().collect(),
+        allow_nets: vec!["127.0.0.0/8".parse().unwrap()],
+        allow_ports: ports.iter().copied().collect(),
+        ..Policy::default()
+    };
+    policy.limits.timeout = Duration::from_secs(5);
+    policy
+}
+
+pub fn request(url: &str) -> Request {
+    Request {
+        url: url.to_owned(),
+        accept: None,
+        deadline: Instant::now() + Duration::from_secs(30),
+    }
+}
+
+pub fn fetch(policy: &Policy, url: &str) -> Result<Retrieved, Refusal> {
+    World::new(policy).unwrap().fetch(&request(url))
+}
+
+#[track_caller]
+pub fn refused(policy: &Policy, url: &str) -> Refusal {
+    fetch(policy, url).expect_err("this should have been refused")
+}
+
+/// A resolver made of what a test says; the only one tests use for names.
+#[derive(Debug, Default)]
+pub struct Told {
+    names: HashMap<&'static str, Vec<IpAddr>>,
+    pub asked: Mutex<Vec<String>>,
+}
+
+impl Told {
+    pub fn of(rows: &[(&'static str, &[&str])]) -> Arc<Self> {
+        let names = rows
+            .iter()
+            .map(|(name, addresses)| {
+                let addresses = addresses.iter().map(|text| text.parse().unwrap());
+                (*name, addresses.collect())
+            })
+            .collect();
+        Arc::new(Self {
+            names,
+            asked: Mutex::default(),
+        })
+    }
+}
+
+impl Names for Told {
+    fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, Refusal> {
+        self.asked.lock().unwrap().push(name.to_owned());
+        self.names
+            .get(name)
+            .cloned()
+            .ok_or_else(|| Refusal::lasting(Reason::NameNotFound, name))
+    }
+}

@@ -1,0 +1,169 @@
+//! The same URL once per run, several at a time, answers in order (spec §7, P4).
+#![allow(clippy::unwrap_used)]
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use embody::fetch::{Cached, Fetch, Request, Retrieved, fetch_all};
+use embody::report::{Reason, Refusal};
+
+/// Takes its time, counts who asks, and how many at once.
+#[derive(Default)]
+struct Slow {
+    asked: Mutex<HashMap<String, usize>>,
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+impl Slow {
+    fn asked(&self, url: &str) -> usize {
+        self.asked.lock().unwrap().get(url).copied().unwrap_or(0)
+    }
+}
+
+impl Fetch for Slow {
+    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+        let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(now, Ordering::SeqCst);
+        *self
+            .asked
+            .lock()
+            .unwrap()
+            .entry(request.url.clone())
+            .or_default() += 1;
+        // Later requests answer sooner, so order is not an accident.
+        let number: u64 = request
+            .url
+            .rsplit('/')
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap_or(20);
+        thread::sleep(Duration::from_millis(40 - number.min(40)));
+        self.now.fetch_sub(1, Ordering::SeqCst);
+        if request.url.contains("panic") {
+            panic!("as the test wants");
+        }
+        if request.url.contains("late") && request.deadline <= Instant::now() {
+            return Err(Refusal::temporary(Reason::Deadline, "late"));
+        }
+        if request.url.contains("missing") {
+            return Err(Refusal::lasting(Reason::HttpStatus, "404"));
+        }
+        Ok(Retrieved {
+            url: request.url.clone(),
+            media_type: request.accept.clone(),
+            body: request.url.clone().into_bytes(),
+            elapsed: Duration::ZERO,
+        })
+    }
+}
+
+fn request(url: &str) -> Request {
+    Request {
+        url: url.to_owned(),
+        accept: None,
+        deadline: Instant::now() + Duration::from_secs(10),
+    }
+}
+
+#[test]
+fn answers_stand_in_the_order_of_the_requests_and_no_more_run_than_allowed() {
+    let requests: Vec<_> = (0..40)
+        .map(|number| request(&format!("http://h/{number}")))
+        .collect();
+    for in_flight in [0, 1, 4, 100] {
+        let world = Slow::default();
+        let answers = fetch_all(&world, &requests, in_flight);
+        let urls: Vec<_> = answers
+            .into_iter()
+            .map(|answer| answer.unwrap().url)
+            .collect();
+        assert!(urls.iter().eq(requests.iter().map(|request| &request.url)));
+        let most = world.most.load(Ordering::SeqCst);
+        assert!(most <= in_flight.max(1), "{most} of {in_flight}");
+        assert!(in_flight < 2 || most > 1, "{most} of {in_flight}");
+    }
+    assert!(fetch_all(&Slow::default(), &[], 4).is_empty());
+}
+
+#[test]
+fn the_same_url_is_retrieved_once_also_when_it_fails() {
+    let world = Cached::new(Slow::default());
+    let mut requests = Vec::new();
+    for number in 0..30 {
+        requests.push(request(&format!("http://h/x#{number}")));
+        requests.push(request("http://h/missing"));
+    }
+    let mut image = request("http://h/x");
+    image.accept = Some("image/gif".to_owned());
+    requests.push(image);
+    let answers = fetch_all(&world, &requests, 16);
+    assert_eq!(
+        answers[60].as_ref().unwrap().media_type.as_deref(),
+        Some("image/gif")
+    );
+    assert!(answers.iter().take(60).step_by(2).all(Result::is_ok));
+    assert!(answers.iter().skip(1).step_by(2).all(Result::is_err));
+    let inner = world.into_inner();
+    let all: usize = (0..30)
+        .map(|number| inner.asked(&format!("http://h/x#{number}")))
+        .sum();
+    assert_eq!(
+        (
+            all + inner.asked("http://h/x"),
+            inner.asked("http://h/missing")
+        ),
+        (2, 1)
+    );
+}
+
+#[test]
+fn what_does_not_fit_is_asked_for_again() {
+    let world = Cached::with_capacity(Slow::default(), 1000);
+    for _ in 0..2 {
+        for url in ["http://h/1", "http://h/2"] {
+            assert_eq!(world.fetch(&request(url)).unwrap().body, url.as_bytes());
+        }
+    }
+    let inner = world.into_inner();
+    assert_eq!(
+        (inner.asked("http://h/1"), inner.asked("http://h/2")),
+        (1, 2)
+    );
+}
+
+#[test]
+fn one_message_out_of_time_does_not_spoil_the_next() {
+    let world = Cached::new(Slow::default());
+    let mut hurried = request("http://h/late");
+    hurried.deadline = Instant::now();
+    assert_eq!(world.fetch(&hurried).unwrap_err().reason, Reason::Deadline);
+    assert!(world.fetch(&request("http://h/late")).is_ok());
+    // Whoever waits for another's retrieval waits no longer than its own deadline.
+    thread::scope(|scope| {
+        scope.spawn(|| world.fetch(&request("http://h/0")));
+        thread::sleep(Duration::from_millis(10));
+        let mut hurried = request("http://h/0");
+        hurried.deadline = Instant::now() + Duration::from_millis(5);
+        assert_eq!(world.fetch(&hurried).unwrap_err().reason, Reason::Deadline);
+    });
+}
+
+#[test]
+fn a_retrieval_that_panics_leaves_nobody_waiting() {
+    let world = Cached::new(Slow::default());
+    thread::scope(|scope| {
+        let first = scope.spawn(|| world.fetch(&request("http://h/panic")));
+        thread::sleep(Duration::from_millis(5));
+        let begun = Instant::now();
+        let second = scope.spawn(|| world.fetch(&request("http://h/panic")));
+        // The second asks again or is told; either way it ends.
+        let _ = second.join();
+        assert!(first.join().is_err());
+        assert!(begun.elapsed() < Duration::from_secs(2));
+    });
+}

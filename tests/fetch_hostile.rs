@@ -1,0 +1,442 @@
+//! http servers that lie, loop, drip and say nothing (spec §3 "Retrieval", §7, P5).
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use common::raw::{Raw, head, ok, redirect};
+use common::world::{fetch, policy, refused, request};
+use embody::fetch::{Fetch as _, World};
+use embody::policy::{Policy, Scheme, Userinfo};
+use embody::report::{Duration as Holds, Reason};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+fn open(server: &Raw) -> Policy {
+    policy(&[server.address.port()])
+}
+
+#[track_caller]
+fn said(answer: impl Into<Vec<u8>>) -> Result<Vec<u8>, Reason> {
+    let server = Raw::saying(answer);
+    fetch(&open(&server), &server.url("/"))
+        .map(|got| got.body)
+        .map_err(|refusal| refusal.reason)
+}
+
+fn gzip(content: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(content).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn a_body_whose_end_was_not_seen_is_no_body() {
+    let start = "HTTP/1.1 200 OK\r\n";
+    let whole = gzip(b"content");
+    let cut = &whole[..whole.len() - 3];
+    let coded = |body: &[u8]| {
+        [
+            format!("{start}Content-Encoding: gzip\r\n\r\n").as_bytes(),
+            body,
+        ]
+        .concat()
+    };
+    type Answer = (Vec<u8>, Result<&'static [u8], Reason>);
+    let rows: Vec<Answer> = vec![
+        (
+            format!("{start}Content-Length: 5\r\n\r\nhello").into(),
+            Ok(b"hello"),
+        ),
+        (
+            format!("{start}Content-Length: 6\r\n\r\nhello").into(),
+            Err(Reason::IncompleteBody),
+        ),
+        (
+            format!("{start}Content-Length: 5\r\n\r\n").into(),
+            Err(Reason::IncompleteBody),
+        ),
+        (
+            format!("{start}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n").into(),
+            Ok(b"hello"),
+        ),
+        (
+            format!("{start}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n").into(),
+            Err(Reason::IncompleteBody),
+        ),
+        (
+            format!("{start}Transfer-Encoding: chunked\r\n\r\n5\r\nhel").into(),
+            Err(Reason::IncompleteBody),
+        ),
+        (
+            format!("{start}Transfer-Encoding: chunked\r\n\r\nzz\r\nhello").into(),
+            Err(Reason::BadResponse),
+        ),
+        (
+            format!("{start}\r\nhello").into(),
+            Err(Reason::IncompleteBody),
+        ),
+        (
+            "HTTP/1.0 200 OK\r\n\r\nhello".into(),
+            Err(Reason::IncompleteBody),
+        ),
+        (coded(&whole), Ok(b"content")),
+        (coded(cut), Err(Reason::IncompleteBody)),
+        (coded(b"not gzip at all"), Err(Reason::BadResponse)),
+        (
+            format!("{start}Content-Encoding: br\r\nContent-Length: 1\r\n\r\nx").into(),
+            Err(Reason::BadResponse),
+        ),
+    ];
+    for (answer, expected) in rows {
+        let shown = String::from_utf8_lossy(&answer).into_owned();
+        assert_eq!(said(answer), expected.map(<[u8]>::to_vec), "{shown}");
+    }
+}
+
+#[test]
+fn what_is_not_http_is_a_bad_response() {
+    assert_eq!(
+        said("220 ftp.example.org ready\r\n\r\n"),
+        Err(Reason::BadResponse)
+    );
+    let endless = format!(
+        "HTTP/1.1 200 OK\r\n{}",
+        "X-Header: 0123456789\r\n".repeat(100_000)
+    );
+    assert_eq!(said(endless), Err(Reason::BadResponse));
+    let server = Raw::http(|_, _| {});
+    let refusal = refused(&open(&server), &server.url("/"));
+    assert_eq!(
+        (refusal.reason, refusal.duration),
+        (Reason::ConnectionFailed, Holds::Temporary)
+    );
+    assert_eq!(server.count(), 2, "tried once more, no oftener");
+}
+
+#[test]
+fn nobody_there_is_temporary() {
+    let port = common::programs::free_port();
+    let refusal = refused(&policy(&[port]), &format!("http://127.0.0.1:{port}/"));
+    assert_eq!(
+        (refusal.reason, refusal.duration),
+        (Reason::ConnectionFailed, Holds::Temporary)
+    );
+}
+
+#[test]
+fn above_the_limit_nothing_is_taken() {
+    let mut answer = ok("text/plain", &[b'x'; 1000]);
+    let server = Raw::saying(answer.clone());
+    let mut tight = open(&server);
+    tight.limits.body = 1000;
+    assert_eq!(fetch(&tight, &server.url("/")).unwrap().body.len(), 1000);
+    tight.limits.body = 999;
+    assert_eq!(refused(&tight, &server.url("/")).reason, Reason::TooLarge);
+
+    answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
+    for _ in 0..10 {
+        answer.extend_from_slice(format!("64\r\n{}\r\n", "x".repeat(100)).as_bytes());
+    }
+    answer.extend_from_slice(b"0\r\n\r\n");
+    let server = Raw::saying(answer);
+    let mut tight = open(&server);
+    tight.limits.body = 1000;
+    assert_eq!(fetch(&tight, &server.url("/")).unwrap().body.len(), 1000);
+    tight.limits.body = 999;
+    assert_eq!(refused(&tight, &server.url("/")).reason, Reason::TooLarge);
+}
+
+#[test]
+fn a_slow_server_is_left_in_time_wherever_it_is_slow() {
+    let drip = |answer: Vec<u8>| {
+        Raw::http(move |_, stream| {
+            for octet in &answer {
+                if stream.write_all(&[*octet]).is_err() {
+                    return;
+                }
+                sleep(Duration::from_millis(100));
+            }
+        })
+    };
+    let mut chunks = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
+    let at = chunks.len();
+    chunks.extend_from_slice(&b"1\r\nx\r\n".repeat(1000));
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mute = silent.local_addr().unwrap();
+    let fast_head = Raw::http(move |_, stream| {
+        let _ = stream.write_all(&chunks[..at]);
+        for octet in &chunks[at..] {
+            if stream.write_all(&[*octet]).is_err() {
+                return;
+            }
+            sleep(Duration::from_millis(50));
+        }
+    });
+    let head_only = drip(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n123456789".repeat(20));
+    let never = Raw::http(|_, _| sleep(Duration::from_secs(60)));
+    let redirecting = Raw::http(|path, stream| {
+        sleep(Duration::from_millis(300));
+        let _ = stream.write_all(&redirect(&format!("{path}x")));
+    });
+    let secure = Raw::connections(|mut stream| {
+        // Not even a TLS server: it takes the ClientHello and drips record headers.
+        for octet in [22_u8, 3, 3, 64, 0].iter().chain(&[0; 500]) {
+            if stream.write_all(&[*octet]).is_err() {
+                return;
+            }
+            sleep(Duration::from_millis(100));
+        }
+    });
+    let urls = [
+        fast_head.url("/body"),
+        head_only.url("/head"),
+        never.url("/never"),
+        redirecting.url("/redirects"),
+        format!("http://{mute}/not-accepted"),
+        format!("https://{}/tls", secure.address),
+    ];
+    for url in &urls {
+        for (timeout, deadline, reason) in [
+            (1000, 30_000, Reason::Timeout),
+            (30_000, 1000, Reason::Deadline),
+        ] {
+            let port = url.rsplit(':').next().unwrap().split('/').next().unwrap();
+            let mut policy = policy(&[port.parse().unwrap()]);
+            policy.limits.timeout = Duration::from_millis(timeout);
+            policy.limits.redirects = 1000;
+            let world = World::new(&policy).unwrap();
+            let begun = Instant::now();
+            let mut asked = request(url);
+            asked.deadline = begun + Duration::from_millis(deadline);
+            let refusal = world.fetch(&asked).expect_err(url);
+            assert_eq!(
+                (refusal.reason, refusal.duration),
+                (reason, Holds::Temporary),
+                "{url}"
+            );
+            let took = begun.elapsed();
+            assert!(took < Duration::from_millis(1500), "{url} took {took:?}");
+            assert!(took > Duration::from_millis(900), "{url} took {took:?}");
+        }
+    }
+}
+
+#[test]
+fn redirect_loops_and_chains_end() {
+    let server = Raw::http(|path, stream| {
+        let next = match path {
+            "/a" => "/b".to_owned(),
+            "/b" => "/a".to_owned(),
+            "/0" => {
+                let _ = stream.write_all(&ok("text/plain", b"there"));
+                return;
+            }
+            "/nowhere" => {
+                let _ = stream.write_all(b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n");
+                return;
+            }
+            number => format!("/{}", number[1..].parse::<u32>().unwrap() - 1),
+        };
+        let _ = stream.write_all(&redirect(&next));
+    });
+    let policy = open(&server);
+    assert_eq!(policy.limits.redirects, 5);
+    let got = fetch(&policy, &server.url("/5")).unwrap();
+    assert_eq!((got.url, got.body), (server.url("/0"), b"there".to_vec()));
+    assert_eq!(server.count(), 6);
+    assert_eq!(
+        refused(&policy, &server.url("/6")).reason,
+        Reason::TooManyRedirects
+    );
+    let before = server.count();
+    assert_eq!(
+        refused(&policy, &server.url("/a")).reason,
+        Reason::TooManyRedirects
+    );
+    assert_eq!(
+        server.count() - before,
+        2,
+        "a circle is seen when it closes"
+    );
+    assert_eq!(
+        refused(&policy, &server.url("/nowhere")).reason,
+        Reason::RedirectRefused
+    );
+}
+
+#[test]
+fn no_redirect_reaches_what_the_mail_itself_may_not_name() {
+    let rows = [
+        ("http://10.0.0.1/", Reason::PrivateAddress),
+        (
+            "http://169.254.169.254/latest/meta-data/",
+            Reason::PrivateAddress,
+        ),
+        ("http://172.16.0.1/", Reason::PrivateAddress),
+        ("http://192.168.0.1/", Reason::PrivateAddress),
+        ("http://100.64.0.1/", Reason::PrivateAddress),
+        ("http://198.18.0.1/", Reason::PrivateAddress),
+        ("http://192.0.2.1/", Reason::PrivateAddress),
+        ("http://0.0.0.0/", Reason::PrivateAddress),
+        ("http://224.0.0.1/", Reason::PrivateAddress),
+        ("http://255.255.255.255/", Reason::PrivateAddress),
+        ("http://167772161/", Reason::PrivateAddress),
+        ("http://0xa.1/", Reason::PrivateAddress),
+        ("http://[::1]/", Reason::PrivateAddress),
+        ("http://[::ffff:10.0.0.1]/", Reason::PrivateAddress),
+        ("http://[64:ff9b::7f00:1]/", Reason::PrivateAddress),
+        ("http://[2002:7f00:1::]/", Reason::PrivateAddress),
+        ("http://[fe80::1]/", Reason::PrivateAddress),
+        ("http://[fc00::1]/", Reason::PrivateAddress),
+        ("http://[ff02::1]/", Reason::PrivateAddress),
+        ("//10.0.0.1/", Reason::PrivateAddress),
+        (
+            "http://user:pass@www.example.org/",
+            Reason::UserinfoNotAllowed,
+        ),
+        ("http://127.0.0.1:1/", Reason::PortNotAllowed),
+        ("file:///etc/passwd", Reason::RedirectRefused),
+        ("data:,x", Reason::RedirectRefused),
+        ("ftp://127.0.0.1/f", Reason::RedirectRefused),
+        ("gopher://127.0.0.1/", Reason::RedirectRefused),
+        ("http://", Reason::RedirectRefused),
+    ];
+    for (location, reason) in rows {
+        let server = Raw::saying(redirect(location));
+        let refusal = refused(&open(&server), &server.url("/"));
+        assert_eq!(refusal.reason, reason, "{location}: {refusal:?}");
+        assert_eq!(server.count(), 1);
+    }
+    let server = Raw::saying(redirect("ftp://127.0.0.1/f"));
+    let mut http_only = open(&server);
+    http_only.fetch = [Scheme::Http].into();
+    assert_eq!(
+        refused(&http_only, &server.url("/")).reason,
+        Reason::RedirectRefused
+    );
+}
+
+#[test]
+fn credentials_go_to_the_host_they_were_written_for_and_no_further() {
+    let server = Raw::http(|path, stream| {
+        let answer = match path {
+            "/first" => redirect("/second"),
+            _ => ok("text/plain", b"x"),
+        };
+        let _ = stream.write_all(&answer);
+    });
+    let mut policy = open(&server);
+    policy.userinfo = Userinfo::Allow;
+    let url = server
+        .url("/first")
+        .replace("http://", "http://user:p%40ss@");
+    let got = fetch(&policy, &url).unwrap();
+    assert_eq!(got.url, server.url("/second"));
+    let heads = server.heads();
+    assert!(
+        heads[0]
+            .to_ascii_lowercase()
+            .contains("authorization: basic "),
+        "{heads:?}"
+    );
+    assert!(heads[0].contains("dXNlcjpwQHNz"), "{heads:?}");
+    assert!(
+        !heads[1].to_ascii_lowercase().contains("authorization"),
+        "{heads:?}"
+    );
+    assert!(
+        heads
+            .iter()
+            .all(|head| !head.to_ascii_lowercase().contains("referer"))
+    );
+}
+
+#[test]
+fn a_cookie_is_not_sent_back() {
+    let server = Raw::saying(
+        "HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx",
+    );
+    let world = World::new(&open(&server)).unwrap();
+    for _ in 0..2 {
+        world.fetch(&request(&server.url("/"))).unwrap();
+    }
+    assert_eq!(server.count(), 2);
+    assert!(
+        server
+            .heads()
+            .iter()
+            .all(|head| !head.to_ascii_lowercase().contains("cookie"))
+    );
+}
+
+#[test]
+fn a_proxy_is_asked_to_connect_and_private_addresses_stay_refused() {
+    let proxy = Raw::connections(|mut stream| {
+        let Some(connect) = head(&stream) else { return };
+        assert!(
+            connect.starts_with("CONNECT www.example.org:80 "),
+            "{connect}"
+        );
+        stream.write_all(b"HTTP/1.1 200 Connected\r\n\r\n").unwrap();
+        let Some(asked) = head(&stream) else { return };
+        assert!(asked.starts_with("GET /x "), "{asked}");
+        let _ = stream.write_all(&ok("text/plain", b"through"));
+        let _ = stream.read(&mut [0]);
+    });
+    let mut policy = policy(&[]);
+    // The proxy's own address is the user's wish.
+    policy.allow_nets.clear();
+    policy.proxy = Some(format!("http://{}", proxy.address).parse().unwrap());
+    let got = fetch(&policy, "http://www.example.org/x").unwrap();
+    assert_eq!(got.body, b"through");
+    for url in ["http://127.0.0.1/x", "http://localhost/x", "https://[::1]/"] {
+        assert_eq!(
+            refused(&policy, url).reason,
+            Reason::PrivateAddress,
+            "{url}"
+        );
+    }
+    assert_eq!(
+        refused(&policy, "ftp://ftp.example.org/x").reason,
+        Reason::UnsupportedScheme
+    );
+    assert_eq!(proxy.count(), 1);
+}
+
+const CHILD: &str = "EMBODY_TEST_URL";
+
+#[test]
+fn environment_proxies_are_ignored() {
+    if let Ok(url) = std::env::var(CHILD) {
+        let port = url.rsplit(':').next().unwrap().trim_end_matches('/');
+        let got = fetch(&policy(&[port.parse().unwrap()]), &url).unwrap();
+        assert_eq!(got.body, b"direct");
+        return;
+    }
+    let server = Raw::saying(ok("text/plain", b"direct"));
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "environment_proxies_are_ignored"]);
+    for name in [
+        "http_proxy",
+        "https_proxy",
+        "all_proxy",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+    ] {
+        child.env(name, "http://127.0.0.1:1");
+    }
+    let output = child.env(CHILD, server.url("/")).output().unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stdout)
+    );
+    assert_eq!(server.count(), 1);
+}

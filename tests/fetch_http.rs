@@ -1,0 +1,246 @@
+//! http and https against nginx (spec §3 "Retrieval", §7).
+//!
+//! No address but 127.0.0.1 is connected to; names resolve to what the tests say.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::programs::{Served, nginx};
+use common::world::{Told, fetch, policy, refused, request};
+use embody::fetch::{Fetch as _, World};
+use embody::policy::Policy;
+use embody::report::{Duration as Holds, Reason};
+
+const FILES: &[(&str, &[u8])] = &[
+    ("hello.txt", b"hello\r\nworld, world, world, world"),
+    ("empty.txt", b""),
+    ("page.html", b"<p>not an image"),
+    ("404.html", b"<h1>Nothing here</h1>"),
+    ("a b%c|{d}^.txt", b"odd"),
+];
+
+fn started(test: &str) -> Option<(Served, Policy)> {
+    let server = nginx(test, FILES)?;
+    let mut policy = policy(&[server.port, server.secure]);
+    policy.ca_file = Some(server.folder.path().join("ca.pem"));
+    Some((server, policy))
+}
+
+fn plain(server: &Served, path: &str) -> String {
+    format!("http://127.0.0.1:{}{path}", server.port)
+}
+
+fn secure(server: &Served, path: &str) -> String {
+    format!("https://127.0.0.1:{}{path}", server.secure)
+}
+
+#[test]
+fn a_file_comes_whole_and_with_its_type() {
+    let Some((server, policy)) = started("a_file_comes_whole_and_with_its_type") else {
+        return;
+    };
+    // nginx sends the text with gzip and chunked, the rest with Content-Length.
+    for (path, body, media_type) in [
+        ("/hello.txt", FILES[0].1, "text/plain"),
+        ("/empty.txt", b"".as_slice(), "text/plain"),
+        ("/page.html", FILES[2].1, "text/html"),
+        ("/a%20b%25c|{d}^.txt", b"odd".as_slice(), "text/plain"),
+    ] {
+        for url in [plain(&server, path), secure(&server, path)] {
+            let got = fetch(&policy, &format!("{url}#fragment")).expect(&url);
+            assert_eq!(got.body, body, "{url}");
+            assert_eq!(got.media_type.as_deref(), Some(media_type), "{url}");
+            assert_eq!(
+                got.url,
+                url.replace("{d}", "%7Bd%7D"),
+                "no fragment, as the URL standard writes it"
+            );
+        }
+    }
+}
+
+#[test]
+fn without_the_net_or_the_port_nothing_is_asked() {
+    let Some((server, open)) = started("without_the_net_or_the_port_nothing_is_asked") else {
+        return;
+    };
+    let url = plain(&server, "/hello.txt");
+    let mut policy = open.clone();
+    policy.allow_nets.clear();
+    assert_eq!(refused(&policy, &url).reason, Reason::PrivateAddress);
+    let mut policy = open.clone();
+    policy.allow_ports.clear();
+    assert_eq!(refused(&policy, &url).reason, Reason::PortNotAllowed);
+    let mut policy = open;
+    policy.fetch.clear();
+    assert_eq!(refused(&policy, &url).reason, Reason::SchemeNotAllowed);
+}
+
+#[test]
+fn unlike_nmh_a_404_page_is_not_a_body() {
+    let Some((server, policy)) = started("unlike_nmh_a_404_page_is_not_a_body") else {
+        return;
+    };
+    for url in [
+        plain(&server, "/nowhere.gif"),
+        secure(&server, "/nowhere.gif"),
+    ] {
+        let refusal = refused(&policy, &url);
+        assert_eq!(refusal.reason, Reason::HttpStatus);
+        assert_eq!(refusal.duration, Holds::Lasting);
+        assert!(refusal.detail.contains("404"), "{refusal:?}");
+    }
+}
+
+#[test]
+fn unlike_nmh_text_html_is_not_taken_for_a_declared_image_gif() {
+    let Some((server, policy)) =
+        started("unlike_nmh_text_html_is_not_taken_for_a_declared_image_gif")
+    else {
+        return;
+    };
+    let mut asked = request(&plain(&server, "/page.html"));
+    asked.accept = Some("image/gif".to_owned());
+    let got = World::new(&policy).unwrap().fetch(&asked).unwrap();
+    // The expander compares this with the declared type; it must not be lost or made up.
+    assert_eq!(got.media_type.as_deref(), Some("text/html"));
+}
+
+#[test]
+fn only_200_is_an_answer_and_busy_servers_are_temporary() {
+    let Some((server, policy)) = started("only_200_is_an_answer_and_busy_servers_are_temporary")
+    else {
+        return;
+    };
+    for (path, holds) in [
+        ("/gone", Holds::Lasting),
+        ("/none", Holds::Lasting),
+        ("/busy", Holds::Temporary),
+        ("/many", Holds::Temporary),
+    ] {
+        let refusal = refused(&policy, &plain(&server, path));
+        assert_eq!(refusal.reason, Reason::HttpStatus, "{path}");
+        assert_eq!(refusal.duration, holds, "{path}");
+    }
+}
+
+#[test]
+fn redirects_are_followed_upwards_and_never_from_https_to_http() {
+    let Some((server, policy)) =
+        started("redirects_are_followed_upwards_and_never_from_https_to_http")
+    else {
+        return;
+    };
+    for (from, to) in [
+        (plain(&server, "/moved"), plain(&server, "/hello.txt")),
+        (plain(&server, "/secure"), secure(&server, "/hello.txt")),
+        (secure(&server, "/moved"), secure(&server, "/hello.txt")),
+        (plain(&server, "/insecure"), plain(&server, "/hello.txt")),
+    ] {
+        let got = fetch(&policy, &from).expect(&from);
+        assert_eq!((got.url, got.body.as_slice()), (to, FILES[0].1));
+    }
+    let refusal = refused(&policy, &secure(&server, "/insecure"));
+    assert_eq!(refusal.reason, Reason::RedirectRefused);
+}
+
+#[test]
+fn a_server_is_told_the_type_our_name_and_nothing_else() {
+    let Some((server, policy)) = started("a_server_is_told_the_type_our_name_and_nothing_else")
+    else {
+        return;
+    };
+    let world = World::new(&policy).unwrap();
+    for (accept, sent) in [
+        (Some("image/gif"), "image/gif"),
+        (None, "*/*"),
+        (Some("image/gif\r\nCookie: a"), "*/*"),
+    ] {
+        let mut asked = request(&plain(&server, "/asked"));
+        asked.accept = accept.map(str::to_owned);
+        let got = world.fetch(&asked).unwrap();
+        let expected = format!("{sent}|embody/{}||||gzip", env!("CARGO_PKG_VERSION"));
+        assert_eq!(String::from_utf8_lossy(&got.body), expected);
+    }
+}
+
+#[test]
+fn an_unknown_ca_or_another_name_is_refused() {
+    let Some((server, policy)) = started("an_unknown_ca_or_another_name_is_refused") else {
+        return;
+    };
+    let mut strangers = policy.clone();
+    strangers.ca_file = None;
+    let refusal = refused(&strangers, &secure(&server, "/hello.txt"));
+    assert_eq!(refusal.reason, Reason::TlsFailed, "{refusal:?}");
+
+    let names = Told::of(&[
+        ("www.example.test", &["127.0.0.1"]),
+        ("other.example.test", &["127.0.0.1"]),
+    ]);
+    let world = World::with_names(&policy, names).unwrap();
+    let url = |host: &str| format!("https://{host}:{}/hello.txt", server.secure);
+    let got = world.fetch(&request(&url("www.example.test"))).unwrap();
+    assert_eq!(got.body, FILES[0].1);
+    let refusal = world
+        .fetch(&request(&url("other.example.test")))
+        .unwrap_err();
+    assert_eq!(refusal.reason, Reason::TlsFailed, "{refusal:?}");
+}
+
+#[test]
+fn what_a_name_resolves_to_is_judged_whole() {
+    let Some((server, policy)) = started("what_a_name_resolves_to_is_judged_whole") else {
+        return;
+    };
+    let names = Told::of(&[
+        ("good.example", &["127.0.0.1", "127.0.0.2"]),
+        ("private.example", &["10.0.0.1"]),
+        ("metadata.example", &["169.254.169.254"]),
+        ("both.example", &["127.0.0.1", "192.168.1.1"]),
+        ("six.example", &["::1"]),
+        ("mapped.example", &["::ffff:10.0.0.1"]),
+        ("nothing.example", &[]),
+    ]);
+    let world = World::with_names(&policy, Arc::clone(&names) as _).unwrap();
+    let ask = |host: &str| {
+        world.fetch(&request(&format!(
+            "http://{host}:{}/hello.txt",
+            server.port
+        )))
+    };
+    assert_eq!(ask("good.example").unwrap().body, FILES[0].1);
+    for host in [
+        "private.example",
+        "metadata.example",
+        "both.example",
+        "six.example",
+        "mapped.example",
+    ] {
+        assert_eq!(
+            ask(host).unwrap_err().reason,
+            Reason::PrivateAddress,
+            "{host}"
+        );
+    }
+    for host in ["nothing.example", "unknown.example"] {
+        assert_eq!(
+            ask(host).unwrap_err().reason,
+            Reason::NameNotFound,
+            "{host}"
+        );
+    }
+    // localhost is ours to know (RFC 6761), numbers are no names.
+    assert_eq!(ask("localhost").unwrap().body, FILES[0].1);
+    assert_eq!(ask("127.1").unwrap().body, FILES[0].1);
+    assert!(
+        names
+            .asked
+            .lock()
+            .unwrap()
+            .iter()
+            .all(|name| name.ends_with(".example"))
+    );
+}

@@ -1,0 +1,416 @@
+//! HTML standard §13.2.5 (tokenization) and the URL-valued attributes of spec §5: where links stand
+//! in HTML, how they read, and that what is written in their place is what it should be. The
+//! properties, with html5gum as oracle, are in html_links_properties.rs.
+
+use std::time::{Duration, Instant};
+
+use embody::link::html::{Found, Syntax, locate, locate_in};
+use embody::link::value::Role;
+
+/// Place and raw text of every link.
+fn links(document: &str) -> Vec<(&'static str, &str)> {
+    locate(document.as_bytes())
+        .links
+        .iter()
+        .map(|link| (link.usage.place, &document[link.span.start..link.span.end]))
+        .collect()
+}
+
+fn decoded(document: &str) -> Vec<String> {
+    locate(document.as_bytes())
+        .links
+        .iter()
+        .map(|link| String::from_utf8_lossy(&link.decoded(document.as_bytes())).into_owned())
+        .collect()
+}
+
+/// The document with every link written anew as `url`.
+fn written(document: &str, url: &str) -> String {
+    let bytes = document.as_bytes();
+    let mut out = Vec::new();
+    let mut copied = 0;
+    for link in locate(bytes).links {
+        out.extend_from_slice(&bytes[copied..link.span.start]);
+        out.extend(link.encoded(url));
+        copied = link.span.end;
+    }
+    out.extend_from_slice(&bytes[copied..]);
+    String::from_utf8(out).expect("both came from strings")
+}
+
+#[test]
+fn every_attribute_of_the_list_is_found() {
+    let rows = [
+        ("<a href=x>", "href", Role::Hyperlink),
+        ("<link rel=StyleSheet href=x>", "href", Role::Resource),
+        ("<link rel=next href=x>", "href", Role::Hyperlink),
+        ("<image href=x>", "href", Role::Resource),
+        ("<IMG SRC=x>", "src", Role::Resource),
+        ("<iframe src=x>", "src", Role::Frame),
+        ("<frame src=x>", "src", Role::Frame),
+        ("<img srcset=x>", "srcset", Role::Resource),
+        ("<link imagesrcset=x>", "imagesrcset", Role::Resource),
+        ("<video poster=x>", "poster", Role::Resource),
+        ("<object data=x>", "data", Role::Resource),
+        ("<form action=x>", "action", Role::Hyperlink),
+        ("<button formaction=x>", "formaction", Role::Hyperlink),
+        ("<q cite=x>", "cite", Role::Hyperlink),
+        ("<td background=x>", "background", Role::Resource),
+        ("<img longdesc=x>", "longdesc", Role::Hyperlink),
+        ("<img lowsrc=x>", "lowsrc", Role::Resource),
+        ("<img dynsrc=x>", "dynsrc", Role::Resource),
+        ("<object classid=x>", "classid", Role::Resource),
+        ("<object codebase=x>", "codebase", Role::Base),
+        ("<object archive=x>", "archive", Role::Resource),
+        ("<img usemap=x>", "usemap", Role::Hyperlink),
+        ("<head profile=x>", "profile", Role::Hyperlink),
+        ("<html manifest=x>", "manifest", Role::Resource),
+        ("<a ping=x>", "ping", Role::Hyperlink),
+        ("<a xlink:href=x>", "xlink:href", Role::Hyperlink),
+        ("<use xlink:href=x>", "xlink:href", Role::Resource),
+        (
+            "<meta http-equiv=refresh content='1;x'>",
+            "content",
+            Role::Hyperlink,
+        ),
+        ("<p style='a:url(x)'>", "url()", Role::Resource),
+        ("<style>a{b:url(x)}</style>", "url()", Role::Resource),
+        ("<style>@import 'x'</style>", "@import", Role::Resource),
+    ];
+    for (document, place, role) in rows {
+        let found = locate(document.as_bytes()).links;
+        assert_eq!(found.len(), 1, "{document}");
+        assert_eq!(found[0].usage.place, place, "{document}");
+        assert_eq!(found[0].usage.role, role, "{document}");
+        assert_eq!(found[0].span.of(document.as_bytes()), b"x", "{document}");
+    }
+}
+
+#[test]
+fn other_attributes_and_text_are_no_links() {
+    for document in [
+        "<p data=x title=x alt=x hrefs=x xhref=x data-src=x>",
+        "<a href>",
+        "<a href=>",
+        "<meta name=refresh content='1;x'><meta content='1;x'>",
+        "<script><a href=x></script>",
+        "<script><!-- <script> </script> <a href=x> --></script>",
+        "<textarea><a href=x></textarea>",
+        "<title><a href=x></title>",
+        "<xmp><a href=x></xmp>",
+        "<iframe><a href=x></iframe>",
+        "<noframes><a href=x></noframes>",
+        "<plaintext><a href=x></plaintext><a href=x>",
+        "<!-- <a href=x> -->",
+        "<!--[endif] <a href=x> -->",
+        "<![CDATA[ <b> <a href=x> ]]>",
+        "</a href=x>",
+        "<a href=x",
+        "<a href='x",
+        "a href=x>",
+        "< a href=x>",
+        "<p style='/* url(x) */ a: \"url(x)\"'>",
+    ] {
+        assert_eq!(links(document), [], "{document}");
+    }
+}
+
+#[test]
+fn markup_goes_on_behind_what_is_no_markup() {
+    for document in [
+        "<script>if (a<b) '</p>'</script ><a href=x>",
+        "<script><!-- --></script><a href=x>",
+        "<script><!--></script><a href=x>",
+        "<style></STYLE/><a href=x>",
+        "<!--><a href=x>",
+        "<!---><a href=x>",
+        "<!-- --!><a href=x>",
+        "<!-- ---><a href=x>",
+        "<![if !mso]><a href=x><![endif]>",
+        "<![CDATA[ ><a href=x>",
+        "<?php echo ?><a href=x>",
+        "</ ><a href=x>",
+        "</p title='>'><a href=x>",
+        "<p title='>' =href=y / href = x>",
+        "<noscript><a href=x></noscript>",
+        "<<a href=x>",
+    ] {
+        assert_eq!(links(document), [("href", "x")], "{document}");
+    }
+}
+
+#[test]
+fn conditional_comments_hold_markup_one_level_deep() {
+    assert_eq!(
+        links(
+            "<!--[if gte mso 9]><v:fill src=\"a\" /><style>b{c:url(b)}</style><![endif]--><a href=c>\
+             <!--[if !mso]><!--><a href=d><!--<![endif]-->"
+        ),
+        [("src", "a"), ("url()", "b"), ("href", "c"), ("href", "d")]
+    );
+    // What is left open inside does not reach out.
+    assert_eq!(
+        links("<!--[IF x]><style><a title='-->'<a href=c>"),
+        [("href", "c")]
+    );
+    let document = b"<!--[if x]><base href=a><!--[if y]><a href=b>--><base href=c>";
+    let found = locate(document);
+    assert_eq!(found.links, []);
+    assert!(
+        found
+            .base_href
+            .is_some_and(|base| base.span.of(document) == b"c")
+    );
+}
+
+#[test]
+fn the_first_attribute_of_a_name_counts() {
+    assert_eq!(
+        links("<a HREF='1' href='2'><a href href=3><img src=4 alt src=5>"),
+        [("href", "1"), ("src", "4")]
+    );
+}
+
+#[test]
+fn the_base_is_the_first_that_has_an_href() {
+    let base = |document: &'static str| {
+        let Found { links, base_href } = locate(document.as_bytes());
+        assert_eq!(links, []);
+        base_href.map(|base| {
+            assert_eq!(base.usage.role, Role::Base);
+            String::from_utf8_lossy(&base.decoded(document.as_bytes())).into_owned()
+        })
+    };
+    assert_eq!(base("<base target=x>"), None);
+    assert_eq!(base("<base href>"), None);
+    assert_eq!(base("<base target=x><base href='/'>"), Some("/".into()));
+    assert_eq!(
+        base("<base href=' http://a/?b&amp;c '><base href=d>"),
+        Some("http://a/?b&c".into())
+    );
+    assert_eq!(
+        base("<base href='javascript:..'>"),
+        Some("javascript:..".into())
+    );
+}
+
+#[test]
+fn a_srcset_gives_its_urls_without_descriptors() {
+    assert_eq!(
+        links("<img srcset=' ,a.png 1x, b,c.png 2x,data:,x 3w (,) 4h,,d, e,&#32;f&#44; g'>"),
+        [
+            ("srcset", "a.png"),
+            ("srcset", "b,c.png"),
+            ("srcset", "data:,x"),
+            ("srcset", "d"),
+            ("srcset", "e"),
+            ("srcset", "f"),
+            ("srcset", "g"),
+        ]
+    );
+}
+
+#[test]
+fn a_refresh_gives_the_url_that_browsers_go_to() {
+    for (content, url) in [
+        ("5; url=x", Some("x")),
+        ("5;URL = 'x' y", Some("x")),
+        ("5, \"x y\"z", Some("x y")),
+        ("0.5 x y ", Some("x y")),
+        (".; urlx", Some("urlx")),
+        ("5;url x", Some("url x")),
+        ("5; url='x", Some("x")),
+        ("5; &#117;rl=&quot;x&quot;", Some("x")),
+        ("5", None),
+        ("5;", None),
+        ("5x", None),
+        ("url=x", None),
+        ("", None),
+    ] {
+        // Double quotes inside would end the attribute, so those are left to the last row.
+        let document = format!(
+            "<meta content=\"{}\" HTTP-EQUIV=Refresh>",
+            content.replace('"', "&quot;")
+        );
+        let found = decoded(&document);
+        assert_eq!(
+            found,
+            url.map(String::from).into_iter().collect::<Vec<_>>(),
+            "{content}"
+        );
+    }
+}
+
+#[test]
+fn lists_give_their_members() {
+    assert_eq!(
+        links("<a ping=' a  b,c '><object archive='d e'><applet archive='f, g,h'>"),
+        [
+            ("ping", "a"),
+            ("ping", "b,c"),
+            ("archive", "d"),
+            ("archive", "e"),
+            ("archive", "f"),
+            ("archive", "g"),
+            ("archive", "h"),
+        ]
+    );
+}
+
+#[test]
+fn a_codebase_hides_what_it_is_the_base_of() {
+    assert_eq!(
+        links("<object data=a codebase=b classid=c><object data=d>"),
+        [("codebase", "b"), ("data", "d")]
+    );
+}
+
+#[test]
+fn character_references_are_read_by_the_attribute_rules() {
+    for (raw, text) in [
+        ("?a&amp;b", "?a&b"),
+        ("?a&copy=1&copyx&copy;&copy", "?a&copy=1&copyx%C2%A9%C2%A9"),
+        ("?a&notit;&notin;", "?a&notit;%E2%88%89"),
+        (
+            "&#x41;&#66 &#0;&#x110000;&#128;&#xD800;",
+            "AB %EF%BF%BD%EF%BF%BD%E2%82%AC%EF%BF%BD",
+        ),
+        ("&;&#;&#x;&", "&;&#;&#x;&"),
+        ("&fjlig;&Tab;x", "fj\tx"),
+        ("a\r\nb\rc", "a\nb\nc"),
+        ("\u{e9}&eacute;", "\u{e9}%C3%A9"),
+    ] {
+        assert_eq!(decoded(&format!("<a href='{raw}'>")), [text], "{raw}");
+    }
+}
+
+#[test]
+fn styles_in_attributes_are_css_within_character_references() {
+    assert_eq!(
+        decoded("<p style=\"a:url(&quot;x\\29&amp;y&quot;);b:u&#114;l&lpar;z)\">"),
+        ["x)&y", "z"]
+    );
+    assert_eq!(
+        links("<p style=\"a:url(&quot;x&amp;y&quot;);b:u&#114;l&lpar;z)\">"),
+        [("url()", "x&amp;y"), ("url()", "z")]
+    );
+}
+
+#[test]
+fn new_values_change_as_little_as_possible() {
+    for (before, url, after) in [
+        ("<a href='x'>", "h?a&b", "<a href='h?a&b'>"),
+        ("<a href='x'>", "h?a&lt=1&lt", "<a href='h?a&lt=1&amp;lt'>"),
+        ("<a href='x&amp;y'>", "h?a&b", "<a href='h?a&amp;b'>"),
+        ("<a href='x&y'>", "h?a&b", "<a href='h?a&b'>"),
+        ("<a href='x'>", "a'\"b", "<a href='a&#39;\"b'>"),
+        ("<a href=\"x\">", "a'\"b", "<a href=\"a'&quot;b\">"),
+        ("<a href=x>", "a'=>b", "<a href=a&#39;=&gt;b>"),
+        ("<a href=x >", "", "<a href=\"\" >"),
+        ("<a href=' x '>", "y", "<a href=' y '>"),
+        (
+            "<img srcset='x 2x, z'>",
+            "a,b",
+            "<img srcset='a,b 2x, a,b'>",
+        ),
+        ("<img srcset='x'>", "a,", "<img srcset='a%2C'>"),
+        (
+            "<p style='a:url(x)'>",
+            "a'(b",
+            "<p style='a:url(a\\&#39;\\(b)'>",
+        ),
+        (
+            "<style>a:url('x')</style>",
+            "'</style>",
+            "<style>a:url('\\'\\3c /style>')</style>",
+        ),
+        (
+            "<!--[if x]><a href=x>--><b>",
+            "-->--",
+            "<!--[if x]><a href=--&gt;-&#45;>--><b>",
+        ),
+    ] {
+        assert_eq!(written(before, url), after, "{before}");
+    }
+}
+
+#[test]
+fn a_reference_without_semicolon_keeps_its_neighbour() {
+    // Written before `http:`, `&quot` would no longer be read as a quote.
+    assert_eq!(links("<p style='a:url(&quot/x&quot)'>"), []);
+    assert_eq!(links("<p style='a:url(&quot;/x&quot)'>"), [("url()", "/x")]);
+}
+
+#[test]
+fn xhtml_knows_empty_elements_and_stays_well_formed() {
+    let document = b"<title/><script src='s'/><a href='x'/><style>a{b:url(y) url(z&amp;z)}</style>";
+    assert_eq!(locate(document).links, []);
+    let found = locate_in(document, Syntax::Xhtml).links;
+    let raw: Vec<_> = found.iter().map(|link| link.span.of(document)).collect();
+    assert_eq!(raw, [&b"s"[..], b"x", b"y"]);
+    assert_eq!(found[1].encoded("a&b<"), b"a&amp;b&lt;");
+    assert_eq!(found[2].encoded("a&b<"), b"a\\26 b\\3c ");
+}
+
+#[test]
+fn bytes_of_any_charset_are_carried_through() {
+    let document = b"\xE9<p title='\xFC'><a href='caf\xE9?\xFF'>\xC3";
+    let found = locate(document).links;
+    assert_eq!(found.len(), 1);
+    assert_eq!(&*found[0].decoded(document), b"caf\xE9?\xFF");
+    assert_eq!(found[0].encoded(b"/caf\xE9"), b"/caf\xE9");
+}
+
+/// How long locating takes, at its best of three.
+fn time(document: &[u8]) -> Duration {
+    (0..3)
+        .map(|_| {
+            let start = Instant::now();
+            std::hint::black_box(locate(document));
+            start.elapsed()
+        })
+        .min()
+        .unwrap_or_default()
+}
+
+#[test]
+fn hostile_documents_take_linear_time() {
+    let attributes: String = (0..13_000).map(|n| format!(" a{n}=1 href=x")).collect();
+    let pieces: [(&str, &str, &str); 22] = [
+        ("", "<", ""),
+        ("", "<!--", ""),
+        ("", "<![CDATA[", ""),
+        ("", "<![CDATA[>", ""),
+        ("", "<!--[if x]>", ""),
+        ("", "<!--[if x]>-->", ""),
+        ("", "<!--[if x", "-->"),
+        ("", "<a href='", ""),
+        ("", "<style>", ""),
+        ("<style>", "url(", "</style>"),
+        ("<style>", "</styl", ""),
+        ("<style>url(", "\\", ""),
+        ("<style>", "/*\\", ""),
+        ("<style>", "url(\"\n", ""),
+        ("<script>", "<!--<script>", ""),
+        ("<a ", &attributes, ">"),
+        ("<a href='", "&amp;&#1;&a", "'>"),
+        ("<img srcset='", "a&amp;,( ,", "'>"),
+        ("<img srcset='", "a&amp; 1x,", "'>"),
+        ("<p style='", "url(&quot;", "'>"),
+        ("<a href='", "\0", "'>"),
+        ("", "</a <a href=\"", ""),
+    ];
+    for (before, piece, after) in pieces {
+        let document = |bytes: usize| {
+            let middle = piece.repeat(bytes / piece.len() + 1);
+            [before, &middle, after].concat().into_bytes()
+        };
+        let (half, whole) = (document(150_000), document(1_200_000));
+        // Eight times the input: 64 times the time if it were quadratic.
+        let (half, whole) = (time(&half), time(&whole));
+        assert!(
+            whole < half * 28 + Duration::from_millis(20),
+            "{piece:.20}: {half:?} for an eighth of {whole:?}"
+        );
+    }
+}
