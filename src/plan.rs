@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use crate::external_body::{ExternalBody, Target, Unusable};
 use crate::link::base::Base;
 use crate::link::url::{self, Dialect};
+use crate::mime::header::End;
 use crate::mime::{Content, Limit, PartId, Tree};
 use crate::policy::{Policy, Protected};
 use crate::report::{Kind, Outcome, Reason, Refusal, Row};
@@ -201,6 +202,13 @@ impl Planner<'_> {
             Ok((shown, step)) => (shown, step),
             Err((shown, refusal)) => (shown, Step::Leave(refusal)),
         };
+        let step = if self.is_cut(&body) {
+            // What stands behind the limit was not read: the URL, the type or the digest may be cut.
+            let detail = "its header, or the phantom header, is larger than --max-header";
+            Step::Leave(Refusal::lasting(Reason::HeaderTooLarge, detail))
+        } else {
+            step
+        };
         let step = match protection(self.tree, body.part, self.policy) {
             Some(refusal) => Step::Leave(refusal),
             None => step,
@@ -212,6 +220,11 @@ impl Planner<'_> {
             step,
             body,
         }
+    }
+
+    fn is_cut(&self, body: &ExternalBody<'_>) -> bool {
+        let content = &self.tree.part(body.part).content;
+        *content == Content::Opaque(Limit::HeaderTooLarge) || body.phantom.end == End::TooLarge
     }
 
     /// The URL to show and what to do; or the URL to show and why nothing is done.
@@ -310,9 +323,8 @@ impl Planner<'_> {
             && bearers.is_some_and(|bearers| bearers.contains(&body.part));
         let within = |&bearer: &PartId| self.tree.ancestors(body.part).any(|above| above == bearer);
         let outside = || others.iter().filter(|bearer| !within(bearer));
-        let is_content = |bearer: &&PartId| {
-            self.tree.part(**bearer).essence != crate::external_body::ESSENCE
-        };
+        let is_content =
+            |bearer: &&PartId| self.tree.part(**bearer).essence != crate::external_body::ESSENCE;
         // Of several external bodies with one id, each refers to what is no reference itself.
         match outside().find(is_content).or_else(|| outside().next()) {
             Some(&bearer) if is_composite(&self.tree.part(bearer).essence) => {

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 const ROOMS: &[(&str, u8)] = &[
     ("span", 0),
     ("error", 0),
+    // Edits know nothing but spans; what maps decoded bodies back makes them.
+    ("edit", 0),
     ("mime", 1),
     ("link", 1),
     ("external_body", 1),
@@ -17,7 +19,6 @@ const ROOMS: &[(&str, u8)] = &[
     ("policy", 2),
     ("plan", 3),
     ("fetch", 3),
-    ("edit", 3),
     ("expand", 4),
     ("mailbox", 4),
     ("cli", 5),
@@ -192,7 +193,14 @@ fn only_the_command_line_prints_or_exits() {
             continue;
         }
         let text = code(&fs::read_to_string(&path).unwrap());
-        for word in ["println!", "eprintln!", "print!(", "process::exit", "stdout()", "stderr()"] {
+        for word in [
+            "println!",
+            "eprintln!",
+            "print!(",
+            "process::exit",
+            "stdout()",
+            "stderr()",
+        ] {
             if text.contains(word) {
                 wrong.push(format!("{}: {word}", path.display()));
             }

@@ -26,13 +26,19 @@ fn the_digest_of_nothing_is_known_from_rfc_1321() {
 
 #[test]
 fn a_digest_over_the_octets_lets_the_content_in() {
-    let phantom = format!("Content-Type: image/x\nContent-MD5: {}\n", digest(b"a\nb\x00"));
+    let phantom = format!(
+        "Content-Type: image/x\nContent-MD5: {}\n",
+        digest(b"a\nb\x00")
+    );
     assert_eq!(expanded("data:image/x,a%0Ab%00", &phantom), 1);
 }
 
 #[test]
 fn text_is_hashed_in_its_crlf_form() {
-    let phantom = format!("Content-Type: text/plain\nContent-MD5: {}\n", digest(b"a\r\nb\r\n"));
+    let phantom = format!(
+        "Content-Type: text/plain\nContent-MD5: {}\n",
+        digest(b"a\r\nb\r\n")
+    );
     assert_eq!(expanded("data:text/plain,a%0Ab%0A", &phantom), 1);
     assert_eq!(expanded("data:text/plain,a%0D%0Ab%0D%0A", &phantom), 1);
     // What is no text has no lines.
@@ -54,7 +60,12 @@ fn a_folded_field_with_blanks_is_read() {
 
 #[test]
 fn another_digest_leaves_the_part_as_it_came() {
-    for value in [digest(b"abd"), "?".to_owned(), String::new(), digest(b"abc").replace('=', "")] {
+    for value in [
+        digest(b"abd"),
+        "?".to_owned(),
+        String::new(),
+        digest(b"abc").replace('=', ""),
+    ] {
         let phantom = format!("Content-Type: image/x\nContent-MD5: {value}\n");
         let mail = with_url("data:image/x,abc", &phantom);
         assert_left(Policy::default(), &mail, "digest-mismatch");

@@ -6,8 +6,7 @@ mod mail;
 use embody::Policy;
 use mail::{assert_bytes, assert_left, expand};
 
-const PICTURE: &str =
-    "Content-Type: image/png\nContent-ID: <p@example.org>\nContent-Transfer-Encoding: base64\n\niVBORw0KGgo=";
+const PICTURE: &str = "Content-Type: image/png\nContent-ID: <p@example.org>\nContent-Transfer-Encoding: base64\n\niVBORw0KGgo=";
 
 fn mail_of(parts: &[&str]) -> Vec<u8> {
     let mut mail = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n".to_owned();
@@ -52,10 +51,12 @@ fn an_id_in_the_phantom_header_only_is_the_reference_as_well() {
 
 #[test]
 fn a_cid_url_is_unescaped_and_compared_with_case() {
-    let found = "Content-Type: message/external-body; access-type=URL; URL=\"cid:p%40example.org\"\n\n";
+    let found =
+        "Content-Type: message/external-body; access-type=URL; URL=\"cid:p%40example.org\"\n\n";
     let (_, report) = expand(&mail_of(&[PICTURE, found]));
     assert_eq!(report.expanded(), 1, "{report:?}");
-    let other = "Content-Type: message/external-body; access-type=URL; URL=\"cid:P@example.org\"\n\n";
+    let other =
+        "Content-Type: message/external-body; access-type=URL; URL=\"cid:P@example.org\"\n\n";
     let mail = mail_of(&[PICTURE, other]);
     assert_left(Policy::default(), &mail, "content-id-not-found");
 }
@@ -115,7 +116,8 @@ fn a_long_chain_of_ids_neither_overflows_nor_grows() {
 
 #[test]
 fn a_mid_url_of_this_message_is_a_content_id_and_of_another_is_not() {
-    let reference = "Content-Type: message/external-body; access-type=URL; URL=\"mid:m@x/p@example.org\"\n\n";
+    let reference =
+        "Content-Type: message/external-body; access-type=URL; URL=\"mid:m@x/p@example.org\"\n\n";
     let mut mail = b"Message-ID: <m@x>\n".to_vec();
     mail.extend(mail_of(&[PICTURE, reference]));
     assert_eq!(expand(&mail).1.expanded(), 1);

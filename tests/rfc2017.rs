@@ -7,7 +7,9 @@ mod mail;
 use embody::policy::{Mismatch, Protected, TypePattern};
 use embody::report::Outcome;
 use embody::{Policy, Report};
-use mail::{Leaf, assert_bytes, assert_left, expand, expand_with, second_part, with_external_body, with_url};
+use mail::{
+    Leaf, assert_bytes, assert_left, expand, expand_with, second_part, with_external_body, with_url,
+};
 
 fn pattern(text: &str) -> TypePattern {
     TypePattern::parse(text).unwrap()
@@ -54,7 +56,11 @@ fn two_other_readers_find_the_data_in_the_output() {
     let text = "one\ntwo\n";
     let nested = format!(
         "MIME-Version: 1.0\nContent-Type: message/rfc822\n\n{}",
-        String::from_utf8(with_url("data:text/plain,one%0Atwo%0A", "Content-Type: text/plain\n")).unwrap()
+        String::from_utf8(with_url(
+            "data:text/plain,one%0Atwo%0A",
+            "Content-Type: text/plain\n"
+        ))
+        .unwrap()
     );
     let plain = |body: &str| Leaf::new("text/plain", body.as_bytes());
     for (mail, content) in [
@@ -126,11 +132,23 @@ fn accept_mismatch_takes_it_under_the_declared_type() {
 #[test]
 fn types_agree_whatever_their_case_and_parameters() {
     for (url, phantom) in [
-        ("data:TEXT/Plain,x", "Content-Type: text/PLAIN; charset=us-ascii\n"),
-        ("data:text/plain;format=flowed,x", "Content-Type: text/plain\n"),
+        (
+            "data:TEXT/Plain,x",
+            "Content-Type: text/PLAIN; charset=us-ascii\n",
+        ),
+        (
+            "data:text/plain;format=flowed,x",
+            "Content-Type: text/plain\n",
+        ),
         ("data:,x", "Content-Type: image/png\n"),
-        ("data:application/octet-stream,x", "Content-Type: image/png\n"),
-        ("data:image/png,x", "Content-Type: application/octet-stream\n"),
+        (
+            "data:application/octet-stream,x",
+            "Content-Type: image/png\n",
+        ),
+        (
+            "data:image/png,x",
+            "Content-Type: application/octet-stream\n",
+        ),
         ("data:image/png,x", ""),
         ("data:image/png,x", "\n"),
         ("data:image/png,x", "Content-Description: no type\n"),
@@ -144,30 +162,75 @@ fn types_agree_whatever_their_case_and_parameters() {
 fn what_cannot_be_had_leaves_the_part_as_it_came() {
     let typed = "Content-Type: text/plain\n";
     for (parameters, reason) in [
-        ("access-type=URL; URL=\"data:text/plain;base64,a\"", "bad-data-url"),
-        ("access-type=URL; URL=\"data:text/plain;base64,ab=c\"", "bad-data-url"),
-        ("access-type=URL; URL=\"data:text/plain;base64,a_b-\"", "bad-data-url"),
+        (
+            "access-type=URL; URL=\"data:text/plain;base64,a\"",
+            "bad-data-url",
+        ),
+        (
+            "access-type=URL; URL=\"data:text/plain;base64,ab=c\"",
+            "bad-data-url",
+        ),
+        (
+            "access-type=URL; URL=\"data:text/plain;base64,a_b-\"",
+            "bad-data-url",
+        ),
         ("access-type=URL; URL=\"data:text/plain\"", "bad-data-url"),
         ("access-type=URL; URL=\"data:#,\"", "bad-data-url"),
         ("access-type=URL", "missing-url"),
         ("access-type=URL; URL=\"\"", "missing-url"),
         ("access-type=URL; URL=\"<>\"", "missing-url"),
-        ("access-type=x-unheard-of; URL=\"data:,x\"", "unknown-access-type"),
-        ("access-type=MAIL-SERVER; server=a@example.org", "unsupported-access-type"),
-        ("access-type=TFTP; site=a; name=b", "unsupported-access-type"),
+        (
+            "access-type=x-unheard-of; URL=\"data:,x\"",
+            "unknown-access-type",
+        ),
+        (
+            "access-type=MAIL-SERVER; server=a@example.org",
+            "unsupported-access-type",
+        ),
+        (
+            "access-type=TFTP; site=a; name=b",
+            "unsupported-access-type",
+        ),
         ("access-type=AFS; name=b", "unsupported-access-type"),
         ("access-type=x-mutt-deleted; length=3", "deleted"),
         ("URL=\"data:,x\"", "no-access-type"),
         ("access-type=URL; URL=\"minutes.txt\"", "no-base"),
-        ("access-type=URL; URL=\"http://example.org/\"", "scheme-not-allowed"),
-        ("access-type=URL; URL=\"https://example.org/\"", "scheme-not-allowed"),
-        ("access-type=URL; URL=\"ftp://example.org/a\"", "scheme-not-allowed"),
-        ("access-type=URL; URL=\"file:///etc/passwd\"", "scheme-not-allowed"),
-        ("access-type=URL; URL=\"javascript:alert(1)\"", "unsupported-scheme"),
-        ("access-type=FTP; site=ftp.example.org; directory=a; name=b", "scheme-not-allowed"),
-        ("access-type=FTP; site=ftp.example.org; name=b", "missing-parameter"),
-        ("access-type=local-file; name=\"/etc/passwd\"", "scheme-not-allowed"),
-        ("access-type=local-file; name=\"passwd\"", "outside-file-root"),
+        (
+            "access-type=URL; URL=\"http://example.org/\"",
+            "scheme-not-allowed",
+        ),
+        (
+            "access-type=URL; URL=\"https://example.org/\"",
+            "scheme-not-allowed",
+        ),
+        (
+            "access-type=URL; URL=\"ftp://example.org/a\"",
+            "scheme-not-allowed",
+        ),
+        (
+            "access-type=URL; URL=\"file:///etc/passwd\"",
+            "scheme-not-allowed",
+        ),
+        (
+            "access-type=URL; URL=\"javascript:alert(1)\"",
+            "unsupported-scheme",
+        ),
+        (
+            "access-type=FTP; site=ftp.example.org; directory=a; name=b",
+            "scheme-not-allowed",
+        ),
+        (
+            "access-type=FTP; site=ftp.example.org; name=b",
+            "missing-parameter",
+        ),
+        (
+            "access-type=local-file; name=\"/etc/passwd\"",
+            "scheme-not-allowed",
+        ),
+        (
+            "access-type=local-file; name=\"passwd\"",
+            "outside-file-root",
+        ),
     ] {
         let mail = with_external_body(parameters, typed);
         for mail in [mail.clone(), mail::crlf(&mail)] {
@@ -183,7 +246,9 @@ fn allowed_and_denied_types_hold_for_data_urls_too() {
         allow_types: patterns.iter().map(|text| pattern(text)).collect(),
         ..Policy::default()
     };
-    assert!(expanded(&expand_with(allow(&["text/*", "image/*"]), &mail).1));
+    assert!(expanded(
+        &expand_with(allow(&["text/*", "image/*"]), &mail).1
+    ));
     assert_left(allow(&["text/*"]), &mail, "type-not-allowed");
     let deny = |allowed: &str| Policy {
         deny_types: vec![pattern("image/png")],
@@ -191,7 +256,10 @@ fn allowed_and_denied_types_hold_for_data_urls_too() {
     };
     assert_left(deny("image/*"), &mail, "type-not-allowed");
     // The URL's own type counts as well as the declared one.
-    let disguised = with_url("data:image/png,x", "Content-Type: application/octet-stream\n");
+    let disguised = with_url(
+        "data:image/png,x",
+        "Content-Type: application/octet-stream\n",
+    );
     assert_left(deny("*/*"), &disguised, "type-not-allowed");
     let untyped = with_url("data:image/png,x", "");
     assert_left(deny("*/*"), &untyped, "type-not-allowed");
@@ -213,7 +281,9 @@ fn content_above_the_limit_leaves_the_part_as_it_came() {
 fn growth_above_the_limit_leaves_everything_that_grows() {
     let long = "%41".repeat(10);
     let external = |content_id: &str| {
-        format!("--b\nContent-Type: message/external-body; access-type=URL; URL=\"cid:{content_id}\"\n\n\n")
+        format!(
+            "--b\nContent-Type: message/external-body; access-type=URL; URL=\"cid:{content_id}\"\n\n\n"
+        )
     };
     let mut mail = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n".to_owned();
     mail.push_str(&format!(
@@ -253,14 +323,24 @@ fn a_declared_size_that_disagrees_is_told_and_stops_nothing() {
     );
     let (_, report) = expand(&mail);
     assert!(expanded(&report));
-    assert!(report.notes.iter().any(|note| note.contains("99")), "{report:?}");
+    assert!(
+        report.notes.iter().any(|note| note.contains("99")),
+        "{report:?}"
+    );
 }
 
 #[test]
 fn signed_and_encrypted_content_is_left_unless_told() {
-    for (kind, reason) in [("signed", "signed"), ("encrypted", "encrypted"), ("report", "inside-report")] {
-        let inner = String::from_utf8(with_url("data:text/plain,x", "Content-Type: text/plain\n")).unwrap();
-        let mail = format!("MIME-Version: 1.0\nContent-Type: multipart/{kind}; boundary=s\n\n--s\nContent-Type: message/rfc822\n\n{inner}\n--s--\n");
+    for (kind, reason) in [
+        ("signed", "signed"),
+        ("encrypted", "encrypted"),
+        ("report", "inside-report"),
+    ] {
+        let inner =
+            String::from_utf8(with_url("data:text/plain,x", "Content-Type: text/plain\n")).unwrap();
+        let mail = format!(
+            "MIME-Version: 1.0\nContent-Type: multipart/{kind}; boundary=s\n\n--s\nContent-Type: message/rfc822\n\n{inner}\n--s--\n"
+        );
         assert_left(Policy::default(), mail.as_bytes(), reason);
         let rewrite = Policy {
             protected: Protected::Rewrite,
@@ -299,8 +379,15 @@ fn a_data_url_in_an_oversized_header_is_left_not_cut() {
     ] {
         assert_left(policy.clone(), &mail, "header-too-large");
     }
-    let phantom = format!("Content-Type: text/plain\nX: {}\nContent-MD5: x\n", "y\n ".repeat(300));
-    assert_left(policy, &with_url("data:text/plain,x", &phantom), "header-too-large");
+    let phantom = format!(
+        "Content-Type: text/plain\nX: {}\nContent-MD5: x\n",
+        "y\n ".repeat(300)
+    );
+    assert_left(
+        policy,
+        &with_url("data:text/plain,x", &phantom),
+        "header-too-large",
+    );
 }
 
 #[test]

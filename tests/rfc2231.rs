@@ -44,7 +44,9 @@ fn more_than_ten_sections_count_as_numbers() {
         .collect();
     let expected: String = (1..30).map(|section| format!(".{section}")).collect();
     assert_eq!(
-        text(&format!("access-type=URL; URL*0=\"data:text/plain,\"{sections}")),
+        text(&format!(
+            "access-type=URL; URL*0=\"data:text/plain,\"{sections}"
+        )),
         expected
     );
 }
@@ -107,7 +109,10 @@ fn a_parameter_that_needs_it_is_written_encoded_and_reads_back() {
 
 #[test]
 fn ten_thousand_sections_are_no_trouble() {
-    let sections: String = (1..10_000).rev().map(|at| format!(";\n URL*{at}=x")).collect();
+    let sections: String = (1..10_000)
+        .rev()
+        .map(|at| format!(";\n URL*{at}=x"))
+        .collect();
     let joined = text(&format!(
         "access-type=URL; URL*0=\"data:text/plain,\"{sections}"
     ));

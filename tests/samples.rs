@@ -50,9 +50,8 @@ fn what_is_untouched_is_borrowed_with_lf_and_with_crlf() {
             let output = expansion.output.into_bytes();
             assert_bytes(&output, &message, &sample.name);
             assert!(matches!(output, Cow::Borrowed(_)), "{}", sample.name);
-            let left = |row: &embody::report::Row| {
-                row.outcome == Outcome::Left && row.reason.is_some()
-            };
+            let left =
+                |row: &embody::report::Row| row.outcome == Outcome::Left && row.reason.is_some();
             assert!(expansion.report.rows.iter().all(left), "{}", sample.name);
         }
     }
@@ -90,8 +89,14 @@ fn the_reasons_are_those_of_the_readme() {
 /// Samples in which Python's `email` sees other leaves than we do, and why we stay with ours.
 fn python_disagrees() -> BTreeMap<&'static str, &'static str> {
     BTreeMap::from([
-        ("eight-bit-header", "its boundary never matches raw 8-bit octets"),
-        ("encoded-multipart", "it enters multiparts whatever their encoding"),
+        (
+            "eight-bit-header",
+            "its boundary never matches raw 8-bit octets",
+        ),
+        (
+            "encoded-multipart",
+            "it enters multiparts whatever their encoding",
+        ),
     ])
 }
 
@@ -123,11 +128,26 @@ fn python_reads_the_same_leaves() {
 /// Samples in which mail-parser sees other leaves than we do, and why we stay with ours.
 fn mail_parser_disagrees() -> BTreeMap<&'static str, &'static str> {
     BTreeMap::from([
-        ("boundary-look-alikes", "it takes --foobar for the boundary foo"),
-        ("eight-bit-header", "its boundary never matches raw 8-bit octets"),
-        ("encoded-multipart", "it enters multiparts whatever their encoding"),
-        ("text-charset-added", "it gives text as UTF-8, whatever its charset"),
-        ("truncated-in-base64", "it gives up decoding base64 that was cut off"),
+        (
+            "boundary-look-alikes",
+            "it takes --foobar for the boundary foo",
+        ),
+        (
+            "eight-bit-header",
+            "its boundary never matches raw 8-bit octets",
+        ),
+        (
+            "encoded-multipart",
+            "it enters multiparts whatever their encoding",
+        ),
+        (
+            "text-charset-added",
+            "it gives text as UTF-8, whatever its charset",
+        ),
+        (
+            "truncated-in-base64",
+            "it gives up decoding base64 that was cut off",
+        ),
     ])
 }
 

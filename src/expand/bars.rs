@@ -1,17 +1,18 @@
 //! The bounds of a whole message: circles, retrievals, growth.
 //!
 //! What stands in the message itself is left at once. What came in with content bars the reference
-//! that brought it, and the message is tried again without.
+//! that brought it, and the message is tried again without. Where references exceed a bound only
+//! together, all that take part are barred: if some were let in first, the others would fit when
+//! the program runs once more.
 
 use std::collections::BTreeSet;
 
-use super::new_part::Inside;
-use super::obtain::Obtained;
+use super::gather::too_much_alone;
 use super::region::Region;
+use super::round::Made;
 use super::{Barred, Session};
-use crate::edit::{Edit, Group};
 use crate::link::url;
-use crate::plan::{Plan, Step};
+use crate::plan::{Item, Plan, Step};
 use crate::report::{Reason, Refusal};
 
 impl Session<'_> {
@@ -43,7 +44,7 @@ impl Session<'_> {
 
     /// More different retrievals than allowed: none is made.
     pub(super) fn bar_fetches(
-        &self,
+        &mut self,
         plan: &mut Plan<'_>,
         owners: &[Option<&Region>],
     ) -> Result<(), Barred> {
@@ -61,20 +62,25 @@ impl Session<'_> {
             )
             .collect();
         let limit = self.policy().limits.fetches as usize;
-        if wanted.len() <= limit {
+        let wanted = wanted.len();
+        let asking = |item: &Item<'_>| matches!(item.step, Step::Retrieve { .. });
+        if wanted <= limit {
+            let in_front = plan.items.iter().zip(owners);
+            let asking = in_front.filter(|(item, _)| asking(item));
+            let numbers: Vec<String> = asking.map(|(item, owner)| number_of(item, owner)).collect();
+            self.retrievers.extend(numbers);
             return Ok(());
         }
         let refusal = Refusal::lasting(
             Reason::TooManyFetches,
-            format!(
-                "the message needs {} retrievals, --max-fetches is {limit}",
-                wanted.len()
-            ),
+            format!("the message needs {wanted} retrievals, --max-fetches is {limit}"),
         );
-        drop(wanted);
-        let mut barred = Barred::new();
+        let mut barred: Barred = std::mem::take(&mut self.retrievers)
+            .into_iter()
+            .map(|number| (number, refusal.clone()))
+            .collect();
         for (item, owner) in plan.items.iter_mut().zip(owners) {
-            if matches!(item.step, Step::Retrieve { .. }) {
+            if asking(item) {
                 match owner {
                     Some(region) => {
                         barred.insert(region.owner.clone(), refusal.clone());
@@ -92,63 +98,67 @@ impl Session<'_> {
 
     /// More growth than allowed: nothing that makes the message grow is done.
     pub(super) fn bar_growth(
-        &self,
-        groups: &mut [Option<(Group, Inside)>],
-        results: &mut [Result<Obtained, Refusal>],
+        &mut self,
+        plan: &Plan<'_>,
+        made: &mut Made,
         owners: &[Option<&Region>],
         before: u64,
     ) -> Result<u64, Barred> {
         let limit = self.policy().limits.growth;
-        let growths: Vec<u64> = groups
-            .iter()
-            .map(|group| {
-                let gained = |(group, _): &(Group, Inside)| {
-                    group.iter().map(Edit::growth).sum::<i64>().max(0) as u64
-                };
-                group.as_ref().map_or(0, gained)
-            })
-            .collect();
         // What is too large alone is left alone; the others share the limit.
-        let total: u64 = growths.iter().filter(|&&growth| growth <= limit).sum();
+        let together: u64 = made.growths.iter().filter(|&&growth| growth <= limit).sum();
+        let fits = before.saturating_add(together) <= limit;
         let mut barred = Barred::new();
-        let mut granted = 0;
-        for (index, &growth) in growths.iter().enumerate() {
-            if growth <= limit && before + total <= limit {
-                granted += growth;
-                continue;
-            }
+        let mut granted = Vec::new();
+        let items = plan.items.iter().zip(owners).zip(&made.growths);
+        for (index, ((item, owner), &growth)) in items.enumerate() {
             if growth == 0 {
                 continue;
             }
-            let refusal = Refusal::lasting(
-                Reason::GrowthLimit,
-                if growth > limit {
-                    format!("it would add {growth} octets, --max-growth is {limit}")
-                } else {
-                    format!(
-                        "the message would gain {} octets, --max-growth is {limit}",
-                        before + total
-                    )
-                },
-            );
-            match owners.get(index).copied().flatten() {
+            if growth <= limit && fits {
+                granted.push(number_of(item, owner));
+                continue;
+            }
+            let refusal = if growth > limit {
+                too_much_alone(growth, limit)
+            } else {
+                too_much_together(before.saturating_add(together), limit)
+            };
+            match owner {
                 Some(region) => {
                     barred.insert(region.owner.clone(), refusal);
                 }
                 None => {
-                    if let (Some(group), Some(result)) =
-                        (groups.get_mut(index), results.get_mut(index))
-                    {
+                    if let Some(group) = made.groups.get_mut(index) {
                         *group = None;
+                    }
+                    if let Some(result) = made.results.get_mut(index) {
                         *result = Err(refusal);
                     }
                 }
             }
         }
-        if barred.is_empty() {
-            Ok(granted)
-        } else {
-            Err(barred)
+        if !fits {
+            let refusal = too_much_together(before.saturating_add(together), limit);
+            let earlier = std::mem::take(&mut self.growers).into_iter();
+            barred.extend(earlier.map(|number| (number, refusal.clone())));
         }
+        if !barred.is_empty() {
+            return Err(barred);
+        }
+        self.growers.extend(granted);
+        Ok(if fits { together } else { 0 })
     }
+}
+
+/// The reference of the original message that an item stands for.
+fn number_of(item: &Item<'_>, owner: &Option<&Region>) -> String {
+    owner.map_or_else(|| item.number.clone(), |region| region.owner.clone())
+}
+
+fn too_much_together(growth: u64, limit: u64) -> Refusal {
+    Refusal::lasting(
+        Reason::GrowthLimit,
+        format!("the message would gain {growth} octets, --max-growth is {limit}"),
+    )
 }

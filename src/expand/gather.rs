@@ -1,15 +1,50 @@
 //! Getting the content of all references of one round: in waves, each side by side, rivals one
-//! after the other.
+//! after the other. Content that several references share is held once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::rc::Rc;
 
 use super::Session;
-use super::obtain::{self, Obtained};
+use super::new_part;
+use super::obtain::{self, Answer, Obtained, Octets};
+use crate::edit::Edit;
 use crate::external_body::ESSENCE;
 use crate::fetch::{Request, fetch_all};
 use crate::mime::{self, PartId, TransferEncoding, Tree};
 use crate::plan::{Item, Plan, Step};
 use crate::report::{Reason, Refusal};
+
+/// What is known so far of one round's items.
+struct Gathering<'g> {
+    current: &'g [u8],
+    tree: &'g Tree,
+    plan: &'g Plan<'g>,
+    results: Vec<Option<Result<Obtained, Refusal>>>,
+    item_of: HashMap<PartId, usize>,
+    copies: HashMap<PartId, Result<Rc<Octets>, Refusal>>,
+}
+
+impl Gathering<'_> {
+    fn is_settled(&self, index: usize) -> bool {
+        matches!(self.results.get(index), None | Some(Some(_)))
+    }
+
+    fn settle(&mut self, index: usize, result: Result<Obtained, Refusal>) {
+        if let Some(place) = self.results.get_mut(index) {
+            *place = Some(result);
+        }
+    }
+
+    /// The external body that an item's Content-ID names, if it names one.
+    fn through(&self, index: usize) -> Option<usize> {
+        match &self.plan.items.get(index)?.step {
+            Step::Copy(part) if self.tree.part(*part).essence == ESSENCE => {
+                self.item_of.get(part).copied()
+            }
+            _ => None,
+        }
+    }
+}
 
 impl Session<'_> {
     /// One result per item; rivals behind the first success stay [`untried`].
@@ -19,7 +54,15 @@ impl Session<'_> {
         tree: &Tree,
         plan: &Plan<'_>,
     ) -> Vec<Result<Obtained, Refusal>> {
-        let mut results: Vec<Option<Result<Obtained, Refusal>>> = vec![None; plan.items.len()];
+        let numbered = plan.items.iter().enumerate();
+        let mut gathering = Gathering {
+            current,
+            tree,
+            plan,
+            results: vec![None; plan.items.len()],
+            item_of: numbered.map(|(at, item)| (item.body.part, at)).collect(),
+            copies: HashMap::new(),
+        };
         let in_group: BTreeSet<usize> = plan.rivals.iter().flatten().copied().collect();
         let mut wave: Vec<usize> = (0..plan.items.len())
             .filter(|index| !in_group.contains(index))
@@ -28,28 +71,32 @@ impl Session<'_> {
             plan.rivals.iter().map(|members| members.iter()).collect();
         wave.extend(turns.iter_mut().filter_map(|turn| turn.next().copied()));
         while !wave.is_empty() {
-            self.retrieve_wave(plan, &wave);
+            self.retrieve(plan, &wave);
             for &index in &wave {
-                self.obtain_one(current, tree, plan, index, &mut results, &mut Vec::new());
+                self.obtain(&mut gathering, index);
+                if in_group.contains(&index) {
+                    self.try_on(&mut gathering, index);
+                }
             }
             wave.clear();
             for (members, turn) in plan.rivals.iter().zip(&mut turns) {
                 let won = members
                     .iter()
-                    .any(|&index| matches!(results.get(index), Some(Some(Ok(_)))));
+                    .any(|&index| matches!(gathering.results.get(index), Some(Some(Ok(_)))));
                 if !won {
                     wave.extend(turn.next());
                 }
             }
         }
-        results
+        gathering
+            .results
             .into_iter()
             .map(|result| result.unwrap_or_else(|| Err(untried())))
             .collect()
     }
 
-    /// Retrieves, side by side, what a wave needs and nobody asked for yet.
-    fn retrieve_wave(&mut self, plan: &Plan<'_>, wave: &[usize]) {
+    /// Retrieves, side by side, what these items need and nobody asked for yet.
+    fn retrieve(&mut self, plan: &Plan<'_>, wave: &[usize]) {
         let mut seen = BTreeSet::new();
         let requests: Vec<Request> = wave
             .iter()
@@ -71,40 +118,81 @@ impl Session<'_> {
             self.policy().limits.in_flight,
         );
         for (request, answer) in requests.into_iter().zip(answers) {
-            self.retrieved.insert((request.url, request.accept), answer);
+            self.retrieved
+                .insert((request.url, request.accept), answer.map(Answer::from));
         }
     }
 
-    /// Obtains the content of one item, following Content-IDs through other external bodies.
-    fn obtain_one(
-        &mut self,
-        current: &[u8],
-        tree: &Tree,
-        plan: &Plan<'_>,
-        index: usize,
-        results: &mut [Option<Result<Obtained, Refusal>>],
-        visiting: &mut Vec<usize>,
-    ) {
-        let Some(item) = plan.items.get(index) else {
-            return;
-        };
-        if !matches!(results.get(index), Some(None)) {
-            return;
-        }
-        let policy = self.policy();
-        let result = match &item.step {
-            Step::Leave(refusal) => Err(refusal.clone()),
-            Step::Decode => obtain::decode(&item.body, policy),
-            Step::Retrieve { url, accept } => self.retrieval(current, item, url, accept.as_ref()),
-            Step::Copy(part) if tree.part(*part).essence == ESSENCE => {
-                self.through(current, tree, plan, (index, *part), results, visiting)
+    /// Settles one item, following Content-IDs through other external bodies: first to the end of
+    /// the chain, then back. Chains may be as long as the message.
+    fn obtain(&mut self, gathering: &mut Gathering<'_>, index: usize) {
+        let mut chain = Vec::new();
+        let mut entered = HashSet::new();
+        let mut at = index;
+        while !gathering.is_settled(at) {
+            let Some(next) = gathering.through(at) else {
+                let result = self.directly(gathering, at);
+                self.admit(gathering, at, result);
+                break;
+            };
+            if !entered.insert(at) {
+                let refusal =
+                    Refusal::lasting(Reason::ReferenceLoop, "its Content-ID leads back to itself");
+                gathering.settle(at, Err(refusal));
+                break;
             }
-            Step::Copy(part) => obtain::copy(current, tree, *part),
+            chain.push(at);
+            at = next;
+        }
+        while let Some(waiting) = chain.pop() {
+            if !gathering.is_settled(waiting) {
+                let result = followed(gathering, at);
+                self.admit(gathering, waiting, result);
+            }
+            at = waiting;
+        }
+    }
+
+    fn admit(
+        &self,
+        gathering: &mut Gathering<'_>,
+        index: usize,
+        result: Result<Obtained, Refusal>,
+    ) {
+        if let Some(item) = gathering.plan.items.get(index) {
+            let admitted =
+                result.and_then(|obtained| obtain::admit(obtained, &item.body, self.policy()));
+            gathering.settle(index, admitted);
+        }
+    }
+
+    /// The content of an item that does not go through another one.
+    fn directly(
+        &mut self,
+        gathering: &mut Gathering<'_>,
+        index: usize,
+    ) -> Result<Obtained, Refusal> {
+        let plan = gathering.plan;
+        let Some(item) = plan.items.get(index) else {
+            return Err(untried());
         };
-        let policy = self.policy();
-        let result = result.and_then(|obtained| obtain::admit(obtained, &item.body, policy));
-        if let Some(place) = results.get_mut(index) {
-            *place = Some(result);
+        match &item.step {
+            Step::Leave(refusal) => Err(refusal.clone()),
+            Step::Decode => obtain::decode(&item.body, self.policy()),
+            Step::Retrieve { url, accept } => {
+                // A later rival may be needed before its turn.
+                self.retrieve(plan, &[index]);
+                self.retrieval(gathering.current, item, url, accept.as_ref())
+            }
+            Step::Copy(part) => {
+                let (current, tree) = (gathering.current, gathering.tree);
+                let octets = gathering
+                    .copies
+                    .entry(*part)
+                    .or_insert_with(|| obtain::decoded(current, tree, *part))
+                    .clone()?;
+                Ok(obtain::copy(current, tree, *part, octets))
+            }
         }
     }
 
@@ -127,55 +215,80 @@ impl Session<'_> {
             )
             .map(|field| field.value.of(current)),
         );
-        obtain::take(&item.body, answer.clone()?, encoding)
+        let answer = answer.as_ref().map_err(Clone::clone)?;
+        obtain::take(&item.body, answer, encoding)
     }
 
-    /// A Content-ID that names another external body stands for that one's content.
-    fn through(
-        &mut self,
-        current: &[u8],
-        tree: &Tree,
-        plan: &Plan<'_>,
-        (index, part): (usize, PartId),
-        results: &mut [Option<Result<Obtained, Refusal>>],
-        visiting: &mut Vec<usize>,
-    ) -> Result<Obtained, Refusal> {
-        let number = tree.number(part);
-        let Some(other) = plan.items.iter().position(|item| item.body.part == part) else {
-            return Err(untried());
+    /// A rival has not won before it is known to fit: else the next one would never be tried, but
+    /// would be when the program runs once more.
+    fn try_on(&self, gathering: &mut Gathering<'_>, index: usize) {
+        let Some(item) = gathering.plan.items.get(index) else {
+            return;
         };
-        visiting.push(index);
-        if visiting.contains(&other) {
-            return Err(Refusal::lasting(
-                Reason::ReferenceLoop,
-                format!("part {number} refers back to this one"),
-            ));
-        }
-        if visiting.len() > self.policy().limits.depth {
-            return Err(Refusal::lasting(
-                Reason::TooDeep,
-                "the chain of Content-IDs is longer than --max-depth",
-            ));
-        }
-        self.obtain_one(current, tree, plan, other, results, visiting);
-        match results.get(other) {
-            Some(Some(Ok(obtained))) => {
-                let mut obtained = obtained.clone();
-                obtained.source_type = Some(obtained.essence.clone());
-                obtained.location = None;
-                Ok(obtained)
+        let Some(Some(Ok(obtained))) = gathering.results.get(index) else {
+            return;
+        };
+        let made = new_part::edits(
+            gathering.current,
+            gathering.tree,
+            &item.body,
+            obtained.clone(),
+        );
+        let limit = self.policy().limits.growth;
+        let refusal = match made {
+            Err(refusal) => refusal,
+            Ok((group, _)) => {
+                let growth = Edit::growth_of(&group);
+                if growth <= limit {
+                    return;
+                }
+                too_much_alone(growth, limit)
             }
-            Some(Some(Err(refusal))) => Err(Refusal {
-                reason: refusal.reason,
-                detail: format!(
-                    "part {number}, which it refers to, was left: {}",
-                    refusal.detail
-                ),
-                duration: refusal.duration,
-            }),
-            _ => Err(untried()),
-        }
+        };
+        gathering.settle(index, Err(refusal));
     }
+}
+
+/// What an item gets that goes through the settled item at `other`.
+fn followed(gathering: &Gathering<'_>, other: usize) -> Result<Obtained, Refusal> {
+    let number = gathering
+        .plan
+        .items
+        .get(other)
+        .map_or("", |item| item.number.as_str());
+    match gathering.results.get(other) {
+        Some(Some(Ok(obtained))) => {
+            let mut obtained = obtained.clone();
+            obtained.source_type = Some(obtained.essence.clone());
+            obtained.location = None;
+            Ok(obtained)
+        }
+        Some(Some(Err(refusal))) => Err(Refusal {
+            reason: refusal.reason,
+            detail: format!(
+                "part {number}, which it refers to, was left: {}",
+                root_detail(&refusal.detail)
+            ),
+            duration: refusal.duration,
+        }),
+        _ => Err(untried()),
+    }
+}
+
+/// A chain of references names its end only.
+fn root_detail(detail: &str) -> &str {
+    match detail.split_once("was left: ") {
+        Some((front, root)) if front.starts_with("part ") => root,
+        _ => detail,
+    }
+}
+
+/// The refusal of what is too large whatever else the message gains.
+pub(super) fn too_much_alone(growth: u64, limit: u64) -> Refusal {
+    Refusal::lasting(
+        Reason::GrowthLimit,
+        format!("it would add {growth} octets, --max-growth is {limit}"),
+    )
 }
 
 /// The result of a rival that another one made unnecessary.

@@ -2,7 +2,7 @@
 
 use super::MARK_FIELD;
 use crate::edit::{Edit, Edits, Spliced};
-use crate::mime::{self, PartId, ScanLimits};
+use crate::mime::{self, Content, Limit, PartId, ScanLimits};
 use crate::report::Report;
 use crate::span::{Newline, Span};
 
@@ -38,7 +38,9 @@ pub(super) fn add_mark<'m>(
         .fields(PartId::ROOT)
         .iter()
         .find(|field| field.is(&bytes, MARK_FIELD));
-    let ends = root.header.of(&bytes).ends_with(b"\n");
+    // Behind a header that was not read to its end, the field might stand within another.
+    let is_cut = root.content == Content::Opaque(Limit::HeaderTooLarge);
+    let ends = root.header.of(&bytes).ends_with(b"\n") && !is_cut;
     if (mark.is_some() && !changed) || !ends {
         return Spliced::from_bytes(bytes);
     }

@@ -21,15 +21,16 @@ mod obtain;
 mod region;
 mod round;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Instant;
 
 pub use self::candidates::Candidates;
 use self::mark::{add_mark, has_dkim_signature};
+use self::obtain::Answer;
 use self::round::Round;
 use crate::edit::Spliced;
 use crate::error::Error;
-use crate::fetch::{Fetch, Retrieved};
+use crate::fetch::Fetch;
 use crate::mime::{self, ScanLimits};
 use crate::plan;
 use crate::policy::{Links, OnFailure, Policy};
@@ -118,12 +119,20 @@ impl<'w> Expander<'w> {
             deadline: Instant::now() + self.policy.limits.deadline,
             retrieved: HashMap::new(),
             barred: BTreeMap::new(),
+            growers: BTreeSet::new(),
+            retrievers: BTreeSet::new(),
         };
         let (expansion, temporary) = loop {
             match session.attempt(message) {
                 Ok(done) => break done,
-                // Each time at least one more reference of the message is barred: this ends.
-                Err(barred) => session.barred.extend(barred),
+                Err(barred) => {
+                    let before = session.barred.len();
+                    session.barred.extend(barred);
+                    // Each time at least one more reference is barred, or none may be followed.
+                    if session.barred.len() == before {
+                        return Ok(self.untouched(message, name, &session.barred));
+                    }
+                }
             }
         };
         if self.policy.on_failure == OnFailure::Defer
@@ -158,6 +167,23 @@ impl<'w> Expander<'w> {
         }
     }
 
+    /// The message as it came, every reference left for the first reason there is.
+    fn untouched<'m>(&self, message: &'m [u8], name: &str, barred: &Barred) -> Expansion<'m> {
+        let mut report = self.forecast(message, name);
+        for row in &mut report.rows {
+            if row.outcome != Outcome::Left {
+                let refusal = barred.get(&row.part).or_else(|| barred.values().next());
+                row.outcome = Outcome::Left;
+                row.reason = refusal.map(|refusal| refusal.reason);
+                row.detail = refusal.map_or_else(String::new, |refusal| refusal.detail.clone());
+            }
+        }
+        Expansion {
+            output: Spliced::untouched(message),
+            report,
+        }
+    }
+
     fn has_documents(&self, output: &Spliced<'_>) -> bool {
         // Types stand in header fields, which are never split between two chunks.
         output
@@ -187,8 +213,12 @@ struct Session<'s> {
     name: &'s str,
     deadline: Instant,
     /// Answers so far, by URL and wanted type: nothing is asked twice.
-    retrieved: HashMap<(String, Option<String>), Result<Retrieved, Refusal>>,
+    retrieved: HashMap<(String, Option<String>), Result<Answer, Refusal>>,
     barred: Barred,
+    /// References of the original message that made the message grow in this attempt.
+    growers: BTreeSet<String>,
+    /// Those that asked the world in this attempt.
+    retrievers: BTreeSet<String>,
 }
 
 impl Session<'_> {
@@ -201,6 +231,8 @@ impl Session<'_> {
         &mut self,
         message: &'m [u8],
     ) -> Result<(Expansion<'m>, Option<String>), Barred> {
+        self.growers.clear();
+        self.retrievers.clear();
         let mut round = self.round(message, &[], 0)?;
         let mut report = Report {
             rows: Vec::new(),
@@ -215,7 +247,7 @@ impl Session<'_> {
         let mut changed = round.changed;
         let mut growth = round.growth;
         let mut temporary = round.temporary.take();
-        while round.composites {
+        while round.again {
             // What was expanded stays said; what was left is looked at again in the next round.
             let done = |row: &Row| row.outcome != Outcome::Left;
             report.rows.extend(round.rows.drain(..).filter(done));
@@ -233,6 +265,7 @@ impl Session<'_> {
                 growth: 0,
                 changed: false,
                 composites: next.composites,
+                again: next.again,
                 temporary: None,
             };
         }

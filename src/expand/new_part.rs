@@ -8,7 +8,7 @@
 //! taken. RFC 2046 gives the phantom header no power over From, Subject or Date, and a stranger
 //! should not get it.
 
-use super::obtain::Obtained;
+use super::obtain::{Obtained, Octets};
 use crate::edit::{Edit, Group};
 use crate::external_body::ExternalBody;
 use crate::mime::header::Field;
@@ -138,12 +138,13 @@ impl Builder<'_> {
     ) -> Result<Encoded, Refusal> {
         let boundaries = self.tree.boundaries_around(self.original, self.body.part);
         if inside == Inside::Composite {
-            return pass_composite(obtained.octets, self.newline, &boundaries).ok_or_else(|| {
-                Refusal::lasting(
-                    Reason::BoundaryCollision,
-                    "a line of the content would end the part it is put into",
-                )
-            });
+            return pass_composite(Octets::into_vec(obtained.octets), self.newline, &boundaries)
+                .ok_or_else(|| {
+                    Refusal::lasting(
+                        Reason::BoundaryCollision,
+                        "a line of the content would end the part it is put into",
+                    )
+                });
         }
         let value = memchr::memchr(b':', content_type)
             .and_then(|colon| content_type.get(colon + 1..))
@@ -153,9 +154,13 @@ impl Builder<'_> {
             .map(|charset| String::from_utf8_lossy(&charset).into_owned());
         let is_text = obtained.essence.starts_with("text/");
         if is_text && charset.is_none_or(|charset| is_ascii_compatible(&charset)) {
-            return Ok(encode_text(obtained.octets, self.newline, &boundaries));
+            return Ok(encode_text(
+                Octets::into_vec(obtained.octets),
+                self.newline,
+                &boundaries,
+            ));
         }
-        Ok(encode_base64(&obtained.octets, self.newline))
+        Ok(encode_base64(obtained.octets.bytes(), self.newline))
     }
 
     /// Edits of the outer header.

@@ -1,5 +1,7 @@
 //! Getting the content of one reference, and the checks it has to pass (RFC 2017 §3.1, RFC 1864).
 
+use std::cell::OnceCell;
+use std::rc::Rc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -11,15 +13,77 @@ use crate::fetch::Retrieved;
 use crate::link::data::{DataUrl, DataUrlError};
 use crate::mime::media_type::DEFAULT_TYPE;
 use crate::mime::transfer::canonical_text;
-use crate::mime::{MediaType, PartId, TransferEncoding, Tree};
+use crate::mime::{Content, Limit, MediaType, PartId, TransferEncoding, Tree};
 use crate::policy::{Mismatch, Policy};
 use crate::report::{Reason, Refusal};
 
 /// The type of octets that nobody described.
 const OCTETS: &str = "application/octet-stream";
 
+/// Content that many references may share: thousands of them to one part must cost neither its
+/// size nor the time of its digest thousands of times.
+#[derive(Debug)]
+pub(super) struct Octets {
+    bytes: Vec<u8>,
+    digest: OnceCell<[u8; 16]>,
+    canonical_digest: OnceCell<[u8; 16]>,
+}
+
+impl Octets {
+    pub(super) fn shared(bytes: Vec<u8>) -> Rc<Self> {
+        Rc::new(Self {
+            bytes,
+            digest: OnceCell::new(),
+            canonical_digest: OnceCell::new(),
+        })
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The bytes for keeps; copied only if somebody else holds them as well.
+    pub(super) fn into_vec(shared: Rc<Self>) -> Vec<u8> {
+        Rc::try_unwrap(shared).map_or_else(|held| held.bytes.clone(), |octets| octets.bytes)
+    }
+
+    fn digest(&self) -> &[u8; 16] {
+        self.digest.get_or_init(|| Md5::digest(&self.bytes).into())
+    }
+
+    /// Of the text with CRLF line ends.
+    fn canonical_digest(&self) -> &[u8; 16] {
+        self.canonical_digest
+            .get_or_init(|| Md5::digest(canonical_text(&self.bytes)).into())
+    }
+}
+
+/// An answer of the world, its octets shared.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    url: String,
+    media_type: Option<String>,
+    octets: Rc<Octets>,
+    elapsed: Duration,
+}
+
+impl From<Retrieved> for Answer {
+    fn from(retrieved: Retrieved) -> Self {
+        Self {
+            url: retrieved.url,
+            media_type: retrieved.media_type,
+            octets: Octets::shared(retrieved.body),
+            elapsed: retrieved.elapsed,
+        }
+    }
+}
+
 /// Content, and what its source said about it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Obtained {
     /// `type/subtype` as the source names it; none if it names none.
     pub(super) source_type: Option<String>,
@@ -28,7 +92,7 @@ pub(super) struct Obtained {
     /// The source's media type parameters, decoded.
     pub(super) parameters: Vec<(String, String)>,
     /// The octets.
-    pub(super) octets: Vec<u8>,
+    pub(super) octets: Rc<Octets>,
     /// The network URL it came from.
     pub(super) location: Option<String>,
     /// How long the retrieval took.
@@ -57,7 +121,7 @@ pub(super) fn decode(body: &ExternalBody<'_>, policy: &Policy) -> Result<Obtaine
         essence: media_type.essence().to_owned(),
         parameters: named_parameters(media_type.parameters(), source_type.as_deref(), body),
         source_type,
-        octets,
+        octets: Octets::shared(octets),
         location: None,
         elapsed: None,
         notes: Vec::new(),
@@ -79,32 +143,45 @@ fn named_parameters(
     parameters.to_vec()
 }
 
-/// Copies another part's content.
-pub(super) fn copy(original: &[u8], tree: &Tree, part: PartId) -> Result<Obtained, Refusal> {
+/// The octets of another part.
+///
+/// # Errors
+/// [`Reason::UndecodableBody`], and [`Reason::HeaderTooLarge`] where the body's start is unknown.
+pub(super) fn decoded(original: &[u8], tree: &Tree, part: PartId) -> Result<Rc<Octets>, Refusal> {
     let source = tree.part(part);
-    let Some(octets) = source.encoding.decode(source.body.of(original)) else {
-        return Err(Refusal::lasting(
-            Reason::UndecodableBody,
-            format!("part {} cannot be decoded", tree.number(part)),
-        ));
+    let refuse = |reason, what| {
+        let detail = format!("part {} {what}", tree.number(part));
+        Err(Refusal::lasting(reason, detail))
     };
+    if source.content == Content::Opaque(Limit::HeaderTooLarge) {
+        return refuse(Reason::HeaderTooLarge, "has too large a header");
+    }
+    match source.encoding.decode(source.body.of(original)) {
+        Some(octets) => Ok(Octets::shared(octets.into_owned())),
+        None => refuse(Reason::UndecodableBody, "cannot be decoded"),
+    }
+}
+
+/// Another part's content, decoded before.
+pub(super) fn copy(original: &[u8], tree: &Tree, part: PartId, octets: Rc<Octets>) -> Obtained {
+    let source = tree.part(part);
     let field = tree.value(original, part, "Content-Type");
     let parameters = field.map(|value| all_parameters(&MediaType::parse(value)));
-    Ok(Obtained {
+    Obtained {
         source_type: field.map(|_| source.essence.clone()),
         essence: source.essence.clone(),
         parameters: parameters.unwrap_or_default(),
-        octets: octets.into_owned(),
+        octets,
         location: None,
         elapsed: None,
         notes: Vec::new(),
-    })
+    }
 }
 
 /// Takes what was retrieved.
 pub(super) fn take(
     body: &ExternalBody<'_>,
-    retrieved: Retrieved,
+    retrieved: &Answer,
     encoding: TransferEncoding,
 ) -> Result<Obtained, Refusal> {
     let mut notes = Vec::new();
@@ -112,18 +189,16 @@ pub(super) fn take(
     let is_url = body.access_type.eq_ignore_ascii_case("url");
     let octets = if described && !is_url {
         // RFC 2046 §5.2.3: the phantom header describes the body as it is to be had there.
-        encoding
-            .decode(&retrieved.body)
-            .ok_or_else(|| {
-                Refusal::lasting(
-                    Reason::UndecodableBody,
-                    format!(
-                        "what was retrieved is not the declared {}",
-                        encoding.as_str()
-                    ),
-                )
-            })?
-            .into_owned()
+        let decoded = encoding.decode(retrieved.octets.bytes()).ok_or_else(|| {
+            Refusal::lasting(
+                Reason::UndecodableBody,
+                format!(
+                    "what was retrieved is not the declared {}",
+                    encoding.as_str()
+                ),
+            )
+        })?;
+        Octets::shared(decoded.into_owned())
     } else {
         if described {
             notes.push(format!(
@@ -131,7 +206,7 @@ pub(super) fn take(
                 encoding.as_str()
             ));
         }
-        retrieved.body
+        Rc::clone(&retrieved.octets)
     };
     let media_type = retrieved.media_type.as_deref().map(str::as_bytes);
     let media_type = media_type
@@ -147,8 +222,8 @@ pub(super) fn take(
             .map_or_else(|| OCTETS.to_owned(), |named| named.essence.to_string()),
         parameters: media_type.as_ref().map(all_parameters).unwrap_or_default(),
         octets,
-        location: network.then_some(retrieved.url),
-        elapsed: None,
+        location: network.then(|| retrieved.url.clone()),
+        elapsed: Some(retrieved.elapsed),
         notes,
     })
 }
@@ -237,14 +312,14 @@ fn judge_digest(value: &[u8], obtained: &Obtained) -> Result<(), Refusal> {
     let Ok(wanted) = STANDARD.decode(&trimmed) else {
         return refuse("the Content-MD5 field is not base64".to_owned());
     };
-    let same = |octets: &[u8]| Md5::digest(octets).as_slice() == wanted.as_slice();
+    let same = |digest: &[u8; 16]| digest.as_slice() == wanted.as_slice();
     let is_text = obtained.essence.starts_with("text/");
-    if same(&obtained.octets) || (is_text && same(&canonical_text(&obtained.octets))) {
+    if same(obtained.octets.digest()) || (is_text && same(obtained.octets.canonical_digest())) {
         return Ok(());
     }
     refuse(format!(
         "Content-MD5 is {}, the content has {}",
         String::from_utf8_lossy(&trimmed),
-        STANDARD.encode(Md5::digest(&obtained.octets))
+        STANDARD.encode(obtained.octets.digest())
     ))
 }

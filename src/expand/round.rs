@@ -9,6 +9,7 @@ use super::obtain::Obtained;
 use super::region::{Region, owners_of, regions_after};
 use super::{Barred, Session};
 use crate::edit::{Edit, Edits, Group, Spliced};
+use crate::external_body::Target;
 use crate::mime::{self, PartId, Tree};
 use crate::plan::{self, Plan, Step};
 use crate::report::{Duration, Outcome, Reason, Refusal, Row};
@@ -24,6 +25,8 @@ pub(super) struct Round<'m> {
     pub(super) changed: bool,
     /// Whether something was put in that holds parts of its own.
     pub(super) composites: bool,
+    /// Whether what changed may let something be done that was left, or not even seen.
+    pub(super) again: bool,
     pub(super) temporary: Option<String>,
 }
 
@@ -35,10 +38,14 @@ pub(super) struct Composite {
 }
 
 /// What became of each item, in the order of the plan.
-struct Made {
-    groups: Vec<Option<(Group, Inside)>>,
+#[derive(Default)]
+pub(super) struct Made {
+    /// The edits; none where there is no content, or too much of it.
+    pub(super) groups: Vec<Option<(Group, Inside)>>,
+    /// Octets the message would gain.
+    pub(super) growths: Vec<u64>,
+    pub(super) results: Vec<Result<Obtained, Refusal>>,
     facts: Vec<Option<Facts>>,
-    results: Vec<Result<Obtained, Refusal>>,
 }
 
 /// Where a round stands in the work on its message.
@@ -62,50 +69,81 @@ impl Session<'_> {
         let tree = mime::scan(current, &self.expander.scan_limits());
         let mut plan = plan::plan(current, &tree, self.policy());
         let owners = owners_of(&tree, &plan, regions);
-        if regions.is_empty() {
-            for item in &mut plan.items {
-                if let Some(refusal) = self.barred.get(&item.number) {
-                    item.step = Step::Leave(refusal.clone());
-                }
+        for (item, owner) in plan.items.iter_mut().zip(&owners) {
+            if let (None, Some(refusal)) = (owner, self.barred.get(&item.number)) {
+                item.step = Step::Leave(refusal.clone());
             }
         }
         self.bar_circles(&plan, &owners)?;
         self.bar_fetches(&mut plan, &owners)?;
-        let mut results = self.obtain_all(current, &tree, &plan);
-        let mut groups: Vec<Option<(Group, Inside)>> = Vec::with_capacity(plan.items.len());
-        let mut facts: Vec<Option<Facts>> = Vec::with_capacity(plan.items.len());
-        for (item, result) in plan.items.iter().zip(&mut results) {
-            let (group, fact) = match std::mem::replace(result, Err(untried())) {
-                Err(refusal) => {
-                    *result = Err(refusal);
-                    (None, None)
-                }
-                Ok(obtained) => {
-                    let fact = Facts::of(&obtained);
-                    match new_part::edits(current, &tree, &item.body, obtained) {
-                        Ok(group) => (Some(group), Some(fact)),
-                        Err(refusal) => {
-                            *result = Err(refusal);
-                            (None, None)
-                        }
-                    }
-                }
-            };
-            groups.push(group);
-            facts.push(fact);
-        }
-        let growth = self.bar_growth(&mut groups, &mut results, &owners, growth_before)?;
-        let made = Made {
-            groups,
-            facts,
-            results,
-        };
+        let results = self.obtain_all(current, &tree, &plan);
+        let mut made = self.make(current, &tree, &plan, results, growth_before);
+        let growth = self.bar_growth(&plan, &mut made, &owners, growth_before)?;
+        explain_losers(&plan, &mut made);
         let place = Place {
             owners: &owners,
             regions,
             growth,
         };
         Ok(self.assemble(current, &tree, &plan, made, &place))
+    }
+
+    /// Makes the edits of all items. Once they exceed the bound together, no more are kept or
+    /// made: what is held stays within the bound, however often content is referred to.
+    fn make(
+        &self,
+        current: &[u8],
+        tree: &Tree,
+        plan: &Plan<'_>,
+        results: Vec<Result<Obtained, Refusal>>,
+        growth_before: u64,
+    ) -> Made {
+        let limit = self.policy().limits.growth;
+        let mut made = Made::default();
+        let mut total = growth_before;
+        for (item, result) in plan.items.iter().zip(results) {
+            let (mut kept, mut fact, mut growth) = (None, None, 0);
+            let result = match result {
+                Err(refusal) => Err(refusal),
+                Ok(obtained) => {
+                    let whole = tree.part(item.body.part).span.len();
+                    // Encoding never makes less than half of anything: only CRLF shrinks.
+                    let least = (obtained.octets.len() / 2).saturating_sub(whole) as u64;
+                    fact = Some(Facts::of(&obtained));
+                    if least > 0 && (total > limit || least > limit) {
+                        growth = least;
+                        Err(untried())
+                    } else {
+                        match new_part::edits(current, tree, &item.body, obtained) {
+                            Ok(group) => {
+                                growth = Edit::growth_of(&group.0);
+                                kept = (growth <= limit).then_some(group);
+                                Err(untried())
+                            }
+                            Err(refusal) => Err(refusal),
+                        }
+                    }
+                }
+            };
+            let was_over = total > limit;
+            if growth <= limit {
+                total = total.saturating_add(growth);
+            }
+            if total > limit && !was_over {
+                // Nothing that grows will be let in.
+                let grows = |growth: &u64| *growth > 0;
+                let so_far = made.growths.iter().zip(&mut made.groups);
+                for (_, group) in so_far.filter(|(growth, _)| grows(growth)) {
+                    *group = None;
+                }
+            }
+            kept = kept.filter(|_| growth == 0 || total <= limit);
+            made.groups.push(kept);
+            made.growths.push(growth);
+            made.facts.push(fact);
+            made.results.push(result);
+        }
+        made
     }
 
     fn assemble<'m>(
@@ -127,8 +165,10 @@ impl Session<'_> {
             growth: place.growth,
             changed: false,
             composites: false,
+            again: false,
             temporary: None,
         };
+        let mut waits = !plan::opaque_parts(tree).is_empty();
         let outcomes = made.groups.into_iter().zip(made.facts).zip(made.results);
         let everything = plan.items.iter().zip(outcomes);
         for (index, (item, ((group, fact), result))) in everything.enumerate() {
@@ -162,6 +202,7 @@ impl Session<'_> {
                 }
                 (_, _, _) => {
                     let refusal = result.err().unwrap_or_else(untried);
+                    waits |= matches!(item.body.target, Ok(Target::ContentId { .. }));
                     if refusal.duration == Duration::Temporary && rival.is_none() {
                         round.temporary.get_or_insert_with(|| {
                             format!("part {}: {}", item.number, refusal.detail)
@@ -176,6 +217,7 @@ impl Session<'_> {
         }
         round.changed = !edits.is_empty();
         round.composites = !composites.is_empty();
+        round.again = round.changed && (round.composites || waits);
         round.regions = regions_after(&edits, &composites, plan, place.owners, place.regions);
         round.output = edits.splice(current);
         round
@@ -230,6 +272,32 @@ fn winners(plan: &Plan<'_>, groups: &[Option<(Group, Inside)>]) -> HashMap<usize
         }
     }
     winners
+}
+
+/// Where no rival was let in, those that were not tried say why the first one was not.
+fn explain_losers(plan: &Plan<'_>, made: &mut Made) {
+    for members in &plan.rivals {
+        let won = |&index: &usize| matches!(made.groups.get(index), Some(Some(_)));
+        if members.iter().any(won) {
+            continue;
+        }
+        let why = members
+            .iter()
+            .find_map(|&index| match made.results.get(index) {
+                Some(Err(refusal)) if refusal.reason != Reason::RivalExpanded => {
+                    Some(refusal.clone())
+                }
+                _ => None,
+            });
+        let Some(why) = why else { continue };
+        for &index in members {
+            if let Some(Err(refusal)) = made.results.get_mut(index)
+                && refusal.reason == Reason::RivalExpanded
+            {
+                *refusal = why.clone();
+            }
+        }
+    }
 }
 
 /// What goes when a part goes: the part and the boundary line in front of it.

@@ -297,13 +297,7 @@ pub fn mail_parser_leaves(message: &[u8]) -> Vec<Leaf> {
         for part in &message.parts {
             let essence = part.content_type().map_or_else(
                 || "text/plain".to_owned(),
-                |named| {
-                    format!(
-                        "{}/{}",
-                        named.ctype(),
-                        named.subtype().unwrap_or_default()
-                    )
-                },
+                |named| format!("{}/{}", named.ctype(), named.subtype().unwrap_or_default()),
             );
             match &part.body {
                 PartType::Multipart(_) => {}

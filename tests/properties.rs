@@ -1,0 +1,334 @@
+//! What holds for every message, on mail that is made up at random: well-formed and broken
+//! multiparts, with references that work and that do not.
+
+#[path = "common/mail.rs"]
+mod mail;
+
+use std::sync::OnceLock;
+
+use embody::fetch::Nowhere;
+use embody::mime::{self, ScanLimits};
+use embody::report::Outcome;
+use embody::{Expander, Mark, Policy};
+use mail::crlf;
+use proptest::prelude::*;
+
+/// One node of a made-up message.
+#[derive(Clone, Debug)]
+enum Node {
+    Text(String),
+    External {
+        parameters: String,
+        outer: String,
+        phantom: String,
+    },
+    Multipart {
+        subtype: &'static str,
+        boundary: String,
+        parts: Vec<Node>,
+        closed: bool,
+    },
+    Message(Box<Node>),
+}
+
+impl Node {
+    fn write(&self, out: &mut String) {
+        match self {
+            Self::Text(text) => out.push_str(&format!("Content-Type: text/plain\n\n{text}")),
+            Self::External {
+                parameters,
+                outer,
+                phantom,
+            } => out.push_str(&format!(
+                "{outer}Content-Type: message/external-body; {parameters}\n\n{phantom}"
+            )),
+            Self::Message(inner) => {
+                out.push_str("Content-Type: message/rfc822\n\nSubject: inner\nMIME-Version: 1.0\n");
+                inner.write(out);
+            }
+            Self::Multipart {
+                subtype,
+                boundary,
+                parts,
+                closed,
+            } => {
+                out.push_str(&format!(
+                    "Content-Type: multipart/{subtype}; boundary=\"{boundary}\"\n\n"
+                ));
+                for part in parts {
+                    out.push_str(&format!("\n--{boundary}\n"));
+                    part.write(out);
+                }
+                if *closed {
+                    out.push_str(&format!("\n--{boundary}--\n"));
+                }
+            }
+        }
+    }
+}
+
+/// A whole message inside a data: URL, itself with a reference.
+fn inside_url(url: &str, padding: usize) -> String {
+    let inner = format!(
+        "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=in\n\n--in\n\n{}\n--in\n\
+         Content-ID: <in@x>\nContent-Type: message/external-body; access-type=URL; URL=\"{url}\"\n\n\n--in--\n",
+        "p".repeat(padding)
+    );
+    let escaped: String = inner
+        .bytes()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(byte).to_string(),
+            _ => format!("%{byte:02X}"),
+        })
+        .collect();
+    format!("access-type=URL; URL=\"data:message/rfc822,{escaped}\"")
+}
+
+fn parameters() -> impl Strategy<Value = String> {
+    let plain = prop_oneof![
+        Just("data:,short"),
+        Just("data:text/plain,two%0Alines%0A"),
+        Just("data:text/plain;charset=utf-8,%C3%A4"),
+        Just("data:image/png;base64,iVBO\n Rw0K"),
+        Just("data:text/plain;base64,*"),
+        Just("data:text/plain"),
+        Just("cid:a@x"),
+        Just("cid:b@x"),
+        Just("cid:in@x"),
+        Just("http://example.org/"),
+        Just("data:text/plain,--b%0A--c--%0A"),
+        Just("data:text/plain,a%0D%0Ab%0D%0Ac%0D%0Ad"),
+        Just("<URL:data:text/html,%3Cp%3E>"),
+    ];
+    prop_oneof![
+        6 => plain.prop_map(|url| format!("access-type=URL; URL=\"{url}\"")),
+        2 => (1usize..400).prop_map(|length| {
+            format!("access-type=URL; URL=\"data:application/x,{}\"", "x".repeat(length))
+        }),
+        1 => Just("access-type=content-id".to_owned()),
+        1 => Just("access-type=mail-server; server=a".to_owned()),
+        1 => Just("access-type=URL".to_owned()),
+        1 => Just("access-type=URL; URL*1=plain; URL*0=\"data:text/\"; URL*2=\",x\"".to_owned()),
+        1 => (0usize..300).prop_map(|padding| inside_url("data:,deep", padding)),
+        1 => (0usize..300).prop_map(|padding| inside_url(&format!("cid:{}", "a@x"), padding)),
+        1 => (0usize..300).prop_map(|padding| inside_url(&format!("data:application/x,{}", "y".repeat(padding)), 3)),
+    ]
+}
+
+fn external() -> impl Strategy<Value = Node> {
+    let outer = prop_oneof![
+        4 => Just(""),
+        1 => Just("Content-ID: <a@x>\n"),
+        1 => Just("Content-ID: <b@x>\n"),
+        1 => Just("Content-Transfer-Encoding: 7bit\n"),
+        1 => Just("Content-Transfer-Encoding: base64\n"),
+    ];
+    let phantom = prop_oneof![
+        3 => Just(""),
+        3 => Just("Content-Type: text/plain\n"),
+        1 => Just("Content-Type: image/png\n"),
+        1 => Just("Content-Type: application/octet-stream\n"),
+        1 => Just("Content-Type: text/plain\nContent-ID: <a@x>\n\nphantom body"),
+        1 => Just("\n"),
+        1 => Just("Content-Description: folded\n  twice\nContent-Transfer-Encoding: base64\n"),
+        1 => Just("Content-MD5: AAAAAAAAAAAAAAAAAAAAAA==\n"),
+        1 => Just("not a field"),
+    ];
+    (parameters(), outer, phantom).prop_map(|(parameters, outer, phantom)| Node::External {
+        parameters,
+        outer: outer.to_owned(),
+        phantom: phantom.to_owned(),
+    })
+}
+
+fn node() -> impl Strategy<Value = Node> {
+    let text = prop_oneof![
+        Just(String::new()),
+        Just("hello\n".to_owned()),
+        Just("--bx\n --b\n--b x\n".to_owned()),
+        Just("Content-Type: message/external-body\n\n".to_owned()),
+        (0usize..500).prop_map(|length| "t".repeat(length)),
+    ]
+    .prop_map(Node::Text);
+    let leaf = prop_oneof![2 => text, 5 => external()];
+    leaf.prop_recursive(4, 24, 5, |inner| {
+        let subtype = prop_oneof![
+            5 => Just("mixed"),
+            3 => Just("alternative"),
+            1 => Just("digest"),
+            1 => Just("signed"),
+            1 => Just("report"),
+        ];
+        let boundary = prop_oneof![Just("b"), Just("c"), Just("bb"), Just("in"), Just("b c")];
+        prop_oneof![
+            4 => (subtype, boundary, prop::collection::vec(inner.clone(), 0..5), prop::bool::weighted(0.9))
+                .prop_map(|(subtype, boundary, parts, closed)| Node::Multipart {
+                    subtype,
+                    boundary: boundary.to_owned(),
+                    parts,
+                    closed,
+                }),
+            1 => inner.prop_map(|inner| Node::Message(Box::new(inner))),
+        ]
+    })
+}
+
+fn message() -> impl Strategy<Value = Vec<u8>> {
+    (node(), prop::bool::weighted(0.1), 0usize..4).prop_map(|(node, cut, front)| {
+        let mut text = [
+            "",
+            "MIME-Version: 1.0\n",
+            "From a@x Sat Jan  1 00:00:00 2000\nA: b\n",
+            "X-Embody: old\n",
+        ][front]
+            .to_owned();
+        node.write(&mut text);
+        if cut {
+            text.truncate(text.len() / 4 * 3);
+        }
+        text.into_bytes()
+    })
+}
+
+/// Tight limits and odd choices; each must leave the promises standing.
+fn policy() -> impl Strategy<Value = Policy> {
+    let growth = prop_oneof![3 => Just(50u64 << 20), 1 => 0u64..30, 2 => 30u64..700];
+    let body = prop_oneof![3 => Just(25u64 << 20), 1 => 0u64..400];
+    let depth = prop_oneof![3 => Just(64usize), 1 => 0usize..4];
+    let parts = prop_oneof![3 => Just(10_000usize), 1 => 1usize..8];
+    let header = prop_oneof![3 => Just(64usize << 20), 1 => 20usize..600];
+    let mismatch = any::<bool>();
+    (growth, body, depth, parts, header, mismatch).prop_map(
+        |(growth, body, depth, parts, header, mismatch)| {
+            let mut policy = Policy::default();
+            policy.limits.growth = growth;
+            policy.limits.body = body;
+            policy.limits.depth = depth;
+            policy.limits.parts = parts;
+            policy.limits.header = header;
+            if mismatch {
+                policy.mismatch = embody::policy::Mismatch::Accept;
+            }
+            policy
+        },
+    )
+}
+
+fn expand(policy: &Policy, mark: Mark, message: &[u8]) -> (Vec<u8>, embody::Report) {
+    let expander = Expander::new(policy.clone(), &Nowhere).with_mark(mark);
+    let expansion = expander.expand(message, "test").unwrap();
+    (expansion.output.into_bytes().into_owned(), expansion.report)
+}
+
+/// Debug builds are slow and the suite is to be quick; `PROPTEST_CASES` asks for more.
+fn config() -> ProptestConfig {
+    static CASES: OnceLock<u32> = OnceLock::new();
+    let cases = *CASES.get_or_init(|| {
+        std::env::var("PROPTEST_CASES")
+            .ok()
+            .and_then(|cases| cases.parse().ok())
+            .unwrap_or(400)
+    });
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn twice_is_once(message in message(), policy in policy(), marked in any::<bool>()) {
+        let mark = if marked { Mark::Field } else { Mark::Off };
+        let (once, first) = expand(&policy, mark, &message);
+        let (twice, second) = expand(&policy, mark, &once);
+        prop_assert!(
+            once == twice,
+            "policy {:?}\n--- in\n{}\n--- once\n{}\n--- twice\n{}\n{:?}\n{:?}",
+            policy.limits,
+            String::from_utf8_lossy(&message),
+            String::from_utf8_lossy(&once),
+            String::from_utf8_lossy(&twice),
+            first,
+            second,
+        );
+    }
+
+    #[test]
+    fn what_is_left_is_as_it_came(message in message(), policy in policy()) {
+        let (output, report) = expand(&policy, Mark::Off, &message);
+        for row in &report.rows {
+            prop_assert_eq!(row.outcome == Outcome::Left, row.reason.is_some() && row.outcome != Outcome::Rewritten, "{:?}", row);
+        }
+        if report.expanded() == 0 {
+            prop_assert_eq!(&output, &message);
+        } else {
+            prop_assert_ne!(&output, &message);
+        }
+    }
+
+    #[test]
+    fn growth_stays_below_its_limit(message in message(), policy in policy()) {
+        let (output, _) = expand(&policy, Mark::Off, &message);
+        let gained = output.len().saturating_sub(message.len()) as u64;
+        prop_assert!(gained <= policy.limits.growth, "gained {} of {}", gained, policy.limits.growth);
+    }
+
+    #[test]
+    fn the_twin_with_crlf_comes_out_as_the_twin(message in message()) {
+        let (output, report) = expand(&Policy::default(), Mark::Off, &message);
+        let (twin, twin_report) = expand(&Policy::default(), Mark::Off, &crlf(&message));
+        let outcomes = |report: &embody::Report| -> Vec<_> {
+            report.rows.iter().map(|row| (row.part.clone(), row.outcome, row.reason)).collect()
+        };
+        prop_assert_eq!(outcomes(&report), outcomes(&twin_report));
+        prop_assert_eq!(
+            String::from_utf8_lossy(&twin).into_owned(),
+            String::from_utf8_lossy(&crlf(&output)).into_owned()
+        );
+    }
+
+    #[test]
+    fn inspect_foretells_what_filter_does_not_do(message in message(), policy in policy()) {
+        let expander = Expander::new(policy.clone(), &Nowhere);
+        let forecast = expander.forecast(&message, "test");
+        let (output, _) = expand(&policy, Mark::Off, &message);
+        if forecast.rows.iter().all(|row| row.outcome == Outcome::Left) {
+            prop_assert_eq!(output, message);
+        }
+    }
+
+    #[test]
+    fn spans_tile_the_message_before_and_after(message in message()) {
+        let (output, _) = expand(&Policy::default(), Mark::Off, &message);
+        for bytes in [message, output] {
+            let tree = mime::scan(&bytes, &ScanLimits::default());
+            let mut at = 0;
+            for tile in tree.tiles() {
+                prop_assert_eq!(tile.start, at);
+                at = tile.end;
+            }
+            prop_assert_eq!(at, bytes.len());
+        }
+    }
+
+    #[test]
+    fn any_bytes_come_out(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let (output, _) = expand(&Policy::default(), Mark::Field, &bytes);
+        prop_assert_eq!(output, bytes);
+    }
+
+    #[test]
+    fn soup_of_mail_words_comes_out_and_settles(words in prop::collection::vec(prop::sample::select(vec![
+        "Content-Type: ", "message/external-body", ";", " access-type=URL", " URL=", "\"", "data:,x", "\n", "\r\n", "\n\n",
+        "--b", "--", "multipart/mixed; boundary=b\n\n", "Content-ID: <a@x>\n", "cid:a@x", " ", "\t", "(", ")", "*0=", "*1*=''", "%", "\0", "\u{e4}",
+        "text/html\n\n<a href=x>", "Content-Transfer-Encoding: base64\n",
+    ]), 0..60)) {
+        let message = words.concat().into_bytes();
+        let (once, _) = expand(&Policy::default(), Mark::Off, &message);
+        let (twice, _) = expand(&Policy::default(), Mark::Off, &once);
+        prop_assert_eq!(once, twice);
+    }
+}
