@@ -301,7 +301,11 @@ fn ftp_url(media_type: &MediaType<'_>) -> Result<String, Unusable> {
     let name = required(media_type, "name")?;
     let is_host = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     if !site.bytes().all(is_host) {
-        return Err(Unusable::BadValue(format!("'{site}' is not a host name")));
+        // What stands in front of an @ may be a password.
+        let host = site.rsplit('@').next().unwrap_or_default();
+        return Err(Unusable::BadValue(format!(
+            "the site of '{host}' is not a host name"
+        )));
     }
     let mode = media_type
         .parameter("mode")

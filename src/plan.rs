@@ -284,13 +284,20 @@ impl Planner<'_> {
         let Some(base) = base.filter(|base| !base.is_within_message()) else {
             return Err(Refusal::lasting(
                 Reason::NoBase,
-                format!("'{reference}' is relative, and no Content-Base or Content-Location holds"),
+                format!(
+                    "'{}' is relative, and no Content-Base or Content-Location holds",
+                    url::masked(reference)
+                ),
             ));
         };
         url::resolve(&base.url, reference, Dialect::default()).map_err(|problem| {
             Refusal::lasting(
                 Reason::BadUrl,
-                format!("'{reference}' against {}: {problem}", base.url),
+                format!(
+                    "'{}' against {}: {problem}",
+                    url::masked(reference),
+                    url::masked(&base.url)
+                ),
             )
         })
     }
