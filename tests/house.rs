@@ -26,6 +26,8 @@ const ROOMS: &[(&str, u8)] = &[
 
 /// Arrows within a level, or up, that are wanted.
 const ALSO: &[(&str, &str)] = &[
+    // An edit is a span and what stands there instead.
+    ("edit", "span"),
     // References are read from parts, and phantom headers are headers.
     ("external_body", "mime"),
     ("external_body", "link"),

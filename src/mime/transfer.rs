@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use memchr::memchr;
+use memchr::{memchr, memchr_iter};
 
 use crate::span::{Lines, Newline, Span};
 
@@ -177,9 +177,11 @@ pub fn encode_text(text: Vec<u8>, newline: Newline, boundaries: &[Vec<u8>]) -> E
         };
     }
     let printable = encode_quoted_printable(&text, newline);
-    let lines = text.len().div_ceil(57);
-    let base64_length = lines * 4 * 19 + lines.saturating_sub(1) * newline.bytes().len();
-    if printable.len() <= base64_length {
+    // A line end counts as one octet: the twins of a message in LF and CRLF shall choose alike.
+    let line_ends = memchr_iter(b'\n', &printable).count();
+    let printable_length = printable.len() - line_ends * (newline.bytes().len() - 1);
+    let base64_length = text.len().div_ceil(3) * 4 + text.len().div_ceil(57).saturating_sub(1);
+    if printable_length <= base64_length {
         return Encoded {
             encoding: TransferEncoding::QuotedPrintable,
             body: printable,
