@@ -3,6 +3,7 @@
 pub mod error;
 pub mod fetch;
 pub mod link;
+pub mod mailbox;
 pub mod policy;
 pub mod report;
 pub mod span;
