@@ -288,6 +288,7 @@ impl Job<'_> {
             },
             |chunk, done| {
                 let bytes = chunk.bytes();
+                summary.bytes_out += bytes.len() as u64;
                 let mut copied = 0;
                 for (frame, new) in done {
                     let Some(new) = new else { continue };
@@ -304,7 +305,6 @@ impl Job<'_> {
                 summary.oversized += chunk.oversized;
                 summary.messages += messages;
                 summary.bytes_in += bytes.len() as u64;
-                summary.bytes_out += bytes.len() as u64;
                 self.progress.advance(bytes.len() as u64, messages);
                 pool.give_back(chunk.buffer, window);
                 Ok(())

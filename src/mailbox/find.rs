@@ -191,13 +191,19 @@ fn kind_of(start: &[u8]) -> Result<Kind, &'static str> {
             "a Babyl mailbox, which embody does not convert",
         ),
         (b"*mbx*", "an MBX mailbox, which embody does not convert"),
-        (b"!BDN", "an Outlook PST file, which embody does not convert"),
+        (
+            b"!BDN",
+            "an Outlook PST file, which embody does not convert",
+        ),
         (
             b"\xcf\xad\x12\xfe",
             "an Outlook Express file, which embody does not convert",
         ),
         (b"\x1f\x8b", "compressed (gzip); decompress it first"),
-        (b"\x28\xb5\x2f\xfd", "compressed (zstd); decompress it first"),
+        (
+            b"\x28\xb5\x2f\xfd",
+            "compressed (zstd); decompress it first",
+        ),
         (b"BZh", "compressed (bzip2); decompress it first"),
         (b"\xfd7zXZ\0", "compressed (xz); decompress it first"),
         (b"PK\x03\x04", "a zip archive; unpack it first"),

@@ -225,9 +225,8 @@ fn is_stale(path: &Path) -> bool {
 
 /// Whether no process of this host has the number that `digits` say.
 pub(super) fn is_gone(digits: &[u8]) -> bool {
-    process(digits).is_some_and(|pid| {
-        rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH)
-    })
+    process(digits)
+        .is_some_and(|pid| rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH))
 }
 
 fn process(digits: &[u8]) -> Option<rustix::process::Pid> {

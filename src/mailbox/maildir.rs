@@ -239,7 +239,9 @@ pub(super) fn transformed(
         quoting: Quoting::None,
     })?;
     rewrite::spliced(content, change).map_err(|_| {
-        cannot_write(path)(io::Error::other("replacements overlap or lie outside the message"))
+        cannot_write(path)(io::Error::other(
+            "replacements overlap or lie outside the message",
+        ))
     })
 }
 

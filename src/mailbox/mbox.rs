@@ -20,8 +20,8 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use memchr::memmem::Finder;
 use memchr::memchr;
+use memchr::memmem::Finder;
 
 /// Bytes from `From ` on that [`is_separator`] looks at: more cannot change its answer.
 pub const LOOK_AHEAD: usize = 512;
@@ -416,8 +416,8 @@ impl Header {
                     return header;
                 }
                 Some(b'C' | b'c') if header.content_length.is_none() => {
-                    header.content_length = field(line, b"content-length")
-                        .and_then(|value| number(value.of(line)));
+                    header.content_length =
+                        field(line, b"content-length").and_then(|value| number(value.of(line)));
                 }
                 _ => {}
             }

@@ -35,6 +35,9 @@ pub(super) fn rewritten(
     else {
         return Ok(None);
     };
+    if new == content {
+        return Ok(None);
+    }
     let counted = frame.content_end.is_some();
     new = quoted(new, &spans, &known, quoting, counted);
 
@@ -47,10 +50,6 @@ pub(super) fn rewritten(
         new.extend_from_slice(newline);
     }
     new = counts_corrected(content, new);
-
-    if new == content {
-        return Ok(None);
-    }
     Ok(Some([from_line, &new, behind].concat()))
 }
 

@@ -27,7 +27,9 @@ impl Source for File {
 /// For tests, and for what is in memory already.
 impl Source for [u8] {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(self.len());
+        let start = usize::try_from(offset)
+            .unwrap_or(usize::MAX)
+            .min(self.len());
         let length = bytes.len().min(self.len() - start);
         bytes[..length].copy_from_slice(&self[start..start + length]);
         Ok(length)
@@ -179,8 +181,8 @@ impl<S: Source> Windows<S> {
             // Not one whole message: the window grows, at least by half, so that the time spent
             // on looking again stays in proportion.
             let least = filled + filled / 2 + 1;
-            let most = self.max_message.max(least);
-            buffer.resize(wanted.clamp(least, most), 0);
+            let most = self.max_message.max(filled + 1);
+            buffer.resize(wanted.max(least).min(most), 0);
         }
         if chunk.length == 0 {
             self.pool.give_back(buffer, self.window);
