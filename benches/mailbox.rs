@@ -33,6 +33,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     if has("--child") {
         return child(&arguments);
     }
+    if has("--generate") {
+        let messages = generate(Path::new("mailbox"), 500 << 20, 0)?;
+        println!("{messages} messages");
+        return Ok(());
+    }
     if has("--list") || has("--test") {
         return Ok(());
     }
@@ -172,6 +177,7 @@ fn child(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     let options = Options {
         jobs,
         max_in_flight: jobs,
+        window: number("--window", 1 << 20)? as usize,
         ..Options::default()
     };
     let _ = fs::remove_file("out");
