@@ -99,6 +99,7 @@ fn deliver(path: &Path) -> io::Result<()> {
         )?;
         drop(file);
         fs::remove_file(&lock)?;
+        std::thread::sleep(Duration::from_millis(1));
     }
     Ok(())
 }
@@ -112,21 +113,28 @@ fn fast_folder() -> tempfile::TempDir {
 fn after_200_kills_at_random_instants_the_file_is_the_old_or_the_new_one() {
     let folder = fast_folder();
     let path = folder.path().join("box");
-    let old = mbox(2500);
+    let old = mbox(600);
     let new = new_of(&old);
     fs::write(&path, &old).unwrap();
-    let start = Instant::now();
-    assert!(child("convert", &path).status().unwrap().success());
-    let whole = start.elapsed().as_micros() as u64;
+    let mut whole = u64::MAX;
+    for _ in 0..5 {
+        fs::write(&path, &old).unwrap();
+        let start = Instant::now();
+        assert!(child("convert", &path).status().unwrap().success());
+        whole = whole.min(start.elapsed().as_micros() as u64);
+    }
     let mut numbers = Numbers(7);
     let (mut was_old, mut was_new, mut killed) = (0, 0, 0);
-    for round in 0..200 {
+    for round in 0..1000 {
+        if killed == 200 {
+            break;
+        }
         fs::write(&path, &old).unwrap();
         let backup = round % 4 == 0;
         let mut run = child(if backup { "backup" } else { "convert" }, &path)
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_micros(numbers.below(whole + whole / 5)));
+        std::thread::sleep(Duration::from_micros(numbers.below(whole * 3 / 2)));
         run.kill().unwrap();
         killed += u32::from(!run.wait().unwrap().success());
         let found = fs::read(&path).unwrap();
@@ -157,7 +165,7 @@ fn after_200_kills_at_random_instants_the_file_is_the_old_or_the_new_one() {
         );
     }
     println!("{killed} killed, {was_old} old, {was_new} new");
-    assert!(killed > 50 && was_old > 20 && was_new > 0);
+    assert!(killed == 200 && was_old > 20 && was_new > 0);
 }
 
 #[test]
@@ -201,7 +209,7 @@ fn a_full_disk_leaves_the_source_and_no_temporary_file() {
         return;
     }
     let path = folder.path().join("box");
-    let old = mbox(500);
+    let old = mbox(700);
     assert!((300_000..600_000).contains(&old.len()), "{}", old.len());
     let outcomes = fs::write(&path, &old).map(|()| {
         (

@@ -11,6 +11,9 @@
 //!   that had gone meanwhile, the new one is taken away again. A kill in between leaves both for
 //!   an instant; the next run makes the same message again, finds it there, and removes the old.
 //!
+//! To Dovecot the sizes are part of a message's identity: a message whose name changes gets a new
+//! UID, and clients fetch it anew. Names without sizes keep their UID.
+//!
 //! A message that moved meanwhile is left, and counted. What is not kept up to date: the quota
 //! sums in `maildirsize` (they are computed anew when a server finds them in doubt).
 
