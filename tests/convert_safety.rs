@@ -1,4 +1,5 @@
 //! Converting in place is safe on the only copy: kills, full disks, deliverers, changes (spec §9).
+#![allow(clippy::unwrap_used)] // helpers are tests too
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

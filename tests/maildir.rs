@@ -1,4 +1,5 @@
 //! Maildirs: names, flags, sizes, movements, and Dovecot as the reader (spec §9).
+#![allow(clippy::unwrap_used)] // helpers are tests too
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -144,7 +145,7 @@ fn a_message_that_moves_meanwhile_is_neither_lost_nor_doubled() {
     }
     let folder = tempfile::tempdir().unwrap();
     make(folder.path(), 7);
-    let summary = in_place(&folder.path().to_owned(), &Move(folder.path())).unwrap();
+    let summary = in_place(folder.path(), &Move(folder.path())).unwrap();
     assert_eq!((summary.changed, summary.moved), (0, 3));
     let left = messages(folder.path());
     assert_eq!(left.len(), 7);

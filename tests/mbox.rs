@@ -1,4 +1,5 @@
 //! The mbox format: RFC 4155, and the mboxo, mboxrd, mboxcl and mboxcl2 of qmail's mbox(5).
+#![allow(clippy::unwrap_used)] // helpers are tests too
 
 use std::fs;
 use std::path::PathBuf;

@@ -2,7 +2,7 @@
 //!
 //! RFC 4155 and its appendix A describe the family; mboxo, mboxrd, mboxcl and mboxcl2 are the
 //! names of qmail's mbox(5). Pure: bytes in, spans out; any bytes give a division that tiles
-//! them. Reading files is [`window`](super::window)'s.
+//! them. Reading files is `window`'s.
 //!
 //! **A separator** is a line that starts with `From `, at the start of the file or after an empty
 //! line, and *either* holds a time of day (`12:34`, which every dialect of the date has) *or* is

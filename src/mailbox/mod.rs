@@ -4,10 +4,10 @@
 //! file that holds it is replaced so that neither a kill nor a full disk loses mail. What never
 //! does: MIME and the network. What becomes of a message is asked of a [`Transform`].
 //!
-//! The rooms: [`find`] says what a path holds; [`mbox`] is the format, [`window`] walks a file of
-//! any size through it, [`rewrite`] puts a changed message back; [`maildir`] does the same for a
-//! message a file; [`pipeline`] works on many at a time and keeps their order; [`lock`] and
-//! [`replace`] make in place safe; [`convert`] is the driver.
+//! The rooms: [`find`] says what a path holds; [`mbox`] is the format, `window` walks a file of
+//! any size through it, `rewrite` puts a changed message back; `maildir` does the same for a
+//! message a file; `pipeline` works on many at a time and keeps their order; `lock` and
+//! `replace` make in place safe; `convert` is the driver.
 //!
 //! What is not preserved: the last access time, holes in sparse files, and, for a Maildir, the
 //! inode number of a changed message.

@@ -39,7 +39,7 @@ pub(super) fn rewritten(
         return Ok(None);
     }
     let counted = frame.content_end.is_some();
-    new = quoted(new, &spans, &known, quoting, counted);
+    new = quoted(new, &spans, known, quoting, counted);
 
     let newline = Newline::of_first_line(content).bytes();
     if content.ends_with(b"\n") && !new.ends_with(b"\n") {
