@@ -118,7 +118,7 @@ fn variants() -> Vec<(&'static str, String, u64)> {
         ("empty bodies", format!("{header}\n{header}\n{header}\n"), 3),
         (
             "a separator without a date",
-            format!("From x\nSubject: a\n\nb\n\nFrom y\nSubject: c\n\n"),
+            "From x\nSubject: a\n\nb\n\nFrom y\nSubject: c\n\n".into(),
             2,
         ),
         ("a separator that is all", "From ".into(), 1),
