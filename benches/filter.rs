@@ -28,12 +28,25 @@ fn small(folder: &Path) {
     let with = folder.join("reference.eml");
     let without = folder.join("plain.eml");
     fs::write(&with, message("data:image/png;base64,", 2_600)).expect("a writable folder");
-    let plain = format!("Subject: x\n\n{}", "An ordinary line of mail text.\n".repeat(132));
+    let plain = format!(
+        "Subject: x\n\n{}",
+        "An ordinary line of mail text.\n".repeat(132)
+    );
     fs::write(&without, plain).expect("a writable folder");
     let runs: [(&str, &str, &[&str], &Path); 4] = [
         ("cat, 4 KB", "cat", &[], &without),
-        ("embody filter, nothing to do", EMBODY, &["filter", "--quiet"], &without),
-        ("embody filter, one data: URL", EMBODY, &["filter", "--quiet"], &with),
+        (
+            "embody filter, nothing to do",
+            EMBODY,
+            &["filter", "--quiet"],
+            &without,
+        ),
+        (
+            "embody filter, one data: URL",
+            EMBODY,
+            &["filter", "--quiet"],
+            &with,
+        ),
         ("true", "true", &[], &without),
     ];
     let mut times = vec![Vec::with_capacity(TURNS); runs.len()];
@@ -50,11 +63,16 @@ fn small(folder: &Path) {
             assert!(status.success(), "{program}");
         }
     }
-    println!("whole processes, {TURNS} turns, medians\n\n| process | time | to cat |\n|---|---|---|");
+    println!(
+        "whole processes, {TURNS} turns, medians\n\n| process | time | to cat |\n|---|---|---|"
+    );
     let medians: Vec<Duration> = times.iter_mut().map(|times| median(times)).collect();
     for ((name, ..), time) in runs.iter().zip(&medians) {
         let ratio = time.as_secs_f64() / medians[0].as_secs_f64();
-        println!("| {name} | {:.0} us | {ratio:.2} |", time.as_secs_f64() * 1e6);
+        println!(
+            "| {name} | {:.0} us | {ratio:.2} |",
+            time.as_secs_f64() * 1e6
+        );
     }
 }
 
@@ -63,8 +81,15 @@ fn large(folder: &Path) {
     const ROUNDS: usize = 9;
     let mail = message("data:image/png;base64,", 32 << 20);
     let url: String = {
-        let start = mail.windows(5).position(|five| five == b"data:").expect("a URL");
-        let end = start + mail[start..].iter().position(|&byte| byte == b'"').expect("its end");
+        let start = mail
+            .windows(5)
+            .position(|five| five == b"data:")
+            .expect("a URL");
+        let end = start
+            + mail[start..]
+                .iter()
+                .position(|&byte| byte == b'"')
+                .expect("its end");
         String::from_utf8_lossy(&mail[start..end]).into_owned()
     };
     let policy = Policy {
@@ -96,20 +121,40 @@ fn large(folder: &Path) {
     println!("\na 32 MB base64 data: URL in a folded parameter, best of {ROUNDS}\n");
     println!("| what | time | to data-url |\n|---|---|---|");
     println!("| data-url decodes the URL | {:.1} ms | 1 |", millis(peer));
-    println!("| embody decodes the URL | {:.1} ms | {:.1} times as fast |", millis(decode), ratio(decode));
-    println!("| embody expands the message | {:.1} ms | {:.1} times as fast |", millis(ours), ratio(ours));
+    println!(
+        "| embody decodes the URL | {:.1} ms | {:.1} times as fast |",
+        millis(decode),
+        ratio(decode)
+    );
+    println!(
+        "| embody expands the message | {:.1} ms | {:.1} times as fast |",
+        millis(ours),
+        ratio(ours)
+    );
     let file = folder.join("large.eml");
     fs::write(&file, &mail).expect("a writable folder");
     let (time, peak) = peak_memory(&file);
-    println!("\n`embody filter` on that message of {:.1} MB: {:.0} ms, peak memory {:.1} MB, {:.2} times its size",
-        mail.len() as f64 / 1e6, millis(time), peak as f64 / 1e6, peak as f64 / mail.len() as f64);
+    println!(
+        "\n`embody filter` on that message of {:.1} MB: {:.0} ms, peak memory {:.1} MB, {:.2} times its size",
+        mail.len() as f64 / 1e6,
+        millis(time),
+        peak as f64 / 1e6,
+        peak as f64 / mail.len() as f64
+    );
 }
 
 /// Output appears only when it is whole, so the peak is reached when the first byte can be read.
 fn peak_memory(file: &Path) -> (Duration, u64) {
     let start = Instant::now();
     let mut child = Command::new(EMBODY)
-        .args(["filter", "--quiet", "--max-body", "100M", "--max-growth", "100M"])
+        .args([
+            "filter",
+            "--quiet",
+            "--max-body",
+            "100M",
+            "--max-growth",
+            "100M",
+        ])
         .stdin(File::open(file).expect("a message"))
         .stdout(Stdio::piped())
         .spawn()
