@@ -7,6 +7,7 @@ pub mod expand;
 pub mod external_body;
 pub mod fetch;
 pub mod link;
+pub mod mailbox;
 pub mod mime;
 pub mod plan;
 pub mod policy;

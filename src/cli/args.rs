@@ -19,13 +19,23 @@ pub(super) struct Cli {
     pub(super) command: Command,
 }
 
+/// `embody filter` alone: it runs once per message, and building the other commands' options would
+/// take as long as filtering.
+#[derive(Parser, Debug)]
+#[command(name = "filter", bin_name = "embody filter", version)]
+#[command(about = FILTER_ABOUT, after_help = FILTER_HELP)]
+pub(super) struct FilterCli {
+    #[command(flatten)]
+    pub(super) args: FilterArgs,
+}
+
+const FILTER_ABOUT: &str = "Read one message, write it with its external bodies in place";
+const FILTER_HELP: &str = "Example: embody filter --fetch https < in.eml > out.eml\n\
+    Exit status: 0 with a whole message on stdout, else 75 and nothing on stdout.";
+
 #[derive(Subcommand, Debug)]
 pub(super) enum Command {
-    /// Read one message, write it with its external bodies in place
-    #[command(
-        after_help = "Example: embody filter --fetch https < in.eml > out.eml\n\
-        Exit status: 0 with a whole message on stdout, else 75 and nothing on stdout."
-    )]
+    #[command(about = FILTER_ABOUT, after_help = FILTER_HELP)]
     Filter(FilterArgs),
     /// Say what is in there, and what the same options would do; never fetches
     #[command(after_help = "Example: embody inspect --fetch https message.eml")]

@@ -16,29 +16,36 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use self::args::{Cli, Command};
+use self::args::{Cli, Command, FilterCli};
 use self::exit::Status;
 
 /// Runs the program on the process's own arguments and standard streams.
 #[must_use]
 pub fn run() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let status = match Cli::try_parse_from(&arguments) {
-        Ok(cli) => dispatch(cli),
+    let command = arguments.get(1);
+    let parsed = if command.is_some_and(|name| name == "filter") {
+        FilterCli::try_parse_from(arguments.iter().skip(1))
+            .map(|filter| Command::Filter(filter.args))
+    } else {
+        Cli::try_parse_from(&arguments).map(|cli| cli.command)
+    };
+    let status = match parsed {
+        Ok(command) => dispatch(command),
         Err(problem) if !problem.use_stderr() => match problem.print() {
             Ok(()) => Status::Success,
             Err(_) => Status::Trouble,
         },
         Err(problem) => {
             let _ = problem.print();
-            Status::of_usage(arguments.get(1))
+            Status::of_usage(command)
         }
     };
     status.into()
 }
 
-fn dispatch(cli: Cli) -> Status {
-    match cli.command {
+fn dispatch(command: Command) -> Status {
+    match command {
         // A defect in embody must not bounce anybody's mail.
         Command::Filter(args) => {
             std::panic::catch_unwind(|| filter::run(&args)).unwrap_or(Status::TryAgain)

@@ -35,6 +35,9 @@ struct Rewriting {
     named: Vec<PartId>,
 }
 
+/// A document's new links and their edits, or why it is left.
+type Rewritten = Result<(Rewriting, Group), Refusal>;
+
 /// Edits and rows for all documents of a message.
 #[derive(Debug, Default)]
 pub(super) struct Documents {
@@ -62,7 +65,7 @@ pub(super) fn rewrite(
         bases: Bases::default(),
         room,
     };
-    let mut outcomes: Vec<(PartId, Result<(Rewriting, Group), Refusal>)> = Vec::new();
+    let mut outcomes: Vec<(PartId, Rewritten)> = Vec::new();
     let mut named: BTreeMap<PartId, ()> = BTreeMap::new();
     for part in tree.ids() {
         let Some(outcome) = rewriter.document(part) else {
@@ -178,7 +181,7 @@ enum Language {
 
 impl Rewriter<'_> {
     /// What becomes of a part's links; none if it is no document or nothing in it would change.
-    fn document(&mut self, part: PartId) -> Option<Result<(Rewriting, Group), Refusal>> {
+    fn document(&mut self, part: PartId) -> Option<Rewritten> {
         let language = match self.tree.part(part).essence.as_str() {
             "text/html" => Language::Html(Syntax::Html),
             "application/xhtml+xml" => Language::Html(Syntax::Xhtml),

@@ -1,0 +1,387 @@
+//! Maildirs: a message a file, in `cur` and `new`.
+//!
+//! A changed message is written to `tmp`, synced, and takes the place of the old one; name (so
+//! flags), owner, mode and time are kept. Where the name carries the size (`,S=` the bytes, `,W=`
+//! the bytes with CRLF line ends; Dovecot, Courier), it is corrected.
+//!
+//! Two runs of embody keep each other out (`embody.lock`). Against others there is no lock: programs that read the Maildir move and rename messages at any time. So
+//! * **same name**: the two files are *exchanged*, which fails if the old name is gone; then it is
+//!   checked that what came out is what was read, or they are exchanged back;
+//! * **new name**: the new file is linked to its name, the folder synced, the old name removed; if
+//!   that had gone meanwhile, the new one is taken away again. A kill in between leaves both for
+//!   an instant; the next run makes the same message again, finds it there, and removes the old.
+//!
+//! To Dovecot the sizes are part of a message's identity: a message whose name changes gets a new
+//! UID, and clients fetch it anew. Names without sizes keep their UID.
+//!
+//! A message that moved meanwhile is left, and counted. What is not kept up to date: the quota
+//! sums in `maildirsize` (they are computed anew when a server finds them in doubt).
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use rustix::fs::{CWD, RenameFlags};
+
+use super::lock::Dotlock;
+use super::pipeline::{self, Limits, Stages};
+use super::replace::{self, Beside, Finished, Identity, sync_folder};
+use super::rewrite;
+use super::{
+    Effect, Message, Options, Progress, Quoting, Stop, Summary, Transform, cannot_read,
+    cannot_write,
+};
+use crate::error::Error;
+
+/// Where results go.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Destination<'a> {
+    /// Over the old files.
+    InPlace,
+    /// Into a Maildir of its own.
+    Folder(&'a Path),
+}
+
+/// Converts the Maildir `folder` (not those within it).
+///
+/// # Errors
+/// As [`convert_in_place`](super::convert_in_place). Messages done before an error stay done.
+pub(super) fn convert(
+    folder: &Path,
+    destination: Destination<'_>,
+    options: &Options,
+    transform: &dyn Transform,
+    progress: &dyn Progress,
+    stop: &Stop,
+) -> Result<Summary, Error> {
+    let mut lock = None;
+    if options.effect == Effect::Write {
+        match destination {
+            Destination::InPlace => {
+                let until = Instant::now() + options.lock_timeout;
+                lock = Some(Dotlock::acquire(&folder.join("embody"), until, stop)?);
+                make_folder(&folder.join("tmp"))?;
+                replace::sweep(&folder.join("tmp"));
+            }
+            Destination::Folder(to) => {
+                for name in ["cur", "new", "tmp"] {
+                    make_folder(&to.join(name))?;
+                }
+                // The mark of a Maildir++ folder; it has no contents.
+                let mark = to.join("maildirfolder");
+                if folder.join("maildirfolder").exists() && !mark.exists() {
+                    File::create(&mark).map_err(cannot_write(&mark))?;
+                }
+            }
+        }
+    }
+    let names = messages(folder)?;
+    let stages = Files {
+        folder,
+        destination,
+        options,
+        transform,
+    };
+    let mut summary = Summary {
+        mailboxes: 1,
+        ..Summary::default()
+    };
+    let mut numbered = (1..).zip(names);
+    let limits = Limits {
+        workers: options.workers(),
+        budget: options.workers() * 4,
+    };
+    let outcome = pipeline::run(
+        &stages,
+        limits,
+        stop,
+        || Ok(numbered.next().map(|item| (item, 1))),
+        |_, done| {
+            for one in &done {
+                summary.add(one);
+                progress.advance(one.bytes_in, one.messages);
+            }
+            Ok(())
+        },
+    );
+    if options.effect == Effect::Write && summary.changed > 0 {
+        let folder = match destination {
+            Destination::InPlace => folder,
+            Destination::Folder(to) => to,
+        };
+        sync_folder(&folder.join("cur"))?;
+        sync_folder(&folder.join("new"))?;
+    }
+    drop(lock);
+    outcome.map(|()| summary)
+}
+
+fn make_folder(folder: &Path) -> Result<(), Error> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    fs::create_dir_all(folder).map_err(cannot_write(folder))
+}
+
+/// The messages' names, `cur/...` and `new/...`, sorted. This list is the one thing here that
+/// grows with the mailbox: some hundred bytes a message.
+fn messages(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut names = Vec::new();
+    for part in ["cur", "new"] {
+        let path = folder.join(part);
+        for entry in fs::read_dir(&path).map_err(cannot_read(&path))? {
+            let entry = entry.map_err(cannot_read(&path))?;
+            let name = entry.file_name();
+            let hidden = name.as_bytes().starts_with(b".");
+            if !hidden && entry.file_type().is_ok_and(|kind| kind.is_file()) {
+                names.push(Path::new(part).join(name));
+            }
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+struct Files<'a> {
+    folder: &'a Path,
+    destination: Destination<'a>,
+    options: &'a Options,
+    transform: &'a dyn Transform,
+}
+
+impl Stages for Files<'_> {
+    type Item = (u64, PathBuf);
+    type Part = ();
+    type Done = Summary;
+
+    fn split(&self, _item: &Self::Item) -> Result<Vec<()>, Error> {
+        Ok(vec![()])
+    }
+
+    fn work(&self, (number, name): &Self::Item, (): ()) -> Result<Summary, Error> {
+        let path = self.folder.join(name);
+        let mut file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Summary {
+                    moved: 1,
+                    ..Summary::default()
+                });
+            }
+            Err(error) => return Err(cannot_read(&path)(error)),
+        };
+        let before = Identity::of(&file.metadata().map_err(cannot_read(&path))?);
+        let mut summary = Summary {
+            messages: 1,
+            bytes_in: before.length(),
+            bytes_out: before.length(),
+            ..Summary::default()
+        };
+        if before.length() > self.options.max_message as u64 {
+            summary.oversized = 1;
+            if self.options.effect == Effect::Write
+                && let Destination::Folder(to) = self.destination
+            {
+                let target = to.join(name);
+                let mut copy = Beside::start_in(&to.join("tmp"), &target)?;
+                copy.write_start_of(&file, before.length())?;
+                copy.finished(&file)?.appear()?;
+            }
+            return Ok(summary);
+        }
+        let mut content = Vec::with_capacity(usize::try_from(before.length()).unwrap_or(0) + 1);
+        file.read_to_end(&mut content).map_err(cannot_read(&path))?;
+        let new = transformed(self.transform, *number, &path, &content)?;
+        if let Some(new) = &new {
+            summary.changed = 1;
+            summary.bytes_out = new.len() as u64;
+        }
+        if self.options.effect == Effect::DryRun {
+            return Ok(summary);
+        }
+        match (self.destination, new) {
+            (Destination::InPlace, None) => {}
+            (Destination::InPlace, Some(new)) => {
+                if !self.put_in_place(&path, &file, &before, &new)? {
+                    summary.changed = 0;
+                    summary.bytes_out = summary.bytes_in;
+                    summary.moved = 1;
+                }
+            }
+            (Destination::Folder(to), new) => {
+                let target = match &new {
+                    Some(new) => to.join(resized(name, new)),
+                    None => to.join(name),
+                };
+                let mut beside = Beside::start_in(&to.join("tmp"), &target)?;
+                beside.write(new.as_deref().unwrap_or(&content))?;
+                beside.finished(&file)?.appear()?;
+            }
+        }
+        Ok(summary)
+    }
+}
+
+/// A single message's new bytes, if it changes.
+pub(super) fn transformed(
+    transform: &dyn Transform,
+    number: u64,
+    path: &Path,
+    content: &[u8],
+) -> Result<Option<Vec<u8>>, Error> {
+    if transform.next_touch(content).is_none() {
+        return Ok(None);
+    }
+    let change = transform.transform(&Message {
+        number,
+        source: path,
+        content,
+        quoting: Quoting::None,
+    })?;
+    rewrite::spliced(content, change).map_err(|_| {
+        cannot_write(path)(io::Error::other(
+            "replacements overlap or lie outside the message",
+        ))
+    })
+}
+
+impl Files<'_> {
+    /// False if the message moved meanwhile; then nothing was done.
+    fn put_in_place(
+        &self,
+        path: &Path,
+        file: &File,
+        before: &Identity,
+        new: &[u8],
+    ) -> Result<bool, Error> {
+        let mut beside = Beside::start_in(&self.folder.join("tmp"), path)?;
+        beside.write(new)?;
+        let finished = beside.finished(file)?;
+        finished.sync()?;
+        let renamed = resized(path, new);
+        if renamed == path {
+            exchange(finished, before)
+        } else {
+            supersede(&finished, path, &renamed, before, new)
+        }
+    }
+}
+
+fn exchange(finished: Finished, before: &Identity) -> Result<bool, Error> {
+    let temporary = finished.temporary.path();
+    let target = finished.target.as_path();
+    let swap = || rustix::fs::renameat_with(CWD, temporary, CWD, target, RenameFlags::EXCHANGE);
+    match swap() {
+        Ok(()) => {
+            if before.check(temporary).is_ok() {
+                return Ok(true);
+            }
+            swap().map_err(|error| cannot_write(target)(error.into()))?;
+            Ok(false)
+        }
+        Err(rustix::io::Errno::NOENT) => Ok(false),
+        // A file system that cannot exchange: between check and rename lies an instant.
+        Err(_) => {
+            if before.check(target).is_err() {
+                return Ok(false);
+            }
+            finished.replace(before, None).map(|()| true)
+        }
+    }
+}
+
+fn supersede(
+    finished: &Finished,
+    old: &Path,
+    new: &Path,
+    before: &Identity,
+    bytes: &[u8],
+) -> Result<bool, Error> {
+    let folder = replace::folder_of(new);
+    let mut ours = true;
+    match fs::hard_link(finished.temporary.path(), new) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            // From a run that was killed before it could remove the old name, or a stranger.
+            if fs::read(new).map_err(cannot_read(new))? != bytes {
+                return Ok(false);
+            }
+            ours = false;
+        }
+        Err(error) => return Err(cannot_write(new)(error)),
+    }
+    sync_folder(folder)?;
+    if before.check(old).is_ok() {
+        match fs::remove_file(old) {
+            Ok(()) => return Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(cannot_write(old)(error)),
+        }
+    }
+    // The message goes on under another name; what we added would be a second one.
+    if ours {
+        fs::remove_file(new).map_err(cannot_write(new))?;
+    }
+    Ok(false)
+}
+
+/// `path` with the sizes in its name corrected to those of `content`.
+fn resized(path: &Path, content: &[u8]) -> PathBuf {
+    let Some(name) = path.file_name() else {
+        return path.into();
+    };
+    path.with_file_name(resized_name(name, content))
+}
+
+fn resized_name(name: &OsStr, content: &[u8]) -> OsString {
+    let bytes = name.as_bytes();
+    let base = bytes.iter().position(|&b| b == b':').unwrap_or(bytes.len());
+    let (base, flags) = bytes.split_at(base);
+    let mut out = Vec::with_capacity(bytes.len() + 4);
+    for (index, field) in base.split(|&b| b == b',').enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        let number = |value: &[u8]| !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+        match field.split_at_checked(2) {
+            Some((b"S=", value)) if index > 0 && number(value) => {
+                out.extend_from_slice(format!("S={}", content.len()).as_bytes());
+            }
+            Some((b"W=", value)) if index > 0 && number(value) => {
+                out.extend_from_slice(format!("W={}", wire_length(content)).as_bytes());
+            }
+            _ => out.extend_from_slice(field),
+        }
+    }
+    out.extend_from_slice(flags);
+    OsString::from_vec(out)
+}
+
+/// The length with every line end as CRLF.
+fn wire_length(content: &[u8]) -> usize {
+    let bare = memchr::memchr_iter(b'\n', content)
+        .filter(|&at| at == 0 || content.get(at - 1) != Some(&b'\r'))
+        .count();
+    content.len() + bare
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_in_a_name_are_corrected_and_nothing_else_is() {
+        for (before, after) in [
+            ("1.M2P3.host,S=10,W=11:2,FS", "1.M2P3.host,S=6,W=8:2,FS"),
+            ("1.M2P3.host:2,S", "1.M2P3.host:2,S"),
+            ("1.S=5.host,S=x,W=:2,S=1", "1.S=5.host,S=x,W=:2,S=1"),
+            ("S=1,W=2", "S=1,W=8"),
+        ] {
+            let got = resized_name(OsStr::new(before), b"a\nb\r\n\n");
+            assert_eq!(got, OsStr::new(after));
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Many messages: mbox files, Maildirs, single `.eml` files and folders of them (spec §9).
+//!
+//! What lives here: where a message starts and ends, how a changed one is put back, and how the
+//! file that holds it is replaced so that neither a kill nor a full disk loses mail. What never
+//! does: MIME and the network. What becomes of a message is asked of a [`Transform`].
+//!
+//! The rooms: [`find`] says what a path holds; [`mbox`] is the format, `window` walks a file of
+//! any size through it, `rewrite` puts a changed message back; `maildir` does the same for a
+//! message a file; `pipeline` works on many at a time and keeps their order; `lock` and
+//! `replace` make in place safe; `convert` is the driver.
+//!
+//! What is not preserved: the last access time, holes in sparse files, and, for a Maildir, the
+//! inode number of a changed message.
+
+mod convert;
+pub mod find;
+mod lock;
+mod maildir;
+pub mod mbox;
+mod pipeline;
+mod replace;
+mod rewrite;
+mod window;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::span::Span;
+
+pub use convert::{convert_in_place, convert_to};
+pub use find::Format;
+pub use mbox::Quoting;
+
+/// What is done to each message.
+///
+/// Both methods are called from several threads at once. The first is asked about every byte of
+/// every mailbox and must run at memory speed; the second only about messages it pointed at.
+pub trait Transform: Sync {
+    /// The offset of the first byte in `bytes` that [`transform`](Self::transform) might care
+    /// about; `None` if nothing in there could make it change or report anything.
+    ///
+    /// `bytes` is any run of whole messages, with their `From ` lines. A hit in the wrong place
+    /// costs time, a miss leaves a message untouched. It is called again behind each message that
+    /// was hit; the bytes given grow and shrink so that the sum of the work stays linear even if
+    /// one of several needles is far away each time.
+    fn next_touch(&self, bytes: &[u8]) -> Option<usize>;
+
+    /// What becomes of one message.
+    ///
+    /// # Errors
+    /// Ends the whole run; the source stays as it is. Trouble with one message is not an error.
+    fn transform(&self, message: &Message<'_>) -> Result<Change, Error>;
+}
+
+/// One message as a mailbox holds it.
+#[derive(Clone, Copy, Debug)]
+pub struct Message<'a> {
+    /// Its place in the mailbox, from 1. In a Maildir: in the order of file names, `cur` first.
+    pub number: u64,
+    /// The file it is from.
+    pub source: &'a Path,
+    /// Header and body as they stand in the file: `From ` quoting is not undone. Without the
+    /// `From ` line and without the empty line that separates messages.
+    pub content: &'a [u8],
+    /// How the mailbox quotes. The new text of a [`Change`] is quoted by the mailbox; a
+    /// transformer that must *read* quoted text can undo it with [`Quoting::unquote`].
+    pub quoting: Quoting,
+}
+
+/// What became of a message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Change {
+    /// Every byte stays.
+    AsItCame,
+    /// These spans of [`Message::content`] are replaced. Bytes outside them stay; what is new and
+    /// lies in the body is quoted the way the mailbox quotes.
+    Edited(Vec<Replacement>),
+    /// The whole content anew. What differs is taken for new text, lines that the original also
+    /// has excepted; prefer [`Change::Edited`], which need not guess.
+    Whole(Vec<u8>),
+}
+
+/// New bytes for a span of a message's content. A list of them is sorted and disjoint.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Replacement {
+    /// What goes; may be empty.
+    pub span: Span,
+    /// What comes; may be empty.
+    pub bytes: Vec<u8>,
+}
+
+/// Told how far a run has come. Called from one thread, in the order of the output.
+pub trait Progress {
+    /// That many more bytes of the source, holding that many messages, are done.
+    fn advance(&self, bytes: u64, messages: u64);
+}
+
+/// For those who do not want to know.
+impl Progress for () {
+    fn advance(&self, _bytes: u64, _messages: u64) {}
+}
+
+/// Asks a run to stop; clones ask the same run. Safe to set from a signal handler's thread.
+#[derive(Clone, Default, Debug)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// A stop over a flag that something else sets (a signal handler, say).
+    #[must_use]
+    pub fn over(flag: Arc<AtomicBool>) -> Self {
+        Self(flag)
+    }
+
+    /// Asks.
+    pub fn request(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether it was asked.
+    #[must_use]
+    pub fn is_requested(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    /// # Errors
+    /// [`Error::Interrupted`] once it was asked.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.is_requested() {
+            Err(Error::Interrupted)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// Whether a run writes.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Effect {
+    /// It does.
+    #[default]
+    Write,
+    /// Everything is done but the writing: `--dry-run`, and `inspect`.
+    DryRun,
+}
+
+/// How a conversion is to be done.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What the sources are.
+    pub format: Format,
+    /// Threads for the processor's work; at least one.
+    pub jobs: usize,
+    /// Messages being transformed at the same time; more than `jobs` pays when transforming waits
+    /// for a network.
+    pub max_in_flight: usize,
+    /// In place: keep the old file under its name with this behind it. Not for Maildirs.
+    pub backup: Option<OsString>,
+    /// Whether to write.
+    pub effect: Effect,
+    /// How long to wait for another program's lock.
+    pub lock_timeout: Duration,
+    /// A message of more bytes is passed on without being looked at, so that memory has a bound.
+    pub max_message: usize,
+    /// Bytes read at a time.
+    pub window: usize,
+    /// How new text in an mbox is quoted; `None`: as the mailbox does, by its first window.
+    pub quoting: Option<Quoting>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            format: Format::Auto,
+            jobs,
+            max_in_flight: jobs,
+            backup: None,
+            effect: Effect::Write,
+            lock_timeout: Duration::from_secs(60),
+            max_message: 512 << 20,
+            window: 1 << 20,
+            quoting: None,
+        }
+    }
+}
+
+impl Options {
+    /// Threads that transform.
+    fn workers(&self) -> usize {
+        self.jobs.max(self.max_in_flight).max(1)
+    }
+
+    /// Bytes that may be between reader and writer: what bounds memory, whatever the mailbox.
+    fn budget(&self) -> usize {
+        self.window.saturating_mul(self.workers() + 3)
+    }
+}
+
+/// What a conversion did.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
+pub struct Summary {
+    /// Mailboxes read: mbox files, Maildirs (each folder counts) and single messages.
+    pub mailboxes: u64,
+    /// Messages seen.
+    pub messages: u64,
+    /// Messages that changed, or would.
+    pub changed: u64,
+    /// Bytes read.
+    pub bytes_in: u64,
+    /// Bytes of the same mailboxes afterwards.
+    pub bytes_out: u64,
+    /// Messages passed on unread for [`Options::max_message`].
+    pub oversized: u64,
+    /// Files in a folder that hold no mail (indexes and the like); not copied, not touched.
+    pub skipped_files: u64,
+    /// Messages of a Maildir that another program moved or changed meanwhile; left alone.
+    pub moved: u64,
+}
+
+impl Summary {
+    fn add(&mut self, other: &Self) {
+        self.mailboxes += other.mailboxes;
+        self.messages += other.messages;
+        self.changed += other.changed;
+        self.bytes_in += other.bytes_in;
+        self.bytes_out += other.bytes_out;
+        self.oversized += other.oversized;
+        self.skipped_files += other.skipped_files;
+        self.moved += other.moved;
+    }
+}
+
+/// [`Error::Read`] for a path.
+fn cannot_read(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
+    move |source| Error::Read {
+        what: path.display().to_string(),
+        source,
+    }
+}
+
+/// [`Error::Write`] for a path.
+fn cannot_write(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
+    move |source| Error::Write {
+        what: path.display().to_string(),
+        source,
+    }
+}

@@ -1,0 +1,312 @@
+//! A file written beside another, and put in its place whole.
+//!
+//! In place: written to a temporary file in the same folder, given the old one's owner, mode,
+//! extended attributes and modification time, synced, renamed over it, the folder synced. Killed
+//! at any instant, the name shows the old file or the new one. What a killed run leaves behind
+//! (`.embody-HOST-PID-*`) the next one takes away; a run that ends by itself leaves nothing.
+//!
+//! Decisions: a symbolic link is followed and its target replaced. A file with several hard links
+//! is refused: the other names would keep the old mail. An owner, access list or `user.` attribute
+//! that cannot be given to the new file is an error, as mail must not become readable to others;
+//! attributes of other kinds are kept where the system lets us. A backup that exists already is
+//! never overwritten: it may be the only original.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, FileTimes, Metadata};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Gid, Uid, XattrFlags};
+use tempfile::NamedTempFile;
+
+use super::lock::host;
+use super::{cannot_read, cannot_write};
+use crate::error::Error;
+
+/// Small writes are put together up to this; larger ones go through.
+const BUFFER: usize = 128 << 10;
+
+/// What tells that a file is still the one that was read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Identity {
+    device: u64,
+    inode: u64,
+    length: u64,
+    modified: (i64, i64),
+}
+
+impl Identity {
+    pub(super) fn of(metadata: &Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            length: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+        }
+    }
+
+    pub(super) fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// # Errors
+    /// [`Error::Changed`] if the name no longer shows this file as it was.
+    pub(super) fn check(&self, path: &Path) -> Result<(), Error> {
+        match fs::metadata(path) {
+            Ok(metadata) if Self::of(&metadata) == *self => Ok(()),
+            _ => Err(Error::Changed { path: path.into() }),
+        }
+    }
+}
+
+/// A temporary file in the folder of what it is to become.
+#[derive(Debug)]
+pub(super) struct Beside {
+    target: PathBuf,
+    writer: BufWriter<NamedTempFile>,
+}
+
+impl Beside {
+    /// Starts a file that will be `target`.
+    pub(super) fn start(target: &Path) -> Result<Self, Error> {
+        Self::start_in(folder_of(target), target)
+    }
+
+    /// The same, written in another folder of the same file system (a Maildir's tmp).
+    pub(super) fn start_in(folder: &Path, target: &Path) -> Result<Self, Error> {
+        let temporary = temporary_in(folder).map_err(cannot_write(target))?;
+        Ok(Self {
+            target: target.into(),
+            writer: BufWriter::with_capacity(BUFFER, temporary),
+        })
+    }
+
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.writer
+            .write_all(bytes)
+            .map_err(cannot_write(&self.target))
+    }
+
+    /// The first `length` bytes of `source`, through the handle that has its lock.
+    pub(super) fn write_start_of(&mut self, source: &File, length: u64) -> Result<(), Error> {
+        let mut buffer = vec![0; 1 << 20];
+        let mut copied = 0;
+        while copied < length {
+            let left = usize::try_from(length - copied).unwrap_or(usize::MAX);
+            let wanted = left.min(buffer.len());
+            let read = source
+                .read_at(&mut buffer[..wanted], copied)
+                .map_err(cannot_read(&self.target))?;
+            if read == 0 {
+                return Err(Error::Changed {
+                    path: self.target.clone(),
+                });
+            }
+            self.write(&buffer[..read])?;
+            copied += read as u64;
+        }
+        Ok(())
+    }
+
+    /// Everything written, and what `like` has besides bytes given to the file.
+    pub(super) fn finished(self, like: &File) -> Result<Finished, Error> {
+        let Self { target, writer } = self;
+        let temporary = writer
+            .into_inner()
+            .map_err(|error| cannot_write(&target)(error.into_error()))?;
+        dress(temporary.as_file(), like).map_err(cannot_write(&target))?;
+        Ok(Finished { target, temporary })
+    }
+}
+
+/// Written, and ready to be put in place.
+#[derive(Debug)]
+pub(super) struct Finished {
+    pub(super) target: PathBuf,
+    pub(super) temporary: NamedTempFile,
+}
+
+impl Finished {
+    /// On the disk, as far as the system can tell.
+    pub(super) fn sync(&self) -> Result<(), Error> {
+        let synced = self.temporary.as_file().sync_all();
+        synced.map_err(cannot_write(&self.target))
+    }
+
+    /// Takes the old file's place, if that is still the file that was read.
+    pub(super) fn replace(self, before: &Identity, backup: Option<&OsStr>) -> Result<(), Error> {
+        self.sync()?;
+        before.check(&self.target)?;
+        if let Some(suffix) = backup {
+            back_up(&self.target, suffix)?;
+        }
+        let Self { target, temporary } = self;
+        temporary
+            .persist(&target)
+            .map_err(|failed| cannot_write(&target)(failed.error))?;
+        sync_folder(folder_of(&target))
+    }
+
+    /// Appears under a name that nothing has yet.
+    pub(super) fn appear(self) -> Result<(), Error> {
+        let Self { target, temporary } = self;
+        temporary
+            .persist_noclobber(&target)
+            .map_err(|failed| cannot_write(&target)(failed.error))?;
+        Ok(())
+    }
+}
+
+/// Refuses what cannot be replaced in place, before any work is done on it.
+///
+/// # Errors
+/// [`Error::Write`] for a file with several names, or if its backup exists.
+pub(super) fn check_replaceable(target: &Path, backup: Option<&OsStr>) -> Result<(), Error> {
+    let metadata = fs::metadata(target).map_err(cannot_read(target))?;
+    let mut names = metadata.nlink();
+    if let Some(suffix) = backup {
+        let backup = with_suffix(target, suffix);
+        match fs::symlink_metadata(&backup) {
+            Ok(found) if (found.dev(), found.ino()) == (metadata.dev(), metadata.ino()) => {
+                // A run was killed between backup and rename: the backup is made anew.
+                fs::remove_file(&backup).map_err(cannot_write(&backup))?;
+                names -= 1;
+            }
+            Ok(_) => {
+                return Err(cannot_write(&backup)(io::Error::new(
+                    io::ErrorKind::AlreadyExists,
+                    "the backup exists already and may be the only original",
+                )));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(cannot_read(&backup)(error)),
+        }
+    }
+    if names > 1 {
+        return Err(cannot_write(target)(io::Error::other(format!(
+            "the file has {names} names (hard links); the others would keep the old mail"
+        ))));
+    }
+    Ok(())
+}
+
+fn back_up(target: &Path, suffix: &OsStr) -> Result<(), Error> {
+    let backup = with_suffix(target, suffix);
+    let Err(error) = fs::hard_link(target, &backup) else {
+        return Ok(());
+    };
+    if error.kind() == io::ErrorKind::AlreadyExists {
+        return Err(cannot_write(&backup)(error));
+    }
+    // A file system without hard links. This opens the source once more, which gives up its fcntl
+    // lock when it is closed; the dotlock holds, and such file systems have no fcntl locks to lose.
+    let source = File::open(target).map_err(cannot_read(target))?;
+    let length = source.metadata().map_err(cannot_read(target))?.len();
+    let mut copy = Beside::start(&backup)?;
+    copy.write_start_of(&source, length)?;
+    let copy = copy.finished(&source)?;
+    copy.sync()?;
+    copy.appear()
+}
+
+pub(super) fn sync_folder(folder: &Path) -> Result<(), Error> {
+    File::open(folder)
+        .and_then(|folder| folder.sync_all())
+        .map_err(cannot_write(folder))
+}
+
+/// Gives `new` the owner, mode, attributes and time of `like`.
+fn dress(new: &File, like: &File) -> io::Result<()> {
+    let wanted = like.metadata()?;
+    let has = new.metadata()?;
+    if (has.uid(), has.gid()) != (wanted.uid(), wanted.gid()) {
+        let owner = (has.uid() != wanted.uid()).then(|| Uid::from_raw(wanted.uid()));
+        let group = (has.gid() != wanted.gid()).then(|| Gid::from_raw(wanted.gid()));
+        rustix::fs::fchown(new, owner, group)?;
+    }
+    new.set_permissions(wanted.permissions())?;
+    copy_attributes(new, like)?;
+    let times = FileTimes::new()
+        .set_modified(wanted.modified()?)
+        .set_accessed(wanted.accessed()?);
+    new.set_times(times)
+}
+
+fn copy_attributes(new: &File, like: &File) -> io::Result<()> {
+    // 64 KiB is what Linux allows for the list, and for each value.
+    let mut names = vec![0_u8; 64 << 10];
+    let Ok(length) = rustix::fs::flistxattr(like, names.as_mut_slice()) else {
+        return Ok(());
+    };
+    let mut value = vec![0_u8; 64 << 10];
+    let names = names.get(..length).unwrap_or_default();
+    for name in names.split(|&b| b == 0).filter(|name| !name.is_empty()) {
+        let Ok(length) = rustix::fs::fgetxattr(like, name, value.as_mut_slice()) else {
+            continue;
+        };
+        let value = value.get(..length).unwrap_or_default();
+        let set = rustix::fs::fsetxattr(new, name, value, XattrFlags::empty());
+        if name.starts_with(b"user.") || name == b"system.posix_acl_access" {
+            set?;
+        }
+    }
+    Ok(())
+}
+
+/// The folder that holds `path`.
+pub(super) fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+fn with_suffix(path: &Path, suffix: &OsStr) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// What the temporary files of every run on this host start with.
+fn our_prefix() -> std::ffi::OsString {
+    let mut prefix = std::ffi::OsString::from(".embody-");
+    prefix.push(host());
+    prefix.push("-");
+    prefix
+}
+
+/// A temporary file that goes when dropped.
+pub(super) fn temporary_in(folder: &Path) -> io::Result<NamedTempFile> {
+    let mut prefix = our_prefix();
+    prefix.push(format!("{}-", std::process::id()));
+    tempfile::Builder::new()
+        .prefix(&prefix)
+        .rand_bytes(8)
+        .tempfile_in(folder)
+}
+
+/// Whether a file is a temporary one of ours, of any host.
+pub(super) fn is_temporary(name: &OsStr) -> bool {
+    name.as_bytes().starts_with(b".embody-")
+}
+
+/// Takes away what runs on this host left in `folder` when they were killed.
+pub(super) fn sweep(folder: &Path) {
+    let prefix = our_prefix();
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some(rest) = name.as_bytes().strip_prefix(prefix.as_bytes()) else {
+            continue;
+        };
+        let digits = rest.split(|&b| b == b'-').next().unwrap_or_default();
+        if super::lock::is_gone(digits) {
+            // Best effort: it is in nobody's way.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! An mbox file of any size, walked in windows of whole messages.
+//!
+//! Each [`Chunk`] starts at the start of a message and ends at the end of one; chunks put together
+//! are the file. The division into messages does not depend on the window's size. Memory is one
+//! window, more only for a message that is larger, up to a bound: a message beyond it is passed
+//! on in pieces that nobody looks into.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::mbox::{self, End, Frame, LOOK_AHEAD, Next};
+
+/// What windows are read from.
+pub(super) trait Source {
+    /// As [`FileExt::read_at`].
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
+}
+
+impl Source for File {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        FileExt::read_at(self, bytes, offset)
+    }
+}
+
+/// For tests, and for what is in memory already.
+impl Source for [u8] {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        let start = usize::try_from(offset)
+            .unwrap_or(usize::MAX)
+            .min(self.len());
+        let length = bytes.len().min(self.len() - start);
+        bytes[..length].copy_from_slice(&self[start..start + length]);
+        Ok(length)
+    }
+}
+
+impl<S: Source + ?Sized> Source for &S {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        (**self).read_at(bytes, offset)
+    }
+}
+
+/// Buffers to use again: touching fresh memory costs a third of the time of reading into it.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Pool(Arc<Mutex<Vec<Vec<u8>>>>);
+
+impl Pool {
+    /// A buffer of at least `length` bytes, all of them initialised, with old contents.
+    fn take(&self, length: usize) -> Vec<u8> {
+        let mut buffers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buffer = buffers.pop().unwrap_or_default();
+        drop(buffers);
+        if buffer.len() < length {
+            buffer.resize(length, 0);
+        }
+        buffer
+    }
+
+    /// Keeps a buffer for the next [`take`](Self::take), unless it has grown beyond `window`.
+    pub(super) fn give_back(&self, buffer: Vec<u8>, window: usize) {
+        if buffer.len() <= window.saturating_mul(2) {
+            self.0
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(buffer);
+        }
+    }
+}
+
+/// A run of whole messages, or a piece of one that is passed on.
+#[derive(Debug)]
+pub(super) struct Chunk {
+    /// The chunk is the first [`length`](Self::length) bytes of this.
+    pub(super) buffer: Vec<u8>,
+    pub(super) length: usize,
+    /// The messages to look into. Bytes outside them (before the first separator, or of a
+    /// message that is too large) are passed on.
+    pub(super) frames: Vec<Frame>,
+    /// The number of the first of them.
+    pub(super) first_number: u64,
+    /// Messages that were too large and start here.
+    pub(super) oversized: u64,
+}
+
+impl Chunk {
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.buffer.get(..self.length).unwrap_or_default()
+    }
+}
+
+/// Where the walk stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum At {
+    /// At the first byte of the file.
+    FirstByte,
+    /// At a separator or at the end.
+    Message,
+    /// Within bytes that nobody looks into, up to the next separator; or so many of them.
+    Passing(Option<u64>),
+}
+
+/// The walk.
+#[derive(Debug)]
+pub(super) struct Windows<S> {
+    source: S,
+    pool: Pool,
+    window: usize,
+    max_message: usize,
+    /// Read, but not yet in a chunk.
+    carried: Vec<u8>,
+    /// Where in the file the next chunk starts.
+    offset: u64,
+    next_number: u64,
+    at: At,
+}
+
+impl<S: Source> Windows<S> {
+    /// Starts at the start of `source`.
+    pub(super) fn new(source: S, pool: Pool, window: usize, max_message: usize) -> Self {
+        let window = window.max(2 * LOOK_AHEAD);
+        Self {
+            source,
+            pool,
+            window,
+            max_message: max_message.max(window),
+            carried: Vec::new(),
+            offset: 0,
+            next_number: 1,
+            at: At::FirstByte,
+        }
+    }
+
+    /// The next chunk; `None` at the end of the file.
+    ///
+    /// # Errors
+    /// What reading the source says.
+    pub(super) fn next_chunk(&mut self) -> io::Result<Option<Chunk>> {
+        let mut filled = self.carried.len();
+        let mut buffer = self.pool.take(self.window.max(filled + self.window / 2));
+        buffer[..filled].copy_from_slice(&self.carried);
+        self.carried.clear();
+        let mut chunk = Chunk {
+            buffer: Vec::new(),
+            length: 0,
+            frames: Vec::new(),
+            first_number: self.next_number,
+            oversized: 0,
+        };
+        loop {
+            let whole = self.fill(&mut buffer, &mut filled)?;
+            let bytes = &buffer[..filled];
+            if self.at == At::FirstByte && (bytes.starts_with(b"From ") || bytes.is_empty()) {
+                self.at = At::Message;
+            }
+            let mut wanted = filled.saturating_mul(2);
+            chunk.length = match self.at {
+                At::Message => {
+                    let (cut, needed) = self.frames(bytes, whole, &mut chunk.frames);
+                    if let Some(needed) = needed.and_then(|n| usize::try_from(n).ok()) {
+                        wanted = needed.saturating_add(LOOK_AHEAD);
+                    }
+                    let stuck = cut == 0 && !whole;
+                    let beyond = needed.is_some_and(|needed| needed > self.max_message as u64);
+                    if stuck && (filled >= self.max_message || beyond) {
+                        self.at = At::Passing(needed);
+                        self.next_number += 1;
+                        chunk.oversized += 1;
+                        self.pass(bytes, whole, needed)
+                    } else {
+                        cut
+                    }
+                }
+                At::Passing(left) => self.pass(bytes, whole, left),
+                At::FirstByte => self.pass(bytes, whole, None),
+            };
+            if chunk.length > 0 || whole {
+                break;
+            }
+            // Not one whole message: the window grows, at least by half, so that the time spent
+            // on looking again stays in proportion.
+            let least = filled + filled / 2 + 1;
+            let most = self.max_message.max(filled + 1);
+            buffer.resize(wanted.max(least).min(most), 0);
+        }
+        if chunk.length == 0 {
+            self.pool.give_back(buffer, self.window);
+            return Ok(None);
+        }
+        self.carried
+            .extend_from_slice(&buffer[chunk.length..filled]);
+        self.offset += chunk.length as u64;
+        self.next_number += chunk.frames.len() as u64;
+        chunk.buffer = buffer;
+        Ok(Some(chunk))
+    }
+
+    /// Reads until `buffer` is full; true at the end of the file.
+    fn fill(&self, buffer: &mut [u8], filled: &mut usize) -> io::Result<bool> {
+        while *filled < buffer.len() {
+            let offset = self.offset + *filled as u64;
+            match self.source.read_at(&mut buffer[*filled..], offset) {
+                Ok(0) => return Ok(true),
+                Ok(read) => *filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
+    /// The whole messages in `bytes`: where they end, and how long the one behind is if known.
+    fn frames(&self, bytes: &[u8], whole: bool, frames: &mut Vec<Frame>) -> (usize, Option<u64>) {
+        let mut at = 0;
+        let mut peek = |place: u64, there: &mut [u8]| -> Option<usize> {
+            let start = self.offset.checked_add(place)?;
+            let mut read = 0;
+            while read < there.len() {
+                match self.source.read_at(&mut there[read..], start + read as u64) {
+                    Ok(0) => break,
+                    Ok(more) => read += more,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(_) => return None,
+                }
+            }
+            Some(read)
+        };
+        while at < bytes.len() {
+            match mbox::end_of_message(bytes, at, whole, &mut peek) {
+                End::At(frame) => {
+                    at = frame.end;
+                    frames.push(frame);
+                }
+                End::NotInSight(needed) => {
+                    return (at, needed.map(|end| end.saturating_sub(at as u64)));
+                }
+            }
+        }
+        (at, None)
+    }
+
+    /// How many bytes can be passed on without a look at them; moves the walk on.
+    fn pass(&mut self, bytes: &[u8], whole: bool, left: Option<u64>) -> usize {
+        if let Some(left) = left {
+            let passed = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
+            let left = left - passed as u64;
+            self.at = if left == 0 {
+                At::Message
+            } else {
+                At::Passing(Some(left))
+            };
+            return passed;
+        }
+        // The `From ` line of the message that is passed is no separator here: offset 0 has no
+        // `\n` before it. An empty first line of the *file* counts, one of a window does not.
+        let from = usize::from(self.at != At::FirstByte) * 2;
+        if let Next::At(separator) = mbox::next_separator(bytes, from, whole) {
+            self.at = At::Message;
+            return separator;
+        }
+        self.at = At::Passing(None);
+        if whole {
+            return bytes.len();
+        }
+        // Two bytes more than a separator can need: the empty line before it.
+        bytes.len().saturating_sub(LOOK_AHEAD + 8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn divided(bytes: &[u8], window: usize, max_message: usize) -> (Vec<u8>, Vec<Vec<u8>>, u64) {
+        let mut windows = Windows::new(bytes, Pool::default(), window, max_message);
+        let (mut joined, mut messages, mut oversized) = (Vec::new(), Vec::new(), 0);
+        while let Some(chunk) = windows.next_chunk().unwrap() {
+            let mut at = None;
+            for frame in &chunk.frames {
+                assert!(at.is_none_or(|at| at == frame.start), "frames tile");
+                at = Some(frame.end);
+                messages.push(chunk.bytes()[frame.start..frame.end].to_vec());
+            }
+            assert!(at.is_none_or(|at| at == chunk.length));
+            oversized += chunk.oversized;
+            joined.extend_from_slice(chunk.bytes());
+        }
+        (joined, messages, oversized)
+    }
+
+    fn pieces() -> impl Strategy<Value = Vec<u8>> {
+        let piece = prop_oneof![
+            Just(b"From a@b Thu Jan  1 00:00:00 1970\n".to_vec()),
+            Just(b"From a@b Thu Jan  1 00:00:00 1970\r\n".to_vec()),
+            Just(b"From here on\nwe walk\n".to_vec()),
+            Just(b"From x\nSubject: y\n".to_vec()),
+            Just(b">From z 10:00\n".to_vec()),
+            Just(b"\n".to_vec()),
+            Just(b"\r\n".to_vec()),
+            Just(b"\r".to_vec()),
+            Just(b"Subject: s\n".to_vec()),
+            (0_usize..900).prop_map(|n| format!("Content-Length: {n}\n").into_bytes()),
+            (1_usize..700).prop_map(|n| vec![b'x'; n]),
+            any::<[u8; 3]>().prop_map(|b| b.to_vec()),
+        ];
+        proptest::collection::vec(piece, 0..60).prop_map(|all| all.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn chunks_put_together_are_the_file_whatever_the_window(
+            bytes in pieces(), window in 1_usize..6000, from_first in any::<bool>()
+        ) {
+            let bytes = if from_first { [b"From ".as_slice(), &bytes].concat() } else { bytes };
+            let (joined, messages, oversized) = divided(&bytes, window, 1 << 20);
+            prop_assert_eq!(&joined, &bytes);
+            prop_assert_eq!(oversized, 0);
+            let (_, at_once, _) = divided(&bytes, 1 << 20, 1 << 20);
+            prop_assert_eq!(messages, at_once);
+        }
+
+        #[test]
+        fn a_bound_on_messages_loses_none(bytes in pieces(), window in 1_usize..3000) {
+            let bytes = [b"From ".as_slice(), &bytes].concat();
+            let (joined, messages, oversized) = divided(&bytes, window, 1100);
+            prop_assert_eq!(&joined, &bytes);
+            let (_, at_once, _) = divided(&bytes, 1 << 20, 1 << 20);
+            prop_assert_eq!(messages.len() as u64 + oversized, at_once.len() as u64);
+        }
+    }
+}

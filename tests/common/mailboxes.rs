@@ -1,0 +1,124 @@
+//! Transformers and mailboxes that the mailbox tests share.
+#![allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used)] // each test file uses its own half
+
+use std::path::Path;
+
+use embody::error::Error;
+use embody::mailbox::{
+    Change, Message, Options, Replacement, Stop, Summary, Transform, convert_in_place, convert_to,
+};
+use embody::span::Span;
+use memchr::memmem;
+
+/// What [`Expand`] looks for.
+pub const MARK: &[u8] = b"EXPAND-ME";
+
+/// Replaces each [`MARK`] by a text: a stand-in for the filter.
+pub struct Expand(pub &'static str);
+
+impl Transform for Expand {
+    fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
+        memmem::find(bytes, MARK)
+    }
+
+    fn transform(&self, message: &Message<'_>) -> Result<Change, Error> {
+        let new = memmem::find_iter(message.content, MARK).map(|at| Replacement {
+            span: Span::new(at, at + MARK.len()),
+            bytes: self.0.into(),
+        });
+        Ok(Change::Edited(new.collect()))
+    }
+}
+
+/// The same, through [`Change::Whole`].
+pub struct ExpandWhole(pub &'static str);
+
+impl Transform for ExpandWhole {
+    fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
+        memmem::find(bytes, MARK)
+    }
+
+    fn transform(&self, message: &Message<'_>) -> Result<Change, Error> {
+        let mut new = Vec::new();
+        let mut rest = message.content;
+        while let Some(at) = memmem::find(rest, MARK) {
+            new.extend_from_slice(&rest[..at]);
+            new.extend_from_slice(self.0.as_bytes());
+            rest = &rest[at + MARK.len()..];
+        }
+        new.extend_from_slice(rest);
+        Ok(Change::Whole(new))
+    }
+}
+
+/// Looks at every message and changes none, in each of the ways to say so.
+pub struct Look;
+
+impl Transform for Look {
+    fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
+        (!bytes.is_empty()).then_some(0)
+    }
+
+    fn transform(&self, message: &Message<'_>) -> Result<Change, Error> {
+        Ok(match message.number % 3 {
+            0 => Change::AsItCame,
+            1 => Change::Edited(Vec::new()),
+            _ => Change::Whole(message.content.to_vec()),
+        })
+    }
+}
+
+pub fn to(source: &Path, destination: &Path, with: &dyn Transform) -> Result<Summary, Error> {
+    let options = Options::default();
+    convert_to(source, destination, &options, with, &(), &Stop::default())
+}
+
+pub fn in_place(source: &Path, with: &dyn Transform) -> Result<Summary, Error> {
+    convert_in_place(source, &Options::default(), with, &(), &Stop::default())
+}
+
+/// A result that must be there, or the test is skipped; `EMBODY_REQUIRE_ALL=1` makes that a failure.
+pub fn skipped(why: &str) {
+    assert!(
+        std::env::var_os("EMBODY_REQUIRE_ALL").is_none_or(|all| all != "1"),
+        "cannot run: {why}"
+    );
+    println!("skipped: {why}");
+}
+
+/// Numbers that look random and are the same each time.
+pub struct Numbers(pub u64);
+
+impl Numbers {
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// An mbox of `count` messages; every third holds a [`MARK`].
+pub fn mbox(count: u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    for number in 1..=count {
+        out.extend_from_slice(
+            format!(
+                "From a@example.org Thu Jan  1 00:{:02}:{:02} 1970\n\
+                 From: a@example.org\nSubject: message {number}\nMessage-ID: <{number}@example.org>\n\n",
+                number / 60 % 60,
+                number % 60
+            )
+            .as_bytes(),
+        );
+        for line in 0..number % 40 {
+            out.extend_from_slice(format!("line {line} of message {number}\n").as_bytes());
+        }
+        if number % 3 == 0 {
+            out.extend_from_slice(b"EXPAND-ME\n");
+        }
+        out.push(b'\n');
+    }
+    out
+}
