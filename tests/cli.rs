@@ -1,4 +1,5 @@
 //! The command line: exit statuses, whole output or none, and the streams.
+#![allow(clippy::unwrap_used)]
 
 #[path = "common/mail.rs"]
 mod mail;

@@ -1,5 +1,6 @@
 //! What holds for every message, on mail that is made up at random: well-formed and broken
 //! multiparts, with references that work and that do not.
+#![allow(clippy::unwrap_used)]
 
 #[path = "common/mail.rs"]
 mod mail;

@@ -1,5 +1,6 @@
 //! RFC 2017, the URL access type: how the URL stands in the parameter, what the phantom header
 //! decides, and that whatever goes wrong leaves the part as it came.
+#![allow(clippy::unwrap_used)]
 
 #[path = "common/mail.rs"]
 mod mail;

@@ -1,5 +1,6 @@
 //! The messages of `samples/`: each comes out as its `.out.eml` says, with LF and with CRLF, and
 //! other programs read in the output what we say is in it.
+#![allow(clippy::unwrap_used)]
 
 #[path = "common/mail.rs"]
 mod mail;

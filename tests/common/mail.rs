@@ -2,7 +2,7 @@
 //! the outside readers that must see the same message.
 //!
 //! Each test file takes it in by path and uses what it needs.
-#![allow(dead_code, unreachable_pub)]
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
 use std::fs;
 use std::io::Write as _;
