@@ -1,4 +1,5 @@
 //! RFC 1873, message/external-body with access-type CONTENT-ID, and `cid:` URLs (RFC 2392).
+#![allow(clippy::unwrap_used)]
 
 #[path = "common/mail.rs"]
 mod mail;

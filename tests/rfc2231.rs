@@ -1,4 +1,5 @@
 //! RFC 2231, parameter value continuations and extensions, on the parameters of external bodies.
+#![allow(clippy::unwrap_used)]
 
 #[path = "common/mail.rs"]
 mod mail;
