@@ -1,13 +1,16 @@
 //! The command line: the only room that prints or exits.
 //!
-//! `args` turns options into a policy, `filter` and `inspect` do the work, `exit` knows the exit statuses, `say`
-//! makes text from strangers fit for a terminal, `input` reads and spools.
+//! `args` turns options into a policy, `config` reads those of a file, `filter` and `inspect` do the work,
+//! `manual` describes the program, `exit` knows the exit statuses, `say` makes text from strangers fit for a
+//! terminal, `input` reads and spools.
 
 mod args;
+mod config;
 mod exit;
 mod filter;
 mod input;
 mod inspect;
+mod manual;
 mod report_file;
 mod say;
 
@@ -23,26 +26,41 @@ use self::exit::Status;
 #[must_use]
 pub fn run() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let status = match Cli::try_parse_from(&arguments) {
+    // A defect in embody must not bounce anybody's mail.
+    std::panic::catch_unwind(|| parse_and_run(&arguments))
+        .unwrap_or_else(|_| Status::of_usage(arguments.get(1)))
+        .into()
+}
+
+fn parse_and_run(arguments: &[OsString]) -> Status {
+    let (merged, file) = match config::merged(arguments) {
+        Ok(merged) => merged,
+        Err(error) => {
+            eprintln!("embody: {}", say::error(&error));
+            return Status::of_usage(arguments.get(1));
+        }
+    };
+    match Cli::try_parse_from(merged.iter()) {
         Ok(cli) => dispatch(cli),
         Err(problem) if !problem.use_stderr() => match problem.print() {
             Ok(()) => Status::Success,
             Err(_) => Status::Trouble,
         },
         Err(problem) => {
+            if let Some(file) = file.filter(|_| Cli::try_parse_from(arguments).is_ok()) {
+                eprintln!("embody: {} is at fault:", file.display());
+            }
             let _ = problem.print();
             Status::of_usage(arguments.get(1))
         }
-    };
-    status.into()
+    }
 }
 
 fn dispatch(cli: Cli) -> Status {
     match cli.command {
-        // A defect in embody must not bounce anybody's mail.
-        Command::Filter(args) => {
-            std::panic::catch_unwind(|| filter::run(&args)).unwrap_or(Status::TryAgain)
-        }
+        Command::Filter(args) => filter::run(&args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Man(args) => manual::man(args.folder.as_deref()),
+        Command::Completions(args) => manual::completions(args.shell),
     }
 }
