@@ -195,6 +195,46 @@ impl<'a> Spliced<'a> {
         &self.chunks
     }
 
+    /// The edits that make this output of `original`, if every piece that was not made anew is a
+    /// slice of it; none if the output was built in one piece.
+    #[must_use]
+    pub fn as_edits(&self, original: &[u8]) -> Option<Vec<Edit>> {
+        let first = original.as_ptr().addr();
+        let mut edits = Vec::new();
+        let mut new: Vec<u8> = Vec::new();
+        let mut at = 0;
+        for chunk in &self.chunks {
+            match chunk {
+                Cow::Owned(bytes) => new.extend_from_slice(bytes),
+                Cow::Borrowed(bytes) => {
+                    let start = bytes.as_ptr().addr().checked_sub(first)?;
+                    if start < at || start + bytes.len() > original.len() {
+                        return None;
+                    }
+                    if start > at || !new.is_empty() {
+                        edits.push(Edit::replace(
+                            Span::new(at, start),
+                            std::mem::take(&mut new),
+                        ));
+                    }
+                    at = start + bytes.len();
+                }
+            }
+        }
+        if at < original.len() || !new.is_empty() {
+            if at == 0
+                && self
+                    .chunks
+                    .iter()
+                    .all(|chunk| matches!(chunk, Cow::Owned(_)))
+            {
+                return None;
+            }
+            edits.push(Edit::replace(Span::new(at, original.len()), new));
+        }
+        Some(edits)
+    }
+
     /// Number of bytes.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -252,6 +292,26 @@ mod tests {
         ];
         assert!(edits.add(group).is_err());
         assert_eq!(edits.splice(b"abcdef").into_bytes().as_ref(), b"abxef");
+    }
+
+    #[test]
+    fn edits_can_be_read_off_the_output() {
+        let original = b"abcdef".to_vec();
+        let mut edits = Edits::new();
+        edits
+            .add(vec![
+                Edit::insert(0, b"x".to_vec()),
+                Edit::remove(Span::new(2, 3)),
+                Edit::replace(Span::new(5, 6), b"yy".to_vec()),
+            ])
+            .expect("disjoint edits");
+        let list = edits.as_slice().to_vec();
+        assert_eq!(edits.splice(&original).as_edits(&original), Some(list));
+        assert_eq!(
+            Spliced::untouched(&original).as_edits(&original),
+            Some(Vec::new())
+        );
+        assert_eq!(Spliced::owned(b"new".to_vec()).as_edits(&original), None);
     }
 
     proptest! {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::expand::Mark;
+use crate::mailbox::{self, Effect, Format};
 use crate::policy::{
     Cidr, HostPattern, Limits, Links, Mapping, Mismatch, OnFailure, Policy, Protected, Proxy,
     Scheme, TypePattern, Userinfo, parse_file_root, parse_port,
@@ -13,7 +14,13 @@ use crate::policy::{
 
 /// A mail filter that gives external bodies their body.
 #[derive(Parser, Debug)]
-#[command(name = "embody", version, propagate_version = true)]
+#[command(
+    name = "embody",
+    version,
+    propagate_version = true,
+    max_term_width = 80,
+    after_help = "Example: embody filter --fetch https < in.eml > out.eml"
+)]
 pub(super) struct Cli {
     #[command(subcommand)]
     pub(super) command: Command,
@@ -37,20 +44,38 @@ const FILTER_HELP: &str = "Example: embody filter --fetch https < in.eml > out.e
 pub(super) enum Command {
     #[command(about = FILTER_ABOUT, after_help = FILTER_HELP)]
     Filter(FilterArgs),
+    /// Convert mboxes, Maildirs, .eml files and folders of them
+    #[command(
+        after_help = "Example: embody convert --fetch https --in-place --backup .old ~/Mail/archive.mbox"
+    )]
+    Convert(ConvertArgs),
     /// Say what is in there, and what the same options would do; never fetches
     #[command(after_help = "Example: embody inspect --fetch https message.eml")]
     Inspect(InspectArgs),
+    /// Write the manual pages
+    #[command(after_help = "Example: embody man /usr/local/share/man/man1")]
+    Man(ManArgs),
+    /// Write the completions for a shell
+    #[command(after_help = "Example: embody completions zsh > ~/.zfunc/_embody")]
+    Completions(CompletionsArgs),
 }
 
 #[derive(Args, Debug)]
 pub(super) struct FilterArgs {
     /// The message; standard input if not given
+    #[arg(hide_short_help = true)]
     pub(super) file: Option<PathBuf>,
-    /// What a temporary failure does: leave the part, or exit 75 without output
-    #[arg(long, value_enum, value_name = "WHAT", default_value = "leave")]
+    /// Temporary trouble: leave or defer
+    #[arg(
+        long,
+        value_enum,
+        hide_possible_values = true,
+        value_name = "WHAT",
+        default_value = "leave"
+    )]
     on_failure: OnFailureOption,
     /// Add one header field, X-Embody, to messages that hold references
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     mark: bool,
     #[command(flatten)]
     pub(super) saying: SayingArgs,
@@ -59,9 +84,115 @@ pub(super) struct FilterArgs {
 }
 
 #[derive(Args, Debug)]
+#[command(group(clap::ArgGroup::new("where").required(true).args(["output", "in_place"])))]
+pub(super) struct ConvertArgs {
+    /// mbox files, Maildirs, messages, or folders of them
+    #[arg(required = true, value_name = "SOURCE")]
+    pub(super) sources: Vec<PathBuf>,
+    /// Where the result goes: a new file or folder; nothing is overwritten
+    #[arg(long, value_name = "DEST")]
+    pub(super) output: Option<PathBuf>,
+    /// Replace each source by the result, under lock
+    #[arg(long)]
+    in_place: bool,
+    /// What the sources are
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHAT",
+        default_value = "auto",
+        hide_possible_values = true
+    )]
+    format: FormatOption,
+    /// Threads for the processor's work; as many as there are cores if not said
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = at_least_one)]
+    jobs: Option<usize>,
+    /// In place: keep the old file under its name with this behind it
+    #[arg(long, value_name = "SUFFIX", requires = "in_place")]
+    backup: Option<std::ffi::OsString>,
+    /// Do everything but write
+    #[arg(long)]
+    dry_run: bool,
+    /// A progress bar on a terminal, lines elsewhere
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_enum,
+        value_name = "WHEN",
+        default_value = "auto"
+    )]
+    pub(super) progress: ProgressOption,
+    /// Add one header field, X-Embody, to messages that hold references
+    #[arg(hide_short_help = true, long)]
+    mark: bool,
+    #[command(flatten)]
+    pub(super) saying: SayingArgs,
+    #[command(flatten)]
+    policy: PolicyArgs,
+}
+
+/// When progress is shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(super) enum ProgressOption {
+    /// A bar on a terminal, a line now and then elsewhere.
+    Auto,
+    /// A bar, or lines where there is no terminal, at once.
+    Always,
+    /// Nothing.
+    Never,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum FormatOption {
+    Auto,
+    Mbox,
+    Maildir,
+    Eml,
+}
+
+impl ConvertArgs {
+    pub(super) fn policy(&self) -> Policy {
+        self.policy.policy()
+    }
+
+    pub(super) fn mark(&self) -> Mark {
+        if self.mark { Mark::Field } else { Mark::Off }
+    }
+
+    /// How the mailbox room is to work. While messages wait for a network, more of them are worked
+    /// on than there are cores.
+    pub(super) fn options(&self) -> mailbox::Options {
+        let defaults = mailbox::Options::default();
+        let jobs = self.jobs.unwrap_or(defaults.jobs);
+        let policy = self.policy();
+        mailbox::Options {
+            format: match self.format {
+                FormatOption::Auto => Format::Auto,
+                FormatOption::Mbox => Format::Mbox,
+                FormatOption::Maildir => Format::Maildir,
+                FormatOption::Eml => Format::Eml,
+            },
+            jobs,
+            max_in_flight: if policy.fetch.is_empty() {
+                jobs
+            } else {
+                policy.limits.in_flight.max(jobs)
+            },
+            backup: self.backup.clone(),
+            effect: if self.dry_run {
+                Effect::DryRun
+            } else {
+                Effect::Write
+            },
+            ..defaults
+        }
+    }
+}
+
+#[derive(Args, Debug)]
 pub(super) struct InspectArgs {
-    /// Messages; standard input if none is given
-    #[arg(value_name = "SOURCE")]
+    /// Messages, mboxes, Maildirs, folders; standard input if none is given
+    #[arg(hide_short_help = true, value_name = "SOURCE")]
     pub(super) sources: Vec<PathBuf>,
     /// Print JSON lines, one per reference
     #[arg(long)]
@@ -71,15 +202,28 @@ pub(super) struct InspectArgs {
 }
 
 #[derive(Args, Debug)]
+pub(super) struct ManArgs {
+    /// Where embody.1 and a page for each command go; without it embody(1) is printed
+    #[arg(value_name = "DIR")]
+    pub(super) folder: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct CompletionsArgs {
+    /// The shell
+    pub(super) shell: clap_complete::Shell,
+}
+
+#[derive(Args, Debug)]
 pub(super) struct SayingArgs {
     /// Append JSON lines, one per reference; - is stderr
     #[arg(long, value_name = "FILE")]
     pub(super) report: Option<PathBuf>,
     /// Say nothing on stderr but errors
-    #[arg(long, conflicts_with = "verbose")]
+    #[arg(hide_short_help = true, long, conflicts_with = "verbose")]
     quiet: bool,
     /// Say more on stderr
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     verbose: bool,
 }
 
@@ -108,58 +252,63 @@ impl SayingArgs {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "What may be retrieved")]
 struct PolicyArgs {
-    /// Schemes that may be retrieved besides data: and cid: (http, https, ftp, file)
+    /// Options in TOML; those given here win
+    #[arg(long, value_name = "FILE", help_heading = None::<&'static str>)]
+    config: Option<PathBuf>,
+    /// What may be asked: http, https, ftp, file
     #[arg(long, value_name = "SCHEME,...", value_delimiter = ',', value_parser = scheme)]
     fetch: Vec<Scheme>,
     /// Ask only these hosts: a name, or *.example.org
     #[arg(long, value_name = "PAT")]
     allow_host: Vec<HostPattern>,
     /// Never ask these hosts; wins over --allow-host
-    #[arg(long, value_name = "PAT")]
+    #[arg(hide_short_help = true, long, value_name = "PAT")]
     deny_host: Vec<HostPattern>,
     /// Also ask addresses that are not globally reachable, e.g. 10.1.0.0/16
-    #[arg(long, value_name = "CIDR")]
+    #[arg(hide_short_help = true, long, value_name = "CIDR")]
     allow_net: Vec<Cidr>,
     /// Ports besides the scheme's own
-    #[arg(long, value_name = "N", value_parser = parse_port)]
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = parse_port)]
     allow_port: Vec<u16>,
     /// Follow URLs with user:password@
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     allow_userinfo: bool,
     /// Read file: and local-file only beneath these folders
-    #[arg(long, value_name = "DIR", value_parser = parse_file_root)]
+    #[arg(hide_short_help = true, long, value_name = "DIR", value_parser = parse_file_root)]
     file_root: Vec<PathBuf>,
     /// Rewrite the start of a reference before it is judged; the longest FROM wins
-    #[arg(long, value_name = "FROM=TO")]
+    #[arg(hide_short_help = true, long, value_name = "FROM=TO")]
     map: Vec<Mapping>,
     /// Go through this proxy for http and https
-    #[arg(long, value_name = "URL")]
+    #[arg(hide_short_help = true, long, value_name = "URL")]
     proxy: Option<Proxy>,
     /// Trust these certificates besides the system's
-    #[arg(long, value_name = "PEM")]
+    #[arg(hide_short_help = true, long, value_name = "PEM")]
     ca_file: Option<PathBuf>,
-    /// Media types that may be put in, e.g. image/*; for data: URLs too
-    #[arg(long, value_name = "PAT", value_parser = TypePattern::parse, help_heading = "What may be put in")]
+    /// Only these media types, e.g. image/*; for data: URLs too
+    #[arg(hide_short_help = true, long, value_name = "PAT", value_parser = TypePattern::parse, help_heading = "What may be put in")]
     allow_type: Vec<TypePattern>,
-    /// Media types that may not; wins over --allow-type
-    #[arg(long, value_name = "PAT", value_parser = TypePattern::parse, help_heading = "What may be put in")]
+    /// Never these media types; wins over --allow-type
+    #[arg(hide_short_help = true, long, value_name = "PAT", value_parser = TypePattern::parse, help_heading = "What may be put in")]
     deny_type: Vec<TypePattern>,
     /// Take content whose type is not the declared one
-    #[arg(long, help_heading = "What may be put in")]
+    #[arg(hide_short_help = true, long, help_heading = "What may be put in")]
     accept_mismatch: bool,
-    /// What to do inside signed and encrypted parts
+    /// Signed or encrypted: leave or rewrite
     #[arg(
         long,
         value_enum,
+        hide_possible_values = true,
         value_name = "WHAT",
         default_value = "leave",
         help_heading = "What may be put in"
     )]
     signed: SignedOption,
-    /// Make relative links in HTML and CSS absolute, or keep them
+    /// Relative links: resolve or keep
     #[arg(
         long,
         value_enum,
+        hide_possible_values = true,
         value_name = "WHAT",
         default_value = "resolve",
         help_heading = "What may be put in"
@@ -177,31 +326,36 @@ struct LimitArgs {
     #[arg(long, value_name = "SIZE", default_value = "25M", value_parser = size)]
     max_body: u64,
     /// What one message may gain
-    #[arg(long, value_name = "SIZE", default_value = "50M", value_parser = size)]
+    #[arg(hide_short_help = true, long, value_name = "SIZE", default_value = "50M", value_parser = size)]
     max_growth: u64,
     /// Retrievals for one message
-    #[arg(long, value_name = "N", default_value_t = 32)]
+    #[arg(hide_short_help = true, long, value_name = "N", default_value_t = 32)]
     max_fetches: u32,
     /// Redirects for one retrieval
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(hide_short_help = true, long, value_name = "N", default_value_t = 5)]
     max_redirects: u32,
     /// Retrievals at the same time
-    #[arg(long, value_name = "N", default_value = "8", value_parser = at_least_one)]
+    #[arg(hide_short_help = true, long, value_name = "N", default_value = "8", value_parser = at_least_one)]
     max_in_flight: usize,
     /// One retrieval
-    #[arg(long, value_name = "DUR", default_value = "20s", value_parser = duration)]
+    #[arg(hide_short_help = true, long, value_name = "DUR", default_value = "20s", value_parser = duration)]
     timeout: Duration,
     /// All retrievals of one message
-    #[arg(long, value_name = "DUR", default_value = "60s", value_parser = duration)]
+    #[arg(hide_short_help = true, long, value_name = "DUR", default_value = "60s", value_parser = duration)]
     deadline: Duration,
     /// Nesting that is looked into
-    #[arg(long, value_name = "N", default_value_t = 64)]
+    #[arg(hide_short_help = true, long, value_name = "N", default_value_t = 64)]
     max_depth: usize,
     /// Parts of one message that are looked at
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "N",
+        default_value_t = 10_000
+    )]
     max_parts: usize,
     /// One header section
-    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
+    #[arg(hide_short_help = true, long, value_name = "SIZE", default_value = "64M", value_parser = size)]
     max_header: u64,
 }
 

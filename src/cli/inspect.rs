@@ -3,20 +3,25 @@
 use std::fs;
 use std::io::{self, Read as _, Write};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use super::args::InspectArgs;
 use super::exit::Status;
+use super::mailboxes::{Filter, Listener, Work};
 use super::report_file::json;
 use super::say::{self, harmless};
+use super::totals::Totals;
 use crate::error::Error;
 use crate::expand::Expander;
 use crate::fetch::Nowhere;
 use crate::link::url::masked;
+use crate::mailbox::find::{Kind, find};
+use crate::mailbox::{Effect, Format, Options, Stop, convert_in_place};
 use crate::mime::{Content, PartId, Tree, scan};
 use crate::plan::{Bases, opaque_parts};
-use crate::report::Report;
+use crate::report::{Report, Row};
 
-/// Inspects messages.
+/// Inspects messages and mailboxes.
 pub(super) fn run(args: &InspectArgs) -> Status {
     let expander = Expander::new(args.policy(), &Nowhere);
     let mut status = Status::Success;
@@ -28,12 +33,102 @@ pub(super) fn run(args: &InspectArgs) -> Status {
     };
     let named = sources.len() > 1;
     for source in sources {
-        if let Err(error) = inspect(source, named, args.json, &expander) {
+        let result = if is_mailbox(source) {
+            inspect_mailbox(source, named, args.json, &expander)
+        } else {
+            inspect(source, named, args.json, &expander)
+        };
+        if let Err(error) = result {
             eprintln!("embody: {}", say::error(&error));
             status = Status::Trouble;
         }
     }
     status
+}
+
+/// Whether a source holds many messages. What cannot be told is read as one message.
+fn is_mailbox(source: &Path) -> bool {
+    source.as_os_str() != "-"
+        && (source.is_dir()
+            || find(source, Format::Auto)
+                .is_ok_and(|finds| finds.mailboxes.iter().any(|found| found.kind != Kind::Eml)))
+}
+
+/// Totals per kind, scheme, host and outcome, so that one sees what a run would do; or, as JSON,
+/// every row.
+fn inspect_mailbox(
+    source: &Path,
+    named: bool,
+    as_json: bool,
+    expander: &Expander<'_>,
+) -> Result<(), Error> {
+    let rows = Rows {
+        as_json,
+        failure: Mutex::new(None),
+    };
+    let options = Options {
+        effect: Effect::DryRun,
+        ..Options::default()
+    };
+    let stop = Stop::default();
+    let several = named || source.is_dir();
+    let filter = Filter::new(expander, Work::Forecast, several, stop.clone(), &rows);
+    let summary = convert_in_place(source, &options, &filter, &filter, &stop)?;
+    let totals = filter.finish();
+    let failure = rows
+        .failure
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    if let Some(failure) = failure {
+        return Err(write_error(failure));
+    }
+    if as_json {
+        return Ok(());
+    }
+    let heading = if named {
+        format!("{}:\n", harmless(&source.display().to_string()))
+    } else {
+        String::new()
+    };
+    let text = format!(
+        "{heading}{} mailboxes, {} messages, {} bytes\n{}",
+        summary.mailboxes,
+        summary.messages,
+        summary.bytes_in,
+        totals.table()
+    );
+    let mut stdout = io::stdout().lock();
+    stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+        .map_err(write_error)
+}
+
+/// Prints rows as they come.
+struct Rows {
+    as_json: bool,
+    failure: Mutex<Option<io::Error>>,
+}
+
+impl Listener for Rows {
+    fn rows(&self, rows: &[Row]) {
+        if !self.as_json {
+            return;
+        }
+        let mut stdout = io::stdout().lock();
+        for row in rows {
+            let written = json(row).and_then(|mut line| {
+                line.push(b'\n');
+                stdout.write_all(&line)
+            });
+            if let Err(error) = written {
+                let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+                failure.get_or_insert(error);
+            }
+        }
+    }
+
+    fn advanced(&self, _bytes: u64, _messages: u64, _totals: &Totals) {}
 }
 
 fn inspect(

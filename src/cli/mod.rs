@@ -1,15 +1,23 @@
 //! The command line: the only room that prints or exits.
 //!
-//! `args` turns options into a policy, `filter` and `inspect` do the work, `exit` knows the exit statuses, `say`
+//! `args` turns options into a policy, `config` reads those of a file, `filter`, `convert` and
+//! `inspect` do the work, `mailboxes` hands the filter to the mailbox room, `progress` and `totals`
+//! say how far it has come, `manual` describes the program, `exit` knows the exit statuses, `say`
 //! makes text from strangers fit for a terminal, `input` reads and spools.
 
 mod args;
+mod config;
+mod convert;
 mod exit;
 mod filter;
 mod input;
 mod inspect;
+mod mailboxes;
+mod manual;
+mod progress;
 mod report_file;
 mod say;
+mod totals;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -23,33 +31,51 @@ use self::exit::Status;
 #[must_use]
 pub fn run() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let command = arguments.get(1);
-    let parsed = if command.is_some_and(|name| name == "filter") {
-        FilterCli::try_parse_from(arguments.iter().skip(1))
-            .map(|filter| Command::Filter(filter.args))
-    } else {
-        Cli::try_parse_from(&arguments).map(|cli| cli.command)
+    // A defect in embody must not bounce anybody's mail.
+    std::panic::catch_unwind(|| parse_and_run(&arguments))
+        .unwrap_or_else(|_| Status::of_usage(arguments.get(1)))
+        .into()
+}
+
+fn parse_and_run(arguments: &[OsString]) -> Status {
+    let (merged, file) = match config::merged(arguments) {
+        Ok(merged) => merged,
+        Err(error) => {
+            eprintln!("embody: {}", say::error(&error));
+            return Status::of_usage(arguments.get(1));
+        }
     };
-    let status = match parsed {
+    match parse(&merged) {
         Ok(command) => dispatch(command),
         Err(problem) if !problem.use_stderr() => match problem.print() {
             Ok(()) => Status::Success,
             Err(_) => Status::Trouble,
         },
         Err(problem) => {
+            if let Some(file) = file.filter(|_| parse(arguments).is_ok()) {
+                eprintln!("embody: {} is at fault:", file.display());
+            }
             let _ = problem.print();
-            Status::of_usage(command)
+            Status::of_usage(arguments.get(1))
         }
-    };
-    status.into()
+    }
+}
+
+/// Reads the command line; `filter`, which runs once per message, builds no other command's options.
+fn parse(arguments: &[OsString]) -> Result<Command, clap::Error> {
+    if arguments.get(1).is_some_and(|name| name == "filter") {
+        return FilterCli::try_parse_from(arguments.iter().skip(1))
+            .map(|filter| Command::Filter(filter.args));
+    }
+    Cli::try_parse_from(arguments).map(|cli| cli.command)
 }
 
 fn dispatch(command: Command) -> Status {
     match command {
-        // A defect in embody must not bounce anybody's mail.
-        Command::Filter(args) => {
-            std::panic::catch_unwind(|| filter::run(&args)).unwrap_or(Status::TryAgain)
-        }
+        Command::Filter(args) => filter::run(&args),
+        Command::Convert(args) => convert::run(&args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Man(args) => manual::man(args.folder.as_deref()),
+        Command::Completions(args) => manual::completions(args.shell),
     }
 }

@@ -66,6 +66,7 @@ pub fn convert_to(
             let folder = replace::folder_of(&target);
             fs::create_dir_all(folder).map_err(cannot_write(folder))?;
         }
+        progress.begin(&found.path);
         summary.add(&match found.kind {
             Kind::Maildir => job.maildir(Destination::Folder(&target)),
             Kind::Mbox => job.mbox_to(&target),
@@ -110,6 +111,7 @@ pub fn convert_in_place(
             progress,
             stop,
         };
+        progress.begin(&found.path);
         summary.add(&match found.kind {
             Kind::Maildir => job.maildir(Destination::InPlace),
             Kind::Mbox => job.mbox_in_place(),

@@ -95,6 +95,9 @@ pub struct Replacement {
 
 /// Told how far a run has come. Called from one thread, in the order of the output.
 pub trait Progress {
+    /// A mailbox begins: an mbox file, one Maildir, one message. Message numbers start again.
+    fn begin(&self, _mailbox: &Path) {}
+
     /// That many more bytes of the source, holding that many messages, are done.
     fn advance(&self, bytes: u64, messages: u64);
 }
@@ -223,7 +226,8 @@ pub struct Summary {
 }
 
 impl Summary {
-    fn add(&mut self, other: &Self) {
+    /// Adds the counts of another run.
+    pub fn add(&mut self, other: &Self) {
         self.mailboxes += other.mailboxes;
         self.messages += other.messages;
         self.changed += other.changed;

@@ -1,0 +1,177 @@
+//! `--config FILE`: options that an administrator sets once, in TOML, under the names of the long options.
+//!
+//! The file's keys become arguments that stand before the user's own, so that one parser judges both. What
+//! the command line says wins: a key whose option was given, or excludes one that was given, is dropped,
+//! lists included. A key must be a long option of a command that takes `--config`; what another command
+//! alone knows is passed over, so that `filter`, `convert` and `inspect` can share a file. `config` itself
+//! may not stand in a file. No file is read unless it was named, and paths in it are taken as on the
+//! command line: relative ones are relative to the working directory.
+
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory as _};
+use toml::{Table, Value};
+
+use super::args::Cli;
+
+/// Why a configuration file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ConfigError {
+    #[error("cannot read the configuration {}", .file.display())]
+    Read { file: PathBuf, source: io::Error },
+    #[error("{}, line {line}: {problem}", .file.display())]
+    Syntax {
+        file: PathBuf,
+        line: usize,
+        problem: String,
+    },
+    #[error("{}: '{key}' is not the name of an option", .file.display())]
+    UnknownKey { file: PathBuf, key: String },
+    #[error("{}: '{key}' may not stand in a configuration file", .file.display())]
+    Misplaced { file: PathBuf, key: String },
+    #[error("{}: '{key}' must be {expected}", .file.display())]
+    WrongKind {
+        file: PathBuf,
+        key: String,
+        expected: &'static str,
+    },
+}
+
+/// The arguments with those of the configuration file put in front, and the file's name; the arguments
+/// alone where no file is named.
+///
+/// # Errors
+/// A file that cannot be read, is not TOML, or has a key that is no option or a value of another kind.
+/// Whether a value is one that the option takes is left to the parser of the command line.
+pub(super) fn merged(
+    arguments: &[OsString],
+) -> Result<(Cow<'_, [OsString]>, Option<PathBuf>), ConfigError> {
+    let unchanged = Ok((Cow::Borrowed(arguments), None));
+    let is_named = |argument: &OsString| argument.as_encoded_bytes().starts_with(b"--config");
+    // Building the command twice costs time that only those who name a file should pay.
+    if !arguments.iter().any(is_named) {
+        return unchanged;
+    }
+    let mut program = Cli::command();
+    program.build();
+    // What is wrong with the command line is said by the parser that reads the merged one.
+    let lenient = program.clone().ignore_errors(true);
+    let Ok(matches) = lenient.try_get_matches_from(arguments) else {
+        return unchanged;
+    };
+    let Some((name, given)) = matches.subcommand() else {
+        return unchanged;
+    };
+    let Some(command) = program.find_subcommand(name).filter(|it| takes_config(it)) else {
+        return unchanged;
+    };
+    let Ok(Some(file)) = given.try_get_one::<PathBuf>("config") else {
+        return unchanged;
+    };
+    let mut merged: Vec<OsString> = arguments.iter().take(2).cloned().collect();
+    for (key, value) in read(file)? {
+        let misplaced = ["config", "help", "version"].contains(&key.as_str());
+        let Some(argument) = option(command, &key).filter(|_| !misplaced) else {
+            let elsewhere = || {
+                let mut others = program.get_subcommands().filter(|it| takes_config(it));
+                others.any(|other| option(other, &key).is_some())
+            };
+            let file = file.clone();
+            match misplaced {
+                true => return Err(ConfigError::Misplaced { file, key }),
+                false if elsewhere() => continue,
+                false => return Err(ConfigError::UnknownKey { file, key }),
+            }
+        };
+        let wrong_kind = |expected| ConfigError::WrongKind {
+            file: file.clone(),
+            key: key.clone(),
+            expected,
+        };
+        let words = words(argument, &key, value).map_err(wrong_kind)?;
+        if !is_overruled(command, argument, given) {
+            merged.extend(words);
+        }
+    }
+    merged.extend(arguments.iter().skip(2).cloned());
+    Ok((Cow::Owned(merged), Some(file.clone())))
+}
+
+fn takes_config(command: &Command) -> bool {
+    option(command, "config").is_some()
+}
+
+fn option<'a>(command: &'a Command, long: &str) -> Option<&'a Arg> {
+    let mut arguments = command.get_arguments();
+    arguments.find(|argument| argument.get_long() == Some(long))
+}
+
+fn read(file: &Path) -> Result<Table, ConfigError> {
+    let text = fs::read_to_string(file).map_err(|source| ConfigError::Read {
+        file: file.to_owned(),
+        source,
+    })?;
+    toml::from_str(&text).map_err(|error| {
+        let before = error.span().and_then(|span| text.get(..span.start));
+        ConfigError::Syntax {
+            file: file.to_owned(),
+            line: before.unwrap_or_default().matches('\n').count() + 1,
+            problem: error.message().to_owned(),
+        }
+    })
+}
+
+/// What would be written on the command line for `key = value`. The error says what was expected.
+fn words(argument: &Arg, key: &str, value: Value) -> Result<Vec<OsString>, &'static str> {
+    // With `=`, so that a value that begins with a hyphen stays one.
+    let word = |text: String| OsString::from(format!("--{key}={text}"));
+    match (argument.get_action(), value) {
+        (ArgAction::SetTrue, Value::Boolean(true)) => Ok(vec![format!("--{key}").into()]),
+        (ArgAction::SetTrue, Value::Boolean(false)) => Ok(Vec::new()),
+        (ArgAction::SetTrue, _) => Err("true or false"),
+        (ArgAction::Append, Value::Array(values)) => {
+            let texts = values.into_iter().map(|value| scalar(value).map(word));
+            let words: Option<_> = texts.collect();
+            words.ok_or("a list of strings or numbers")
+        }
+        (ArgAction::Append, value) => {
+            let text = scalar(value).ok_or("a string, a number or a list of them")?;
+            Ok(vec![word(text)])
+        }
+        (_, value) => {
+            let text = scalar(value).ok_or("a string or a number")?;
+            Ok(vec![word(text)])
+        }
+    }
+}
+
+fn scalar(value: Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text),
+        Value::Integer(number) => Some(number.to_string()),
+        Value::Float(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+/// Whether the command line gave this option, or one that excludes it.
+fn is_overruled(command: &Command, argument: &Arg, given: &ArgMatches) -> bool {
+    let is_given =
+        |other: &Arg| given.value_source(other.get_id().as_str()) == Some(ValueSource::CommandLine);
+    let excludes = |one: &Arg, other: &Arg| {
+        let conflicts = command.get_arg_conflicts_with(one);
+        conflicts.iter().any(|it| it.get_id() == other.get_id())
+    };
+    command
+        .get_arguments()
+        .filter(|other| is_given(other))
+        .any(|other| {
+            other.get_id() == argument.get_id()
+                || excludes(other, argument)
+                || excludes(argument, other)
+        })
+}

@@ -1,0 +1,163 @@
+//! The filter as the mailbox room sees it: [`Transform`] over [`Expander`], and what is to be said
+//! of each message, in the order of the mailbox.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::totals::Totals;
+use crate::error::Error;
+use crate::expand::{Candidates, Expander};
+use crate::mailbox::{Change, Message, Progress, Replacement, Stop, Transform};
+use crate::report::{Report, Row};
+
+/// What is done with each message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Work {
+    /// Expand it.
+    Expand,
+    /// Say what would be done.
+    Forecast,
+}
+
+/// Gets rows in the order of the messages.
+pub(super) trait Listener: Sync {
+    /// Rows of one message; called in order.
+    fn rows(&self, rows: &[Row]);
+
+    /// That many more bytes and messages are done; the counts so far.
+    fn advanced(&self, bytes: u64, messages: u64, totals: &Totals);
+}
+
+/// The filter for mailboxes.
+pub(super) struct Filter<'f> {
+    expander: &'f Expander<'f>,
+    candidates: Candidates,
+    work: Work,
+    /// Whether rows of an mbox name their file besides the message's number.
+    several: bool,
+    stop: Stop,
+    listener: &'f dyn Listener,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The mailbox at work.
+    mailbox: PathBuf,
+    /// Reports of messages that are done before an earlier one is.
+    waiting: BTreeMap<u64, Report>,
+    /// Messages of this mailbox that are written.
+    done: u64,
+    totals: Totals,
+}
+
+impl<'f> Filter<'f> {
+    pub(super) fn new(
+        expander: &'f Expander<'f>,
+        work: Work,
+        several: bool,
+        stop: Stop,
+        listener: &'f dyn Listener,
+    ) -> Self {
+        Self {
+            candidates: Candidates::new(expander.policy()),
+            expander,
+            work,
+            several,
+            stop,
+            listener,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Says what is still to be said, and gives the counts.
+    pub(super) fn finish(self) -> Totals {
+        let mut state = self.state();
+        self.tell(&mut state, u64::MAX);
+        std::mem::take(&mut state.totals)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands over the rows of all messages up to number `through`.
+    fn tell(&self, state: &mut State, through: u64) {
+        while let Some(entry) = state.waiting.first_entry() {
+            if *entry.key() > through {
+                break;
+            }
+            let report = entry.remove();
+            state.totals.count(&report.rows);
+            self.listener.rows(&report.rows);
+        }
+    }
+
+    /// What reports call a message: a file of its own by its name, one in an mbox by its number.
+    fn name(&self, message: &Message<'_>, mailbox: &Path) -> String {
+        if message.source != mailbox {
+            message.source.display().to_string()
+        } else if self.several {
+            format!("{}:{}", mailbox.display(), message.number)
+        } else {
+            message.number.to_string()
+        }
+    }
+}
+
+impl Transform for Filter<'_> {
+    fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
+        self.candidates.first(bytes)
+    }
+
+    fn transform(&self, message: &Message<'_>) -> Result<Change, Error> {
+        self.stop.check()?;
+        let mailbox = self.state().mailbox.clone();
+        let name = self.name(message, &mailbox);
+        let (change, report) = match self.work {
+            Work::Forecast => {
+                let report = self.expander.forecast(message.content, &name);
+                (Change::AsItCame, report)
+            }
+            Work::Expand => {
+                let expansion = self.expander.expand(message.content, &name)?;
+                let change = match expansion.output.as_edits(message.content) {
+                    Some(edits) if edits.is_empty() => Change::AsItCame,
+                    Some(edits) => Change::Edited(
+                        edits
+                            .into_iter()
+                            .map(|edit| Replacement {
+                                span: edit.span,
+                                bytes: edit.replacement,
+                            })
+                            .collect(),
+                    ),
+                    None => Change::Whole(expansion.output.into_bytes().into_owned()),
+                };
+                (change, expansion.report)
+            }
+        };
+        if !report.rows.is_empty() {
+            self.state().waiting.insert(message.number, report);
+        }
+        Ok(change)
+    }
+}
+
+impl Progress for Filter<'_> {
+    fn begin(&self, mailbox: &Path) {
+        let mut state = self.state();
+        self.tell(&mut state, u64::MAX);
+        state.mailbox = mailbox.to_owned();
+        state.done = 0;
+    }
+
+    fn advance(&self, bytes: u64, messages: u64) {
+        let mut state = self.state();
+        state.done += messages;
+        let done = state.done;
+        self.tell(&mut state, done);
+        self.listener.advanced(bytes, messages, &state.totals);
+    }
+}

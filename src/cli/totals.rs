@@ -1,0 +1,147 @@
+//! Counts over many messages, and the tables made of them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::say::harmless;
+use crate::link::url::Reference;
+use crate::mailbox::Summary;
+use crate::report::{Kind, Outcome, Row};
+
+/// Most hosts that a table names.
+const HOSTS: usize = 40;
+
+/// What many rows come to.
+#[derive(Default, Debug)]
+pub(super) struct Totals {
+    pub(super) expanded: u64,
+    pub(super) left: u64,
+    pub(super) links: u64,
+    kinds: BTreeMap<&'static str, u64>,
+    schemes: BTreeMap<String, u64>,
+    hosts: BTreeMap<String, u64>,
+    outcomes: BTreeMap<String, u64>,
+}
+
+impl Totals {
+    /// Counts the rows of one message.
+    pub(super) fn count(&mut self, rows: &[Row]) {
+        for row in rows {
+            match row.outcome {
+                Outcome::Expanded => self.expanded += 1,
+                Outcome::Left if row.kind != Kind::Link => self.left += 1,
+                _ => {}
+            }
+            self.links += row.links.unwrap_or(0);
+            *self.kinds.entry(row.kind.as_str()).or_default() += 1;
+            let outcome = match row.reason {
+                Some(reason) => format!("{}: {}", row.outcome.as_str(), reason.as_str()),
+                None => row.outcome.as_str().to_owned(),
+            };
+            *self.outcomes.entry(outcome).or_default() += 1;
+            let Some(url) = row.url.as_deref().filter(|_| row.kind != Kind::Link) else {
+                continue;
+            };
+            let reference = Reference::split(url);
+            if let Some(scheme) = reference.scheme {
+                *self.schemes.entry(scheme.to_ascii_lowercase()).or_default() += 1;
+            }
+            if let Some(site) = reference.site().filter(|site| !site.host.is_empty()) {
+                *self
+                    .hosts
+                    .entry(site.host.to_ascii_lowercase())
+                    .or_default() += 1;
+            }
+        }
+    }
+
+    /// Totals per kind, scheme, host and outcome.
+    pub(super) fn table(&self) -> String {
+        let mut text = String::new();
+        section(
+            &mut text,
+            "kind",
+            self.kinds.iter().map(|(name, count)| (*name, *count)),
+            99,
+        );
+        section(
+            &mut text,
+            "scheme",
+            self.schemes
+                .iter()
+                .map(|(name, count)| (name.as_str(), *count)),
+            99,
+        );
+        section(
+            &mut text,
+            "host",
+            self.hosts
+                .iter()
+                .map(|(name, count)| (name.as_str(), *count)),
+            HOSTS,
+        );
+        section(
+            &mut text,
+            "outcome",
+            self.outcomes
+                .iter()
+                .map(|(name, count)| (name.as_str(), *count)),
+            99,
+        );
+        text
+    }
+}
+
+/// The most frequent entries of one table.
+fn section<'n>(
+    text: &mut String,
+    title: &str,
+    entries: impl Iterator<Item = (&'n str, u64)>,
+    most: usize,
+) {
+    let mut entries: Vec<(&str, u64)> = entries.collect();
+    entries.sort_by(|one, other| other.1.cmp(&one.1).then(one.0.cmp(other.0)));
+    for (name, count) in entries.iter().take(most) {
+        let _ = writeln!(text, "{title:<8} {count:>8}  {}", harmless(name));
+    }
+    if entries.len() > most {
+        let rest: u64 = entries.iter().skip(most).map(|entry| entry.1).sum();
+        let _ = writeln!(
+            text,
+            "{title:<8} {rest:>8}  in {} others",
+            entries.len() - most
+        );
+    }
+}
+
+/// What a conversion did, in a few lines.
+pub(super) fn summary(summary: &Summary, totals: &Totals, seconds: f64) -> String {
+    let mut text = format!(
+        "{} mailboxes, {} messages, {} changed; {} expanded, {} left, {} links; {} -> {} bytes in {seconds:.1} s\n",
+        summary.mailboxes,
+        summary.messages,
+        summary.changed,
+        totals.expanded,
+        totals.left,
+        totals.links,
+        summary.bytes_in,
+        summary.bytes_out,
+    );
+    for (count, what) in [
+        (
+            summary.oversized,
+            "messages were too large to look at and passed on",
+        ),
+        (summary.skipped_files, "files hold no mail and were skipped"),
+        (
+            summary.moved,
+            "messages were moved by another program meanwhile and left alone",
+        ),
+    ] {
+        if count > 0 {
+            let _ = writeln!(text, "{count} {what}");
+        }
+    }
+    text.push_str(&totals.table());
+    text
+}

@@ -1,0 +1,223 @@
+//! `--config FILE` (the contract's §1): the same names, unknown keys are errors, read only when named.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+/// A message whose only part is a text of six octets in a `data:` URL.
+const LETTER: &str = "MIME-Version: 1.0\n\
+    Content-Type: message/external-body; access-type=URL; URL=\"data:,hello%0A\"\n\n\
+    Content-Type: text/plain\n\n";
+
+/// The same with two references to the network.
+const REMOTE: &str = "MIME-Version: 1.0\n\
+    Content-Type: multipart/mixed; boundary=b\n\n\
+    --b\n\
+    Content-Type: message/external-body; access-type=URL; URL=\"https://a.example/x\"\n\n\
+    Content-Type: text/plain\n\n\
+    --b\n\
+    Content-Type: message/external-body; access-type=URL; URL=\"ftp://b.example/x\"\n\n\
+    Content-Type: text/plain\n\n\
+    --b--\n";
+
+struct Setting {
+    folder: TempDir,
+}
+
+impl Setting {
+    fn with(configuration: &str) -> Self {
+        let setting = Self {
+            folder: tempfile::tempdir().unwrap(),
+        };
+        fs::write(setting.file(), configuration).unwrap();
+        setting
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.path().join("embody.toml")
+    }
+
+    fn run(&self, arguments: &[&str], message: &str) -> Output {
+        let (command, rest) = arguments.split_first().unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_embody"))
+            .arg(command)
+            .arg("--config")
+            .arg(self.file())
+            .args(rest)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // A program that stops before it reads is what some of these tests are about.
+        let _ = child.stdin.take().unwrap().write_all(message.as_bytes());
+        child.wait_with_output().unwrap()
+    }
+
+    #[track_caller]
+    fn reasons(&self, arguments: &[&str]) -> Vec<String> {
+        let output = self.run(&[&["inspect", "--json"], arguments].concat(), REMOTE);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let rows = String::from_utf8(output.stdout).unwrap();
+        rows.lines()
+            .map(|row| {
+                let row: serde_json::Value = serde_json::from_str(row).unwrap();
+                let word = row.get("reason").filter(|reason| !reason.is_null());
+                let word = word.unwrap_or(&row["outcome"]);
+                word.as_str().unwrap().to_owned()
+            })
+            .collect()
+    }
+}
+
+#[track_caller]
+fn expands(output: &Output) {
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(output.stdout.ends_with(b"\n\nhello\n"), "{output:?}");
+}
+
+#[track_caller]
+fn leaves(output: &Output) {
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(output.stdout, LETTER.as_bytes(), "{output:?}");
+}
+
+#[track_caller]
+fn is_broken(output: &Output, status: i32, word: &str) {
+    assert_eq!(output.status.code(), Some(status), "{output:?}");
+    assert!(output.stdout.is_empty(), "{output:?}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains(word), "{stderr}");
+}
+
+#[test]
+fn an_option_of_the_file_holds() {
+    leaves(&Setting::with("max-body = \"2\"").run(&["filter"], LETTER));
+    leaves(&Setting::with("max-body = 2").run(&["filter"], LETTER));
+    expands(&Setting::with("max-body = \"1k\"").run(&["filter"], LETTER));
+}
+
+#[test]
+fn the_command_line_wins_over_the_file() {
+    let setting = Setting::with("max-body = 2");
+    expands(&setting.run(&["filter", "--max-body", "1k"], LETTER));
+    expands(&setting.run(&["filter", "--max-body=1k"], LETTER));
+}
+
+#[test]
+fn a_list_of_the_command_line_replaces_the_one_of_the_file() {
+    let setting = Setting::with("fetch = [\"https\", \"ftp\"]");
+    assert_eq!(setting.reasons(&[]), ["would-fetch", "would-fetch"]);
+    assert_eq!(
+        setting.reasons(&["--fetch", "ftp"]),
+        ["scheme-not-allowed", "would-fetch"]
+    );
+}
+
+#[test]
+fn a_list_may_be_one_string_or_several_or_numbers() {
+    for fetch in ["\"https,ftp\"", "[\"https,ftp\"]", "[\"https\", \"ftp\"]"] {
+        let setting = Setting::with(&format!("fetch = {fetch}\nallow-port = [8080, \"8081\"]"));
+        assert_eq!(setting.reasons(&[]), ["would-fetch", "would-fetch"]);
+    }
+    let setting = Setting::with("fetch = \"https\"\ndeny-host = [\"a.example\"]");
+    assert_eq!(
+        setting.reasons(&[]),
+        ["host-not-allowed", "scheme-not-allowed"]
+    );
+}
+
+#[test]
+fn a_switch_is_true_or_false() {
+    let marked = Setting::with("mark = true").run(&["filter"], LETTER);
+    assert!(
+        String::from_utf8_lossy(&marked.stdout).contains("X-Embody: expanded=1"),
+        "{marked:?}"
+    );
+    expands(&Setting::with("mark = false").run(&["filter"], LETTER));
+}
+
+#[test]
+fn an_option_that_excludes_one_of_the_file_wins() {
+    let output = Setting::with("quiet = true").run(&["filter", "--verbose"], LETTER);
+    expands(&output);
+    assert!(!output.stderr.is_empty());
+}
+
+#[test]
+fn commands_can_share_a_file() {
+    let setting = Setting::with("on-failure = \"defer\"\nmark = true\nfetch = \"https\"");
+    assert_eq!(setting.reasons(&[]), ["would-fetch", "scheme-not-allowed"]);
+}
+
+#[test]
+fn what_is_wrong_in_a_file_delays_mail_and_says_where() {
+    for (configuration, word) in [
+        ("fetsch = [\"https\"]", "'fetsch'"),
+        ("max_body = 2", "'max_body'"),
+        ("config = \"other.toml\"", "'config' may not stand"),
+        ("help = true", "'help' may not stand"),
+        ("max-body = 2\nmax-body = 3", "line 2"),
+        ("fetch = [", "embody.toml, line 1"),
+        ("fetch = [\"gopher\"]", "embody.toml is at fault"),
+        ("max-body = \"a lot\"", "embody.toml is at fault"),
+        ("max-body = [1, 2]", "'max-body' must be"),
+        ("mark = \"yes\"", "'mark' must be true or false"),
+        ("mark = 1", "'mark' must be true or false"),
+        ("fetch = [[\"https\"]]", "'fetch' must be"),
+        ("[fetch]\nhttps = true", "'fetch' must be"),
+        ("[limits]\nmax-body = 2", "'limits'"),
+        ("file = \"x\"", "'file'"),
+        ("sources = [\"x\"]", "'sources'"),
+    ] {
+        let setting = Setting::with(configuration);
+        is_broken(&setting.run(&["filter"], LETTER), 75, word);
+        if !configuration.contains("mark") {
+            is_broken(&setting.run(&["inspect"], LETTER), 2, word);
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_delays_mail() {
+    let setting = Setting::with("");
+    fs::remove_file(setting.file()).unwrap();
+    is_broken(&setting.run(&["filter"], LETTER), 75, "cannot read");
+    is_broken(&setting.run(&["inspect"], LETTER), 2, "cannot read");
+}
+
+#[test]
+fn a_wrong_option_beside_a_good_file_is_not_blamed_on_the_file() {
+    let output = Setting::with("max-body = 2").run(&["filter", "--fetch", "gopher"], LETTER);
+    is_broken(&output, 75, "gopher");
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("at fault"));
+}
+
+#[test]
+fn no_file_is_read_unless_it_is_named() {
+    let setting = Setting::with("max-body = 2");
+    for (name, place) in [
+        ("embody.toml", "."),
+        (".embody.toml", "."),
+        ("config.toml", ".config/embody"),
+    ] {
+        let folder = setting.folder.path().join(place);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join(name), "max-body = 2").unwrap();
+    }
+    let letter = setting.folder.path().join("letter.eml");
+    fs::write(&letter, LETTER).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_embody"))
+        .args(["filter", "letter.eml"])
+        .current_dir(setting.folder.path())
+        .env("HOME", setting.folder.path())
+        .env("XDG_CONFIG_HOME", setting.folder.path().join(".config"))
+        .env("EMBODY_CONFIG", setting.file())
+        .output()
+        .unwrap();
+    expands(&output);
+}
