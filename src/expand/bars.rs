@@ -1,20 +1,44 @@
 //! The bounds of a whole message: circles, retrievals, growth.
 //!
 //! What stands in the message itself is left at once. What came in with content bars the reference
-//! that brought it, and the message is tried again without.
+//! that brought it, and the message is tried again without. Where memory is at stake, nothing of
+//! the kind is followed at all, whichever reference came first.
 
 use std::collections::BTreeSet;
 
 use super::new_part::Inside;
 use super::obtain::Obtained;
 use super::region::Region;
-use super::{Barred, Session};
+use super::{Barred, Need, Session};
 use crate::edit::{Edit, Group};
 use crate::link::url;
 use crate::plan::{Plan, Step};
 use crate::report::{Reason, Refusal};
 
 impl Session<'_> {
+    /// Keeps in mind which references of the original message this round follows.
+    pub(super) fn remember_followed(&mut self, plan: &Plan<'_>, owners: &[Option<&Region>]) {
+        for (item, owner) in plan.items.iter().zip(owners) {
+            let need = match item.step {
+                Step::Leave(_) => continue,
+                Step::Decode | Step::Copy(_) => Need::Message,
+                Step::Retrieve { .. } => Need::World,
+            };
+            let number = owner.map_or(&item.number, |region| &region.owner);
+            let known = self.followed.entry(number.clone()).or_insert(need);
+            *known = need.max(*known);
+        }
+    }
+
+    /// All references that were followed and need this much, or more.
+    pub(super) fn bar_followed(&self, least: Need, refusal: &Refusal) -> Barred {
+        self.followed
+            .iter()
+            .filter(|&(_, &need)| need >= least)
+            .map(|(number, _)| (number.clone(), refusal.clone()))
+            .collect()
+    }
+
     /// A URL that leads to content that refers to the same URL again: the reference of the
     /// original message where the circle is entered is left.
     pub(super) fn bar_circles(

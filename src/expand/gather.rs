@@ -1,10 +1,13 @@
 //! Getting the content of all references of one round: in waves, each side by side, rivals one
 //! after the other.
+//!
+//! Many references may mean one body. What they hold together is bounded here, before it is
+//! encoded, by what the message may gain.
 
 use std::collections::BTreeSet;
 
-use super::Session;
 use super::obtain::{self, Obtained};
+use super::{Barred, Need, Session};
 use crate::external_body::ESSENCE;
 use crate::fetch::{Request, fetch_all};
 use crate::mime::{self, PartId, TransferEncoding, Tree};
@@ -12,13 +15,15 @@ use crate::plan::{Item, Plan, Step};
 use crate::report::{Reason, Refusal};
 
 impl Session<'_> {
-    /// One result per item; rivals behind the first success stay [`untried`].
+    /// One result per item; rivals behind the first success stay [`untried`]. What has to be barred,
+    /// if the items together hold, or retrieve, more octets than the message may gain.
     pub(super) fn obtain_all(
         &mut self,
         current: &[u8],
         tree: &Tree,
         plan: &Plan<'_>,
-    ) -> Vec<Result<Obtained, Refusal>> {
+    ) -> Result<Vec<Result<Obtained, Refusal>>, Barred> {
+        self.held = 0;
         let mut results: Vec<Option<Result<Obtained, Refusal>>> = vec![None; plan.items.len()];
         let in_group: BTreeSet<usize> = plan.rivals.iter().flatten().copied().collect();
         let mut wave: Vec<usize> = (0..plan.items.len())
@@ -28,9 +33,12 @@ impl Session<'_> {
             plan.rivals.iter().map(|members| members.iter()).collect();
         wave.extend(turns.iter_mut().filter_map(|turn| turn.next().copied()));
         while !wave.is_empty() {
-            self.retrieve_wave(plan, &wave);
+            self.retrieve_wave(plan, &wave)?;
             for &index in &wave {
                 self.obtain_one(current, tree, plan, index, &mut results, &mut Vec::new());
+                if let Some(refusal) = self.holds_too_much(current) {
+                    return Err(self.bar_followed(Need::Message, &refusal));
+                }
             }
             wave.clear();
             for (members, turn) in plan.rivals.iter().zip(&mut turns) {
@@ -42,14 +50,25 @@ impl Session<'_> {
                 }
             }
         }
-        results
+        Ok(results
             .into_iter()
             .map(|result| result.unwrap_or_else(|| Err(untried())))
-            .collect()
+            .collect())
+    }
+
+    /// More than can be put in, whatever it replaces.
+    fn holds_too_much(&self, current: &[u8]) -> Option<Refusal> {
+        let limit = self.policy().limits.growth;
+        (self.held > limit.saturating_add(current.len() as u64)).then(|| {
+            Refusal::lasting(
+                Reason::GrowthLimit,
+                format!("the message would gain more octets than --max-growth, which is {limit}"),
+            )
+        })
     }
 
     /// Retrieves, side by side, what a wave needs and nobody asked for yet.
-    fn retrieve_wave(&mut self, plan: &Plan<'_>, wave: &[usize]) {
+    fn retrieve_wave(&mut self, plan: &Plan<'_>, wave: &[usize]) -> Result<(), Barred> {
         let mut seen = BTreeSet::new();
         let requests: Vec<Request> = wave
             .iter()
@@ -65,14 +84,24 @@ impl Session<'_> {
                 _ => None,
             })
             .collect();
+        if requests.is_empty() {
+            return Ok(());
+        }
         let answers = fetch_all(
             self.expander.world,
             &requests,
             self.policy().limits.in_flight,
+            &self.budget,
         );
+        if let Some(refusal) = self.budget.overdrawn() {
+            // It stays so: nothing is retrieved for this message any more.
+            self.retrieved.clear();
+            return Err(self.bar_followed(Need::World, &refusal));
+        }
         for (request, answer) in requests.into_iter().zip(answers) {
             self.retrieved.insert((request.url, request.accept), answer);
         }
+        Ok(())
     }
 
     /// Obtains the content of one item, following Content-IDs through other external bodies.
@@ -94,6 +123,7 @@ impl Session<'_> {
         let policy = self.policy();
         let result = match &item.step {
             Step::Leave(refusal) => Err(refusal.clone()),
+            _ if self.holds_too_much(current).is_some() => Err(untried()),
             Step::Decode => obtain::decode(&item.body, policy),
             Step::Retrieve { url, accept } => self.retrieval(current, item, url, accept.as_ref()),
             Step::Copy(part) if tree.part(*part).essence == ESSENCE => {
@@ -103,6 +133,11 @@ impl Session<'_> {
         };
         let policy = self.policy();
         let result = result.and_then(|obtained| obtain::admit(obtained, &item.body, policy));
+        if let Ok(obtained) = &result {
+            // Line ends of text may become shorter, nothing else does.
+            let is_text = obtained.essence.starts_with("text/");
+            self.held += obtained.octets.len() as u64 / if is_text { 2 } else { 1 };
+        }
         if let Some(place) = results.get_mut(index) {
             *place = Some(result);
         }

@@ -9,7 +9,9 @@
 //! bounds of a whole message hold for the whole message: if its references would need more
 //! retrievals or more growth than allowed, *none* of those that need any is followed; and if
 //! something inside retrieved content would exceed a bound or lead in a circle, the reference that
-//! brought that content is left.
+//! brought that content is left. What is retrieved for a message, in all rounds, may not have more
+//! octets than the message has and may gain, or nothing that was retrieved is put in: this bounds
+//! memory before growth can be known.
 
 mod bars;
 mod candidates;
@@ -29,7 +31,7 @@ use self::mark::{add_mark, has_dkim_signature};
 use self::round::Round;
 use crate::edit::Spliced;
 use crate::error::Error;
-use crate::fetch::{Fetch, Retrieved};
+use crate::fetch::{Budget, Fetch, Retrieved};
 use crate::mime::{self, ScanLimits};
 use crate::plan;
 use crate::policy::{Links, OnFailure, Policy};
@@ -117,6 +119,15 @@ impl<'w> Expander<'w> {
             name,
             deadline: Instant::now() + self.policy.limits.deadline,
             retrieved: HashMap::new(),
+            // What goes makes room for what comes: growth is judged exactly, later.
+            budget: Budget::of(
+                self.policy
+                    .limits
+                    .growth
+                    .saturating_add(message.len() as u64),
+            ),
+            held: 0,
+            followed: BTreeMap::new(),
             barred: BTreeMap::new(),
         };
         let (expansion, temporary) = loop {
@@ -181,6 +192,15 @@ impl<'w> Expander<'w> {
 /// References of the original message (by part number) that must be left, and why.
 type Barred = BTreeMap<String, Refusal>;
 
+/// What following a reference, and whatever its content refers to, needs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Need {
+    /// Nothing but the message.
+    Message,
+    /// A retrieval.
+    World,
+}
+
 /// One message while it is worked on.
 struct Session<'s> {
     expander: &'s Expander<'s>,
@@ -188,6 +208,12 @@ struct Session<'s> {
     deadline: Instant,
     /// Answers so far, by URL and wanted type: nothing is asked twice.
     retrieved: HashMap<(String, Option<String>), Result<Retrieved, Refusal>>,
+    /// What all bodies of the message may have together, in all rounds.
+    budget: Budget,
+    /// Octets obtained in this round, a lower bound of what putting them in takes.
+    held: u64,
+    /// References of the original message that were followed in any round, and what that needs.
+    followed: BTreeMap<String, Need>,
     barred: Barred,
 }
 

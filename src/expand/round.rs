@@ -71,7 +71,8 @@ impl Session<'_> {
         }
         self.bar_circles(&plan, &owners)?;
         self.bar_fetches(&mut plan, &owners)?;
-        let mut results = self.obtain_all(current, &tree, &plan);
+        self.remember_followed(&plan, &owners);
+        let mut results = self.obtain_all(current, &tree, &plan)?;
         let mut groups: Vec<Option<(Group, Inside)>> = Vec::with_capacity(plan.items.len());
         let mut facts: Vec<Option<Facts>> = Vec::with_capacity(plan.items.len());
         for (item, result) in plan.items.iter().zip(&mut results) {
