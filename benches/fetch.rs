@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use embody::fetch::{Cached, Request, World, fetch_all};
+use embody::fetch::{Budget, Cached, Request, World, fetch_all};
 use embody::policy::{Policy, Scheme};
 
 const URLS: usize = 200;
@@ -101,7 +101,7 @@ fn embody(address: SocketAddr, in_flight: usize) -> Result<Duration, Box<dyn std
             deadline: begun + Duration::from_secs(60),
         })
         .collect();
-    let answers = fetch_all(&world, &requests, in_flight);
+    let answers = fetch_all(&world, &requests, in_flight, &Budget::unlimited());
     let took = begun.elapsed();
     let whole = answers
         .iter()

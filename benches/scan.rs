@@ -12,6 +12,9 @@ use embody::policy::Policy;
 
 const ROUNDS: usize = 15;
 
+/// Something done with one message.
+type Contender<'c> = &'c dyn Fn(&[u8]);
+
 fn main() {
     let sets = [
         ("text, 4 KB each", messages(2_000, 4, 0)),
@@ -27,7 +30,7 @@ fn main() {
         let parser = mail_parser::MessageParser::default();
         let mut best = [Duration::MAX; 3];
         for _ in 0..ROUNDS {
-            let contenders: [&dyn Fn(&[u8]); 3] = [
+            let contenders: [Contender<'_>; 3] = [
                 &|mail| {
                     black_box(scan(mail, &ScanLimits::default()));
                 },

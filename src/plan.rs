@@ -10,7 +10,7 @@ use crate::link::base::Base;
 use crate::link::url::{self, Dialect};
 use crate::mime::header::End;
 use crate::mime::{Content, Limit, PartId, Tree};
-use crate::policy::{Policy, Protected};
+use crate::policy::{Policy, Protected, Scheme};
 use crate::report::{Kind, Outcome, Reason, Refusal, Row};
 
 /// How many characters of a `data:` URL a report shows.
@@ -263,13 +263,17 @@ impl Planner<'_> {
         };
         let shown = url::masked(&absolute).into_owned();
         let mapped = self.policy.map(&absolute).into_owned();
-        let step = self.policy.judge_url(&mapped).and_then(|_| {
+        let step = self.policy.judge_url(&mapped).and_then(|target| {
             self.policy.judge_size(body.size.unwrap_or(0))?;
+            // Only http can be asked for a type, and fragments are never sent: what is retrieved
+            // once does not depend on either.
+            let negotiates = matches!(target.scheme(), Scheme::Http | Scheme::Https);
             Ok(Step::Retrieve {
-                url: mapped,
+                url: url::without_fragment(&mapped).to_owned(),
                 accept: body
                     .declared
                     .as_ref()
+                    .filter(|_| negotiates)
                     .map(|declared| declared.essence.to_string()),
             })
         });

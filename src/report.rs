@@ -106,7 +106,7 @@ macro_rules! reasons {
 
 reasons! {
     SchemeNotAllowed "scheme-not-allowed" "the URL's scheme is not among those that may be retrieved" "--fetch SCHEME";
-    UnsupportedScheme "unsupported-scheme" "embody cannot retrieve this scheme, or it names nothing that can be retrieved" "";
+    UnsupportedScheme "unsupported-scheme" "the scheme is known, but not this use of it: ftp through --proxy, a folder, a file of another machine" "";
     HostNotAllowed "host-not-allowed" "the host is denied, or not among the allowed ones" "--allow-host HOST";
     PrivateAddress "private-address" "the host is, or resolves to, an address that is not globally reachable" "--allow-net CIDR";
     PortNotAllowed "port-not-allowed" "the port is not the scheme's own" "--allow-port PORT";

@@ -166,12 +166,12 @@ const REFUSED: &[(&str, Reason)] = &[
     ("http://www.example.org:99999/", Reason::BadUrl),
     ("http://www.example.org:8o/", Reason::BadUrl),
     // Schemes.
-    ("gopher://www.example.org/", Reason::UnsupportedScheme),
-    ("javascript:alert(1)", Reason::UnsupportedScheme),
-    ("data:,x", Reason::UnsupportedScheme),
-    ("mailto:a@example.org", Reason::UnsupportedScheme),
-    ("dict://127.0.0.1:11211/", Reason::UnsupportedScheme),
-    ("ldap://127.0.0.1/", Reason::UnsupportedScheme),
+    ("gopher://www.example.org/", Reason::SchemeNotAllowed),
+    ("javascript:alert(1)", Reason::SchemeNotAllowed),
+    ("data:,x", Reason::SchemeNotAllowed),
+    ("mailto:a@example.org", Reason::SchemeNotAllowed),
+    ("dict://127.0.0.1:11211/", Reason::SchemeNotAllowed),
+    ("ldap://127.0.0.1/", Reason::SchemeNotAllowed),
     // Files.
     ("file:///etc/passwd", Reason::OutsideFileRoot),
     ("file:/etc/passwd", Reason::OutsideFileRoot),
@@ -233,9 +233,16 @@ fn the_default_policy_retrieves_nothing() {
         "https://www.example.org/",
         "ftp://ftp.example.org/f",
         "file:///srv/files/a",
+        "file://fileserver/srv/files/a",
+        "gopher://www.example.org/",
+        "mailto:a@example.org",
+        "news:comp.mail.mime",
+        "mid:a@example.org",
+        "x-foo:bar",
     ] {
         let refusal = policy.judge_url(url).expect_err(url);
         assert_eq!(refusal.reason, Reason::SchemeNotAllowed, "{url}");
+        assert!(refusal.detail.contains("--fetch"), "{url}: {refusal:?}");
     }
 }
 

@@ -96,6 +96,16 @@ impl Session<'_> {
         }
     }
 
+    /// More octets retrieved than the message may gain: nothing that is retrieved is put in,
+    /// whichever came first.
+    pub(super) fn bar_retrievers(&mut self, refusal: &Refusal) -> Barred {
+        self.retrieved.clear();
+        std::mem::take(&mut self.retrievers)
+            .into_iter()
+            .map(|number| (number, refusal.clone()))
+            .collect()
+    }
+
     /// More growth than allowed: nothing that makes the message grow is done.
     pub(super) fn bar_growth(
         &mut self,

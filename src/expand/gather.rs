@@ -4,9 +4,9 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
-use super::Session;
 use super::new_part;
 use super::obtain::{self, Answer, Obtained, Octets};
+use super::{Barred, Session};
 use crate::edit::Edit;
 use crate::external_body::ESSENCE;
 use crate::fetch::{Request, fetch_all};
@@ -53,7 +53,7 @@ impl Session<'_> {
         current: &[u8],
         tree: &Tree,
         plan: &Plan<'_>,
-    ) -> Vec<Result<Obtained, Refusal>> {
+    ) -> Result<Vec<Result<Obtained, Refusal>>, Barred> {
         let numbered = plan.items.iter().enumerate();
         let mut gathering = Gathering {
             current,
@@ -74,6 +74,9 @@ impl Session<'_> {
             self.retrieve(plan, &wave);
             for &index in &wave {
                 self.obtain(&mut gathering, index);
+                if let Some(refusal) = self.budget.overdrawn() {
+                    return Err(self.bar_retrievers(&refusal));
+                }
                 if in_group.contains(&index) {
                     self.try_on(&mut gathering, index);
                 }
@@ -88,11 +91,11 @@ impl Session<'_> {
                 }
             }
         }
-        gathering
+        Ok(gathering
             .results
             .into_iter()
             .map(|result| result.unwrap_or_else(|| Err(untried())))
-            .collect()
+            .collect())
     }
 
     /// Retrieves, side by side, what these items need and nobody asked for yet.
@@ -116,6 +119,7 @@ impl Session<'_> {
             self.expander.world,
             &requests,
             self.policy().limits.in_flight,
+            &self.budget,
         );
         for (request, answer) in requests.into_iter().zip(answers) {
             self.retrieved

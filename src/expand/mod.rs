@@ -30,7 +30,7 @@ use self::obtain::Answer;
 use self::round::Round;
 use crate::edit::Spliced;
 use crate::error::Error;
-use crate::fetch::Fetch;
+use crate::fetch::{Budget, Fetch};
 use crate::mime::{self, ScanLimits};
 use crate::plan;
 use crate::policy::{Links, OnFailure, Policy};
@@ -118,6 +118,7 @@ impl<'w> Expander<'w> {
             name,
             deadline: Instant::now() + self.policy.limits.deadline,
             retrieved: HashMap::new(),
+            budget: Budget::of(self.policy.limits.growth),
             barred: BTreeMap::new(),
             growers: BTreeSet::new(),
             retrievers: BTreeSet::new(),
@@ -214,6 +215,8 @@ struct Session<'s> {
     deadline: Instant,
     /// Answers so far, by URL and wanted type: nothing is asked twice.
     retrieved: HashMap<(String, Option<String>), Result<Answer, Refusal>>,
+    /// What all bodies of the message may hold together.
+    budget: Budget,
     barred: Barred,
     /// References of the original message that made the message grow in this attempt.
     growers: BTreeSet<String>,

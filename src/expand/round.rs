@@ -76,7 +76,7 @@ impl Session<'_> {
         }
         self.bar_circles(&plan, &owners)?;
         self.bar_fetches(&mut plan, &owners)?;
-        let results = self.obtain_all(current, &tree, &plan);
+        let results = self.obtain_all(current, &tree, &plan)?;
         let mut made = self.make(current, &tree, &plan, results, growth_before);
         let growth = self.bar_growth(&plan, &mut made, &owners, growth_before)?;
         explain_losers(&plan, &mut made);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use super::{Fetch, Request, Retrieved};
+use super::{Budget, Fetch, Request, Retrieved};
 use crate::report::{Reason, Refusal};
 
 /// URL without fragment, and the type asked for.
@@ -183,11 +183,15 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Retrieves all of it, at most `in_flight` at a time; answers stand in the order of the
 /// requests, whatever the order in which they came.
+///
+/// Once the budget is overdrawn nothing more is asked for, and *every* answer is its refusal:
+/// who came first must not decide about the output. At most `in_flight` bodies are held beyond it.
 #[must_use]
 pub fn fetch_all(
     world: &dyn Fetch,
     requests: &[Request],
     in_flight: usize,
+    budget: &Budget,
 ) -> Vec<Result<Retrieved, Refusal>> {
     let next = AtomicUsize::new(0);
     let answers: Vec<Mutex<Option<Result<Retrieved, Refusal>>>> =
@@ -198,7 +202,14 @@ pub fn fetch_all(
             let (Some(request), Some(slot)) = (requests.get(turn), answers.get(turn)) else {
                 return;
             };
-            *locked(slot) = Some(world.fetch(request));
+            let answer = match budget.overdrawn() {
+                Some(refusal) => Err(refusal),
+                None => world.fetch(request).and_then(|retrieved| {
+                    budget.spend(retrieved.body.len() as u64)?;
+                    Ok(retrieved)
+                }),
+            };
+            *locked(slot) = Some(answer);
         }
     };
     thread::scope(|scope| {
@@ -210,9 +221,13 @@ pub fn fetch_all(
         }
         work();
     });
+    let overdrawn = budget.overdrawn();
     answers
         .into_iter()
         .map(|slot| {
+            if let Some(refusal) = &overdrawn {
+                return Err(refusal.clone());
+            }
             slot.into_inner()
                 .unwrap_or_else(PoisonError::into_inner)
                 // Every turn below the number of requests was taken by somebody.

@@ -5,6 +5,7 @@
 //! a part of one, an error page, or a body above the limit.
 
 mod allowance;
+mod budget;
 pub mod cache;
 pub mod canned;
 mod file;
@@ -17,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use crate::report::{Reason, Refusal};
 
+pub use budget::Budget;
 pub use cache::{Cached, fetch_all};
 pub use names::{Names, SystemNames};
 pub use world::World;

@@ -87,16 +87,16 @@ impl Policy {
     /// anybody: everything but what a host's name resolves to and what is in a folder.
     ///
     /// # Errors
-    /// [`Reason::BadUrl`], [`Reason::UnsupportedScheme`], [`Reason::SchemeNotAllowed`],
-    /// [`Reason::UserinfoNotAllowed`], [`Reason::HostNotAllowed`], [`Reason::PrivateAddress`],
-    /// [`Reason::PortNotAllowed`], [`Reason::OutsideFileRoot`], in the order of the module's
-    /// contract. The detail never holds a password.
+    /// [`Reason::BadUrl`], [`Reason::SchemeNotAllowed`], [`Reason::UserinfoNotAllowed`],
+    /// [`Reason::HostNotAllowed`], [`Reason::PrivateAddress`], [`Reason::PortNotAllowed`], and for
+    /// files [`Reason::UnsupportedScheme`] (another machine's) and [`Reason::OutsideFileRoot`], in
+    /// the order of the module's contract. The detail never holds a password.
     pub fn judge_url(&self, url: &str) -> Result<Target, Refusal> {
         let (scheme, _) = target::split_scheme(url)?;
         let Some(scheme) = Scheme::from_name(scheme.as_bytes()) else {
             return Err(Refusal::lasting(
-                Reason::UnsupportedScheme,
-                format!("{scheme}: is not retrieved from anywhere"),
+                Reason::SchemeNotAllowed,
+                format!("{scheme}: is not among what --fetch can name: http, https, ftp, file"),
             ));
         };
         if !self.fetch.contains(&scheme) {
