@@ -407,6 +407,9 @@ fn output_that_cannot_be_written_delays_mail() {
     // Throwing the output away on purpose is success.
     let output = shell("\"$1\" filter >/dev/null", &expanding());
     assert_eq!(output.status.code(), Some(0));
+    // Opened both ways it looks like a closed descriptor, and counts as one.
+    let output = shell("\"$1\" filter 1<>/dev/null", &expanding());
+    assert_eq!(output.status.code(), TRY_AGAIN);
     // A closed stderr is nobody's mail.
     let output = shell("\"$1\" filter 2>&-", &expanding());
     assert_eq!(output.status.code(), Some(0));

@@ -109,7 +109,8 @@ fn open_output() -> Result<File, Error> {
 }
 
 /// Whether the descriptor is what the standard library opened in place of a closed one: the null
-/// device for reading *and* writing, which nobody redirects output to.
+/// device for reading *and* writing. `1<>/dev/null` and Python's `subprocess.DEVNULL` cannot be told
+/// from it and are refused as well: that delays mail, where the other mistake would lose it.
 #[cfg(unix)]
 fn is_stand_in(output: &std::os::fd::OwnedFd) -> bool {
     use rustix::fs::{OFlags, fcntl_getfl, fstat, stat};
