@@ -214,7 +214,7 @@ fn what_cannot_be_had_leaves_the_part_as_it_came() {
         ),
         (
             "access-type=URL; URL=\"javascript:alert(1)\"",
-            "unsupported-scheme",
+            "scheme-not-allowed",
         ),
         (
             "access-type=FTP; site=ftp.example.org; directory=a; name=b",

@@ -29,7 +29,12 @@ pub(super) struct Cli {
 /// `embody filter` alone: it runs once per message, and building the other commands' options would
 /// take as long as filtering.
 #[derive(Parser, Debug)]
-#[command(name = "filter", bin_name = "embody filter", version)]
+#[command(
+    name = "filter",
+    bin_name = "embody filter",
+    version,
+    max_term_width = 80
+)]
 #[command(about = FILTER_ABOUT, after_help = FILTER_HELP)]
 pub(super) struct FilterCli {
     #[command(flatten)]
@@ -45,9 +50,7 @@ pub(super) enum Command {
     #[command(about = FILTER_ABOUT, after_help = FILTER_HELP)]
     Filter(FilterArgs),
     /// Convert mboxes, Maildirs, .eml files and folders of them
-    #[command(
-        after_help = "Example: embody convert --fetch https --in-place --backup .old ~/Mail/archive.mbox"
-    )]
+    #[command(after_help = "Example: embody convert --in-place --backup .old ~/Mail/archive.mbox")]
     Convert(ConvertArgs),
     /// Say what is in there, and what the same options would do; never fetches
     #[command(after_help = "Example: embody inspect --fetch https message.eml")]
@@ -87,9 +90,9 @@ pub(super) struct FilterArgs {
 #[command(group(clap::ArgGroup::new("where").required(true).args(["output", "in_place"])))]
 pub(super) struct ConvertArgs {
     /// mbox files, Maildirs, messages, or folders of them
-    #[arg(required = true, value_name = "SOURCE")]
+    #[arg(hide_short_help = true, required = true, value_name = "SOURCE")]
     pub(super) sources: Vec<PathBuf>,
-    /// Where the result goes: a new file or folder; nothing is overwritten
+    /// The result: a new file or folder
     #[arg(long, value_name = "DEST")]
     pub(super) output: Option<PathBuf>,
     /// Replace each source by the result, under lock
@@ -101,17 +104,22 @@ pub(super) struct ConvertArgs {
         value_enum,
         value_name = "WHAT",
         default_value = "auto",
-        hide_possible_values = true
+        hide_short_help = true
     )]
     format: FormatOption,
     /// Threads for the processor's work; as many as there are cores if not said
     #[arg(hide_short_help = true, long, value_name = "N", value_parser = at_least_one)]
     jobs: Option<usize>,
     /// In place: keep the old file under its name with this behind it
-    #[arg(long, value_name = "SUFFIX", requires = "in_place")]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "SUFFIX",
+        requires = "in_place"
+    )]
     backup: Option<std::ffi::OsString>,
     /// Do everything but write
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     dry_run: bool,
     /// A progress bar on a terminal, lines elsewhere
     #[arg(

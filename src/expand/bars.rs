@@ -96,6 +96,11 @@ impl Session<'_> {
         }
     }
 
+    /// Whether anything of the message is to be retrieved.
+    pub(super) fn asks(&self) -> bool {
+        !self.retrievers.is_empty()
+    }
+
     /// More octets retrieved than the message may gain: nothing that is retrieved is put in,
     /// whichever came first.
     pub(super) fn bar_retrievers(&mut self, refusal: &Refusal) -> Barred {

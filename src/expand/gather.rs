@@ -74,7 +74,8 @@ impl Session<'_> {
             self.retrieve(plan, &wave);
             for &index in &wave {
                 self.obtain(&mut gathering, index);
-                if let Some(refusal) = self.budget.overdrawn() {
+                // Once everything that asks is barred, the rest of the message goes on.
+                if let Some(refusal) = self.budget.overdrawn().filter(|_| self.asks()) {
                     return Err(self.bar_retrievers(&refusal));
                 }
                 if in_group.contains(&index) {
