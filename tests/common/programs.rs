@@ -37,7 +37,8 @@ pub fn skipped(test: &str, program: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {test} ({program} not found)");
 }
 
-fn program(name: &str) -> Option<PathBuf> {
+/// Where a program is, the folders of administrators included.
+pub fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path)
         .chain(["/usr/sbin".into(), "/usr/local/sbin".into()])

@@ -1,0 +1,288 @@
+//! What the tests with real mail programs share: letters with what must become of them, recipes with
+//! their paths put in, and an `embody` that works, fails, hangs or is not there.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::programs::{program, skipped};
+use super::raw::{Raw, ok};
+
+/// A message as it is sent, and as it must arrive beneath what the mail system puts on top.
+#[derive(Clone, Debug)]
+pub struct Letter {
+    pub name: String,
+    pub sent: String,
+    pub arrives: String,
+}
+
+impl Letter {
+    fn new(name: &str, part: (&str, &str)) -> Self {
+        let with = |part| {
+            format!(
+                "From: alice@example.org\n\
+                 To: bob@example.org\n\
+                 Subject: {name}  \n\
+                 Date: Sat, 21 Nov 2026 00:00:00 +0000\n\
+                 Message-ID: <{name}@example.org>\n\
+                 X-Folded: one,\n\ttwo\n\
+                 MIME-Version: 1.0\n\
+                 Content-Type: multipart/mixed;\n boundary=b\n\
+                 \n\
+                 --b\n\
+                 Content-Type: text/plain; charset=utf-8\n\
+                 Content-Transfer-Encoding: 8bit\n\
+                 \n\
+                 trailing blanks \t \n.\n..\n--bb\n\u{fc}mlaut\n\n\
+                 --b\n{part}\n--b--\n"
+            )
+        };
+        Self {
+            name: name.to_owned(),
+            sent: with(part.0),
+            arrives: with(part.1),
+        }
+    }
+
+    /// An external body in a `data:` URL.
+    pub fn data(name: &str) -> Self {
+        let sent = "Content-Type: message/external-body; access-type=URL; URL=\"data:,hello%0A\"\n\n\
+            Content-Type: text/plain\n\n";
+        let arrives = "Content-Type: text/plain\nContent-Transfer-Encoding: 7bit\n\nhello\n";
+        Self::new(name, (sent, arrives))
+    }
+
+    /// An external body behind `url`, which gives `remote\n`.
+    pub fn http(name: &str, url: &str) -> Self {
+        let sent = format!(
+            "Content-Type: message/external-body; access-type=URL; URL=\"{url}\"\n\n\
+            Content-Type: text/plain\n\n"
+        );
+        let arrives = format!(
+            "Content-Type: text/plain\nContent-Transfer-Encoding: 7bit\n\
+            Content-Location: {url}\n\nremote\n"
+        );
+        Self::new(name, (&sent, &arrives))
+    }
+
+    /// Nothing to do.
+    pub fn plain(name: &str) -> Self {
+        let part = "Content-Type: text/plain\n\nFrom here on: message/external-body, data:,x\n";
+        Self::new(name, (part, part))
+    }
+
+    /// The same letter where nothing filtered it.
+    pub fn unfiltered(&self) -> Self {
+        Self {
+            arrives: self.sent.clone(),
+            ..self.clone()
+        }
+    }
+
+    /// Holds a delivered file against what must arrive.
+    #[track_caller]
+    pub fn arrived_as(&self, delivered: &[u8]) {
+        assert!(
+            delivered.ends_with(self.arrives.as_bytes()),
+            "{}: expected\n{}\nbeneath what the mail system adds, but this arrived:\n{}",
+            self.name,
+            self.arrives,
+            String::from_utf8_lossy(delivered)
+        );
+    }
+}
+
+/// What stands where the recipes look for embody.
+#[derive(Clone, Copy, Debug)]
+pub enum Stand {
+    Works,
+    Missing,
+    /// Exits with this status without reading.
+    Exits(u8),
+    /// Writes half a message, then dies.
+    DiesHalfWay,
+    /// Does not come back for a minute.
+    Hangs,
+    /// Works after some of these tenths of a second, by the process id; or is killed, or exits 75.
+    Fickle,
+}
+
+/// A folder for one test: the recipe with its paths put in, embody, its configuration, the mailbox.
+pub struct House {
+    pub folder: TempDir,
+    pub http: Raw,
+}
+
+impl House {
+    /// With an embody that works and may ask the local http server, and nobody else.
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        // The mail programs come here under other users.
+        let readable = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(folder.path(), readable).unwrap();
+        let http = Raw::saying(ok("text/plain", b"remote\n"));
+        let house = Self { folder, http };
+        let built = Path::new(env!("CARGO_BIN_EXE_embody"));
+        let copy = house.path("embody.real");
+        fs::hard_link(built, &copy)
+            .or_else(|_| fs::copy(built, &copy).map(|_| ()))
+            .unwrap();
+        house.stands(Stand::Works);
+        house.write(
+            "embody.toml",
+            &format!(
+                "fetch = [\"http\"]\nallow-net = [\"127.0.0.0/8\"]\nallow-port = [{}]\nquiet = true\n",
+                house.http.address.port()
+            ),
+        );
+        house
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn text(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    pub fn script(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.write(name, text);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    pub fn letters(&self) -> [Letter; 3] {
+        [
+            Letter::data("data"),
+            Letter::http("http", &self.http.url("/remote.txt")),
+            Letter::plain("plain"),
+        ]
+    }
+
+    /// Puts what a test needs in embody's place, in one step: mail may be under way.
+    pub fn stands(&self, what: Stand) {
+        let place = self.path("embody");
+        let beside = self.path("embody.new");
+        let script = match what {
+            Stand::Missing => {
+                fs::remove_file(place).unwrap();
+                return;
+            }
+            Stand::Works => {
+                symlink(self.path("embody.real"), &beside).unwrap();
+                fs::rename(beside, place).unwrap();
+                return;
+            }
+            Stand::Exits(status) => format!("exit {status}"),
+            Stand::DiesHalfWay => "head -c 40; kill -9 $$".to_owned(),
+            Stand::Hangs => "exec sleep 60".to_owned(),
+            Stand::Fickle => format!(
+                "case $(($$ % 3)) in\n\
+                 0) exit 75 ;;\n\
+                 1) {} \"$@\" | head -c 40; kill -9 $$ ;;\n\
+                 esac\n\
+                 exec {} \"$@\"",
+                self.text("embody.real"),
+                self.text("embody.real")
+            ),
+        };
+        let beside = self.script("embody.new", &format!("#!/bin/sh\n{script}\n"));
+        fs::rename(beside, place).unwrap();
+    }
+
+    /// The recipe of that name in samples/recipes, with embody and its configuration where this house
+    /// has them, and `changes` made. Each must have something to change.
+    pub fn recipe(&self, name: &str, changes: &[(&str, &str)]) -> PathBuf {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("samples/recipes")
+            .join(name);
+        let mut text = fs::read_to_string(source).unwrap();
+        for (from, to) in changes {
+            assert!(text.contains(from), "{name} has no {from}");
+            text = text.replace(from, to);
+        }
+        text = text
+            .replace("/usr/local/bin/embody", &self.text("embody"))
+            .replace("/etc/embody.toml", &self.text("embody.toml"));
+        self.write(name, &text)
+    }
+
+    /// The delivered files of a Maildir beneath this folder, oldest name first.
+    pub fn delivered(&self, maildir: &str) -> Vec<Vec<u8>> {
+        let Ok(folder) = fs::read_dir(self.path(maildir).join("new")) else {
+            return Vec::new();
+        };
+        let mut files: Vec<PathBuf> = folder.map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        files.iter().map(|file| fs::read(file).unwrap()).collect()
+    }
+
+    /// Empties the Maildir and returns its one message.
+    #[track_caller]
+    pub fn only(&self, maildir: &str) -> Vec<u8> {
+        let mut all = self.delivered(maildir);
+        assert_eq!(all.len(), 1, "one message should have arrived");
+        fs::remove_dir_all(self.path(maildir).join("new")).unwrap();
+        fs::create_dir(self.path(maildir).join("new")).unwrap();
+        all.remove(0)
+    }
+}
+
+/// Runs a mail program with a letter on its standard input.
+pub fn deliver(program: &mut Command, letter: &Letter) -> Output {
+    let mut child = program
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut stdin, letter.sent.as_bytes()).unwrap();
+    drop(stdin);
+    child.wait_with_output().unwrap()
+}
+
+/// Asks until it is so, for at most `seconds`.
+#[track_caller]
+pub fn eventually(seconds: u64, what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(
+            begun.elapsed() < Duration::from_secs(seconds),
+            "{what}: not within {seconds} s"
+        );
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// The program, or `None` after saying that the test is skipped.
+pub fn wanted(test: &str, name: &str) -> Option<PathBuf> {
+    let found = program(name);
+    if found.is_none() {
+        skipped(test, name);
+    }
+    found
+}
+
+/// Whether this is the super-user, whom servers with users of their own need; says so if not.
+pub fn is_root(test: &str) -> bool {
+    let output = Command::new("id").arg("-u").output().unwrap();
+    let is_root = output.stdout == b"0\n";
+    if !is_root {
+        skipped(test, "the right to change users");
+    }
+    is_root
+}
