@@ -1,0 +1,58 @@
+//! What README.md says of the code is what the code says.
+
+use embody::report::Reason;
+
+const README: &str = include_str!("../README.md");
+
+#[test]
+fn every_reason_is_in_the_readme_with_its_meaning_and_remedy() {
+    assert!(!Reason::ALL.is_empty());
+    for reason in Reason::ALL {
+        let remedy = match reason.remedy() {
+            "" => String::new(),
+            remedy => format!("`{remedy}`"),
+        };
+        let row = format!(
+            "| `{}` | {} | {remedy} |",
+            reason.as_str(),
+            reason.meaning()
+        );
+        assert!(README.contains(&row), "README.md lacks the row\n{row}");
+    }
+    let rows = README
+        .lines()
+        .skip_while(|line| !line.starts_with("| reason |"))
+        .skip(2)
+        .take_while(|line| line.starts_with('|'))
+        .count();
+    assert_eq!(
+        rows,
+        Reason::ALL.len(),
+        "a row of the README is no reason any more"
+    );
+}
+
+#[test]
+fn every_long_option_of_the_readme_exists() {
+    let help = |command: &str| {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_embody"))
+            .args([command, "--help"])
+            .output()
+            .expect("embody can be run");
+        String::from_utf8(output.stdout).expect("help is text")
+    };
+    let known = ["filter", "convert", "inspect"].map(help).concat();
+    let section = README
+        .split("## Options")
+        .nth(1)
+        .and_then(|behind| behind.split("\n## ").next())
+        .expect("the README has a section on options");
+    let mut seen = 0;
+    for word in section.split(|symbol: char| !symbol.is_ascii_alphanumeric() && symbol != '-') {
+        if word.starts_with("--") && word.len() > 3 && word.bytes().nth(2) != Some(b'-') {
+            assert!(known.contains(word), "{word} is no option");
+            seen += 1;
+        }
+    }
+    assert!(seen > 30, "{seen} options found");
+}
