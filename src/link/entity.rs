@@ -2,7 +2,7 @@
 //! them, and writing text so that a parser reads it back.
 //!
 //! Only the attribute rules live here: a named reference without `;` in front of `=` or an
-//! alphanumeric is text. The names come from the `htmlize` table (all 2231 of the standard).
+//! alphanumeric is text. The names are all 2231 of the standard, from `entities.txt`.
 //! Text outside of attributes is never decoded, because no link stands there.
 //!
 //! Deviations:
@@ -13,9 +13,9 @@
 //! * NUL, which the tokenizer replaces by U+FFFD, reads as `%EF%BF%BD`.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
-use htmlize::ENTITIES;
-use memchr::{memchr, memchr3};
+use memchr::{memchr, memchr3, memrchr};
 
 /// No name in the table is longer (`CounterClockwiseContourIntegral`, 31); longer runs need no
 /// look-up, however long the attribute is.
@@ -268,9 +268,37 @@ fn reference(bytes: &[u8]) -> Option<(Expansion, usize)> {
     let utf8 = match bytes.get(..end)? {
         // Nearly every reference in a URL; the table costs a hash.
         b"&amp;" => b"&",
-        written => *ENTITIES.get(written)?,
+        written => named(written)?,
     };
     Some((Expansion::Named(utf8), end))
+}
+
+/// The names of the HTML standard without `&`, a blank, and what they stand for in UTF-8: a line
+/// each, sorted by name. One text without pointers: a table of slices is relocated by the loader
+/// each time the filter starts, whether a reference is met or not.
+const ENTITIES: &[u8] = include_bytes!("entities.txt");
+
+/// What a named reference, written with its `&`, stands for.
+fn named(written: &[u8]) -> Option<&'static [u8]> {
+    let name = written.strip_prefix(b"&")?;
+    if name == b"NewLine;" {
+        // The one value that cannot stand in a line.
+        return Some(b"\n");
+    }
+    let mut rest = ENTITIES;
+    while !rest.is_empty() {
+        let middle = rest.len() / 2;
+        let start = memrchr(b'\n', rest.get(..middle)?).map_or(0, |at| at + 1);
+        let end = middle + memchr(b'\n', rest.get(middle..)?)?;
+        let line = rest.get(start..end)?;
+        let (known, value) = line.split_at(memchr(b' ', line)?);
+        match name.cmp(known) {
+            Ordering::Equal => return value.get(1..),
+            Ordering::Less => rest = rest.get(..start)?,
+            Ordering::Greater => rest = rest.get(end + 1..)?,
+        }
+    }
+    None
 }
 
 fn numeric_reference(bytes: &[u8]) -> Option<(Expansion, usize)> {
@@ -330,5 +358,28 @@ fn windows_1252(code_point: u32) -> u32 {
         0x9E => 0x017E,
         0x9F => 0x0178,
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_of_the_standard_is_found() {
+        let mut count = 0;
+        for (&written, &value) in htmlize::ENTITIES.entries() {
+            assert_eq!(
+                named(written),
+                Some(value),
+                "{}",
+                String::from_utf8_lossy(written)
+            );
+            count += 1;
+        }
+        assert_eq!(count, 2231);
+        for unknown in [b"&nothing;".as_slice(), b"&", b"&;", b"amp;", b"&am"] {
+            assert_eq!(named(unknown), None);
+        }
     }
 }
