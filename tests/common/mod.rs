@@ -1,6 +1,7 @@
 //! What several test files need. Each uses a part of it.
 #![allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used)]
 
+pub mod filter;
 pub mod mta;
 pub mod programs;
 pub mod raw;

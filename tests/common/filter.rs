@@ -1,0 +1,169 @@
+//! `embody filter` as a process: options and a mail in; output, words, rows, time and memory out.
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use serde_json::Value;
+
+use super::programs::skipped;
+
+const EMBODY: &str = env!("CARGO_BIN_EXE_embody");
+
+/// What one run did.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: Option<i32>,
+    pub stdout: Vec<u8>,
+    pub stderr: String,
+    /// What `--report` wrote.
+    pub rows: Vec<Value>,
+    pub took: Duration,
+    /// Octets of memory at most, of a measured run.
+    pub peak: Option<u64>,
+}
+
+/// Options that open everything on 127.0.0.1 at these ports.
+pub fn open(ports: &[u16]) -> String {
+    let ports: String = ports
+        .iter()
+        .map(|port| format!(" --allow-port {port}"))
+        .collect();
+    format!("--fetch http,https,ftp,file --allow-net 127.0.0.0/8{ports}")
+}
+
+/// Filters a mail; options are divided at blanks.
+pub fn filter(options: &str, mail: &[u8]) -> Ran {
+    run(Command::new(EMBODY), options, mail)
+}
+
+/// The same, and how much memory it took: asked of the kernel by a parent that has no other child.
+pub fn measured(test: &str, options: &str, mail: &[u8]) -> Option<Ran> {
+    let script = "import resource, subprocess, sys\n\
+        code = subprocess.call(sys.argv[2:])\n\
+        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss\n\
+        open(sys.argv[1], 'w').write(str(peak << 10))\n\
+        sys.exit(code)";
+    let python = Command::new("python3")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .status();
+    if !python.is_ok_and(|status| status.success()) {
+        skipped(test, "python3");
+        return None;
+    }
+    let peak = tempfile::NamedTempFile::new().unwrap();
+    let mut command = Command::new("python3");
+    command.args(["-c", script]).arg(peak.path()).arg(EMBODY);
+    let mut ran = run(command, options, mail);
+    ran.peak = Some(fs::read_to_string(peak.path()).unwrap().parse().unwrap());
+    Some(ran)
+}
+
+fn run(mut command: Command, options: &str, mail: &[u8]) -> Ran {
+    let folder = tempfile::tempdir().unwrap();
+    let [input, output, report] =
+        ["in.eml", "out.eml", "report.jsonl"].map(|name| folder.path().join(name));
+    fs::write(&input, mail).unwrap();
+    let begun = Instant::now();
+    let ended = command
+        .args(["filter", "--report"])
+        .arg(&report)
+        .args(options.split_whitespace())
+        .stdin(fs::File::open(&input).unwrap())
+        .stdout(fs::File::create(&output).unwrap())
+        .stderr(Stdio::piped())
+        .output()
+        .unwrap();
+    Ran {
+        took: begun.elapsed(),
+        code: ended.status.code(),
+        stdout: fs::read(&output).unwrap(),
+        stderr: String::from_utf8(ended.stderr).unwrap(),
+        rows: fs::read_to_string(&report)
+            .unwrap_or_default()
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect(),
+        peak: None,
+    }
+}
+
+impl Ran {
+    /// One field of every row, `-` where there is none.
+    pub fn column(&self, name: &str) -> Vec<String> {
+        let text = |row: &Value| match &row[name] {
+            Value::Null => "-".to_owned(),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        self.rows.iter().map(text).collect()
+    }
+
+    /// That the mail came out whole, and exactly so.
+    #[track_caller]
+    pub fn gives(&self, expected: &[u8]) {
+        assert_eq!(self.code, Some(0), "{}", self.stderr);
+        assert!(
+            self.stdout == expected,
+            "--- got ---\n{}\n--- wanted ---\n{}\n--- said ---\n{}",
+            String::from_utf8_lossy(&self.stdout),
+            String::from_utf8_lossy(expected),
+            self.stderr
+        );
+    }
+
+    /// That the mail came out as it went in, and these are the reasons.
+    #[track_caller]
+    pub fn leaves(&self, mail: &[u8], reasons: &[&str]) {
+        self.gives(mail);
+        assert_eq!(self.column("reason"), reasons, "{}", self.stderr);
+        for reason in reasons {
+            assert!(
+                self.stderr.contains(&format!(": left: {reason}: ")),
+                "{}",
+                self.stderr
+            );
+        }
+    }
+}
+
+/// A part that refers to a URL.
+pub fn reference(url: &str, declared: &str) -> String {
+    format!(
+        "Content-Type: message/external-body; access-type=URL;\n URL=\"{url}\"\n\nContent-Type: {declared}\n\n\n"
+    )
+}
+
+/// A part with its content.
+pub fn filled(location: Option<&str>, declared: &str, body: &[u8]) -> String {
+    let (encoding, body) = if declared.starts_with("text/") {
+        ("7bit", String::from_utf8(body.to_vec()).unwrap())
+    } else {
+        let encoded = base64::engine::general_purpose::STANDARD.encode(body);
+        let lines: Vec<&str> = encoded
+            .as_bytes()
+            .chunks(76)
+            .map(|line| std::str::from_utf8(line).unwrap())
+            .collect();
+        ("base64", lines.join("\n"))
+    };
+    let location = location.map_or_else(String::new, |location| {
+        format!("Content-Location: {location}\n")
+    });
+    format!("Content-Type: {declared}\nContent-Transfer-Encoding: {encoding}\n{location}\n{body}\n")
+}
+
+/// A multipart/mixed of these parts.
+pub fn mail(parts: &[String]) -> Vec<u8> {
+    let mut mail =
+        "Subject: parts from elsewhere\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\nnobody reads this\n"
+            .to_owned();
+    for part in parts {
+        mail.push_str("--b\n");
+        mail.push_str(part);
+    }
+    mail.push_str("--b--\nor this");
+    mail.into_bytes()
+}

@@ -1,0 +1,229 @@
+//! `embody convert` and `embody inspect` on mailboxes, as a person types them.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn embody(arguments: &[&str], folder: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_embody"))
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .expect("embody can be run")
+}
+
+fn status(output: &Output) -> i32 {
+    output.status.code().expect("it ended by itself")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn folder_with(name: &str, bytes: &[u8]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join(name), bytes).expect("a file");
+    folder
+}
+
+fn message(number: usize, body: &str) -> String {
+    format!("From a@example.org Sat Jan  1 00:00:{number:02} 2000\nSubject: {number}\n{body}\n\n")
+}
+
+fn external(url: &str) -> String {
+    format!(
+        "Content-Type: message/external-body; access-type=URL; URL=\"{url}\"\n\nContent-Type: text/plain\n\nphantom"
+    )
+}
+
+fn mailbox() -> String {
+    [
+        message(1, "\nplain\n>From quoted"),
+        message(2, &external("data:,From%20me%0AFrom%20here%20on%0A")),
+        message(3, &external("http://www.example.org/x")),
+        message(4, "\nFrom here on, no separator"),
+    ]
+    .concat()
+}
+
+#[test]
+fn a_mailbox_is_converted_beside_and_in_place_alike() {
+    let before = mailbox();
+    let folder = folder_with("a.mbox", before.as_bytes());
+    let output = embody(&["convert", "a.mbox", "--output", "b.mbox"], folder.path());
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("4 messages, 1 changed; 1 expanded, 1 left"),
+        "{}",
+        stderr(&output)
+    );
+    let beside = fs::read_to_string(folder.path().join("b.mbox")).expect("a result");
+    assert!(beside.contains(">From me\n>From here on\n"), "{beside}");
+    assert!(beside.starts_with(&message(1, "\nplain\n>From quoted")));
+    assert!(
+        beside.ends_with(
+            &[
+                message(3, &external("http://www.example.org/x")),
+                message(4, "\nFrom here on, no separator")
+            ]
+            .concat()
+        )
+    );
+    let output = embody(
+        &["convert", "--in-place", "--backup", ".old", "a.mbox"],
+        folder.path(),
+    );
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
+    assert_eq!(
+        fs::read_to_string(folder.path().join("a.mbox")).expect("it"),
+        beside
+    );
+    assert_eq!(
+        fs::read_to_string(folder.path().join("a.mbox.old")).expect("it"),
+        before
+    );
+    let output = embody(&["convert", "--in-place", "a.mbox"], folder.path());
+    assert!(stderr(&output).contains("0 changed"), "{}", stderr(&output));
+    assert_eq!(
+        fs::read_to_string(folder.path().join("a.mbox")).expect("it"),
+        beside
+    );
+    let left = fs::read_dir(folder.path()).expect("a folder").count();
+    assert_eq!(left, 3, "a stray file");
+}
+
+#[test]
+fn the_sample_mailbox_is_converted() {
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/mailbox.mbox");
+    let bytes = fs::read(&sample).expect("the sample");
+    let folder = folder_with("m", &bytes);
+    let output = embody(&["convert", "m", "--output", "n"], folder.path());
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("8 messages"),
+        "{}",
+        stderr(&output)
+    );
+    let twice = embody(&["convert", "n", "--output", "o"], folder.path());
+    assert_eq!(status(&twice), 0);
+    assert_eq!(
+        fs::read(folder.path().join("n")).expect("n"),
+        fs::read(folder.path().join("o")).expect("o")
+    );
+}
+
+#[test]
+fn a_dry_run_writes_nothing_and_says_what_it_would_do() {
+    let folder = folder_with("a.mbox", mailbox().as_bytes());
+    let output = embody(
+        &["convert", "--dry-run", "--in-place", "a.mbox"],
+        folder.path(),
+    );
+    assert_eq!(status(&output), 0);
+    assert!(
+        stderr(&output).contains("dry run, nothing written"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(
+        fs::read_to_string(folder.path().join("a.mbox")).expect("it"),
+        mailbox()
+    );
+}
+
+#[test]
+fn bad_usage_is_2_and_what_is_no_mailbox_is_1() {
+    let folder = folder_with("a.mbox", b"this is\nnot a mailbox\n");
+    for arguments in [
+        &["convert", "a.mbox"][..],
+        &["convert", "a.mbox", "--in-place", "--output", "b"],
+        &["convert", "--in-place"],
+        &["convert", "--nonsense", "a.mbox"],
+    ] {
+        assert_eq!(
+            status(&embody(arguments, folder.path())),
+            2,
+            "{arguments:?}"
+        );
+    }
+    let output = embody(&["convert", "--in-place", "a.mbox"], folder.path());
+    assert_eq!(status(&output), 1);
+    assert!(stderr(&output).contains("a.mbox"), "{}", stderr(&output));
+    fs::write(folder.path().join("c.mbox"), mailbox()).expect("a file");
+    fs::write(folder.path().join("d"), b"mine").expect("a file");
+    let output = embody(&["convert", "c.mbox", "--output", "d"], folder.path());
+    assert_eq!(status(&output), 1, "nothing is overwritten");
+    assert_eq!(fs::read(folder.path().join("d")).expect("d"), b"mine");
+}
+
+#[test]
+fn the_report_has_a_row_for_each_reference_in_the_order_of_the_messages() {
+    let many: String = (0..200)
+        .map(|n| message(n % 60, &external(&format!("http://h{n}.example/"))))
+        .collect();
+    let folder = folder_with("a.mbox", many.as_bytes());
+    let arguments = [
+        "convert", "a.mbox", "--output", "b", "--report", "r", "--quiet", "--jobs", "4",
+    ];
+    let output = embody(&arguments, folder.path());
+    assert_eq!((status(&output), stderr(&output).as_str()), (0, ""));
+    let report = fs::read_to_string(folder.path().join("r")).expect("a report");
+    let numbers: Vec<u64> = report
+        .lines()
+        .map(|line| {
+            let row: serde_json::Value = serde_json::from_str(line).expect("JSON");
+            assert_eq!(row["reason"], "scheme-not-allowed");
+            row["message"]
+                .as_str()
+                .and_then(|number| number.parse().ok())
+                .expect("a number")
+        })
+        .collect();
+    assert_eq!(numbers, (1..=200).collect::<Vec<u64>>());
+}
+
+#[test]
+fn inspect_counts_what_is_in_a_mailbox_and_touches_nothing() {
+    let folder = folder_with("a.mbox", mailbox().as_bytes());
+    let output = embody(&["inspect", "--fetch", "http", "a.mbox"], folder.path());
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(status(&output), 0);
+    for line in [
+        "1 mailboxes, 4 messages",
+        "external-body",
+        "www.example.org",
+        "would-fetch",
+        "would-expand",
+    ] {
+        assert!(text.contains(line), "{line} in\n{text}");
+    }
+    let rows = embody(&["inspect", "--json", "a.mbox"], folder.path());
+    assert_eq!(String::from_utf8_lossy(&rows.stdout).lines().count(), 2);
+    assert_eq!(
+        fs::read_to_string(folder.path().join("a.mbox")).expect("it"),
+        mailbox()
+    );
+}
+
+#[test]
+fn a_maildir_and_a_message_are_converted_in_place() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["cur", "new", "tmp"] {
+        fs::create_dir_all(folder.path().join("M").join(name)).expect("a folder");
+    }
+    let letter = format!("Subject: x\n{}", external("data:,note"));
+    let name = format!("M/cur/1.host,S={}:2,S", letter.len());
+    fs::write(folder.path().join(&name), &letter).expect("a message");
+    fs::write(folder.path().join("x.eml"), &letter).expect("a message");
+    let output = embody(&["convert", "--in-place", "M", "x.eml"], folder.path());
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
+    let eml = fs::read_to_string(folder.path().join("x.eml")).expect("it");
+    assert!(eml.ends_with("\n\nnote"), "{eml}");
+    let entry = fs::read_dir(folder.path().join("M/cur"))
+        .expect("cur")
+        .next()
+        .expect("one")
+        .expect("it");
+    let expected = format!("1.host,S={}:2,S", eml.len());
+    assert_eq!(entry.file_name().to_string_lossy(), expected);
+}
