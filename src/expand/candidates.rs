@@ -68,6 +68,12 @@ impl Candidates {
         })
     }
 
+    /// Whether there may be external bodies.
+    #[must_use]
+    pub fn external_bodies(&self, bytes: &[u8]) -> bool {
+        memchr::memchr_iter(b'-', bytes).any(|at| around(bytes, at, &EXTERNAL_BODY).is_some())
+    }
+
     /// Whether there may be HTML or CSS whose links are to be resolved.
     #[must_use]
     pub fn documents(&self, bytes: &[u8]) -> bool {

@@ -218,6 +218,14 @@ impl Rewriter<'_> {
         }
         let encoding = self.tree.part(part).encoding;
         let body = self.tree.part(part).body;
+        // Without a base around, only <base href> in the document or a sibling can help; most
+        // documents are done with here.
+        if base.is_none() && !has_siblings {
+            let octets = encoding.decode(body.of(self.original))?;
+            if !mentions_base(&octets) {
+                return None;
+            }
+        }
         let Some(mapped) = MappedBody::decode(self.original, body, encoding) else {
             let refusal = Refusal::lasting(
                 Reason::UndecodableBody,
@@ -226,10 +234,6 @@ impl Rewriter<'_> {
             return (base.is_some() || has_siblings).then_some(Err(refusal));
         };
         let document = mapped.octets();
-        // Without a base around, only <base href> in the document or a sibling can help.
-        if base.is_none() && !has_siblings && !mentions_base(document) {
-            return None;
-        }
         let (links, base) = match language {
             Language::Css => (css::locate(document), base),
             Language::Html(syntax) => {

@@ -236,7 +236,12 @@ impl Session<'_> {
     ) -> Result<(Expansion<'m>, Option<String>), Barred> {
         self.growers.clear();
         self.retrievers.clear();
-        let mut round = self.round(message, &[], 0)?;
+        // Most messages that get here hold HTML and no reference: one scan is enough for them.
+        let mut round = if self.expander.candidates.external_bodies(message) {
+            self.round(message, &[], 0)?
+        } else {
+            Round::without_references(message)
+        };
         let mut report = Report {
             rows: Vec::new(),
             notes: std::mem::take(&mut round.notes),

@@ -30,6 +30,23 @@ pub(super) struct Round<'m> {
     pub(super) temporary: Option<String>,
 }
 
+impl<'m> Round<'m> {
+    /// A round in which there is nothing to follow.
+    pub(super) fn without_references(message: &'m [u8]) -> Self {
+        Self {
+            output: Spliced::untouched(message),
+            rows: Vec::new(),
+            notes: Vec::new(),
+            regions: Vec::new(),
+            growth: 0,
+            changed: false,
+            composites: false,
+            again: false,
+            temporary: None,
+        }
+    }
+}
+
 /// Content that is composite: where its part stood, and which item it belongs to.
 #[derive(Clone, Copy)]
 pub(super) struct Composite {
