@@ -3,6 +3,8 @@
 
 pub mod filter;
 pub mod mta;
+pub mod postfix;
 pub mod programs;
 pub mod raw;
+pub mod smtp;
 pub mod world;

@@ -2,7 +2,7 @@
 //! their paths put in, and an `embody` that works, fails, hangs or is not there.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread;
@@ -220,6 +220,18 @@ impl House {
         self.write(name, &text)
     }
 
+    /// An empty Maildir that this user may write to.
+    pub fn maildir_of(&self, name: &str, user: u32) {
+        let maildir = self.path(name);
+        let folders = ["cur", "new", "tmp"].map(|folder| maildir.join(folder));
+        for folder in &folders {
+            fs::create_dir_all(folder).unwrap();
+        }
+        for folder in folders.iter().chain([&maildir]) {
+            chown(folder, Some(user), Some(user)).unwrap();
+        }
+    }
+
     /// The delivered files of a Maildir beneath this folder, oldest name first.
     pub fn delivered(&self, maildir: &str) -> Vec<Vec<u8>> {
         let Ok(folder) = fs::read_dir(self.path(maildir).join("new")) else {
@@ -235,8 +247,9 @@ impl House {
     pub fn only(&self, maildir: &str) -> Vec<u8> {
         let mut all = self.delivered(maildir);
         assert_eq!(all.len(), 1, "one message should have arrived");
-        fs::remove_dir_all(self.path(maildir).join("new")).unwrap();
-        fs::create_dir(self.path(maildir).join("new")).unwrap();
+        for file in fs::read_dir(self.path(maildir).join("new")).unwrap() {
+            fs::remove_file(file.unwrap().path()).unwrap();
+        }
         all.remove(0)
     }
 }
