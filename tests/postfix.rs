@@ -5,8 +5,7 @@ mod common;
 
 use std::collections::HashMap;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, chown};
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt as _;
 
 use common::mta::{House, Letter, Stand, eventually, wanted};
 use common::postfix::{NOBODY, Postfix};
@@ -14,11 +13,11 @@ use common::smtp::Smtp;
 
 const LDA: &str = "/usr/lib/dovecot/dovecot-lda";
 
-/// The house, with a Maildir for nobody.
-fn house() -> House {
+/// The house, with a Maildir for nobody; embody-then with these changes.
+fn house(changes: &[(&str, &str)]) -> House {
     let house = House::new();
     house.maildir_of("Maildir", NOBODY);
-    let then = house.recipe("embody-then", &[]);
+    let then = house.recipe("embody-then", changes);
     fs::set_permissions(then, fs::Permissions::from_mode(0o755)).unwrap();
     house
 }
@@ -28,7 +27,7 @@ fn recipe(house: &House, name: &str, changes: &[(&str, &str)]) -> String {
 }
 
 /// Delivery through the pipe; Dovecot's program delivers, to the one user there is.
-fn delivery(house: &House, time_limit: &str) -> Postfix {
+fn delivery(house: &House) -> Postfix {
     house.write(
         "dovecot.conf",
         &format!(
@@ -36,11 +35,7 @@ fn delivery(house: &House, time_limit: &str) -> Postfix {
             house.text("Maildir")
         ),
     );
-    let main = recipe(
-        house,
-        "postfix-delivery/main.cf",
-        &[("embody_time_limit = 120s", time_limit)],
-    );
+    let main = recipe(house, "postfix-delivery/main.cf", &[]);
     let lda = format!("{LDA} -c {} -f ${{sender}}", house.text("dovecot.conf"));
     let master = recipe(
         house,
@@ -55,12 +50,8 @@ fn delivery(house: &House, time_limit: &str) -> Postfix {
 }
 
 /// Postfix's own program for virtual mailboxes delivers what the filter hands back.
-fn content_filter(house: &House, time_limit: &str) -> Postfix {
-    let main = recipe(
-        house,
-        "postfix-content-filter/main.cf",
-        &[("embody_time_limit = 120s", time_limit)],
-    );
+fn content_filter(house: &House) -> Postfix {
+    let main = recipe(house, "postfix-content-filter/main.cf", &[]);
     let master = recipe(
         house,
         "postfix-content-filter/master.cf",
@@ -101,33 +92,157 @@ fn arrives(house: &House, postfix: &Postfix, letter: &Letter) {
     eventually(20, "the queue is empty", || postfix.waiting() == 0);
 }
 
-/// Waits, is not delivered, and arrives when embody works again.
+/// Sends a letter that waits and is not delivered, makes embody work again, and the letter arrives.
 #[track_caller]
-fn waits_and_arrives(house: &House, postfix: &Postfix, stand: Stand) {
+fn waits_and_arrives(house: &House, postfix: &Postfix, what: &str, repair: impl Fn()) {
     let deferred = postfix.log().matches("status=deferred").count();
-    house.stands(stand);
     let letter = Letter::data("data");
     Smtp::connect(postfix.port).send(&letter);
     postfix.says("status=deferred", deferred + 1);
-    assert_eq!(postfix.waiting(), 1, "{stand:?}");
-    assert!(house.delivered("Maildir").is_empty(), "{stand:?}");
-    if !matches!(stand, Stand::Works) {
-        house.stands(Stand::Works);
-    }
+    assert_eq!(postfix.waiting(), 1, "{what}");
+    assert!(house.delivered("Maildir").is_empty(), "{what}");
+    repair();
     postfix.flush();
     arrives(house, postfix, &letter);
 }
 
+/// Whatever fails.
+#[track_caller]
+fn all_wait(house: &House, postfix: &Postfix) {
+    for stand in [Stand::Exits(75), Stand::DiesHalfWay, Stand::Missing] {
+        house.stands(stand);
+        let repair = || house.stands(Stand::Works);
+        waits_and_arrives(house, postfix, &format!("{stand:?}"), repair);
+    }
+    let (then, aside) = (house.path("embody-then"), house.path("aside"));
+    fs::rename(&then, &aside).unwrap();
+    let repair = || fs::rename(&aside, &then).unwrap();
+    waits_and_arrives(house, postfix, "no embody-then", repair);
+}
+
+/// Whether the programs are there, and the right to change users.
+fn possible(test: &str) -> bool {
+    Postfix::possible(test) && wanted(test, LDA).is_some()
+}
+
 #[test]
-fn the_delivery_hook_delivers_what_embody_made() {
-    let test = "the delivery hook";
-    if !Postfix::possible(test) || wanted(test, LDA).is_none() {
+fn the_delivery_hook_delivers_what_embody_made_or_waits() {
+    if !possible("the delivery hook") {
         return;
     }
-    let house = house();
-    let postfix = delivery(&house, "embody_time_limit = 120s");
+    let house = house(&[]);
+    let postfix = delivery(&house);
     all_arrive(&house, &postfix);
-    for stand in [Stand::Exits(75), Stand::DiesHalfWay, Stand::Missing] {
-        waits_and_arrives(&house, &postfix, stand);
+    all_wait(&house, &postfix);
+}
+
+#[test]
+fn the_content_filter_hands_back_what_embody_made_or_waits() {
+    if !possible("the content filter") {
+        return;
     }
+    let house = house(&[]);
+    let postfix = content_filter(&house);
+    all_arrive(&house, &postfix);
+    all_wait(&house, &postfix);
+}
+
+#[test]
+fn when_embody_hangs_the_mail_waits() {
+    if !possible("Postfix and an embody that hangs") {
+        return;
+    }
+    for start in [delivery, content_filter] {
+        let house = house(&[("timeout -k 10 120", "timeout -k 1 1")]);
+        let postfix = start(&house);
+        house.stands(Stand::Hangs);
+        let repair = || house.stands(Stand::Works);
+        waits_and_arrives(&house, &postfix, "hangs", repair);
+    }
+}
+
+/// Numbered letters: every third has a `data:` URL, every third one of http, every third nothing to do.
+fn many(house: &House, count: usize) -> Vec<Letter> {
+    (0..count)
+        .map(|number| match number % 3 {
+            0 => Letter::data(&format!("data{number}")),
+            1 => Letter::http(&format!("http{number}"), &house.http.url("/remote.txt")),
+            _ => Letter::plain(&format!("plain{number}")),
+        })
+        .collect()
+}
+
+fn send(postfix: &Postfix, letters: &[Letter]) {
+    let mut session = Smtp::connect(postfix.port);
+    for letter in letters {
+        session.send(letter);
+    }
+}
+
+/// Each letter is there once, as it must be, and nothing else is, no bounce either: they go to the same
+/// Maildir.
+#[track_caller]
+fn each_once(house: &House, letters: &[Letter]) {
+    let mut delivered = HashMap::new();
+    for mail in house.delivered("Maildir") {
+        let text = String::from_utf8_lossy(&mail).into_owned();
+        let id = text
+            .split("\nMessage-ID: <")
+            .nth(1)
+            .and_then(|rest| rest.split('@').next())
+            .unwrap_or_else(|| panic!("a mail of ours has this id in front: {text}"));
+        let before = delivered.insert(id.to_owned(), mail);
+        assert!(before.is_none(), "{id} arrived twice");
+    }
+    for letter in letters {
+        let mail = delivered.remove(&letter.name);
+        let mail = mail.unwrap_or_else(|| panic!("{} did not arrive", letter.name));
+        letter.arrived_as(&mail);
+    }
+    assert!(delivered.is_empty(), "{:?}", delivered.keys());
+}
+
+#[test]
+fn a_thousand_messages_through_the_delivery_hook_arrive_once() {
+    if !possible("a thousand messages") {
+        return;
+    }
+    let house = house(&[]);
+    let postfix = delivery(&house);
+    let letters = many(&house, 1000);
+    let begun = std::time::Instant::now();
+    std::thread::scope(|scope| {
+        for part in letters.chunks(250) {
+            scope.spawn(|| send(&postfix, part));
+        }
+    });
+    eprintln!("sent {:?}", begun.elapsed());
+    eventually(120, "the queue is empty", || postfix.waiting() == 0);
+    eprintln!("arrived {:?}", begun.elapsed());
+    each_once(&house, &letters);
+    assert!(!postfix.log().contains("status=deferred"));
+}
+
+#[test]
+fn two_hundred_messages_through_an_embody_that_dies_at_random_arrive_once() {
+    if !possible("two hundred messages") {
+        return;
+    }
+    let house = house(&[]);
+    let postfix = delivery(&house);
+    let letters = many(&house, 200);
+    house.stands(Stand::Fickle);
+    let begun = std::time::Instant::now();
+    send(&postfix, &letters);
+    eprintln!("sent {:?}", begun.elapsed());
+    postfix.says("status=", letters.len());
+    let failed = postfix.log().matches("status=deferred").count();
+    assert!(failed > 20, "only {failed} of the deliveries failed");
+    house.stands(Stand::Works);
+    eventually(60, "the queue is empty", || {
+        postfix.flush();
+        postfix.waiting() == 0
+    });
+    eprintln!("arrived {:?} {failed}", begun.elapsed());
+    each_once(&house, &letters);
 }
