@@ -9,6 +9,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use common::mta::{House, Letter, Stand, eventually, wanted};
 use common::postfix::{NOBODY, Postfix};
+use common::raw::{Raw, ok};
 use common::smtp::Smtp;
 
 const LDA: &str = "/usr/lib/dovecot/dovecot-lda";
@@ -27,7 +28,7 @@ fn recipe(house: &House, name: &str, changes: &[(&str, &str)]) -> String {
 }
 
 /// Delivery through the pipe; Dovecot's program delivers, to the one user there is.
-fn delivery(house: &House) -> Postfix {
+fn delivery(house: &House, changes: &[(&str, &str)]) -> Postfix {
     house.write(
         "dovecot.conf",
         &format!(
@@ -35,7 +36,7 @@ fn delivery(house: &House) -> Postfix {
             house.text("Maildir")
         ),
     );
-    let main = recipe(house, "postfix-delivery/main.cf", &[]);
+    let main = recipe(house, "postfix-delivery/main.cf", changes);
     let lda = format!("{LDA} -c {} -f ${{sender}}", house.text("dovecot.conf"));
     let master = recipe(
         house,
@@ -50,8 +51,8 @@ fn delivery(house: &House) -> Postfix {
 }
 
 /// Postfix's own program for virtual mailboxes delivers what the filter hands back.
-fn content_filter(house: &House) -> Postfix {
-    let main = recipe(house, "postfix-content-filter/main.cf", &[]);
+fn content_filter(house: &House, changes: &[(&str, &str)]) -> Postfix {
+    let main = recipe(house, "postfix-content-filter/main.cf", changes);
     let master = recipe(
         house,
         "postfix-content-filter/master.cf",
@@ -131,7 +132,7 @@ fn the_delivery_hook_delivers_what_embody_made_or_waits() {
         return;
     }
     let house = house(&[]);
-    let postfix = delivery(&house);
+    let postfix = delivery(&house, &[]);
     all_arrive(&house, &postfix);
     all_wait(&house, &postfix);
 }
@@ -142,7 +143,7 @@ fn the_content_filter_hands_back_what_embody_made_or_waits() {
         return;
     }
     let house = house(&[]);
-    let postfix = content_filter(&house);
+    let postfix = content_filter(&house, &[]);
     all_arrive(&house, &postfix);
     all_wait(&house, &postfix);
 }
@@ -154,7 +155,7 @@ fn when_embody_hangs_the_mail_waits() {
     }
     for start in [delivery, content_filter] {
         let house = house(&[("timeout -k 10 120", "timeout -k 1 1")]);
-        let postfix = start(&house);
+        let postfix = start(&house, &[]);
         house.stands(Stand::Hangs);
         let repair = || house.stands(Stand::Works);
         waits_and_arrives(&house, &postfix, "hangs", repair);
@@ -208,17 +209,14 @@ fn a_thousand_messages_through_the_delivery_hook_arrive_once() {
         return;
     }
     let house = house(&[]);
-    let postfix = delivery(&house);
+    let postfix = delivery(&house, &[]);
     let letters = many(&house, 1000);
-    let begun = std::time::Instant::now();
     std::thread::scope(|scope| {
         for part in letters.chunks(250) {
             scope.spawn(|| send(&postfix, part));
         }
     });
-    eprintln!("sent {:?}", begun.elapsed());
     eventually(120, "the queue is empty", || postfix.waiting() == 0);
-    eprintln!("arrived {:?}", begun.elapsed());
     each_once(&house, &letters);
     assert!(!postfix.log().contains("status=deferred"));
 }
@@ -229,12 +227,10 @@ fn two_hundred_messages_through_an_embody_that_dies_at_random_arrive_once() {
         return;
     }
     let house = house(&[]);
-    let postfix = delivery(&house);
+    let postfix = delivery(&house, &[]);
     let letters = many(&house, 200);
     house.stands(Stand::Fickle);
-    let begun = std::time::Instant::now();
     send(&postfix, &letters);
-    eprintln!("sent {:?}", begun.elapsed());
     postfix.says("status=", letters.len());
     let failed = postfix.log().matches("status=deferred").count();
     assert!(failed > 20, "only {failed} of the deliveries failed");
@@ -243,6 +239,50 @@ fn two_hundred_messages_through_an_embody_that_dies_at_random_arrive_once() {
         postfix.flush();
         postfix.waiting() == 0
     });
-    eprintln!("arrived {:?} {failed}", begun.elapsed());
     each_once(&house, &letters);
+}
+
+#[test]
+fn a_large_data_url_comes_through_postfix_whole() {
+    if !possible("Postfix and a large data: URL") {
+        return;
+    }
+    let letter = Letter::large("large", 200_000);
+    for start in [delivery, content_filter] {
+        let house = house(&[]);
+        let postfix = start(&house, &[]);
+        Smtp::connect(postfix.port).send(&letter);
+        arrives(&house, &postfix, &letter);
+    }
+    // Not without the line of the recipe.
+    let house = house(&[]);
+    let postfix = delivery(&house, &[("header_size_limit", "# header_size_limit")]);
+    Smtp::connect(postfix.port).send(&letter);
+    postfix.says("status=sent", 1);
+    let mail = house.only("Maildir");
+    assert!(!mail.ends_with(letter.arrives.as_bytes()));
+}
+
+#[test]
+fn a_message_that_the_filter_makes_larger_than_what_may_come_in_arrives() {
+    if !possible("Postfix and a message that grows") {
+        return;
+    }
+    let content = vec![b'x'; 9_000_000];
+    let http = Raw::saying(ok("application/x-any", &content));
+    let url = http.url("/large");
+    let letter = Letter::remote("grows", &url, &content);
+    assert!(letter.arrives.len() > 10_240_000);
+    let without = [("message_size_limit", "# message_size_limit")];
+    for (changes, fits) in [(&[][..], true), (&without[..], false)] {
+        let house = house(&[]);
+        house.may_ask(http.address.port());
+        let postfix = content_filter(&house, changes);
+        Smtp::connect(postfix.port).send(&letter);
+        if fits {
+            arrives(&house, &postfix, &letter);
+        } else {
+            postfix.says("status=deferred", 1);
+        }
+    }
 }

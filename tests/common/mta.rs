@@ -8,6 +8,8 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use tempfile::TempDir;
 
 use super::programs::{program, skipped};
@@ -70,6 +72,36 @@ impl Letter {
         Self::new(name, (&sent, &arrives))
     }
 
+    /// An external body of that many octets in a folded `data:` URL.
+    pub fn large(name: &str, octets: usize) -> Self {
+        let content: Vec<u8> = (0..=255).cycle().take(octets).collect();
+        let sent = format!(
+            "Content-Type: message/external-body; access-type=URL;\n \
+            URL=\"data:application/x-any;base64,\n{}\t\"\n\n\
+            Content-Type: application/x-any\n\n",
+            lines(&content, 40, "\t")
+        );
+        let arrives = format!(
+            "Content-Type: application/x-any\nContent-Transfer-Encoding: base64\n\n{}",
+            lines(&content, 76, "").trim_end()
+        );
+        Self::new(name, (&sent, &arrives))
+    }
+
+    /// An external body behind `url`, which gives this as application/x-any.
+    pub fn remote(name: &str, url: &str, content: &[u8]) -> Self {
+        let sent = format!(
+            "Content-Type: message/external-body; access-type=URL; URL=\"{url}\"\n\n\
+            Content-Type: application/x-any\n\n"
+        );
+        let arrives = format!(
+            "Content-Type: application/x-any\nContent-Transfer-Encoding: base64\n\
+            Content-Location: {url}\n\n{}",
+            lines(content, 76, "").trim_end()
+        );
+        Self::new(name, (&sent, &arrives))
+    }
+
     /// Nothing to do.
     pub fn plain(name: &str) -> Self {
         let part = "Content-Type: text/plain\n\nFrom here on: message/external-body, data:,x\n";
@@ -89,12 +121,20 @@ impl Letter {
     pub fn arrived_as(&self, delivered: &[u8]) {
         assert!(
             delivered.ends_with(self.arrives.as_bytes()),
-            "{}: expected\n{}\nbeneath what the mail system adds, but this arrived:\n{}",
+            "{}: expected\n{:.5000}\nbeneath what the mail system adds, but this arrived:\n{:.5000}",
             self.name,
             self.arrives,
             String::from_utf8_lossy(delivered)
         );
     }
+}
+
+/// The content as base64 in lines of that width.
+fn lines(content: &[u8], width: usize, before: &str) -> String {
+    let base64 = BASE64_STANDARD.encode(content);
+    let lines = base64.as_bytes().chunks(width);
+    let text = lines.map(|line| std::str::from_utf8(line).unwrap());
+    text.map(|line| format!("{before}{line}\n")).collect()
 }
 
 /// What stands where the recipes look for embody.
@@ -133,14 +173,18 @@ impl House {
             .or_else(|_| fs::copy(built, &copy).map(|_| ()))
             .unwrap();
         house.stands(Stand::Works);
-        house.write(
+        house.may_ask(house.http.address.port());
+        house
+    }
+
+    /// Which local http server embody may ask.
+    pub fn may_ask(&self, port: u16) {
+        self.write(
             "embody.toml",
             &format!(
-                "fetch = [\"http\"]\nallow-net = [\"127.0.0.0/8\"]\nallow-port = [{}]\nquiet = true\n",
-                house.http.address.port()
+                "fetch = [\"http\"]\nallow-net = [\"127.0.0.0/8\"]\nallow-port = [{port}]\nquiet = true\n"
             ),
         );
-        house
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
