@@ -7,17 +7,15 @@ use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use common::mta::{House, Letter, Stand, eventually, wanted};
-use common::postfix::{NOBODY, Postfix};
+use common::mta::{House, LDA, Letter, NOBODY, Stand, eventually, wanted};
+use common::postfix::Postfix;
 use common::raw::{Raw, ok};
 use common::smtp::Smtp;
-
-const LDA: &str = "/usr/lib/dovecot/dovecot-lda";
 
 /// The house, with a Maildir for nobody; embody-then with these changes.
 fn house(changes: &[(&str, &str)]) -> House {
     let house = House::new();
-    house.maildir_of("Maildir", NOBODY);
+    house.maildir_of("Maildir", Some(NOBODY));
     let then = house.recipe("embody-then", changes);
     fs::set_permissions(then, fs::Permissions::from_mode(0o755)).unwrap();
     house

@@ -9,9 +9,6 @@ use std::process::{Child, Command, Stdio};
 use super::mta::{House, eventually, is_root, wanted};
 use super::programs::free_port;
 
-/// Who delivers.
-pub const NOBODY: u32 = 65534;
-
 /// The number behind `name` in what `id` prints.
 fn number(name: &str, kind: &str) -> u32 {
     let output = match kind {
