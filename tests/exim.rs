@@ -158,10 +158,6 @@ fn exim_keeps_the_message_for_later_after_the_time_out() {
     if !possible("exim and an embody that hangs") {
         return;
     }
-    let limit = (
-        "transport_filter_timeout = 120s",
-        "transport_filter_timeout = 1s",
-    );
     Exim::with(&[ONE_SECOND]).waits_and_arrives(Stand::Hangs);
 }
 

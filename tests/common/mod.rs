@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used)]
 
 pub mod filter;
+pub mod imap;
 pub mod mta;
 pub mod postfix;
 pub mod programs;
