@@ -12,6 +12,7 @@ use std::process::{Command, Output};
 use common::imap::Imap;
 use common::mta::{House, Letter, NOBODY, Stand, wanted};
 use common::programs::program;
+use common::raw::{Raw, ok};
 
 /// A program that fetches, with its recipe.
 struct Fetcher {
@@ -224,5 +225,27 @@ fn getmail_leaves_the_message_on_the_server_after_the_time_out() {
     if possible("getmail and an embody that hangs", "getmail") {
         let limit = ("\"-k\", \"5\", \"50\"", "\"-k\", \"1\", \"1\"");
         Fetcher::getmail(&[limit]).waits_and_arrives(Stand::Hangs);
+    }
+}
+
+#[test]
+fn fdm_leaves_on_the_server_what_grows_beyond_its_limit() {
+    if !possible("fdm and a message that grows", "fdm") {
+        return;
+    }
+    let content = vec![b'x'; 5000];
+    let http = Raw::saying(ok("application/x-any", &content));
+    let letter = Letter::remote("grows", &http.url("/large"), &content);
+    for (limit, fits) in [("2K", false), ("100M", true)] {
+        let fdm = Fetcher::fdm(&[("maximum-size 100M", &format!("maximum-size {limit}"))]);
+        fdm.house.may_ask(http.address.port());
+        fdm.imap.receives(&letter);
+        if fits {
+            fdm.arrives(&letter);
+        } else {
+            fdm.run();
+            assert_eq!(fdm.imap.holds(), 1);
+            assert!(fdm.house.delivered("home/Maildir").is_empty());
+        }
     }
 }
