@@ -143,6 +143,11 @@ fn the_content_filter_hands_back_what_embody_made_or_waits() {
     let house = house(&[]);
     let postfix = content_filter(&house, &[]);
     all_arrive(&house, &postfix);
+    Smtp::connect(postfix.port).send_from("", &Letter::data("bounce"));
+    arrives(&house, &postfix, &Letter::data("bounce"));
+    // In the queue twice, as it came and as it came back, both times from nobody.
+    let queued = postfix.log().matches("from=<>, size=").count();
+    assert_eq!(queued, 2, "{}", postfix.log());
     all_wait(&house, &postfix);
 }
 

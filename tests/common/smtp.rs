@@ -28,7 +28,12 @@ impl Smtp {
 
     /// From alice to bob, as the letter's header says.
     pub fn send(&mut self, letter: &Letter) {
-        self.say("MAIL FROM:<alice@example.org> BODY=8BITMIME", "250");
+        self.send_from("alice@example.org", letter);
+    }
+
+    /// From that address, or from nobody, as bounces are.
+    pub fn send_from(&mut self, sender: &str, letter: &Letter) {
+        self.say(&format!("MAIL FROM:<{sender}> BODY=8BITMIME"), "250");
         self.say("RCPT TO:<bob@example.org>", "250");
         self.say("DATA", "354");
         let mut data = String::new();
