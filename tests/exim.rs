@@ -45,11 +45,9 @@ impl Exim {
     fn with(changes: &[(&str, &str)]) -> Self {
         let house = House::new();
         house.maildir_of("Maildir", Some(NOBODY));
-        let maildir = house.text("Maildir");
-        let here = [
-            ("/home/$local_part/Maildir", maildir.as_str()),
-            ("user = $local_part", "user = nobody"),
-        ];
+        // In place of a router that finds users and their homes.
+        let maildir = format!("{}\n  user = nobody", house.text("Maildir"));
+        let here = [("$home/Maildir", maildir.as_str())];
         let recipe = house.recipe("exim.conf", &[&here, changes].concat());
         let recipe = fs::read_to_string(recipe).unwrap();
         let configuration = house.write(
@@ -63,7 +61,7 @@ impl Exim {
                  trusted_users = root\n\
                  never_users =\n\
                  begin routers\n\
-                 everybody:\n  driver = accept\n  transport = local_delivery\n\
+                 everybody:\n  driver = accept\n  transport = maildir_home\n\
                  {recipe}",
                 house.folder.path().display(),
                 exim().display()
