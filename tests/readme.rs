@@ -1,5 +1,7 @@
 //! What README.md says of the code is what the code says.
 
+use std::path::Path;
+
 use embody::report::Reason;
 
 const README: &str = include_str!("../README.md");
@@ -55,4 +57,55 @@ fn every_long_option_of_the_readme_exists() {
         }
     }
     assert!(seen > 30, "{seen} options found");
+}
+
+/// Recipes and their names beneath samples/recipes.
+fn recipes(folder: &Path, beneath: &str, found: &mut Vec<(String, String)>) {
+    for entry in std::fs::read_dir(folder).expect("the recipes are there") {
+        let path = entry.expect("a folder can be read").path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = format!("{beneath}{name}");
+        if path.is_dir() {
+            recipes(&path, &format!("{name}/"), found);
+        } else {
+            let text = std::fs::read_to_string(&path).expect("a recipe is text");
+            found.push((name, text));
+        }
+    }
+}
+
+#[test]
+fn the_readme_shows_each_recipe_as_it_is_without_its_comments() {
+    let section = README
+        .split("\n## In the mail system\n")
+        .nth(1)
+        .and_then(|behind| behind.split("\n## ").next())
+        .expect("the README has a section on mail systems");
+    let mut shown: Vec<String> = section
+        .split("\n```")
+        .skip(1)
+        .step_by(2)
+        .filter_map(|block| block.split_once('\n'))
+        .map(|(_language, text)| text.to_owned())
+        .collect();
+    let mut found = Vec::new();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/recipes");
+    recipes(&folder, "", &mut found);
+    assert!(found.len() >= 10, "{} recipes", found.len());
+    for (name, text) in found {
+        let named = format!("`samples/recipes/{name}`");
+        assert!(section.contains(&named), "README.md does not name {named}");
+        let lines: Vec<&str> = text
+            .lines()
+            .filter(|line| {
+                let comment = line.trim_start().starts_with('#') && !line.starts_with("#!");
+                !comment && !line.trim().is_empty()
+            })
+            .collect();
+        let lines = lines.join("\n");
+        let place = shown.iter().position(|block| *block == lines);
+        let place = place.unwrap_or_else(|| panic!("README.md does not show {name} as\n{lines}"));
+        shown.swap_remove(place);
+    }
+    assert!(shown.is_empty(), "these are no recipes: {shown:#?}");
 }
