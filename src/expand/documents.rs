@@ -62,6 +62,7 @@ pub(super) fn rewrite(
         tree,
         policy,
         siblings: HashMap::new(),
+        identities: HashMap::new(),
         bases: Bases::default(),
         room,
     };
@@ -108,7 +109,7 @@ pub(super) fn rewrite(
     for part in identified {
         let field = [
             b"Content-ID: <",
-            rewriter.made_id(part).as_bytes(),
+            rewriter.identity(part).content_id.as_bytes(),
             b">",
             tree.newline.bytes(),
         ]
@@ -168,8 +169,19 @@ struct Rewriter<'p> {
     policy: &'p Policy,
     /// For every multipart/related: the locations of its parts.
     siblings: HashMap<PartId, HashMap<String, PartId>>,
+    /// The Content-ID of every part that a link means: reading or making one for each link would
+    /// cost the part's size times their number.
+    identities: HashMap<PartId, Identity>,
     bases: Bases,
     room: u64,
+}
+
+/// The Content-ID of a part that a link means.
+#[derive(Clone, Debug)]
+struct Identity {
+    content_id: String,
+    /// Whether the part has none yet.
+    is_made: bool,
 }
 
 /// What kind of document a part is.
@@ -273,7 +285,7 @@ impl Rewriter<'_> {
     }
 
     fn resolve(
-        &self,
+        &mut self,
         document: &[u8],
         links: &[LinkValue],
         found: Found,
@@ -304,14 +316,14 @@ impl Rewriter<'_> {
             let new = match self.sibling(&found, &absolute) {
                 Some(sibling) => {
                     rewriting.to_parts += 1;
-                    let content_id = self.content_id(sibling).unwrap_or_else(|| {
+                    let identity = self.identity(sibling);
+                    if identity.is_made {
                         rewriting.named.push(sibling);
-                        self.made_id(sibling)
-                    });
+                    }
                     let fragment = absolute.get(without_fragment(&absolute).len()..);
                     format!(
                         "cid:{}{}",
-                        cid_escaped(&content_id),
+                        cid_escaped(&identity.content_id),
                         fragment.unwrap_or_default()
                     )
                 }
@@ -396,6 +408,21 @@ impl Rewriter<'_> {
     fn content_id(&self, part: PartId) -> Option<String> {
         let value = self.tree.value(self.original, part, "Content-ID")?;
         Some(identifier(value)).filter(|id| !id.is_empty())
+    }
+
+    /// The Content-ID that the part has or will have.
+    fn identity(&mut self, part: PartId) -> &Identity {
+        let identity = match self.identities.remove(&part) {
+            Some(known) => known,
+            None => {
+                let written = self.content_id(part);
+                Identity {
+                    is_made: written.is_none(),
+                    content_id: written.unwrap_or_else(|| self.made_id(part)),
+                }
+            }
+        };
+        self.identities.entry(part).or_insert(identity)
     }
 
     /// Whether the part has a Content-ID, or a header that can take one.
