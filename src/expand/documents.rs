@@ -24,6 +24,9 @@ use crate::plan::{Bases, protection};
 use crate::policy::Policy;
 use crate::report::{Kind, Outcome, Reason, Refusal, Row};
 
+/// The type of an aggregate: a root and what it refers to (RFC 2387).
+const RELATED: &str = "multipart/related";
+
 /// What the links of one document become.
 #[derive(Clone, Debug)]
 struct Rewriting {
@@ -207,7 +210,7 @@ impl Rewriter<'_> {
         let related: Vec<PartId> = self
             .tree
             .ancestors(part)
-            .filter(|&above| self.tree.part(above).essence == "multipart/related")
+            .filter(|&above| self.tree.part(above).essence == RELATED)
             .collect();
         for &above in &related {
             self.learn(above);
@@ -364,10 +367,16 @@ impl Rewriter<'_> {
             .related
             .iter()
             .filter_map(|above| self.siblings.get(above)?.get(&key).copied())
-            .find(|&sibling| sibling != found.part)
+            .find(|&sibling| {
+                // What a document stands in, as the document itself, is no other part.
+                sibling != found.part && self.tree.ancestors(found.part).all(|up| up != sibling)
+            })
     }
 
     /// Remembers which part of a multipart/related has which Content-Location.
+    ///
+    /// Of a multipart/related inside, only its own location counts: what is in it can be meant by
+    /// its own documents only (RFC 2557 §9.6).
     fn learn(&mut self, related: PartId) {
         if self.siblings.contains_key(&related) {
             return;
@@ -376,7 +385,8 @@ impl Rewriter<'_> {
         let mut waiting: Vec<PartId> = self.tree.part(related).children.clone();
         waiting.reverse();
         while let Some(part) = waiting.pop() {
-            if matches!(self.tree.part(part).content, Content::Multipart(_)) {
+            let is_aggregate = self.tree.part(part).essence == RELATED;
+            if matches!(self.tree.part(part).content, Content::Multipart(_)) && !is_aggregate {
                 waiting.extend(self.tree.part(part).children.iter().rev());
             }
             if let Some(url) = self.location_of(part)
@@ -437,12 +447,19 @@ impl Rewriter<'_> {
                     .ends_with(b"\n"))
     }
 
-    /// A Content-ID made from the part's bytes: the same message always gets the same one.
+    /// A Content-ID made from the part's bytes: the same message always gets the same one, with LF
+    /// and with CRLF.
     fn made_id(&self, part: PartId) -> String {
         let mut digest = Md5::new();
         digest.update(self.tree.number(part));
         digest.update([0]);
-        digest.update(self.tree.part(part).span.of(self.original));
+        let mut rest = self.tree.part(part).span.of(self.original);
+        while let Some(at) = memchr::memmem::find(rest, b"\r\n") {
+            let (line, behind) = rest.split_at(at);
+            digest.update(line);
+            rest = behind.get(1..).unwrap_or_default();
+        }
+        digest.update(rest);
         let hex: String = digest
             .finalize()
             .iter()
