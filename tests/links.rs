@@ -1,5 +1,7 @@
 //! Relative links, as the filter leaves a message (spec §5).
 
+use std::time::{Duration, Instant};
+
 use embody::fetch::canned::Canned;
 use embody::fetch::{Fetch, Nowhere};
 use embody::policy::{Links, Scheme};
@@ -119,6 +121,30 @@ fn a_sibling_is_meant_by_its_content_location_and_gets_an_id_if_it_has_none() {
             "{output}"
         );
         assert_eq!(report.rows[0].links, Some(1));
+    }
+}
+
+/// What is asked of a part is asked once, not for every link that means it.
+#[test]
+fn many_links_to_one_large_part_take_time_like_the_part() {
+    let links = "<img src=i>".repeat(10_000);
+    let body = "x".repeat(10 << 20);
+    let fields = "X: y\n".repeat(1 << 20);
+    for sibling in [
+        format!("Content-Location: i\n\n{body}"),
+        format!("Content-Location: i\n{fields}Content-ID: <one@x>\n\nx"),
+    ] {
+        let mail = format!(
+            "Content-Type: multipart/related; boundary=r\n\n--r\nContent-Type: text/html\n\n{links}\n--r\n{sibling}\n--r--\n"
+        );
+        let expander = Expander::new(Policy::default(), &Nowhere);
+        let begun = Instant::now();
+        let expansion = expander
+            .expand(mail.as_bytes(), "test")
+            .expect("never deferred");
+        let took = begun.elapsed();
+        assert_eq!(expansion.report.rows[0].links, Some(10_000));
+        assert!(took < Duration::from_secs(20), "{took:?}");
     }
 }
 

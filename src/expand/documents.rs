@@ -24,6 +24,9 @@ use crate::plan::{Bases, protection};
 use crate::policy::Policy;
 use crate::report::{Kind, Outcome, Reason, Refusal, Row};
 
+/// The type of an aggregate: a root and what it refers to (RFC 2387).
+const RELATED: &str = "multipart/related";
+
 /// What the links of one document become.
 #[derive(Clone, Debug)]
 struct Rewriting {
@@ -62,6 +65,7 @@ pub(super) fn rewrite(
         tree,
         policy,
         siblings: HashMap::new(),
+        identities: HashMap::new(),
         bases: Bases::default(),
         room,
     };
@@ -108,7 +112,7 @@ pub(super) fn rewrite(
     for part in identified {
         let field = [
             b"Content-ID: <",
-            rewriter.made_id(part).as_bytes(),
+            rewriter.identity(part).content_id.as_bytes(),
             b">",
             tree.newline.bytes(),
         ]
@@ -168,8 +172,19 @@ struct Rewriter<'p> {
     policy: &'p Policy,
     /// For every multipart/related: the locations of its parts.
     siblings: HashMap<PartId, HashMap<String, PartId>>,
+    /// The Content-ID of every part that a link means: reading or making one for each link would
+    /// cost the part's size times their number.
+    identities: HashMap<PartId, Identity>,
     bases: Bases,
     room: u64,
+}
+
+/// The Content-ID of a part that a link means.
+#[derive(Clone, Debug)]
+struct Identity {
+    content_id: String,
+    /// Whether the part has none yet.
+    is_made: bool,
 }
 
 /// What kind of document a part is.
@@ -195,7 +210,7 @@ impl Rewriter<'_> {
         let related: Vec<PartId> = self
             .tree
             .ancestors(part)
-            .filter(|&above| self.tree.part(above).essence == "multipart/related")
+            .filter(|&above| self.tree.part(above).essence == RELATED)
             .collect();
         for &above in &related {
             self.learn(above);
@@ -273,7 +288,7 @@ impl Rewriter<'_> {
     }
 
     fn resolve(
-        &self,
+        &mut self,
         document: &[u8],
         links: &[LinkValue],
         found: Found,
@@ -304,14 +319,14 @@ impl Rewriter<'_> {
             let new = match self.sibling(&found, &absolute) {
                 Some(sibling) => {
                     rewriting.to_parts += 1;
-                    let content_id = self.content_id(sibling).unwrap_or_else(|| {
+                    let identity = self.identity(sibling);
+                    if identity.is_made {
                         rewriting.named.push(sibling);
-                        self.made_id(sibling)
-                    });
+                    }
                     let fragment = absolute.get(without_fragment(&absolute).len()..);
                     format!(
                         "cid:{}{}",
-                        cid_escaped(&content_id),
+                        cid_escaped(&identity.content_id),
                         fragment.unwrap_or_default()
                     )
                 }
@@ -352,10 +367,16 @@ impl Rewriter<'_> {
             .related
             .iter()
             .filter_map(|above| self.siblings.get(above)?.get(&key).copied())
-            .find(|&sibling| sibling != found.part)
+            .find(|&sibling| {
+                // What a document stands in, as the document itself, is no other part.
+                sibling != found.part && self.tree.ancestors(found.part).all(|up| up != sibling)
+            })
     }
 
     /// Remembers which part of a multipart/related has which Content-Location.
+    ///
+    /// Of a multipart/related inside, only its own location counts: what is in it can be meant by
+    /// its own documents only (RFC 2557 §9.6).
     fn learn(&mut self, related: PartId) {
         if self.siblings.contains_key(&related) {
             return;
@@ -364,7 +385,8 @@ impl Rewriter<'_> {
         let mut waiting: Vec<PartId> = self.tree.part(related).children.clone();
         waiting.reverse();
         while let Some(part) = waiting.pop() {
-            if matches!(self.tree.part(part).content, Content::Multipart(_)) {
+            let is_aggregate = self.tree.part(part).essence == RELATED;
+            if matches!(self.tree.part(part).content, Content::Multipart(_)) && !is_aggregate {
                 waiting.extend(self.tree.part(part).children.iter().rev());
             }
             if let Some(url) = self.location_of(part)
@@ -398,6 +420,21 @@ impl Rewriter<'_> {
         Some(identifier(value)).filter(|id| !id.is_empty())
     }
 
+    /// The Content-ID that the part has or will have.
+    fn identity(&mut self, part: PartId) -> &Identity {
+        let identity = match self.identities.remove(&part) {
+            Some(known) => known,
+            None => {
+                let written = self.content_id(part);
+                Identity {
+                    is_made: written.is_none(),
+                    content_id: written.unwrap_or_else(|| self.made_id(part)),
+                }
+            }
+        };
+        self.identities.entry(part).or_insert(identity)
+    }
+
     /// Whether the part has a Content-ID, or a header that can take one.
     fn can_be_named(&self, part: PartId) -> bool {
         self.content_id(part).is_some()
@@ -410,12 +447,19 @@ impl Rewriter<'_> {
                     .ends_with(b"\n"))
     }
 
-    /// A Content-ID made from the part's bytes: the same message always gets the same one.
+    /// A Content-ID made from the part's bytes: the same message always gets the same one, with LF
+    /// and with CRLF.
     fn made_id(&self, part: PartId) -> String {
         let mut digest = Md5::new();
         digest.update(self.tree.number(part));
         digest.update([0]);
-        digest.update(self.tree.part(part).span.of(self.original));
+        let mut rest = self.tree.part(part).span.of(self.original);
+        while let Some(at) = memchr::memmem::find(rest, b"\r\n") {
+            let (line, behind) = rest.split_at(at);
+            digest.update(line);
+            rest = behind.get(1..).unwrap_or_default();
+        }
+        digest.update(rest);
         let hex: String = digest
             .finalize()
             .iter()
