@@ -62,6 +62,36 @@ fn rivals_with_one_content_id_leave_one_part() {
     }
 }
 
+/// The first boundary line has no line break of its own, and takes that of the next one with it.
+#[test]
+fn several_rivals_in_front_of_the_one_that_succeeds_go_together() {
+    let id = "Content-Type: text/plain\nContent-ID: <r@x>\n";
+    let good = data("x");
+    for gone in 1..5 {
+        let mut offers = vec![(MAIL_SERVER, id); gone];
+        offers.push((&good, id));
+        offers.push((MAIL_SERVER, id));
+        offers.push((MAIL_SERVER, id));
+        for preamble in ["", "preamble\n"] {
+            let mail = String::from_utf8(alternative(&offers)).unwrap();
+            let mail = mail.replacen("\n\n--alt", &format!("\n\n{preamble}--alt"), 1);
+            for mail in [mail.as_bytes(), &mail::crlf(mail.as_bytes())] {
+                let (output, report) = expand(mail);
+                let text = String::from_utf8_lossy(&output).replace('\r', "");
+                assert_eq!(
+                    text,
+                    format!(
+                        "MIME-Version: 1.0\nContent-Type: multipart/alternative; boundary=alt\n\n{preamble}--alt\n\
+                         Content-Type: text/plain\nContent-ID: <r@x>\nContent-Transfer-Encoding: 7bit\n\nx\n--alt--\n"
+                    ),
+                    "{gone} {report:?}"
+                );
+                assert_bytes(&expand(&output).0, &output, "twice is once");
+            }
+        }
+    }
+}
+
 #[test]
 fn rivals_without_ids_are_those_of_one_type() {
     let (output, report) = expand(&alternative(&[
