@@ -319,6 +319,39 @@ fn content_that_would_end_the_part_it_is_put_into_is_left() {
     assert_eq!(parts(&output), 3);
 }
 
+/// A multipart without any boundary line, or cut off, would take the lines behind it for its own: the
+/// parts that follow would be inside of it.
+#[test]
+fn content_that_would_take_in_the_parts_behind_it_is_left() {
+    let inner = "MIME-Version:%201.0%0AContent-Type:%20multipart/mixed;%20boundary=";
+    for (declared, url) in [
+        (
+            "multipart/mixed; boundary=b0",
+            "data:multipart/mixed;boundary=b0,x".to_owned(),
+        ),
+        (
+            "multipart/mixed; boundary=\"b\"",
+            "data:multipart/mixed;boundary=b,x".to_owned(),
+        ),
+        (
+            "message/rfc822",
+            format!("data:message/rfc822,{inner}b0%0A%0Ax%0A"),
+        ),
+        (
+            "multipart/mixed",
+            format!("data:multipart/mixed;boundary=i,--i%0A{inner}b0%0A%0Ax%0A"),
+        ),
+    ] {
+        let mail = with_url(&url, &format!("Content-Type: {declared}\n"));
+        assert_left(Policy::default(), &mail, "boundary-collision");
+        assert_left(Policy::default(), &mail::crlf(&mail), "boundary-collision");
+    }
+    let url = format!("data:message/rfc822,{inner}b0x%0A%0A--b1%0A");
+    let (output, report) = expand(&with_url(&url, "Content-Type: message/rfc822\n"));
+    assert_eq!(report.expanded(), 1);
+    assert_eq!(parts(&output), 3);
+}
+
 #[test]
 fn phantom_headers_present_empty_and_absent_are_told_from_bodies() {
     for (phantom, expected) in [

@@ -19,7 +19,7 @@ pub fn check(data: &[u8]) {
     };
     let mailbox = [b"From ", rest].concat();
     let window = 1 + usize::from(*window) * 8;
-    let (out, messages) = converted(&mailbox, 1 << 20, None);
+    let (out, messages) = converted(&mailbox, LARGE, None);
     assert!(out == mailbox, "nothing to do, yet other bytes came out");
     divided(&mailbox, &messages);
     let (out, in_windows) = converted(&mailbox, window, None);
@@ -32,7 +32,7 @@ pub fn check(data: &[u8]) {
     let insertion = NEW[usize::from(*new) % NEW.len()];
     let (changed, before) = converted(&mailbox, window, Some(insertion));
     assert!(before == messages);
-    let (_, after) = converted(&changed, 1 << 20, None);
+    let (_, after) = converted(&changed, LARGE, None);
     assert_eq!(
         after.len(),
         messages.len(),
@@ -45,6 +45,9 @@ pub fn check(data: &[u8]) {
     assert!(*Quoting::Rd.unquote(&undone) == *rest);
     assert!(*Quoting::None.quote(rest) == *rest);
 }
+
+/// A window that holds all that libFuzzer makes up, unless it is told to make more.
+const LARGE: usize = 1 << 14;
 
 /// What is put at the start and at the end of each body.
 const NEW: [&str; 6] = [
