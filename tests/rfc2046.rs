@@ -92,6 +92,35 @@ fn several_rivals_in_front_of_the_one_that_succeeds_go_together() {
     }
 }
 
+/// Where a header has no empty line behind it but the one that the next boundary line would own, what
+/// stands in front of the rival still ends its line.
+#[test]
+fn a_rival_without_a_body_takes_no_line_break_of_others() {
+    let field = "Content-Type: message/external-body; access-type=URL; URL";
+    for behind in ["--alt--\n", "--alt--", "--alt\n\nx\n--alt--\n", ""] {
+        let mail = format!(
+            "MIME-Version: 1.0\nContent-Type: multipart/alternative; boundary=alt\n\n--alt\n\
+             {field}=\"data:text/plain,one\"\n\n\n--alt\n{field}=\"data:text/plain,two\"\n\n{behind}"
+        );
+        for mail in [mail.as_bytes(), &mail::crlf(mail.as_bytes())] {
+            let (output, report) = expand(mail);
+            // With a real part the others are no rivals.
+            let rivals = !behind.contains('x');
+            assert_eq!(report.expanded(), if rivals { 1 } else { 2 }, "{behind:?}");
+            let leaves = mail::our_leaves(&output);
+            assert_eq!(leaves.len(), if rivals { 1 } else { 3 }, "{behind:?}");
+            assert_eq!(leaves[0].octets, b"one", "{behind:?}");
+            assert!(
+                behind.is_empty()
+                    || output.ends_with(b"--alt--\n")
+                    || output.ends_with(b"--alt--\r\n")
+                    || behind == "--alt--"
+            );
+            assert_bytes(&expand(&output).0, &output, "twice is once");
+        }
+    }
+}
+
 #[test]
 fn rivals_without_ids_are_those_of_one_type() {
     let (output, report) = expand(&alternative(&[

@@ -339,11 +339,19 @@ fn removal(current: &[u8], tree: &Tree, part: PartId, removed_to: usize) -> Span
         Some([b'\n', ..]) => 1,
         _ => 0,
     };
-    // A first boundary line without a line break of its own takes the next one's with it; if the
-    // next part goes as well, it is then the one without.
+    // One line break must be left where one was, and none where none was: what stands in front may
+    // need it, or a header have it already. A boundary line behind another part's header has none of
+    // its own, and of several parts that go only the first had one.
     let start = delimiter.start.max(removed_to);
-    let has_break = start == delimiter.start && free_break(start) > 0;
-    let behind = if has_break { 0 } else { free_break(end) };
+    let own_break = if start == delimiter.start {
+        free_break(start)
+    } else {
+        0
+    };
+    if own_break > 0 && tree.abuts_boundary(current, part) {
+        return Span::new(start + own_break, end);
+    }
+    let behind = if own_break > 0 { 0 } else { free_break(end) };
     Span::new(start, end + behind)
 }
 
