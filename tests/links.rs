@@ -17,6 +17,11 @@ fn run_in(world: &dyn Fetch, policy: Policy, mail: &[u8]) -> (Vec<u8>, Report) {
     let output = expansion.output.into_bytes().into_owned();
     let again = expander.expand(&output, "test").expect("never deferred");
     assert_eq!(
+        again.report.links(),
+        0,
+        "a second run claims to change more"
+    );
+    assert_eq!(
         again.output.into_bytes().as_ref(),
         output,
         "a second run changes more"
@@ -56,6 +61,8 @@ fn relative_links_become_absolute_and_nothing_else_changes() {
 #[test]
 fn a_document_with_nothing_relative_or_without_a_base_is_untouched() {
     for mail in [
+        // No scheme, but resolving gives it back as it came.
+        html("Content-Base: odd://e.example/a/\n", "<a href='d_x:y'>"),
         html(
             BASE,
             "<a href=http://x/>x</a><a href='#f'><a href=mailto:a@b><a href=''>",

@@ -316,6 +316,10 @@ impl Rewriter<'_> {
             let Ok(absolute) = resolve_as_browser(&base_url, &reference) else {
                 continue;
             };
+            // `a_b:c` is no scheme, and resolving gives it back under bases that are no browser's.
+            if absolute == reference {
+                continue;
+            }
             let new = match self.sibling(&found, &absolute) {
                 Some(sibling) => {
                     rewriting.to_parts += 1;
