@@ -9,7 +9,7 @@ use crate::expand::Mark;
 use crate::mailbox::{self, Effect, Format};
 use crate::policy::{
     Cidr, HostPattern, Limits, Links, Mapping, Mismatch, OnFailure, Policy, Protected, Proxy,
-    Scheme, TypePattern, Userinfo, parse_file_root, parse_port,
+    Scheme, Shortcuts, TypePattern, Userinfo, parse_file_root, parse_port,
 };
 
 /// A mail filter that gives external bodies their body.
@@ -322,6 +322,17 @@ struct PolicyArgs {
         help_heading = "What may be put in"
     )]
     links: LinksOption,
+    /// Shortcuts (.url files) to follow: exchange (those that Exchange sends) or all
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_enum,
+        hide_possible_values = true,
+        value_name = "WHICH",
+        default_value = "exchange",
+        help_heading = "What may be put in"
+    )]
+    shortcuts: ShortcutsOption,
     #[command(flatten)]
     limits: LimitArgs,
 }
@@ -377,6 +388,12 @@ enum OnFailureOption {
 enum LinksOption {
     Resolve,
     Keep,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ShortcutsOption {
+    Exchange,
+    All,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -439,6 +456,10 @@ impl PolicyArgs {
             links: match self.links {
                 LinksOption::Resolve => Links::Resolve,
                 LinksOption::Keep => Links::Keep,
+            },
+            shortcuts: match self.shortcuts {
+                ShortcutsOption::Exchange => Shortcuts::Exchange,
+                ShortcutsOption::All => Shortcuts::All,
             },
             on_failure: OnFailure::default(),
             limits: Limits {

@@ -2,7 +2,7 @@
 
 use memchr::memchr2_iter;
 
-use crate::policy::{Links, Policy};
+use crate::policy::{Links, Policy, Shortcuts};
 
 /// A search for the few words that any work needs, in any case.
 ///
@@ -11,6 +11,7 @@ use crate::policy::{Links, Policy};
 #[derive(Clone, Debug)]
 pub struct Candidates {
     links: Links,
+    shortcuts: Shortcuts,
 }
 
 /// A word, and where in it the rare byte stands that the search looks for.
@@ -21,6 +22,32 @@ struct Word {
 
 const EXTERNAL_BODY: Word = Word {
     text: b"external-body",
+    anchor: 8,
+};
+
+/// What else makes a part a reference, and what says that one was deleted. All begin alike.
+const RELATIVES: [Word; 4] = [
+    Word {
+        text: b"x-mozilla-external-attachment-url",
+        anchor: 1,
+    },
+    Word {
+        text: b"x-mozilla-altered",
+        anchor: 1,
+    },
+    Word {
+        text: b"x-mozilla-cloud-part",
+        anchor: 1,
+    },
+    Word {
+        text: b"x-moz-deleted",
+        anchor: 1,
+    },
+];
+
+/// The end of the media types of attached shortcuts.
+const SHORTCUT: Word = Word {
+    text: b"internet-shortcut",
     anchor: 8,
 };
 
@@ -49,6 +76,7 @@ impl Candidates {
     pub fn new(policy: &Policy) -> Self {
         Self {
             links: policy.links,
+            shortcuts: policy.shortcuts,
         }
     }
 
@@ -62,16 +90,27 @@ impl Candidates {
     #[must_use]
     pub fn first(&self, bytes: &[u8]) -> Option<usize> {
         memchr2_iter(b'-', b'/', bytes).find_map(|at| match bytes.get(at) {
-            Some(b'-') => around(bytes, at, &EXTERNAL_BODY),
+            Some(b'-') => self.reference(bytes, at),
             _ if self.links == Links::Keep => None,
             _ => DOCUMENTS.iter().find_map(|word| around(bytes, at, word)),
         })
     }
 
-    /// Whether there may be external bodies.
+    /// Whether there may be external bodies, or their relatives.
     #[must_use]
     pub fn external_bodies(&self, bytes: &[u8]) -> bool {
-        memchr::memchr_iter(b'-', bytes).any(|at| around(bytes, at, &EXTERNAL_BODY).is_some())
+        memchr::memchr_iter(b'-', bytes).any(|at| self.reference(bytes, at).is_some())
+    }
+
+    /// Where the word of a reference begins whose anchor is the hyphen at `at`.
+    fn reference(&self, bytes: &[u8], at: usize) -> Option<usize> {
+        // Hyphens are many: one more byte rules nearly all of them out.
+        match bytes.get(at + 1)? {
+            b'b' | b'B' => around(bytes, at, &EXTERNAL_BODY),
+            b'm' | b'M' => RELATIVES.iter().find_map(|word| around(bytes, at, word)),
+            b's' | b'S' if self.shortcuts == Shortcuts::All => around(bytes, at, &SHORTCUT),
+            _ => None,
+        }
     }
 
     /// Whether there may be HTML or CSS whose links are to be resolved.
@@ -109,6 +148,34 @@ mod tests {
         );
         assert_eq!(candidates.first(b"Content-Type: TEXT/HTML"), Some(18));
         assert!(!candidates.any(b"external-bod y -body text/plain"));
+    }
+
+    #[test]
+    fn the_words_of_the_relatives_are_found_in_any_case() {
+        let candidates = Candidates::new(&Policy::default());
+        for text in [
+            "X-Mozilla-External-Attachment-URL: file:///x",
+            "x-mozilla-altered: AttachmentDeleted",
+            "X-MOZILLA-CLOUD-PART: cloudFile",
+            "text/X-Moz-Deleted",
+        ] {
+            assert!(candidates.any(text.as_bytes()), "{text}");
+            assert!(candidates.external_bodies(text.as_bytes()), "{text}");
+        }
+        for text in [
+            "X-Mozilla-Status: 0001",
+            "x-mozilla-external",
+            "-m",
+            "-",
+            "application/internet-shortcut",
+        ] {
+            assert!(!candidates.external_bodies(text.as_bytes()), "{text}");
+        }
+        let all = Candidates::new(&Policy {
+            shortcuts: Shortcuts::All,
+            ..Policy::default()
+        });
+        assert_eq!(all.first(b"application/Internet-Shortcut"), Some(12));
     }
 
     #[test]

@@ -214,6 +214,36 @@ pub fn encode_base64(octets: &[u8], newline: Newline) -> Encoded {
     }
 }
 
+/// Encodes octets as they were encoded before, if that loses nothing: exactly, or, for text, but for its
+/// line ends, which become `newline`. None where another encoding has to be chosen.
+#[must_use]
+pub fn encode_like(
+    before: TransferEncoding,
+    octets: &[u8],
+    is_text: bool,
+    newline: Newline,
+    boundaries: &[Vec<u8>],
+) -> Option<Encoded> {
+    if before == TransferEncoding::Base64 {
+        return Some(encode_base64(octets, newline));
+    }
+    let lines = with_newlines(octets.to_vec(), newline);
+    if !is_text && lines != octets {
+        return None;
+    }
+    let has_boundary = has_boundary(&lines, boundaries);
+    let body = match before {
+        TransferEncoding::SevenBit if is_seven_bit(&lines) && !has_boundary => lines,
+        TransferEncoding::EightBit if is_eight_bit(&lines) && !has_boundary => lines,
+        TransferEncoding::QuotedPrintable => encode_quoted_printable(&lines, newline),
+        _ => return None,
+    };
+    Some(Encoded {
+        encoding: before,
+        body,
+    })
+}
+
 /// A composite body (`multipart/*`, `message/*`) must not be encoded (RFC 2045 §6.4): its line
 /// ends become the message's, and the encoding says what is in it. None if a line of it would be
 /// taken for a boundary of the multiparts around.
@@ -256,8 +286,12 @@ pub fn with_newlines(text: Vec<u8>, newline: Newline) -> Vec<u8> {
 }
 
 fn is_seven_bit(text: &[u8]) -> bool {
-    text.is_ascii()
-        && memchr(0, text).is_none()
+    text.is_ascii() && is_eight_bit(text)
+}
+
+/// RFC 2045 §2.8.
+fn is_eight_bit(text: &[u8]) -> bool {
+    memchr(0, text).is_none()
         && Lines::new(text, Span::new(0, text.len())).all(|line| {
             line.content.len() <= LINE_LIMIT && memchr(b'\r', line.content.of(text)).is_none()
         })
