@@ -55,6 +55,9 @@ pub(super) enum Command {
     /// Say what is in there, and what the same options would do; never fetches
     #[command(after_help = "Example: embody inspect --fetch https message.eml")]
     Inspect(InspectArgs),
+    /// Print the table of access types and URL schemes
+    #[command(after_help = "Example: embody schemes > schemes.md")]
+    Schemes(SchemesArgs),
     /// Write the manual pages
     #[command(after_help = "Example: embody man /usr/local/share/man/man1")]
     Man(ManArgs),
@@ -208,6 +211,9 @@ pub(super) struct InspectArgs {
     #[command(flatten)]
     policy: PolicyArgs,
 }
+
+#[derive(Args, Debug)]
+pub(super) struct SchemesArgs {}
 
 #[derive(Args, Debug)]
 pub(super) struct ManArgs {

@@ -1,33 +1,49 @@
 //! Parameters of `message/external-body` → [`Target`], one way for each access type (RFC 2046 §5.2.3,
 //! RFC 2017, RFC 1873).
 
+use super::schemes::{Access, access_of};
 use super::url::read_url;
 use super::{Target, Unusable, identifier};
 use crate::mime::media_type::Found;
 use crate::mime::{MediaType, PartId, Tree};
 
+/// What the parameters of a `message/external-body` refer to. `phantom_id` is the phantom header's
+/// Content-ID.
 pub(super) fn target_of<'a>(
-    name: &str,
-    written: &str,
+    original: &'a [u8],
+    tree: &Tree,
+    part: PartId,
     media_type: &MediaType<'a>,
+    phantom_id: Option<&str>,
 ) -> Result<Target<'a>, Unusable> {
-    match name {
-        "url" => match media_type.look_up("url") {
+    let name = name_of(media_type);
+    if name.is_empty() {
+        return Err(Unusable::NoAccessType);
+    }
+    match access_of(&name).ok_or_else(|| Unusable::Unknown(name.clone()))? {
+        Access::Url => match media_type.look_up("url") {
             Found::Whole(value) => read_url(value),
             Found::None => Err(Unusable::MissingUrl),
             Found::SectionMissing(section) => Err(Unusable::MissingParameter("URL", Some(section))),
         },
-        "ftp" | "anon-ftp" => ftp_url(media_type).map(Target::Url),
-        "local-file" => file_url(media_type).map(Target::Url),
-        "" => Err(Unusable::NoAccessType),
-        "x-mutt-deleted" => Err(Unusable::Deleted),
-        "mail-server" | "tftp" | "afs" => Err(Unusable::Unsupported(written.to_owned())),
-        _ => Err(Unusable::Unknown(written.to_owned())),
+        Access::Ftp => ftp_url(media_type).map(Target::Url),
+        Access::LocalFile => file_url(media_type).map(Target::Url),
+        Access::ContentId => content_id_target(original, tree, part, phantom_id),
+        Access::Deleted => Err(Unusable::Deleted),
+        Access::Unsupported => Err(Unusable::Unsupported(name)),
     }
 }
 
+/// The access type as written; empty if there is none.
+pub(super) fn name_of(media_type: &MediaType<'_>) -> String {
+    media_type
+        .parameter("access-type")
+        .map(|value| String::from_utf8_lossy(value.trim_ascii()).into_owned())
+        .unwrap_or_default()
+}
+
 /// RFC 1873: the outer part's id is the reference. Some writers put it into the phantom header.
-pub(super) fn content_id_target<'a>(
+fn content_id_target<'a>(
     original: &'a [u8],
     tree: &Tree,
     part: PartId,

@@ -15,6 +15,7 @@
 
 mod access;
 mod detached;
+pub mod schemes;
 mod shortcut;
 mod url;
 
@@ -158,28 +159,19 @@ impl<'a> ExternalBody<'a> {
     ) -> Option<Self> {
         let body = tree.part(part).body;
         let phantom = Header::read(original, body, Front::Part, reading.header_limit, |_| false);
-        let access_type = media_type
-            .parameter("access-type")
-            .map(|value| String::from_utf8_lossy(value.trim_ascii()).into_owned())
-            .unwrap_or_default();
         let phantom_id = header::first(original, &phantom.fields, "Content-ID")
             .map(|field| identifier(field.value.of(original)))
             .filter(|id| !id.is_empty());
         let target = match tree.part(part).encoding {
             TransferEncoding::Base64 | TransferEncoding::QuotedPrintable => Err(Unusable::Encoded),
-            _ => match access_type.to_ascii_lowercase().as_str() {
-                "content-id" => {
-                    access::content_id_target(original, tree, part, phantom_id.as_deref())
-                }
-                name => access::target_of(name, &access_type, media_type),
-            },
+            _ => access::target_of(original, tree, part, media_type, phantom_id.as_deref()),
         };
         let mut body = Self::with(original, part, Form::ExternalBody, target, phantom);
         body.size = size_of(media_type);
         body.expiration = media_type
             .parameter("expiration")
             .map(|value| String::from_utf8_lossy(&value).into_owned());
-        body.access_type = access_type;
+        body.access_type = access::name_of(media_type);
         Some(body)
     }
 

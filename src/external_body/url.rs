@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use super::schemes::{Locator, locate};
 use super::{Target, Unusable};
 
 /// Reads a URL as it stands in a parameter or a field.
@@ -25,14 +26,12 @@ pub fn read_url(value: Cow<'_, [u8]>) -> Result<Target<'_>, Unusable> {
             u32::from(control)
         )));
     }
-    if let Some(content_id) = strip_scheme(&text, "cid:") {
-        return Ok(Target::ContentId {
+    match locate(&text) {
+        (Locator::Part, content_id) => Ok(Target::ContentId {
             content_id: percent_decoded(content_id),
             message_id: None,
-        });
-    }
-    if let Some(both) = strip_scheme(&text, "mid:") {
-        return match both.split_once('/') {
+        }),
+        (Locator::PartOfMessage, both) => match both.split_once('/') {
             Some((message_id, content_id)) => Ok(Target::ContentId {
                 content_id: percent_decoded(content_id),
                 message_id: Some(percent_decoded(message_id)),
@@ -40,9 +39,9 @@ pub fn read_url(value: Cow<'_, [u8]>) -> Result<Target<'_>, Unusable> {
             None => Err(Unusable::BadValue(
                 "the mid: URL names a whole message, not a part of this one".to_owned(),
             )),
-        };
+        },
+        (Locator::Within | Locator::Elsewhere, _) => Ok(Target::Url(text)),
     }
-    Ok(Target::Url(text))
 }
 
 /// Whether a folded value starts with this scheme, past white space, `<` and `URL:`.
@@ -82,13 +81,6 @@ fn unwrap_data(value: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
             Cow::Owned(bytes)
         }
     }
-}
-
-fn strip_scheme<'u>(url: &'u str, scheme: &str) -> Option<&'u str> {
-    let head = url.get(..scheme.len())?;
-    head.eq_ignore_ascii_case(scheme)
-        .then(|| url.get(scheme.len()..))
-        .flatten()
 }
 
 fn percent_decoded(text: &str) -> String {
