@@ -312,6 +312,14 @@ fn an_answer_over_http_has_its_type_and_place_written_down() {
         server.url("/x.pdf")
     )));
 
+    let encoded = String::from_utf8(shortcut("/x.pdf"))
+        .unwrap()
+        .replace("x.pdf.URL", "=?utf-8?B?QmVyaWNodCBmw7xyLnVybA==?=");
+    let named = filter(&options, encoded.as_bytes()).stdout;
+    let named = String::from_utf8(named).unwrap();
+    let field = "Content-Type: application/pdf; name*=UTF-8''Bericht%20f%C3%BCr\n";
+    assert!(named.contains(field), "{named}");
+
     let page = |path: &str| {
         mixed(&format!(
             "Content-Type: text/html; name=\"x.pdf.html\"\nContent-Disposition: attachment; filename=\"x.pdf.html\"; size=9\nX-Mozilla-Cloud-Part: cloudFile; url={}\n\n<p>a page about x.pdf</p>\n",
@@ -371,4 +379,71 @@ fn an_announcement_of_the_ietf_lives_again_by_a_map() {
     // Without the map ftp is asked for, which is not allowed; nothing changes.
     let left = filter("--fetch http", &before);
     left.leaves(&before, &["unsupported-access-type", "scheme-not-allowed"]);
+}
+
+#[test]
+fn inspect_shows_the_relatives_by_their_kinds() {
+    for (name, shown) in [
+        ("detached", "detached of image/png"),
+        (
+            "detached-stray-line-in-header",
+            "detached of application/pdf",
+        ),
+        ("feed-enclosure", "detached of audio/ogg"),
+        ("cloud-page", "detached"),
+        ("exchange-shortcut", "shortcut"),
+        ("untouched/deleted", "detached of text/x-moz-deleted"),
+    ] {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_embody"))
+            .arg("inspect")
+            .args(options().split_whitespace())
+            .arg(wild().join(format!("{name}.in.eml")))
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let kind = format!("      {shown}\n");
+        assert!(output.status.success() && text.contains(&kind), "{text}");
+        let outcome = match name {
+            "untouched/deleted" => "left: deleted: ",
+            _ => "would-fetch",
+        };
+        assert!(text.contains(outcome), "{text}");
+    }
+}
+
+/// The search that passes mail over without looking into it knows the relatives.
+#[test]
+fn a_mailbox_is_searched_for_the_relatives() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, dest) = (
+        folder.path().join("in.mbox"),
+        folder.path().join("out.mbox"),
+    );
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    let line = b"From ida@example.org Fri Aug  7 09:30:00 2020\n";
+    let plain = b"Subject: plain\nX-Mozilla-Status: 0001\n\nnothing to do\n";
+    let samples = mail::samples_in(&wild());
+    for sample in &samples {
+        // Names of fields have no case.
+        let text = String::from_utf8(sample.before.clone()).unwrap();
+        let shouted = text.replace("X-Mozilla-", "x-MOZILLA-").into_bytes();
+        for (mail, result) in [
+            (plain.as_slice(), plain.as_slice()),
+            (&shouted, &sample.after),
+        ] {
+            before.extend([line, mail, b"\n"].concat());
+            after.extend([line, result, b"\n"].concat());
+        }
+    }
+    std::fs::write(&source, &before).unwrap();
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_embody"))
+        .arg("convert")
+        .args(options().split_whitespace())
+        .arg(&source)
+        .arg("--output")
+        .arg(&dest)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_bytes(&std::fs::read(&dest).unwrap(), &after, "the mailbox");
 }

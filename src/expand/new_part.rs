@@ -19,7 +19,7 @@ use crate::mime::media_type::{self, is_ascii_compatible};
 use crate::mime::transfer::{
     Encoded, encode_base64, encode_like, encode_text, pass_composite, with_newlines,
 };
-use crate::mime::{Content, MediaType, TransferEncoding, Tree};
+use crate::mime::{MediaType, TransferEncoding, Tree};
 use crate::report::{Reason, Refusal};
 use crate::span::{Newline, Span};
 
@@ -178,7 +178,8 @@ impl Builder<'_> {
             .map(|charset| String::from_utf8_lossy(&charset).into_owned());
         let is_text = obtained.essence.starts_with("text/");
         let is_text = is_text && charset.is_none_or(|charset| is_ascii_compatible(&charset));
-        if self.body.form == Form::Detached {
+        // What quotes no header says nothing of an encoding.
+        if self.body.form == Form::Detached && !self.body.phantom.fields.is_empty() {
             let declared = self.declared_encoding();
             let octets = obtained.octets.bytes();
             let like = encode_like(declared, octets, is_text, self.newline, &boundaries);
@@ -208,7 +209,7 @@ impl Builder<'_> {
         let suffix = self.body.suffix()?;
         let value = self.tree.value(self.original, self.body.part, field)?;
         let value = MediaType::parse(value).parameter(parameter)?.into_owned();
-        let name = String::from_utf8_lossy(&header::unfold(&value)).into_owned();
+        let name = header::decoded_words(&header::unfold(&value));
         let stem = name.len().checked_sub(suffix.len());
         let halves = stem.and_then(|stem| name.split_at_checked(stem));
         match halves {
@@ -243,7 +244,7 @@ impl Builder<'_> {
     ) -> (Group, Vec<u8>) {
         let original = self.original;
         let outer = self.tree.fields(self.body.part);
-        let is_message = self.is_message_header();
+        let is_message = self.tree.is_message(self.body.part);
         let taken: Vec<&Field> = self
             .body
             .phantom
@@ -305,7 +306,8 @@ impl Builder<'_> {
         .concat();
         let has = |fields: &[&Field], name| fields.iter().any(|field| field.is(original, name));
         let mut written = Vec::new();
-        if self.is_message_header() && !outer.iter().any(|field| field.is(original, "MIME-Version"))
+        if self.tree.is_message(self.body.part)
+            && !outer.iter().any(|field| field.is(original, "MIME-Version"))
         {
             written.extend_from_slice(b"MIME-Version: 1.0");
             written.extend_from_slice(newline);
@@ -377,14 +379,6 @@ impl Builder<'_> {
             bytes.extend_from_slice(newline);
         }
         Edit::replace(Span::new(part.header.end, part.body.end), bytes)
-    }
-
-    /// Whether the part's header is that of a message, not of a body part.
-    fn is_message_header(&self) -> bool {
-        match self.tree.part(self.body.part).parent {
-            None => true,
-            Some(above) => matches!(self.tree.part(above).content, Content::Message),
-        }
     }
 }
 

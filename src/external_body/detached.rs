@@ -103,7 +103,7 @@ impl<'a> Reader<'a, '_> {
             return Some(self.unusable(Unusable::Deleted));
         }
         // A text that shows somebody such a part is none.
-        if !strays.is_empty() && (self.is_message_header() || !is("AttachmentDetached")) {
+        if !strays.is_empty() && (self.tree.is_message(self.part) || !is("AttachmentDetached")) {
             return None;
         }
         if let Some(url) = field(URL_FIELD) {
@@ -169,7 +169,7 @@ impl<'a> Reader<'a, '_> {
             && entity.essence == "text/html"
             && disposition.is_some_and(|word| word.eq_ignore_ascii_case(b"attachment"));
         let fits = entity.body.len() <= LONGEST_NOTE && !entity.encoding.is_encoded();
-        let target = if self.is_message_header() {
+        let target = if self.tree.is_message(self.part) {
             Err(Unusable::OwnContent("it is a whole message"))
         } else if entity.content != Content::Leaf {
             Err(Unusable::OwnContent("the part holds parts or a message"))
@@ -209,13 +209,6 @@ impl<'a> Reader<'a, '_> {
             separator: Span::empty_at(until),
             fields,
             end,
-        }
-    }
-
-    fn is_message_header(&self) -> bool {
-        match self.tree.part(self.part).parent {
-            None => true,
-            Some(above) => self.tree.part(above).content == Content::Message,
         }
     }
 

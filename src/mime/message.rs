@@ -167,6 +167,14 @@ impl Tree {
         header::first(original, self.fields(id), name).map(|field| field.value.of(original))
     }
 
+    /// Whether a part's header is that of a message, not of a body part.
+    #[must_use]
+    pub fn is_message(&self, id: PartId) -> bool {
+        self.part(id)
+            .parent
+            .is_none_or(|above| self.part(above).content == Content::Message)
+    }
+
     /// What a part stands in, nearest first.
     pub fn ancestors(&self, id: PartId) -> impl Iterator<Item = PartId> + '_ {
         std::iter::successors(self.part(id).parent, |&above| self.part(above).parent)
