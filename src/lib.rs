@@ -33,6 +33,8 @@
 //!
 //! * *external body*: a part that refers to its content; *phantom header*: the header fields, in the
 //!   part's body, that the content would have.
+//! * *relatives*: parts that refer to their content in ways no document describes: detached
+//!   attachments, enclosures, cloud files, shortcuts ([`external_body::Form`]).
 //! * *reference*: what a part refers to; *base*: what a relative one is resolved against.
 //! * *rivals*: external bodies of one multipart/alternative that offer the same object.
 //! * *left*: not touched, byte for byte, for a [`report::Reason`].

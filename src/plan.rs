@@ -3,9 +3,9 @@
 //! No I/O, nothing decoded: `inspect` prints exactly this. The plan cannot know whether a
 //! retrieval will succeed or what it will bring; [`expand`](crate::expand) finds out.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use crate::external_body::{ExternalBody, Target, Unusable};
+use crate::external_body::{ExternalBody, Form, Reading, Target, Unusable};
 use crate::link::base::Base;
 use crate::link::url::{self, Dialect};
 use crate::mime::header::End;
@@ -101,20 +101,25 @@ impl Item<'_> {
 /// Plans one message.
 #[must_use]
 pub fn plan<'a>(original: &'a [u8], tree: &Tree, policy: &Policy) -> Plan<'a> {
+    let reading = Reading {
+        header_limit: policy.limits.header,
+        shortcuts: policy.shortcuts,
+    };
+    let bodies: Vec<ExternalBody<'a>> = tree
+        .ids()
+        .filter_map(|part| ExternalBody::read(original, tree, part, &reading))
+        .collect();
     let mut planner = Planner {
         bases: Bases::default(),
         original,
         tree,
         policy,
         by_content_id: parts_by_content_id(original, tree),
+        references: bodies.iter().map(|body| body.part).collect(),
     };
     let mut plan = Plan::default();
-    for part in tree.ids() {
-        let header_limit = policy.limits.header;
-        if let Some(body) = ExternalBody::read(original, tree, part, header_limit) {
-            plan.items.push(planner.item(body));
-        }
-    }
+    plan.items
+        .extend(bodies.into_iter().map(|body| planner.item(body)));
     plan.rivals = rivals(tree, &plan.items);
     plan
 }
@@ -194,6 +199,8 @@ struct Planner<'p> {
     tree: &'p Tree,
     policy: &'p Policy,
     by_content_id: HashMap<String, Vec<PartId>>,
+    /// Parts that refer elsewhere themselves.
+    references: HashSet<PartId>,
 }
 
 impl Planner<'_> {
@@ -215,7 +222,11 @@ impl Planner<'_> {
         };
         Item {
             number: self.tree.number(body.part),
-            kind: Kind::ExternalBody,
+            kind: match body.form {
+                Form::ExternalBody => Kind::ExternalBody,
+                Form::Detached | Form::Enclosure | Form::CloudFile => Kind::Detached,
+                Form::Shortcut => Kind::Shortcut,
+            },
             shown_url,
             step,
             body,
@@ -334,8 +345,7 @@ impl Planner<'_> {
             && bearers.is_some_and(|bearers| bearers.contains(&body.part));
         let within = |&bearer: &PartId| self.tree.ancestors(body.part).any(|above| above == bearer);
         let outside = || others.iter().filter(|bearer| !within(bearer));
-        let is_content =
-            |bearer: &&PartId| self.tree.part(**bearer).essence != crate::external_body::ESSENCE;
+        let is_content = |bearer: &&PartId| !self.references.contains(*bearer);
         // Of several external bodies with one id, each refers to what is no reference itself.
         match outside().find(is_content).or_else(|| outside().next()) {
             Some(&bearer) if is_composite(&self.tree.part(bearer).essence) => {
@@ -392,10 +402,7 @@ fn refusal_of(unusable: &Unusable) -> Refusal {
             Reason::UnknownAccessType,
             format!("access-type={name} is not known"),
         ),
-        Unusable::MissingUrl => (
-            Reason::MissingUrl,
-            "access-type=URL, but there is no URL".to_owned(),
-        ),
+        Unusable::MissingUrl => (Reason::MissingUrl, "there is no URL".to_owned()),
         Unusable::MissingParameter(name, None) => (
             Reason::MissingParameter,
             format!("the parameter '{name}' is missing"),
@@ -416,6 +423,10 @@ fn refusal_of(unusable: &Unusable) -> Refusal {
         Unusable::Deleted => (
             Reason::Deleted,
             "the content was deleted on purpose".to_owned(),
+        ),
+        Unusable::OwnContent(what) => (
+            Reason::UnsupportedAccessType,
+            format!("it refers elsewhere, but {what}"),
         ),
     };
     Refusal::lasting(reason, detail)
@@ -447,7 +458,11 @@ fn rivals(tree: &Tree, items: &[Item<'_>]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut group_of: HashMap<(PartId, Option<&str>, Option<&str>), usize> = HashMap::new();
     let mut is_choice: HashMap<PartId, bool> = HashMap::new();
-    for (index, item) in items.iter().enumerate() {
+    let documented = items
+        .iter()
+        .enumerate()
+        .filter(|(_, item)| item.body.form == Form::ExternalBody);
+    for (index, item) in documented {
         let Some(parent) = tree.part(item.body.part).parent else {
             continue;
         };

@@ -109,3 +109,22 @@ fn the_readme_shows_each_recipe_as_it_is_without_its_comments() {
     }
     assert!(shown.is_empty(), "these are no recipes: {shown:#?}");
 }
+
+#[test]
+fn the_tables_of_access_types_and_schemes_are_what_the_program_prints() {
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_embody"))
+        .arg("schemes")
+        .output()
+        .expect("embody can be run");
+    assert!(output.status.success(), "{output:?}");
+    let printed = String::from_utf8(output.stdout).expect("the tables are text");
+    let section = README
+        .split("## Access types and URL schemes\n")
+        .nth(1)
+        .and_then(|behind| behind.split("\n## ").next())
+        .expect("the README has a section on access types");
+    let (_, tables) = section
+        .split_once("| reference |")
+        .expect("the section has a table");
+    assert_eq!(format!("| reference |{tables}"), printed);
+}

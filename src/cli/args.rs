@@ -9,7 +9,7 @@ use crate::expand::Mark;
 use crate::mailbox::{self, Effect, Format};
 use crate::policy::{
     Cidr, HostPattern, Limits, Links, Mapping, Mismatch, OnFailure, Policy, Protected, Proxy,
-    Scheme, TypePattern, Userinfo, parse_file_root, parse_port,
+    Scheme, Shortcuts, TypePattern, Userinfo, parse_file_root, parse_port,
 };
 
 /// A mail filter that gives external bodies their body.
@@ -55,6 +55,9 @@ pub(super) enum Command {
     /// Say what is in there, and what the same options would do; never fetches
     #[command(after_help = "Example: embody inspect --fetch https message.eml")]
     Inspect(InspectArgs),
+    /// Print the table of access types and URL schemes
+    #[command(after_help = "Example: embody schemes > schemes.md")]
+    Schemes(SchemesArgs),
     /// Write the manual pages
     #[command(after_help = "Example: embody man /usr/local/share/man/man1")]
     Man(ManArgs),
@@ -210,6 +213,9 @@ pub(super) struct InspectArgs {
 }
 
 #[derive(Args, Debug)]
+pub(super) struct SchemesArgs {}
+
+#[derive(Args, Debug)]
 pub(super) struct ManArgs {
     /// Where embody.1 and a page for each command go; without it embody(1) is printed
     #[arg(value_name = "DIR")]
@@ -322,6 +328,17 @@ struct PolicyArgs {
         help_heading = "What may be put in"
     )]
     links: LinksOption,
+    /// Shortcuts (.url files) to follow: exchange (those that Exchange sends) or all
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_enum,
+        hide_possible_values = true,
+        value_name = "WHICH",
+        default_value = "exchange",
+        help_heading = "What may be put in"
+    )]
+    shortcuts: ShortcutsOption,
     #[command(flatten)]
     limits: LimitArgs,
 }
@@ -377,6 +394,12 @@ enum OnFailureOption {
 enum LinksOption {
     Resolve,
     Keep,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ShortcutsOption {
+    Exchange,
+    All,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -439,6 +462,10 @@ impl PolicyArgs {
             links: match self.links {
                 LinksOption::Resolve => Links::Resolve,
                 LinksOption::Keep => Links::Keep,
+            },
+            shortcuts: match self.shortcuts {
+                ShortcutsOption::Exchange => Shortcuts::Exchange,
+                ShortcutsOption::All => Shortcuts::All,
             },
             on_failure: OnFailure::default(),
             limits: Limits {

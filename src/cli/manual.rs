@@ -45,7 +45,7 @@ fn pages(folder: &Path) -> Result<(), Error> {
         .map_err(|source| write_error(folder.display().to_string(), source))
 }
 
-fn print(bytes: &[u8]) -> Result<(), Error> {
+pub(super) fn print(bytes: &[u8]) -> Result<(), Error> {
     let mut stdout = io::stdout().lock();
     stdout
         .write_all(bytes)
@@ -57,7 +57,7 @@ fn write_error(what: String, source: io::Error) -> Error {
     Error::Write { what, source }
 }
 
-fn status(done: Result<(), Error>) -> Status {
+pub(super) fn status(done: Result<(), Error>) -> Status {
     match done {
         Ok(()) => Status::Success,
         Err(error) => {

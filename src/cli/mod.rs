@@ -2,7 +2,7 @@
 //!
 //! `args` turns options into a policy, `config` reads those of a file, `filter`, `convert` and
 //! `inspect` do the work, `mailboxes` hands the filter to the mailbox room, `progress` and `totals`
-//! say how far it has come, `manual` describes the program, `exit` knows the exit statuses, `say`
+//! say how far it has come, `manual` describes the program, `schemes` what it follows, `exit` knows the exit statuses, `say`
 //! makes text from strangers fit for a terminal, `input` reads and spools.
 
 mod args;
@@ -17,6 +17,7 @@ mod manual;
 mod progress;
 mod report_file;
 mod say;
+mod schemes;
 mod totals;
 
 use std::ffi::OsString;
@@ -75,6 +76,7 @@ fn dispatch(command: Command) -> Status {
         Command::Filter(args) => filter::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Schemes(_) => schemes::run(),
         Command::Man(args) => manual::man(args.folder.as_deref()),
         Command::Completions(args) => manual::completions(args.shell),
     }

@@ -52,7 +52,7 @@ impl Candidates {
         self.external_bodies(message) || self.documents_with_base(message)
     }
 
-    /// Whether there may be external bodies.
+    /// Whether there may be external bodies, or their relatives.
     #[must_use]
     pub fn external_bodies(&self, bytes: &[u8]) -> bool {
         REFERENCES.first(bytes).is_some()
@@ -72,8 +72,30 @@ impl Candidates {
     }
 }
 
+const EXTERNAL_BODY: Word = word("external-body", 8);
+
+/// What else makes a part a reference, and what says that one was deleted. Of the hyphens the one
+/// is looked for that fewer other fields have.
+const EXTERNAL_ATTACHMENT: Word = word("x-mozilla-external-attachment-url", 9);
+const ALTERED: Word = word("x-mozilla-altered", 9);
+const CLOUD_PART: Word = word("x-mozilla-cloud-part", 9);
+const DELETED: Word = word("x-moz-deleted", 5);
+
+/// The end of the media types of attached shortcuts.
+const SHORTCUT: Word = word("internet-shortcut", 8);
+
 /// What references need.
-static REFERENCES: Words = Words::new(&[word("external-body", 8)], *b"---");
+static REFERENCES: Words = Words::new(
+    &[
+        EXTERNAL_BODY,
+        EXTERNAL_ATTACHMENT,
+        ALTERED,
+        CLOUD_PART,
+        DELETED,
+        SHORTCUT,
+    ],
+    *b"---",
+);
 
 /// The subtypes of documents.
 static DOCUMENTS: Words = Words::new(
@@ -84,7 +106,12 @@ static DOCUMENTS: Words = Words::new(
 /// Both.
 static ALL: Words = Words::new(
     &[
-        word("external-body", 8),
+        EXTERNAL_BODY,
+        EXTERNAL_ATTACHMENT,
+        ALTERED,
+        CLOUD_PART,
+        DELETED,
+        SHORTCUT,
         word("/html", 0),
         word("/xhtml+xml", 0),
         word("/css", 0),
@@ -259,6 +286,24 @@ mod tests {
         );
         assert_eq!(candidates.first(b"Content-Type: TEXT/HTML"), Some(18));
         assert!(!candidates.any(b"external-bod y -body text/plain"));
+    }
+
+    #[test]
+    fn the_words_of_the_relatives_are_found_in_any_case() {
+        let candidates = Candidates::new(&Policy::default());
+        for text in [
+            "X-Mozilla-External-Attachment-URL: file:///x",
+            "x-mozilla-altered: AttachmentDeleted",
+            "X-MOZILLA-CLOUD-PART: cloudFile",
+            "text/X-Moz-Deleted",
+            "application/Internet-Shortcut",
+        ] {
+            assert!(candidates.any(text.as_bytes()), "{text}");
+            assert!(candidates.external_bodies(text.as_bytes()), "{text}");
+        }
+        for text in ["X-Mozilla-Status: 0001", "x-mozilla-external", "a-a", "-"] {
+            assert!(!candidates.external_bodies(text.as_bytes()), "{text}");
+        }
     }
 
     #[test]

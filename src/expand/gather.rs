@@ -8,7 +8,6 @@ use super::new_part;
 use super::obtain::{self, Answer, Obtained, Octets};
 use super::{Barred, Session};
 use crate::edit::Edit;
-use crate::external_body::ESSENCE;
 use crate::fetch::{Request, fetch_all};
 use crate::mime::{self, PartId, TransferEncoding, Tree};
 use crate::plan::{Item, Plan, Step};
@@ -35,12 +34,10 @@ impl Gathering<'_> {
         }
     }
 
-    /// The external body that an item's Content-ID names, if it names one.
+    /// The reference that an item's Content-ID names, if it names one.
     fn through(&self, index: usize) -> Option<usize> {
         match &self.plan.items.get(index)?.step {
-            Step::Copy(part) if self.tree.part(*part).essence == ESSENCE => {
-                self.item_of.get(part).copied()
-            }
+            Step::Copy(part) => self.item_of.get(part).copied(),
             _ => None,
         }
     }

@@ -4,17 +4,22 @@
 //! outer Content-Transfer-Encoding goes; the other outer fields stay, except those that the phantom
 //! header also has. The body becomes the content.
 //!
+//! A detached part gets back the header it had, and in the encoding that header names where the content
+//! allows it: it shall be the part it was. The fields that made a part a reference always go.
+//!
 //! Deviation: on a message header (not a body part's) only the phantom's `Content-*` fields are
 //! taken. RFC 2046 gives the phantom header no power over From, Subject or Date, and a stranger
 //! should not get it.
 
 use super::obtain::{Obtained, Octets};
 use crate::edit::{Edit, Group};
-use crate::external_body::ExternalBody;
-use crate::mime::header::Field;
+use crate::external_body::{ExternalBody, Form, is_reference_field};
+use crate::mime::header::{self, Field};
 use crate::mime::media_type::{self, is_ascii_compatible};
-use crate::mime::transfer::{Encoded, encode_base64, encode_text, pass_composite, with_newlines};
-use crate::mime::{self, Content, MediaType, ScanLimits, Tree};
+use crate::mime::transfer::{
+    Encoded, encode_base64, encode_like, encode_text, pass_composite, with_newlines,
+};
+use crate::mime::{self, MediaType, ScanLimits, TransferEncoding, Tree};
 use crate::report::{Reason, Refusal};
 use crate::span::{Newline, Span};
 
@@ -23,6 +28,8 @@ use crate::span::{Newline, Span};
 pub(super) enum Inside {
     /// Octets.
     Leaf,
+    /// Octets that may be a reference themselves.
+    Reference,
     /// `multipart/*` or `message/*`.
     Composite,
 }
@@ -57,18 +64,20 @@ impl Builder<'_> {
     fn build(&self, obtained: Obtained) -> Result<(Group, Inside), Refusal> {
         let inside = match obtained.essence.split('/').next() {
             Some("multipart" | "message") => Inside::Composite,
+            // With --shortcuts all such a file is a reference itself.
+            _ if obtained.essence.ends_with("internet-shortcut") => Inside::Reference,
             _ => Inside::Leaf,
         };
         let content_type = self.content_type(&obtained);
         let location = obtained.location.clone();
         let encoded = self.encode(obtained, inside, &content_type)?;
-        let mut group = self.header_edits(&content_type, &encoded, location.as_deref());
+        let (mut group, homeless) = self.header_edits(&content_type, &encoded, location.as_deref());
         let last_stays = self
             .tree
             .fields(self.body.part)
             .last()
             .is_some_and(|last| !group.iter().any(|edit| edit.span == last.whole));
-        group.push(self.body_edit(encoded, last_stays));
+        group.push(self.body_edit(encoded, last_stays, &homeless));
         Ok((group, inside))
     }
 
@@ -80,8 +89,17 @@ impl Builder<'_> {
             .fields
             .iter()
             .find(|field| field.is(self.original, "Content-Type"));
-        let Some(field) = phantom else {
-            return self.written_type(obtained);
+        let is_detached = self.body.form == Form::Detached;
+        let own = || {
+            let mut fields = self.tree.fields(self.body.part).iter();
+            fields.find(|field| is_detached && field.is(self.original, "Content-Type"))
+        };
+        let Some(field) = phantom.or_else(own) else {
+            // An attachment that had no Content-Type was of the default type, and gets none.
+            return match self.body.form {
+                Form::Detached => Vec::new(),
+                _ => self.written_type(obtained),
+            };
         };
         let declared = MediaType::parse(field.value.of(self.original));
         let is_multipart = declared.main() == "multipart";
@@ -125,7 +143,13 @@ impl Builder<'_> {
 
     fn written_type(&self, obtained: &Obtained) -> Vec<u8> {
         let mut written = b"Content-Type: ".to_vec();
-        let value = media_type::write(&obtained.essence, &obtained.parameters);
+        let mut parameters = obtained.parameters.clone();
+        if let Some(name) = self.own_name("Content-Type", "name")
+            && named(&parameters, "name").is_none()
+        {
+            parameters.push(("name".to_owned(), name));
+        }
+        let value = media_type::write(&obtained.essence, &parameters);
         written.extend_from_slice(&with_newlines(value, self.newline));
         written
     }
@@ -159,7 +183,17 @@ impl Builder<'_> {
             .parameter("charset")
             .map(|charset| String::from_utf8_lossy(&charset).into_owned());
         let is_text = obtained.essence.starts_with("text/");
-        if is_text && charset.is_none_or(|charset| is_ascii_compatible(&charset)) {
+        let is_text = is_text && charset.is_none_or(|charset| is_ascii_compatible(&charset));
+        // What quotes no header says nothing of an encoding.
+        if self.body.form == Form::Detached && !self.body.phantom.fields.is_empty() {
+            let declared = self.declared_encoding();
+            let octets = obtained.octets.bytes();
+            let like = encode_like(declared, octets, is_text, self.newline, &boundaries);
+            if let Some(encoded) = like {
+                return Ok(encoded);
+            }
+        }
+        if is_text {
             return Ok(encode_text(
                 Octets::into_vec(obtained.octets),
                 self.newline,
@@ -169,23 +203,63 @@ impl Builder<'_> {
         Ok(encode_base64(obtained.octets.bytes(), self.newline))
     }
 
-    /// Edits of the outer header.
+    /// What the phantom header says of the encoding.
+    fn declared_encoding(&self) -> TransferEncoding {
+        let mut fields = self.body.phantom.fields.iter();
+        let field = fields.find(|field| field.is(self.original, "Content-Transfer-Encoding"));
+        TransferEncoding::of(field.map(|field| field.value.of(self.original)))
+    }
+
+    /// The part's own name for its file, without what it has behind the content's.
+    fn own_name(&self, field: &str, parameter: &str) -> Option<String> {
+        let suffix = self.body.suffix()?;
+        let value = self.tree.value(self.original, self.body.part, field)?;
+        let value = MediaType::parse(value).parameter(parameter)?.into_owned();
+        let name = header::decoded_words(&header::unfold(&value));
+        let stem = name.len().checked_sub(suffix.len());
+        let halves = stem.and_then(|stem| name.split_at_checked(stem));
+        match halves {
+            Some((stem, end)) if !stem.is_empty() && end.eq_ignore_ascii_case(suffix) => {
+                Some(stem.to_owned())
+            }
+            _ => Some(name),
+        }
+    }
+
+    /// The Content-Disposition of a file whose name was that of a shortcut or a page. Its other
+    /// parameters, sizes and dates, described those.
+    fn written_disposition(&self, field: &Field) -> Option<Vec<u8>> {
+        let name = self.own_name("Content-Disposition", "filename")?;
+        let value = field.value.of(self.original);
+        let end = memchr::memchr(b';', value)?;
+        let mut written = Span::new(field.whole.start, field.value.start + end)
+            .of(self.original)
+            .to_vec();
+        let more = media_type::write_more(&[("filename".to_owned(), name)]);
+        written.extend_from_slice(&with_newlines(more, self.newline));
+        written.extend_from_slice(self.newline.bytes());
+        Some(written)
+    }
+
+    /// Edits of the outer header; and the new fields, if there is no field in whose place they come.
     fn header_edits(
         &self,
         content_type: &[u8],
         encoded: &Encoded,
         location: Option<&str>,
-    ) -> Group {
+    ) -> (Group, Vec<u8>) {
         let original = self.original;
         let outer = self.tree.fields(self.body.part);
-        let is_message = self.is_message_header();
+        let is_message = self.tree.is_message(self.body.part);
         let taken: Vec<&Field> = self
             .body
             .phantom
             .fields
             .iter()
             .filter(|field| {
-                !field.name.is_empty() && (!is_message || is_content_field(original, field))
+                !field.name.is_empty()
+                    && !is_reference_field(original, field)
+                    && (!is_message || is_content_field(original, field))
             })
             .collect();
         let new_fields = self.new_fields(&taken, content_type, encoded, location);
@@ -197,16 +271,27 @@ impl Builder<'_> {
                 group.push(Edit::replace(field.whole, new_fields.clone()));
                 continue;
             }
+            let is_disposition = field.is(original, "Content-Disposition");
             let replaced = field.is(original, "Content-Type")
                 || field.is(original, "Content-Transfer-Encoding")
+                || is_reference_field(original, field)
+                // Thunderbird wrote this one where there may have been none.
+                || (is_disposition && self.body.form == Form::Detached)
                 || taken
                     .iter()
                     .any(|phantom| same_name(original, phantom, field));
             if replaced {
                 group.push(Edit::remove(field.whole));
+            } else if is_disposition && let Some(written) = self.written_disposition(field) {
+                group.push(Edit::replace(field.whole, written));
             }
         }
-        group
+        let homeless = if place.is_none() {
+            new_fields
+        } else {
+            Vec::new()
+        };
+        (group, homeless)
     }
 
     fn new_fields(
@@ -227,7 +312,8 @@ impl Builder<'_> {
         .concat();
         let has = |fields: &[&Field], name| fields.iter().any(|field| field.is(original, name));
         let mut written = Vec::new();
-        if self.is_message_header() && !outer.iter().any(|field| field.is(original, "MIME-Version"))
+        if self.tree.is_message(self.body.part)
+            && !outer.iter().any(|field| field.is(original, "MIME-Version"))
         {
             written.extend_from_slice(b"MIME-Version: 1.0");
             written.extend_from_slice(newline);
@@ -244,7 +330,15 @@ impl Builder<'_> {
                 typed = true;
             } else if field.is(original, "Content-Transfer-Encoding") {
                 if !encoding_said {
-                    written.extend_from_slice(&transfer_encoding);
+                    let written_before = field.whole.of(original);
+                    let fits = self.body.form == Form::Detached
+                        && written_before.ends_with(b"\n")
+                        && allows(self.declared_encoding(), encoded.encoding);
+                    written.extend_from_slice(if fits {
+                        written_before
+                    } else {
+                        &transfer_encoding
+                    });
                 }
                 encoding_said = true;
             } else {
@@ -256,7 +350,8 @@ impl Builder<'_> {
                 }
             }
         }
-        if !encoding_said {
+        let is_default = encoded.encoding == TransferEncoding::SevenBit;
+        if !(encoding_said || is_default && self.body.form == Form::Detached) {
             written.extend_from_slice(&transfer_encoding);
         }
         if let Some(location) = location {
@@ -270,8 +365,9 @@ impl Builder<'_> {
         written
     }
 
-    /// The edit of separator and body. `last_stays` tells whether the header's last field is kept.
-    fn body_edit(&self, encoded: Encoded, last_stays: bool) -> Edit {
+    /// The edit of separator and body. `last_stays` tells whether the header's last field is kept;
+    /// `fields` come behind it.
+    fn body_edit(&self, encoded: Encoded, last_stays: bool, fields: &[u8]) -> Edit {
         let part = self.tree.part(self.body.part);
         let newline = self.newline.bytes();
         let mut bytes = Vec::with_capacity(encoded.body.len() + 2 * newline.len());
@@ -279,23 +375,16 @@ impl Builder<'_> {
         if last_stays && !part.header.of(self.original).ends_with(b"\n") {
             bytes.extend_from_slice(newline);
         }
+        bytes.extend_from_slice(fields);
         bytes.extend_from_slice(newline);
         bytes.extend_from_slice(&encoded.body);
         let is_last = part.span.end >= self.original.len();
         let abuts = self.tree.abuts_boundary(self.original, self.body.part);
-        let is_base64 = encoded.encoding == crate::mime::TransferEncoding::Base64;
+        let is_base64 = encoded.encoding == TransferEncoding::Base64;
         if !encoded.body.is_empty() && (abuts || (is_last && is_base64)) {
             bytes.extend_from_slice(newline);
         }
         Edit::replace(Span::new(part.header.end, part.body.end), bytes)
-    }
-
-    /// Whether the part's header is that of a message, not of a body part.
-    fn is_message_header(&self) -> bool {
-        match self.tree.part(self.body.part).parent {
-            None => true,
-            Some(above) => matches!(self.tree.part(above).content, Content::Message),
-        }
     }
 }
 
@@ -319,6 +408,16 @@ fn named<'p>(parameters: &'p [(String, String)], name: &str) -> Option<&'p str> 
         .iter()
         .find(|(known, _)| known.eq_ignore_ascii_case(name))
         .map(|(_, value)| value.as_str())
+}
+
+/// Whether a body in the encoding `used` may stand under a field that names `declared` (RFC 2045 §6.2).
+fn allows(declared: TransferEncoding, used: TransferEncoding) -> bool {
+    use TransferEncoding::{Binary, EightBit, SevenBit};
+    match declared {
+        EightBit => matches!(used, SevenBit | EightBit),
+        Binary => matches!(used, SevenBit | EightBit | Binary),
+        _ => declared == used,
+    }
 }
 
 fn is_content_field(original: &[u8], field: &Field) -> bool {

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use md5::{Digest as _, Md5};
 
-use crate::external_body::{ExternalBody, Target};
+use crate::external_body::{ExternalBody, Form, Target};
 use crate::fetch::Retrieved;
 use crate::link::data::{DataUrl, DataUrlError};
 use crate::mime::media_type::DEFAULT_TYPE;
@@ -17,6 +17,8 @@ use crate::mime::{Content, Limit, MediaType, PartId, TransferEncoding, Tree};
 use crate::policy::{Mismatch, Policy};
 use crate::report::{Reason, Refusal};
 
+/// What a cloud shows instead of a file.
+const PAGES: [&str; 2] = ["text/html", "application/xhtml+xml"];
 /// The type of octets that nobody described.
 const OCTETS: &str = "application/octet-stream";
 
@@ -186,8 +188,7 @@ pub(super) fn take(
 ) -> Result<Obtained, Refusal> {
     let mut notes = Vec::new();
     let described = encoding.is_encoded() && encoding != TransferEncoding::Unknown;
-    let is_url = body.access_type.eq_ignore_ascii_case("url");
-    let octets = if described && !is_url {
+    let octets = if described && body.describes_stored_octets() {
         // RFC 2046 §5.2.3: the phantom header describes the body as it is to be had there.
         let decoded = encoding.decode(retrieved.octets.bytes()).ok_or_else(|| {
             Refusal::lasting(
@@ -200,7 +201,7 @@ pub(super) fn take(
         })?;
         Octets::shared(decoded.into_owned())
     } else {
-        if described {
+        if described && body.form == Form::ExternalBody {
             notes.push(format!(
                 "the phantom header's Content-Transfer-Encoding {} was ignored: URLs have none",
                 encoding.as_str()
@@ -280,6 +281,14 @@ pub(super) fn admit(
             }
         }
         obtained.essence = declared.essence.to_string();
+    } else if body.is_page_about_it()
+        && policy.mismatch == Mismatch::Refuse
+        && PAGES.contains(&obtained.essence.as_str())
+    {
+        return Err(Refusal::lasting(
+            Reason::TypeMismatch,
+            "the answer is a page, as the part is, and not the file",
+        ));
     }
     policy.judge_type(&obtained.essence)?;
     if let Some(value) = body.content_md5 {

@@ -214,7 +214,7 @@ impl Session<'_> {
                         round
                             .notes
                             .extend(fact.notes.iter().map(|note| format!("part {part}: {note}")));
-                        if inside == Inside::Composite {
+                        if inside != Inside::Leaf {
                             composites.push(Composite { reach, item: index });
                         }
                     }

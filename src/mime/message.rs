@@ -167,6 +167,14 @@ impl Tree {
         header::first(original, self.fields(id), name).map(|field| field.value.of(original))
     }
 
+    /// Whether a part's header is that of a message, not of a body part.
+    #[must_use]
+    pub fn is_message(&self, id: PartId) -> bool {
+        self.part(id)
+            .parent
+            .is_none_or(|above| self.part(above).content == Content::Message)
+    }
+
     /// What a part stands in, nearest first.
     pub fn ancestors(&self, id: PartId) -> impl Iterator<Item = PartId> + '_ {
         std::iter::successors(self.part(id).parent, |&above| self.part(above).parent)
@@ -209,7 +217,7 @@ impl Tree {
 
     /// The boundaries of all multiparts around a part, innermost first.
     #[must_use]
-    pub fn boundaries_around<'a>(&self, original: &'a [u8], id: PartId) -> Vec<Vec<u8>> {
+    pub fn boundaries_around(&self, original: &[u8], id: PartId) -> Vec<Vec<u8>> {
         self.boundaries_of(original, self.ancestors(id))
     }
 

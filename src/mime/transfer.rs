@@ -214,6 +214,46 @@ pub fn encode_base64(octets: &[u8], newline: Newline) -> Encoded {
     }
 }
 
+/// Encodes octets as they were encoded before, if that loses nothing; none where another encoding has
+/// to be chosen.
+///
+/// Line ends become `newline` in text, and under 7bit and 8bit, which know no others (RFC 2045 §2.7): what
+/// is no text must then have line ends of one kind only. Under quoted-printable it stays exact.
+#[must_use]
+pub fn encode_like(
+    before: TransferEncoding,
+    octets: &[u8],
+    is_text: bool,
+    newline: Newline,
+    boundaries: &[Vec<u8>],
+) -> Option<Encoded> {
+    if before == TransferEncoding::Base64 {
+        return Some(encode_base64(octets, newline));
+    }
+    let body = if before == TransferEncoding::QuotedPrintable && !is_text {
+        let mut encoded = Vec::with_capacity(octets.len() * 2);
+        push_printable_line(octets, newline, &mut encoded);
+        encoded
+    } else {
+        let lines = with_newlines(octets.to_vec(), newline);
+        let is_of = |kind: Newline| with_newlines(lines.clone(), kind) == octets;
+        if !is_text && !is_of(Newline::Lf) && !is_of(Newline::CrLf) {
+            return None;
+        }
+        let has_boundary = has_boundary(&lines, boundaries);
+        match before {
+            TransferEncoding::SevenBit if is_seven_bit(&lines) && !has_boundary => lines,
+            TransferEncoding::EightBit if is_eight_bit(&lines) && !has_boundary => lines,
+            TransferEncoding::QuotedPrintable => encode_quoted_printable(&lines, newline),
+            _ => return None,
+        }
+    };
+    Some(Encoded {
+        encoding: before,
+        body,
+    })
+}
+
 /// A composite body (`multipart/*`, `message/*`) must not be encoded (RFC 2045 §6.4): its line
 /// ends become the message's, and the encoding says what is in it. None if a line of it would be
 /// taken for a boundary of the multiparts around.
@@ -256,8 +296,12 @@ pub fn with_newlines(text: Vec<u8>, newline: Newline) -> Vec<u8> {
 }
 
 fn is_seven_bit(text: &[u8]) -> bool {
-    text.is_ascii()
-        && memchr(0, text).is_none()
+    text.is_ascii() && is_eight_bit(text)
+}
+
+/// RFC 2045 §2.8.
+fn is_eight_bit(text: &[u8]) -> bool {
+    memchr(0, text).is_none()
         && Lines::new(text, Span::new(0, text.len())).all(|line| {
             line.content.len() <= LINE_LIMIT && memchr(b'\r', line.content.of(text)).is_none()
         })
@@ -282,42 +326,48 @@ fn has_boundary(text: &[u8], boundaries: &[Vec<u8>]) -> bool {
 fn encode_quoted_printable(text: &[u8], newline: Newline) -> Vec<u8> {
     let mut encoded = Vec::with_capacity(text.len() + text.len() / 8);
     for line in Lines::new(text, Span::new(0, text.len())) {
-        let content = line.content.of(text);
-        let mut column = 0;
-        for (index, &byte) in content.iter().enumerate() {
-            let is_last = index + 1 == content.len();
-            let literal = match byte {
-                b' ' | b'\t' => !is_last,
-                b'-' => index > 0 || !content.starts_with(b"--"),
-                b'F' => index > 0 || !content.starts_with(b"From "),
-                b'.' => index > 0 || content != b".",
-                b'=' => false,
-                _ => (b'!'..=b'~').contains(&byte),
-            };
-            let width = if literal { 1 } else { 3 };
-            // A soft line break needs a column of its own unless the line ends here.
-            let room = if is_last {
-                ENCODED_COLUMNS
-            } else {
-                ENCODED_COLUMNS - 1
-            };
-            if column + width > room {
-                encoded.push(b'=');
-                encoded.extend_from_slice(newline.bytes());
-                column = 0;
-            }
-            if literal {
-                encoded.push(byte);
-            } else {
-                encoded.extend_from_slice(&escape(byte));
-            }
-            column += width;
-        }
+        push_printable_line(line.content.of(text), newline, &mut encoded);
         if line.whole.end > line.content.end {
             encoded.extend_from_slice(newline.bytes());
         }
     }
     encoded
+}
+
+/// One line as quoted-printable, with soft line breaks; line ends in it are octets like others.
+fn push_printable_line(content: &[u8], newline: Newline, encoded: &mut Vec<u8>) {
+    let mut column = 0;
+    for (index, &byte) in content.iter().enumerate() {
+        let is_last = index + 1 == content.len();
+        // What starts an encoded line may do so behind a soft line break as well.
+        let is_literal = |column| match byte {
+            b' ' | b'\t' => !is_last,
+            b'-' | b'F' | b'.' if column == 0 => {
+                let rest = content.get(index..).unwrap_or_default();
+                !(rest.starts_with(b"--") || rest.starts_with(b"From ") || rest == b".")
+            }
+            b'=' => false,
+            _ => (b'!'..=b'~').contains(&byte),
+        };
+        let width = |column| if is_literal(column) { 1 } else { 3 };
+        // A soft line break needs a column of its own unless the line ends here.
+        let room = if is_last {
+            ENCODED_COLUMNS
+        } else {
+            ENCODED_COLUMNS - 1
+        };
+        if column + width(column) > room {
+            encoded.push(b'=');
+            encoded.extend_from_slice(newline.bytes());
+            column = 0;
+        }
+        if is_literal(column) {
+            encoded.push(byte);
+        } else {
+            encoded.extend_from_slice(&escape(byte));
+        }
+        column += width(column);
+    }
 }
 
 /// One octet inside a quoted-printable line, at neither end of it: itself or an escape.
@@ -435,5 +485,39 @@ mod tests {
     fn the_canonical_form_of_text_has_crlf_everywhere() {
         assert_eq!(canonical_text(b"a\nb\r\nc").as_ref(), b"a\r\nb\r\nc");
         assert!(matches!(canonical_text(b"a\r\nb"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn what_a_soft_line_break_uncovers_is_no_boundary() {
+        for dangerous in ["--b1", "From me"] {
+            let text = format!("\u{e9}{}{dangerous}\n", "x".repeat(69));
+            let encoded = encode_quoted_printable(text.as_bytes(), Newline::Lf);
+            let shown = String::from_utf8(encoded.clone()).expect("it is ASCII");
+            assert!(
+                shown
+                    .lines()
+                    .skip(1)
+                    .all(|line| !line.starts_with(dangerous)),
+                "{shown}"
+            );
+            assert_eq!(decode_quoted_printable(&encoded), text.as_bytes());
+        }
+    }
+
+    #[test]
+    fn octets_go_as_they_went_before_where_nothing_is_lost() {
+        use TransferEncoding::{EightBit, QuotedPrintable, SevenBit};
+        let like = |before, octets: &[u8], is_text| {
+            encode_like(before, octets, is_text, Newline::CrLf, &[b"b".to_vec()])
+                .map(|encoded| encoded.body)
+        };
+        assert_eq!(like(SevenBit, b"{\n}", false), Some(b"{\r\n}".to_vec()));
+        assert_eq!(like(SevenBit, b"{\r\n\n}", false), None);
+        assert_eq!(like(SevenBit, b"a\n--b", true), None);
+        assert_eq!(like(SevenBit, b"\xfc", true), None);
+        assert_eq!(like(EightBit, b"\xfc", true), Some(b"\xfc".to_vec()));
+        assert_eq!(like(EightBit, b"\0", true), None);
+        let exact = like(QuotedPrintable, b"a\n--b\r\n\0", false);
+        assert_eq!(exact, Some(b"a=0A--b=0D=0A=00".to_vec()));
     }
 }

@@ -26,6 +26,7 @@ use std::path::{Path, PathBuf};
 
 use crate::report::{Reason, Refusal};
 
+pub use crate::external_body::Shortcuts;
 pub use address::Cidr;
 pub use choice::{Limits, Links, Mismatch, OnFailure, Protected, Scheme, TypePattern, Userinfo};
 pub use host::{Host, HostPattern};
@@ -65,6 +66,8 @@ pub struct Policy {
     pub protected: Protected,
     /// Relative links.
     pub links: Links,
+    /// `--shortcuts`: which `[InternetShortcut]` files are references.
+    pub shortcuts: Shortcuts,
     /// Temporary failures.
     pub on_failure: OnFailure,
     /// Bounds.

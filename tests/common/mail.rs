@@ -25,6 +25,14 @@ pub fn samples_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("samples")
 }
 
+/// All `NAME.in.eml` of a folder with their `NAME.out.eml`; without one, they come out as they went in.
+pub fn samples_in(folder: &Path) -> Vec<Sample> {
+    read_samples(folder, |path, before| {
+        let after = path.to_string_lossy().replace(".in.eml", ".out.eml");
+        fs::read(after).unwrap_or_else(|_| before.to_vec())
+    })
+}
+
 /// All `NAME.in.eml` with their `NAME.out.eml`.
 pub fn changed_samples() -> Vec<Sample> {
     let samples = read_samples(&samples_folder(), written_after);

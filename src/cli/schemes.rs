@@ -1,0 +1,69 @@
+//! `embody schemes`: what becomes of each access type and URL scheme, as tables in Markdown.
+//!
+//! What happens by default is not written down anywhere: each row's example is planned as a mail
+//! would be, under the default policy.
+
+use super::exit::Status;
+use super::manual::{print, status};
+use crate::expand::Expander;
+use crate::external_body::schemes::{Facility, facilities};
+use crate::fetch::Nowhere;
+use crate::policy::Policy;
+use crate::report::Outcome;
+
+/// Prints both tables.
+pub(super) fn run() -> Status {
+    status(print(tables().as_bytes()))
+}
+
+/// What is done with each, and what RFC 2718 §2 asks of each.
+fn tables() -> String {
+    let mut done = "| reference | what it becomes | operation | by default | allowed by |\n|---|---|---|---|---|\n".to_owned();
+    let mut asked = "| reference | syntax (2.1) | characters (2.2.5) | utility (2.3) | who learns of it (2.4) | what may go wrong (2.4) |\n|---|---|---|---|---|---|\n".to_owned();
+    for facility in facilities() {
+        let name = name(facility);
+        let allowed_by = match facility.allowed_by {
+            "" => String::new(),
+            options => format!("`{options}`"),
+        };
+        done.push_str(&format!(
+            "| {name} | {} | {} | {} | {allowed_by} |\n",
+            facility.maps_to,
+            facility.operation,
+            by_default(facility),
+        ));
+        asked.push_str(&format!(
+            "| {name} | {} | {} | {} | {} | {} |\n",
+            facility.syntax,
+            facility.characters,
+            facility.utility,
+            facility.disclosure,
+            facility.danger,
+        ));
+    }
+    format!("{done}\nWhat RFC 2718 \u{a7}2 asks of a scheme:\n\n{asked}")
+}
+
+fn name(facility: &Facility) -> String {
+    if facility.name.starts_with("any ") {
+        facility.name.to_owned()
+    } else {
+        format!("`{}`", facility.name)
+    }
+}
+
+fn by_default(facility: &Facility) -> String {
+    let Some(example) = facility.example else {
+        return "as the URL's scheme".to_owned();
+    };
+    let mail = format!(
+        "Message-ID: <m@example.org>\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n{example}\n--b--\n"
+    );
+    let expander = Expander::new(Policy::default(), &Nowhere);
+    let report = expander.forecast(mail.as_bytes(), "example");
+    match report.rows.first().map(|row| (row.outcome, row.reason)) {
+        Some((Outcome::WouldExpand, _)) => "put in".to_owned(),
+        Some((_, Some(reason))) => format!("left: `{}`", reason.as_str()),
+        _ => "no reference".to_owned(),
+    }
+}

@@ -1,0 +1,158 @@
+//! Parameters of `message/external-body` → [`Target`], one way for each access type (RFC 2046 §5.2.3,
+//! RFC 2017, RFC 1873).
+
+use super::schemes::{Access, access_of};
+use super::url::read_url;
+use super::{Target, Unusable, identifier};
+use crate::mime::media_type::Found;
+use crate::mime::{MediaType, PartId, Tree};
+
+/// What the parameters of a `message/external-body` refer to. `phantom_id` is the phantom header's
+/// Content-ID.
+pub(super) fn target_of<'a>(
+    original: &'a [u8],
+    tree: &Tree,
+    part: PartId,
+    media_type: &MediaType<'a>,
+    phantom_id: Option<&str>,
+) -> Result<Target<'a>, Unusable> {
+    let name = name_of(media_type);
+    if name.is_empty() {
+        return Err(Unusable::NoAccessType);
+    }
+    match access_of(&name).ok_or_else(|| Unusable::Unknown(name.clone()))? {
+        Access::Url => match media_type.look_up("url") {
+            Found::Whole(value) => read_url(value),
+            Found::None => Err(Unusable::MissingUrl),
+            Found::SectionMissing(section) => Err(Unusable::MissingParameter("URL", Some(section))),
+        },
+        Access::Ftp => ftp_url(media_type).map(Target::Url),
+        Access::LocalFile => file_url(media_type).map(Target::Url),
+        Access::ContentId => content_id_target(original, tree, part, phantom_id),
+        Access::Deleted => Err(Unusable::Deleted),
+        Access::Unsupported => Err(Unusable::Unsupported(name)),
+    }
+}
+
+/// The access type as written; empty if there is none.
+pub(super) fn name_of(media_type: &MediaType<'_>) -> String {
+    media_type
+        .parameter("access-type")
+        .map(|value| String::from_utf8_lossy(value.trim_ascii()).into_owned())
+        .unwrap_or_default()
+}
+
+/// RFC 1873: the outer part's id is the reference. Some writers put it into the phantom header.
+fn content_id_target<'a>(
+    original: &'a [u8],
+    tree: &Tree,
+    part: PartId,
+    phantom_id: Option<&str>,
+) -> Result<Target<'a>, Unusable> {
+    let outer = tree
+        .value(original, part, "Content-ID")
+        .map(identifier)
+        .filter(|id| !id.is_empty());
+    match outer.or_else(|| phantom_id.map(str::to_owned)) {
+        Some(content_id) => Ok(Target::ContentId {
+            content_id,
+            message_id: None,
+        }),
+        None => Err(Unusable::MissingContentId),
+    }
+}
+
+/// FTP and ANON-FTP as a URL: `ftp://site/directory/name;type=a` (RFC 2046 §5.2.3.2, RFC 1738 §3.2).
+fn ftp_url(media_type: &MediaType<'_>) -> Result<String, Unusable> {
+    let site = required(media_type, "site")?;
+    let directory = required(media_type, "directory")?;
+    let name = required(media_type, "name")?;
+    let is_host = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    if !site.bytes().all(is_host) {
+        // What stands in front of an @ may be a password.
+        let host = site.rsplit('@').next().unwrap_or_default();
+        return Err(Unusable::BadValue(format!(
+            "the site of '{host}' is not a host name"
+        )));
+    }
+    let mode = media_type
+        .parameter("mode")
+        .map(|value| String::from_utf8_lossy(value.trim_ascii()).to_ascii_lowercase())
+        .unwrap_or_default();
+    let kind = match mode.as_str() {
+        "" => "",
+        "ascii" => ";type=a",
+        "image" | "binary" => ";type=i",
+        // A file of 8-bit bytes is an image of itself (RFC 959 §3.1.1.4).
+        "local8" => ";type=i",
+        other => {
+            return Err(Unusable::BadValue(format!(
+                "the transfer mode '{other}' is not supported"
+            )));
+        }
+    };
+    let mut url = format!("ftp://{site}");
+    let segments = directory.split('/').filter(|segment| !segment.is_empty());
+    for segment in segments.chain([name.as_str()]) {
+        url.push('/');
+        url.push_str(&escaped_segment(segment)?);
+    }
+    url.push_str(kind);
+    Ok(url)
+}
+
+/// LOCAL-FILE as a URL: `file:///absolute/path` (RFC 2046 §5.2.3.4).
+fn file_url(media_type: &MediaType<'_>) -> Result<String, Unusable> {
+    let name = required(media_type, "name")?;
+    let Some(path) = name.strip_prefix('/') else {
+        return Err(Unusable::RelativeFile(name));
+    };
+    let mut url = "file://".to_owned();
+    for segment in path.split('/') {
+        url.push('/');
+        if segment == ".." {
+            url.push_str(segment);
+        } else {
+            url.push_str(&escaped_segment(segment)?);
+        }
+    }
+    Ok(url)
+}
+
+fn required(media_type: &MediaType<'_>, name: &'static str) -> Result<String, Unusable> {
+    match media_type.look_up(name) {
+        Found::Whole(value) => {
+            let text = String::from_utf8_lossy(value.trim_ascii()).into_owned();
+            if text.is_empty() {
+                return Err(Unusable::MissingParameter(name, None));
+            }
+            Ok(text)
+        }
+        Found::None => Err(Unusable::MissingParameter(name, None)),
+        Found::SectionMissing(section) => Err(Unusable::MissingParameter(name, Some(section))),
+    }
+}
+
+/// One path segment with everything escaped that is not RFC 3986 `unreserved`, `sub-delims`
+/// without `;`, `:` or `@`. Control characters would be commands on an FTP connection.
+fn escaped_segment(segment: &str) -> Result<String, Unusable> {
+    if segment.chars().any(char::is_control) {
+        return Err(Unusable::BadValue(
+            "a file name holds control characters".to_owned(),
+        ));
+    }
+    if segment == ".." || segment == "." {
+        return Err(Unusable::BadValue(format!(
+            "'{segment}' is not a file name"
+        )));
+    }
+    let mut escaped = String::with_capacity(segment.len());
+    for byte in segment.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,=:@".contains(&byte) {
+            escaped.push(char::from(byte));
+        } else {
+            escaped.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    Ok(escaped)
+}

@@ -1,0 +1,418 @@
+//! Attachments that Thunderbird and its relatives keep elsewhere. No document describes them; this is
+//! what the programs write.
+//!
+//! * *Detached*: `X-Mozilla-External-Attachment-URL` and `X-Mozilla-Altered: AttachmentDetached` in the
+//!   part's header, and in its body [`SENTENCE`] with the header the part had. In older mail the
+//!   part's Content-Type is `text/plain`, in newer mail that of the attachment.
+//! * Where the attachment had no Content-Type, Thunderbird writes an empty line in its place, and
+//!   Betterbird writes a stray one elsewhere: what follows is then body to every reader. It is read as
+//!   header here only in front of [`SENTENCE`], and among the quoted fields.
+//! * *Enclosure*, by the feed reader: the URL field on a part with its own Content-Type; the body is a
+//!   note, in the user's language.
+//! * *Cloud file*: `X-Mozilla-Cloud-Part: cloudFile; url=...`, the URL unquoted; the body is empty, or the
+//!   part is a page about the file.
+//! * *Deleted*: `X-Mozilla-Altered: AttachmentDeleted`, or the type `text/x-moz-deleted`.
+//!
+//! A part with more in it than a note is not a reference that may be followed: nothing of it
+//! could be brought back.
+
+use std::borrow::Cow;
+
+use super::url::read_url;
+use super::{ExternalBody, Form, Reading, Target, Unusable, size_of};
+use crate::mime::header::{self, End, Front};
+use crate::mime::{Content, Field, Header, MediaType, PartId, TransferEncoding, Tree};
+use crate::span::{Lines, Span};
+
+const URL_FIELD: &str = "X-Mozilla-External-Attachment-URL";
+const ALTERED_FIELD: &str = "X-Mozilla-Altered";
+const CLOUD_FIELD: &str = "X-Mozilla-Cloud-Part";
+/// The type of what was deleted.
+const DELETED_ESSENCE: &str = "text/x-moz-deleted";
+
+/// The first line of a detached part's body; never translated.
+const SENTENCE: &[u8] = b"You deleted an attachment from this message. The original MIME headers for the attachment were:";
+
+/// Octets of a note, at most. The longest that is known has about a hundred.
+const LONGEST_NOTE: usize = 2 << 10;
+
+/// Whether a field makes a part refer elsewhere. Content that was put in must have none.
+#[must_use]
+pub fn is_reference_field(original: &[u8], field: &Field) -> bool {
+    [URL_FIELD, ALTERED_FIELD, CLOUD_FIELD]
+        .iter()
+        .any(|name| field.is(original, name))
+}
+
+/// Reads a part whose type says nothing of a reference; none if its fields don't either.
+pub(super) fn read<'a>(
+    original: &'a [u8],
+    tree: &Tree,
+    part: PartId,
+    reading: &Reading,
+) -> Option<ExternalBody<'a>> {
+    let reader = Reader {
+        original,
+        tree,
+        part,
+        reading,
+    };
+    reader.read()
+}
+
+struct Reader<'a, 'r> {
+    original: &'a [u8],
+    tree: &'r Tree,
+    part: PartId,
+    reading: &'r Reading,
+}
+
+/// The body of a detached part.
+struct Quotation {
+    /// Fields that a stray empty line cut off from the part's header.
+    strays: Vec<Field>,
+    /// The header the part had.
+    quoted: Header,
+    /// Whether there is nothing else in the body.
+    is_all: bool,
+}
+
+impl<'a> Reader<'a, '_> {
+    fn read(&self) -> Option<ExternalBody<'a>> {
+        let own = self.tree.fields(self.part);
+        let is_named = own
+            .iter()
+            .any(|field| is_reference_field(self.original, field));
+        let is_deleted = self.tree.part(self.part).essence == DELETED_ESSENCE;
+        if !is_named && !is_deleted && !self.starts_like_a_header() {
+            return None;
+        }
+        let quotation = self.quotation();
+        let strays = quotation
+            .as_ref()
+            .map_or(&[] as &[Field], |quotation| &quotation.strays);
+        let field = |name| {
+            let find = |fields| header::first(self.original, fields, name);
+            find(own).or_else(|| find(strays)).copied()
+        };
+        let altered = field(ALTERED_FIELD).map(|field| first_word(field.value.of(self.original)));
+        let is = |word: &str| {
+            altered.is_some_and(|altered| altered.eq_ignore_ascii_case(word.as_bytes()))
+        };
+        if is("AttachmentDeleted") || is_deleted {
+            return Some(self.unusable(Unusable::Deleted));
+        }
+        // A text that shows somebody such a part is none.
+        if !strays.is_empty() && (self.tree.is_message(self.part) || !is("AttachmentDetached")) {
+            return None;
+        }
+        if let Some(url) = field(URL_FIELD) {
+            let target = url_of_field(url.value.of(self.original));
+            return Some(match quotation {
+                Some(quotation) => self.detached(target, quotation),
+                None => self.beside_a_note(Form::Enclosure, target),
+            });
+        }
+        if is("AttachmentDetached") {
+            return Some(self.unusable(Unusable::MissingUrl));
+        }
+        // A draft has this field for what is not yet sent, with other words in front.
+        let cloud = field(CLOUD_FIELD)?.value.of(self.original);
+        if !first_word(cloud).eq_ignore_ascii_case(b"cloudFile") {
+            return None;
+        }
+        Some(self.beside_a_note(Form::CloudFile, url_of_cloud_part(cloud)))
+    }
+
+    /// The part gets back the header it had.
+    fn detached(
+        &self,
+        target: Result<Target<'a>, Unusable>,
+        quotation: Quotation,
+    ) -> ExternalBody<'a> {
+        let entity = self.tree.part(self.part);
+        let target = match &entity.content {
+            _ if !quotation.is_all => Err(Unusable::OwnContent(
+                "there is more in the part than the header it had",
+            )),
+            Content::Multipart(_) if !entity.children.is_empty() => {
+                Err(Unusable::OwnContent("the part has parts of its own"))
+            }
+            // Octets of base64 have no blanks; under quoted-printable the quoted header may be escaped.
+            _ if entity.encoding == TransferEncoding::QuotedPrintable => Err(Unusable::Encoded),
+            _ => target,
+        };
+        let mut body = ExternalBody::with(
+            self.original,
+            self.part,
+            Form::Detached,
+            target,
+            quotation.quoted,
+        );
+        if body.declared.is_none() {
+            // RFC 2045 §5.2, as for any part.
+            let own = self.tree.value(self.original, self.part, "Content-Type");
+            body.declared = Some(MediaType::parse(own.unwrap_or_default()));
+        }
+        body
+    }
+
+    /// The part keeps its header; the note in it goes.
+    fn beside_a_note(&self, form: Form, target: Result<Target<'a>, Unusable>) -> ExternalBody<'a> {
+        let entity = self.tree.part(self.part);
+        let own_type = self.content_type();
+        let disposition = self
+            .tree
+            .value(self.original, self.part, "Content-Disposition")
+            .map(first_word);
+        let is_page = form == Form::CloudFile
+            && entity.essence == "text/html"
+            && disposition.is_some_and(|word| word.eq_ignore_ascii_case(b"attachment"));
+        let fits = entity.body.len() <= LONGEST_NOTE && !entity.encoding.is_encoded();
+        let target = if self.tree.is_message(self.part) {
+            Err(Unusable::OwnContent("it is a whole message"))
+        } else if entity.content != Content::Leaf {
+            Err(Unusable::OwnContent("the part holds parts or a message"))
+        } else if !fits && !is_page && !entity.body.of(self.original).trim_ascii().is_empty() {
+            Err(Unusable::OwnContent("the part's body is more than a note"))
+        } else {
+            target
+        };
+        // A page's type says nothing of what the page is about.
+        let fields: Vec<Field> = own_type.filter(|_| !is_page).into_iter().collect();
+        let size = fields
+            .first()
+            .and_then(|field| size_of(&MediaType::parse(field.value.of(self.original))));
+        let phantom = self.phantom(fields, End::Regular);
+        let mut body = ExternalBody::with(self.original, self.part, form, target, phantom);
+        body.size = size;
+        body
+    }
+
+    fn unusable(&self, why: Unusable) -> ExternalBody<'a> {
+        let fields: Vec<Field> = self.content_type().into_iter().collect();
+        let phantom = self.phantom(fields, End::Regular);
+        ExternalBody::with(self.original, self.part, Form::Detached, Err(why), phantom)
+    }
+
+    fn content_type(&self) -> Option<Field> {
+        header::first(self.original, self.tree.fields(self.part), "Content-Type").copied()
+    }
+
+    fn phantom(&self, fields: Vec<Field>, end: End) -> Header {
+        let at = self.tree.part(self.part).body.start;
+        let start = fields.first().map_or(at, |field| field.whole.start);
+        let until = fields.last().map_or(at, |field| field.whole.end);
+        Header {
+            envelope: Span::empty_at(start),
+            span: Span::new(start, until),
+            separator: Span::empty_at(until),
+            fields,
+            end,
+        }
+    }
+
+    /// Whether the body may begin with fields that a stray empty line cut off.
+    fn starts_like_a_header(&self) -> bool {
+        let body = self.tree.part(self.part).body.of(self.original);
+        let start = body.get(..body.len().min(16)).unwrap_or_default();
+        let start = start.trim_ascii_start().to_ascii_lowercase();
+        start.starts_with(b"content-") || start.starts_with(b"x-mozilla-")
+    }
+
+    /// The body as [`SENTENCE`] and a header, if that is what it starts with.
+    fn quotation(&self) -> Option<Quotation> {
+        const STRAY_BLOCKS: usize = 2;
+        let body = self.tree.part(self.part).body;
+        let mut at = body.start;
+        let mut strays = Vec::new();
+        for _ in 0..=STRAY_BLOCKS {
+            at = self.behind_empty_lines(at, body.end);
+            if let Some(behind) = self.behind_sentence(at, body.end) {
+                let (quoted, is_all) = self.quoted_header(behind, body.end);
+                return Some(Quotation {
+                    strays,
+                    quoted,
+                    is_all,
+                });
+            }
+            let block = self.block(at, body.end)?;
+            strays.extend(block.fields);
+            at = block.separator.end;
+        }
+        None
+    }
+
+    /// Fields that Thunderbird writes into a detached part's header, up to an empty line.
+    fn block(&self, at: usize, end: usize) -> Option<Header> {
+        let known = |field: &Field| {
+            let name = field.name.of(self.original).to_ascii_lowercase();
+            name.starts_with(b"content-") || name.starts_with(b"x-mozilla-")
+        };
+        let block = self.header(at, end);
+        let is_closed = block.end == End::Regular && !block.separator.is_empty();
+        (is_closed && !block.fields.is_empty() && block.fields.iter().all(known)).then_some(block)
+    }
+
+    /// Everything behind [`SENTENCE`] as one header, and whether it is nothing else.
+    fn quoted_header(&self, from: usize, end: usize) -> (Header, bool) {
+        let mut at = self.behind_empty_lines(from, end);
+        let mut fields = Vec::new();
+        let mut last = End::Regular;
+        while at < end {
+            let block = self.header(at, end);
+            last = block.end;
+            // A continuation line that an empty line cut off has no field to continue.
+            let is_whole = block.fields.iter().all(|field| !field.name.is_empty());
+            if block.end != End::Regular || !is_whole {
+                break;
+            }
+            fields.extend(block.fields);
+            at = self.behind_empty_lines(block.separator.end, end);
+        }
+        let last = if last == End::TooLarge {
+            last
+        } else {
+            End::Regular
+        };
+        (self.phantom(fields, last), at >= end)
+    }
+
+    fn header(&self, at: usize, end: usize) -> Header {
+        let within = Span::new(at, end);
+        let limit = self.reading.header_limit;
+        Header::read(self.original, within, Front::Part, limit, |_| false)
+    }
+
+    fn behind_empty_lines(&self, at: usize, end: usize) -> usize {
+        Lines::new(self.original, Span::new(at, end))
+            .find(|line| !line.content.of(self.original).trim_ascii().is_empty())
+            .map_or(end, |line| line.whole.start)
+    }
+
+    fn behind_sentence(&self, at: usize, end: usize) -> Option<usize> {
+        let line = Lines::new(self.original, Span::new(at, end)).next()?;
+        (line.content.of(self.original).trim_ascii_end() == SENTENCE).then_some(line.whole.end)
+    }
+}
+
+/// `AttachmentDetached` of `AttachmentDetached; date="..."`.
+fn first_word(value: &[u8]) -> &[u8] {
+    let end = memchr::memchr(b';', value).unwrap_or(value.len());
+    value.get(..end).unwrap_or_default().trim_ascii()
+}
+
+/// The URL of a field that holds nothing else. Blanks in it are part of a file's name: some programs do
+/// not escape them. Line ends with the blanks behind them are folds.
+fn url_of_field(value: &[u8]) -> Result<Target<'_>, Unusable> {
+    let value = value.trim_ascii();
+    if !value.iter().any(u8::is_ascii_whitespace) {
+        return read_url(Cow::Borrowed(value));
+    }
+    let mut url = Vec::with_capacity(value.len());
+    for line in Lines::new(value, Span::new(0, value.len())) {
+        for &byte in line.content.of(value).trim_ascii() {
+            match byte {
+                b' ' => url.extend_from_slice(b"%20"),
+                byte => url.push(byte),
+            }
+        }
+    }
+    read_url(Cow::Owned(url))
+}
+
+/// The URL of `cloudFile; url=URL; provider=...`. It is not quoted and may hold `;` itself: it ends where a
+/// parameter begins that programs are known to write behind it. Thunderbird puts a blank in front of
+/// each; those that put none put none in front of `url` either.
+fn url_of_cloud_part(value: &[u8]) -> Result<Target<'_>, Unusable> {
+    const BEHIND: [&[u8]; 6] = [b"provider", b"file", b"name", b"data", b"size", b"mime"];
+    let rest = memchr::memchr(b';', value)
+        .and_then(|at| value.get(at + 1..))
+        .ok_or(Unusable::MissingUrl)?;
+    let is_spaced = rest.first().is_some_and(u8::is_ascii_whitespace);
+    let rest = rest.trim_ascii_start();
+    let url = match rest.split_at_checked(4) {
+        Some((name, url)) if name.eq_ignore_ascii_case(b"url=") => url,
+        _ => return Err(Unusable::MissingUrl),
+    };
+    if let Some(quoted) = url.strip_prefix(b"\"") {
+        let end = memchr::memchr(b'"', quoted).unwrap_or(quoted.len());
+        return url_of_field(quoted.get(..end).unwrap_or_default());
+    }
+    let begins_parameter = |at: &usize| {
+        let behind = url.get(at + 1..).unwrap_or_default();
+        let named = behind.trim_ascii_start();
+        let end = memchr::memchr2(b'=', b'*', named).unwrap_or(0);
+        let name = named.get(..end).unwrap_or_default();
+        (named.len() < behind.len()) == is_spaced
+            && BEHIND.iter().any(|known| name.eq_ignore_ascii_case(known))
+    };
+    let end = memchr::memchr_iter(b';', url)
+        .find(begins_parameter)
+        .unwrap_or(url.len());
+    let url = url.get(..end).unwrap_or_default().trim_ascii_end();
+    url_of_field(url.strip_suffix(b";").filter(|_| !is_spaced).unwrap_or(url))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(target: Result<Target<'_>, Unusable>) -> String {
+        match target {
+            Ok(Target::Url(url)) => url,
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_url_in_a_field_keeps_its_blanks_and_loses_its_folds() {
+        for (field, url) in [
+            (" file:///C:/tmp/a.jpg", "file:///C:/tmp/a.jpg"),
+            (
+                " file:///C:/My Docs/a b.pdf ",
+                "file:///C:/My%20Docs/a%20b.pdf",
+            ),
+            ("\r\n http://h/a\r\n\tb;c=d ", "http://h/ab;c=d"),
+            (" <http://h/a>", "http://h/a"),
+        ] {
+            assert_eq!(text(url_of_field(field.as_bytes())), url);
+        }
+        assert_eq!(url_of_field(b"  "), Err(Unusable::MissingUrl));
+    }
+
+    #[test]
+    fn the_url_of_a_cloud_part_ends_where_a_known_parameter_begins() {
+        for (field, url) in [
+            (" cloudFile; url=http://h/x;y=1;z", "http://h/x;y=1;z"),
+            (" cloudFile; url=http://h/x;name=1", "http://h/x;name=1"),
+            (
+                " cloudFile; url=http://h/x; provider=akey; data=\"e\"",
+                "http://h/x",
+            ),
+            (" cloudfile; URL=http://h/x;\r\n data*0=\"e\"", "http://h/x"),
+            ("cloudFile;url=http://h/x;a=b;name=c.zip", "http://h/x;a=b"),
+            (
+                " filehosting;url=http://h/x;name=c.zip;size=1;mime=a/b",
+                "http://h/x",
+            ),
+            (
+                " cloudFile; url=\"http://h/x; name=y\"; name=z",
+                "http://h/x;%20name=y",
+            ),
+        ] {
+            assert_eq!(text(url_of_cloud_part(field.as_bytes())), url);
+        }
+        for field in [
+            " cloudFile",
+            " cloudFile;",
+            " cloudFile; url=",
+            " cloudFile; provider=x",
+        ] {
+            assert_eq!(
+                url_of_cloud_part(field.as_bytes()),
+                Err(Unusable::MissingUrl)
+            );
+        }
+    }
+}

@@ -1,0 +1,467 @@
+//! Every access type and URL scheme there is a word about: one table each, by which references are read
+//! and which `embody schemes` prints.
+//!
+//! The last columns answer what RFC 2718 §2 asks of a scheme: syntax and relative use (§2.1),
+//! mapping, characters and operations (§2.2), utility (§2.3), and security (§2.4: who learns of the
+//! retrieval, whether a reference can be faked, what it tells of secrets).
+
+/// How the parameters of an access type are read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Access {
+    /// RFC 2017.
+    Url,
+    /// RFC 2046 §5.2.3.2.
+    Ftp,
+    /// RFC 2046 §5.2.3.4.
+    LocalFile,
+    /// RFC 1873.
+    ContentId,
+    /// There is nothing any more.
+    Deleted,
+    /// Known, and not retrieved.
+    Unsupported,
+}
+
+/// Where the content is that a URL of a scheme names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Locator {
+    /// In the URL.
+    Within,
+    /// In another part of the message.
+    Part,
+    /// In a part of the message that it names besides.
+    PartOfMessage,
+    /// Elsewhere: the policy decides.
+    Elsewhere,
+}
+
+/// What there is to say about an access type or a scheme.
+#[derive(Clone, Copy, Debug)]
+pub struct Facility {
+    /// The access type, the scheme with its colon, or the field.
+    pub name: &'static str,
+    /// What a reference becomes.
+    pub maps_to: &'static str,
+    /// The one operation that is made.
+    pub operation: &'static str,
+    /// A body part, as far as an example says what happens by default; else it depends on the URL.
+    pub example: Option<&'static str>,
+    /// The options under which it is followed; empty if none is needed, or if none helps.
+    pub allowed_by: &'static str,
+    /// RFC 2718 §2.1: syntax, and whether it may be relative.
+    pub syntax: &'static str,
+    /// RFC 2718 §2.2.5: characters and their octets.
+    pub characters: &'static str,
+    /// RFC 2718 §2.3: why it is there.
+    pub utility: &'static str,
+    /// RFC 2718 §2.4: who learns of it, and what secrets it holds.
+    pub disclosure: &'static str,
+    /// RFC 2718 §2.4: what may be faked, and what stands against it.
+    pub danger: &'static str,
+}
+
+/// The access types, and what is none but refers elsewhere all the same, in the order of the README.
+pub(super) const ACCESS_TYPES: [(Access, Facility); 9] = [
+    (
+        Access::Url,
+        Facility {
+            name: "URL",
+            maps_to: "its `URL` parameter without white space (RFC 2017)",
+            operation: "that of the scheme",
+            example: None,
+            allowed_by: "",
+            syntax: "a URL in words of 40 characters; relative to Content-Base or Content-Location",
+            characters: "those of the URL; RFC 2231 is undone once, percent-escapes are not",
+            utility: "the general case",
+            disclosure: "as the scheme",
+            danger: "the phantom header promises a type and a digest: both are compared with what came",
+        },
+    ),
+    (
+        Access::Ftp,
+        Facility {
+            name: "FTP",
+            maps_to: "`ftp://site/directory/name;type=` by `mode` (RFC 2046)",
+            operation: "RETR, as anonymous",
+            example: Some(
+                "Content-Type: message/external-body; access-type=FTP; site=\"ftp.example.org\";\n directory=\"pub\"; name=\"x.txt\"\n\nContent-Type: text/plain\n",
+            ),
+            allowed_by: "--fetch ftp",
+            syntax: "parameters, not relative",
+            characters: "escaped as UTF-8; control characters are refused",
+            utility: "old mail",
+            disclosure: "the server learns our address; nobody is asked for the login that RFC 2046 speaks of",
+            danger: "`site` is a bare host name: no port, no user, no line end",
+        },
+    ),
+    (
+        Access::Ftp,
+        Facility {
+            name: "ANON-FTP",
+            maps_to: "the same",
+            operation: "RETR, as anonymous",
+            example: Some(
+                "Content-Type: message/external-body; access-type=ANON-FTP; site=\"ftp.example.org\";\n directory=\"pub\"; name=\"x.txt\"\n\nContent-Type: text/plain\n",
+            ),
+            allowed_by: "--fetch ftp",
+            syntax: "parameters, not relative",
+            characters: "the same",
+            utility: "announcements of the IETF; most servers are gone: `--map`",
+            disclosure: "the server learns our address, and `embody@` as password",
+            danger: "the same",
+        },
+    ),
+    (
+        Access::LocalFile,
+        Facility {
+            name: "LOCAL-FILE",
+            maps_to: "`file://` and its `name` (RFC 2046)",
+            operation: "read",
+            example: Some(
+                "Content-Type: message/external-body; access-type=LOCAL-FILE; name=\"/usr/share/x.txt\"\n\nContent-Type: text/plain\n",
+            ),
+            allowed_by: "--fetch file --file-root DIR",
+            syntax: "an absolute path; `~` and relative ones meant the sender's machine",
+            characters: "escaped as UTF-8",
+            utility: "mail within one site",
+            disclosure: "nobody learns of it; what is read goes where the mail goes",
+            danger: "as `file:`; `site`, the domain in which the name holds, is not looked at",
+        },
+    ),
+    (
+        Access::ContentId,
+        Facility {
+            name: "CONTENT-ID",
+            maps_to: "the other part of the message with that Content-ID (RFC 1873)",
+            operation: "copy",
+            example: Some(
+                "Content-ID: <x@example.org>\nContent-Type: message/external-body; access-type=CONTENT-ID\n\n\n--b\nContent-ID: <x@example.org>\n\nx\n",
+            ),
+            allowed_by: "",
+            syntax: "an identifier",
+            characters: "compared octet by octet",
+            utility: "one content in two places of a message",
+            disclosure: "nobody",
+            danger: "circles, and growth: `--max-growth`",
+        },
+    ),
+    (
+        Access::Unsupported,
+        Facility {
+            name: "MAIL-SERVER",
+            maps_to: "a letter to `server`, its text the phantom body (RFC 2046)",
+            operation: "none",
+            example: Some(
+                "Content-Type: message/external-body; access-type=MAIL-SERVER; server=\"x@example.org\"\n\nContent-Type: text/plain\n\nSEND x\n",
+            ),
+            allowed_by: "",
+            syntax: "an address and a text",
+            characters: "those of mail",
+            utility: "there was no network at the other end",
+            disclosure: "would tell a stranger that the mail was read",
+            danger: "mail in the user's name, with a stranger's words; the answer comes some other day",
+        },
+    ),
+    (
+        Access::Unsupported,
+        Facility {
+            name: "TFTP",
+            maps_to: "a file of a boot server (RFC 2046)",
+            operation: "none",
+            example: Some(
+                "Content-Type: message/external-body; access-type=TFTP; site=\"boot.example.org\";\n name=\"x\"\n\nContent-Type: text/plain\n",
+            ),
+            allowed_by: "",
+            syntax: "parameters",
+            characters: "not said",
+            utility: "none outside a local net",
+            disclosure: "the server would learn our address",
+            danger: "UDP without any proof of where the content is from",
+        },
+    ),
+    (
+        Access::Unsupported,
+        Facility {
+            name: "AFS",
+            maps_to: "a file of the Andrew File System (RFC 2046)",
+            operation: "none",
+            example: Some(
+                "Content-Type: message/external-body; access-type=AFS; name=\"/afs/example.org/x\"\n\nContent-Type: text/plain\n",
+            ),
+            allowed_by: "",
+            syntax: "a path",
+            characters: "not said",
+            utility: "where AFS is mounted, LOCAL-FILE names the same file",
+            disclosure: "would use the user's Kerberos tickets",
+            danger: "a stranger's mail would read with the user's rights",
+        },
+    ),
+    (
+        Access::Deleted,
+        Facility {
+            name: "X-MUTT-DELETED",
+            maps_to: "nothing: mutt removed the attachment",
+            operation: "none",
+            example: Some(
+                "Content-Type: message/external-body; access-type=x-mutt-deleted;\n expiration=\"Fri, 1 Jan 2021 00:00:00 +0000\"; length=5\n\nContent-Type: text/plain\n",
+            ),
+            allowed_by: "",
+            syntax: "no reference",
+            characters: "none",
+            utility: "says that there was something",
+            disclosure: "nobody",
+            danger: "none",
+        },
+    ),
+];
+
+/// What is no access type and refers elsewhere all the same ([`super::Form`]).
+pub(super) const RELATIVES: [Facility; 5] = [
+    Facility {
+        name: "X-Mozilla-External-Attachment-URL",
+        maps_to: "its URL: an attachment that Thunderbird detached, an enclosure of its feed reader",
+        operation: "that of the scheme",
+        example: None,
+        allowed_by: "",
+        syntax: "a URL; mostly `file:`, of the machine where it was detached: `--map`",
+        characters: "blanks are escaped, folds go",
+        utility: "the attachment comes back, with the header it had",
+        disclosure: "as the scheme",
+        danger: "any sender can write the field: only a part with nothing but a note in it is replaced",
+    },
+    Facility {
+        name: "X-Mozilla-Cloud-Part",
+        maps_to: "its `url=`, unquoted",
+        operation: "that of the scheme",
+        example: None,
+        allowed_by: "",
+        syntax: "a URL up to the next known parameter",
+        characters: "as above",
+        utility: "what was too large to be attached",
+        disclosure: "as the scheme; the URL is often the only key: who has it has the file",
+        danger: "a cloud may answer with a page: refused where the part is a page itself",
+    },
+    Facility {
+        name: "X-Mozilla-Altered: AttachmentDeleted",
+        maps_to: "nothing: Thunderbird deleted the attachment",
+        operation: "none",
+        example: Some(
+            "Content-Type: text/x-moz-deleted\nX-Mozilla-Altered: AttachmentDeleted; date=\"x\"\n\nnote\n",
+        ),
+        allowed_by: "",
+        syntax: "no reference",
+        characters: "none",
+        utility: "says that there was something",
+        disclosure: "nobody",
+        danger: "none",
+    },
+    Facility {
+        name: "message/external-body with [InternetShortcut]",
+        maps_to: "its `URL=` line, as Exchange writes them",
+        operation: "that of the scheme",
+        example: None,
+        allowed_by: "",
+        syntax: "a URL on a line",
+        characters: "ASCII, UTF-8 or UTF-16",
+        utility: "files that stay in a store",
+        disclosure: "as the scheme; the store mostly wants a login and answers with a page",
+        danger: "nothing declares a type: `--deny-type`",
+    },
+    Facility {
+        name: "application/internet-shortcut",
+        maps_to: "the same, in an attached file",
+        operation: "that of the scheme",
+        example: Some(
+            "Content-Type: application/internet-shortcut\n\n[InternetShortcut]\nURL=data:,x\n",
+        ),
+        allowed_by: "--shortcuts all",
+        syntax: "the same",
+        characters: "the same",
+        utility: "the same; but a bookmark may be wanted as it is",
+        disclosure: "as the scheme",
+        danger: "the same",
+    },
+];
+
+/// The schemes, in the order of the README. Whatever else a URL begins with is left.
+pub(super) const SCHEMES: [(Locator, Facility); 7] = [
+    (
+        Locator::Within,
+        Facility {
+            name: "data:",
+            maps_to: "its own text (RFC 2397)",
+            operation: "decode",
+            example: Some(
+                "Content-Type: message/external-body; access-type=URL; URL=\"data:,x\"\n\nContent-Type: text/plain\n",
+            ),
+            allowed_by: "",
+            syntax: "not hierarchical: absolute, and no base",
+            characters: "percent-escaped octets or base64; the charset is a parameter",
+            utility: "content without a server",
+            disclosure: "nobody",
+            danger: "hides content from those who look at parts only; `--deny-type` holds here too",
+        },
+    ),
+    (
+        Locator::Part,
+        Facility {
+            name: "cid:",
+            maps_to: "the part of the message with that Content-ID (RFC 2392)",
+            operation: "copy",
+            example: Some(
+                "Content-Type: message/external-body; access-type=URL; URL=\"cid:x@example.org\"\n\n\n--b\nContent-ID: <x@example.org>\n\nx\n",
+            ),
+            allowed_by: "",
+            syntax: "not hierarchical; no `//`",
+            characters: "the identifier, percent-escaped",
+            utility: "one content in two places of a message",
+            disclosure: "nobody",
+            danger: "circles, and growth: `--max-growth`",
+        },
+    ),
+    (
+        Locator::PartOfMessage,
+        Facility {
+            name: "mid:",
+            maps_to: "`mid:message/part`, if it names this message (RFC 2392)",
+            operation: "copy",
+            example: Some(
+                "Content-Type: message/external-body; access-type=URL;\n URL=\"mid:m@example.org/x@example.org\"\n\n\n--b\nContent-ID: <x@example.org>\n\nx\n",
+            ),
+            allowed_by: "",
+            syntax: "not hierarchical; its `/` divides two identifiers",
+            characters: "the same, each of the two",
+            utility: "as `cid:`",
+            disclosure: "nobody; other messages are not looked for",
+            danger: "the same",
+        },
+    ),
+    (
+        Locator::Elsewhere,
+        Facility {
+            name: "https:",
+            maps_to: "HTTP over TLS (RFC 9110)",
+            operation: "GET",
+            example: Some(
+                "Content-Type: message/external-body; access-type=URL; URL=\"https://example.org/x\"\n\nContent-Type: text/plain\n",
+            ),
+            allowed_by: "--fetch https",
+            syntax: "hierarchical, with `//`; may be relative",
+            characters: "as written; what is no URL character is escaped as UTF-8",
+            utility: "where content is today",
+            disclosure: "the server learns our address, when the mail came, and what the URL holds; no cookie, no Referer, no login without `--allow-userinfo`",
+            danger: "names of this network: addresses are judged when they are connected to; redirects are judged anew",
+        },
+    ),
+    (
+        Locator::Elsewhere,
+        Facility {
+            name: "http:",
+            maps_to: "HTTP (RFC 9110)",
+            operation: "GET",
+            example: Some(
+                "Content-Type: message/external-body; access-type=URL; URL=\"http://example.org/x\"\n\nContent-Type: text/plain\n",
+            ),
+            allowed_by: "--fetch http",
+            syntax: "the same",
+            characters: "the same",
+            utility: "where content was",
+            disclosure: "the same, and everybody on the way",
+            danger: "the same; and whoever is on the way may answer: Content-MD5 is compared",
+        },
+    ),
+    (
+        Locator::Elsewhere,
+        Facility {
+            name: "ftp:",
+            maps_to: "FTP, passive mode (RFC 1738)",
+            operation: "RETR",
+            example: Some(
+                "Content-Type: message/external-body; access-type=URL; URL=\"ftp://example.org/x\"\n\nContent-Type: text/plain\n",
+            ),
+            allowed_by: "--fetch ftp",
+            syntax: "hierarchical, with `//`; `;type=` at its end",
+            characters: "octets, percent-escaped; `%00`, `%0a` and `%0d` are refused",
+            utility: "archives",
+            disclosure: "as http; a password stands in the URL in the clear: `--allow-userinfo`",
+            danger: "as http; data connections go to the server's own address only",
+        },
+    ),
+    (
+        Locator::Elsewhere,
+        Facility {
+            name: "file:",
+            maps_to: "a file of this machine (RFC 8089)",
+            operation: "read",
+            example: Some(
+                "Content-Type: message/external-body; access-type=URL; URL=\"file:///usr/share/x\"\n\nContent-Type: text/plain\n",
+            ),
+            allowed_by: "--fetch file --file-root DIR",
+            syntax: "hierarchical; `file://machine/` is another machine's and refused",
+            characters: "octets, percent-escaped",
+            utility: "detached attachments",
+            disclosure: "nobody learns of it; what is read goes where the mail goes",
+            danger: "`..`, links and devices: beneath a root only, regular files only",
+        },
+    ),
+];
+
+/// What is in no table.
+const OTHERS: [Facility; 2] = [
+    Facility {
+        name: "any other access type, or none",
+        maps_to: "nothing",
+        operation: "none",
+        example: Some(
+            "Content-Type: message/external-body; access-type=x-carrier-pigeon\n\nContent-Type: text/plain\n",
+        ),
+        allowed_by: "",
+        syntax: "not known",
+        characters: "not known",
+        utility: "not known",
+        disclosure: "nobody",
+        danger: "what is not known is not tried",
+    },
+    Facility {
+        name: "any other scheme",
+        maps_to: "nothing; but `--map` may put a known one in its place",
+        operation: "none",
+        example: Some(
+            "Content-Type: message/external-body; access-type=URL; URL=\"gopher://example.org/0x\"\n\nContent-Type: text/plain\n",
+        ),
+        allowed_by: "",
+        syntax: "generic",
+        characters: "as written",
+        utility: "not known",
+        disclosure: "nobody",
+        danger: "what is not known is not tried",
+    },
+];
+
+/// How the parameters of an access type (any case) are read; none if nobody described it.
+pub(super) fn access_of(name: &str) -> Option<Access> {
+    ACCESS_TYPES
+        .iter()
+        .find(|(_, facility)| facility.name.eq_ignore_ascii_case(name))
+        .map(|(access, _)| *access)
+}
+
+/// Where a URL says its content is, and what stands behind the scheme.
+pub(super) fn locate(url: &str) -> (Locator, &str) {
+    SCHEMES
+        .iter()
+        .find_map(|(locator, facility)| {
+            let (scheme, rest) = url.split_at_checked(facility.name.len())?;
+            scheme
+                .eq_ignore_ascii_case(facility.name)
+                .then_some((*locator, rest))
+        })
+        .unwrap_or((Locator::Elsewhere, url))
+}
+
+/// Access types first, then their relatives, then the schemes.
+pub fn facilities() -> impl Iterator<Item = &'static Facility> {
+    let access_types = ACCESS_TYPES.iter().map(|(_, facility)| facility);
+    let schemes = SCHEMES.iter().map(|(_, facility)| facility);
+    access_types.chain(&RELATIVES).chain(schemes).chain(&OTHERS)
+}

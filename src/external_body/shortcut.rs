@@ -1,0 +1,178 @@
+//! `[InternetShortcut]` files (`.url`) as references.
+//!
+//! Exchange sends a file that stays in its store as `message/external-body; name="x.url"` without an
+//! access type, base64-encoded against RFC 2046 §5.2.3, and its body is such a file. The format is
+//! that of Windows' private profiles: sections in brackets, `KEY=VALUE` lines, names case-blind, `;`
+//! before comments. Only `URL` of the section `[InternetShortcut]` is read; `BASEURL`, icons and
+//! hot keys mean nothing here.
+
+use std::borrow::Cow;
+
+use super::url::read_url;
+use super::{ExternalBody, Form, Reading, Shortcuts, Target, Unusable};
+use crate::mime::{Content, Header, MediaType, PartId, Tree};
+use crate::span::Span;
+
+/// The media types under which shortcuts are attached.
+pub(crate) const ESSENCES: [&str; 2] = [
+    "application/internet-shortcut",
+    "application/x-internet-shortcut",
+];
+
+/// Octets of a shortcut: it holds one URL and a few lines more. Content behind this is no shortcut.
+const LONGEST: usize = 64 << 10;
+
+/// A `message/external-body` whose body is a shortcut. One with an access type says itself where its
+/// content is.
+pub(super) fn of_exchange<'a>(
+    original: &'a [u8],
+    tree: &Tree,
+    part: PartId,
+    media_type: &MediaType<'a>,
+    reading: &Reading,
+) -> Option<ExternalBody<'a>> {
+    if media_type.parameter("access-type").is_some() {
+        return None;
+    }
+    read(original, tree, part, reading)
+}
+
+/// An attached file, if those are asked for.
+pub(super) fn of_file<'a>(
+    original: &'a [u8],
+    tree: &Tree,
+    part: PartId,
+    reading: &Reading,
+) -> Option<ExternalBody<'a>> {
+    let is_shortcut = ESSENCES.contains(&tree.part(part).essence.as_str());
+    if reading.shortcuts != Shortcuts::All || !is_shortcut {
+        return None;
+    }
+    read(original, tree, part, reading)
+}
+
+fn read<'a>(
+    original: &'a [u8],
+    tree: &Tree,
+    part: PartId,
+    reading: &Reading,
+) -> Option<ExternalBody<'a>> {
+    let entity = tree.part(part);
+    let body = entity.body.of(original);
+    if entity.content != Content::Leaf || body.len() > LONGEST.min(reading.header_limit) {
+        return None;
+    }
+    let decoded = entity.encoding.decode(body)?;
+    let target = target(&decoded)?;
+    let phantom = Header {
+        envelope: Span::empty_at(entity.body.start),
+        span: Span::empty_at(entity.body.start),
+        separator: Span::empty_at(entity.body.start),
+        fields: Vec::new(),
+        end: crate::mime::header::End::Regular,
+    };
+    Some(ExternalBody::with(
+        original,
+        part,
+        Form::Shortcut,
+        target,
+        phantom,
+    ))
+}
+
+/// What a shortcut refers to; none if the text is no shortcut.
+fn target(file: &[u8]) -> Option<Result<Target<'static>, Unusable>> {
+    let text = text_of(file);
+    let mut section = "";
+    let mut is_shortcut = false;
+    for line in text.lines().map(str::trim) {
+        if let Some(name) = line.strip_prefix('[') {
+            section = name.strip_suffix(']').unwrap_or(name).trim();
+            is_shortcut |= section.eq_ignore_ascii_case("InternetShortcut");
+            continue;
+        }
+        if !is_shortcut && !line.is_empty() && !line.starts_with(';') && section.is_empty() {
+            // A profile starts with a section.
+            return None;
+        }
+        if !section.eq_ignore_ascii_case("InternetShortcut") {
+            continue;
+        }
+        if let Some((key, value)) = line.split_once('=')
+            && key.trim().eq_ignore_ascii_case("URL")
+        {
+            // Blanks inside stand for themselves: nothing is folded here.
+            let url = value.trim().trim_matches('"').replace(' ', "%20");
+            return Some(read_url(Cow::Owned(url.into_bytes())));
+        }
+    }
+    is_shortcut.then_some(Err(Unusable::MissingUrl))
+}
+
+/// The text of a profile: UTF-16 or UTF-8 with a mark in front, else octets that mean ASCII.
+fn text_of(file: &[u8]) -> Cow<'_, str> {
+    let wide = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
+        let units: Vec<u16> = bytes
+            .chunks_exact(2)
+            .map(|pair| unit([pair[0], pair[1]]))
+            .collect();
+        Cow::Owned(String::from_utf16_lossy(&units))
+    };
+    match file {
+        [0xff, 0xfe, rest @ ..] => wide(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => wide(rest, u16::from_be_bytes),
+        [0xef, 0xbb, 0xbf, rest @ ..] => String::from_utf8_lossy(rest),
+        _ => String::from_utf8_lossy(file),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(file: &[u8]) -> Option<String> {
+        match target(file)? {
+            Ok(Target::Url(url)) => Some(url),
+            other => Some(format!("{other:?}")),
+        }
+    }
+
+    #[test]
+    fn the_url_of_the_right_section_is_read() {
+        for file in [
+            "[InternetShortcut]\r\nURL=https://h/a%20b?c=d\r\n",
+            "; written by hand\n\n[internetshortcut]\nIDList=\n url = https://h/a b?c=d",
+            "[{000214A0-0000-0000-C000-000000000046}]\nProp3=19,2\nURL=https://other/\n[InternetShortcut]\nURL=\"https://h/a%20b?c=d\"\n",
+            "\u{feff}[InternetShortcut]\nURL=https://h/a%20b?c=d\n[Other]\nURL=x",
+        ] {
+            assert_eq!(
+                url(file.as_bytes()).as_deref(),
+                Some("https://h/a%20b?c=d"),
+                "{file:?}"
+            );
+        }
+        let wide: Vec<u8> = [0xff, 0xfe]
+            .into_iter()
+            .chain(
+                "[InternetShortcut]\r\nURL=https://h/\r\n"
+                    .encode_utf16()
+                    .flat_map(u16::to_le_bytes),
+            )
+            .collect();
+        assert_eq!(url(&wide).as_deref(), Some("https://h/"));
+    }
+
+    #[test]
+    fn what_is_no_shortcut_is_not_read_as_one() {
+        for file in [
+            "",
+            "URL=https://h/",
+            "Dear all,\n[InternetShortcut]\nURL=https://h/",
+            "[Desktop Entry]\nURL=https://h/",
+        ] {
+            assert_eq!(url(file.as_bytes()), None, "{file:?}");
+        }
+        let missing = target(b"[InternetShortcut]\nIconIndex=0\n");
+        assert_eq!(missing, Some(Err(Unusable::MissingUrl)));
+    }
+}

@@ -1,0 +1,104 @@
+//! A URL as it stands in a parameter or a header field → [`Target`] (RFC 2017 §3.1, RFC 2392, the draft's
+//! appendix E).
+
+use std::borrow::Cow;
+
+use super::schemes::{Locator, locate};
+use super::{Target, Unusable};
+
+/// Reads a URL as it stands in a parameter or a field.
+///
+/// # Errors
+/// [`Unusable::MissingUrl`] when nothing is left without the white space, and
+/// [`Unusable::BadValue`] for octets that no URL may have.
+pub fn read_url(value: Cow<'_, [u8]>) -> Result<Target<'_>, Unusable> {
+    if starts_with_scheme(&value, b"data:") {
+        return Ok(Target::Data(unwrap_data(value)));
+    }
+    let written = String::from_utf8_lossy(&value);
+    let text = crate::link::url::from_parameter(&written).into_owned();
+    if text.is_empty() {
+        return Err(Unusable::MissingUrl);
+    }
+    if let Some(control) = text.chars().find(|symbol| symbol.is_control()) {
+        return Err(Unusable::BadValue(format!(
+            "the URL holds the control character U+{:04X}",
+            u32::from(control)
+        )));
+    }
+    match locate(&text) {
+        (Locator::Part, content_id) => Ok(Target::ContentId {
+            content_id: percent_decoded(content_id),
+            message_id: None,
+        }),
+        (Locator::PartOfMessage, both) => match both.split_once('/') {
+            Some((message_id, content_id)) => Ok(Target::ContentId {
+                content_id: percent_decoded(content_id),
+                message_id: Some(percent_decoded(message_id)),
+            }),
+            None => Err(Unusable::BadValue(
+                "the mid: URL names a whole message, not a part of this one".to_owned(),
+            )),
+        },
+        (Locator::Within | Locator::Elsewhere, _) => Ok(Target::Url(text)),
+    }
+}
+
+/// Whether a folded value starts with this scheme, past white space, `<` and `URL:`.
+fn starts_with_scheme(value: &[u8], scheme: &[u8]) -> bool {
+    let mut start = value
+        .iter()
+        .copied()
+        .filter(|byte| !byte.is_ascii_whitespace())
+        .skip_while(|&byte| byte == b'<')
+        .map(|byte| byte.to_ascii_lowercase())
+        .take(16)
+        .collect::<Vec<_>>();
+    if start.starts_with(b"url:") {
+        start.drain(..4);
+    }
+    start.starts_with(scheme)
+}
+
+/// A `data:` URL without the `<>` and `URL:` around it (the draft, appendix E); folds stay.
+fn unwrap_data(value: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
+    let Some(start) = memchr::memchr2(b'd', b'D', &value) else {
+        return value;
+    };
+    // A bare URL may end in `>`; one behind `<` has to.
+    let wrapped = value
+        .get(..start)
+        .is_some_and(|front| front.contains(&b'<'));
+    let end = match value.trim_ascii_end() {
+        [inner @ .., b'>'] if wrapped => inner.len(),
+        whole => whole.len(),
+    };
+    match value {
+        Cow::Borrowed(bytes) => Cow::Borrowed(bytes.get(start..end).unwrap_or_default()),
+        Cow::Owned(mut bytes) => {
+            bytes.truncate(end);
+            bytes.drain(..start);
+            Cow::Owned(bytes)
+        }
+    }
+}
+
+fn percent_decoded(text: &str) -> String {
+    let digit = |byte: Option<&u8>| byte.and_then(|&byte| char::from(byte).to_digit(16));
+    let bytes = text.as_bytes();
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        match (byte, digit(bytes.get(at + 1)), digit(bytes.get(at + 2))) {
+            (b'%', Some(high), Some(low)) => {
+                decoded.push((high << 4 | low) as u8);
+                at += 3;
+            }
+            _ => {
+                decoded.push(byte);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&decoded).into_owned()
+}

@@ -1,0 +1,130 @@
+//! `embody schemes` says what the program does (RFC 2718 §2): each row's example is tried, by default
+//! and with the option that the row names.
+
+#[path = "common/mail.rs"]
+mod mail;
+
+use std::process::Command;
+
+use embody::external_body::schemes::{Facility, facilities};
+use embody::policy::Scheme;
+use mail::expand;
+
+fn mail_of(facility: &Facility) -> Option<Vec<u8>> {
+    let example = facility.example?;
+    Some(
+        format!(
+            "Message-ID: <m@example.org>\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n{example}\n--b--\n"
+        )
+        .into_bytes(),
+    )
+}
+
+/// The outcome and reason of the first row that `embody inspect` prints.
+fn inspected(options: &str, message: &[u8]) -> (String, String) {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("x.eml");
+    std::fs::write(&file, message).expect("the folder can be written to");
+    let output = Command::new(env!("CARGO_BIN_EXE_embody"))
+        .args(["inspect", "--json"])
+        .args(options.split_whitespace())
+        .arg(&file)
+        .output()
+        .expect("embody can be run");
+    assert!(output.status.success(), "{options}: {output:?}");
+    let text = String::from_utf8(output.stdout).expect("rows are text");
+    let Some(line) = text.lines().next() else {
+        return (String::new(), String::new());
+    };
+    let row: serde_json::Value = serde_json::from_str(line).expect("rows are JSON");
+    let word = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
+    (word("outcome"), word("reason"))
+}
+
+#[test]
+fn what_a_row_says_of_the_default_is_what_happens() {
+    let printed = Command::new(env!("CARGO_BIN_EXE_embody"))
+        .arg("schemes")
+        .output()
+        .expect("embody can be run");
+    let printed = String::from_utf8(printed.stdout).expect("the tables are text");
+    let mut tried = 0;
+    for facility in facilities() {
+        let row = printed
+            .lines()
+            .find(|line| line.contains(facility.maps_to) && line.contains(facility.name))
+            .unwrap_or_else(|| panic!("{} is not printed", facility.name));
+        let Some(message) = mail_of(facility) else {
+            assert!(row.contains("as the URL's scheme"), "{row}");
+            continue;
+        };
+        let (output, report) = expand(&message);
+        let first = report.rows.first();
+        let said = match first.and_then(|row| row.reason) {
+            Some(reason) => format!("| left: `{}` |", reason.as_str()),
+            None if report.expanded() == 1 => "| put in |".to_owned(),
+            None => "| no reference |".to_owned(),
+        };
+        assert!(row.contains(&said), "{said}: {row}");
+        assert_eq!(output == message, report.expanded() == 0, "{row}");
+        tried += 1;
+    }
+    assert!(tried > 15, "{tried}");
+}
+
+#[test]
+fn the_option_that_a_row_names_allows_it_and_no_other_does() {
+    let everything = "--fetch http,https,ftp,file --file-root / --shortcuts all --signed rewrite";
+    for facility in facilities() {
+        let Some(message) = mail_of(facility) else {
+            continue;
+        };
+        let options = facility.allowed_by.replace("DIR", "/usr/share");
+        let (outcome, reason) = inspected(&options, &message);
+        if facility.operation == "none" {
+            let (outcome, reason_of_all) = inspected(everything, &message);
+            assert_eq!(
+                (outcome.as_str(), &reason_of_all),
+                ("left", &reason),
+                "{}",
+                facility.name
+            );
+        } else {
+            assert!(outcome.starts_with("would-"), "{}: {reason}", facility.name);
+        }
+        if !facility.allowed_by.is_empty() {
+            let (outcome, _) = inspected("", &message);
+            assert!(matches!(outcome.as_str(), "left" | ""), "{}", facility.name);
+        }
+    }
+}
+
+#[test]
+fn every_scheme_that_can_be_retrieved_has_a_row_and_names_its_option() {
+    for scheme in Scheme::ALL {
+        let name = format!("{}:", scheme.as_str());
+        let facility = facilities()
+            .find(|facility| facility.name == name)
+            .unwrap_or_else(|| panic!("{name} has no row"));
+        let option = format!("--fetch {}", scheme.as_str());
+        assert!(facility.allowed_by.starts_with(&option), "{name}");
+    }
+    // Each of RFC 2718's questions is answered for each of them.
+    for facility in facilities() {
+        for answer in [
+            facility.maps_to,
+            facility.operation,
+            facility.syntax,
+            facility.characters,
+            facility.utility,
+            facility.disclosure,
+            facility.danger,
+        ] {
+            assert!(
+                !answer.is_empty() && !answer.contains('|'),
+                "{}",
+                facility.name
+            );
+        }
+    }
+}
