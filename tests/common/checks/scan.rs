@@ -1,6 +1,6 @@
 //! The scanner is total: spans tile any bytes under any limits, and what stands in them can be read.
 
-use embody::external_body::ExternalBody;
+use embody::external_body::{ExternalBody, Reading, Shortcuts};
 use embody::mime::{self, Content, MediaType, ScanLimits, Tree};
 
 /// The first byte chooses the limits; the rest is the message.
@@ -42,7 +42,11 @@ pub fn check(data: &[u8]) {
             let _ = part.encoding.decode(part.body.of(message));
         }
         let _ = (tree.number(id), tree.boundaries_around(message, id));
-        let _ = ExternalBody::read(message, &tree, id, limits.header);
+        let reading = Reading {
+            header_limit: limits.header,
+            shortcuts: Shortcuts::All,
+        };
+        let _ = ExternalBody::read(message, &tree, id, &reading);
     }
     assert!(parts <= limits.parts.max(1), "{parts} parts");
 }
