@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use md5::{Digest as _, Md5};
 
+use super::link_text::{ascii, cid_escaped, has_ascii_trail_bytes, mentions_base, raw, readable};
 use crate::edit::{Edit, Edits, Group};
 use crate::external_body::identifier;
 use crate::link::base::{Base, location};
@@ -26,6 +27,10 @@ use crate::report::{Kind, Outcome, Reason, Refusal, Row};
 
 /// The type of an aggregate: a root and what it refers to (RFC 2387).
 const RELATED: &str = "multipart/related";
+
+/// How many octets of bases may be read for each that the message has or may gain. Growth does not
+/// bound `/y` or `../y` times a long base: they stay short.
+const BASE_READINGS: u64 = 8;
 
 /// What the links of one document become.
 #[derive(Clone, Debug)]
@@ -68,6 +73,9 @@ pub(super) fn rewrite(
         identities: HashMap::new(),
         bases: Bases::default(),
         room,
+        work: 0,
+        work_limit: BASE_READINGS
+            .saturating_mul(policy.limits.growth.saturating_add(original.len() as u64)),
     };
     let mut outcomes: Vec<(PartId, Rewritten)> = Vec::new();
     let mut named: BTreeMap<PartId, ()> = BTreeMap::new();
@@ -79,6 +87,12 @@ pub(super) fn rewrite(
             named.extend(rewriting.named.iter().map(|&part| (part, ())));
         }
         outcomes.push((part, outcome));
+    }
+    if let Err(refusal) = rewriter.worked(0) {
+        // None of them: else a second run, which has less to do, would go on where this one ended.
+        for (_, outcome) in &mut outcomes {
+            *outcome = Err(refusal.clone());
+        }
     }
     let total: u64 = outcomes
         .iter()
@@ -177,6 +191,9 @@ struct Rewriter<'p> {
     identities: HashMap<PartId, Identity>,
     bases: Bases,
     room: u64,
+    /// Octets of bases that were read for links so far.
+    work: u64,
+    work_limit: u64,
 }
 
 /// The Content-ID of a part that a link means.
@@ -305,6 +322,7 @@ impl Rewriter<'_> {
         };
         let mut gained = 0u64;
         for link in links {
+            self.worked(base_url.len())?;
             let value = link.decoded(document);
             if found.ascii_only && !value.is_ascii() {
                 continue;
@@ -359,6 +377,21 @@ impl Rewriter<'_> {
             });
         }
         Ok(rewriting)
+    }
+
+    /// Counts the octets of a base that are read for one link.
+    fn worked(&mut self, octets: usize) -> Result<(), Refusal> {
+        self.work = self.work.saturating_add(octets as u64);
+        if self.work <= self.work_limit {
+            return Ok(());
+        }
+        Err(Refusal::lasting(
+            Reason::GrowthLimit,
+            format!(
+                "its links and the length of their base are out of proportion to --max-growth, {}",
+                self.policy.limits.growth
+            ),
+        ))
     }
 
     /// The part that an absolute URL means, in the nearest multipart/related that has one.
@@ -493,94 +526,4 @@ struct Found {
     related: Vec<PartId>,
     /// Whether values with other than ASCII bytes must be left: see `link::value` on charsets.
     ascii_only: bool,
-}
-
-/// East Asian charsets whose second bytes may be ASCII.
-fn has_ascii_trail_bytes(charset: &str) -> bool {
-    let names = [
-        "shift_jis",
-        "shift-jis",
-        "sjis",
-        "x-sjis",
-        "windows-31j",
-        "cp932",
-        "gbk",
-        "gb18030",
-        "gb2312",
-        "cp936",
-        "big5",
-        "big5-hkscs",
-        "cp950",
-        "windows-949",
-        "cp949",
-        "ks_c_5601-1987",
-        "euc-kr",
-        "johab",
-    ];
-    names.contains(&charset)
-}
-
-/// Whether `<base` stands anywhere, in any case.
-fn mentions_base(document: &[u8]) -> bool {
-    memchr::memchr_iter(b'<', document).any(|at| {
-        document
-            .get(at + 1..at + 5)
-            .is_some_and(|name| name.eq_ignore_ascii_case(b"base"))
-    })
-}
-
-/// Where octets that are no UTF-8 go while a URL is text: into a private area, and back.
-const CARRIED: u32 = 0xF700;
-
-/// A value as text; octets that are no UTF-8 are carried through.
-fn readable(value: &[u8]) -> String {
-    match std::str::from_utf8(value) {
-        Ok(text) => text.to_owned(),
-        Err(_) => value
-            .iter()
-            .map(|&byte| {
-                if byte.is_ascii() {
-                    char::from(byte)
-                } else {
-                    char::from_u32(CARRIED + u32::from(byte)).unwrap_or(char::REPLACEMENT_CHARACTER)
-                }
-            })
-            .collect(),
-    }
-}
-
-/// The octets of a text made by [`readable`].
-fn raw(text: &str) -> Vec<u8> {
-    let mut octets = Vec::with_capacity(text.len());
-    for symbol in text.chars() {
-        match u8::try_from(u32::from(symbol).wrapping_sub(CARRIED)) {
-            Ok(byte) if byte >= 0x80 => octets.push(byte),
-            _ => octets.extend_from_slice(symbol.encode_utf8(&mut [0; 4]).as_bytes()),
-        }
-    }
-    octets
-}
-
-/// A base as it can be written into a document of any charset.
-fn ascii(url: &str) -> String {
-    percent_encoded(url, |byte| byte.is_ascii())
-}
-
-/// A Content-ID in a `cid:` URL (RFC 2392 §2).
-fn cid_escaped(content_id: &str) -> String {
-    percent_encoded(content_id, |byte| {
-        byte.is_ascii_alphanumeric() || b"-._~!$&'*+=@".contains(&byte)
-    })
-}
-
-fn percent_encoded(text: &str, keeps: impl Fn(u8) -> bool) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if keeps(byte) {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    encoded
 }

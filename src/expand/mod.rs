@@ -15,6 +15,7 @@ mod bars;
 mod candidates;
 mod documents;
 mod gather;
+mod link_text;
 mod mark;
 mod new_part;
 mod obtain;
