@@ -85,7 +85,7 @@ impl Session<'_> {
     ) -> Result<Round<'m>, Barred> {
         let tree = mime::scan(current, &self.expander.scan_limits());
         let mut plan = plan::plan(current, &tree, self.policy());
-        let owners = owners_of(&tree, &plan, regions);
+        let owners = owners_of(current, &tree, &plan, regions);
         for (item, owner) in plan.items.iter_mut().zip(&owners) {
             if let (None, Some(refusal)) = (owner, self.barred.get(&item.number)) {
                 item.step = Step::Leave(refusal.clone());
