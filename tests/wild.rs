@@ -22,7 +22,7 @@ const MAPPED: [&str; 6] = [
     "https://cloud.example.org/",
     "https://ida.sharepoint.example.org/",
     "ftp://ftp.ietf.example/internet-drafts/",
-    "file://fileserver/mail/",
+    "file:////fileserver/mail/",
 ];
 
 fn wild() -> PathBuf {

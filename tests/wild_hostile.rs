@@ -69,6 +69,7 @@ fn files_outside_the_root_are_left_in_every_shape() {
         ("file:/etc/passwd", "outside-file-root"),
         ("file://localhost/etc/passwd", "outside-file-root"),
         ("file://fileserver/share/x", "unsupported-scheme"),
+        ("file:////fileserver/share/x", "outside-file-root"),
         ("file:etc/passwd", "bad-url"),
         ("file:///home/me/Mail/x%00.png", "bad-url"),
         ("http://127.0.0.1/x", "private-address"),
