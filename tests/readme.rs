@@ -128,3 +128,42 @@ fn the_tables_of_access_types_and_schemes_are_what_the_program_prints() {
         .expect("the section has a table");
     assert_eq!(format!("| reference |{tables}"), printed);
 }
+
+/// Names in backticks, in order.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+#[test]
+fn the_walks_of_contributing_name_what_is_there() {
+    const CONTRIBUTING: &str = include_str!("../CONTRIBUTING.md");
+    let walks = CONTRIBUTING
+        .split("\n## ")
+        .filter(|part| part.starts_with("Add "));
+    let mut names = 0;
+    for step in walks.flat_map(|walk| walk.split("\n1. ").flat_map(steps)) {
+        // A name belongs to the file before it.
+        let mut file: Option<(&str, String)> = None;
+        for name in quoted(step) {
+            let is_path = ["src/", "tests/"].iter().any(|room| name.starts_with(room));
+            if is_path {
+                let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+                let text = std::fs::read_to_string(path);
+                file = Some((name, text.unwrap_or_else(|why| panic!("{name}: {why}"))));
+            } else if let Some((path, text)) = &file {
+                let word = name.trim_end_matches('!');
+                assert!(text.contains(word), "{path} has no {name}");
+                names += 1;
+            }
+        }
+    }
+    assert!(names > 20, "{names} names found");
+}
+
+/// The numbered steps of a walk.
+fn steps(walk: &str) -> impl Iterator<Item = &str> {
+    walk.split("\n2. ")
+        .flat_map(|part| part.split("\n3. "))
+        .flat_map(|part| part.split("\n4. "))
+        .flat_map(|part| part.split("\n5. "))
+}

@@ -149,7 +149,7 @@ impl Postfix {
     /// Waits until the log says so, this often.
     #[track_caller]
     pub fn says(&self, word: &str, times: usize) {
-        eventually(20, word, || self.log().matches(word).count() >= times);
+        eventually(60, word, || self.log().matches(word).count() >= times);
     }
 }
 
