@@ -250,24 +250,17 @@ fn two_hundred_messages_through_an_embody_that_dies_at_random_arrive_once() {
 }
 
 #[test]
-fn a_large_data_url_comes_through_postfix_whole() {
+fn without_the_line_of_the_recipe_postfix_cuts_off_a_large_data_url() {
     if !possible("Postfix and a large data: URL") {
         return;
     }
     let letter = Letter::large("large", 200_000);
-    for start in [delivery, content_filter] {
-        let house = house(&[]);
-        let postfix = start(&house, &[]);
-        Smtp::connect(postfix.port).send(&letter);
-        arrives(&house, &postfix, &letter);
-    }
-    // Not without the line of the recipe.
     let house = house(&[]);
     let postfix = delivery(&house, &[("header_size_limit", "# header_size_limit")]);
     Smtp::connect(postfix.port).send(&letter);
     postfix.says("status=sent", 1);
     let mail = house.only("Maildir");
-    assert!(!mail.ends_with(letter.arrives.as_bytes()));
+    assert!(mail.len() < letter.arrives.len() * 3 / 4);
 }
 
 #[test]
