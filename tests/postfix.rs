@@ -169,6 +169,21 @@ fn when_embody_hangs_the_mail_waits() {
     }
 }
 
+#[test]
+fn postfix_bounces_what_exceeds_its_own_limit() {
+    if !possible("Postfix's own limit") {
+        return;
+    }
+    let house = house(&[]);
+    let line = "header_size_limit = 10240000";
+    let limit = format!("{line}\nembody_time_limit = 1s");
+    let postfix = delivery(&house, &[(line, &limit)]);
+    house.stands(Stand::Hangs);
+    Smtp::connect(postfix.port).send(&Letter::data("data"));
+    // Why embody-then has one: it comes first.
+    postfix.says("status=bounced", 1);
+}
+
 /// Numbered letters: every third has a `data:` URL, every third one of http, every third nothing to do.
 fn many(house: &House, count: usize) -> Vec<Letter> {
     (0..count)
