@@ -38,7 +38,7 @@ fn house(changes_of_program: &[(&str, &str)]) -> House {
     );
     let own = house.write(
         "own.sieve",
-        "require \"fileinto\";\nif header :contains \"subject\" [\"data\", \"http\", \"plain\"] {\n  fileinto \"sorted\";\n}\n",
+        "require \"fileinto\";\nif header :contains \"subject\" [\"data\", \"http\", \"plain\", \"large\"] {\n  fileinto \"sorted\";\n}\n",
     );
     let configuration = house.write(
         "dovecot.conf",

@@ -154,7 +154,7 @@ pub enum Stand {
     DiesHalfWay,
     /// Does not come back for a minute.
     Hangs,
-    /// Works after some of these tenths of a second, by the process id; or is killed, or exits 75.
+    /// Works, or exits 75, or is killed in the middle of its output, by its process id.
     Fickle,
 }
 
@@ -214,8 +214,9 @@ impl House {
         path
     }
 
-    pub fn letters(&self) -> [Letter; 3] {
+    pub fn letters(&self) -> [Letter; 4] {
         [
+            Letter::large("large", 200_000),
             Letter::data("data"),
             Letter::http("http", &self.http.url("/remote.txt")),
             Letter::plain("plain"),
