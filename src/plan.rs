@@ -416,6 +416,10 @@ fn refusal_of(unusable: &Unusable) -> Refusal {
             "access-type=CONTENT-ID, but the part has no Content-ID".to_owned(),
         ),
         Unusable::BadValue(what) => (Reason::BadUrl, what.clone()),
+        Unusable::CutOff(name) => (
+            Reason::BadUrl,
+            format!("the parameter '{name}' has no closing quote: it was cut off on the way"),
+        ),
         Unusable::RelativeFile(name) => (
             Reason::OutsideFileRoot,
             format!("'{name}' is not an absolute path"),

@@ -374,10 +374,10 @@ fn content_that_grows_late_bars_all_that_grew() {
 /// growth of the reference that brought it.
 #[test]
 fn content_that_is_all_header_bars_what_brought_it() {
-    let cut_off = "access-type=URL; URL=\"data:message/rfc822,Content-Type:%20message%2Fexternal-body;%20access-type=URL;%20URL=%22cid:big@x\"";
+    let all_header = "access-type=URL; URL=\"data:message/rfc822,Content-Type:%20message%2Fexternal-body;%20access-type=URL;%20URL=%22cid:big@x%22\"";
     for limit in (0..900).step_by(20) {
         let plain = "access-type=URL; URL=\"cid:big@x\"".to_owned();
-        let mut mail = mail_of(&[plain, cut_off.to_owned()]);
+        let mut mail = mail_of(&[plain, all_header.to_owned()]);
         let end = mail.len() - 6;
         let big = format!("--b\nContent-ID: <big@x>\n\n{}\n", "x".repeat(300));
         mail.splice(end..end, big.into_bytes());

@@ -411,3 +411,15 @@ fn only_content_fields_of_the_phantom_header_reach_a_message_header() {
         "a stranger's fields",
     );
 }
+
+#[test]
+fn a_url_whose_end_was_cut_off_is_left() {
+    // What Postfix makes of a field beyond header_size_limit.
+    for parameter in [
+        "URL=\"data:,half%20a%20l",
+        "URL*0=\"data:,half\"; URL*1=\"%20a%20l",
+    ] {
+        let mail = with_external_body(&format!("access-type=URL;\n {parameter}"), "");
+        assert_left(Policy::default(), &mail, "bad-url");
+    }
+}

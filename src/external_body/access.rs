@@ -23,6 +23,7 @@ pub(super) fn target_of<'a>(
     match access_of(&name).ok_or_else(|| Unusable::Unknown(name.clone()))? {
         Access::Url => match media_type.look_up("url") {
             Found::Whole(value) => read_url(value),
+            Found::CutOff(_) => Err(Unusable::CutOff("URL")),
             Found::None => Err(Unusable::MissingUrl),
             Found::SectionMissing(section) => Err(Unusable::MissingParameter("URL", Some(section))),
         },
@@ -128,6 +129,7 @@ fn required(media_type: &MediaType<'_>, name: &'static str) -> Result<String, Un
             }
             Ok(text)
         }
+        Found::CutOff(_) => Err(Unusable::CutOff(name)),
         Found::None => Err(Unusable::MissingParameter(name, None)),
         Found::SectionMissing(section) => Err(Unusable::MissingParameter(name, Some(section))),
     }

@@ -127,6 +127,9 @@ pub enum Unusable {
     MissingContentId,
     /// A parameter's value cannot be part of a URL: what is wrong with it.
     BadValue(String),
+    /// A parameter's value was cut off: its name. What is left of a `data:` URL would read as a
+    /// whole one.
+    CutOff(&'static str),
     /// A LOCAL-FILE name that is not an absolute path.
     RelativeFile(String),
     /// The content was deleted on purpose.

@@ -8,7 +8,8 @@
 //!
 //! Deviations from RFC 2045 and RFC 2231, because mail has them:
 //! * an unquoted value runs to the next semicolon, whatever it holds (`URL=http://x/y?a=b`);
-//! * a quoted value that is never closed runs to the end of the field;
+//! * a quoted value that is never closed runs to the end of the field, and [`Found::CutOff`] tells:
+//!   mail systems cut fields off that are long (Postfix at 102 400 octets);
 //! * of two parameters with one name the first counts; a continued or encoded form goes before a
 //!   plain one;
 //! * sections may come in any order, but none may be missing;
@@ -79,12 +80,13 @@ impl<'a> MediaType<'a> {
     #[must_use]
     pub fn parameter(&self, name: &str) -> Option<Cow<'a, [u8]>> {
         match self.look_up(name) {
-            Found::Whole(value) => Some(value),
+            Found::Whole(value) | Found::CutOff(value) => Some(value),
             Found::None | Found::SectionMissing(_) => None,
         }
     }
 
-    /// Like [`MediaType::parameter`], but tells a value with a missing section from no value.
+    /// Like [`MediaType::parameter`], but tells a value with a missing section from no value, and
+    /// one that was cut off from a whole one.
     #[must_use]
     pub fn look_up(&self, name: &str) -> Found<'a> {
         let mut plain = None;
@@ -100,13 +102,17 @@ impl<'a> MediaType<'a> {
             }
         }
         if sections.is_empty() {
-            return plain.map_or(Found::None, |parameter| Found::Whole(parameter.unquoted()));
+            return plain.map_or(Found::None, |parameter| Found::of(&parameter));
         }
+        let cut_off = sections
+            .iter()
+            .any(|section| section.quoting == Quoting::Unclosed);
         match join_sections(sections) {
+            Ok(value) if cut_off => Found::CutOff(Cow::Owned(value)),
             Ok(value) => Found::Whole(Cow::Owned(value)),
             // The plain form is there for readers that do not know RFC 2231.
             Err(missing) => plain.map_or(Found::SectionMissing(missing), |parameter| {
-                Found::Whole(parameter.unquoted())
+                Found::of(&parameter)
             }),
         }
     }
@@ -119,8 +125,19 @@ pub enum Found<'a> {
     None,
     /// Its whole value.
     Whole(Cow<'a, [u8]>),
+    /// The beginning of its value: the quote that opens it is never closed.
+    CutOff(Cow<'a, [u8]>),
     /// Sections, but not the one with this number (RFC 2231 §3).
     SectionMissing(u32),
+}
+
+impl<'a> Found<'a> {
+    fn of(parameter: &Parameter<'a>) -> Self {
+        match parameter.quoting {
+            Quoting::Unclosed => Self::CutOff(parameter.unquoted()),
+            Quoting::Bare | Quoting::Quoted => Self::Whole(parameter.unquoted()),
+        }
+    }
 }
 
 /// How a parameter's value is encoded (RFC 2231 §4).
@@ -154,6 +171,8 @@ pub enum Quoting {
     Bare,
     /// A quoted-string.
     Quoted,
+    /// A quoted-string that has no end.
+    Unclosed,
 }
 
 impl<'a> Parameter<'a> {
@@ -233,7 +252,7 @@ fn read_value(bytes: &[u8], from: usize) -> (&[u8], Quoting, usize) {
             match memchr2(b'"', b'\\', rest) {
                 None => {
                     let raw = bytes.get(open..).unwrap_or_default();
-                    return (raw, Quoting::Quoted, bytes.len());
+                    return (raw, Quoting::Unclosed, bytes.len());
                 }
                 Some(hit) if rest[hit] == b'"' => {
                     let raw = bytes.get(open..at + hit).unwrap_or_default();
