@@ -351,6 +351,11 @@ fn an_answer_over_http_has_its_type_and_place_written_down() {
         "Content-Type: application/pdf; name=\"x.pdf\"\nContent-Transfer-Encoding: base64\nContent-Location: {}\nContent-Disposition: attachment;\n filename=\"x.pdf\"\n\nJVBERg==\n",
         server.url("/x.pdf")
     )));
+    let cloud_file = mixed(&format!(
+        "Content-Type: application/octet-stream\nX-Mozilla-Cloud-Part: cloudFile; url={}\n\n",
+        server.url("/sign-in")
+    ));
+    filter(&options, &cloud_file).leaves(&cloud_file, &["type-mismatch"]);
     let refused = page("/sign-in");
     filter(&options, &refused).leaves(&refused, &["type-mismatch"]);
     let ran = filter(&format!("{options} --accept-mismatch"), &refused);
