@@ -342,4 +342,55 @@ mod tests {
             prop_assert_eq!(&original[from..], &output[to..]);
         }
     }
+
+    /// Takes a few octets at a time, is interrupted before each of them, and is full behind `room`.
+    struct Faulty {
+        taken: Vec<u8>,
+        room: usize,
+        interrupted: bool,
+    }
+
+    impl Write for Faulty {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.interrupted = !self.interrupted;
+            if self.interrupted {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            if self.taken.len() == self.room {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            let most = bytes.len().min(3).min(self.room - self.taken.len());
+            self.taken.extend_from_slice(&bytes[..most]);
+            Ok(most)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn interrupted_and_short_writes_lose_nothing_and_a_full_disk_is_an_error() {
+        let original = b"0123456789".repeat(5);
+        let edited = || {
+            let mut edits = Edits::new();
+            let group = vec![
+                Edit::insert(0, b"front".to_vec()),
+                Edit::replace(Span::new(10, 30), b"instead".to_vec()),
+            ];
+            edits.add(group).expect("they are apart");
+            edits.splice(&original)
+        };
+        let whole = edited().into_bytes().into_owned();
+        for room in 0..=whole.len() {
+            let mut writer = Faulty {
+                taken: Vec::new(),
+                room,
+                interrupted: false,
+            };
+            let outcome = edited().write_to(&mut writer);
+            assert_eq!(outcome.is_ok(), room == whole.len(), "room for {room}");
+            assert_eq!(writer.taken, whole[..room]);
+        }
+    }
 }

@@ -170,7 +170,12 @@ fn swapping_a_folder_for_a_link_leads_nowhere() {
     let world = World::new(&policy).unwrap();
     let asked = request(&url(&folder, "swapped/secret"));
     let mut harmless = 0;
-    for _ in 0..5000 {
+    let start = Instant::now();
+    // On a busy machine the other thread may be late.
+    for round in 0.. {
+        if round >= 5000 && (harmless > 0 || start.elapsed() > Duration::from_secs(30)) {
+            break;
+        }
         if let Ok(got) = world.fetch(&asked) {
             assert_eq!(got.body, b"harmless");
             harmless += 1;

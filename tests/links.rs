@@ -15,6 +15,11 @@ fn run_in(world: &dyn Fetch, policy: Policy, mail: &[u8]) -> (Vec<u8>, Report) {
     let output = expansion.output.into_bytes().into_owned();
     let again = expander.expand(&output, "test").expect("never deferred");
     assert_eq!(
+        again.report.links(),
+        0,
+        "a second run claims to change more"
+    );
+    assert_eq!(
         again.output.into_bytes().as_ref(),
         output,
         "a second run changes more"
@@ -54,6 +59,8 @@ fn relative_links_become_absolute_and_nothing_else_changes() {
 #[test]
 fn a_document_with_nothing_relative_or_without_a_base_is_untouched() {
     for mail in [
+        // No scheme, but resolving gives it back as it came.
+        html("Content-Base: odd://e.example/a/\n", "<a href='d_x:y'>"),
         html(
             BASE,
             "<a href=http://x/>x</a><a href='#f'><a href=mailto:a@b><a href=''>",
@@ -123,6 +130,18 @@ fn a_sibling_is_meant_by_its_content_location_and_gets_an_id_if_it_has_none() {
 }
 
 #[test]
+fn a_bare_equals_sign_in_quoted_printable_costs_nothing_behind_it() {
+    let mail = |body: &str| {
+        format!(
+            "{BASE}Content-Type: text/html\nContent-Transfer-Encoding: quoted-printable\n\n{body}"
+        )
+    };
+    let (output, _) = run(mail("<a href=\"x?y=\">t</a>=\n\n<a href=x>\n").as_bytes());
+    let expected = "<a href=\"http://www.example.org/a/b/x?y=3D\">t</a>=\n\n<a href=http://www.example.org/a/b/x>\n";
+    assert_eq!(String::from_utf8_lossy(&output), mail(expected));
+}
+
+#[test]
 fn charsets_that_are_not_ascii_are_left_with_a_reason() {
     for charset in ["utf-16", "UTF-7", "iso-2022-jp"] {
         let mail = format!("{BASE}Content-Type: text/html; charset={charset}\n\n<a href=x>");
@@ -140,36 +159,6 @@ fn signed_documents_are_left() {
     let (output, report) = run(mail.as_bytes());
     assert_eq!(output, mail.as_bytes());
     assert_eq!(report.rows[0].reason, Some(Reason::Signed));
-}
-
-#[test]
-fn a_long_base_times_many_links_is_bounded() {
-    let header = format!("Content-Base: http://x/{}/\n", "p".repeat(60_000));
-    let mail = html(&header, &"<a href=y>".repeat(20_000));
-    let (output, report) = run(&mail);
-    assert_eq!(output, mail);
-    assert_eq!(report.rows[0].reason, Some(Reason::GrowthLimit));
-}
-
-#[test]
-fn broken_documents_lose_nothing() {
-    let long = format!("<a title=\"{}\" href=x>", "t".repeat(1 << 20));
-    let many = format!("<a {} href=x>", "z=1 ".repeat(100_000));
-    for body in [
-        long.as_str(),
-        &many,
-        "<a href=x",
-        "<a href=\"x",
-        "<!-- <a href=x>",
-        "\0<a href=x>\0",
-        "<style>a{background:url(x",
-    ] {
-        let mail = html(BASE, body);
-        let (output, _) = run(&mail);
-        let shorter = mail.len().min(output.len());
-        assert!(output.len() >= mail.len());
-        assert_eq!(&mail[..shorter.min(60)], &output[..shorter.min(60)]);
-    }
 }
 
 #[test]

@@ -22,8 +22,8 @@ fn maildrop(house: &House, changes: &[(&str, &str)], letter: &Letter) -> Output 
 }
 
 #[track_caller]
-fn arrives(house: &House, letter: &Letter) {
-    let output = maildrop(house, &[], letter);
+fn arrives(house: &House, changes: &[(&str, &str)], letter: &Letter) {
+    let output = maildrop(house, changes, letter);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     letter.arrived_as(&house.only("Maildir"));
 }
@@ -35,7 +35,7 @@ fn maildrop_delivers_what_embody_made() {
     }
     let house = House::new();
     for letter in house.letters() {
-        arrives(&house, &letter);
+        arrives(&house, &[], &letter);
     }
     assert_eq!(house.http.count(), 1);
 }
@@ -49,8 +49,21 @@ fn maildrop_delivers_the_message_as_it_came_when_embody_fails() {
     let letter = Letter::data("data").unfiltered();
     for stand in [Stand::Exits(75), Stand::DiesHalfWay, Stand::Missing] {
         house.stands(stand);
-        arrives(&house, &letter);
+        arrives(&house, &[], &letter);
     }
+}
+
+const ONE_SECOND: (&str, &str) = ("timeout -k 10 60", "timeout -k 1 1");
+
+#[test]
+fn maildrop_delivers_the_message_as_it_came_after_the_time_out() {
+    if wanted("maildrop", "maildrop").is_none() {
+        return;
+    }
+    let house = House::new();
+    house.stands(Stand::Hangs);
+    let letter = Letter::data("data").unfiltered();
+    arrives(&house, &[ONE_SECOND], &letter);
 }
 
 #[test]
@@ -59,15 +72,18 @@ fn maildrop_defers_without_the_exception() {
         return;
     }
     let house = House::new();
-    let changes = [("exception {", ""), ("\n}", "")];
-    for stand in [Stand::Exits(75), Stand::DiesHalfWay, Stand::Missing] {
+    let changes = [("exception {", ""), ("\n}", ""), ONE_SECOND];
+    for stand in [
+        Stand::Exits(75),
+        Stand::DiesHalfWay,
+        Stand::Missing,
+        Stand::Hangs,
+    ] {
         house.stands(stand);
         let output = maildrop(&house, &changes, &Letter::data("data"));
         assert_eq!(output.status.code(), Some(75), "{stand:?}: {output:?}");
         assert!(house.delivered("Maildir").is_empty());
     }
     house.stands(Stand::Works);
-    let output = maildrop(&house, &changes, &Letter::data("data"));
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    Letter::data("data").arrived_as(&house.only("Maildir"));
+    arrives(&house, &changes[..2], &Letter::data("data"));
 }

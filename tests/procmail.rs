@@ -75,9 +75,15 @@ fn procmail_defers_if_the_last_lines_are_taken_in() {
         "\n#:0 e\n#{\n#  EXITCODE=75\n#  HOST=stop.here\n#}",
         "\n:0 e\n{\n  EXITCODE=75\n  HOST=stop.here\n}",
     )];
-    for stand in [Stand::Exits(75), Stand::DiesHalfWay] {
+    let limit = ("TIMEOUT=120", "TIMEOUT=1");
+    for stand in [
+        Stand::Exits(75),
+        Stand::DiesHalfWay,
+        Stand::Missing,
+        Stand::Hangs,
+    ] {
         house.stands(stand);
-        let output = procmail(&house, &changes, &Letter::data("data"));
+        let output = procmail(&house, &[changes[0], limit], &Letter::data("data"));
         assert_eq!(output.status.code(), Some(75), "{output:?}");
         assert!(house.delivered("Maildir").is_empty());
     }

@@ -370,6 +370,28 @@ fn content_that_grows_late_bars_all_that_grew() {
     }
 }
 
+/// A header that ends with the content takes the line break behind it: what grows there is still the
+/// growth of the reference that brought it.
+#[test]
+fn content_that_is_all_header_bars_what_brought_it() {
+    let cut_off = "access-type=URL; URL=\"data:message/rfc822,Content-Type:%20message%2Fexternal-body;%20access-type=URL;%20URL=%22cid:big@x\"";
+    for limit in (0..900).step_by(20) {
+        let plain = "access-type=URL; URL=\"cid:big@x\"".to_owned();
+        let mut mail = mail_of(&[plain, cut_off.to_owned()]);
+        let end = mail.len() - 6;
+        let big = format!("--b\nContent-ID: <big@x>\n\n{}\n", "x".repeat(300));
+        mail.splice(end..end, big.into_bytes());
+        let mut policy = Policy::default();
+        policy.limits.growth = limit;
+        let (once, report) = expand(&policy, Mark::Off, &mail);
+        let (twice, again) = expand(&policy, Mark::Off, &once);
+        assert!(once == twice, "limit {limit}: {report:?} {again:?}");
+        if limit >= 800 {
+            assert_eq!(report.expanded(), 3, "{report:?}");
+        }
+    }
+}
+
 /// A world in which every URL has content, some of it with further references.
 struct Library;
 

@@ -35,6 +35,19 @@ fn the_outer_content_id_names_the_other_part_that_bears_it() {
 }
 
 #[test]
+fn text_copied_as_octets_does_not_depend_on_how_the_mail_is_stored() {
+    let text = "Content-Type: text/plain\nContent-ID: <p@example.org>\n\none\ntwo\n";
+    let reference = [REFERENCE, "Content-Type: application/octet-stream\n\n"].concat();
+    let mail = String::from_utf8(mail_of(&[text, &reference])).unwrap();
+    for mail in [mail.replace('\n', "\r\n"), mail] {
+        let (output, report) = expand(mail.as_bytes());
+        assert_eq!(report.expanded(), 1, "{report:?}");
+        let output = String::from_utf8(output).unwrap();
+        assert!(output.contains("b25lDQp0d28NCg=="), "{output}");
+    }
+}
+
+#[test]
 fn several_references_with_one_id_all_find_the_content() {
     let (output, report) = expand(&mail_of(&[REFERENCE, REFERENCE, PICTURE]));
     assert_eq!(report.expanded(), 2, "{report:?}");

@@ -62,6 +62,65 @@ fn rivals_with_one_content_id_leave_one_part() {
     }
 }
 
+/// The first boundary line has no line break of its own, and takes that of the next one with it.
+#[test]
+fn several_rivals_in_front_of_the_one_that_succeeds_go_together() {
+    let id = "Content-Type: text/plain\nContent-ID: <r@x>\n";
+    let good = data("x");
+    for gone in 1..5 {
+        let mut offers = vec![(MAIL_SERVER, id); gone];
+        offers.push((&good, id));
+        offers.push((MAIL_SERVER, id));
+        offers.push((MAIL_SERVER, id));
+        for preamble in ["", "preamble\n"] {
+            let mail = String::from_utf8(alternative(&offers)).unwrap();
+            let mail = mail.replacen("\n\n--alt", &format!("\n\n{preamble}--alt"), 1);
+            for mail in [mail.as_bytes(), &mail::crlf(mail.as_bytes())] {
+                let (output, report) = expand(mail);
+                let text = String::from_utf8_lossy(&output).replace('\r', "");
+                assert_eq!(
+                    text,
+                    format!(
+                        "MIME-Version: 1.0\nContent-Type: multipart/alternative; boundary=alt\n\n{preamble}--alt\n\
+                         Content-Type: text/plain\nContent-ID: <r@x>\nContent-Transfer-Encoding: 7bit\n\nx\n--alt--\n"
+                    ),
+                    "{gone} {report:?}"
+                );
+                assert_bytes(&expand(&output).0, &output, "twice is once");
+            }
+        }
+    }
+}
+
+/// Where a header has no empty line behind it but the one that the next boundary line would own, what
+/// stands in front of the rival still ends its line.
+#[test]
+fn a_rival_without_a_body_takes_no_line_break_of_others() {
+    let field = "Content-Type: message/external-body; access-type=URL; URL";
+    for behind in ["--alt--\n", "--alt--", "--alt\n\nx\n--alt--\n", ""] {
+        let mail = format!(
+            "MIME-Version: 1.0\nContent-Type: multipart/alternative; boundary=alt\n\n--alt\n\
+             {field}=\"data:text/plain,one\"\n\n\n--alt\n{field}=\"data:text/plain,two\"\n\n{behind}"
+        );
+        for mail in [mail.as_bytes(), &mail::crlf(mail.as_bytes())] {
+            let (output, report) = expand(mail);
+            // With a real part the others are no rivals.
+            let rivals = !behind.contains('x');
+            assert_eq!(report.expanded(), if rivals { 1 } else { 2 }, "{behind:?}");
+            let leaves = mail::our_leaves(&output);
+            assert_eq!(leaves.len(), if rivals { 1 } else { 3 }, "{behind:?}");
+            assert_eq!(leaves[0].octets, b"one", "{behind:?}");
+            assert!(
+                behind.is_empty()
+                    || output.ends_with(b"--alt--\n")
+                    || output.ends_with(b"--alt--\r\n")
+                    || behind == "--alt--"
+            );
+            assert_bytes(&expand(&output).0, &output, "twice is once");
+        }
+    }
+}
+
 #[test]
 fn rivals_without_ids_are_those_of_one_type() {
     let (output, report) = expand(&alternative(&[
@@ -285,6 +344,39 @@ fn content_that_would_end_the_part_it_is_put_into_is_left() {
     }
     let url = "data:message/rfc822,Subject:%20x%0A%0A%20--b0%0Ax--b0%0A";
     let (output, report) = expand(&with_url(url, "Content-Type: message/rfc822\n"));
+    assert_eq!(report.expanded(), 1);
+    assert_eq!(parts(&output), 3);
+}
+
+/// A multipart without any boundary line, or cut off, would take the lines behind it for its own: the
+/// parts that follow would be inside of it.
+#[test]
+fn content_that_would_take_in_the_parts_behind_it_is_left() {
+    let inner = "MIME-Version:%201.0%0AContent-Type:%20multipart/mixed;%20boundary=";
+    for (declared, url) in [
+        (
+            "multipart/mixed; boundary=b0",
+            "data:multipart/mixed;boundary=b0,x".to_owned(),
+        ),
+        (
+            "multipart/mixed; boundary=\"b\"",
+            "data:multipart/mixed;boundary=b,x".to_owned(),
+        ),
+        (
+            "message/rfc822",
+            format!("data:message/rfc822,{inner}b0%0A%0Ax%0A"),
+        ),
+        (
+            "multipart/mixed",
+            format!("data:multipart/mixed;boundary=i,--i%0A{inner}b0%0A%0Ax%0A"),
+        ),
+    ] {
+        let mail = with_url(&url, &format!("Content-Type: {declared}\n"));
+        assert_left(Policy::default(), &mail, "boundary-collision");
+        assert_left(Policy::default(), &mail::crlf(&mail), "boundary-collision");
+    }
+    let url = format!("data:message/rfc822,{inner}b0x%0A%0A--b1%0A");
+    let (output, report) = expand(&with_url(&url, "Content-Type: message/rfc822\n"));
     assert_eq!(report.expanded(), 1);
     assert_eq!(parts(&output), 3);
 }

@@ -1,8 +1,12 @@
 //! Whether bytes can hold anything that embody works on, told without parsing.
 
-use memchr::memchr2_iter;
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
 
-use crate::policy::{Links, Policy, Shortcuts};
+use aho_corasick::packed;
+use memchr::{memchr, memchr_iter, memchr3_iter};
+
+use crate::policy::{Links, Policy};
 
 /// A search for the few words that any work needs, in any case.
 ///
@@ -11,61 +15,7 @@ use crate::policy::{Links, Policy, Shortcuts};
 #[derive(Clone, Debug)]
 pub struct Candidates {
     links: Links,
-    shortcuts: Shortcuts,
 }
-
-/// A word, and where in it the rare byte stands that the search looks for.
-struct Word {
-    text: &'static [u8],
-    anchor: usize,
-}
-
-const EXTERNAL_BODY: Word = Word {
-    text: b"external-body",
-    anchor: 8,
-};
-
-/// What else makes a part a reference, and what says that one was deleted. All begin alike.
-const RELATIVES: [Word; 4] = [
-    Word {
-        text: b"x-mozilla-external-attachment-url",
-        anchor: 1,
-    },
-    Word {
-        text: b"x-mozilla-altered",
-        anchor: 1,
-    },
-    Word {
-        text: b"x-mozilla-cloud-part",
-        anchor: 1,
-    },
-    Word {
-        text: b"x-moz-deleted",
-        anchor: 1,
-    },
-];
-
-/// The end of the media types of attached shortcuts.
-const SHORTCUT: Word = Word {
-    text: b"internet-shortcut",
-    anchor: 8,
-};
-
-/// The subtypes of documents, with the slash in front.
-const DOCUMENTS: [Word; 3] = [
-    Word {
-        text: b"/html",
-        anchor: 0,
-    },
-    Word {
-        text: b"/xhtml+xml",
-        anchor: 0,
-    },
-    Word {
-        text: b"/css",
-        anchor: 0,
-    },
-];
 
 impl Candidates {
     /// How many bytes of one window a search of the next one has to see again.
@@ -76,7 +26,6 @@ impl Candidates {
     pub fn new(policy: &Policy) -> Self {
         Self {
             links: policy.links,
-            shortcuts: policy.shortcuts,
         }
     }
 
@@ -89,54 +38,243 @@ impl Candidates {
     /// Where the first of the words is.
     #[must_use]
     pub fn first(&self, bytes: &[u8]) -> Option<usize> {
-        memchr2_iter(b'-', b'/', bytes).find_map(|at| match bytes.get(at) {
-            Some(b'-') => self.reference(bytes, at),
-            _ if self.links == Links::Keep => None,
-            _ => DOCUMENTS.iter().find_map(|word| around(bytes, at, word)),
-        })
+        match self.links {
+            Links::Keep => REFERENCES.first(bytes),
+            Links::Resolve => ALL.first(bytes),
+        }
+    }
+
+    /// Whether a whole message may have to be changed: what [`any`](Self::any) says, looked at
+    /// more closely. Most HTML has no base, in its message's header or in itself, and is done
+    /// with here.
+    #[must_use]
+    pub fn in_message(&self, message: &[u8]) -> bool {
+        self.external_bodies(message) || self.documents_with_base(message)
     }
 
     /// Whether there may be external bodies, or their relatives.
     #[must_use]
     pub fn external_bodies(&self, bytes: &[u8]) -> bool {
-        memchr::memchr_iter(b'-', bytes).any(|at| self.reference(bytes, at).is_some())
-    }
-
-    /// Where the word of a reference begins whose anchor is the hyphen at `at`.
-    fn reference(&self, bytes: &[u8], at: usize) -> Option<usize> {
-        // Hyphens are many: one more byte rules nearly all of them out.
-        match bytes.get(at + 1)? {
-            b'b' | b'B' => around(bytes, at, &EXTERNAL_BODY),
-            b'm' | b'M' => RELATIVES.iter().find_map(|word| around(bytes, at, word)),
-            b's' | b'S' if self.shortcuts == Shortcuts::All => around(bytes, at, &SHORTCUT),
-            _ => None,
-        }
+        REFERENCES.first(bytes).is_some()
     }
 
     /// Whether there may be HTML or CSS whose links are to be resolved.
     #[must_use]
     pub fn documents(&self, bytes: &[u8]) -> bool {
-        self.links == Links::Resolve
-            && memchr::memchr_iter(b'/', bytes).any(|at| {
-                DOCUMENTS
-                    .iter()
-                    .any(|word| around(bytes, at, word).is_some())
-            })
+        self.links == Links::Resolve && DOCUMENTS.first(bytes).is_some()
+    }
+
+    /// The same for a whole message, where a base or a sibling must be declared as well.
+    fn documents_with_base(&self, message: &[u8]) -> bool {
+        self.documents(message)
+            && (BASES.first(message).is_some()
+                || (QUOTED.first(message).is_some() && escapes_base(message)))
     }
 }
 
-/// Where the word stands, in any case, if its anchor is the byte at `at`.
-fn around(bytes: &[u8], at: usize, word: &Word) -> Option<usize> {
-    let start = at.checked_sub(word.anchor)?;
-    bytes
-        .get(start..start + word.text.len())?
-        .eq_ignore_ascii_case(word.text)
-        .then_some(start)
+const EXTERNAL_BODY: Word = word("external-body", 8);
+
+/// What else makes a part a reference, and what says that one was deleted. Of the hyphens the one
+/// is looked for that fewer other fields have.
+const EXTERNAL_ATTACHMENT: Word = word("x-mozilla-external-attachment-url", 9);
+const ALTERED: Word = word("x-mozilla-altered", 9);
+const CLOUD_PART: Word = word("x-mozilla-cloud-part", 9);
+const DELETED: Word = word("x-moz-deleted", 5);
+
+/// The end of the media types of attached shortcuts.
+const SHORTCUT: Word = word("internet-shortcut", 8);
+
+/// What references need.
+static REFERENCES: Words = Words::new(
+    &[
+        EXTERNAL_BODY,
+        EXTERNAL_ATTACHMENT,
+        ALTERED,
+        CLOUD_PART,
+        DELETED,
+        SHORTCUT,
+    ],
+    *b"---",
+);
+
+/// The subtypes of documents.
+static DOCUMENTS: Words = Words::new(
+    &[word("/html", 0), word("/xhtml+xml", 0), word("/css", 0)],
+    *b"///",
+);
+
+/// Both.
+static ALL: Words = Words::new(
+    &[
+        EXTERNAL_BODY,
+        EXTERNAL_ATTACHMENT,
+        ALTERED,
+        CLOUD_PART,
+        DELETED,
+        SHORTCUT,
+        word("/html", 0),
+        word("/xhtml+xml", 0),
+        word("/css", 0),
+    ],
+    *b"-/-",
+);
+
+/// What gives documents a base or a sibling; base64 is here because it may hide a `<base`.
+static BASES: Words = Words::new(
+    &[
+        word("content-base", 7),
+        word("content-location", 7),
+        word("<base", 0),
+        word("base64", 4),
+    ],
+    *b"-<6",
+);
+
+/// The encoding that may hide a `<base` from [`BASES`], but not from [`escapes_base`].
+static QUOTED: Words = Words::new(&[word("quoted-printable", 6)], *b"---");
+
+/// Whether bytes of a quoted-printable body spell `<base` with an escape or a soft line break.
+fn escapes_base(bytes: &[u8]) -> bool {
+    const NAME: &[u8] = b"<base";
+    memchr_iter(b'=', bytes).any(|at| {
+        // What precedes the first escape is literal.
+        (0..NAME.len()).any(|literal| {
+            let Some(start) = at.checked_sub(literal) else {
+                return false;
+            };
+            let mut rest = bytes.get(start..).unwrap_or_default();
+            rest.get(..literal)
+                .is_some_and(|there| there.eq_ignore_ascii_case(&NAME[..literal]))
+                && NAME.iter().all(|&wanted| {
+                    next_octet(&mut rest).is_some_and(|octet| octet.eq_ignore_ascii_case(&wanted))
+                })
+        })
+    })
+}
+
+/// Takes one octet of a quoted-printable body, soft line breaks before it skipped.
+fn next_octet(rest: &mut &[u8]) -> Option<u8> {
+    loop {
+        let (&byte, behind) = rest.split_first()?;
+        *rest = behind;
+        if byte != b'=' {
+            return Some(byte);
+        }
+        let digit = |at: usize| char::from(*behind.get(at)?).to_digit(16);
+        if let (Some(high), Some(low)) = (digit(0), digit(1)) {
+            *rest = behind.get(2..)?;
+            return u8::try_from(high << 4 | low).ok();
+        }
+        let line_end = memchr(b'\n', behind)?;
+        let (blanks, line) = behind.split_at(line_end + 1);
+        if !blanks.is_ascii() || !blanks.trim_ascii().is_empty() {
+            return Some(byte);
+        }
+        *rest = line;
+    }
+}
+
+/// A word in lower case, and where in it the byte that is no letter stands, which is looked for.
+struct Word {
+    text: &'static [u8],
+    anchor: usize,
+}
+
+const fn word(text: &'static str, anchor: usize) -> Word {
+    Word {
+        text: text.as_bytes(),
+        anchor,
+    }
+}
+
+impl Word {
+    /// Where the bytes around the anchor start that a vector search looks for.
+    fn fragment(&self) -> usize {
+        self.anchor.saturating_sub(1)
+    }
+}
+
+/// How many bytes those are.
+const FRAGMENT: usize = 3;
+
+/// Below this many bytes it does not pay to build the tables for a vector search.
+const SHORT: usize = 16 << 10;
+
+/// Words to look for, together.
+struct Words {
+    words: &'static [Word],
+    /// The bytes that are anchors; fewer than three are named again.
+    anchors: [u8; 3],
+    /// A search for the fragments in every case; none where the processor has no vectors for it.
+    packed: OnceLock<Option<packed::Searcher>>,
+}
+
+impl Words {
+    const fn new(words: &'static [Word], anchors: [u8; 3]) -> Self {
+        Self {
+            words,
+            anchors,
+            packed: OnceLock::new(),
+        }
+    }
+
+    /// Where the first of the words stands.
+    fn first(&self, bytes: &[u8]) -> Option<usize> {
+        if bytes.len() >= SHORT
+            && let Some(packed) = self.packed.get_or_init(|| searcher(self.words))
+        {
+            return self.first_by_fragment(packed, bytes);
+        }
+        let [a, b, c] = self.anchors;
+        memchr3_iter(a, b, c, bytes).find_map(|at| self.around(bytes, at, |word| word.anchor))
+    }
+
+    fn first_by_fragment(&self, packed: &packed::Searcher, bytes: &[u8]) -> Option<usize> {
+        let mut from = 0;
+        while let Some(hit) = packed.find_in(bytes, (from..bytes.len()).into()) {
+            let found = self.around(bytes, hit.start(), Word::fragment);
+            if found.is_some() {
+                return found;
+            }
+            from = hit.start() + 1;
+        }
+        None
+    }
+
+    /// Where the word stands of which the byte at `at` is the one that `offset` tells.
+    fn around(&self, bytes: &[u8], at: usize, offset: fn(&Word) -> usize) -> Option<usize> {
+        self.words.iter().find_map(|word| {
+            let start = at.checked_sub(offset(word))?;
+            let there = bytes.get(start..start + word.text.len())?;
+            there.eq_ignore_ascii_case(word.text).then_some(start)
+        })
+    }
+}
+
+/// A search for the fragments of all words, each in every case.
+fn searcher(words: &[Word]) -> Option<packed::Searcher> {
+    let mut patterns = BTreeSet::new();
+    for word in words {
+        let fragment = word.text.get(word.fragment()..word.fragment() + FRAGMENT)?;
+        for upper in 0..1_u8 << FRAGMENT {
+            let mut pattern = fragment.to_vec();
+            for (place, byte) in pattern.iter_mut().enumerate() {
+                if upper & 1 << place != 0 {
+                    byte.make_ascii_uppercase();
+                }
+            }
+            patterns.insert(pattern);
+        }
+    }
+    packed::Searcher::new(patterns)
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::mime::TransferEncoding;
 
     #[test]
     fn the_word_is_found_in_any_case() {
@@ -158,24 +296,14 @@ mod tests {
             "x-mozilla-altered: AttachmentDeleted",
             "X-MOZILLA-CLOUD-PART: cloudFile",
             "text/X-Moz-Deleted",
+            "application/Internet-Shortcut",
         ] {
             assert!(candidates.any(text.as_bytes()), "{text}");
             assert!(candidates.external_bodies(text.as_bytes()), "{text}");
         }
-        for text in [
-            "X-Mozilla-Status: 0001",
-            "x-mozilla-external",
-            "-m",
-            "-",
-            "application/internet-shortcut",
-        ] {
+        for text in ["X-Mozilla-Status: 0001", "x-mozilla-external", "a-a", "-"] {
             assert!(!candidates.external_bodies(text.as_bytes()), "{text}");
         }
-        let all = Candidates::new(&Policy {
-            shortcuts: Shortcuts::All,
-            ..Policy::default()
-        });
-        assert_eq!(all.first(b"application/Internet-Shortcut"), Some(12));
     }
 
     #[test]
@@ -185,5 +313,86 @@ mod tests {
             ..Policy::default()
         };
         assert!(!Candidates::new(&policy).any(b"text/html"));
+    }
+
+    #[test]
+    fn a_document_matters_where_a_base_may_be() {
+        let candidates = Candidates::new(&Policy::default());
+        for (message, may) in [
+            ("Content-Type: text/html\n\n<a href=x>", false),
+            ("Content-Type: text/html\n\n<BASE href=x>", true),
+            ("Content-base: x\nContent-Type: text/html\n\n", true),
+            ("Content-Base: x\nContent-Type: text/plain\n\n", false),
+            ("content-LOCATION: x\nContent-Type: text/css\n\n", true),
+            ("quoted-printable text/html <a href=3Dx> =3Cb =\nx", false),
+            ("quoted-printable text/html =3cB=41=\n=53e", true),
+            ("quoted-printable text/html <=\r\nbase ", true),
+            ("quoted-printable text/html <BA= \t\r\n=\nSE ", true),
+            ("quoted-printable text/html <BA= x\r\nSE ", false),
+            (
+                "Content-Transfer-Encoding: Base64\nContent-Type: text/html\n\n",
+                true,
+            ),
+            ("Content-Type: message/external-body\n\n", true),
+        ] {
+            assert_eq!(candidates.in_message(message.as_bytes()), may, "{message}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_quoted_printable_decodes_to_is_seen_before(
+            escapes in prop::collection::vec((any::<bool>(), 0_u8..6, any::<bool>()), 5),
+            around in "[<bB=3C \n]{0,12}",
+        ) {
+            let mut body = around.clone().into_bytes();
+            for (&byte, (upper, form, lower_digits)) in b"<base".iter().zip(escapes) {
+                let byte = if upper { byte.to_ascii_uppercase() } else { byte };
+                match form {
+                    0 if lower_digits => body.extend(format!("={byte:02x}").bytes()),
+                    0 => body.extend(format!("={byte:02X}").bytes()),
+                    1 => body.extend([b'=', b' ', b'\n', byte]),
+                    2 => body.extend([b'=', b'\r', b'\n', byte]),
+                    _ => body.push(byte),
+                }
+            }
+            body.extend(around.bytes());
+            let octets = TransferEncoding::QuotedPrintable.decode(&body).expect("any body");
+            let spelled = octets.windows(5).any(|there| there.eq_ignore_ascii_case(b"<base"));
+            let seen = BASES.first(&body).is_some() || escapes_base(&body);
+            prop_assert!(seen || !spelled, "{}", body.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn both_searches_find_every_word_at_every_place_in_every_case() {
+        for words in [&REFERENCES, &DOCUMENTS, &ALL, &BASES] {
+            for word in words.words {
+                for (place, upper) in (0..70)
+                    .step_by(3)
+                    .flat_map(|place| [(place, false), (place, true)])
+                {
+                    let mut text = word.text.to_vec();
+                    if upper {
+                        text.make_ascii_uppercase();
+                    }
+                    for filler in ["-", "/", "l-", "t-l", "/h"] {
+                        let mut bytes = filler.repeat(SHORT + 70).into_bytes();
+                        bytes.truncate(SHORT + place);
+                        bytes.extend_from_slice(&text);
+                        bytes.push(b'-');
+                        let found = words.first(&bytes);
+                        assert_eq!(
+                            found,
+                            Some(SHORT + place),
+                            "{filler} {}",
+                            text.escape_ascii()
+                        );
+                        let short = &bytes[SHORT - 5..];
+                        assert_eq!(words.first(short), Some(place + 5));
+                    }
+                }
+            }
+        }
     }
 }

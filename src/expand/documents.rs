@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use md5::{Digest as _, Md5};
 
+use super::link_text::{ascii, cid_escaped, has_ascii_trail_bytes, mentions_base, raw, readable};
 use crate::edit::{Edit, Edits, Group};
 use crate::external_body::identifier;
 use crate::link::base::{Base, location};
@@ -23,6 +24,13 @@ use crate::mime::{Content, MediaType, PartId, Tree};
 use crate::plan::{Bases, protection};
 use crate::policy::Policy;
 use crate::report::{Kind, Outcome, Reason, Refusal, Row};
+
+/// The type of an aggregate: a root and what it refers to (RFC 2387).
+const RELATED: &str = "multipart/related";
+
+/// How many octets of bases may be read for each that the message has or may gain. Growth does not
+/// bound `/y` or `../y` times a long base: they stay short.
+const BASE_READINGS: u64 = 8;
 
 /// What the links of one document become.
 #[derive(Clone, Debug)]
@@ -62,8 +70,12 @@ pub(super) fn rewrite(
         tree,
         policy,
         siblings: HashMap::new(),
+        identities: HashMap::new(),
         bases: Bases::default(),
         room,
+        work: 0,
+        work_limit: BASE_READINGS
+            .saturating_mul(policy.limits.growth.saturating_add(original.len() as u64)),
     };
     let mut outcomes: Vec<(PartId, Rewritten)> = Vec::new();
     let mut named: BTreeMap<PartId, ()> = BTreeMap::new();
@@ -75,6 +87,12 @@ pub(super) fn rewrite(
             named.extend(rewriting.named.iter().map(|&part| (part, ())));
         }
         outcomes.push((part, outcome));
+    }
+    if let Err(refusal) = rewriter.worked(0) {
+        // None of them: else a second run, which has less to do, would go on where this one ended.
+        for (_, outcome) in &mut outcomes {
+            *outcome = Err(refusal.clone());
+        }
     }
     let total: u64 = outcomes
         .iter()
@@ -108,7 +126,7 @@ pub(super) fn rewrite(
     for part in identified {
         let field = [
             b"Content-ID: <",
-            rewriter.made_id(part).as_bytes(),
+            rewriter.identity(part).content_id.as_bytes(),
             b">",
             tree.newline.bytes(),
         ]
@@ -168,8 +186,22 @@ struct Rewriter<'p> {
     policy: &'p Policy,
     /// For every multipart/related: the locations of its parts.
     siblings: HashMap<PartId, HashMap<String, PartId>>,
+    /// The Content-ID of every part that a link means: reading or making one for each link would
+    /// cost the part's size times their number.
+    identities: HashMap<PartId, Identity>,
     bases: Bases,
     room: u64,
+    /// Octets of bases that were read for links so far.
+    work: u64,
+    work_limit: u64,
+}
+
+/// The Content-ID of a part that a link means.
+#[derive(Clone, Debug)]
+struct Identity {
+    content_id: String,
+    /// Whether the part has none yet.
+    is_made: bool,
 }
 
 /// What kind of document a part is.
@@ -195,7 +227,7 @@ impl Rewriter<'_> {
         let related: Vec<PartId> = self
             .tree
             .ancestors(part)
-            .filter(|&above| self.tree.part(above).essence == "multipart/related")
+            .filter(|&above| self.tree.part(above).essence == RELATED)
             .collect();
         for &above in &related {
             self.learn(above);
@@ -273,7 +305,7 @@ impl Rewriter<'_> {
     }
 
     fn resolve(
-        &self,
+        &mut self,
         document: &[u8],
         links: &[LinkValue],
         found: Found,
@@ -290,6 +322,7 @@ impl Rewriter<'_> {
         };
         let mut gained = 0u64;
         for link in links {
+            self.worked(base_url.len())?;
             let value = link.decoded(document);
             if found.ascii_only && !value.is_ascii() {
                 continue;
@@ -301,17 +334,21 @@ impl Rewriter<'_> {
             let Ok(absolute) = resolve_as_browser(&base_url, &reference) else {
                 continue;
             };
+            // `a_b:c` is no scheme, and resolving gives it back under bases that are no browser's.
+            if absolute == reference {
+                continue;
+            }
             let new = match self.sibling(&found, &absolute) {
                 Some(sibling) => {
                     rewriting.to_parts += 1;
-                    let content_id = self.content_id(sibling).unwrap_or_else(|| {
+                    let identity = self.identity(sibling);
+                    if identity.is_made {
                         rewriting.named.push(sibling);
-                        self.made_id(sibling)
-                    });
+                    }
                     let fragment = absolute.get(without_fragment(&absolute).len()..);
                     format!(
                         "cid:{}{}",
-                        cid_escaped(&content_id),
+                        cid_escaped(&identity.content_id),
                         fragment.unwrap_or_default()
                     )
                 }
@@ -342,6 +379,21 @@ impl Rewriter<'_> {
         Ok(rewriting)
     }
 
+    /// Counts the octets of a base that are read for one link.
+    fn worked(&mut self, octets: usize) -> Result<(), Refusal> {
+        self.work = self.work.saturating_add(octets as u64);
+        if self.work <= self.work_limit {
+            return Ok(());
+        }
+        Err(Refusal::lasting(
+            Reason::GrowthLimit,
+            format!(
+                "its links and the length of their base are out of proportion to --max-growth, {}",
+                self.policy.limits.growth
+            ),
+        ))
+    }
+
     /// The part that an absolute URL means, in the nearest multipart/related that has one.
     fn sibling(&self, found: &Found, absolute: &str) -> Option<PartId> {
         if found.related.is_empty() {
@@ -352,10 +404,16 @@ impl Rewriter<'_> {
             .related
             .iter()
             .filter_map(|above| self.siblings.get(above)?.get(&key).copied())
-            .find(|&sibling| sibling != found.part)
+            .find(|&sibling| {
+                // What a document stands in, as the document itself, is no other part.
+                sibling != found.part && self.tree.ancestors(found.part).all(|up| up != sibling)
+            })
     }
 
     /// Remembers which part of a multipart/related has which Content-Location.
+    ///
+    /// Of a multipart/related inside, only its own location counts: what is in it can be meant by
+    /// its own documents only (RFC 2557 §9.6).
     fn learn(&mut self, related: PartId) {
         if self.siblings.contains_key(&related) {
             return;
@@ -364,7 +422,8 @@ impl Rewriter<'_> {
         let mut waiting: Vec<PartId> = self.tree.part(related).children.clone();
         waiting.reverse();
         while let Some(part) = waiting.pop() {
-            if matches!(self.tree.part(part).content, Content::Multipart(_)) {
+            let is_aggregate = self.tree.part(part).essence == RELATED;
+            if matches!(self.tree.part(part).content, Content::Multipart(_)) && !is_aggregate {
                 waiting.extend(self.tree.part(part).children.iter().rev());
             }
             if let Some(url) = self.location_of(part)
@@ -398,6 +457,21 @@ impl Rewriter<'_> {
         Some(identifier(value)).filter(|id| !id.is_empty())
     }
 
+    /// The Content-ID that the part has or will have.
+    fn identity(&mut self, part: PartId) -> &Identity {
+        let identity = match self.identities.remove(&part) {
+            Some(known) => known,
+            None => {
+                let written = self.content_id(part);
+                Identity {
+                    is_made: written.is_none(),
+                    content_id: written.unwrap_or_else(|| self.made_id(part)),
+                }
+            }
+        };
+        self.identities.entry(part).or_insert(identity)
+    }
+
     /// Whether the part has a Content-ID, or a header that can take one.
     fn can_be_named(&self, part: PartId) -> bool {
         self.content_id(part).is_some()
@@ -410,12 +484,19 @@ impl Rewriter<'_> {
                     .ends_with(b"\n"))
     }
 
-    /// A Content-ID made from the part's bytes: the same message always gets the same one.
+    /// A Content-ID made from the part's bytes: the same message always gets the same one, with LF
+    /// and with CRLF.
     fn made_id(&self, part: PartId) -> String {
         let mut digest = Md5::new();
         digest.update(self.tree.number(part));
         digest.update([0]);
-        digest.update(self.tree.part(part).span.of(self.original));
+        let mut rest = self.tree.part(part).span.of(self.original);
+        while let Some(at) = memchr::memmem::find(rest, b"\r\n") {
+            let (line, behind) = rest.split_at(at);
+            digest.update(line);
+            rest = behind.get(1..).unwrap_or_default();
+        }
+        digest.update(rest);
         let hex: String = digest
             .finalize()
             .iter()
@@ -445,94 +526,4 @@ struct Found {
     related: Vec<PartId>,
     /// Whether values with other than ASCII bytes must be left: see `link::value` on charsets.
     ascii_only: bool,
-}
-
-/// East Asian charsets whose second bytes may be ASCII.
-fn has_ascii_trail_bytes(charset: &str) -> bool {
-    let names = [
-        "shift_jis",
-        "shift-jis",
-        "sjis",
-        "x-sjis",
-        "windows-31j",
-        "cp932",
-        "gbk",
-        "gb18030",
-        "gb2312",
-        "cp936",
-        "big5",
-        "big5-hkscs",
-        "cp950",
-        "windows-949",
-        "cp949",
-        "ks_c_5601-1987",
-        "euc-kr",
-        "johab",
-    ];
-    names.contains(&charset)
-}
-
-/// Whether `<base` stands anywhere, in any case.
-fn mentions_base(document: &[u8]) -> bool {
-    memchr::memchr_iter(b'<', document).any(|at| {
-        document
-            .get(at + 1..at + 5)
-            .is_some_and(|name| name.eq_ignore_ascii_case(b"base"))
-    })
-}
-
-/// Where octets that are no UTF-8 go while a URL is text: into a private area, and back.
-const CARRIED: u32 = 0xF700;
-
-/// A value as text; octets that are no UTF-8 are carried through.
-fn readable(value: &[u8]) -> String {
-    match std::str::from_utf8(value) {
-        Ok(text) => text.to_owned(),
-        Err(_) => value
-            .iter()
-            .map(|&byte| {
-                if byte.is_ascii() {
-                    char::from(byte)
-                } else {
-                    char::from_u32(CARRIED + u32::from(byte)).unwrap_or(char::REPLACEMENT_CHARACTER)
-                }
-            })
-            .collect(),
-    }
-}
-
-/// The octets of a text made by [`readable`].
-fn raw(text: &str) -> Vec<u8> {
-    let mut octets = Vec::with_capacity(text.len());
-    for symbol in text.chars() {
-        match u8::try_from(u32::from(symbol).wrapping_sub(CARRIED)) {
-            Ok(byte) if byte >= 0x80 => octets.push(byte),
-            _ => octets.extend_from_slice(symbol.encode_utf8(&mut [0; 4]).as_bytes()),
-        }
-    }
-    octets
-}
-
-/// A base as it can be written into a document of any charset.
-fn ascii(url: &str) -> String {
-    percent_encoded(url, |byte| byte.is_ascii())
-}
-
-/// A Content-ID in a `cid:` URL (RFC 2392 §2).
-fn cid_escaped(content_id: &str) -> String {
-    percent_encoded(content_id, |byte| {
-        byte.is_ascii_alphanumeric() || b"-._~!$&'*+=@".contains(&byte)
-    })
-}
-
-fn percent_encoded(text: &str, keeps: impl Fn(u8) -> bool) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if keeps(byte) {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    encoded
 }

@@ -15,6 +15,7 @@ mod bars;
 mod candidates;
 mod documents;
 mod gather;
+mod link_text;
 mod mark;
 mod new_part;
 mod obtain;
@@ -107,7 +108,7 @@ impl<'w> Expander<'w> {
     /// # Errors
     /// [`Error::Deferred`] if a retrieval failed for a while only and the policy says to try later.
     pub fn expand<'m>(&self, message: &'m [u8], name: &str) -> Result<Expansion<'m>, Error> {
-        if !self.candidates.any(message) {
+        if !self.candidates.in_message(message) {
             return Ok(Expansion {
                 output: Spliced::untouched(message),
                 report: Report::default(),

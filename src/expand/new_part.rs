@@ -19,7 +19,7 @@ use crate::mime::media_type::{self, is_ascii_compatible};
 use crate::mime::transfer::{
     Encoded, encode_base64, encode_like, encode_text, pass_composite, with_newlines,
 };
-use crate::mime::{MediaType, TransferEncoding, Tree};
+use crate::mime::{self, MediaType, ScanLimits, TransferEncoding, Tree};
 use crate::report::{Reason, Refusal};
 use crate::span::{Newline, Span};
 
@@ -168,13 +168,19 @@ impl Builder<'_> {
     ) -> Result<Encoded, Refusal> {
         let boundaries = self.tree.boundaries_around(self.original, self.body.part);
         if inside == Inside::Composite {
-            return pass_composite(Octets::into_vec(obtained.octets), self.newline, &boundaries)
-                .ok_or_else(|| {
-                    Refusal::lasting(
-                        Reason::BoundaryCollision,
-                        "a line of the content would end the part it is put into",
-                    )
-                });
+            let collision =
+                |detail: &str| Refusal::lasting(Reason::BoundaryCollision, detail.to_owned());
+            let encoded =
+                pass_composite(Octets::into_vec(obtained.octets), self.newline, &boundaries)
+                    .ok_or_else(|| {
+                        collision("a line of the content would end the part it is put into")
+                    })?;
+            if takes_in(content_type, &encoded.body, &boundaries) {
+                return Err(collision(
+                    "a multipart of the content would take in the parts that follow",
+                ));
+            }
+            return Ok(encoded);
         }
         let value = memchr::memchr(b':', content_type)
             .and_then(|colon| content_type.get(colon + 1..))
@@ -396,6 +402,21 @@ impl Builder<'_> {
         }
         Edit::replace(Span::new(part.header.end, part.body.end), bytes)
     }
+}
+
+/// Whether a multipart in this content has a boundary that is one of `boundaries`, or the beginning
+/// of one, as many readers compare them. With no such line in the content it is still open at the
+/// content's end, and the next line of the message would be its.
+fn takes_in(content_type: &[u8], body: &[u8], boundaries: &[Vec<u8>]) -> bool {
+    if boundaries.is_empty() {
+        return false;
+    }
+    let entity = [content_type, b"\n", body].concat();
+    let tree = mime::scan(&entity, &ScanLimits::default());
+    let inner = tree.boundaries(&entity);
+    boundaries
+        .iter()
+        .any(|around| inner.iter().any(|inner| around.starts_with(inner)))
 }
 
 fn named<'p>(parameters: &'p [(String, String)], name: &str) -> Option<&'p str> {

@@ -159,6 +159,17 @@ pub(super) fn decoded(original: &[u8], tree: &Tree, part: PartId) -> Result<Rc<O
         return refuse(Reason::HeaderTooLarge, "has too large a header");
     }
     match source.encoding.decode(source.body.of(original)) {
+        // Line ends of text are the transport's until it is encoded (RFC 2045 §6.5): its octets
+        // must not depend on how this machine stores mail.
+        Some(octets)
+            if source.essence.starts_with("text/")
+                && !matches!(
+                    source.encoding,
+                    TransferEncoding::Base64 | TransferEncoding::Binary
+                ) =>
+        {
+            Ok(Octets::shared(canonical_text(&octets).into_owned()))
+        }
         Some(octets) => Ok(Octets::shared(octets.into_owned())),
         None => refuse(Reason::UndecodableBody, "cannot be decoded"),
     }

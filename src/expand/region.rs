@@ -2,7 +2,7 @@
 
 use super::round::Composite;
 use crate::edit::{Edit, Edits};
-use crate::mime::Tree;
+use crate::mime::{Tree, header};
 use crate::plan::{Plan, Step};
 use crate::span::Span;
 
@@ -18,6 +18,7 @@ pub(super) struct Region {
 
 /// Which region each item stands in, the innermost one.
 pub(super) fn owners_of<'r>(
+    current: &[u8],
     tree: &Tree,
     plan: &Plan<'_>,
     regions: &'r [Region],
@@ -25,10 +26,14 @@ pub(super) fn owners_of<'r>(
     plan.items
         .iter()
         .map(|item| {
-            // Content may bring its own header along with the part's: the body is surely inside.
-            let body = tree.part(item.body.part).body;
+            // Neither the whole header is surely inside, for content may bring a header along with
+            // the part's, nor the body: a header that ends with the content takes the line break
+            // behind it. Some field that says what the part is must have come with the content.
+            let part = item.body.part;
+            let named = header::first(current, tree.fields(part), "Content-Type")
+                .map_or(tree.part(part).body, |field| field.name);
             // Later rounds stand in front, and lie inside earlier ones.
-            regions.iter().find(|region| region.span.contains(body))
+            regions.iter().find(|region| region.span.contains(named))
         })
         .collect()
 }

@@ -85,7 +85,7 @@ impl Session<'_> {
     ) -> Result<Round<'m>, Barred> {
         let tree = mime::scan(current, &self.expander.scan_limits());
         let mut plan = plan::plan(current, &tree, self.policy());
-        let owners = owners_of(&tree, &plan, regions);
+        let owners = owners_of(current, &tree, &plan, regions);
         for (item, owner) in plan.items.iter_mut().zip(&owners) {
             if let (None, Some(refusal)) = (owner, self.barred.get(&item.number)) {
                 item.step = Step::Leave(refusal.clone());
@@ -174,6 +174,7 @@ impl Session<'_> {
         let winners = winners(plan, &made.groups);
         let mut edits = Edits::new();
         let mut composites: Vec<Composite> = Vec::new();
+        let mut removed_to = 0;
         let mut round = Round {
             output: Spliced::default(),
             rows: Vec::new(),
@@ -193,8 +194,9 @@ impl Session<'_> {
             let rival = winners.get(&index);
             match (group, fact, rival) {
                 (_, _, Some(&winner)) if winner != index => {
-                    let removal = removal(current, tree, item.body.part);
+                    let removal = removal(current, tree, item.body.part, removed_to);
                     if edits.add(vec![Edit::remove(removal)]).is_ok() {
+                        removed_to = removal.end;
                         let number = plan.items.get(winner).map(|item| item.number.as_str());
                         row.outcome = Outcome::Rewritten;
                         row.reason = Some(Reason::RivalExpanded);
@@ -317,8 +319,9 @@ fn explain_losers(plan: &Plan<'_>, made: &mut Made) {
     }
 }
 
-/// What goes when a part goes: the part and the boundary line in front of it.
-fn removal(current: &[u8], tree: &Tree, part: PartId) -> Span {
+/// What goes when a part goes: the part and the boundary line in front of it, as far as it has not
+/// gone with the part before (`removed_to`).
+fn removal(current: &[u8], tree: &Tree, part: PartId, removed_to: usize) -> Span {
     let ordinal = tree.part(part).ordinal;
     let end = tree.part(part).span.end;
     let delimiters = tree
@@ -336,10 +339,20 @@ fn removal(current: &[u8], tree: &Tree, part: PartId) -> Span {
         Some([b'\n', ..]) => 1,
         _ => 0,
     };
-    // A first boundary line without a line break of its own takes the next one's with it.
-    let own_break = free_break(delimiter.start);
-    let behind = if own_break == 0 { free_break(end) } else { 0 };
-    Span::new(delimiter.start, end + behind)
+    // One line break must be left where one was, and none where none was: what stands in front may
+    // need it, or a header have it already. A boundary line behind another part's header has none of
+    // its own, and of several parts that go only the first had one.
+    let start = delimiter.start.max(removed_to);
+    let own_break = if start == delimiter.start {
+        free_break(start)
+    } else {
+        0
+    };
+    if own_break > 0 && tree.abuts_boundary(current, part) {
+        return Span::new(start + own_break, end);
+    }
+    let behind = if own_break > 0 { 0 } else { free_break(end) };
+    Span::new(start, end + behind)
 }
 
 fn reach(group: &Group) -> Span {

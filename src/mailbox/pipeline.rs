@@ -1,10 +1,10 @@
 //! Many at a time, in order, in bounded memory.
 //!
-//! A reader makes items, workers find the parts of an item that need work and do it, and the
-//! calling thread takes finished items in the order they were read. Parts of one item and of
-//! several are worked on at once; an item waits for those before it. The reader waits while the
-//! items between it and the caller weigh more than the budget: one slow part stops the reading,
-//! it does not fill the memory.
+//! A reader makes items and finds the parts of each that need work, while the item is still in the
+//! processor's cache; workers do the work; the calling thread takes finished items in the order
+//! they were read. Parts of one item and of several are worked on at once; an item waits for those
+//! before it. The reader waits while the items between it and the caller weigh more than the
+//! budget: one slow part stops the reading, it does not fill the memory.
 //!
 //! The first error ends everything. A panic in a stage is passed on once all threads have ended;
 //! none waits for ever.
@@ -19,7 +19,7 @@ use crate::error::Error;
 /// How long the caller's thread sleeps before it looks at the stop flag again.
 const LOOK_UP: Duration = Duration::from_millis(50);
 
-/// What workers do.
+/// What is done with items.
 pub(super) trait Stages: Sync {
     /// What is read and taken.
     type Item: Send + Sync;
@@ -28,25 +28,30 @@ pub(super) trait Stages: Sync {
     /// What comes of it.
     type Done: Send;
 
-    /// The parts of an item that need work.
+    /// The parts of an item that need work; asked by the reader.
     fn split(&self, item: &Self::Item) -> Result<Vec<Self::Part>, Error>;
 
-    /// The work.
+    /// The work; done by the workers.
     fn work(&self, item: &Self::Item, part: Self::Part) -> Result<Self::Done, Error>;
 }
 
 /// How much at a time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Threads that split and work.
+    /// Threads that work.
     pub(super) workers: usize,
     /// What items between reader and caller may weigh together.
     pub(super) budget: usize,
 }
 
-enum Task<S: Stages> {
-    Split(u64, Arc<S::Item>),
-    Part(u64, usize, Arc<S::Item>, S::Part),
+/// A part to work on.
+struct Task<S: Stages> {
+    /// The number of its item.
+    number: u64,
+    /// Which of the item's parts it is.
+    index: usize,
+    item: Arc<S::Item>,
+    part: S::Part,
 }
 
 /// An item on its way.
@@ -54,7 +59,7 @@ struct Slot<S: Stages> {
     item: Arc<S::Item>,
     weight: usize,
     done: Vec<Option<S::Done>>,
-    /// Tasks that are not finished; the splitting is one.
+    /// Parts that are not finished.
     open: usize,
 }
 
@@ -140,7 +145,7 @@ pub(super) fn run<S: Stages>(
         let _alarm = Alarm(shared);
         scope.spawn(move || {
             let _alarm = Alarm(shared);
-            if let Err(error) = feed(shared, limits.budget, stop, &mut read) {
+            if let Err(error) = feed(shared, stages, limits.budget, stop, &mut read) {
                 shared.end(Some(error));
             }
         });
@@ -163,20 +168,20 @@ pub(super) fn run<S: Stages>(
 
 fn feed<S: Stages>(
     shared: &Shared<S>,
+    stages: &S,
     budget: usize,
     stop: &Stop,
     read: &mut impl FnMut() -> Result<Option<(S::Item, usize)>, Error>,
 ) -> Result<(), Error> {
     loop {
         stop.check()?;
-        let next = read()?;
-        let mut state = shared.lock();
-        let Some((item, weight)) = next else {
-            state.ended = true;
-            drop(state);
+        let Some((item, weight)) = read()? else {
+            shared.lock().ended = true;
             shared.ready.notify_all();
             return Ok(());
         };
+        let parts = stages.split(&item)?;
+        let mut state = shared.lock();
         while !state.over && state.weight > 0 && state.weight + weight > budget {
             state = shared
                 .room
@@ -188,16 +193,31 @@ fn feed<S: Stages>(
         }
         let item = Arc::new(item);
         let number = state.first + state.slots.len() as u64;
+        let (open, is_first) = (parts.len(), state.slots.is_empty());
         state.weight += weight;
         state.slots.push_back(Slot {
             item: Arc::clone(&item),
             weight,
-            done: Vec::new(),
-            open: 1,
+            done: parts.iter().map(|_| None).collect(),
+            open,
         });
-        state.tasks.push_back(Task::Split(number, item));
+        for (index, part) in parts.into_iter().enumerate() {
+            state.tasks.push_back(Task {
+                number,
+                index,
+                item: Arc::clone(&item),
+                part,
+            });
+        }
+        // `drain` unwraps the item: a slot without open parts must hold the only Arc.
+        drop(item);
         drop(state);
-        shared.work.notify_one();
+        match open {
+            0 if is_first => shared.ready.notify_all(),
+            0 => {}
+            1 => shared.work.notify_one(),
+            _ => shared.work.notify_all(),
+        }
     }
 }
 
@@ -219,44 +239,20 @@ fn serve<S: Stages>(shared: &Shared<S>, stages: &S, stop: &Stop) -> Result<(), E
             }
         };
         stop.check()?;
-        // The item's Arc goes before the slot is reported finished: `drain` unwraps it.
-        let (number, result) = match task {
-            Task::Split(number, item) => {
-                let parts = stages.split(&item)?;
-                let mut state = shared.lock();
-                let place = (number - state.first) as usize;
-                if let Some(slot) = state.slots.get_mut(place) {
-                    slot.done.resize_with(parts.len(), || None);
-                    slot.open += parts.len();
-                }
-                let several = parts.len() > 1;
-                // In front: the oldest item is the one everybody waits for.
-                for (index, part) in parts.into_iter().enumerate().rev() {
-                    let item = Arc::clone(&item);
-                    state
-                        .tasks
-                        .push_front(Task::Part(number, index, item, part));
-                }
-                drop(state);
-                drop(item);
-                if several {
-                    shared.work.notify_all();
-                }
-                (number, None)
-            }
-            Task::Part(number, index, item, part) => {
-                let done = stages.work(&item, part)?;
-                drop(item);
-                (number, Some((index, done)))
-            }
-        };
+        let Task {
+            number,
+            index,
+            item,
+            part,
+        } = task;
+        let done = stages.work(&item, part)?;
+        // Before the slot is reported finished: `drain` unwraps the item.
+        drop(item);
         let mut state = shared.lock();
         // A slot leaves only when it is finished, so those before it cannot have passed it.
         let place = (number - state.first) as usize;
         if let Some(slot) = state.slots.get_mut(place) {
-            if let Some((index, done)) = result
-                && let Some(entry) = slot.done.get_mut(index)
-            {
+            if let Some(entry) = slot.done.get_mut(index) {
                 *entry = Some(done);
             }
             slot.open -= 1;

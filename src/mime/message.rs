@@ -217,11 +217,20 @@ impl Tree {
 
     /// The boundaries of all multiparts around a part, innermost first.
     #[must_use]
-    pub fn boundaries_around<'a>(&self, original: &'a [u8], id: PartId) -> Vec<Vec<u8>> {
-        self.ancestors(id)
-            .filter(|&above| matches!(self.part(above).content, Content::Multipart(_)))
-            .filter_map(|above| self.value(original, above, "Content-Type"))
-            .filter_map(|value: &'a [u8]| boundary_of(&MediaType::parse(value)))
+    pub fn boundaries_around(&self, original: &[u8], id: PartId) -> Vec<Vec<u8>> {
+        self.boundaries_of(original, self.ancestors(id))
+    }
+
+    /// The boundaries of all multiparts, those without a single boundary line included.
+    #[must_use]
+    pub fn boundaries(&self, original: &[u8]) -> Vec<Vec<u8>> {
+        self.boundaries_of(original, self.ids())
+    }
+
+    fn boundaries_of(&self, original: &[u8], ids: impl Iterator<Item = PartId>) -> Vec<Vec<u8>> {
+        ids.filter(|&id| matches!(self.part(id).content, Content::Multipart(_)))
+            .filter_map(|id| self.value(original, id, "Content-Type"))
+            .filter_map(|value| boundary_of(&MediaType::parse(value)))
             .collect()
     }
 

@@ -35,11 +35,15 @@ pub fn samples_in(folder: &Path) -> Vec<Sample> {
 
 /// All `NAME.in.eml` with their `NAME.out.eml`.
 pub fn changed_samples() -> Vec<Sample> {
-    let samples = read_samples(&samples_folder(), |path, _| {
-        let after = path.to_string_lossy().replace(".in.eml", ".out.eml");
-        fs::read(&after).unwrap_or_else(|problem| panic!("{after}: {problem}"))
-    });
+    let samples = read_samples(&samples_folder(), written_after);
     assert!(samples.len() > 20, "only {} samples", samples.len());
+    samples
+}
+
+/// All of `mhtml/`: what becomes of links.
+pub fn mhtml_samples() -> Vec<Sample> {
+    let samples = read_samples(&samples_folder().join("mhtml"), written_after);
+    assert!(samples.len() > 15, "only {} samples", samples.len());
     samples
 }
 
@@ -49,6 +53,12 @@ pub fn untouched_samples() -> Vec<Sample> {
     let samples = read_samples(&folder, |_, before| before.to_vec());
     assert!(samples.len() > 20, "only {} samples", samples.len());
     samples
+}
+
+/// What stands in the `.out.eml` beside a sample.
+fn written_after(path: &Path, _before: &[u8]) -> Vec<u8> {
+    let after = path.to_string_lossy().replace(".in.eml", ".out.eml");
+    fs::read(&after).unwrap_or_else(|problem| panic!("{after}: {problem}"))
 }
 
 fn read_samples(folder: &Path, after: impl Fn(&Path, &[u8]) -> Vec<u8>) -> Vec<Sample> {

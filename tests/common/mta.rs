@@ -2,16 +2,24 @@
 //! their paths put in, and an `embody` that works, fails, hangs or is not there.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use tempfile::TempDir;
 
 use super::programs::{program, skipped};
 use super::raw::{Raw, ok};
+
+/// Who delivers where the super-user runs the tests.
+pub const NOBODY: u32 = 65534;
+
+/// Dovecot's delivery program.
+pub const LDA: &str = "/usr/lib/dovecot/dovecot-lda";
 
 /// A message as it is sent, and as it must arrive beneath what the mail system puts on top.
 #[derive(Clone, Debug)]
@@ -70,6 +78,36 @@ impl Letter {
         Self::new(name, (&sent, &arrives))
     }
 
+    /// An external body of that many octets in a folded `data:` URL.
+    pub fn large(name: &str, octets: usize) -> Self {
+        let content: Vec<u8> = (0..=255).cycle().take(octets).collect();
+        let sent = format!(
+            "Content-Type: message/external-body; access-type=URL;\n \
+            URL=\"data:application/x-any;base64,\n{}\t\"\n\n\
+            Content-Type: application/x-any\n\n",
+            lines(&content, 40, "\t")
+        );
+        let arrives = format!(
+            "Content-Type: application/x-any\nContent-Transfer-Encoding: base64\n\n{}",
+            lines(&content, 76, "").trim_end()
+        );
+        Self::new(name, (&sent, &arrives))
+    }
+
+    /// An external body behind `url`, which gives this as application/x-any.
+    pub fn remote(name: &str, url: &str, content: &[u8]) -> Self {
+        let sent = format!(
+            "Content-Type: message/external-body; access-type=URL; URL=\"{url}\"\n\n\
+            Content-Type: application/x-any\n\n"
+        );
+        let arrives = format!(
+            "Content-Type: application/x-any\nContent-Transfer-Encoding: base64\n\
+            Content-Location: {url}\n\n{}",
+            lines(content, 76, "").trim_end()
+        );
+        Self::new(name, (&sent, &arrives))
+    }
+
     /// Nothing to do.
     pub fn plain(name: &str) -> Self {
         let part = "Content-Type: text/plain\n\nFrom here on: message/external-body, data:,x\n";
@@ -89,12 +127,20 @@ impl Letter {
     pub fn arrived_as(&self, delivered: &[u8]) {
         assert!(
             delivered.ends_with(self.arrives.as_bytes()),
-            "{}: expected\n{}\nbeneath what the mail system adds, but this arrived:\n{}",
+            "{}: expected\n{:.5000}\nbeneath what the mail system adds, but this arrived:\n{:.5000}",
             self.name,
             self.arrives,
             String::from_utf8_lossy(delivered)
         );
     }
+}
+
+/// The content as base64 in lines of that width.
+fn lines(content: &[u8], width: usize, before: &str) -> String {
+    let base64 = BASE64_STANDARD.encode(content);
+    let lines = base64.as_bytes().chunks(width);
+    let text = lines.map(|line| std::str::from_utf8(line).unwrap());
+    text.map(|line| format!("{before}{line}\n")).collect()
 }
 
 /// What stands where the recipes look for embody.
@@ -133,14 +179,18 @@ impl House {
             .or_else(|_| fs::copy(built, &copy).map(|_| ()))
             .unwrap();
         house.stands(Stand::Works);
-        house.write(
+        house.may_ask(house.http.address.port());
+        house
+    }
+
+    /// Which local http server embody may ask.
+    pub fn may_ask(&self, port: u16) {
+        self.write(
             "embody.toml",
             &format!(
-                "fetch = [\"http\"]\nallow-net = [\"127.0.0.0/8\"]\nallow-port = [{}]\nquiet = true\n",
-                house.http.address.port()
+                "fetch = [\"http\"]\nallow-net = [\"127.0.0.0/8\"]\nallow-port = [{port}]\nquiet = true\n"
             ),
         );
-        house
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -220,6 +270,18 @@ impl House {
         self.write(name, &text)
     }
 
+    /// An empty Maildir that this user may write to.
+    pub fn maildir_of(&self, name: &str, user: Option<u32>) {
+        let maildir = self.path(name);
+        let folders = ["cur", "new", "tmp"].map(|folder| maildir.join(folder));
+        for folder in &folders {
+            fs::create_dir_all(folder).unwrap();
+        }
+        for folder in folders.iter().chain([&maildir]) {
+            chown(folder, user, user).unwrap();
+        }
+    }
+
     /// The delivered files of a Maildir beneath this folder, oldest name first.
     pub fn delivered(&self, maildir: &str) -> Vec<Vec<u8>> {
         let Ok(folder) = fs::read_dir(self.path(maildir).join("new")) else {
@@ -235,8 +297,9 @@ impl House {
     pub fn only(&self, maildir: &str) -> Vec<u8> {
         let mut all = self.delivered(maildir);
         assert_eq!(all.len(), 1, "one message should have arrived");
-        fs::remove_dir_all(self.path(maildir).join("new")).unwrap();
-        fs::create_dir(self.path(maildir).join("new")).unwrap();
+        for file in fs::read_dir(self.path(maildir).join("new")).unwrap() {
+            fs::remove_file(file.unwrap().path()).unwrap();
+        }
         all.remove(0)
     }
 }
@@ -279,10 +342,12 @@ pub fn wanted(test: &str, name: &str) -> Option<PathBuf> {
 
 /// Whether this is the super-user, whom servers with users of their own need; says so if not.
 pub fn is_root(test: &str) -> bool {
-    let output = Command::new("id").arg("-u").output().unwrap();
-    let is_root = output.stdout == b"0\n";
-    if !is_root {
+    if !is_super_user() {
         skipped(test, "the right to change users");
     }
-    is_root
+    is_super_user()
+}
+
+pub fn is_super_user() -> bool {
+    rustix::process::geteuid().is_root()
 }

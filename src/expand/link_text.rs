@@ -1,0 +1,92 @@
+//! Link values as text that can be resolved, and back: the octets of any ASCII-compatible charset are
+//! carried through. Nothing here knows a part or a policy.
+
+/// East Asian charsets whose second bytes may be ASCII.
+pub(super) fn has_ascii_trail_bytes(charset: &str) -> bool {
+    let names = [
+        "shift_jis",
+        "shift-jis",
+        "sjis",
+        "x-sjis",
+        "windows-31j",
+        "cp932",
+        "gbk",
+        "gb18030",
+        "gb2312",
+        "cp936",
+        "big5",
+        "big5-hkscs",
+        "cp950",
+        "windows-949",
+        "cp949",
+        "ks_c_5601-1987",
+        "euc-kr",
+        "johab",
+    ];
+    names.contains(&charset)
+}
+
+/// Whether `<base` stands anywhere, in any case.
+pub(super) fn mentions_base(document: &[u8]) -> bool {
+    memchr::memchr_iter(b'<', document).any(|at| {
+        document
+            .get(at + 1..at + 5)
+            .is_some_and(|name| name.eq_ignore_ascii_case(b"base"))
+    })
+}
+
+/// Where octets that are no UTF-8 go while a URL is text: into a private area, and back.
+const CARRIED: u32 = 0xF700;
+
+/// A value as text; octets that are no UTF-8 are carried through.
+pub(super) fn readable(value: &[u8]) -> String {
+    match std::str::from_utf8(value) {
+        Ok(text) => text.to_owned(),
+        Err(_) => value
+            .iter()
+            .map(|&byte| {
+                if byte.is_ascii() {
+                    char::from(byte)
+                } else {
+                    char::from_u32(CARRIED + u32::from(byte)).unwrap_or(char::REPLACEMENT_CHARACTER)
+                }
+            })
+            .collect(),
+    }
+}
+
+/// The octets of a text made by [`readable`].
+pub(super) fn raw(text: &str) -> Vec<u8> {
+    let mut octets = Vec::with_capacity(text.len());
+    for symbol in text.chars() {
+        match u8::try_from(u32::from(symbol).wrapping_sub(CARRIED)) {
+            Ok(byte) if byte >= 0x80 => octets.push(byte),
+            _ => octets.extend_from_slice(symbol.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+    octets
+}
+
+/// A base as it can be written into a document of any charset.
+pub(super) fn ascii(url: &str) -> String {
+    percent_encoded(url, |byte| byte.is_ascii())
+}
+
+/// A Content-ID in a `cid:` URL (RFC 2392 §2).
+pub(super) fn cid_escaped(content_id: &str) -> String {
+    percent_encoded(content_id, |byte| {
+        byte.is_ascii_alphanumeric() || b"-._~!$&'*+=@".contains(&byte)
+    })
+}
+
+fn percent_encoded(text: &str, keeps: impl Fn(u8) -> bool) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if keeps(byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    encoded
+}

@@ -1,0 +1,119 @@
+//! Links in CSS: spans in order over any bytes, what is written is read back, and cssparser's
+//! tokens hold the same URLs.
+
+use cssparser::{Parser, Token};
+use embody::link::css::locate;
+use embody::link::value::LinkValue;
+
+/// The bytes are the style sheet.
+pub fn check(data: &[u8]) {
+    let links = locate(data);
+    in_order(&links, data);
+    read_back(&links, data, locate);
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    // cssparser goes no deeper than a hundred or so brackets.
+    let brackets = data.iter().filter(|byte| b"([{".contains(byte)).count();
+    if brackets > 60 || statements_matter(text) {
+        return;
+    }
+    let ours: Vec<String> = links
+        .iter()
+        .map(|link| comparable(&link.decoded(data)))
+        .collect();
+    let theirs: Vec<String> = oracle(text)
+        .iter()
+        .map(|url| comparable(url.as_bytes()))
+        .collect();
+    assert_eq!(ours, theirs, "{text:?}");
+}
+
+/// The oracle below knows tokens, not rules: `@import`, `@namespace` and `image-set()` are ours.
+fn statements_matter(css: &str) -> bool {
+    let unescaped = css.contains('@') || css.to_ascii_lowercase().contains("image-set");
+    // Any of the names can be written in escapes.
+    unescaped || css.contains("\\") && css.contains(['-', '2'])
+}
+
+/// Every URL that cssparser's tokens hold, `url(` functions included.
+pub fn oracle(css: &str) -> Vec<String> {
+    fn walk(parser: &mut Parser<'_>, found: &mut Vec<String>, in_url: bool) {
+        let mut first = in_url;
+        while let Ok(token) = parser.next().cloned() {
+            match &token {
+                Token::UnquotedUrl(url) => found.push(url.to_string()),
+                Token::QuotedString(url) if first => found.push(url.to_string()),
+                _ => {}
+            }
+            first = false;
+            let function = matches!(&token, Token::Function(name) if name.eq_ignore_ascii_case("url")
+                || name.eq_ignore_ascii_case("src"));
+            if matches!(
+                token,
+                Token::Function(_)
+                    | Token::ParenthesisBlock
+                    | Token::CurlyBracketBlock
+                    | Token::SquareBracketBlock
+            ) {
+                let _ = parser.parse_nested_block(|inner| {
+                    walk(inner, found, function);
+                    Ok::<(), cssparser::ParseError<()>>(())
+                });
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(&mut Parser::new(css), &mut found, false);
+    found
+}
+
+/// Both sides in one notation: non-ASCII percent-encoded.
+pub fn comparable(url: &[u8]) -> String {
+    url.iter()
+        .map(|&byte| {
+            if byte.is_ascii() {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect()
+}
+
+/// Spans are sorted, disjoint and inside, and can be decoded.
+pub fn in_order(links: &[LinkValue], document: &[u8]) {
+    let mut at = 0;
+    for link in links {
+        assert!(at <= link.span.start && link.span.start <= link.span.end);
+        at = link.span.end;
+        let _ = link.decoded(document);
+    }
+    assert!(at <= document.len());
+}
+
+/// With every URL written anew, in the place of the old one, there are as many, and those.
+pub fn read_back(links: &[LinkValue], document: &[u8], locate: fn(&[u8]) -> Vec<LinkValue>) {
+    const NEW: &[u8] = b"https://x.example/a?b=c&d;e#(f)";
+    let mut after = Vec::with_capacity(document.len());
+    let mut copied = 0;
+    for link in links {
+        after.extend_from_slice(&document[copied..link.span.start]);
+        after.extend(link.encoded(NEW));
+        copied = link.span.end;
+    }
+    after.extend_from_slice(&document[copied..]);
+    let found = locate(&after);
+    let texts: Vec<String> = found
+        .iter()
+        .map(|link| link.decoded(&after).escape_ascii().to_string())
+        .collect();
+    let expected = vec![NEW.escape_ascii().to_string(); links.len()];
+    assert_eq!(
+        texts,
+        expected,
+        "\"{}\"\n\"{}\"",
+        document.escape_ascii(),
+        after.escape_ascii()
+    );
+}

@@ -1,0 +1,197 @@
+//! The filter is total, twice is once, growth is bounded, and every byte of what was left is there
+//! in its place: compared with the input's own spans, not with the edits that were made.
+
+use std::time::Duration;
+
+use embody::fetch::{Fetch, Request, Retrieved};
+use embody::mime::{self, ScanLimits};
+use embody::policy::{Links, Mismatch, Policy, Protected, Scheme};
+use embody::report::{Outcome, Reason, Refusal, Report};
+use embody::{Expander, Mark, Span};
+use memchr::memmem;
+
+use super::scan::tiles;
+
+/// The first byte chooses the policy, the rest is the message.
+pub fn check(data: &[u8]) {
+    let Some((&choice, message)) = data.split_first() else {
+        return;
+    };
+    let policy = policy(choice);
+    let mark = if choice & 1 == 0 {
+        Mark::Off
+    } else {
+        Mark::Field
+    };
+    let expander = Expander::new(policy.clone(), &Echo).with_mark(mark);
+    let (output, report) = expanded(&expander, message);
+    let (again, second) = expanded(&expander, &output);
+    assert!(
+        again == output,
+        "twice is not once\n{report:?}\n{second:?}\n{}\n{}",
+        output.escape_ascii(),
+        again.escape_ascii()
+    );
+    for row in &report.rows {
+        assert!(
+            row.outcome != Outcome::Left || row.reason.is_some(),
+            "{row:?}"
+        );
+    }
+    let gained = output.len().saturating_sub(message.len()) as u64;
+    if mark == Mark::Off {
+        assert!(gained <= policy.limits.growth, "gained {gained}");
+        let done = |outcome| report.rows.iter().any(|row| row.outcome == outcome);
+        if !done(Outcome::Expanded) && !done(Outcome::Rewritten) {
+            assert!(output == message, "changed without a row: {report:?}");
+        }
+    }
+    tiles(&mime::scan(&output, &ScanLimits::default()), &output);
+    kept(message, &output, &report, &expander.scan_limits());
+    let _ = expander.forecast(message, "fuzz");
+}
+
+fn expanded(expander: &Expander<'_>, message: &[u8]) -> (Vec<u8>, Report) {
+    let expansion = expander
+        .expand(message, "fuzz")
+        .expect("the policy defers nothing");
+    (expansion.output.into_bytes().into_owned(), expansion.report)
+}
+
+fn policy(choice: u8) -> Policy {
+    let mut policy = Policy::default();
+    policy.limits.growth = 1 << 20;
+    if choice & 2 != 0 {
+        policy.mismatch = Mismatch::Accept;
+    }
+    if choice & 4 != 0 {
+        policy.limits.growth = 200;
+        policy.limits.body = 150;
+    }
+    if choice & 8 != 0 {
+        policy.limits.depth = 2;
+        policy.limits.parts = 5;
+        policy.limits.header = 200;
+    }
+    if choice & 16 != 0 {
+        policy.protected = Protected::Rewrite;
+    }
+    if choice & 32 != 0 {
+        policy.links = Links::Keep;
+    }
+    if choice & 64 != 0 {
+        policy.fetch.insert(Scheme::Https);
+        policy.fetch.insert(Scheme::Ftp);
+    }
+    if choice & 128 != 0 {
+        policy.limits.fetches = 2;
+    }
+    policy
+}
+
+/// A world whose content stands in the URL: `https://host/TYPE/SUBTYPE/escaped-content`.
+struct Echo;
+
+impl Fetch for Echo {
+    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+        let path = request.url.splitn(4, '/').nth(3).unwrap_or_default();
+        let mut steps = path.splitn(3, '/');
+        let (Some(main), Some(sub), Some(content)) = (steps.next(), steps.next(), steps.next())
+        else {
+            return Err(Refusal::temporary(Reason::HttpStatus, "503"));
+        };
+        let named = !main.is_empty() && request.url.starts_with("https:");
+        Ok(Retrieved {
+            url: request.url.clone(),
+            media_type: named.then(|| format!("{main}/{sub}")),
+            body: percent_encoding::percent_decode_str(content).collect(),
+            elapsed: Duration::ZERO,
+        })
+    }
+}
+
+/// That everything outside the parts that the report names stands in the output, in order: what
+/// lies between two such parts in one piece, what is first and last at the ends.
+fn kept(message: &[u8], output: &[u8], report: &Report, limits: &ScanLimits) {
+    let changed = |row: &&embody::report::Row| row.outcome != Outcome::Left;
+    let numbers: Vec<&str> = report
+        .rows
+        .iter()
+        .filter(changed)
+        .map(|row| row.part.as_str())
+        .collect();
+    // With a rival gone, what stands behind it has another number.
+    let renumbered = report
+        .rows
+        .iter()
+        .any(|row| row.reason == Some(Reason::RivalExpanded));
+    if renumbered {
+        return;
+    }
+    let tree = mime::scan(message, limits);
+    let within = |number: &str, above: &str| {
+        number
+            .strip_prefix(above)
+            .is_some_and(|rest| above.is_empty() || rest.is_empty() || rest.starts_with('.'))
+    };
+    let touched: Vec<Span> = tree
+        .ids()
+        .filter(|&id| {
+            let number = tree.number(id);
+            numbers.iter().any(|above| within(&number, above))
+        })
+        .map(|id| tree.part(id).span)
+        .collect();
+    // A link that became cid: may have given another part a Content-ID; the mark is a field.
+    let fields_added = report.links() > 0 || output_is_marked(output);
+    let mut runs: Vec<Span> = Vec::new();
+    let mut next_touched = touched.iter().peekable();
+    for tile in tree.tiles() {
+        while next_touched
+            .next_if(|span| span.end <= tile.start)
+            .is_some()
+        {}
+        let inside = |span: &&Span| span.contains(tile);
+        if touched.iter().any(|span| inside(&span)) || is_mark(tile.of(message)) {
+            continue;
+        }
+        match runs.last_mut() {
+            Some(run) if run.end == tile.start && !fields_added => run.end = tile.end,
+            _ => runs.push(tile),
+        }
+    }
+    let mut at = 0;
+    for run in &runs {
+        let bytes = run.of(message);
+        let rest = &output[at..];
+        let found = memmem::find(rest, bytes).unwrap_or_else(|| {
+            panic!(
+                "lost: \"{}\"\n{report:?}\nin  \"{}\"\nout \"{}\"",
+                bytes.escape_ascii(),
+                message.escape_ascii(),
+                output.escape_ascii()
+            )
+        });
+        if run.start == 0 {
+            assert_eq!(found, 0, "the start moved: \"{}\"", output.escape_ascii());
+        }
+        at += found + bytes.len();
+    }
+    let last = runs.last().filter(|run| run.end == message.len());
+    if let Some(last) = last.filter(|_| !output_is_marked(output)) {
+        assert!(
+            output.ends_with(last.of(message)),
+            "the end changed: \"{}\"",
+            output.escape_ascii()
+        );
+    }
+}
+
+fn is_mark(tile: &[u8]) -> bool {
+    tile.get(..9)
+        .is_some_and(|name| name.eq_ignore_ascii_case(b"x-embody:"))
+}
+
+fn output_is_marked(output: &[u8]) -> bool {
+    memmem::find(output, b"X-Embody: expanded=").is_some()
+}

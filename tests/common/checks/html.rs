@@ -1,0 +1,94 @@
+//! Links in HTML: spans in order over any bytes in both syntaxes, what is written is read back, and
+//! html5gum's tokens hold the same attributes.
+
+use embody::link::html::{Syntax, locate, locate_in};
+use embody::link::value::{Grammar, LinkValue};
+use memchr::memmem;
+
+use super::css::{in_order, read_back};
+
+/// Attributes that hold a URL and nothing else, whatever the element.
+const PLAIN: [&str; 4] = ["href", "src", "cite", "background"];
+
+/// The bytes are the document.
+pub fn check(data: &[u8]) {
+    let html = locate(data).links;
+    in_order(&html, data);
+    in_order(&locate_in(data, Syntax::Xhtml).links, data);
+    read_back(&html, data, |document| locate(document).links);
+    // Where the locator departs from the tokenizer, and says so (link/tags.rs): conditional comments
+    // hold markup, so does <noscript>, and `<![CDATA[` ends at `]]>`.
+    let text = data.to_ascii_lowercase();
+    let departs: [&[u8]; 3] = [b"<!--[if", b"<noscript", b"<![cdata["];
+    if departs
+        .iter()
+        .any(|word| memmem::find(&text, word).is_some())
+    {
+        return;
+    }
+    assert_eq!(
+        plain(&html, data),
+        oracle(data),
+        "\"{}\"",
+        data.escape_ascii()
+    );
+}
+
+/// Plain URL attributes as we see them: name, value.
+pub fn plain(links: &[LinkValue], document: &[u8]) -> Vec<(String, Vec<u8>)> {
+    links
+        .iter()
+        .filter(|link| link.context.grammar == Grammar::Url && PLAIN.contains(&link.usage.place))
+        .map(|link| {
+            let value = comparable(&link.decoded(document));
+            (link.usage.place.to_owned(), value)
+        })
+        .filter(|(_, value)| !value.is_empty())
+        .collect()
+}
+
+/// Plain URL attributes as html5gum sees them: name, value.
+pub fn oracle(document: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let mut emitter = html5gum::DefaultEmitter::<usize>::new_with_span();
+    emitter.naively_switch_states(true);
+    let mut found = Vec::new();
+    for token in html5gum::Tokenizer::new_with_emitter(document, emitter) {
+        let Ok(html5gum::Token::StartTag(tag)) = token else {
+            continue;
+        };
+        let mut here: Vec<_> = tag
+            .attributes
+            .iter()
+            .filter(|(name, _)| {
+                PLAIN
+                    .iter()
+                    .any(|plain| plain.as_bytes() == name.as_slice())
+                    && *tag.name != b"base"[..]
+            })
+            .map(|(name, value)| {
+                (
+                    value.span.start,
+                    String::from_utf8_lossy(name).into_owned(),
+                    comparable(value),
+                )
+            })
+            .filter(|(_, _, value)| !value.is_empty())
+            .collect();
+        here.sort();
+        found.extend(here.into_iter().map(|(_, name, value)| (name, value)));
+    }
+    found
+}
+
+/// Both sides in one notation: outer blanks off, non-ASCII percent-encoded.
+pub fn comparable(value: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for &byte in value.trim_ascii() {
+        if byte.is_ascii() {
+            out.push(byte);
+        } else {
+            out.extend_from_slice(format!("%{byte:02X}").as_bytes());
+        }
+    }
+    out
+}

@@ -1,0 +1,29 @@
+//! What must hold for any bytes, one function for each fuzz target.
+//!
+//! `tests/fuzz` calls them with what libFuzzer makes up, `tests/fuzz_replay.rs` with the seeds and
+//! with everything found so far, on stable Rust: so the targets cannot rot, and what was found once
+//! is tested for ever. The oracles (other crates that read the same thing) are shared with the
+//! property tests.
+#![allow(dead_code, unreachable_pub, missing_docs)]
+
+pub mod css;
+pub mod data_url;
+pub mod filter;
+pub mod html;
+pub mod mbox;
+pub mod resolve;
+pub mod scan;
+
+/// A check panics if something does not hold for these bytes.
+pub type Check = fn(&[u8]);
+
+/// Every target: its name, and what it checks.
+pub const TARGETS: [(&str, Check); 7] = [
+    ("css", css::check),
+    ("data_url", data_url::check),
+    ("filter", filter::check),
+    ("html", html::check),
+    ("mbox", mbox::check),
+    ("resolve", resolve::check),
+    ("scan", scan::check),
+];

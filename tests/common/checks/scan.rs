@@ -1,0 +1,63 @@
+//! The scanner is total: spans tile any bytes under any limits, and what stands in them can be read.
+
+use embody::external_body::{ExternalBody, Reading, Shortcuts};
+use embody::mime::{self, Content, MediaType, ScanLimits, Tree};
+
+/// The first byte chooses the limits; the rest is the message.
+pub fn check(data: &[u8]) {
+    let Some((&choice, message)) = data.split_first() else {
+        return;
+    };
+    let limits = if choice < 0x80 {
+        ScanLimits::default()
+    } else {
+        ScanLimits {
+            depth: usize::from(choice & 3),
+            parts: usize::from(choice >> 2 & 7),
+            header: usize::from(choice >> 5 & 3) * 60,
+        }
+    };
+    let tree = mime::scan(message, &limits);
+    tiles(&tree, message);
+    let mut parts = 0;
+    for id in tree.ids() {
+        parts += 1;
+        let part = tree.part(id);
+        assert!(part.span.contains(part.header) && part.span.contains(part.body));
+        assert!(part.depth <= limits.depth + 1);
+        assert_eq!(part.essence, part.essence.to_ascii_lowercase());
+        for above in tree.ancestors(id) {
+            assert!(tree.part(above).span.contains(part.span));
+        }
+        for field in tree.fields(id) {
+            assert!(part.header.contains(field.whole));
+            assert!(field.whole.contains(field.name) && field.whole.contains(field.value));
+            assert!(!field.name.of(message).contains(&b':'));
+            let read = MediaType::parse(field.value.of(message));
+            for parameter in read.parameters() {
+                let _ = parameter.unquoted();
+            }
+        }
+        if part.content == Content::Leaf {
+            let _ = part.encoding.decode(part.body.of(message));
+        }
+        let _ = (tree.number(id), tree.boundaries_around(message, id));
+        let reading = Reading {
+            header_limit: limits.header,
+            shortcuts: Shortcuts::All,
+        };
+        let _ = ExternalBody::read(message, &tree, id, &reading);
+    }
+    assert!(parts <= limits.parts.max(1), "{parts} parts");
+}
+
+/// Every byte lies under exactly one span.
+pub fn tiles(tree: &Tree, message: &[u8]) {
+    let mut at = 0;
+    for tile in tree.tiles() {
+        assert_eq!(tile.start, at);
+        assert!(!tile.is_empty());
+        at = tile.end;
+    }
+    assert_eq!(at, message.len());
+}

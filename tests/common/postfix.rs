@@ -1,0 +1,193 @@
+//! A Postfix of its own: configuration, queue and log in a folder, SMTP on a free port of 127.0.0.1.
+
+use std::fs;
+use std::net::TcpStream;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use super::mta::{House, eventually, is_root, wanted};
+use super::programs::free_port;
+
+/// The number behind `name` in what `id` prints.
+fn number(name: &str, kind: &str) -> u32 {
+    let output = match kind {
+        "user" => Command::new("id").args(["-u", name]).output(),
+        _ => Command::new("getent").args(["group", name]).output(),
+    };
+    let text = String::from_utf8(output.unwrap().stdout).unwrap();
+    let field = if kind == "user" { 0 } else { 2 };
+    let number = text.trim().split(':').nth(field).unwrap_or_default();
+    number
+        .parse()
+        .unwrap_or_else(|_| panic!("no {kind} {name}"))
+}
+
+/// A running master process and what it started.
+pub struct Postfix {
+    master: Child,
+    pub port: u16,
+    folder: String,
+}
+
+impl Drop for Postfix {
+    fn drop(&mut self) {
+        // The master ends its servers when it is asked, not when it is killed.
+        let pid = self.master.id().to_string();
+        let _ = Command::new("kill").arg(pid).status();
+        let _ = self.master.wait();
+        if std::thread::panicking() {
+            eprintln!("what Postfix says:\n{}", self.log());
+        }
+    }
+}
+
+impl Postfix {
+    /// `None` after saying that the test is skipped.
+    pub fn possible(test: &str) -> bool {
+        wanted(test, "postdrop").is_some() && is_root(test)
+    }
+
+    /// With these lines besides its own in main.cf, and these besides its services in master.cf; `PORT`
+    /// in them is the SMTP port.
+    pub fn start(house: &House, main: &str, services: &str) -> Self {
+        let port = free_port();
+        let folder = house.text("postfix");
+        directories(&folder);
+        programs(&folder);
+        fs::write(
+            format!("{folder}/main.cf"),
+            format!(
+                "compatibility_level = 3.6\n\
+                 queue_directory = {folder}/queue\n\
+                 data_directory = {folder}/data\n\
+                 command_directory = {folder}/bin\n\
+                 maillog_file = {folder}/log\n\
+                 maillog_file_prefixes = {folder}\n\
+                 inet_interfaces = 127.0.0.1\n\
+                 inet_protocols = ipv4\n\
+                 mynetworks = 127.0.0.0/8\n\
+                 myhostname = mail.example.test\n\
+                 mydestination =\n\
+                 alias_maps =\n\
+                 alias_database =\n\
+                 local_recipient_maps =\n\
+                 virtual_mailbox_domains = example.org\n\
+                 {}",
+                main.replace("PORT", &port.to_string())
+            ),
+        )
+        .unwrap();
+        fs::write(
+            format!("{folder}/master.cf"),
+            format!(
+                "pickup unix n - n 60 1 pickup\n\
+                 cleanup unix n - n - 0 cleanup\n\
+                 qmgr unix n - n 300 1 qmgr\n\
+                 rewrite unix - - n - - trivial-rewrite\n\
+                 bounce unix - - n - 0 bounce\n\
+                 defer unix - - n - 0 bounce\n\
+                 trace unix - - n - 0 bounce\n\
+                 flush unix n - n 1000? 0 flush\n\
+                 proxymap unix - - n - - proxymap\n\
+                 showq unix n - n - - showq\n\
+                 error unix - - n - - error\n\
+                 retry unix - - n - - error\n\
+                 virtual unix - n n - - virtual\n\
+                 postlog unix-dgram n - n - 1 postlogd\n\
+                 {}",
+                services.replace("PORT", &port.to_string())
+            ),
+        )
+        .unwrap();
+        let daemons = Command::new("postconf")
+            .args(["-h", "daemon_directory"])
+            .output()
+            .unwrap();
+        let daemons = String::from_utf8(daemons.stdout).unwrap();
+        let master = Command::new(Path::new(daemons.trim()).join("master"))
+            .args(["-c", &folder])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let server = Self {
+            master,
+            port,
+            folder,
+        };
+        eventually(20, "Postfix listens", || {
+            TcpStream::connect(("127.0.0.1", port)).is_ok()
+        });
+        server
+    }
+
+    fn queue(&self, option: &str) -> String {
+        let output = Command::new(format!("{}/bin/postqueue", self.folder))
+            .args(["-c", &self.folder, option])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Tries again to deliver all that waits.
+    pub fn flush(&self) {
+        self.queue("-f");
+    }
+
+    /// How many messages wait.
+    pub fn waiting(&self) -> usize {
+        self.queue("-j").lines().count()
+    }
+
+    pub fn log(&self) -> String {
+        fs::read_to_string(format!("{}/log", self.folder)).unwrap_or_default()
+    }
+
+    /// Waits until the log says so, this often.
+    #[track_caller]
+    pub fn says(&self, word: &str, times: usize) {
+        eventually(60, word, || self.log().matches(word).count() >= times);
+    }
+}
+
+fn directories(folder: &str) {
+    let (owner, group) = (number("postfix", "user"), number("postdrop", "group"));
+    for name in ["bin", "queue", "queue/pid"] {
+        fs::create_dir_all(format!("{folder}/{name}")).unwrap();
+    }
+    for name in [
+        "active", "bounce", "corrupt", "defer", "deferred", "flush", "hold", "incoming", "private",
+        "saved", "trace", "maildrop", "public",
+    ] {
+        let path = format!("{folder}/queue/{name}");
+        fs::create_dir(&path).unwrap();
+        chown(&path, Some(owner), None).unwrap();
+    }
+    let data = format!("{folder}/data");
+    fs::create_dir(&data).unwrap();
+    chown(&data, Some(owner), None).unwrap();
+    // Our postdrop has no rights of its own, see below.
+    for (name, mode) in [("maildrop", 0o733), ("public", 0o711)] {
+        let path = format!("{folder}/queue/{name}");
+        chown(&path, Some(owner), Some(group)).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+}
+
+/// Set-gid programs refuse a configuration that /etc/postfix/main.cf does not name; copies without that
+/// bit do not.
+fn programs(folder: &str) {
+    for name in ["postdrop", "postqueue"] {
+        let copy = format!("{folder}/bin/{name}");
+        fs::copy(super::programs::program(name).unwrap(), &copy).unwrap();
+        fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    std::os::unix::fs::symlink(
+        super::programs::program("postlog").unwrap(),
+        format!("{folder}/bin/postlog"),
+    )
+    .unwrap();
+}

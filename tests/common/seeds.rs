@@ -1,0 +1,208 @@
+//! Seeds for the fuzz targets, made of the samples and the published tables.
+
+#![allow(unreachable_pub)]
+
+use std::fs;
+
+use embody::mime::{self, Content, ScanLimits};
+
+use super::mail::{changed_samples, samples_folder, untouched_samples};
+
+/// Inputs of a target (`tests/common/checks`), well-formed ones among them.
+pub fn of(target: &str) -> Vec<Vec<u8>> {
+    match target {
+        "scan" => prefixed(&[&[0x00], &[0xff]], &messages()),
+        "filter" => prefixed(
+            &[&[0x00], &[0x42], &[0x55]],
+            &[messages(), embraced()].concat(),
+        ),
+        "mbox" => prefixed(&[&[5, 0], &[60, 1], &[200, 3]], &mailboxes()),
+        "data_url" => data_urls(),
+        "resolve" => references(),
+        "html" => HTML
+            .iter()
+            .map(|text| text.as_bytes().to_vec())
+            .chain(documents())
+            .collect(),
+        "css" => CSS.iter().map(|text| text.as_bytes().to_vec()).collect(),
+        other => panic!("no seeds for {other}"),
+    }
+}
+
+fn prefixed(prefixes: &[&[u8]], inputs: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    inputs
+        .iter()
+        .flat_map(|input| {
+            prefixes
+                .iter()
+                .map(move |prefix| [prefix, input.as_slice()].concat())
+        })
+        .collect()
+}
+
+/// Every message of the samples, before and after.
+fn messages() -> Vec<Vec<u8>> {
+    changed_samples()
+        .into_iter()
+        .flat_map(|sample| [sample.before, sample.after])
+        .chain(untouched_samples().into_iter().map(|sample| sample.before))
+        .collect()
+}
+
+/// Messages with references to the fuzzers' own world, and with links.
+fn embraced() -> Vec<Vec<u8>> {
+    [
+        "https://e.example/text/plain/A%20brief%20note",
+        "https://e.example/message/rfc822/Content-Type:%20message%2Fexternal-body;%20access-type=URL;%0A%20URL=%22data:,x%22%0A%0A",
+        "https://e.example/multipart/mixed;boundary=i/--i%0A%0Ax%0A--i--%0A",
+        "ftp://e.example/text/plain/note",
+        "cid:a@x",
+    ]
+    .iter()
+    .map(|url| {
+        format!(
+            "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\
+             Content-Type: message/external-body; access-type=URL;\n URL=\"{url}\"\n\n\
+             --b\nContent-ID: <a@x>\n\nhello\n--b\n\
+             Content-Type: text/html\nContent-Location: http://e.example/a/\n\n\
+             <a href=b>c</a><img srcset='d, e 2x'>\n--b--\n"
+        )
+        .into_bytes()
+    })
+    .collect()
+}
+
+fn mailboxes() -> Vec<Vec<u8>> {
+    let without_from = |mut bytes: Vec<u8>| bytes.split_off(b"From ".len());
+    let sample = fs::read(samples_folder().join("mailbox.mbox")).unwrap();
+    let mut mailboxes = vec![without_from(sample)];
+    for text in MAILBOXES {
+        mailboxes.push(text.as_bytes().to_vec());
+        mailboxes.push(text.replace('\n', "\r\n").into_bytes());
+    }
+    mailboxes
+}
+
+fn data_urls() -> Vec<Vec<u8>> {
+    let table: serde_json::Value =
+        serde_json::from_str(include_str!("../whatwg/data-urls.json")).unwrap();
+    let rows = table.as_array().unwrap();
+    rows.iter()
+        .map(|row| row[0].as_str().unwrap().as_bytes().to_vec())
+        .collect()
+}
+
+fn references() -> Vec<Vec<u8>> {
+    BASES
+        .iter()
+        .flat_map(|base| {
+            REFERENCES
+                .iter()
+                .map(move |reference| format!("{base}\n{reference}").into_bytes())
+        })
+        .collect()
+}
+
+/// The HTML parts of the samples.
+fn documents() -> Vec<Vec<u8>> {
+    let mut documents = Vec::new();
+    for message in messages() {
+        let tree = mime::scan(&message, &ScanLimits::default());
+        for id in tree.ids() {
+            let part = tree.part(id);
+            if part.content == Content::Leaf && part.essence == "text/html" {
+                documents.push(part.body.of(&message).to_vec());
+            }
+        }
+    }
+    assert!(!documents.is_empty());
+    documents
+}
+
+const MAILBOXES: [&str; 7] = [
+    "a@b Thu Jan  1 00:00:00 1970\nSubject: one\n\nbody\n\nFrom c@d Thu Jan  1 00:00:00 1970\nA: b\n\n>From x\n>>From y\n",
+    "a@b Thu Jan  1 00:00:00 1970\nContent-Length: 43\n\na\n\nFrom c@d Thu Jan  1 00:00:00 1970\nbody\n\nFrom e@f Thu Jan  1 00:00:00 1970\nG: h\n\n",
+    "a 10:00\nContent-Length: 30\nLines: 1\n\nbody\n\nFrom b 11:00\nC: d\n\ne\n",
+    "x\nSubject: a\n\nb\n\nFrom y\nSubject: c\n\n",
+    "a 10:00\n\nFrom b 10:00\n\nFrom c 10:00\n\n",
+    "a 10:00\nA: b\n\nFrom here on,\nwe walk\n\n\n\nFrom d 12:00\n",
+    "",
+];
+
+const BASES: [&str; 8] = [
+    "http://a/b/c/d;p?q",
+    "https://u:p@h:8080/a/b?q#f",
+    "ftp://h/a/b;type=a",
+    "file:///a/b/c.html",
+    "file:///C:/a/b",
+    "thismessage:/",
+    "HTTP:\\\\H\\a\\b",
+    "mailto:x",
+];
+
+const REFERENCES: [&str; 24] = [
+    "g:h",
+    "g",
+    "./g",
+    "g/",
+    "/g",
+    "//g",
+    "?y",
+    "g?y",
+    "#s",
+    "g?y#s",
+    ";x",
+    "g;x?y#s",
+    "",
+    ".",
+    "./",
+    "..",
+    "../..",
+    "../../../g",
+    "/./g",
+    "g;x=1/../y",
+    "http:g",
+    "\\g",
+    "///x",
+    " \tg%2e\n",
+];
+
+const HTML: [&str; 16] = [
+    "<a href='x'>",
+    "<a href=\"x&amp;y\">",
+    "<a href=x&y>",
+    "<img srcset='x 1x, y'>",
+    "<a ping='x y'>",
+    "<applet archive='x, y'>",
+    "<meta http-equiv=refresh content='1; url=\"x\"'>",
+    "<p style=\"a:url(&quot;x&quot;)\">",
+    "<style>a{b:url(x)} @import 'x';</style>",
+    "<!--[if x]><style>@import \"x\";</style><a href=y><![endif]-->",
+    "<script><!-- <script> </script> --></script><a href=x>",
+    "<base href='http://h/'><object codebase=c data=d>",
+    "<textarea></textarea><title>&</title><a href=x>",
+    "<![CDATA[ ><a href=x>]]><?x?><!doctype html></ >",
+    "<table background=a><q cite=b><video poster=c>",
+    "<plaintext><a href=x>",
+];
+
+const CSS: [&str; 18] = [
+    "a{b:url(x)}",
+    "a{b:URL( 'x' )}",
+    "a{b:u\\72l(\tx\n)}",
+    "a{b:url(x",
+    "a{b:url(\"x",
+    "a{b:url(\"x\" foo)}",
+    "a{b:src('x') }",
+    "@import 'x' print;",
+    "@IMPORT/**/url(x) 'y';",
+    "<!-- @import 'x'; -->",
+    "a{b:image-set('x' 1x, url(y) type('image/png') 2x)} 'z'",
+    "@namespace url(n);a{b:-webkit-image-set(\"x\" 1x)}",
+    "a{b:url(\\(\\29  )}",
+    "a{b:url('a\\\nb')}",
+    "/* url(x) */ 'url(y)' url(z z)",
+    "1e3url(x) #url(y) -->url(z)",
+    "a{b:url(x'y) c:url(d)}",
+    "{[(url(x)]}",
+];

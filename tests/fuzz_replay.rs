@@ -1,0 +1,106 @@
+//! The fuzz targets on stable Rust: their seeds, and all that was ever found (`tests/fuzz`).
+//!
+//! A local corpus, if fuzzing has left one in `tests/fuzz/corpus`, is replayed as well.
+#![allow(clippy::unwrap_used)]
+
+#[path = "common/checks/mod.rs"]
+mod checks;
+#[path = "common/mail.rs"]
+mod mail;
+#[path = "common/seeds.rs"]
+mod seeds;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use checks::{Check, TARGETS};
+
+fn fuzz_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz")
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_file())
+        .collect();
+    files.sort();
+    files
+}
+
+/// Runs a check so that its failure names the input.
+fn replay(target: &str, check: Check, name: &str, input: &[u8]) {
+    let outcome = std::panic::catch_unwind(|| check(input));
+    assert!(outcome.is_ok(), "{target} fails on {name}");
+}
+
+#[test]
+fn seeds_pass() {
+    for (target, check) in TARGETS {
+        let seeds = seeds::of(target);
+        assert!(seeds.len() > 15, "only {} seeds of {target}", seeds.len());
+        for (number, seed) in seeds.iter().enumerate() {
+            replay(target, check, &format!("seed {number}"), seed);
+        }
+    }
+}
+
+#[test]
+fn what_was_found_once_stays_mended() {
+    for (target, check) in TARGETS {
+        for folder in ["regressions", "corpus"] {
+            for file in files(&fuzz_folder().join(folder).join(target)) {
+                let input = fs::read(&file).unwrap();
+                replay(target, check, &file.display().to_string(), &input);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_check_is_a_target_and_every_target_a_check() {
+    let folder = fuzz_folder();
+    if !folder.is_dir() {
+        // The published package has the checks without the fuzzers.
+        return;
+    }
+    let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+    let targets = files(&folder.join("targets"));
+    assert_eq!(targets.len(), TARGETS.len());
+    for (target, _) in TARGETS {
+        assert!(
+            manifest.contains(&format!("name = \"{target}\"")),
+            "{target}"
+        );
+        let text = fs::read_to_string(folder.join(format!("targets/{target}.rs"))).unwrap();
+        assert!(
+            text.contains(&format!("checks::{target}::check(data)")),
+            "{target}"
+        );
+    }
+    for entry in fs::read_dir(folder.join("regressions"))
+        .into_iter()
+        .flatten()
+    {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(
+            TARGETS.iter().any(|(target, _)| *target == name),
+            "regressions of no target: {name}"
+        );
+    }
+}
+
+/// Not a test: `tests/fuzz/run` calls it to have a corpus to start from.
+#[test]
+#[ignore = "writes tests/fuzz/corpus"]
+fn write_the_seeds() {
+    for (target, _) in TARGETS {
+        let folder = fuzz_folder().join("corpus").join(target);
+        fs::create_dir_all(&folder).unwrap();
+        for (number, seed) in seeds::of(target).iter().enumerate() {
+            fs::write(folder.join(format!("seed-{number:03}")), seed).unwrap();
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! Links in hostile and broken documents, as the filter leaves a message: nothing is lost, and time is
+//! linear.
+
+use std::time::{Duration, Instant};
+
+use embody::fetch::Nowhere;
+use embody::report::{Outcome, Reason, Report};
+use embody::{Expander, Policy};
+
+const BASE: &str = "Content-Base: http://www.example.org/a/b/c\n";
+
+fn run_with(policy: Policy, mail: &[u8]) -> (Vec<u8>, Report) {
+    let expansion = Expander::new(policy, &Nowhere)
+        .expand(mail, "test")
+        .expect("never deferred");
+    (expansion.output.into_bytes().into_owned(), expansion.report)
+}
+
+fn run(mail: &[u8]) -> (Vec<u8>, Report) {
+    run_with(Policy::default(), mail)
+}
+
+fn html(header: &str, body: &str) -> Vec<u8> {
+    format!("MIME-Version: 1.0\n{header}Content-Type: text/html; charset=utf-8\n\n{body}")
+        .into_bytes()
+}
+
+/// Bytes without a page of them in the message when they differ.
+#[track_caller]
+fn assert_same(actual: &[u8], expected: &[u8], what: &str) {
+    let shown = |bytes: &[u8], from: usize| {
+        let to = bytes.len().min(from + 60);
+        bytes[from.min(to)..to].escape_ascii().to_string()
+    };
+    let same = actual
+        .iter()
+        .zip(expected)
+        .take_while(|(one, other)| one == other)
+        .count();
+    assert!(
+        actual == expected,
+        "{what}: {} and not {} bytes, at {same} {:?} and not {:?}",
+        actual.len(),
+        expected.len(),
+        shown(actual, same),
+        shown(expected, same)
+    );
+}
+
+/// A document from a size in bytes, and what its one kind of relative link becomes.
+type Hostile = (&'static str, fn(usize) -> String, fn(&str) -> String);
+
+/// What the default does to `href=x` and `url(x`.
+fn resolved(document: &str) -> String {
+    document.replace("href=x", "href=http://www.example.org/a/b/x")
+}
+
+fn unchanged(document: &str) -> String {
+    document.to_owned()
+}
+
+const HOSTILE: &[Hostile] = &[
+    (
+        "a tag that never ends",
+        |size| format!("<a href=x {}", "z ".repeat(size / 2)),
+        unchanged,
+    ),
+    (
+        "a value that never ends",
+        |size| format!("<a href=x><a href=\"x{}", "y".repeat(size)),
+        resolved,
+    ),
+    (
+        "tags that never end",
+        |size| "<a href=x ".repeat(size / 10),
+        unchanged,
+    ),
+    (
+        "a comment that never ends",
+        |size| format!("<a href=x><!-- {}", "<a href=x>".repeat(size / 10)),
+        |document| document.replacen("href=x", "href=http://www.example.org/a/b/x", 1),
+    ),
+    (
+        "a style that never ends",
+        |size| format!("<a href=x><style>{}", "a{background:url(".repeat(size / 17)),
+        resolved,
+    ),
+    (
+        "NULs between tags",
+        |size| "\0<a href=x>\0\0".repeat(size / 13),
+        resolved,
+    ),
+    (
+        "NULs in a tag",
+        |size| format!("<a {} href=x>", "\0 ".repeat(size / 2)),
+        resolved,
+    ),
+    (
+        "NULs in a value",
+        |size| format!("<a title=\"{}\" href=x>", "\0".repeat(size)),
+        resolved,
+    ),
+    (
+        "a long attribute",
+        |size| format!("<a title=\"{}\" href=x>", "t".repeat(size)),
+        resolved,
+    ),
+    (
+        "a long attribute name",
+        |size| format!("<a {} href=x>", "t".repeat(size)),
+        resolved,
+    ),
+    (
+        "a long link",
+        |size| format!("<a href=http:{}><a href=x>", "x/".repeat(size / 2)),
+        |document| resolved(&document.replace("href=http:", "href=http://www.example.org/a/b/")),
+    ),
+    (
+        "many attributes on one tag",
+        |size| format!("<a {} href=x>", "z=1 ".repeat(size / 4)),
+        resolved,
+    ),
+    (
+        "many links on one tag",
+        |size| format!("<a href=x {}>", "href=x ".repeat(size / 7)),
+        |document| document.replacen("href=x", "href=http://www.example.org/a/b/x", 1),
+    ),
+    (
+        "many different attributes",
+        |size| {
+            let names: String = (0..size / 8)
+                .map(|number| format!("a{number}=1 "))
+                .collect();
+            format!("<a {names} href=x>")
+        },
+        resolved,
+    ),
+    (
+        "many bases",
+        |size| "<base href=\"javascript:x\"><a href=x>".repeat(size / 37),
+        resolved,
+    ),
+    (
+        "many bases without address",
+        |size| format!("{}<a href=x>", "<base target=x>".repeat(size / 15)),
+        resolved,
+    ),
+];
+
+/// The bytes outside of the known links are those that came, in time linear in their number.
+#[test]
+fn hostile_documents_lose_nothing_and_take_linear_time() {
+    std::thread::scope(|scope| {
+        for half in HOSTILE.chunks(HOSTILE.len().div_ceil(2)) {
+            scope.spawn(move || {
+                for (what, document, expected) in half {
+                    let mut times = Vec::new();
+                    for size in [1 << 16, 1 << 19] {
+                        let document = document(size);
+                        let mail = html(BASE, &document);
+                        let best = (0..2).map(|_| {
+                            let begun = Instant::now();
+                            let (output, _) = run(&mail);
+                            let took = begun.elapsed();
+                            assert_same(&output, &html(BASE, &expected(&document)), what);
+                            took
+                        });
+                        times.push(best.min().unwrap_or_default());
+                    }
+                    // Eight times the input: 64 times the time if it were quadratic.
+                    assert!(
+                        times[1] < times[0] * 28 + Duration::from_millis(100),
+                        "{what}: {times:?}"
+                    );
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_hundred_thousand_attributes_and_a_megabyte_in_one_lose_nothing() {
+    for document in [
+        format!("<a {} href=x>", "z=1 ".repeat(100_000)),
+        format!("<a title=\"{}\" href=x>", "t".repeat(1 << 20)),
+    ] {
+        let (output, report) = run(&html(BASE, &document));
+        assert_same(&output, &html(BASE, &resolved(&document)), "attributes");
+        assert_eq!(report.links(), 1);
+    }
+}
+
+/// Bases that are none are skipped for the next one out; without one, nothing changes.
+#[test]
+fn bases_that_are_none_are_skipped() {
+    for (header, body) in [
+        ("", "<base href=\"/\"><a href=x>"),
+        ("", "<base target=x><a href=x>"),
+        ("", "<base href=\"javascript:alert(1)\"><a href=x>"),
+        ("Content-Base: C:\\mail\\x\n", "<a href=x>"),
+        ("Content-Base: c:/mail/x\n", "<a href=x>"),
+        ("Content-Location: C:\\mail\\x\n", "<a href=x>"),
+    ] {
+        let mail = html(header, body);
+        let (output, report) = run(&mail);
+        assert_same(&output, &mail, body);
+        assert!(report.rows.is_empty(), "{:?}", report.rows);
+        // Around it, one that works; a relative `<base href>` is relative to that.
+        let inner = String::from_utf8(mail).expect("text");
+        let around = |part: &str| {
+            format!("{BASE}Content-Type: multipart/mixed; boundary=m\n\n--m\n{part}\n--m--\n")
+                .into_bytes()
+        };
+        let link = match body.contains("href=\"/\"") {
+            true => "href=http://www.example.org/x",
+            false => "href=http://www.example.org/a/b/x",
+        };
+        let (output, report) = run(&around(&inner));
+        assert_same(&output, &around(&inner.replace("href=x", link)), body);
+        assert_eq!(report.links(), 1, "{body}");
+    }
+}
+
+/// `Content-Location:x`, with every part of it where a lax reader might lose it.
+#[test]
+fn a_field_needs_no_blank_after_its_colon() {
+    for field in [
+        "Content-Location:http://www.example.org/a/b/c",
+        "Content-Base:http://www.example.org/a/b/c",
+        "CONTENT-LOCATION:\n http://www.example.org/a/b/c",
+        "Content-Location :http://www.example.org/a/b/c",
+    ] {
+        let header = format!("{field}\n");
+        let (output, _) = run(&html(&header, "<a href=x>"));
+        assert_same(&output, &html(&header, &resolved("<a href=x>")), field);
+    }
+    let related = |link: &str, id: &str| {
+        format!("Content-Type: multipart/related; boundary=r\n\n--r\nContent-Type: text/html\n\n<img src={link}>\n--r\nContent-Type:image/png\nContent-ID:<i@x>\nContent-Location:x{id}\n\nx\n--r--\n").into_bytes()
+    };
+    let (output, _) = run(&related("x", ""));
+    assert_same(&output, &related("cid:i@x", ""), "Content-Location:x");
+}
+
+/// What is asked of a part is asked once, not for every link that means it.
+#[test]
+fn many_links_to_one_large_part_take_time_like_the_part() {
+    let links = "<img src=i>".repeat(10_000);
+    let body = "x".repeat(10 << 20);
+    let fields = "X: y\n".repeat(1 << 20);
+    for sibling in [
+        format!("Content-Location: i\n\n{body}"),
+        format!("Content-Location: i\n{fields}Content-ID: <one@x>\n\nx"),
+    ] {
+        let mail = format!(
+            "Content-Type: multipart/related; boundary=r\n\n--r\nContent-Type: text/html\n\n{links}\n--r\n{sibling}\n--r--\n"
+        );
+        let expander = Expander::new(Policy::default(), &Nowhere);
+        let begun = Instant::now();
+        let expansion = expander
+            .expand(mail.as_bytes(), "test")
+            .expect("never deferred");
+        let took = begun.elapsed();
+        assert_eq!(expansion.report.rows[0].links, Some(10_000));
+        assert!(took < Duration::from_secs(20), "{took:?}");
+    }
+}
+
+#[test]
+fn a_long_base_times_many_links_is_bounded() {
+    let header = format!("Content-Base: http://x/{}/\n", "p".repeat(8_000));
+    let mail = html(&header, &"<a href=y>".repeat(20_000));
+    let mut policy = Policy::default();
+    policy.limits.growth = 5_000_000;
+    let (output, report) = run_with(policy, &mail);
+    assert_eq!(output, mail);
+    assert_eq!(report.rows[0].reason, Some(Reason::GrowthLimit));
+    let detail = &report.rows[0].detail;
+    assert!(
+        detail.contains("would add more than --max-growth"),
+        "{detail}"
+    );
+}
+
+/// Links that do not grow by their base must not cost a look at all of it each.
+#[test]
+fn a_long_base_times_many_links_that_stay_short_is_bounded() {
+    let long = "p/".repeat(1 << 17);
+    let links = "<a href=/y>".repeat(10_000);
+    let climbing = format!("<a href={}y>", "../".repeat(200)).repeat(1_000);
+    let absolute = "<a href=http://z/y>".repeat(10_000);
+    // What may be read is in proportion to what may be gained.
+    let policy = || {
+        let mut policy = Policy::default();
+        policy.limits.growth = 50_000;
+        policy
+    };
+    for (what, header, body) in [
+        (
+            "short links",
+            String::new(),
+            format!("<base href=http://x/{long}>{links}"),
+        ),
+        (
+            "links upwards",
+            String::new(),
+            format!("<base href=http://x/{long}>{climbing}"),
+        ),
+        (
+            "absolute links",
+            String::new(),
+            format!("<base href=http://x/{long}>{absolute}<a href=y>"),
+        ),
+        (
+            "a field",
+            format!("Content-Base: http://x/{}\n", &long[..8_000]),
+            links.clone(),
+        ),
+    ] {
+        let mail = html(&header, &body);
+        let begun = Instant::now();
+        let (output, report) = run_with(policy(), &mail);
+        let took = begun.elapsed();
+        assert!(took < Duration::from_secs(10), "{what}: {took:?}");
+        assert_eq!(report.rows.len(), 1, "{what}");
+        assert_same(&output, &mail, what);
+        for row in &report.rows {
+            assert_eq!(
+                (row.outcome, row.reason),
+                (Outcome::Left, Some(Reason::GrowthLimit)),
+                "{what}"
+            );
+        }
+    }
+}

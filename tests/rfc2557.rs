@@ -1,0 +1,273 @@
+//! RFC 2557: aggregates of HTML and what it shows, in the shapes of its §9, with the Content-Base of
+//! RFC 2110 and of the draft. The messages are those of `samples/mhtml`.
+#![allow(clippy::unwrap_used)]
+
+#[path = "common/mail.rs"]
+mod mail;
+
+use embody::fetch::Nowhere;
+use embody::mime::{self, ScanLimits};
+use embody::{Expander, Policy};
+use mail::{assert_bytes, crlf, expand, mhtml_samples, our_leaves};
+
+/// What the links of every sample are afterwards, in the order in which they stand: `part 2` is the
+/// `cid:` of that part. Written down from the documents, not from the output.
+const LINKS: &[(&str, &[&str])] = &[
+    (
+        // §9.1, with a base.
+        "alone-with-base",
+        &[
+            "http://www.example.org/pilots/tides.html",
+            "http://www.example.org/charts/",
+            "http://mirror.example.org/wind",
+            "#below",
+            "mailto:harbour@example.org",
+        ],
+    ),
+    (
+        // §9.2: readers match the absolute link with the location; there is nothing to do.
+        "absolute-location",
+        &[
+            "http://www.example.org/images/flag.png",
+            "http://www.example.org/harbour.html",
+        ],
+    ),
+    (
+        // §9.3
+        "relative-with-base",
+        &[
+            "part 2",
+            "part 2#again",
+            "part 3",
+            "http://www.example.org/harbour.html",
+        ],
+    ),
+    // §9.4: without a base, what is not enclosed stays relative.
+    ("relative-without-base", &["part 2", "harbour.html"]),
+    // §9.5
+    ("content-id", &["part 2"]),
+    (
+        // §9.6: outwards is permitted, inwards is forbidden but for the inner aggregate as a whole.
+        "nested",
+        &[
+            "part 2",
+            "http://www.example.org/images/pennant.png",
+            "part 3#today",
+            "part 2",
+            "part 3.2",
+            "part 1",
+            "http://www.example.org/pilots.html",
+        ],
+    ),
+    ("nested-nearest-first", &["part 2", "part 3.2"]),
+    (
+        "base-of-the-message",
+        &["part 2", "http://www.example.org/pilots/tides.html"],
+    ),
+    (
+        "base-of-the-multipart",
+        &[
+            "part 1.2",
+            "http://www.example.org/pilots/tides.html",
+            "http://outside.example.org/tides.html",
+        ],
+    ),
+    (
+        "base-of-the-part",
+        &["part 2", "http://www.example.org/images/tides.html"],
+    ),
+    (
+        "innermost-base",
+        &[
+            "http://message.example.org/x",
+            "http://multipart.example.org/x",
+            "http://part.example.org/x",
+            "http://document.example.org/",
+            "http://document.example.org/x",
+            "http://message.example.org/here/x",
+            "deeper/",
+            "http://message.example.org/here/deeper/x",
+            "http://message.example.org/x",
+        ],
+    ),
+    (
+        "base-in-the-document",
+        &[
+            "http://www.example.org/images/",
+            "part 1.2",
+            "http://www.example.org/tides.html",
+        ],
+    ),
+    // §4.4: white space, encoded-words and wrappers in the field.
+    ("folded-location", &["part 2", "part 3", "part 4"]),
+    (
+        "equal-locations",
+        &[
+            "part 2",
+            "part 2",
+            "part 2",
+            "http://www.example.org/Flag.png",
+        ],
+    ),
+    (
+        "quoted-printable",
+        &["part 2", "http://www.example.org/caf=e9.html?a=1&amp;b=2"],
+    ),
+    (
+        "base64",
+        &["part 2", "http://www.example.org/caf=e9.html?a=1&amp;b=2"],
+    ),
+    ("alternative-inside", &["part 2"]),
+    (
+        "style-sheet",
+        &[
+            "part 2",
+            "http://www.example.org/style/print.css",
+            "part 3",
+            "http://www.example.org/style/sea.png",
+        ],
+    ),
+];
+
+/// Samples that come out as they went in.
+const UNTOUCHED: &[&str] = &["absolute-location", "content-id"];
+
+fn name(sample: &mail::Sample) -> &str {
+    sample.name.trim_end_matches(".in.eml")
+}
+
+#[test]
+fn every_sample_comes_out_as_its_after_says() {
+    for sample in mhtml_samples() {
+        let (output, report) = expand(&sample.before);
+        assert_bytes(&output, &sample.after, &sample.name);
+        let untouched = UNTOUCHED.contains(&name(&sample));
+        assert_eq!(sample.before == sample.after, untouched, "{}", sample.name);
+        assert_eq!(report.links() == 0, untouched, "{}", sample.name);
+    }
+}
+
+#[test]
+fn the_twin_with_crlf_comes_out_as_the_twin_of_the_output() {
+    for sample in mhtml_samples() {
+        let (output, _) = expand(&crlf(&sample.before));
+        assert_bytes(&output, &crlf(&sample.after), &sample.name);
+    }
+}
+
+#[test]
+fn twice_is_once() {
+    let expander = Expander::new(Policy::default(), &Nowhere);
+    for sample in mhtml_samples() {
+        for after in [sample.after.clone(), crlf(&sample.after)] {
+            let expansion = expander.expand(&after, "test").unwrap();
+            assert_bytes(&expansion.output.into_bytes(), &after, &sample.name);
+            assert_eq!(expansion.report.links(), 0, "{}", sample.name);
+        }
+    }
+}
+
+#[test]
+fn every_link_is_what_the_documents_say() {
+    let samples = mhtml_samples();
+    assert_eq!(samples.len(), LINKS.len());
+    for sample in &samples {
+        let (_, expected) = LINKS
+            .iter()
+            .find(|(listed, _)| *listed == name(sample))
+            .unwrap_or_else(|| panic!("{} is not in the table", sample.name));
+        for message in [sample.after.clone(), crlf(&sample.after)] {
+            assert_eq!(&links(&message), expected, "{}", sample.name);
+        }
+    }
+}
+
+#[test]
+fn the_readme_of_the_samples_names_each() {
+    let readme = std::fs::read_to_string(mail::samples_folder().join("README.md")).unwrap();
+    for sample in mhtml_samples() {
+        let line = format!("| `mhtml/{}` |", name(&sample));
+        assert!(readme.contains(&line), "{line}");
+    }
+}
+
+#[test]
+fn other_programs_read_the_same_leaves() {
+    let samples = mhtml_samples();
+    let messages: Vec<Vec<u8>> = samples
+        .iter()
+        .flat_map(|sample| [sample.after.clone(), crlf(&sample.after)])
+        .collect();
+    // mail-parser gives text as UTF-8, whatever its charset.
+    let latin = ["base64", "quoted-printable"];
+    for (message, sample) in messages.iter().step_by(2).zip(&samples) {
+        if latin.contains(&name(sample)) {
+            continue;
+        }
+        assert_eq!(
+            our_leaves(message),
+            mail::mail_parser_leaves(message),
+            "{}",
+            sample.name
+        );
+    }
+    let Some(read) = mail::python_leaves(&messages) else {
+        return;
+    };
+    for (message, theirs) in messages.iter().zip(read) {
+        assert_eq!(our_leaves(message), theirs);
+    }
+}
+
+/// The links of all documents; a `cid:` as the number of the one part that it names.
+fn links(message: &[u8]) -> Vec<String> {
+    let tree = mime::scan(message, &ScanLimits::default());
+    let mut found = Vec::new();
+    for part in tree.ids() {
+        if !["text/html", "text/css"].contains(&tree.part(part).essence.as_str()) {
+            continue;
+        }
+        let body = tree.part(part).body.of(message);
+        let document = tree.part(part).encoding.decode(body).unwrap();
+        found.extend(values(&String::from_utf8_lossy(&document)));
+    }
+    let named = |link: String| {
+        let Some(rest) = link.strip_prefix("cid:") else {
+            return link;
+        };
+        let (id, fragment) = rest.find('#').map_or((rest, ""), |at| rest.split_at(at));
+        let id = format!("<{id}>");
+        let bearers: Vec<String> = tree
+            .ids()
+            .filter(|&part| {
+                let value = tree.value(message, part, "Content-ID");
+                value.is_some_and(|value| value.trim_ascii() == id.as_bytes())
+            })
+            .map(|part| tree.number(part))
+            .collect();
+        assert_eq!(bearers.len(), 1, "{id} is the id of {bearers:?}");
+        format!("part {}{fragment}", bearers[0])
+    };
+    found.into_iter().map(named).collect()
+}
+
+/// What stands in `src="..."`, `href="..."`, `url(...)` and `@import "..."`.
+fn values(document: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (start, end) in [
+        ("src=\"", '"'),
+        ("href=\"", '"'),
+        ("url(\"", '"'),
+        ("url(", ')'),
+        ("@import \"", '"'),
+    ] {
+        for (at, _) in document.match_indices(start) {
+            let rest = &document[at + start.len()..];
+            if !rest.starts_with('"') {
+                found.push((at, rest.split(end).next().unwrap().to_owned()));
+            }
+        }
+    }
+    found.sort();
+    found.into_iter().map(|(_, value)| value).collect()
+}
