@@ -58,6 +58,27 @@ fn every_sample_comes_out_as_its_after_says_with_lf_and_with_crlf_and_only_once(
     }
 }
 
+/// Other programs see in the results what we say is in them.
+#[test]
+fn python_and_mail_parser_read_the_same_leaves() {
+    let samples = mail::samples_in(&wild());
+    let messages: Vec<Vec<u8>> = samples.iter().map(|sample| sample.after.clone()).collect();
+    let python = mail::python_leaves(&messages);
+    for (index, sample) in samples.iter().enumerate() {
+        let ours = mail::our_leaves(&sample.after);
+        assert!(ours.len() > 1, "{}", sample.name);
+        assert_eq!(
+            mail::mail_parser_leaves(&sample.after),
+            ours,
+            "{}",
+            sample.name
+        );
+        if let Some(python) = &python {
+            assert_eq!(python[index], ours, "{}", sample.name);
+        }
+    }
+}
+
 /// Nothing of a sample is touched where nothing is allowed, and every reference is a row.
 #[test]
 fn by_default_the_samples_are_left_and_say_which_option_would_help() {
@@ -330,10 +351,17 @@ fn an_answer_over_http_has_its_type_and_place_written_down() {
         "Content-Type: application/pdf; name=\"x.pdf\"\nContent-Transfer-Encoding: base64\nContent-Location: {}\nContent-Disposition: attachment;\n filename=\"x.pdf\"\n\nJVBERg==\n",
         server.url("/x.pdf")
     )));
+    let cloud_file = mixed(&format!(
+        "Content-Type: application/octet-stream\nX-Mozilla-Cloud-Part: cloudFile; url={}\n\n",
+        server.url("/sign-in")
+    ));
+    filter(&options, &cloud_file).leaves(&cloud_file, &["type-mismatch"]);
     let refused = page("/sign-in");
     filter(&options, &refused).leaves(&refused, &["type-mismatch"]);
     let ran = filter(&format!("{options} --accept-mismatch"), &refused);
     assert_eq!(ran.column("outcome")[0], "expanded", "{}", ran.stderr);
+    let text = String::from_utf8(ran.stdout).unwrap();
+    assert!(text.contains("filename=\"x.pdf.html\""), "{text}");
 
     let detached = |path: &str| {
         mixed(&format!(

@@ -49,6 +49,10 @@ pub(super) fn edits(
         tree,
         body,
         newline: tree.newline,
+        // A page whose content is a page after all is rightly named one.
+        suffix: body
+            .suffix()
+            .filter(|_| !(body.is_page_about_it() && obtained.essence == "text/html")),
     };
     builder.build(obtained)
 }
@@ -58,6 +62,8 @@ struct Builder<'p> {
     tree: &'p Tree,
     body: &'p ExternalBody<'p>,
     newline: Newline,
+    /// What the part's names have behind the content's.
+    suffix: Option<&'static str>,
 }
 
 impl Builder<'_> {
@@ -212,7 +218,7 @@ impl Builder<'_> {
 
     /// The part's own name for its file, without what it has behind the content's.
     fn own_name(&self, field: &str, parameter: &str) -> Option<String> {
-        let suffix = self.body.suffix()?;
+        let suffix = self.suffix?;
         let value = self.tree.value(self.original, self.body.part, field)?;
         let value = MediaType::parse(value).parameter(parameter)?.into_owned();
         let name = header::decoded_words(&header::unfold(&value));
@@ -353,6 +359,16 @@ impl Builder<'_> {
         let is_default = encoded.encoding == TransferEncoding::SevenBit;
         if !(encoding_said || is_default && self.body.form == Form::Detached) {
             written.extend_from_slice(&transfer_encoding);
+        }
+        if let Some(name) = &self.body.file_name
+            && !outer
+                .iter()
+                .any(|field| field.is(original, "Content-Disposition"))
+        {
+            written.extend_from_slice(b"Content-Disposition: attachment");
+            let more = media_type::write_more(&[("filename".to_owned(), name.clone())]);
+            written.extend_from_slice(&with_newlines(more, self.newline));
+            written.extend_from_slice(newline);
         }
         if let Some(location) = location {
             let outer_has = outer

@@ -276,6 +276,12 @@ pub(super) fn admit(
     if let Some(source_type) = &obtained.source_type {
         policy.judge_type(source_type)?;
     }
+    if policy.mismatch == Mismatch::Refuse && is_page_instead(&obtained, body) {
+        return Err(Refusal::lasting(
+            Reason::TypeMismatch,
+            "the answer is a page, and not the file",
+        ));
+    }
     if let Some(declared) = &body.declared {
         if let Some(source_type) = &obtained.source_type {
             let agree = source_type.eq_ignore_ascii_case(&declared.essence)
@@ -292,14 +298,6 @@ pub(super) fn admit(
             }
         }
         obtained.essence = declared.essence.to_string();
-    } else if body.is_page_about_it()
-        && policy.mismatch == Mismatch::Refuse
-        && PAGES.contains(&obtained.essence.as_str())
-    {
-        return Err(Refusal::lasting(
-            Reason::TypeMismatch,
-            "the answer is a page, as the part is, and not the file",
-        ));
     }
     policy.judge_type(&obtained.essence)?;
     if let Some(value) = body.content_md5 {
@@ -318,6 +316,16 @@ pub(super) fn admit(
         obtained.essence = DEFAULT_TYPE.to_owned();
     }
     Ok(obtained)
+}
+
+/// Whether a cloud showed a page where a file was meant. Here application/octet-stream, which all such
+/// parts have, agrees with less than elsewhere: the link in the part would be lost for a sign-in form.
+fn is_page_instead(obtained: &Obtained, body: &ExternalBody<'_>) -> bool {
+    let is_page = |essence: &str| PAGES.contains(&essence);
+    let declared = body.declared.as_ref();
+    body.form == Form::CloudFile
+        && is_page(&obtained.essence)
+        && !declared.is_some_and(|declared| is_page(&declared.essence))
 }
 
 /// Content-MD5 (RFC 1864 §2): over the octets; over the CRLF form for text, where the octets are

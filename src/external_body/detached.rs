@@ -121,7 +121,9 @@ impl<'a> Reader<'a, '_> {
         if !first_word(cloud).eq_ignore_ascii_case(b"cloudFile") {
             return None;
         }
-        Some(self.beside_a_note(Form::CloudFile, url_of_cloud_part(cloud)))
+        let mut body = self.beside_a_note(Form::CloudFile, url_of_cloud_part(cloud));
+        body.file_name = name_of_cloud_part(cloud);
+        Some(body)
     }
 
     /// The part gets back the header it had.
@@ -321,23 +323,23 @@ fn url_of_field(value: &[u8]) -> Result<Target<'_>, Unusable> {
     read_url(Cow::Owned(url))
 }
 
-/// The URL of `cloudFile; url=URL; provider=...`. It is not quoted and may hold `;` itself: it ends where a
+/// The value of an `X-Mozilla-Cloud-Part` field behind its first word, taken apart: the URL, and what
+/// stands behind it.
+///
+/// The URL of `cloudFile; url=URL; provider=...` is not quoted and may hold `;` itself: it ends where a
 /// parameter begins that programs are known to write behind it. Thunderbird puts a blank in front of
 /// each; those that put none put none in front of `url` either.
-fn url_of_cloud_part(value: &[u8]) -> Result<Target<'_>, Unusable> {
+fn split_cloud_part(value: &[u8]) -> Option<(&[u8], &[u8])> {
     const BEHIND: [&[u8]; 6] = [b"provider", b"file", b"name", b"data", b"size", b"mime"];
-    let rest = memchr::memchr(b';', value)
-        .and_then(|at| value.get(at + 1..))
-        .ok_or(Unusable::MissingUrl)?;
+    let rest = memchr::memchr(b';', value).and_then(|at| value.get(at + 1..))?;
     let is_spaced = rest.first().is_some_and(u8::is_ascii_whitespace);
-    let rest = rest.trim_ascii_start();
-    let url = match rest.split_at_checked(4) {
-        Some((name, url)) if name.eq_ignore_ascii_case(b"url=") => url,
-        _ => return Err(Unusable::MissingUrl),
-    };
+    let (name, url) = rest.trim_ascii_start().split_at_checked(4)?;
+    if !name.eq_ignore_ascii_case(b"url=") {
+        return None;
+    }
     if let Some(quoted) = url.strip_prefix(b"\"") {
         let end = memchr::memchr(b'"', quoted).unwrap_or(quoted.len());
-        return url_of_field(quoted.get(..end).unwrap_or_default());
+        return quoted.split_at_checked(end);
     }
     let begins_parameter = |at: &usize| {
         let behind = url.get(at + 1..).unwrap_or_default();
@@ -350,8 +352,33 @@ fn url_of_cloud_part(value: &[u8]) -> Result<Target<'_>, Unusable> {
     let end = memchr::memchr_iter(b';', url)
         .find(begins_parameter)
         .unwrap_or(url.len());
-    let url = url.get(..end).unwrap_or_default().trim_ascii_end();
-    url_of_field(url.strip_suffix(b";").filter(|_| !is_spaced).unwrap_or(url))
+    let (url, behind) = url.split_at_checked(end)?;
+    let url = url.trim_ascii_end();
+    let bare = url.strip_suffix(b";").filter(|_| !is_spaced);
+    Some((bare.unwrap_or(url), behind))
+}
+
+fn url_of_cloud_part(value: &[u8]) -> Result<Target<'_>, Unusable> {
+    let (url, _) = split_cloud_part(value).ok_or(Unusable::MissingUrl)?;
+    url_of_field(url)
+}
+
+/// The file's name: the last parameter, unquoted, in mail of Thunderbird up to version 91, which named
+/// the file nowhere else.
+fn name_of_cloud_part(value: &[u8]) -> Option<String> {
+    const NAME: &[u8] = b"name=";
+    let (_, behind) = split_cloud_part(value)?;
+    let at = memchr::memchr_iter(b';', behind).find_map(|at| {
+        let named = behind.get(at + 1..)?.trim_ascii_start();
+        let (name, value) = named.split_at_checked(NAME.len())?;
+        name.eq_ignore_ascii_case(NAME).then_some(value)
+    })?;
+    let name: String = String::from_utf8_lossy(&header::unfold(at))
+        .chars()
+        .filter(|symbol| !symbol.is_control() && *symbol != '"')
+        .collect();
+    let name = name.trim();
+    (!name.is_empty()).then(|| name.to_owned())
 }
 
 #[cfg(test)]
@@ -412,6 +439,29 @@ mod tests {
             assert_eq!(
                 url_of_cloud_part(field.as_bytes()),
                 Err(Unusable::MissingUrl)
+            );
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_cloud_part_is_its_last_parameter() {
+        for (field, name) in [
+            (
+                " cloudFile; url=http://h/x; name=a b;c.zip",
+                Some("a b;c.zip"),
+            ),
+            (
+                " cloudFile; url=http://h/x; provider=k; file=file:///a; name=\"\r\n c.zip\"",
+                Some("c.zip"),
+            ),
+            ("cloudFile;url=http://h/x;name=c.zip", Some("c.zip")),
+            (" cloudFile; url=http://h/x;name=c.zip", None),
+            (" cloudFile; url=http://h/x; name=", None),
+        ] {
+            assert_eq!(
+                name_of_cloud_part(field.as_bytes()).as_deref(),
+                name,
+                "{field}"
             );
         }
     }

@@ -90,6 +90,8 @@ pub struct ExternalBody<'a> {
     pub size: Option<u64>,
     /// The `expiration` parameter, as written.
     pub expiration: Option<String>,
+    /// The file's name where only the reference says it.
+    pub file_name: Option<String>,
 }
 
 /// What an external body refers to.
@@ -201,6 +203,7 @@ impl<'a> ExternalBody<'a> {
                 .filter(|id| !id.is_empty()),
             size: None,
             expiration: None,
+            file_name: None,
             phantom,
         }
     }

@@ -239,7 +239,7 @@ pub(super) const RELATIVES: [Facility; 5] = [
         characters: "as above",
         utility: "what was too large to be attached",
         disclosure: "as the scheme; the URL is often the only key: who has it has the file",
-        danger: "a cloud may answer with a page: refused where the part is a page itself",
+        danger: "a cloud may answer with a page to sign in on: refused",
     },
     Facility {
         name: "X-Mozilla-Altered: AttachmentDeleted",
