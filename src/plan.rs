@@ -4,6 +4,7 @@
 //! retrieval will succeed or what it will bring; [`expand`](crate::expand) finds out.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 
 use crate::external_body::{ExternalBody, Form, Reading, Target, Unusable};
 use crate::link::base::Base;
@@ -12,6 +13,7 @@ use crate::mime::header::End;
 use crate::mime::{Content, Limit, PartId, Tree};
 use crate::policy::{Policy, Protected, Scheme};
 use crate::report::{Kind, Outcome, Reason, Refusal, Row};
+use crate::span::Span;
 
 /// How many characters of a `data:` URL a report shows.
 const SHOWN_DATA: usize = 48;
@@ -517,30 +519,57 @@ fn usefulness(item: &Item<'_>) -> u8 {
     }
 }
 
-/// One line for each part that was not looked into because of a limit.
+/// A part that was not looked into, or not to its end, because of a bound.
+#[derive(Clone, Debug)]
+pub struct OpaquePart {
+    /// The part.
+    pub part: PartId,
+    /// Its number; empty for the message itself.
+    pub number: String,
+    /// What was not looked into.
+    pub span: Span,
+    /// The bound.
+    pub refusal: Refusal,
+}
+
+impl fmt::Display for OpaquePart {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = match self.number.as_str() {
+            "" => "the message",
+            number => number,
+        };
+        write!(formatter, "{place}: {}", self.refusal.detail)
+    }
+}
+
+/// The parts that were not looked into because of a bound.
 #[must_use]
-pub fn opaque_parts(tree: &Tree) -> Vec<String> {
+pub fn opaque_parts(tree: &Tree) -> Vec<OpaquePart> {
     tree.ids()
         .filter_map(|id| {
-            let limit = match &tree.part(id).content {
-                Content::Opaque(limit) => *limit,
-                Content::Multipart(multipart) => multipart.overflow?,
+            let part = tree.part(id);
+            let (limit, span) = match &part.content {
+                Content::Opaque(Limit::HeaderTooLarge) => (Limit::HeaderTooLarge, part.span),
+                Content::Opaque(limit) => (*limit, part.body),
+                Content::Multipart(multipart) => (multipart.overflow?, multipart.epilogue),
                 Content::Leaf | Content::Message => return None,
             };
-            let number = tree.number(id);
-            let place = if number.is_empty() {
-                "the message"
-            } else {
-                &number
+            let (reason, what, option) = match limit {
+                Limit::TooDeep => (Reason::TooDeep, "is nested too deep", "--max-depth"),
+                Limit::TooManyParts => (Reason::TooManyParts, "has too many parts", "--max-parts"),
+                Limit::HeaderTooLarge => (
+                    Reason::HeaderTooLarge,
+                    "has too large a header",
+                    "--max-header",
+                ),
             };
-            let (what, option) = match limit {
-                Limit::TooDeep => ("is nested too deep", "--max-depth"),
-                Limit::TooManyParts => ("has too many parts", "--max-parts"),
-                Limit::HeaderTooLarge => ("has too large a header", "--max-header"),
-            };
-            Some(format!(
-                "{place}: {what} and was not looked into further; {option} is the limit"
-            ))
+            let detail = format!("{what} and was not looked into further; {option} is the limit");
+            Some(OpaquePart {
+                part: id,
+                number: tree.number(id),
+                span,
+                refusal: Refusal::lasting(reason, detail),
+            })
         })
         .collect()
 }

@@ -147,7 +147,7 @@ fn report(args: &FilterArgs, report: &Report, limits: &ScanLimits, message: &[u8
             tell(say::harmless(note).into_owned());
         }
         for opaque in opaque_parts(&scan(message, limits)) {
-            tell(opaque);
+            tell(opaque.to_string());
         }
         if report.rows.is_empty() {
             tell("nothing to do".to_owned());

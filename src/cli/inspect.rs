@@ -227,9 +227,8 @@ fn outline(message: &[u8], tree: &Tree, report: &Report) -> String {
             ));
         }
     }
-    for line in opaque_parts(tree) {
-        text.push_str(&line);
-        text.push('\n');
+    for opaque in opaque_parts(tree) {
+        text.push_str(&format!("{opaque}\n"));
     }
     text.push_str(&summary(report));
     text

@@ -21,6 +21,7 @@ mod new_part;
 mod obtain;
 mod region;
 mod round;
+mod unseen;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Instant;
@@ -152,6 +153,7 @@ impl<'w> Expander<'w> {
         let tree = mime::scan(message, &self.scan_limits());
         let plan = plan::plan(message, &tree, &self.policy);
         let mut rows: Vec<Row> = plan.items.iter().map(|item| item.forecast(name)).collect();
+        rows.extend(unseen::rows(message, &tree, &plan, &self.candidates, name));
         if self.policy.links == Links::Resolve {
             let room = self.policy.limits.growth;
             let documents = documents::rewrite(message, &tree, &self.policy, name, room);

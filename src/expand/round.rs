@@ -7,7 +7,7 @@ use super::gather::untried;
 use super::new_part::{self, Inside};
 use super::obtain::Obtained;
 use super::region::{Region, owners_of, regions_after};
-use super::{Barred, Session};
+use super::{Barred, Session, unseen};
 use crate::edit::{Edit, Edits, Group, Spliced};
 use crate::external_body::Target;
 use crate::mime::{self, PartId, Tree};
@@ -234,6 +234,10 @@ impl Session<'_> {
             }
             round.rows.push(row);
         }
+        let candidates = &self.expander.candidates;
+        round
+            .rows
+            .extend(unseen::rows(current, tree, plan, candidates, self.name));
         round.changed = !edits.is_empty();
         round.composites = !composites.is_empty();
         round.again = round.changed && (round.composites || waits);

@@ -1,0 +1,38 @@
+//! What a bound kept from being looked into, and may hold references: it is reported like a reference
+//! that is left.
+
+use std::collections::HashSet;
+
+use super::Candidates;
+use crate::mime::{PartId, Tree};
+use crate::plan::{Plan, opaque_parts};
+use crate::report::{Kind, Outcome, Row};
+
+/// One row for each such part that the plan has no item for.
+pub(super) fn rows(
+    original: &[u8],
+    tree: &Tree,
+    plan: &Plan<'_>,
+    candidates: &Candidates,
+    name: &str,
+) -> Vec<Row> {
+    let known: HashSet<PartId> = plan.items.iter().map(|item| item.body.part).collect();
+    opaque_parts(tree)
+        .into_iter()
+        .filter(|opaque| !known.contains(&opaque.part))
+        .filter(|opaque| candidates.external_bodies(opaque.span.of(original)))
+        .map(|opaque| Row {
+            message: name.to_owned(),
+            part: opaque.number,
+            kind: Kind::ExternalBody,
+            url: None,
+            outcome: Outcome::Left,
+            reason: Some(opaque.refusal.reason),
+            detail: opaque.refusal.detail,
+            media_type: None,
+            bytes: Some(opaque.span.len() as u64),
+            ms: None,
+            links: None,
+        })
+        .collect()
+}

@@ -1,0 +1,240 @@
+//! What a single mail can cost at most (the contract's P5, §2): for each bound on structure and growth
+//! one mail far beyond it, through the program. It passes whole, what is beyond is left with the
+//! bound's reason, and time and memory stay in proportion to the mail.
+//!
+//! Bounds on retrieval are reached by servers: `fetch_cli_hostile.rs` and `fetch_hostile.rs` (redirects,
+//! sizes, deadlines, many bodies together), `fetch_bomb.rs` (decompression). Hostile documents are
+//! in `links_hostile.rs`.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use common::filter::{Ran, filter, mail, measured, reference};
+
+const MEGABYTE: u64 = 1 << 20;
+
+/// Generous: tests run without optimisation, beside others. What is quadratic takes hours.
+const TIME: Duration = Duration::from_secs(60);
+
+/// The default of --max-growth, which may be held to find out that more is wanted.
+const MOST_GROWTH: u64 = 50 * MEGABYTE;
+
+/// What the program takes for itself and for growth, and a share for each octet of the mail.
+fn memory(mail: &[u8], share: u64) -> u64 {
+    40 * MEGABYTE + MOST_GROWTH + share * mail.len() as u64
+}
+
+/// Runs the mail with the default bounds.
+#[track_caller]
+fn bounded(test: &str, mail: &[u8], share: u64) -> Ran {
+    bounded_with(test, "", mail, share)
+}
+
+#[track_caller]
+fn bounded_with(test: &str, options: &str, mail: &[u8], share: u64) -> Ran {
+    let ran = measured(test, options, mail).unwrap_or_else(|| filter(options, mail));
+    assert_eq!(ran.code, Some(0), "{test}: {:.300}", ran.stderr);
+    assert!(ran.took < TIME, "{test}: {:?}", ran.took);
+    if let Some(peak) = ran.peak {
+        let most = memory(mail, share);
+        assert!(
+            peak < most,
+            "{test}: {} MiB for a mail of {} MiB",
+            peak / MEGABYTE,
+            mail.len() as u64 / MEGABYTE
+        );
+    }
+    ran
+}
+
+#[track_caller]
+fn passes(test: &str, ran: &Ran, mail: &[u8]) {
+    assert!(
+        ran.stdout == mail,
+        "{test}: {} octets of {}",
+        ran.stdout.len(),
+        mail.len()
+    );
+}
+
+fn reasons(ran: &Ran) -> BTreeMap<String, usize> {
+    let mut counted = BTreeMap::new();
+    for reason in ran.column("reason") {
+        *counted.entry(reason).or_default() += 1;
+    }
+    counted
+}
+
+const REFERENCE: &str =
+    "Content-Type: message/external-body; access-type=URL; URL=\"data:,x\"\n\n\n";
+
+#[test]
+fn nesting() {
+    let levels = 100_000;
+    let multiparts: String = (0..levels)
+        .map(|at| format!("Content-Type: multipart/mixed; boundary=b{at}\n\n--b{at}\n"))
+        .collect();
+    let messages = "Content-Type: message/rfc822\n\n".repeat(levels);
+    let one_boundary = "Content-Type: multipart/mixed; boundary=b\n\n--b\n".repeat(levels);
+    for (what, reason, nested) in [
+        ("multiparts", "too-deep", multiparts),
+        ("messages", "too-deep", messages),
+        // A boundary ends what it began: these are parts in one multipart.
+        ("multiparts of one boundary", "too-many-parts", one_boundary),
+    ] {
+        let mail = format!("{nested}{REFERENCE}").into_bytes();
+        let ran = bounded(what, &mail, 8);
+        passes(what, &ran, &mail);
+        assert_eq!(ran.column("reason"), [reason], "{what}");
+    }
+}
+
+#[test]
+fn parts() {
+    let many: Vec<String> = vec![REFERENCE.to_owned(); 30_000];
+    let before = mail(&many);
+    let ran = bounded("references", &before, 16);
+    // Those within the bound are filled, the others are there as they came.
+    let after = String::from_utf8(ran.stdout.clone()).unwrap();
+    let left = after.matches(REFERENCE).count();
+    let filled = ran
+        .column("outcome")
+        .iter()
+        .filter(|outcome| *outcome == "expanded")
+        .count();
+    assert!((9_990..10_000).contains(&filled), "{filled}");
+    assert_eq!(left, many.len() - filled);
+    assert_eq!(
+        reasons(&ran).get("too-many-parts"),
+        Some(&1),
+        "{:?}",
+        reasons(&ran)
+    );
+
+    let empty = mail(&vec!["\n".to_owned(); 2_000_000]);
+    let with_one = [&empty[..], REFERENCE.as_bytes()].concat();
+    let ran = bounded("empty parts", &with_one, 8);
+    passes("empty parts", &ran, &with_one);
+    assert_eq!(ran.column("reason"), ["too-many-parts"]);
+}
+
+#[test]
+fn headers() {
+    let large = "QUJD".repeat(17 << 20);
+    let before = mail(&[
+        reference(&format!("data:image/gif;base64,{large}"), "image/gif"),
+        REFERENCE.to_owned(),
+    ]);
+    let ran = bounded("a large field", &before, 4);
+    assert_eq!(
+        reasons(&ran).get("header-too-large"),
+        Some(&1),
+        "{:?}",
+        reasons(&ran)
+    );
+
+    let fields = "X:y\n".repeat(2_000_000);
+    let before = format!("{fields}{REFERENCE}").into_bytes();
+    let ran = bounded("many fields", &before, 40);
+    let after = format!("{fields}Content-Type: text/plain;charset=US-ASCII\n").into_bytes();
+    assert!(ran.stdout.starts_with(fields.as_bytes()));
+    assert!(ran.stdout.len() >= after.len() - 10);
+    assert_eq!(ran.column("outcome"), ["expanded"]);
+}
+
+#[test]
+fn parameters() {
+    let many: String = (0..300_000).map(|at| format!("; p{at}=v")).collect();
+    let sections: String = (1..300_000)
+        .rev()
+        .map(|at| format!("; URL*{at}=v"))
+        .collect();
+    for (what, parameters) in [
+        (
+            "parameters",
+            format!("{many}; access-type=URL; URL=\"data:,x\""),
+        ),
+        (
+            "sections",
+            format!("; access-type=URL; URL*0=\"data:,\"{sections}"),
+        ),
+        (
+            "comments",
+            format!(
+                "; {}; access-type=URL; URL=\"data:,x\"",
+                "(".repeat(1_000_000)
+            ),
+        ),
+        (
+            "data: URL parameters",
+            format!(
+                "; access-type=URL; URL=\"data:text/plain{},x\"",
+                ";a=b".repeat(300_000)
+            ),
+        ),
+    ] {
+        let before = mail(&[format!(
+            "Content-Type: message/external-body{parameters}\n\n\n"
+        )]);
+        let ran = bounded(what, &before, 100);
+        if ran.column("outcome") != ["expanded"] {
+            passes(what, &ran, &before);
+        }
+    }
+}
+
+#[test]
+fn srcset() {
+    let candidates = "i.png 1x,".repeat(200_000);
+    let base = "Content-Base: http://www.example.org/\nContent-Type: text/html\n\n";
+    let before = format!("{base}<img srcset=\"{candidates}\">").into_bytes();
+    let after = candidates.replace("i.png", "http://www.example.org/i.png");
+    let ran = bounded("candidates", &before, 100);
+    passes(
+        "candidates",
+        &ran,
+        format!("{base}<img srcset=\"{after}\">").as_bytes(),
+    );
+
+    let ran = bounded_with("beyond growth", "--max-growth 4M", &before, 100);
+    passes("beyond growth", &ran, &before);
+    assert_eq!(ran.column("reason"), ["growth-limit"]);
+}
+
+#[test]
+fn growth() {
+    let large = format!(
+        "Content-ID: <a@x>\n\n{}\n",
+        "a line of text\n".repeat(70_000)
+    );
+    let copies = vec![
+        "Content-Type: message/external-body; access-type=URL; URL=\"cid:a@x\"\n\n\n"
+            .to_owned();
+        1_000
+    ];
+    let before = mail(&[copies, vec![large]].concat());
+    let ran = bounded("copies", &before, 16);
+    passes("copies", &ran, &before);
+    assert_eq!(
+        reasons(&ran),
+        BTreeMap::from([("growth-limit".to_owned(), 1_000)])
+    );
+}
+
+#[test]
+fn one_body() {
+    let before = mail(&[
+        reference(&format!("data:,{}", "x".repeat(30 << 20)), "text/plain"),
+        REFERENCE.to_owned(),
+    ]);
+    let ran = bounded("a body", &before, 6);
+    assert_eq!(
+        reasons(&ran).get("too-large"),
+        Some(&1),
+        "{:?}",
+        reasons(&ran)
+    );
+}
