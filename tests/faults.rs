@@ -94,65 +94,60 @@ const HEADER: &str = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary
 const REFERENCE: &str =
     "Content-Type: message/external-body; access-type=URL; URL=\"data:,x\"\n\n\n--b";
 
-/// A mail of about so many octets for each way of working on it.
-fn large_mails(octets: usize) -> Vec<(&'static str, Vec<u8>)> {
+/// Ways of working on a mail.
+const WAYS: [&str; 6] = [
+    "nothing to do",
+    "a reference first",
+    "a reference last",
+    "a large data: URL",
+    "many links",
+    "a large part several times",
+];
+
+/// A mail of about so many octets that is worked on in one of [`WAYS`].
+fn large_mail(way: &str, octets: usize) -> Vec<u8> {
     let lines = |line: &str| line.repeat(octets / line.len());
-    let filling = lines("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde\n");
-    let symbols = lines("\n AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISIjJCUmJygpKissLS4v");
-    vec![
-        (
-            "nothing to do",
-            format!("Subject: x\n\n{filling}").into_bytes(),
+    let filling = || lines("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde\n");
+    let symbols = "\n AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISIjJCUmJygpKissLS4v";
+    let copies = [REFERENCE.replace("data:,x", "cid:a@x").as_str(); 3].join("\n");
+    match way {
+        "nothing to do" => format!("Subject: x\n\n{}", filling()),
+        "a reference first" => format!("{HEADER}{REFERENCE}\n\n{}\n--b--\n", filling()),
+        "a reference last" => format!("{HEADER}\n{}\n--b\n{REFERENCE}--\n", filling()),
+        "a large data: URL" => {
+            return with_url(&format!("data:image/png;base64,{}", lines(symbols)), "");
+        }
+        "many links" => format!(
+            "Content-Type: text/html\nContent-Base: http://www.example.org/a/\n\n{}",
+            lines("<a href=b>c</a>\n")
         ),
-        (
-            "a reference first",
-            format!("{HEADER}{REFERENCE}\n\n{filling}\n--b--\n").into_bytes(),
+        _ => format!(
+            "{HEADER}Content-ID: <a@x>\n\n{}\n--b\n{copies}--\n",
+            filling()
         ),
-        (
-            "a reference last",
-            format!("{HEADER}\n{filling}\n--b\n{REFERENCE}--\n").into_bytes(),
-        ),
-        (
-            "a large data: URL",
-            with_url(&format!("data:image/png;base64,{symbols}"), ""),
-        ),
-        (
-            "many links",
-            format!(
-                "Content-Type: text/html\nContent-Base: http://www.example.org/a/\n\n{}",
-                lines("<a href=b>c</a>\n")
-            )
-            .into_bytes(),
-        ),
-        (
-            "a large part several times",
-            format!(
-                "{HEADER}Content-ID: <a@x>\n\n{filling}\n--b\n{}--\n",
-                [REFERENCE.replace("data:,x", "cid:a@x").as_str(); 3].join("\n")
-            )
-            .into_bytes(),
-        ),
-    ]
+    }
+    .into_bytes()
 }
 
 #[test]
 fn with_little_memory_a_mail_comes_out_whole_or_later() {
     const TEST: &str = "with_little_memory_a_mail_comes_out_whole_or_later";
     let options = ["filter", "--quiet", "--max-body=1G", "--max-growth=1G"];
-    let huge = large_mails(160 << 20).into_iter().take(3);
     let rows = [
-        (LITTLE, large_mails(1 << 20)),
-        (64 << 20, large_mails(8 << 20)),
+        (LITTLE, 1 << 20, &WAYS[..]),
+        (64 << 20, 8 << 20, &WAYS[..]),
+        (LITTLE, 160 << 20, &WAYS[2..3]),
     ];
     let (mut good, mut later) = (0, 0);
-    for (limit, mails) in rows.into_iter().chain([(LITTLE, huge.collect())]) {
-        for (what, mail) in mails {
+    for (limit, octets, ways) in rows {
+        for way in ways {
+            let mail = large_mail(way, octets);
             let Some(mut little) = limited(TEST, &format!("--as={limit}")) else {
                 return;
             };
             let little = fed(little.args(options), &mail);
             let free = fed(embody().args(options), &mail);
-            let what = format!("{what}, {} octets", mail.len());
+            let what = format!("{way}, {octets} octets");
             if good_or_later(&little, &free, &what) {
                 good += 1;
             } else {
@@ -163,7 +158,7 @@ fn with_little_memory_a_mail_comes_out_whole_or_later() {
         }
     }
     eprintln!("{good} whole, {later} later");
-    assert!(good >= 7 && later > 0, "{good} whole, {later} later");
+    assert!(good > 6 && later > 0, "{good} whole, {later} later");
 }
 
 #[test]
@@ -232,8 +227,6 @@ fn bodies_from_a_server_with_little_memory_come_in_whole_or_later() {
 /// boundaries that are never closed, style sheets and markup that are nothing but brackets.
 #[test]
 fn the_library_runs_on_a_small_stack() {
-    // 64 KB hold an optimised build; without optimisation frames are several times as large.
-    let stack = if cfg!(debug_assertions) { 256 } else { 64 } << 10;
     let nested = |step: &str, levels: usize| -> String {
         (0..levels)
             .map(|level| step.replace('#', &level.to_string()))
@@ -265,7 +258,7 @@ fn the_library_runs_on_a_small_stack() {
         .map(|(output, report)| (output, report.rows.len()))
         .collect();
     assert!(expected.iter().filter(|(_, rows)| *rows > 0).count() >= 5);
-    let small = std::thread::Builder::new().stack_size(stack);
+    let small = std::thread::Builder::new().stack_size(64 << 10);
     let there = small
         .spawn(move || {
             mails
