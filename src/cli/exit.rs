@@ -36,13 +36,20 @@ impl Status {
     }
 }
 
+impl Status {
+    /// The number.
+    pub(super) fn code(self) -> u8 {
+        match self {
+            Self::Success => 0,
+            Self::Trouble => 1,
+            Self::Usage => 2,
+            Self::TryAgain => 75,
+        }
+    }
+}
+
 impl From<Status> for ExitCode {
     fn from(status: Status) -> Self {
-        Self::from(match status {
-            Status::Success => 0,
-            Status::Trouble => 1,
-            Status::Usage => 2,
-            Status::TryAgain => 75,
-        })
+        Self::from(status.code())
     }
 }

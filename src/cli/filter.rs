@@ -3,6 +3,10 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use signal_hook::consts::SIGABRT;
 
 use super::args::{FilterArgs, Volume};
 use super::exit::Status;
@@ -29,6 +33,7 @@ pub(super) fn run(args: &FilterArgs) -> Status {
 }
 
 fn filter(args: &FilterArgs) -> Result<(), Error> {
+    let abort = OnAbort::watch();
     let policy = args.policy();
     let candidates = Candidates::new(&policy);
     let mut output = open_output()?;
@@ -45,6 +50,7 @@ fn filter(args: &FilterArgs) -> Result<(), Error> {
             io::copy(&mut file, &mut output)
                 .and_then(|_| output.flush())
                 .map_err(write_error)?;
+            abort.mail_is_out();
             report(args, &Report::default(), &ScanLimits::default(), &[]);
             return Ok(());
         }
@@ -63,9 +69,46 @@ fn filter(args: &FilterArgs) -> Result<(), Error> {
         .and_then(|()| buffered.flush())
         .map_err(write_error)?;
     drop(buffered);
+    abort.mail_is_out();
     // The mail is out: nothing that goes wrong with the report may change the exit status.
     report(args, &expansion.report, &expander.scan_limits(), &message);
     Ok(())
+}
+
+/// What the process ends with if it is aborted, as Rust does when memory or stack runs out: "try
+/// again", which mail systems understand, where a signal may look like a defect of the mail.
+struct OnAbort {
+    pending: Arc<AtomicBool>,
+    out: Arc<AtomicBool>,
+}
+
+impl OnAbort {
+    /// From now on: "try again".
+    fn watch() -> Self {
+        let watch = Self {
+            pending: Arc::new(AtomicBool::new(true)),
+            out: Arc::new(AtomicBool::new(false)),
+        };
+        let statuses = [
+            (Status::TryAgain, &watch.pending),
+            (Status::Success, &watch.out),
+        ];
+        for (status, holds) in statuses {
+            // Without the handler the signal ends the program, which loses no mail either.
+            let _ = signal_hook::flag::register_conditional_shutdown(
+                SIGABRT,
+                i32::from(status.code()),
+                Arc::clone(holds),
+            );
+        }
+        watch
+    }
+
+    /// From now on: success, whatever happens to the report.
+    fn mail_is_out(&self) {
+        self.out.store(true, Ordering::SeqCst);
+        self.pending.store(false, Ordering::SeqCst);
+    }
 }
 
 /// The world, or nothing at all where the policy allows no retrieval: most runs need no TLS.

@@ -70,6 +70,8 @@ impl Input {
                 let mut bytes = Vec::new();
                 file.seek(SeekFrom::Start(0))?;
                 file.read_to_end(&mut bytes)?;
+                // As reading does: a lack of memory is an error, not an abort.
+                bytes.try_reserve_exact(window.len())?;
                 bytes.append(&mut window);
                 reader.read_to_end(&mut bytes)?;
                 return Ok(Self::Message(bytes));
@@ -126,5 +128,58 @@ mod tests {
             matches!(read(b"Subject: x\n\n"), Input::Message(bytes) if bytes == b"Subject: x\n\n")
         );
         assert!(matches!(read(b""), Input::Message(bytes) if bytes.is_empty()));
+    }
+
+    /// Gives a few octets at a time, is interrupted before each of them, and fails behind `good`.
+    struct Faulty<'a> {
+        rest: &'a [u8],
+        good: usize,
+        step: usize,
+        interrupted: bool,
+    }
+
+    impl Read for Faulty<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.interrupted = !self.interrupted;
+            if self.interrupted {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            if self.good == 0 {
+                return Err(io::Error::other("the disk is gone"));
+            }
+            let most = self.step.min(self.good).min(buffer.len());
+            let read = self.rest.read(&mut buffer[..most])?;
+            self.good -= read;
+            Ok(read)
+        }
+    }
+
+    #[test]
+    fn interrupted_and_short_reads_lose_nothing_and_a_failed_one_is_no_end() {
+        let candidates = Candidates::new(&Policy::default());
+        let small = b"Subject: x\n\nbody\n".repeat(50);
+        let mut late = vec![b'x'; SPOOL_FROM + 3 * CHUNK];
+        late.extend_from_slice(b"message/external-body");
+        let plain = vec![b'x'; SPOOL_FROM + 3 * CHUNK];
+        for (bytes, step) in [(&small, 1), (&late, 70_001), (&plain, CHUNK - 1)] {
+            let reader = |good| Faulty {
+                rest: bytes,
+                good,
+                step,
+                interrupted: false,
+            };
+            let mut back = Vec::new();
+            match Input::read(reader(usize::MAX), &candidates).expect("it is whole") {
+                Input::Message(message) => back = message,
+                Input::Untouched(mut file) => {
+                    file.read_to_end(&mut back).expect("a spooled file");
+                }
+            }
+            assert!(back == *bytes);
+            for good in [0, 1, bytes.len() / 2, bytes.len() - 1, bytes.len()] {
+                let read = Input::read(reader(good), &candidates);
+                assert!(read.is_err(), "{good} of {} passed for all", bytes.len());
+            }
+        }
     }
 }

@@ -15,7 +15,7 @@ pub fn check(data: &[u8]) {
     };
     // cssparser goes no deeper than a hundred or so brackets.
     let brackets = data.iter().filter(|byte| b"([{".contains(byte)).count();
-    if brackets > 60 || statements_matter(text) {
+    if brackets > 60 || statements_matter(text) || bad_url_ends_early(data) {
         return;
     }
     let ours: Vec<String> = links
@@ -27,6 +27,12 @@ pub fn check(data: &[u8]) {
         .map(|url| comparable(url.as_bytes()))
         .collect();
     assert_eq!(ours, theirs, "{text:?}");
+}
+
+/// Behind a blank in a bad URL, cssparser (0.38) overlooks that `\)` does not end it.
+fn bad_url_ends_early(css: &[u8]) -> bool {
+    css.windows(2)
+        .any(|pair| pair[0].is_ascii_whitespace() && pair[1] == b'\\')
 }
 
 /// The oracle below knows tokens, not rules: `@import`, `@namespace` and `image-set()` are ours.

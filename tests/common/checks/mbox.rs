@@ -33,13 +33,16 @@ pub fn check(data: &[u8]) {
     let (changed, before) = converted(&mailbox, window, Some(insertion));
     assert!(before == messages);
     let (_, after) = converted(&changed, LARGE, None);
-    assert_eq!(
-        after.len(),
-        messages.len(),
-        "{insertion:?} divided or joined\n\"{}\"\n\"{}\"",
-        mailbox.escape_ascii(),
-        changed.escape_ascii()
-    );
+    // A wrong length of an earlier message may become right by chance when a later one grows.
+    if !messages.iter().any(|content| counts_wrong(content)) {
+        assert_eq!(
+            after.len(),
+            messages.len(),
+            "{insertion:?} divided or joined\n\"{}\"\n\"{}\"",
+            mailbox.escape_ascii(),
+            changed.escape_ascii()
+        );
+    }
 
     let undone = Quoting::Rd.quote(rest);
     assert!(*Quoting::Rd.unquote(&undone) == *rest);
@@ -81,6 +84,24 @@ fn divided(mailbox: &[u8], messages: &[Vec<u8>]) {
         "\"{}\"",
         rest.escape_ascii()
     );
+}
+
+/// Whether a message has a Content-Length that is not its body's.
+fn counts_wrong(content: &[u8]) -> bool {
+    let Some(body) = body_of(content) else {
+        return false;
+    };
+    let length = content.len() - body;
+    content[..body]
+        .split(|&byte| byte == b'\n')
+        .filter_map(|line| {
+            let colon = line.iter().position(|&byte| byte == b':')?;
+            let (name, value) = line.split_at(colon);
+            name.trim_ascii()
+                .eq_ignore_ascii_case(b"content-length")
+                .then(|| value[1..].trim_ascii().to_vec())
+        })
+        .any(|value| value != length.to_string().into_bytes())
 }
 
 fn behind_line_ends(mut bytes: &[u8]) -> &[u8] {
