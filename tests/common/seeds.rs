@@ -6,7 +6,7 @@ use std::fs;
 
 use embody::mime::{self, Content, ScanLimits};
 
-use super::mail::{changed_samples, samples_folder, untouched_samples};
+use super::mail::{changed_samples, samples_folder, samples_in, untouched_samples};
 
 /// Inputs of a target (`tests/common/checks`), well-formed ones among them.
 pub fn of(target: &str) -> Vec<Vec<u8>> {
@@ -46,7 +46,28 @@ fn messages() -> Vec<Vec<u8>> {
         .into_iter()
         .flat_map(|sample| [sample.before, sample.after])
         .chain(untouched_samples().into_iter().map(|sample| sample.before))
+        .chain(wild())
         .collect()
+}
+
+/// What is described nowhere; its references lead to the fuzzers' own world.
+fn wild() -> Vec<Vec<u8>> {
+    const OUR_WORLD: &str = "https://e.example/text/plain/";
+    let folder = samples_folder().join("wild");
+    let untouched = samples_in(&folder.join("untouched"));
+    let samples = samples_in(&folder).into_iter().chain(untouched);
+    let samples: Vec<_> = samples
+        .map(|sample| String::from_utf8_lossy(&sample.before).into_owned())
+        .map(|text| {
+            let places = ["file:///C:/Users/me/Mail/", "https://cloud.example.org/"];
+            places
+                .iter()
+                .fold(text, |text, place| text.replace(place, OUR_WORLD))
+                .into_bytes()
+        })
+        .collect();
+    assert!(samples.len() > 15, "only {} samples", samples.len());
+    samples
 }
 
 /// Messages with references to the fuzzers' own world, and with links.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use embody::fetch::{Fetch, Request, Retrieved};
 use embody::mime::{self, ScanLimits};
-use embody::policy::{Links, Mismatch, Policy, Protected, Scheme};
+use embody::policy::{Links, Mismatch, Policy, Protected, Scheme, Shortcuts};
 use embody::report::{Outcome, Reason, Refusal, Report};
 use embody::{Expander, Mark, Span};
 use memchr::memmem;
@@ -63,6 +63,7 @@ fn policy(choice: u8) -> Policy {
     policy.limits.growth = 1 << 20;
     if choice & 2 != 0 {
         policy.mismatch = Mismatch::Accept;
+        policy.shortcuts = Shortcuts::All;
     }
     if choice & 4 != 0 {
         policy.limits.growth = 200;
