@@ -325,6 +325,8 @@ impl Rewriter<'_> {
         let inside = Base::this_message();
         let base = found.base.as_deref().unwrap_or(&inside);
         let base_url = ascii(&base.url);
+        // All of the base that counts for whether a reference is relative, `http:`.
+        let scheme = base_url.split_inclusive(':').next();
         let mut rewriting = Rewriting {
             changes: Vec::new(),
             absolute: 0,
@@ -334,15 +336,15 @@ impl Rewriter<'_> {
         };
         let mut gained = 0u64;
         for link in links {
-            self.worked(base_url.len())?;
             let value = link.decoded(document);
             if found.ascii_only && !value.is_ascii() {
                 continue;
             }
             let reference = readable(&value);
-            if relation(Some(&base_url), &reference) != Relation::Relative {
+            if relation(scheme, &reference) != Relation::Relative {
                 continue;
             }
+            self.worked(base_url.len())?;
             let Ok(absolute) = resolve_as_browser(&base_url, &reference) else {
                 continue;
             };
