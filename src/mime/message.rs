@@ -209,7 +209,7 @@ impl Tree {
 
     /// The boundaries of all multiparts around a part, innermost first.
     #[must_use]
-    pub fn boundaries_around<'a>(&self, original: &'a [u8], id: PartId) -> Vec<Vec<u8>> {
+    pub fn boundaries_around(&self, original: &[u8], id: PartId) -> Vec<Vec<u8>> {
         self.boundaries_of(original, self.ancestors(id))
     }
 
