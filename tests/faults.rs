@@ -454,8 +454,8 @@ fn names_and_locales_that_are_no_utf8_are_names_and_locales() {
     }
 }
 
-/// Deadlines are counted on the monotonic clock; what a clock that jumps can reach is a limit that is
-/// over before it begins, and one that is never over.
+/// Deadlines are counted on the monotonic clock, which does not jump; what a jump of another clock
+/// could bring about is a limit that is over before it begins, and one that is never over.
 #[test]
 fn limits_of_no_time_and_of_all_time_are_limits() {
     let server = Raw::saying(ok("text/plain", b"hello"));
@@ -468,37 +468,239 @@ fn limits_of_no_time_and_of_all_time_are_limits() {
         "--allow-port",
         &port,
     ];
-    let begun = Instant::now();
+    let filtered = |more: &[&str]| fed(embody().args(options).args(more), &mail);
     for limit in ["--deadline", "--timeout"] {
-        for (value, status) in [
-            ("1ms", None),
-            ("3650000d", Some(0)),
-            ("99999999999999999999s", TRY_AGAIN),
+        for forever in [
+            "100000000h",
+            "9300000000000000000s",
+            "18000000000000000000s",
         ] {
-            let output = fed(embody().args(options).args([limit, value]), &mail);
-            let code = output.status.code();
-            assert!(
-                status.is_none() || code == status || code == TRY_AGAIN,
-                "{limit}={value}: {}",
+            let output = filtered(&[limit, forever]);
+            assert_eq!(
+                output.status.code(),
+                Some(0),
+                "{limit} {forever}: {}",
                 stderr(&output)
             );
-            if code == Some(0) {
-                let text = String::from_utf8_lossy(&output.stdout);
-                let left = output.stdout == mail;
-                assert!(
-                    left || text.contains("\n\nhello"),
-                    "{limit}={value}: {text}"
-                );
-            } else {
-                assert_eq!(code, TRY_AGAIN);
-                assert!(output.stdout.is_empty());
-            }
-            assert!(
-                !stderr(&output).contains("panicked"),
-                "{limit}={value}: {}",
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(text.contains("\n\nhello"), "{limit} {forever}: {text}");
+        }
+        for over in ["0", "0.000000001ms"] {
+            let output = filtered(&[limit, over]);
+            assert_eq!(
+                output.status.code(),
+                Some(0),
+                "{limit} {over}: {}",
                 stderr(&output)
             );
+            assert_bytes(&output.stdout, &mail, over);
+            let output = filtered(&[limit, over, "--on-failure=defer"]);
+            assert_eq!(
+                output.status.code(),
+                TRY_AGAIN,
+                "{limit} {over}: {}",
+                stderr(&output)
+            );
+            assert!(output.stdout.is_empty());
         }
     }
-    assert!(begun.elapsed().as_secs() < 60);
+    // For programs that use the library, the longest there is means "none".
+    let mut policy = embody::Policy::default();
+    policy.limits.deadline = std::time::Duration::MAX;
+    let (output, _) = mail::expand_with(policy, &expanding());
+    assert_bytes(&output, &mail::expand(&expanding()).0, "no deadline");
+}
+
+/// The wall clock decides only how old another program's lock is: one from the future, left by a clock
+/// that was set back, is neither taken for an old one nor waited for longer than asked.
+#[test]
+fn a_lock_from_the_future_is_respected_and_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("box");
+    let old = b"From a 10:00\nSubject: x\n\nbody\n";
+    fs::write(&path, old).unwrap();
+    let lock = folder.path().join("box.lock");
+    fs::write(&lock, "0").unwrap();
+    let future = std::time::SystemTime::now() + std::time::Duration::from_secs(10 * 365 * 86_400);
+    let times = fs::FileTimes::new().set_modified(future);
+    fs::File::options()
+        .write(true)
+        .open(&lock)
+        .unwrap()
+        .set_times(times)
+        .unwrap();
+    let options = embody::mailbox::Options {
+        lock_timeout: std::time::Duration::from_millis(300),
+        ..embody::mailbox::Options::default()
+    };
+    let begun = Instant::now();
+    let stop = embody::mailbox::Stop::default();
+    let outcome = embody::mailbox::convert_in_place(&path, &options, &Nothing, &(), &stop);
+    assert!(
+        matches!(outcome, Err(embody::Error::Locked { .. })),
+        "{outcome:?}"
+    );
+    assert!(begun.elapsed().as_secs() < 20);
+    assert_eq!(fs::read(&path).unwrap(), old);
+    assert!(lock.exists());
+}
+
+/// Looks at no message.
+struct Nothing;
+
+impl embody::mailbox::Transform for Nothing {
+    fn next_touch(&self, _bytes: &[u8]) -> Option<usize> {
+        None
+    }
+
+    fn transform(
+        &self,
+        _message: &embody::mailbox::Message<'_>,
+    ) -> Result<embody::mailbox::Change, embody::Error> {
+        Ok(embody::mailbox::Change::AsItCame)
+    }
+}
+
+/// The program as a user who may not read what others keep to themselves; root needs `setpriv` for
+/// that.
+fn unprivileged(test: &str, folder: &Path) -> Option<Command> {
+    let Some(setpriv) = program("setpriv") else {
+        skipped(test, "setpriv");
+        return None;
+    };
+    // The build folder may itself be out of that user's reach.
+    let copy = folder.join("embody");
+    if !copy.exists() {
+        fs::copy(env!("CARGO_BIN_EXE_embody"), &copy).unwrap();
+    }
+    let mut command = Command::new(setpriv);
+    if fs::read("/etc/shadow").is_ok() {
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+    }
+    command.arg(copy);
+    Some(command)
+}
+
+#[test]
+fn what_may_not_be_read_is_said_and_loses_nothing() {
+    use std::os::unix::fs::PermissionsExt as _;
+    const TEST: &str = "what_may_not_be_read_is_said_and_loses_nothing";
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let secret = folder.path().join("secret");
+    fs::write(&secret, b"From a 10:00\nSubject: x\n\nbody\n").unwrap();
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o000)).unwrap();
+    let secret = secret.to_str().unwrap();
+    for (arguments, status) in [
+        (vec!["filter", secret], 75),
+        (vec!["filter", "--config", secret], 75),
+        (vec!["inspect", secret], 1),
+        (vec!["convert", secret, "--output", "/dev/null"], 1),
+        (vec!["convert", "--in-place", secret], 1),
+    ] {
+        let Some(mut command) = unprivileged(TEST, folder.path()) else {
+            return;
+        };
+        let output = fed(command.args(&arguments), &expanding());
+        assert_eq!(
+            output.status.code(),
+            Some(status),
+            "{arguments:?} {}",
+            stderr(&output)
+        );
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+        assert!(stderr(&output).contains("secret"), "{}", stderr(&output));
+    }
+    let mail = with_url(&format!("file://{secret}"), "");
+    let Some(mut command) = unprivileged(TEST, folder.path()) else {
+        return;
+    };
+    let root = folder.path().to_str().unwrap();
+    let output = fed(
+        command.args(["filter", "--fetch=file", "--file-root", root]),
+        &mail,
+    );
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_bytes(&output.stdout, &mail, "left");
+    assert!(
+        stderr(&output).contains("file-not-readable"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+/// A world in which each retrieval may fail in each of the ways there are, decided by its number.
+struct Unreliable {
+    seed: u64,
+}
+
+impl embody::fetch::Fetch for Unreliable {
+    fn fetch(
+        &self,
+        request: &embody::fetch::Request,
+    ) -> Result<embody::fetch::Retrieved, embody::report::Refusal> {
+        use embody::report::{Reason, Refusal};
+        let number: u64 = request.url.rsplit('/').next().unwrap().parse().unwrap();
+        let draw = (number + 1)
+            .wrapping_mul(self.seed | 1)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            >> 40;
+        match draw % 4 {
+            0 => Err(Refusal::temporary(Reason::Timeout, "too slow")),
+            1 => Err(Refusal::lasting(
+                Reason::ALL[draw as usize / 4 % Reason::ALL.len()],
+                "it failed",
+            )),
+            _ => Ok(embody::fetch::Retrieved {
+                url: request.url.clone(),
+                media_type: [None, Some("text/plain"), Some("???"), Some("image/png")]
+                    [draw as usize / 4 % 4]
+                    .map(str::to_owned),
+                body: vec![b'y'; draw as usize % 50],
+                elapsed: std::time::Duration::MAX,
+            }),
+        }
+    }
+}
+
+#[test]
+fn whatever_fails_the_parts_that_were_left_are_as_they_came() {
+    use embody::policy::{OnFailure, Scheme};
+    let part = |number: usize| REFERENCE.replace("data:,x", &format!("https://e.example/{number}"));
+    let parts: Vec<String> = (0..12).map(part).collect();
+    let mail = format!("{HEADER}{}--\n", parts.join("\n"));
+    let (mut expanded, mut left, mut deferred) = (0, 0, 0);
+    for seed in 0..200 {
+        let world = Unreliable { seed };
+        let mut policy = embody::Policy::default();
+        policy.fetch.insert(Scheme::Https);
+        let expander = embody::Expander::new(policy.clone(), &world);
+        let expansion = expander.expand(mail.as_bytes(), "test").unwrap();
+        let output = expansion.output.into_bytes().into_owned();
+        let text = String::from_utf8(output.clone()).unwrap();
+        assert_eq!(expansion.report.rows.len(), 12);
+        for (number, row) in expansion.report.rows.iter().enumerate() {
+            let came = text.contains(&parts[number]);
+            assert_eq!(came, row.reason.is_some(), "seed {seed}: {row:?}");
+            left += usize::from(came);
+            expanded += usize::from(!came);
+        }
+        let again = expander.expand(&output, "test").unwrap();
+        assert!(again.output.into_bytes() == output, "seed {seed}");
+        policy.on_failure = OnFailure::Defer;
+        let late = embody::Expander::new(policy, &world)
+            .expand(mail.as_bytes(), "test")
+            .is_err();
+        let temporary = expansion
+            .report
+            .rows
+            .iter()
+            .any(|row| row.detail == "too slow");
+        assert_eq!(late, temporary, "seed {seed}");
+        deferred += usize::from(late);
+    }
+    assert!(
+        expanded > 500 && left > 500 && deferred > 50,
+        "{expanded} {left} {deferred}"
+    );
 }
