@@ -5,6 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::rc::Rc;
 
 use crate::external_body::{ExternalBody, Form, Reading, Target, Unusable};
 use crate::link::base::Base;
@@ -129,13 +130,14 @@ pub fn plan<'a>(original: &'a [u8], tree: &Tree, policy: &Policy) -> Plan<'a> {
 /// The bases that hold for the parts of one message, each found once.
 #[derive(Clone, Debug, Default)]
 pub struct Bases {
-    known: HashMap<PartId, Option<Base>>,
+    /// One base may hold for ten thousand parts.
+    known: HashMap<PartId, Option<Rc<Base>>>,
 }
 
 impl Bases {
     /// The base that holds for a part: its own Content-Base or Content-Location, else that of what
     /// it stands in, outwards (the draft, 5.1.2 and 5.1.3).
-    pub fn of(&mut self, original: &[u8], tree: &Tree, part: PartId) -> Option<Base> {
+    pub fn of(&mut self, original: &[u8], tree: &Tree, part: PartId) -> Option<Rc<Base>> {
         let mut chain = vec![part];
         for above in tree.ancestors(part) {
             if self.known.contains_key(&above) {
@@ -148,19 +150,23 @@ impl Bases {
                 continue;
             }
             let enclosing = tree.part(entity).parent;
-            let enclosing = enclosing.and_then(|above| self.known.get(&above)?.as_ref());
+            let enclosing = enclosing.and_then(|above| self.known.get(&above)?.clone());
             let content_base = tree.value(original, entity, "Content-Base");
             let content_location = tree.value(original, entity, "Content-Location");
             let base = if content_base.is_none() && content_location.is_none() {
-                enclosing.cloned()
+                enclosing
             } else {
-                Base::of_entity(
-                    enclosing,
+                let own = Base::of_entity(
+                    enclosing.as_deref(),
                     content_base,
                     content_location,
                     &tree.number(entity),
                     Dialect::default(),
-                )
+                );
+                match enclosing {
+                    Some(enclosing) if own.as_ref() == Some(&*enclosing) => Some(enclosing),
+                    _ => own.map(Rc::new),
+                }
             };
             self.known.insert(entity, base);
         }

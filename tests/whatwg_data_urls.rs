@@ -1,6 +1,10 @@
 //! WHATWG's published tables (tests/whatwg), all rows, and the `data-url` crate as second opinion.
 
-use embody::link::data::{DataUrl, DataUrlError, MediaTypeText};
+#[path = "common/checks/mod.rs"]
+mod checks;
+
+use checks::data_url::{peer, read};
+use embody::link::data::MediaTypeText;
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -78,11 +82,6 @@ fn octets(value: &Value) -> Option<Vec<u8>> {
     )
 }
 
-fn read(url: &str) -> Result<(String, Vec<u8>), DataUrlError> {
-    let url = DataUrl::parse(url.as_bytes())?;
-    Ok((url.media_type().to_string(), url.decode(u64::MAX)?))
-}
-
 #[test]
 fn every_row_of_data_urls_json_holds_or_is_a_known_deviation() {
     let rows = rows(include_str!("whatwg/data-urls.json"));
@@ -93,7 +92,7 @@ fn every_row_of_data_urls_json_holds_or_is_a_known_deviation() {
         let published = row[1]
             .as_str()
             .map(|media_type| (media_type.to_owned(), octets(&row[2]).expect("octets")));
-        let ours = read(url).ok();
+        let ours = read(url.as_bytes()).ok();
         match DEVIATIONS.iter().find(|(known, ..)| *known == url) {
             None => assert_eq!(ours, published, "{url}"),
             Some((_, expected, why)) => {
@@ -114,14 +113,14 @@ fn every_row_of_base64_json_holds() {
     assert_eq!(rows.len(), 80);
     for row in rows {
         let symbols = row[0].as_str().expect("symbols");
-        let raw = read(&format!("data:;base64,{symbols}")).ok();
+        let raw = read(format!("data:;base64,{symbols}").as_bytes()).ok();
         assert_eq!(
             raw.map(|(_, content)| content),
             octets(&row[1]),
             "{symbols:?}"
         );
         let escaped: String = symbols.bytes().map(|byte| format!("%{byte:02X}")).collect();
-        let escaped = read(&format!("data:;base64,{escaped}")).ok();
+        let escaped = read(format!("data:;base64,{escaped}").as_bytes()).ok();
         assert_eq!(
             escaped.map(|(_, content)| content),
             octets(&row[1]),
@@ -148,13 +147,6 @@ fn every_row_of_the_media_type_tables_holds() {
     assert_eq!(tested, [74, 881]);
 }
 
-/// What the `data-url` crate reads, as [`read`] gives it.
-fn peer(url: &str) -> Option<(String, Vec<u8>)> {
-    let url = data_url::DataUrl::process(url).ok()?;
-    let (content, _fragment) = url.decode_to_vec().ok()?;
-    Some((url.mime_type().to_string(), content))
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
@@ -174,6 +166,6 @@ proptest! {
         ],
     ) {
         let url = format!("data:{media_type}{encoding},{body}");
-        prop_assert_eq!(read(&url).ok(), peer(&url));
+        prop_assert_eq!(read(url.as_bytes()).ok(), peer(&url));
     }
 }

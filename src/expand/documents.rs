@@ -4,7 +4,8 @@
 //! absolute, or `cid:` of the part in the same multipart/related whose Content-Location it means
 //! (RFC 2557 §8). Only the bytes of the values change.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use std::rc::Rc;
 
 use md5::{Digest as _, Md5};
 
@@ -38,7 +39,7 @@ struct Rewriting {
     changes: Vec<Change>,
     absolute: u64,
     to_parts: u64,
-    base: Option<Base>,
+    base: Option<Rc<Base>>,
     /// Parts that must get a Content-ID.
     named: Vec<PartId>,
 }
@@ -77,14 +78,35 @@ pub(super) fn rewrite(
         work_limit: BASE_READINGS
             .saturating_mul(policy.limits.growth.saturating_add(original.len() as u64)),
     };
+    let over = Refusal::lasting(
+        Reason::GrowthLimit,
+        format!(
+            "absolute links would add more than --max-growth, {}",
+            policy.limits.growth
+        ),
+    );
     let mut outcomes: Vec<(PartId, Rewritten)> = Vec::new();
-    let mut named: BTreeMap<PartId, ()> = BTreeMap::new();
+    let mut total = 0;
     for part in tree.ids() {
-        let Some(outcome) = rewriter.document(part) else {
+        let Some(mut outcome) = rewriter.document(part) else {
             continue;
         };
-        if let Ok((rewriting, _)) = &outcome {
-            named.extend(rewriting.named.iter().map(|&part| (part, ())));
+        let within = total <= room;
+        total += growth_of(&outcome);
+        if total > room {
+            // No document that gains anything is touched. What was made is dropped at once: each of
+            // many documents may be as large as all may be together.
+            let before = if within {
+                outcomes.as_mut_slice()
+            } else {
+                &mut []
+            };
+            let made = before.iter_mut().map(|(_, outcome)| outcome);
+            for outcome in made.chain([&mut outcome]) {
+                if growth_of(outcome) > 0 {
+                    *outcome = Err(over.clone());
+                }
+            }
         }
         outcomes.push((part, outcome));
     }
@@ -94,30 +116,15 @@ pub(super) fn rewrite(
             *outcome = Err(refusal.clone());
         }
     }
-    let total: u64 = outcomes
-        .iter()
-        .filter_map(|(_, outcome)| outcome.as_ref().ok())
-        .map(|(_, group)| gained(group))
-        .sum();
-    let over = Refusal::lasting(
-        Reason::GrowthLimit,
-        format!(
-            "absolute links would add {total} octets, --max-growth is {}",
-            policy.limits.growth
-        ),
-    );
     let mut documents = Documents::default();
     let mut identified: Vec<PartId> = Vec::new();
     for (part, outcome) in outcomes {
-        let outcome = outcome.and_then(|(rewriting, group)| {
-            if total > room && gained(&group) > 0 {
-                return Err(over.clone());
-            }
+        let outcome = outcome.map(|(rewriting, group)| {
             documents.growth += gained(&group);
             identified.extend(&rewriting.named);
             // Documents are different parts: their edits cannot meet.
             let _ = documents.edits.add(group);
-            Ok(rewriting)
+            rewriting
         });
         documents.rows.push(row(tree, part, name, outcome));
     }
@@ -136,6 +143,11 @@ pub(super) fn rewrite(
             .add(vec![Edit::insert(tree.part(part).header.end, field)]);
     }
     documents
+}
+
+/// What the message would gain by a document, in octets.
+fn growth_of(outcome: &Rewritten) -> u64 {
+    outcome.as_ref().map_or(0, |(_, group)| gained(group))
 }
 
 fn gained(group: &Group) -> u64 {
@@ -274,7 +286,7 @@ impl Rewriter<'_> {
                     .base_href
                     .map(|link| readable(&link.decoded(document)));
                 let base = match href {
-                    Some(href) => Base::of_document(base.as_ref(), &href),
+                    Some(href) => Base::of_document(base.as_deref(), &href).map(Rc::new),
                     None => base,
                 };
                 (found.links, base)
@@ -311,8 +323,10 @@ impl Rewriter<'_> {
         found: Found,
     ) -> Result<Rewriting, Refusal> {
         let inside = Base::this_message();
-        let base = found.base.as_ref().unwrap_or(&inside);
+        let base = found.base.as_deref().unwrap_or(&inside);
         let base_url = ascii(&base.url);
+        // All of the base that counts for whether a reference is relative, `http:`.
+        let scheme = base_url.split_inclusive(':').next();
         let mut rewriting = Rewriting {
             changes: Vec::new(),
             absolute: 0,
@@ -322,15 +336,15 @@ impl Rewriter<'_> {
         };
         let mut gained = 0u64;
         for link in links {
-            self.worked(base_url.len())?;
             let value = link.decoded(document);
             if found.ascii_only && !value.is_ascii() {
                 continue;
             }
             let reference = readable(&value);
-            if relation(Some(&base_url), &reference) != Relation::Relative {
+            if relation(scheme, &reference) != Relation::Relative {
                 continue;
             }
+            self.worked(base_url.len())?;
             let Ok(absolute) = resolve_as_browser(&base_url, &reference) else {
                 continue;
             };
@@ -443,7 +457,7 @@ impl Rewriter<'_> {
         let parent = self.tree.part(part).parent;
         let around = parent.and_then(|parent| self.bases.of(self.original, self.tree, parent));
         let own = Base::of_entity(
-            around.as_ref(),
+            around.as_deref(),
             self.tree.value(self.original, part, "Content-Base"),
             None,
             "",
@@ -521,7 +535,7 @@ impl Rewriter<'_> {
 /// What is known about a document when its links are resolved.
 struct Found {
     part: PartId,
-    base: Option<Base>,
+    base: Option<Rc<Base>>,
     /// The multipart/related around it, nearest first.
     related: Vec<PartId>,
     /// Whether values with other than ASCII bytes must be left: see `link::value` on charsets.
