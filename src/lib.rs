@@ -4,6 +4,10 @@
 //! (RFC 2046 §5.2.3, RFC 2017). embody puts the content where the reference was, makes relative
 //! links in HTML and CSS work, and hands on every other byte as it came.
 //!
+//! The front door is [`Expander`]: a [`Policy`], a *world* to retrieve from, and one message after the
+//! other. By default nothing is retrieved; what stands in the message itself, in `data:` URLs and in other
+//! parts, is put in:
+//!
 //! ```
 //! use embody::{Expander, Policy, fetch::Nowhere};
 //!
@@ -16,6 +20,52 @@
 //! );
 //! # Ok::<(), embody::Error>(())
 //! ```
+//!
+//! With a policy that allows more, and a world that has more, more is put in. What is left stays byte for
+//! byte, and a [`report::Row`] says why. Here the world is made of answers given beforehand; the real one is
+//! `fetch::World::new(&policy)?`, and `fetch::Cached` remembers its answers from message to message:
+//!
+//! ```
+//! use embody::fetch::canned::Canned;
+//! use embody::policy::Scheme;
+//! use embody::report::{Outcome, Reason};
+//! use embody::{Expander, Policy};
+//!
+//! let mail = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n\
+//!     --b\nContent-Type: message/external-body; access-type=URL;\n URL=\"https://www.example.org/note.txt\"\n\n\
+//!     Content-Type: text/plain\n\n\
+//!     --b\nContent-Type: message/external-body; access-type=URL;\n URL=\"ftp://ftp.example.org/note.txt\"\n\n\
+//!     Content-Type: text/plain\n\n--b--\n";
+//!
+//! let policy = Policy { fetch: [Scheme::Https].into(), ..Policy::default() };
+//! let world = Canned::new().with("https://www.example.org/note.txt", Some("text/plain"), "A brief note");
+//! let expansion = Expander::new(policy, &world).expand(mail.as_bytes(), "two.eml")?;
+//!
+//! let [first, second] = expansion.report.rows.as_slice() else { panic!("two references") };
+//! assert_eq!(first.outcome, Outcome::Expanded);
+//! assert_eq!(second.outcome, Outcome::Left);
+//! assert_eq!(second.reason, Some(Reason::SchemeNotAllowed));
+//! let output = String::from_utf8(expansion.output.into_bytes().into_owned()).expect("it is text");
+//! assert!(output.contains("\n\nA brief note\n--b\n"));
+//! assert!(output.ends_with(&mail[mail.rfind("--b\nContent-Type").expect("a second part")..]));
+//! # Ok::<(), embody::Error>(())
+//! ```
+//!
+//! [`Expander::forecast`] says what would be done and asks nobody. [`mailbox::convert_to`] and
+//! [`mailbox::convert_in_place`] do to each message of a mailbox what a [`mailbox::Transform`] says.
+//!
+//! # Promises
+//!
+//! * No mail is lost or cut short: output is whole, or there is an [`Error`]. Trouble with one reference leaves
+//!   its part as it came.
+//! * Bytes that need not change do not. Nothing to do: the output is the input, borrowed.
+//! * Nothing is retrieved that the [`Policy`] does not allow.
+//! * Same input, same policy, same answers: same output. A second run changes nothing more.
+//! * Hostile mail costs bounded time, memory, requests and growth ([`policy::Limits`]).
+//! * What is signed or encrypted is not touched, unless [`policy::Protected::Rewrite`] says so.
+//!
+//! The program's options, its reports and recipes for mail systems are in README.md; the module [`cli`] is the
+//! program and of no use to others.
 //!
 //! # How it works
 //!

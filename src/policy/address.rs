@@ -6,7 +6,7 @@
 //! is refused, exceptions for relays and anycast services included.
 //!
 //! What cannot be known: a NAT64 gateway with a prefix of its own (RFC 6052 §2.2) looks like any
-//! other global network. Name such a prefix with `--deny-host`, or do not run embody behind it.
+//! other global network. Behind one, allow named hosts only (`--allow-host`).
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
