@@ -2,13 +2,17 @@
 //!
 //!     cargo bench --bench mailbox                 500 MB
 //!     cargo bench --bench mailbox -- --megabytes 2000
-//!     cargo bench --bench mailbox -- --memory     peak memory at 50 MB and at 5 GB (needs 10 GB)
+//!     cargo bench --bench mailbox -- --quick      200 MB, fewer rounds
+//!     cargo bench --bench mailbox -- --memory     peak memory at 50 MB and at 5 GB (needs 10 GB),
+//!                                                 or at what --megabytes says
 //!     cargo bench --bench mailbox -- --scaling    one core against two, a tenth needing work
 //!
 //! The mailbox is made here, the same each time: threads with quoted text, HTML (half of it in
 //! quoted-printable), attachments. What is measured is `embody convert` as a process, and next to
 //! it, as "walk", the mailbox room alone: reading, dividing, searching for two words, writing.
 //! Files are in `$TMPDIR`. Rates are the best of several runs, sources in the page cache.
+
+mod figure;
 
 use std::fs::{self, File};
 use std::hint::black_box;
@@ -20,10 +24,8 @@ use std::time::{Duration, Instant};
 use embody::error::Error;
 use embody::mailbox::{Change, Message, Options, Replacement, Stop, Transform, convert_to};
 use embody::span::Span;
+use figure::{Figure, Goal, quick, short, skipped};
 use memchr::memmem::{self, Finder};
-
-/// Each contender's runs; its best one counts.
-const ROUNDS: usize = 9;
 
 /// Bytes that mark a message that needs work; one in ten has them in a scaling run.
 const MARK: &str = "Content-Type: message/external-body";
@@ -46,10 +48,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     if has("--list") || has("--test") {
         return Ok(());
     }
-    let megabytes: u64 = after("--megabytes").map_or(Ok(500), |text| text.parse())?;
+    let otherwise = match (has("--memory"), quick()) {
+        (true, _) => 5000,
+        (false, true) => 200,
+        (false, false) => 500,
+    };
+    let megabytes: u64 = after("--megabytes").map_or(Ok(otherwise), |text| text.parse())?;
     let folder = tempfile::tempdir()?;
     if has("--memory") {
-        return memory(folder.path());
+        return memory(folder.path(), megabytes);
     }
     if has("--scaling") {
         return scaling(folder.path(), megabytes.min(200));
@@ -65,7 +72,8 @@ fn speed(folder: &Path, megabytes: u64) -> Result<(), Box<dyn std::error::Error>
     let out = folder.join("out");
     let mut best = [Duration::MAX; 3];
     // Taking turns: what the disk does meanwhile hits all.
-    for _ in 0..ROUNDS {
+    // The best one of each counts.
+    for _ in 0..if quick() { 7 } else { 9 } {
         for (place, time) in best.iter_mut().enumerate() {
             let _ = fs::remove_file(&out);
             let start = Instant::now();
@@ -88,18 +96,31 @@ fn speed(folder: &Path, megabytes: u64) -> Result<(), Box<dyn std::error::Error>
     for (name, rate) in [("embody convert", ours), ("walk", walk)] {
         println!("{name:20} {rate:9.1} MB/s   {:.2} of cat", rate / cat);
     }
+    let convert = format!("embody convert, {} MB mbox", size >> 20);
+    let beside = |peer: &str, theirs: f64, goal: Goal| {
+        let peer = format!("{peer}, {} MB/s", short(theirs));
+        let own = format!("{} MB/s", short(ours));
+        Figure::say(&convert, &own, &peer, ours / theirs, goal);
+    };
+    beside("cat", cat, Goal::AtLeast(0.8));
     let start = Instant::now();
     let parsed = parse_all(&source)?;
     let parser = rate(size, start.elapsed());
+    beside("mail-parser only reading", parser, Goal::More);
     println!("mail-parser, reading {parser:9.1} MB/s   {parsed} messages");
 
     let small = folder.join("small");
     generate(&small, 20 << 20, 0)?;
     let size = fs::metadata(&small)?.len();
-    for (name, command) in [
-        ("formail -s cat", "formail -s cat < small > out"),
+    for (name, goal, command) in [
+        (
+            "formail -s cat",
+            Goal::AtLeast(50.0),
+            "formail -s cat < small > out",
+        ),
         (
             "Python's mailbox",
+            Goal::More,
             "rm -f out && python3 -c \"import mailbox\nto=mailbox.mbox('out')\nfor m in mailbox.mbox('small'): to.add(m)\nto.flush()\"",
         ),
     ] {
@@ -111,29 +132,41 @@ fn speed(folder: &Path, megabytes: u64) -> Result<(), Box<dyn std::error::Error>
                     "{name:20} {other:9.1} MB/s   embody is {:.0} times that",
                     ours / other
                 );
+                beside(name, other, goal);
             }
-            Err(error) => println!("{name:20} skipped: {error}"),
+            Err(error) => skipped(&format!("{name} beside embody convert"), &error.to_string()),
         }
     }
     Ok(())
 }
 
-fn memory(folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
-    for megabytes in [50, 5000] {
+fn memory(folder: &Path, larger: u64) -> Result<(), Box<dyn std::error::Error>> {
+    let mut peaks = Vec::new();
+    for megabytes in [50, larger] {
         let source = folder.join("mailbox");
         generate(&source, megabytes << 20, 0)?;
         let _ = fs::remove_file(folder.join("out"));
         let mut program = embody(folder).spawn()?;
-        let mut peak = String::new();
+        let mut peak = 0;
         while program.try_wait()?.is_none() {
             // Gone from the status of a process that has ended: the last one read counts.
             let status = fs::read_to_string(format!("/proc/{}/status", program.id()))?;
             if let Some(now) = status.lines().find_map(|line| line.strip_prefix("VmHWM:")) {
-                now.trim().clone_into(&mut peak);
+                peak = now.trim().trim_end_matches(" kB").parse::<u64>()?;
             }
             std::thread::sleep(Duration::from_millis(2));
         }
-        println!("{megabytes:5} MB: peak {peak}");
+        println!("{megabytes:5} MB: peak {peak} kB");
+        peaks.push(peak as f64 / 1e3);
+    }
+    if let [small, large] = peaks[..] {
+        Figure::say(
+            &format!("embody convert, {larger} MB mbox, peak memory"),
+            &format!("{} MB", short(large)),
+            &format!("itself on 50 MB, {} MB", short(small)),
+            large / small,
+            Goal::AtMost(1.2),
+        );
     }
     Ok(())
 }
@@ -153,6 +186,13 @@ fn scaling(folder: &Path, megabytes: u64) -> Result<(), Box<dyn std::error::Erro
     println!(
         "one core {one:.2} s, two cores {two:.2} s: {:.2} times",
         one / two
+    );
+    Figure::say(
+        &format!("walking {megabytes} MB with costly work, two cores"),
+        &format!("{} s", short(two)),
+        &format!("itself on one core, {} s", short(one)),
+        one / two,
+        Goal::AtLeast(1.7),
     );
     Ok(())
 }

@@ -3,6 +3,8 @@
 //! `cargo bench --bench scan`. The mail is made here, from a seed: text, HTML and base64
 //! attachments in the proportions of an ordinary mailbox.
 
+mod figure;
+
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -10,18 +12,20 @@ use embody::expand::Candidates;
 use embody::mime::{ScanLimits, scan};
 use embody::policy::Policy;
 
-const ROUNDS: usize = 15;
+use figure::{Figure, Goal, quick, short};
 
 /// Something done with one message.
 type Contender<'c> = &'c dyn Fn(&[u8]);
 
 fn main() {
+    let rounds = if quick() { 9 } else { 15 };
+    let mut rows = Vec::new();
     let sets = [
         ("text, 4 KB each", messages(2_000, 4, 0)),
         ("text and HTML, 40 KB each", messages(400, 40, 0)),
         ("with attachments, 400 KB each", messages(80, 40, 360)),
     ];
-    println!("{ROUNDS} rounds, the best of each; contenders take turns\n");
+    println!("{rounds} rounds, the best of each; contenders take turns\n");
     println!("| mail | MB | scan | candidates | mail-parser | scan : mail-parser |");
     println!("|---|---|---|---|---|---|");
     for (name, mails) in &sets {
@@ -29,7 +33,7 @@ fn main() {
         let candidates = Candidates::new(&Policy::default());
         let parser = mail_parser::MessageParser::default();
         let mut best = [Duration::MAX; 3];
-        for _ in 0..ROUNDS {
+        for _ in 0..rounds {
             let contenders: [Contender<'_>; 3] = [
                 &|mail| {
                     black_box(scan(mail, &ScanLimits::default()));
@@ -58,7 +62,29 @@ fn main() {
             speed(best[2]),
             best[2].as_secs_f64() / best[0].as_secs_f64(),
         );
+        rows.push((*name, speed(best[0]), speed(best[2])));
     }
+    println!();
+    for (name, ours, parser) in &rows {
+        Figure::say(
+            &format!("scanning mail: {name}"),
+            &format!("{} GB/s", short(*ours)),
+            &format!("mail-parser, {} GB/s", short(*parser)),
+            ours / parser,
+            Goal::AtLeast(2.0),
+        );
+    }
+    let slowest = rows
+        .iter()
+        .map(|(_, ours, _)| *ours)
+        .fold(f64::MAX, f64::min);
+    Figure::say(
+        "scanning, the slowest of these, on one core",
+        &format!("{} GB/s", short(slowest)),
+        "1 GB/s",
+        slowest,
+        Goal::AtLeast(1.0),
+    );
 }
 
 /// A generator that gives the same numbers on every machine (xorshift64*).

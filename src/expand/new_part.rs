@@ -83,7 +83,7 @@ impl Builder<'_> {
             .fields(self.body.part)
             .last()
             .is_some_and(|last| !group.iter().any(|edit| edit.span == last.whole));
-        group.push(self.body_edit(encoded, last_stays, &homeless));
+        group.extend(self.body_edits(encoded, last_stays, &homeless));
         Ok((group, inside))
     }
 
@@ -383,24 +383,29 @@ impl Builder<'_> {
 
     /// The edit of separator and body. `last_stays` tells whether the header's last field is kept;
     /// `fields` come behind it.
-    fn body_edit(&self, encoded: Encoded, last_stays: bool, fields: &[u8]) -> Edit {
+    /// The edits that put the end of the header and the body there. They are two: the body, the
+    /// largest thing there is, is handed on as it was encoded, and not copied behind a few octets.
+    fn body_edits(&self, encoded: Encoded, last_stays: bool, fields: &[u8]) -> [Edit; 2] {
         let part = self.tree.part(self.body.part);
         let newline = self.newline.bytes();
-        let mut bytes = Vec::with_capacity(encoded.body.len() + 2 * newline.len());
+        let mut front = Vec::with_capacity(fields.len() + 2 * newline.len());
         // A kept last line without an end needs one before the empty line.
         if last_stays && !part.header.of(self.original).ends_with(b"\n") {
-            bytes.extend_from_slice(newline);
+            front.extend_from_slice(newline);
         }
-        bytes.extend_from_slice(fields);
-        bytes.extend_from_slice(newline);
-        bytes.extend_from_slice(&encoded.body);
+        front.extend_from_slice(fields);
+        front.extend_from_slice(newline);
+        let mut body = encoded.body;
         let is_last = part.span.end >= self.original.len();
         let abuts = self.tree.abuts_boundary(self.original, self.body.part);
         let is_base64 = encoded.encoding == TransferEncoding::Base64;
-        if !encoded.body.is_empty() && (abuts || (is_last && is_base64)) {
-            bytes.extend_from_slice(newline);
+        if !body.is_empty() && (abuts || (is_last && is_base64)) {
+            body.extend_from_slice(newline);
         }
-        Edit::replace(Span::new(part.header.end, part.body.end), bytes)
+        [
+            Edit::insert(part.header.end, front),
+            Edit::replace(Span::new(part.header.end, part.body.end), body),
+        ]
     }
 }
 
