@@ -7,6 +7,8 @@ use crate::expand::Candidates;
 
 /// Above this size a message that has shown nothing to work on goes to a temporary file, octets.
 const SPOOL_FROM: usize = 16 << 20;
+/// Octets there is room for at first.
+const FIRST: usize = 32 << 10;
 /// Octets read at a time.
 const CHUNK: usize = 256 << 10;
 
@@ -25,7 +27,8 @@ impl Input {
     /// # Errors
     /// What the reader or the temporary file says.
     pub(super) fn read(mut reader: impl Read, candidates: &Candidates) -> io::Result<Self> {
-        let mut bytes = Vec::new();
+        // Most messages are in with one read.
+        let mut bytes = Vec::with_capacity(FIRST);
         let mut searched = 0;
         loop {
             let before = bytes.len();

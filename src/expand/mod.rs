@@ -24,7 +24,7 @@ mod round;
 mod unseen;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub use self::candidates::Candidates;
 use self::mark::{add_mark, has_dkim_signature};
@@ -40,6 +40,9 @@ use crate::report::{Kind, Outcome, Reason, Refusal, Report, Row};
 
 /// The header field that `--mark` adds.
 pub const MARK_FIELD: &str = "X-Embody";
+
+/// More than any deadline needs, and little enough to be added to any instant.
+const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// Whether to say in the message that it was worked on.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -118,7 +121,8 @@ impl<'w> Expander<'w> {
         let mut session = Session {
             expander: self,
             name,
-            deadline: Instant::now() + self.policy.limits.deadline,
+            // Instants end somewhere; whoever waits longer than this waits for ever.
+            deadline: Instant::now() + self.policy.limits.deadline.min(CENTURY),
             retrieved: HashMap::new(),
             budget: Budget::of(self.policy.limits.growth),
             barred: BTreeMap::new(),

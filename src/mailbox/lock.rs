@@ -33,6 +33,8 @@ use crate::error::Error;
 const STALE_AFTER: Duration = Duration::from_secs(1024);
 /// How often a held dotlock's time is renewed; Dovecot waits 120 seconds.
 const RENEW_EVERY: Duration = Duration::from_secs(15);
+/// For ever, as far as anybody waits for a lock; any instant can be that much later.
+pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 /// Between two tries.
 const RETRY_EVERY: Duration = Duration::from_millis(20);
 
@@ -55,7 +57,7 @@ impl Lock {
         timeout: Duration,
         stop: &Stop,
     ) -> Result<Self, Error> {
-        let until = Instant::now() + timeout;
+        let until = Instant::now() + timeout.min(LONGEST_WAIT);
         let mut dotlocks = vec![Dotlock::acquire(target, until, stop)?];
         if fs::symlink_metadata(given).is_ok_and(|found| found.is_symlink()) {
             dotlocks.push(Dotlock::acquire(given, until, stop)?);

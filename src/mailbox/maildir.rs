@@ -26,7 +26,7 @@ use std::time::Instant;
 
 use rustix::fs::{CWD, RenameFlags};
 
-use super::lock::Dotlock;
+use super::lock::{Dotlock, LONGEST_WAIT};
 use super::pipeline::{self, Limits, Stages};
 use super::replace::{self, Beside, Finished, Identity, sync_folder};
 use super::rewrite;
@@ -61,7 +61,7 @@ pub(super) fn convert(
     if options.effect == Effect::Write {
         match destination {
             Destination::InPlace => {
-                let until = Instant::now() + options.lock_timeout;
+                let until = Instant::now() + options.lock_timeout.min(LONGEST_WAIT);
                 lock = Some(Dotlock::acquire(&folder.join("embody"), until, stop)?);
                 make_folder(&folder.join("tmp"))?;
                 replace::sweep(&folder.join("tmp"));

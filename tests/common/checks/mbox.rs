@@ -88,9 +88,8 @@ fn divided(mailbox: &[u8], messages: &[Vec<u8>]) {
 
 /// Whether a message has a Content-Length that is not its body's.
 fn counts_wrong(content: &[u8]) -> bool {
-    let Some(body) = body_of(content) else {
-        return false;
-    };
+    // The empty line behind a header without a body belongs to the next separator.
+    let body = body_of(content).unwrap_or(content.len());
     let length = content.len() - body;
     content[..body]
         .split(|&byte| byte == b'\n')
