@@ -362,6 +362,11 @@ impl Planner<'_> {
                     format!("<{content_id}> is a {}", self.tree.part(bearer).essence),
                 ))
             }
+            Some(&bearer) if self.tree.is_cut_off(bearer) => {
+                let number = self.tree.number(bearer);
+                let detail = format!("no boundary line ends part {number}: it was cut off");
+                Err(Refusal::lasting(Reason::IncompleteBody, detail))
+            }
             Some(&bearer) => Ok(Step::Copy(bearer)),
             None if !others.is_empty() || cites_itself => Err(Refusal::lasting(
                 Reason::ReferenceLoop,
@@ -426,7 +431,7 @@ fn refusal_of(unusable: &Unusable) -> Refusal {
         Unusable::BadValue(what) => (Reason::BadUrl, what.clone()),
         Unusable::CutOff(name) => (
             Reason::BadUrl,
-            format!("the parameter '{name}' has no closing quote: it was cut off on the way"),
+            format!("'{name}' was cut off on the way: a closing quote or what follows is missing"),
         ),
         Unusable::RelativeFile(name) => (
             Reason::OutsideFileRoot,

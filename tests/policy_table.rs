@@ -219,6 +219,7 @@ fn refusals_repeat_no_password() {
         "http://user:secret@127.0.0.1/",
         "http://user:secret@[::1",
         "gopher://user:secret@h/",
+        "file://user:secret@h/x",
     ] {
         let refusal = policy.judge_url(url).expect_err(url);
         assert!(!refusal.detail.contains("secret"), "{url}: {refusal:?}");

@@ -40,7 +40,11 @@ impl Candidates {
     pub fn first(&self, bytes: &[u8]) -> Option<usize> {
         match self.links {
             Links::Keep => REFERENCES.first(bytes),
-            Links::Resolve => ALL.first(bytes),
+            Links::Resolve => {
+                let word = ALL.first(bytes);
+                let before = bytes.get(..word.unwrap_or(bytes.len()));
+                distant_subtype(before.unwrap_or_default()).or(word)
+            }
         }
     }
 
@@ -61,7 +65,8 @@ impl Candidates {
     /// Whether there may be HTML or CSS whose links are to be resolved.
     #[must_use]
     pub fn documents(&self, bytes: &[u8]) -> bool {
-        self.links == Links::Resolve && DOCUMENTS.first(bytes).is_some()
+        self.links == Links::Resolve
+            && (DOCUMENTS.first(bytes).is_some() || distant_subtype(bytes).is_some())
     }
 
     /// The same for a whole message, where a base or a sibling must be declared as well.
@@ -102,6 +107,37 @@ static DOCUMENTS: Words = Words::new(
     &[word("/html", 0), word("/xhtml+xml", 0), word("/css", 0)],
     *b"///",
 );
+
+/// Where a slash stands that may belong to such a subtype although something is in between: blanks,
+/// folds and comments may (RFC 822 §3.1.4), and [`MediaType::parse`](crate::mime::MediaType::parse)
+/// passes over them.
+fn distant_subtype(bytes: &[u8]) -> Option<usize> {
+    memchr_iter(b'/', bytes).find(|&at| {
+        let behind = bytes.get(at + 1..).unwrap_or_default();
+        matches!(behind.first(), Some(b' ' | b'\t' | b'\r' | b'\n' | b'('))
+            && may_lead_to_subtype(behind)
+    })
+}
+
+/// Whether blanks end at a document's subtype, at a comment, which is not looked into, or at nothing
+/// for long: a search of the next window sees no more than [`Candidates::OVERLAP`] again.
+fn may_lead_to_subtype(behind: &[u8]) -> bool {
+    const MOST_BLANKS: usize = 32;
+    let blanks = behind
+        .iter()
+        .take(MOST_BLANKS)
+        .take_while(|byte| byte.is_ascii_whitespace())
+        .count();
+    let subtype = behind.get(blanks..).unwrap_or_default();
+    blanks == MOST_BLANKS
+        || subtype.first() == Some(&b'(')
+        || DOCUMENTS.words.iter().any(|word| {
+            let name = word.text.get(word.anchor + 1..).unwrap_or_default();
+            subtype
+                .get(..name.len())
+                .is_some_and(|there| there.eq_ignore_ascii_case(name))
+        })
+}
 
 /// Both.
 static ALL: Words = Words::new(
@@ -303,6 +339,40 @@ mod tests {
         }
         for text in ["X-Mozilla-Status: 0001", "x-mozilla-external", "a-a", "-"] {
             assert!(!candidates.external_bodies(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_subtype_is_found_behind_blanks_folds_and_comments() {
+        let candidates = Candidates::new(&Policy::default());
+        let far = format!("text/{}html", " ".repeat(100));
+        for text in [
+            "text/ html",
+            "TEXT /\tHTML",
+            "text/\r\n html",
+            "text/\n\tcss",
+            "application/ (not (only) HTML) xhtml+xml",
+            "text/(a comment)html",
+            &far,
+        ] {
+            let essence = crate::mime::MediaType::parse(text.as_bytes()).essence;
+            assert!(
+                essence.ends_with("html") || essence == "text/css" || essence.ends_with("+xml")
+            );
+            let slash = text.find('/');
+            for filler in [0, SHORT] {
+                let bytes = [&vec![b'/'; filler], text.as_bytes()].concat();
+                assert!(candidates.documents(&bytes), "{text}");
+                let message = [bytes.as_slice(), b" Content-Base: "].concat();
+                assert!(candidates.in_message(&message), "{text}");
+                let message = [bytes.as_slice(), b" text/html"].concat();
+                let found = slash.map(|at| filler + at);
+                assert_eq!(candidates.first(&message), found, "{text}");
+            }
+            assert!(candidates.any(&text.as_bytes()[..text.len().min(Candidates::OVERLAP)]));
+        }
+        for text in ["and / or", "http://h/\r\nhttp://h/\n", "</p>\n", "a/ htm"] {
+            assert!(!candidates.any(text.as_bytes()), "{text}");
         }
     }
 

@@ -107,7 +107,7 @@ impl<'a> Reader<'a, '_> {
             return None;
         }
         if let Some(url) = field(URL_FIELD) {
-            let target = url_of_field(url.value.of(self.original));
+            let target = self.unless_cut_off(&url, url_of_field(url.value.of(self.original)));
             return Some(match quotation {
                 Some(quotation) => self.detached(target, quotation),
                 None => self.beside_a_note(Form::Enclosure, target),
@@ -117,13 +117,27 @@ impl<'a> Reader<'a, '_> {
             return Some(self.unusable(Unusable::MissingUrl));
         }
         // A draft has this field for what is not yet sent, with other words in front.
-        let cloud = field(CLOUD_FIELD)?.value.of(self.original);
+        let cloud_field = field(CLOUD_FIELD)?;
+        let cloud = cloud_field.value.of(self.original);
         if !first_word(cloud).eq_ignore_ascii_case(b"cloudFile") {
             return None;
         }
-        let mut body = self.beside_a_note(Form::CloudFile, url_of_cloud_part(cloud));
+        let target = self.unless_cut_off(&cloud_field, url_of_cloud_part(cloud));
+        let mut body = self.beside_a_note(Form::CloudFile, target);
         body.file_name = name_of_cloud_part(cloud);
         Some(body)
+    }
+
+    /// What a field refers to, if the input goes on behind it.
+    fn unless_cut_off(
+        &self,
+        field: &Field,
+        target: Result<Target<'a>, Unusable>,
+    ) -> Result<Target<'a>, Unusable> {
+        if self.tree.ends_in(field) {
+            return Err(Unusable::CutOff("URL"));
+        }
+        target
     }
 
     /// The part gets back the header it had.

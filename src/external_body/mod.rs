@@ -129,8 +129,8 @@ pub enum Unusable {
     MissingContentId,
     /// A parameter's value cannot be part of a URL: what is wrong with it.
     BadValue(String),
-    /// A parameter's value was cut off: its name. What is left of a `data:` URL would read as a
-    /// whole one.
+    /// A parameter's or a field's value was cut off: its name. What is left of a `data:` URL would
+    /// read as a whole one.
     CutOff(&'static str),
     /// A LOCAL-FILE name that is not an absolute path.
     RelativeFile(String),
@@ -145,8 +145,12 @@ impl<'a> ExternalBody<'a> {
     #[must_use]
     pub fn read(original: &'a [u8], tree: &Tree, part: PartId, reading: &Reading) -> Option<Self> {
         if tree.part(part).essence == ESSENCE {
-            let content_type = tree.value(original, part, "Content-Type");
-            let media_type = MediaType::parse(content_type.unwrap_or_default());
+            let content_type = header::first(original, tree.fields(part), "Content-Type");
+            let value = content_type.map(|field| field.value.of(original));
+            let mut media_type = MediaType::parse(value.unwrap_or_default());
+            if content_type.is_some_and(|field| tree.ends_in(field)) {
+                media_type = media_type.open_ended();
+            }
             return shortcut::of_exchange(original, tree, part, &media_type, reading)
                 .or_else(|| Self::of_document(original, tree, part, &media_type, reading));
         }

@@ -63,7 +63,10 @@ fn read<'a>(
         return None;
     }
     let decoded = entity.encoding.decode(body)?;
-    let target = target(&decoded)?;
+    let target = match target(&decoded)? {
+        Ok(_) if tree.is_cut_off(part) => Err(Unusable::CutOff("URL")),
+        target => target,
+    };
     let phantom = Header {
         envelope: Span::empty_at(entity.body.start),
         span: Span::empty_at(entity.body.start),

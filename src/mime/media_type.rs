@@ -28,6 +28,8 @@ pub struct MediaType<'a> {
     pub essence: Cow<'a, str>,
     /// Everything behind the subtype, from the first semicolon on.
     rest: &'a [u8],
+    /// Whether more may have followed.
+    is_open: bool,
 }
 
 /// What a part without a (usable) Content-Type is.
@@ -57,7 +59,21 @@ impl<'a> MediaType<'a> {
             }
             _ => Cow::Borrowed(DEFAULT_TYPE),
         };
-        Self { essence, rest }
+        Self {
+            essence,
+            rest,
+            is_open: false,
+        }
+    }
+
+    /// The same of a field in which the input ends: there may have been more of it, and a value at
+    /// its end is cut off unless a quote closes it.
+    #[must_use]
+    pub fn open_ended(self) -> Self {
+        Self {
+            is_open: true,
+            ..self
+        }
     }
 
     /// `text`, `multipart`, ... in lower case.
@@ -91,11 +107,20 @@ impl<'a> MediaType<'a> {
     pub fn look_up(&self, name: &str) -> Found<'a> {
         let mut plain = None;
         let mut sections: Vec<Parameter<'a>> = Vec::new();
-        for parameter in self.parameters() {
+        let mut cut_off = false;
+        let mut parameters = self.parameters();
+        while let Some(mut parameter) = parameters.next() {
             if !parameter.name.eq_ignore_ascii_case(name.as_bytes()) {
                 continue;
             }
+            let is_last = parameters.at >= parameters.bytes.len();
+            if self.is_open && is_last && parameter.quoting == Quoting::Bare {
+                parameter.quoting = Quoting::Unclosed;
+            }
             if parameter.section.is_some() || parameter.encoding == ValueEncoding::Percent {
+                // Behind what is there, another section may have stood.
+                cut_off |= parameter.quoting == Quoting::Unclosed
+                    || (self.is_open && parameter.section.is_some());
                 sections.push(parameter);
             } else if plain.is_none() {
                 plain = Some(parameter);
@@ -104,9 +129,6 @@ impl<'a> MediaType<'a> {
         if sections.is_empty() {
             return plain.map_or(Found::None, |parameter| Found::of(&parameter));
         }
-        let cut_off = sections
-            .iter()
-            .any(|section| section.quoting == Quoting::Unclosed);
         match join_sections(sections) {
             Ok(value) if cut_off => Found::CutOff(Cow::Owned(value)),
             Ok(value) => Found::Whole(Cow::Owned(value)),
@@ -125,7 +147,7 @@ pub enum Found<'a> {
     None,
     /// Its whole value.
     Whole(Cow<'a, [u8]>),
-    /// The beginning of its value: the quote that opens it is never closed.
+    /// The beginning of its value: the quote that opens it is never closed, or the input ends.
     CutOff(Cow<'a, [u8]>),
     /// Sections, but not the one with this number (RFC 2231 §3).
     SectionMissing(u32),
@@ -171,7 +193,7 @@ pub enum Quoting {
     Bare,
     /// A quoted-string.
     Quoted,
-    /// A quoted-string that has no end.
+    /// What has no end: a quoted-string, mostly.
     Unclosed,
 }
 

@@ -167,6 +167,19 @@ impl Tree {
         header::first(original, self.fields(id), name).map(|field| field.value.of(original))
     }
 
+    /// Whether the input ends in this field: more of it may have followed.
+    #[must_use]
+    pub fn ends_in(&self, field: &Field) -> bool {
+        field.whole.end == self.root().span.end
+    }
+
+    /// Whether the input ends in a part that a boundary line would have ended.
+    #[must_use]
+    pub fn is_cut_off(&self, id: PartId) -> bool {
+        let is_multipart = |above| matches!(self.part(above).content, Content::Multipart(_));
+        self.part(id).span.end == self.root().span.end && self.ancestors(id).any(is_multipart)
+    }
+
     /// Whether a part's header is that of a message, not of a body part.
     #[must_use]
     pub fn is_message(&self, id: PartId) -> bool {

@@ -171,9 +171,11 @@ fn parse_file(url: &str, rest: &str) -> Result<Place, Refusal> {
             let slash = authority.find('/').ok_or_else(|| bad("it names no file"))?;
             let (host, path) = authority.split_at(slash);
             if !host.is_empty() && !host.eq_ignore_ascii_case("localhost") {
+                // What stands in front of an @ may be a password.
+                let machine = host.rsplit('@').next().unwrap_or_default();
                 return Err(Refusal::lasting(
                     Reason::UnsupportedScheme,
-                    format!("a file on the machine '{host}'"),
+                    format!("a file on the machine '{machine}'"),
                 ));
             }
             path
