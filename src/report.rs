@@ -190,6 +190,14 @@ pub struct Row {
     pub links: Option<u64>,
 }
 
+impl Row {
+    /// Adds to the detail what is worth knowing and changed nothing.
+    pub fn remark(&mut self, note: &str) {
+        self.detail.push_str("; ");
+        self.detail.push_str(note);
+    }
+}
+
 /// Why one reference could not be followed; becomes a [`Row`] that says `left`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
@@ -236,7 +244,7 @@ pub struct Report {
     /// One row per reference and per document, in the order of the message.
     pub rows: Vec<Row>,
     /// Things worth knowing that changed nothing: a size that disagrees, a DKIM signature that
-    /// will not verify any more. Each names its part.
+    /// will not verify any more. Each names its part; the details of rows say the same.
     pub notes: Vec<String>,
 }
 

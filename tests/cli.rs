@@ -598,6 +598,12 @@ fn a_refusal_names_the_option_that_would_allow_it() {
         said.contains("scheme-not-allowed") && said.contains("--fetch https"),
         "{said}"
     );
+    let mail = with_url("file:///srv/x", "Content-Type: text/plain\n");
+    let said = stderr(&run(&["filter"], &mail));
+    assert!(
+        said.contains("--fetch file --file-root DIR would allow it"),
+        "{said}"
+    );
     let mail = with_url("data:text/html,x", "Content-Type: text/plain\n");
     let said = stderr(&run(&["filter"], &mail));
     assert!(said.contains("--accept-mismatch"), "{said}");

@@ -328,6 +328,46 @@ fn a_declared_size_that_disagrees_is_told_and_stops_nothing() {
         report.notes.iter().any(|note| note.contains("99")),
         "{report:?}"
     );
+    assert_eq!(
+        report.rows[0].detail,
+        "3 octets of text/plain; the size parameter says 99 octets, the content has 3"
+    );
+}
+
+#[test]
+fn an_expiration_that_is_over_is_told_and_stops_nothing() {
+    for (expiration, is_over) in [
+        ("Fri, 14 Jun 1991 19:13:14 -0400 (EDT)", true),
+        ("14 Jun 2024 19:13:14 GMT", true),
+        ("Sat, 14 Jun 2900 19:13:14 +0000", false),
+        ("soon", false),
+        ("Fri, 99 Jun 99999999999999999999 99:99:99 +9999", false),
+    ] {
+        let mail = with_external_body(
+            &format!("access-type=URL; expiration=\"{expiration}\"; URL=\"data:text/plain,abc\""),
+            "Content-Type: text/plain\n",
+        );
+        let (_, report) = expand(&mail);
+        assert!(expanded(&report));
+        let told = report.rows[0].detail.contains(expiration);
+        assert_eq!(told, is_over, "{expiration}: {report:?}");
+    }
+}
+
+#[test]
+fn that_a_dkim_signature_will_not_verify_is_told_once() {
+    let mail = with_url("data:,abc", "");
+    let signed = [b"DKIM-Signature: v=1".as_slice(), b"\n", &mail].concat();
+    for (mail, times) in [(&mail, 0), (&signed, 1)] {
+        let (output, report) = expand(mail);
+        let told = |row: &&embody::report::Row| row.detail.contains("DKIM-Signature");
+        assert_eq!(report.rows.iter().filter(told).count(), times, "{report:?}");
+        let (_, report) = expand(&output);
+        assert!(
+            report.rows.is_empty() && report.notes.is_empty(),
+            "{report:?}"
+        );
+    }
 }
 
 #[test]

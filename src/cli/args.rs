@@ -248,7 +248,7 @@ pub(super) enum Volume {
     Quiet,
     /// One line per reference.
     Normal,
-    /// Notes and structure besides.
+    /// Structure and a sum besides.
     Verbose,
 }
 

@@ -186,9 +186,6 @@ fn report(args: &FilterArgs, report: &Report, limits: &ScanLimits, message: &[u8
         }
     }
     if volume >= Volume::Verbose {
-        for note in &report.notes {
-            tell(say::harmless(note).into_owned());
-        }
         for opaque in opaque_parts(&scan(message, limits)) {
             tell(opaque.to_string());
         }

@@ -68,10 +68,13 @@ fn remedy(row: &Row) -> Option<String> {
         .site()
         .map_or("HOST", |site| site.host)
         .to_ascii_lowercase();
-    let filled = reason
+    let mut filled = reason
         .remedy()
         .replace("SCHEME", &scheme)
         .replace("HOST", &host);
+    if reason == Reason::SchemeNotAllowed && scheme == "file" {
+        filled.push_str(" --file-root DIR");
+    }
     let fits = !filled.is_empty() && (reason != Reason::SchemeNotAllowed || is_known(&scheme));
     fits.then(|| harmless(&filled).into_owned())
 }

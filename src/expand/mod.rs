@@ -302,9 +302,13 @@ impl Session<'_> {
         }
         report.rows.sort_by_cached_key(|row| number_key(&row.part));
         if changed && has_dkim_signature(message) {
-            report.notes.push(
-                "the message carries a DKIM-Signature, which will not verify any more".to_owned(),
-            );
+            let note = "the message carries a DKIM-Signature, which will not verify any more";
+            let mut rows = report.rows.iter_mut();
+            let is_change = |row: &&mut Row| row.outcome != Outcome::Left;
+            if let Some(row) = rows.find(is_change) {
+                row.remark(note);
+            }
+            report.notes.push(note.to_owned());
         }
         if self.expander.mark == Mark::Field {
             let limits = self.expander.scan_limits();

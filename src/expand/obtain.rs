@@ -2,10 +2,11 @@
 
 use std::cell::OnceCell;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use mail_parser::DateTime;
 use md5::{Digest as _, Md5};
 
 use crate::external_body::{ExternalBody, Form, Target};
@@ -312,10 +313,27 @@ pub(super) fn admit(
             obtained.octets.len()
         ));
     }
+    if let Some(date) = body.expiration.as_deref().filter(|date| is_past(date)) {
+        obtained.notes.push(format!(
+            "the expiration parameter says {}, which is over",
+            date.trim()
+        ));
+    }
     if obtained.essence.is_empty() {
         obtained.essence = DEFAULT_TYPE.to_owned();
     }
     Ok(obtained)
+}
+
+/// Whether a date and time (RFC 822 §5) is before now. The clock changes what is told, never what
+/// is done.
+fn is_past(date: &str) -> bool {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.map_or(0, |since| {
+        i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+    });
+    DateTime::parse_rfc822(date.trim())
+        .is_some_and(|date| date.is_valid() && date.to_timestamp() < now)
 }
 
 /// Whether a cloud showed a page where a file was meant. Here application/octet-stream, which all such

@@ -274,6 +274,9 @@ impl Facts {
             Some(location) => format!("{} octets of {} from {location}", self.octets, self.essence),
             None => format!("{} octets of {}", self.octets, self.essence),
         };
+        for note in &self.notes {
+            row.remark(note);
+        }
         row.media_type = Some(self.essence.clone());
         row.bytes = Some(self.octets);
         row.ms = self
