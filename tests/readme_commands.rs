@@ -36,6 +36,11 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ),
     // Takes minutes and an idle machine; that each bench can be built is clippy's to see.
     (
+        "cargo bench --bench figures",
+        ".ci/run",
+        "cargo clippy --all-targets",
+    ),
+    (
         "cargo bench --bench NAME",
         ".ci/run",
         "cargo clippy --all-targets",
