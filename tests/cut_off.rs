@@ -78,8 +78,7 @@ fn no_relative_of_an_external_body_is_either() {
 #[test]
 fn a_part_that_is_not_closed_is_not_copied() {
     let reference = "Content-Type: message/external-body; access-type=URL; URL=\"cid:a@b\"\n\n";
-    let mail =
-        format!("{}", mixed(reference)).replace("--b\n\ntext", "--b\nContent-ID: <a@b>\n\ntext");
+    let mail = mixed(reference).replace("--b\n\ntext", "--b\nContent-ID: <a@b>\n\ntext");
     whole_or_nothing(&Policy::default(), mail.as_bytes(), "a copy");
     let open = mail.trim_end().trim_end_matches("--b--");
     let (output, report) = expand(open.as_bytes());

@@ -37,6 +37,14 @@ impl Status {
 }
 
 impl Status {
+    /// The status when help could not be printed: mail may have been what was waited for.
+    pub(super) fn of_lost_output(command: Option<&OsString>) -> Self {
+        match Self::of_usage(command) {
+            Self::Usage => Self::Trouble,
+            other => other,
+        }
+    }
+
     /// The number.
     pub(super) fn code(self) -> u8 {
         match self {
