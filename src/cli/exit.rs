@@ -39,9 +39,9 @@ impl Status {
 impl Status {
     /// The status when help could not be printed: mail may have been what was waited for.
     pub(super) fn of_lost_output(command: Option<&OsString>) -> Self {
-        match Self::of_usage(command) {
-            Self::Usage => Self::Trouble,
-            other => other,
+        match command {
+            Some(name) if name == "filter" => Self::TryAgain,
+            _ => Self::Trouble,
         }
     }
 
