@@ -381,6 +381,28 @@ fn shell(script: &str, input: &[u8]) -> Output {
 
 #[cfg(unix)]
 #[test]
+fn a_closed_output_is_no_success_of_other_commands_either() {
+    for command in [
+        "inspect",
+        "inspect --json",
+        "schemes",
+        "man",
+        "completions bash",
+    ] {
+        let output = shell(&format!("\"$1\" {command} >&-"), &expanding());
+        assert_eq!(output.status.code(), Some(1), "{command}");
+        assert!(stderr(&output).contains("cannot write"), "{command}");
+        let output = shell(&format!("\"$1\" {command} >/dev/null"), &expanding());
+        assert_eq!(output.status.code(), Some(0), "{command}");
+    }
+    if Path::new("/dev/full").exists() {
+        let output = shell("\"$1\" filter --help >/dev/full", b"");
+        assert_eq!(output.status.code(), TRY_AGAIN);
+    }
+}
+
+#[cfg(unix)]
+#[test]
 fn output_that_cannot_be_written_delays_mail() {
     let large = [b"A: b\n\n".as_slice(), &b"x".repeat(20 << 20)].concat();
     for message in [expanding(), b"A: b\n\nx\n".to_vec(), large] {

@@ -139,6 +139,7 @@ fn bad_usage_is_2_and_what_is_no_mailbox_is_1() {
         &["convert", "a.mbox", "--in-place", "--output", "b"],
         &["convert", "--in-place"],
         &["convert", "--nonsense", "a.mbox"],
+        &["convert", "a.mbox", "--output", "b", "--backup", ".old"],
     ] {
         assert_eq!(
             status(&embody(arguments, folder.path())),

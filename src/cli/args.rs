@@ -118,7 +118,7 @@ pub(super) struct ConvertArgs {
         hide_short_help = true,
         long,
         value_name = "SUFFIX",
-        requires = "in_place"
+        conflicts_with = "output"
     )]
     backup: Option<std::ffi::OsString>,
     /// Do everything but write

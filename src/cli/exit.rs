@@ -37,6 +37,14 @@ impl Status {
 }
 
 impl Status {
+    /// The status when help could not be printed: mail may have been what was waited for.
+    pub(super) fn of_lost_output(command: Option<&OsString>) -> Self {
+        match command {
+            Some(name) if name == "filter" => Self::TryAgain,
+            _ => Self::Trouble,
+        }
+    }
+
     /// The number.
     pub(super) fn code(self) -> u8 {
         match self {

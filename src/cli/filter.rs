@@ -11,6 +11,7 @@ use signal_hook::consts::SIGABRT;
 use super::args::{FilterArgs, Volume};
 use super::exit::Status;
 use super::input::Input;
+use super::output::{self, write_error};
 use super::report_file::ReportFile;
 use super::say;
 use crate::error::Error;
@@ -36,7 +37,7 @@ fn filter(args: &FilterArgs) -> Result<(), Error> {
     let abort = OnAbort::watch();
     let policy = args.policy();
     let candidates = Candidates::new(&policy);
-    let mut output = open_output()?;
+    let mut output = output::open()?;
     let input = match &args.file {
         Some(path) => read_file(path, &candidates)?,
         None => Input::read(io::stdin().lock(), &candidates).map_err(|source| Error::Read {
@@ -126,51 +127,6 @@ fn read_file(path: &Path, candidates: &Candidates) -> Result<Input, Error> {
     };
     let file = File::open(path).map_err(failed)?;
     Input::read(file, candidates).map_err(failed)
-}
-
-fn write_error(source: io::Error) -> Error {
-    Error::Write {
-        what: "standard output".to_owned(),
-        source,
-    }
-}
-
-/// Standard output as a file, so that every failed write is seen: the standard library takes a
-/// closed descriptor for success.
-#[cfg(unix)]
-fn open_output() -> Result<File, Error> {
-    use std::os::fd::AsFd as _;
-
-    let output = io::stdout()
-        .as_fd()
-        .try_clone_to_owned()
-        .map_err(write_error)?;
-    if is_stand_in(&output) {
-        return Err(write_error(io::Error::other("it is closed")));
-    }
-    Ok(File::from(output))
-}
-
-/// Whether the descriptor is what the standard library opened in place of a closed one: the null
-/// device for reading *and* writing. `1<>/dev/null` and Python's `subprocess.DEVNULL` cannot be told
-/// from it and are refused as well: that delays mail, where the other mistake would lose it.
-#[cfg(unix)]
-fn is_stand_in(output: &std::os::fd::OwnedFd) -> bool {
-    use rustix::fs::{OFlags, fcntl_getfl, fstat, stat};
-
-    let both_ways = fcntl_getfl(output).is_ok_and(|flags| flags & OFlags::RWMODE == OFlags::RDWR);
-    both_ways
-        && match (fstat(output), stat("/dev/null")) {
-            (Ok(output), Ok(null)) => {
-                output.st_rdev == null.st_rdev && output.st_mode == null.st_mode
-            }
-            _ => false,
-        }
-}
-
-#[cfg(not(unix))]
-fn open_output() -> Result<io::Stdout, Error> {
-    Ok(io::stdout())
 }
 
 fn report(args: &FilterArgs, report: &Report, limits: &ScanLimits, message: &[u8]) {

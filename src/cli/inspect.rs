@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use super::args::InspectArgs;
 use super::exit::Status;
 use super::mailboxes::{Filter, Listener, Work};
+use super::output::{self, write_error};
 use super::report_file::json;
 use super::say::{self, harmless};
 use super::totals::Totals;
@@ -23,6 +24,10 @@ use crate::report::{Report, Row};
 
 /// Inspects messages and mailboxes.
 pub(super) fn run(args: &InspectArgs) -> Status {
+    if let Err(error) = output::open() {
+        eprintln!("embody: {}", say::error(&error));
+        return Status::Trouble;
+    }
     let expander = Expander::new(args.policy(), &Nowhere);
     let mut status = Status::Success;
     let stdin = [Path::new("-").to_owned()];
@@ -167,13 +172,6 @@ fn inspect(
         .write_all(&text)
         .and_then(|()| stdout.flush())
         .map_err(write_error)
-}
-
-fn write_error(source: io::Error) -> Error {
-    Error::Write {
-        what: "standard output".to_owned(),
-        source,
-    }
 }
 
 /// The tree of parts with what would become of each reference.

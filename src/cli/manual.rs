@@ -11,6 +11,7 @@ use clap_mangen::Man;
 
 use super::args::Cli;
 use super::exit::Status;
+use super::output;
 use super::say;
 use crate::error::Error;
 
@@ -46,11 +47,8 @@ fn pages(folder: &Path) -> Result<(), Error> {
 }
 
 pub(super) fn print(bytes: &[u8]) -> Result<(), Error> {
-    let mut stdout = io::stdout().lock();
-    stdout
-        .write_all(bytes)
-        .and_then(|()| stdout.flush())
-        .map_err(|source| write_error("standard output".to_owned(), source))
+    let mut stdout = output::open()?;
+    stdout.write_all(bytes).map_err(output::write_error)
 }
 
 fn write_error(what: String, source: io::Error) -> Error {

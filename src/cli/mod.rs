@@ -3,7 +3,8 @@
 //! `args` turns options into a policy, `config` reads those of a file, `filter`, `convert` and
 //! `inspect` do the work, `mailboxes` hands the filter to the mailbox room, `progress` and `totals`
 //! say how far it has come, `manual` describes the program, `schemes` what it follows, `exit` knows the exit statuses, `say`
-//! makes text from strangers fit for a terminal, `input` reads and spools.
+//! makes text from strangers fit for a terminal, `input` reads and spools,
+//! `output` knows whether there is anything to write to.
 
 mod args;
 mod config;
@@ -14,6 +15,7 @@ mod input;
 mod inspect;
 mod mailboxes;
 mod manual;
+mod output;
 mod progress;
 mod report_file;
 mod say;
@@ -50,7 +52,7 @@ fn parse_and_run(arguments: &[OsString]) -> Status {
         Ok(command) => dispatch(command),
         Err(problem) if !problem.use_stderr() => match problem.print() {
             Ok(()) => Status::Success,
-            Err(_) => Status::Trouble,
+            Err(_) => Status::of_lost_output(arguments.get(1)),
         },
         Err(problem) => {
             if let Some(file) = file.filter(|_| parse(arguments).is_ok()) {

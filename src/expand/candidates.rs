@@ -112,11 +112,18 @@ static DOCUMENTS: Words = Words::new(
 /// folds and comments may (RFC 822 §3.1.4), and [`MediaType::parse`](crate::mime::MediaType::parse)
 /// passes over them.
 fn distant_subtype(bytes: &[u8]) -> Option<usize> {
-    memchr_iter(b'/', bytes).find(|&at| {
-        let behind = bytes.get(at + 1..).unwrap_or_default();
-        matches!(behind.first(), Some(b' ' | b'\t' | b'\r' | b'\n' | b'('))
-            && may_lead_to_subtype(behind)
-    })
+    /// HTML is full of slashes, few of them before a blank.
+    static GAPS: OnceLock<Option<packed::Searcher>> = OnceLock::new();
+    const BEGINNINGS: [&[u8]; 5] = [b"/ ", b"/\t", b"/\r", b"/\n", b"/("];
+    let leads = |at: &usize| may_lead_to_subtype(bytes.get(at + 1..).unwrap_or_default());
+    if bytes.len() >= SHORT
+        && let Some(gaps) = GAPS.get_or_init(|| packed::Searcher::new(BEGINNINGS))
+    {
+        return gaps.find_iter(bytes).map(|gap| gap.start()).find(leads);
+    }
+    memchr_iter(b'/', bytes)
+        .filter(|at| matches!(bytes.get(at + 1), Some(b' ' | b'\t' | b'\r' | b'\n' | b'(')))
+        .find(leads)
 }
 
 /// Whether blanks end at a document's subtype, at a comment, which is not looked into, or at nothing
