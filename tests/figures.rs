@@ -3,7 +3,7 @@
 #[path = "../benches/figure/mod.rs"]
 mod figure;
 #[path = "common/programs.rs"]
-#[allow(dead_code, clippy::unwrap_used)]
+#[allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 mod programs;
 
 use std::io::Write as _;
