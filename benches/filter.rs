@@ -163,7 +163,7 @@ fn large(folder: &Path) {
         ratio(crates)
     );
     Figure::say(
-        "expanding a message with that URL, in the library",
+        "expanding a message with that URL, library",
         &format!("{} ms", short(millis(ours))),
         &format!(
             "mail-parser, data-url, mail-builder, {} ms",
@@ -183,7 +183,7 @@ fn large(folder: &Path) {
         peak as f64 / mail.len() as f64
     );
     Figure::say(
-        "embody filter on it, peak memory",
+        "embody filter, 35 MB message, peak memory",
         &format!("{} MB", short(peak as f64 / 1e6)),
         &format!("the message, {} MB", short(mail.len() as f64 / 1e6)),
         peak as f64 / mail.len() as f64,
@@ -194,7 +194,7 @@ fn large(folder: &Path) {
 
 /// `embody filter` and Python's email, from file to file, as whole processes.
 fn processes(file: &Path) {
-    let what = "embody filter on it, whole process";
+    let what = "embody filter, 35 MB message, whole process";
     let out = file.with_extension("out");
     let timed = |program: &str, arguments: &[&str]| -> Option<Duration> {
         let mut best = Duration::MAX;
