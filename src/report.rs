@@ -129,7 +129,7 @@ reasons! {
     TlsFailed "tls-failed" "the server's certificate or TLS handshake was not acceptable" "--ca-file PEM";
     HttpStatus "http-status" "the server answered with something else than 200" "";
     FtpStatus "ftp-status" "the FTP server refused a command" "";
-    IncompleteBody "incomplete-body" "the server closed the connection before the content was whole" "";
+    IncompleteBody "incomplete-body" "the content ended before it was whole: the server closed the connection, or the part referred to was cut off" "";
     BadResponse "bad-response" "the server's answer could not be understood" "";
     BadUrl "bad-url" "the URL cannot be understood, or holds what may not stand in it" "";
     BadDataUrl "bad-data-url" "the data: URL has no comma, or its base64 is damaged" "";
@@ -143,7 +143,7 @@ reasons! {
     ContentIdNotFound "content-id-not-found" "no other part of the message has this Content-ID" "";
     ReferenceLoop "reference-loop" "the reference leads back to itself or to what it stands in" "";
     CompositeTarget "composite-target" "the Content-ID belongs to a multipart or a message, which is not copied" "";
-    BoundaryCollision "boundary-collision" "the content holds a line that is a boundary of the message it would be put into" "";
+    BoundaryCollision "boundary-collision" "the content holds a line that is a boundary of the message it would be put into, or a multipart that would take in the parts behind it" "";
     Signed "signed" "the part is inside something signed" "--signed rewrite";
     Encrypted "encrypted" "the part is inside something encrypted" "--signed rewrite";
     InsideReport "inside-report" "the part is inside a multipart/report, which is evidence" "";
