@@ -5,11 +5,6 @@
 //! are filtered; those are the control. What it does not show even then is not asked of it: an
 //! aggregate inside a multipart/mixed, a document inside a multipart/alternative (both are left out), and
 //! a link with a fragment.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-#[path = "common/mail.rs"]
-mod mail;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,9 +13,9 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use common::filter::filter;
-use common::programs::{program, skipped};
-use mail::{crlf, mhtml_samples, our_leaves};
+use crate::common::filter::filter;
+use crate::common::mail::{crlf, mhtml_samples, our_leaves};
+use crate::common::programs::{program, skipped};
 
 /// Samples, and the upper edges of their pictures, which are all at the left.
 const SHOWN: &[(&str, &[usize])] = &[

@@ -1,8 +1,4 @@
 //! The command line: exit statuses, whole output or none, and the streams.
-#![allow(clippy::unwrap_used)]
-
-#[path = "common/mail.rs"]
-mod mail;
 
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
@@ -10,38 +6,13 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use mail::{assert_bytes, with_external_body, with_url};
+use crate::common::mail::{self, assert_bytes, expanding, with_external_body, with_url};
+use crate::common::programs::{embody, fed, stderr};
 
 const TRY_AGAIN: Option<i32> = Some(75);
 
-fn embody(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_embody"));
-    command.args(arguments);
-    command
-}
-
 fn run(arguments: &[&str], input: &[u8]) -> Output {
-    let mut child = embody(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let input = input.to_vec();
-    // The program may end before it has read everything.
-    let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
-    let output = child.wait_with_output().unwrap();
-    writer.join().unwrap();
-    output
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn expanding() -> Vec<u8> {
-    with_url("data:text/plain,x", "Content-Type: text/plain\n")
+    fed(embody().args(arguments), input)
 }
 
 fn spooled(write: impl FnOnce(&mut File)) -> File {
@@ -159,7 +130,8 @@ fn a_body_of_300_mb_passes_in_little_memory() {
             file.write_all(&block).unwrap();
         }
     });
-    let mut child = embody(&["filter"])
+    let mut child = embody()
+        .arg("filter")
         .stdin(input)
         .stdout(Stdio::piped())
         .spawn()
@@ -348,7 +320,11 @@ fn a_message_that_cannot_be_read_delays_mail() {
         assert_eq!(output.status.code(), Some(1));
     }
     let standard_input = File::open(folder.path()).unwrap();
-    let output = embody(&["filter"]).stdin(standard_input).output().unwrap();
+    let output = embody()
+        .arg("filter")
+        .stdin(standard_input)
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), TRY_AGAIN);
     assert!(output.stdout.is_empty());
 }
@@ -364,19 +340,11 @@ fn a_message_from_a_file_is_read() {
 }
 
 fn shell(script: &str, input: &[u8]) -> Output {
-    let mut child = Command::new("sh")
-        .args(["-c", script, "sh", env!("CARGO_BIN_EXE_embody")])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let input = input.to_vec();
-    let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
-    let output = child.wait_with_output().unwrap();
-    writer.join().unwrap();
-    output
+    let mut shell = Command::new("sh");
+    fed(
+        shell.args(["-c", script, "sh", env!("CARGO_BIN_EXE_embody")]),
+        input,
+    )
 }
 
 #[cfg(unix)]

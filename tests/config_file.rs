@@ -1,5 +1,4 @@
 //! `--config FILE` (the contract's §1): the same names, unknown keys are errors, read only when named.
-#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::io::Write as _;

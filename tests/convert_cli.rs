@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
-fn embody(arguments: &[&str], folder: &Path) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_embody"))
+use crate::common::programs::{embody, stderr};
+
+fn run(arguments: &[&str], folder: &Path) -> Output {
+    embody()
         .args(arguments)
         .current_dir(folder)
         .output()
@@ -14,10 +16,6 @@ fn embody(arguments: &[&str], folder: &Path) -> Output {
 
 fn status(output: &Output) -> i32 {
     output.status.code().expect("it ended by itself")
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 fn folder_with(name: &str, bytes: &[u8]) -> tempfile::TempDir {
@@ -50,7 +48,7 @@ fn mailbox() -> String {
 fn a_mailbox_is_converted_beside_and_in_place_alike() {
     let before = mailbox();
     let folder = folder_with("a.mbox", before.as_bytes());
-    let output = embody(&["convert", "a.mbox", "--output", "b.mbox"], folder.path());
+    let output = run(&["convert", "a.mbox", "--output", "b.mbox"], folder.path());
     assert_eq!(status(&output), 0, "{}", stderr(&output));
     assert!(
         stderr(&output).contains("4 messages, 1 changed; 1 expanded, 1 left"),
@@ -69,7 +67,7 @@ fn a_mailbox_is_converted_beside_and_in_place_alike() {
             .concat()
         )
     );
-    let output = embody(
+    let output = run(
         &["convert", "--in-place", "--backup", ".old", "a.mbox"],
         folder.path(),
     );
@@ -82,7 +80,7 @@ fn a_mailbox_is_converted_beside_and_in_place_alike() {
         fs::read_to_string(folder.path().join("a.mbox.old")).expect("it"),
         before
     );
-    let output = embody(&["convert", "--in-place", "a.mbox"], folder.path());
+    let output = run(&["convert", "--in-place", "a.mbox"], folder.path());
     assert!(stderr(&output).contains("0 changed"), "{}", stderr(&output));
     assert_eq!(
         fs::read_to_string(folder.path().join("a.mbox")).expect("it"),
@@ -97,14 +95,14 @@ fn the_sample_mailbox_is_converted() {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/mailbox.mbox");
     let bytes = fs::read(&sample).expect("the sample");
     let folder = folder_with("m", &bytes);
-    let output = embody(&["convert", "m", "--output", "n"], folder.path());
+    let output = run(&["convert", "m", "--output", "n"], folder.path());
     assert_eq!(status(&output), 0, "{}", stderr(&output));
     assert!(
         stderr(&output).contains("8 messages"),
         "{}",
         stderr(&output)
     );
-    let twice = embody(&["convert", "n", "--output", "o"], folder.path());
+    let twice = run(&["convert", "n", "--output", "o"], folder.path());
     assert_eq!(status(&twice), 0);
     assert_eq!(
         fs::read(folder.path().join("n")).expect("n"),
@@ -115,7 +113,7 @@ fn the_sample_mailbox_is_converted() {
 #[test]
 fn a_dry_run_writes_nothing_and_says_what_it_would_do() {
     let folder = folder_with("a.mbox", mailbox().as_bytes());
-    let output = embody(
+    let output = run(
         &["convert", "--dry-run", "--in-place", "a.mbox"],
         folder.path(),
     );
@@ -141,18 +139,14 @@ fn bad_usage_is_2_and_what_is_no_mailbox_is_1() {
         &["convert", "--nonsense", "a.mbox"],
         &["convert", "a.mbox", "--output", "b", "--backup", ".old"],
     ] {
-        assert_eq!(
-            status(&embody(arguments, folder.path())),
-            2,
-            "{arguments:?}"
-        );
+        assert_eq!(status(&run(arguments, folder.path())), 2, "{arguments:?}");
     }
-    let output = embody(&["convert", "--in-place", "a.mbox"], folder.path());
+    let output = run(&["convert", "--in-place", "a.mbox"], folder.path());
     assert_eq!(status(&output), 1);
     assert!(stderr(&output).contains("a.mbox"), "{}", stderr(&output));
     fs::write(folder.path().join("c.mbox"), mailbox()).expect("a file");
     fs::write(folder.path().join("d"), b"mine").expect("a file");
-    let output = embody(&["convert", "c.mbox", "--output", "d"], folder.path());
+    let output = run(&["convert", "c.mbox", "--output", "d"], folder.path());
     assert_eq!(status(&output), 1, "nothing is overwritten");
     assert_eq!(fs::read(folder.path().join("d")).expect("d"), b"mine");
 }
@@ -166,7 +160,7 @@ fn the_report_has_a_row_for_each_reference_in_the_order_of_the_messages() {
     let arguments = [
         "convert", "a.mbox", "--output", "b", "--report", "r", "--quiet", "--jobs", "4",
     ];
-    let output = embody(&arguments, folder.path());
+    let output = run(&arguments, folder.path());
     assert_eq!((status(&output), stderr(&output).as_str()), (0, ""));
     let report = fs::read_to_string(folder.path().join("r")).expect("a report");
     let numbers: Vec<u64> = report
@@ -186,7 +180,7 @@ fn the_report_has_a_row_for_each_reference_in_the_order_of_the_messages() {
 #[test]
 fn inspect_counts_what_is_in_a_mailbox_and_touches_nothing() {
     let folder = folder_with("a.mbox", mailbox().as_bytes());
-    let output = embody(&["inspect", "--fetch", "http", "a.mbox"], folder.path());
+    let output = run(&["inspect", "--fetch", "http", "a.mbox"], folder.path());
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(status(&output), 0);
     for line in [
@@ -198,7 +192,7 @@ fn inspect_counts_what_is_in_a_mailbox_and_touches_nothing() {
     ] {
         assert!(text.contains(line), "{line} in\n{text}");
     }
-    let rows = embody(&["inspect", "--json", "a.mbox"], folder.path());
+    let rows = run(&["inspect", "--json", "a.mbox"], folder.path());
     assert_eq!(String::from_utf8_lossy(&rows.stdout).lines().count(), 2);
     assert_eq!(
         fs::read_to_string(folder.path().join("a.mbox")).expect("it"),
@@ -216,7 +210,7 @@ fn a_maildir_and_a_message_are_converted_in_place() {
     let name = format!("M/cur/1.host,S={}:2,S", letter.len());
     fs::write(folder.path().join(&name), &letter).expect("a message");
     fs::write(folder.path().join("x.eml"), &letter).expect("a message");
-    let output = embody(&["convert", "--in-place", "M", "x.eml"], folder.path());
+    let output = run(&["convert", "--in-place", "M", "x.eml"], folder.path());
     assert_eq!(status(&output), 0, "{}", stderr(&output));
     let eml = fs::read_to_string(folder.path().join("x.eml")).expect("it");
     assert!(eml.ends_with("\n\nnote"), "{eml}");

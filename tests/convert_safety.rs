@@ -1,5 +1,4 @@
 //! Converting in place is safe on the only copy: kills, full disks, deliverers, changes (spec §9).
-#![allow(clippy::unwrap_used)] // helpers are tests too
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -8,12 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::common::mailboxes::{Expand, Numbers, in_place, mbox, skipped, to};
+use crate::common::programs::{again, stderr};
 use embody::error::Error;
 use embody::mailbox::{Change, Message, Options, Stop, Transform, convert_in_place, convert_to};
-
-#[path = "common/mailboxes.rs"]
-mod mailboxes;
-use mailboxes::{Expand, Numbers, in_place, mbox, skipped, to};
 
 /// Which part of a test a child process plays, and on which file.
 const ROLE: &str = "EMBODY_TEST_ROLE";
@@ -43,9 +40,8 @@ fn names(folder: &Path) -> Vec<String> {
 
 /// This program again, to run [`a_part_played_in_a_child_process`] only.
 fn child(role: &str, path: &Path) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    let mut command = again("convert_safety::a_part_played_in_a_child_process");
     command
-        .args(["--exact", "a_part_played_in_a_child_process", "--nocapture"])
         .env(ROLE, role)
         .env(PATH, path)
         .stdout(Stdio::null())
@@ -236,17 +232,20 @@ fn a_file_size_limit_leaves_the_source_and_no_temporary_file() {
     let old = mbox(500);
     fs::write(&path, &old).unwrap();
     // `ulimit -f` counts 512-byte blocks; the signal ignored, the write fails instead.
-    let status = Command::new("sh")
+    let limited = child("convert", &path);
+    let output = Command::new("sh")
         .args(["-c", "trap '' XFSZ; ulimit -f 100; exec \"$0\" \"$@\""])
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", "a_part_played_in_a_child_process"])
-        .env(ROLE, "convert")
-        .env(PATH, &path)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
+        .arg(limited.get_program())
+        .args(limited.get_args())
+        .envs(
+            limited
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .output()
         .unwrap();
-    assert!(!status.success());
+    assert!(!output.status.success());
+    assert!(stderr(&output).contains("File too large"), "{output:?}");
     assert!(fs::read(&path).unwrap() == old);
     assert_eq!(names(folder.path()), ["box"]);
 }

@@ -1,14 +1,11 @@
 //! Messages that were cut off on the way, at any octet: what is left of a reference is not followed.
 
-#[path = "common/mail.rs"]
-mod mail;
-
 use std::collections::BTreeSet;
 
+use crate::common::mail::{changed_samples, expand, expand_with};
 use embody::Policy;
 use embody::policy::Shortcuts;
 use embody::report::{Outcome, Report};
-use mail::{changed_samples, expand, expand_with};
 
 /// A multipart with this part as its first, and text behind it.
 fn mixed(part: &str) -> String {

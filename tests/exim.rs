@@ -1,15 +1,12 @@
 //! samples/recipes/exim.conf with Exim itself, which stands in a folder of its own: Debian's packages of
 //! Exim and Postfix exclude each other.
-#![allow(clippy::unwrap_used)]
-
-mod common;
 
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use common::mta::{House, Letter, NOBODY, Stand, deliver, is_root};
-use common::programs::skipped;
+use crate::common::mta::{House, Letter, NOBODY, Stand, deliver, is_root};
+use crate::common::programs::skipped;
 
 const ONE_SECOND: (&str, &str) = (
     "transport_filter_timeout = 120s",

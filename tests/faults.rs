@@ -6,36 +6,19 @@
 //! (convert_safety.rs, maildir.rs), `filter` into closed and full outputs (cli.rs), servers that
 //! break off (fetch_hostile.rs, fetch_cli_hostile.rs).
 #![cfg(unix)]
-#![allow(clippy::unwrap_used)]
-
-mod common;
-#[path = "common/mail.rs"]
-mod mail;
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 use std::time::Instant;
 
-use common::programs::{fed, program, skipped};
-use common::raw::{Raw, ok};
-use mail::{assert_bytes, with_url};
+use crate::common::mail::{self, assert_bytes, expanding, with_url};
+use crate::common::programs::{embody, fed, program, skipped, stderr};
+use crate::common::raw::{Raw, ok};
 
 const TRY_AGAIN: Option<i32> = Some(75);
-
-fn embody() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_embody"))
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn expanding() -> Vec<u8> {
-    with_url("data:text/plain,x", "Content-Type: text/plain\n")
-}
 
 const HEADER: &str = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n";
 const REFERENCE: &str =

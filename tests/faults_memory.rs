@@ -1,33 +1,16 @@
 //! Too little memory, too little stack: `filter` ends with a whole message and 0, or with nothing and
 //! 75; the library needs no more stack than a small thread has.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used)]
-
-mod common;
-#[path = "common/mail.rs"]
-mod mail;
 
 use std::process::{Command, Output};
 
-use common::programs::{fed, program, skipped};
-use common::raw::{Raw, ok};
-use mail::with_url;
+use crate::common::mail::{self, expanding, with_url};
+use crate::common::programs::{embody, fed, program, skipped, stderr};
+use crate::common::raw::{Raw, ok};
 
 const TRY_AGAIN: Option<i32> = Some(75);
 /// Address space of a process, octets.
 const LITTLE: u64 = 256 << 20;
-
-fn embody() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_embody"))
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn expanding() -> Vec<u8> {
-    with_url("data:text/plain,x", "Content-Type: text/plain\n")
-}
 
 /// `prlimit`, in front of the program.
 fn limited(test: &str, limit: &str) -> Option<Command> {
@@ -92,7 +75,7 @@ fn large_mail(way: &str, octets: usize) -> Vec<u8> {
         }
         "many links" => format!(
             "Content-Type: text/html\nContent-Base: http://www.example.org/a/\n\n{}",
-            lines("<a href=b>c</a>\n")
+            lines(&format!("{}<a href=b>c</a>\n", "text ".repeat(50)))
         ),
         _ => format!(
             "{HEADER}Content-ID: <a@x>\n\n{}\n--b\n{copies}--\n",

@@ -1,16 +1,14 @@
-//! A decompression bomb: 10 MB that become 10 GB (P5). Alone in its file, because what it
-//! measures is the memory of the whole process.
-#![allow(clippy::unwrap_used)]
-
-mod common;
+//! A decompression bomb: 10 MB that become 10 GB (P5). In a process of its own, because what is
+//! measured is the memory of the whole process.
 
 use std::io::{Read as _, Write as _, repeat};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use common::raw::Raw;
-use common::world::{fetch, policy, refused};
+use crate::common::programs::again;
+use crate::common::raw::Raw;
+use crate::common::world::{fetch, policy, refused};
 use embody::report::Reason;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -33,9 +31,22 @@ fn peak_of_memory() -> u64 {
     kilobytes << 10
 }
 
+const ALONE: &str = "EMBODY_TEST_BOMB";
+
 #[test]
 #[cfg(target_os = "linux")]
 fn a_bomb_of_10_gb_stops_at_the_limit_in_little_time_and_memory() {
+    if std::env::var_os(ALONE).is_none() {
+        let output =
+            again("fetch_bomb::a_bomb_of_10_gb_stops_at_the_limit_in_little_time_and_memory")
+                .env(ALONE, "1")
+                .output()
+                .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{said}");
+        assert!(said.contains("bomb: peak "), "{said}");
+        return;
+    }
     const MEMBER: u64 = 20 << 20;
     let member = member(MEMBER);
     let members = 10_000_000 / member.len() as u64;
@@ -82,7 +93,7 @@ fn a_bomb_of_10_gb_stops_at_the_limit_in_little_time_and_memory() {
     .into_bytes();
     answer.extend_from_slice(&small.repeat(3));
     let server = Raw::saying(answer);
-    let policy = common::world::policy(&[server.address.port()]);
+    let policy = crate::common::world::policy(&[server.address.port()]);
     assert_eq!(
         fetch(&policy, &server.url("/")).unwrap().body.len(),
         3 << 20

@@ -1,5 +1,4 @@
 //! What one message may have retrieved and hold together (spec §7, P4, P5).
-#![allow(clippy::unwrap_used)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;

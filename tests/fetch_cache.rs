@@ -1,5 +1,4 @@
 //! The same URL once per run, several at a time, answers in order (spec §7, P4).
-#![allow(clippy::unwrap_used)]
 
 use std::collections::HashMap;
 use std::sync::Mutex;

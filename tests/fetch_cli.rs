@@ -1,8 +1,5 @@
 //! `embody filter` against real servers: what is retrieved, how it is asked for, and what is said
 //! about it (spec §1, §3 "Retrieval", §7, §8). What goes wrong is in fetch_cli_hostile.rs.
-#![allow(clippy::unwrap_used)]
-
-mod common;
 
 use std::hash::BuildHasher as _;
 use std::io::Write as _;
@@ -10,9 +7,9 @@ use std::net::TcpStream;
 use std::thread::{self, sleep};
 use std::time::Duration;
 
-use common::filter::{filled, filter, mail, open, reference};
-use common::programs::{ftp, nginx};
-use common::raw::{Raw, head, ok, redirect};
+use crate::common::filter::{filled, filter, mail, open, reference};
+use crate::common::programs::{ftp, nginx};
+use crate::common::raw::{Raw, head, ok, redirect};
 
 const GIF: &[u8] =
     b"GIF89a\0\r\nnot a picture, but nobody looks at that; long enough for two lines of base64";

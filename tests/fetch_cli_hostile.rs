@@ -1,18 +1,15 @@
 //! `embody filter` against servers that fail, lie, drip and flood: the part stays byte for byte, the
 //! mail goes on, inside the deadline and in bounded memory (the contract's P1, P5; spec §1
 //! `--on-failure`, §3 "Retrieval").
-#![allow(clippy::unwrap_used)]
-
-mod common;
 
 use std::io::{Read as _, Write as _, repeat};
 use std::sync::LazyLock;
 use std::thread::sleep;
 use std::time::Duration;
 
-use common::filter::{filled, filter, mail, measured, open, reference};
-use common::programs::{free_port, ftp, nginx};
-use common::raw::{Raw, ok, redirect};
+use crate::common::filter::{filled, filter, mail, measured, open, reference};
+use crate::common::programs::{free_port, ftp, nginx};
+use crate::common::raw::{Raw, ok, redirect};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 

@@ -1,8 +1,5 @@
 //! Files beneath `--file-root`, and nothing else (RFC 8089; spec §1, §7).
 #![cfg(unix)]
-#![allow(clippy::unwrap_used)]
-
-mod common;
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -14,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::world::{fetch, refused, request};
+use crate::common::world::{fetch, refused, request};
 use embody::Error;
 use embody::fetch::{Fetch as _, World};
 use embody::policy::{Policy, Scheme, parse_file_root};

@@ -1,7 +1,4 @@
 //! ftp against pyftpdlib and against servers that lie (RFC 959, RFC 1738 §3.2; spec §3, §7).
-#![allow(clippy::unwrap_used)]
-
-mod common;
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -10,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-use common::programs::ftp;
-use common::raw::Raw;
-use common::world::{Told, fetch, policy, refused, request};
+use crate::common::programs::ftp;
+use crate::common::raw::Raw;
+use crate::common::world::{Told, fetch, policy, refused, request};
 use embody::fetch::{Fetch as _, World};
 use embody::policy::Userinfo;
 use embody::report::{Duration as Holds, Reason};

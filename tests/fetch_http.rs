@@ -1,14 +1,11 @@
 //! http and https against nginx (spec §3 "Retrieval", §7).
 //!
 //! No address but 127.0.0.1 is connected to; names resolve to what the tests say.
-#![allow(clippy::unwrap_used)]
-
-mod common;
 
 use std::sync::Arc;
 
-use common::programs::{Served, nginx};
-use common::world::{Told, fetch, policy, refused, request};
+use crate::common::programs::{Served, nginx};
+use crate::common::world::{Told, fetch, policy, refused, request};
 use embody::fetch::{Fetch as _, World};
 use embody::policy::Policy;
 use embody::report::{Duration as Holds, Reason};

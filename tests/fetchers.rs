@@ -1,7 +1,4 @@
 //! samples/recipes/fdm.conf and getmailrc with fdm and getmail themselves, which fetch from an IMAP server.
-#![allow(clippy::unwrap_used)]
-
-mod common;
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -9,10 +6,10 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use common::imap::Imap;
-use common::mta::{House, Letter, NOBODY, Stand, wanted};
-use common::programs::program;
-use common::raw::{Raw, ok};
+use crate::common::imap::Imap;
+use crate::common::mta::{House, Letter, NOBODY, Stand, wanted};
+use crate::common::programs::program;
+use crate::common::raw::{Raw, ok};
 
 /// A program that fetches, with its recipe.
 struct Fetcher {

@@ -1,15 +1,10 @@
 //! The README's table of figures, its plot, and the lines that they are made from.
 
-#[path = "../benches/figure/mod.rs"]
-mod figure;
-#[path = "common/programs.rs"]
-#[allow(dead_code, unreachable_pub, clippy::unwrap_used)]
-mod programs;
-
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use figure::{Figure, Goal, plot, read_skipped, table};
+use crate::common::programs;
+use crate::figure::{Figure, Goal, plot, read_skipped, table};
 
 const README: &str = include_str!("../README.md");
 const PLOT: &str = include_str!("../benches/figures.svg");

@@ -1,19 +1,12 @@
 //! The fuzz targets on stable Rust: their seeds, and all that was ever found (`tests/fuzz`).
 //!
 //! A local corpus, if fuzzing has left one in `tests/fuzz/corpus`, is replayed as well.
-#![allow(clippy::unwrap_used)]
-
-#[path = "common/checks/mod.rs"]
-mod checks;
-#[path = "common/mail.rs"]
-mod mail;
-#[path = "common/seeds.rs"]
-mod seeds;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use checks::{Check, TARGETS};
+use crate::common::checks::{Check, TARGETS};
+use crate::common::seeds;
 
 fn fuzz_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz")

@@ -2,7 +2,6 @@
 //!
 //! Imports point down the numbers, or stay within a room. The table is README's architecture
 //! section in numbers.
-#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

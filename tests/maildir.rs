@@ -1,5 +1,4 @@
 //! Maildirs: names, flags, sizes, movements, and Dovecot as the reader (spec §9).
-#![allow(clippy::unwrap_used)] // helpers are tests too
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,12 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::common::mailboxes::{Expand, Look, Numbers, in_place, mbox, skipped, to};
+use crate::common::programs::again;
 use embody::error::Error;
 use embody::mailbox::{Change, Message, Options, Stop, Transform, convert_in_place};
-
-#[path = "common/mailboxes.rs"]
-mod mailboxes;
-use mailboxes::{Expand, Look, Numbers, in_place, mbox, skipped, to};
 
 const PATH: &str = "EMBODY_TEST_PATH";
 const NEW: Expand = Expand("what was\nfetched");
@@ -190,8 +187,7 @@ fn a_part_played_in_a_child_process() {
 fn after_kills_at_random_instants_every_message_is_the_old_or_the_new_one() {
     let folder = tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap());
     let child = |path: &Path| {
-        Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "a_part_played_in_a_child_process"])
+        again("maildir::a_part_played_in_a_child_process")
             .env(PATH, path)
             .stdout(Stdio::null())
             .stderr(Stdio::null())

@@ -1,13 +1,10 @@
 //! samples/recipes/mailfilter with maildrop itself.
-#![allow(clippy::unwrap_used)]
-
-mod common;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Output};
 
-use common::mta::{House, Letter, Stand, deliver, wanted};
+use crate::common::mta::{House, Letter, Stand, deliver, wanted};
 
 fn maildrop(house: &House, changes: &[(&str, &str)], letter: &Letter) -> Output {
     let recipe = house.recipe("mailfilter", changes);

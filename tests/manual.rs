@@ -1,5 +1,4 @@
 //! `--help`, `embody man` and `embody completions`.
-#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::process::Command;

@@ -1,18 +1,14 @@
 //! The mbox format: RFC 4155, and the mboxo, mboxrd, mboxcl and mboxcl2 of qmail's mbox(5).
-#![allow(clippy::unwrap_used)] // helpers are tests too
 
 use std::fs;
 use std::path::PathBuf;
 
+use crate::common::mailboxes::{Expand, ExpandWhole, Look, in_place, mbox, to};
 use embody::error::Error;
 use embody::mailbox::{
     Effect, Format, Options, Quoting, Stop, Transform, convert_in_place, convert_to,
 };
 use proptest::prelude::*;
-
-#[path = "common/mailboxes.rs"]
-mod mailboxes;
-use mailboxes::{Expand, ExpandWhole, Look, in_place, mbox, to};
 
 const ONE: &str = "From a@b Thu Jan  1 00:00:00 1970\nSubject: one\n\nbody\n";
 

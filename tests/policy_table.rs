@@ -1,7 +1,6 @@
 //! The refusal table of spec §7: what a hostile mail may ask for, and why it does not get it.
 //!
 //! Everything here is pure: no socket, no file, no name is looked up.
-#![allow(clippy::unwrap_used)]
 
 use std::net::IpAddr;
 use std::path::PathBuf;

@@ -1,11 +1,8 @@
 //! samples/recipes/procmailrc with procmail itself.
-#![allow(clippy::unwrap_used)]
-
-mod common;
 
 use std::process::{Command, Output};
 
-use common::mta::{House, Letter, Stand, deliver, wanted};
+use crate::common::mta::{House, Letter, Stand, deliver, wanted};
 
 fn procmail(house: &House, changes: &[(&str, &str)], letter: &Letter) -> Output {
     let recipe = house.recipe("procmailrc", changes);

@@ -1,17 +1,13 @@
 //! What holds for every message, on mail that is made up at random: well-formed and broken
 //! multiparts, with references that work and that do not.
-#![allow(clippy::unwrap_used)]
-
-#[path = "common/mail.rs"]
-mod mail;
 
 use std::sync::OnceLock;
 
+use crate::common::mail::crlf;
 use embody::fetch::Nowhere;
 use embody::mime::{self, ScanLimits};
 use embody::report::Outcome;
 use embody::{Expander, Mark, Policy};
-use mail::crlf;
 use proptest::prelude::*;
 
 /// One node of a made-up message.

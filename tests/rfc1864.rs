@@ -1,12 +1,9 @@
 //! RFC 1864, Content-MD5: in the phantom header it must be that of the content.
 
-#[path = "common/mail.rs"]
-mod mail;
-
+use crate::common::mail::{self, assert_left, expand, with_url};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use embody::Policy;
-use mail::{assert_left, expand, with_url};
 use md5::{Digest as _, Md5};
 
 fn digest(octets: &[u8]) -> String {

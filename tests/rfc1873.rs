@@ -1,11 +1,7 @@
 //! RFC 1873, message/external-body with access-type CONTENT-ID, and `cid:` URLs (RFC 2392).
-#![allow(clippy::unwrap_used)]
 
-#[path = "common/mail.rs"]
-mod mail;
-
+use crate::common::mail::{assert_bytes, assert_left, expand};
 use embody::Policy;
-use mail::{assert_bytes, assert_left, expand};
 
 const PICTURE: &str = "Content-Type: image/png\nContent-ID: <p@example.org>\nContent-Transfer-Encoding: base64\n\niVBORw0KGgo=";
 

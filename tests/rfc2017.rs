@@ -1,16 +1,13 @@
 //! RFC 2017, the URL access type: how the URL stands in the parameter, what the phantom header
 //! decides, and that whatever goes wrong leaves the part as it came.
-#![allow(clippy::unwrap_used)]
 
-#[path = "common/mail.rs"]
-mod mail;
-
+use crate::common::mail::{
+    self, Leaf, assert_bytes, assert_left, expand, expand_with, second_part, with_external_body,
+    with_url,
+};
 use embody::policy::{Mismatch, Protected, TypePattern};
 use embody::report::Outcome;
 use embody::{Policy, Report};
-use mail::{
-    Leaf, assert_bytes, assert_left, expand, expand_with, second_part, with_external_body, with_url,
-};
 
 fn pattern(text: &str) -> TypePattern {
     TypePattern::parse(text).unwrap()

@@ -1,16 +1,14 @@
 //! RFC 2046: external bodies (§5.2.3), rivals in a multipart/alternative (§5.1.4), and what may
 //! stand where (§5.1, §5.2); RFC 2045 §6 for how the content is encoded.
-#![allow(clippy::unwrap_used)]
 
-#[path = "common/mail.rs"]
-mod mail;
-
+use crate::common::mail::{
+    self, assert_bytes, assert_left, expand, second_part, with_external_body, with_url,
+};
 use embody::Policy;
 use embody::fetch::{Fetch, Request, Retrieved};
 use embody::policy::Scheme;
 use embody::report::{Outcome, Reason, Refusal, Report};
 use embody::{Expander, mime};
-use mail::{assert_bytes, assert_left, expand, second_part, with_external_body, with_url};
 
 const MAIL_SERVER: &str = "access-type=mail-server; server=a@example.org";
 

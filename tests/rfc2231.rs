@@ -1,11 +1,7 @@
 //! RFC 2231, parameter value continuations and extensions, on the parameters of external bodies.
-#![allow(clippy::unwrap_used)]
 
-#[path = "common/mail.rs"]
-mod mail;
-
+use crate::common::mail::{assert_left, expand, second_part, with_external_body, with_url};
 use embody::Policy;
-use mail::{assert_left, expand, second_part, with_external_body, with_url};
 
 /// The text that comes out of a reference with these parameters.
 fn text(parameters: &str) -> String {

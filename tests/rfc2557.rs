@@ -1,14 +1,10 @@
 //! RFC 2557: aggregates of HTML and what it shows, in the shapes of its §9, with the Content-Base of
 //! RFC 2110 and of the draft. The messages are those of `samples/mhtml`.
-#![allow(clippy::unwrap_used)]
 
-#[path = "common/mail.rs"]
-mod mail;
-
+use crate::common::mail::{self, assert_bytes, crlf, expand, mhtml_samples, our_leaves};
 use embody::fetch::Nowhere;
 use embody::mime::{self, ScanLimits};
 use embody::{Expander, Policy};
-use mail::{assert_bytes, crlf, expand, mhtml_samples, our_leaves};
 
 /// What the links of every sample are afterwards, in the order in which they stand: `part 2` is the
 /// `cid:` of that part. Written down from the documents, not from the output.

@@ -1,17 +1,15 @@
 //! The messages of `samples/`: each comes out as its `.out.eml` says, with LF and with CRLF, and
 //! other programs read in the output what we say is in it.
-#![allow(clippy::unwrap_used)]
-
-#[path = "common/mail.rs"]
-mod mail;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use crate::common::mail::{
+    self, assert_bytes, changed_samples, crlf, expand, our_leaves, untouched_samples,
+};
 use embody::fetch::Nowhere;
 use embody::report::Outcome;
 use embody::{Expander, Policy};
-use mail::{assert_bytes, changed_samples, crlf, expand, our_leaves, untouched_samples};
 
 #[test]
 fn every_sample_comes_out_as_its_after_says() {

@@ -1,14 +1,11 @@
 //! `embody schemes` says what the program does (RFC 2718 §2): each row's example is tried, by default
 //! and with the option that the row names.
 
-#[path = "common/mail.rs"]
-mod mail;
-
 use std::process::Command;
 
+use crate::common::mail::expand;
 use embody::external_body::schemes::{Facility, facilities};
 use embody::policy::Scheme;
-use mail::expand;
 
 fn mail_of(facility: &Facility) -> Option<Vec<u8>> {
     let example = facility.example?;

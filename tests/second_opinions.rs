@@ -2,19 +2,12 @@
 //! mail-parser or Python's `email` sees something else, it is for a reason that is named here.
 //!
 //! The samples have their own second opinions (samples.rs).
-#![allow(clippy::unwrap_used)]
-
-#[path = "common/mail.rs"]
-mod mail;
-#[path = "common/mailboxes.rs"]
-mod mailboxes;
-#[path = "common/trees.rs"]
-mod trees;
 
 use std::collections::BTreeMap;
 
-use mail::{Leaf, crlf, expand, our_leaves};
-use trees::{Made, Truth};
+use crate::common::mail::{self, Leaf, crlf, expand, our_leaves};
+use crate::common::trees;
+use crate::common::trees::{Made, Truth};
 
 const MESSAGES: u64 = 1_500;
 

@@ -1,14 +1,11 @@
 //! samples/recipes/sieve with Dovecot's delivery program and Pigeonhole.
-#![allow(clippy::unwrap_used)]
-
-mod common;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
-use common::mta::{House, LDA, Letter, NOBODY, Stand, deliver, is_super_user, wanted};
+use crate::common::mta::{House, LDA, Letter, NOBODY, Stand, deliver, is_super_user, wanted};
 
 const PLUGIN: &str = "/usr/lib/dovecot/modules/sieve/lib90_sieve_extprograms_plugin.so";
 const PROGRAMS: &str = "/usr/local/lib/dovecot/sieve-filter";

@@ -2,10 +2,7 @@
 //! our
 //! result gives what `Url::join` gives. 100 000 cases a run.
 
-#[path = "common/checks/mod.rs"]
-mod checks;
-
-use checks::resolve::{Agreement, agrees, is_drive_only, is_file};
+use crate::common::checks::resolve::{Agreement, agrees, is_drive_only, is_file};
 use embody::link::url::{Relation, relation, resolve_as_browser};
 use url::Url;
 

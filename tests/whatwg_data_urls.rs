@@ -1,9 +1,6 @@
 //! WHATWG's published tables (tests/whatwg), all rows, and the `data-url` crate as second opinion.
 
-#[path = "common/checks/mod.rs"]
-mod checks;
-
-use checks::data_url::{peer, read};
+use crate::common::checks::data_url::{peer, read};
 use embody::link::data::MediaTypeText;
 use proptest::prelude::*;
 use serde_json::Value;

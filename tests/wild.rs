@@ -1,19 +1,14 @@
 //! What programs write in place of content, described in no document: `samples/wild/`, and originals
 //! that are detached here as Thunderbird does it and must come back as they were.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-#[path = "common/mail.rs"]
-mod mail;
 
 use std::path::PathBuf;
 
+use crate::common::filter::{Ran, filter, open};
+use crate::common::mail::{self, assert_bytes, crlf, samples_folder};
+use crate::common::raw::{Raw, ok};
 use base64::Engine as _;
-use common::filter::{Ran, filter, open};
-use common::raw::{Raw, ok};
 use embody::mime::{Content, ScanLimits, scan};
 use embody::report::Reason;
-use mail::{assert_bytes, crlf, samples_folder};
 
 /// Where the content of the samples is, and what their URLs are mapped from.
 const MAPPED: [&str; 6] = [
@@ -303,7 +298,7 @@ fn last_part(message: &[u8]) -> (Vec<u8>, Vec<u8>) {
 
 /// A part between two others.
 fn mixed(part: &str) -> Vec<u8> {
-    common::filter::mail(&[
+    crate::common::filter::mail(&[
         "Content-Type: text/plain\n\nbefore\n".to_owned(),
         part.to_owned(),
         "Content-Type: text/plain\n\nbehind\n".to_owned(),

@@ -1,19 +1,16 @@
 //! References that somebody wrote on purpose: each shape of `samples/wild/` and its evil twin. They are
 //! left, with the right reason, in bounded time; and text that only talks about references is no
 //! reference.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-#[path = "common/mail.rs"]
-mod mail;
 
 use std::time::Instant;
 
+use crate::common::filter::filter;
+use crate::common::mail::{
+    assert_bytes, assert_left, crlf, expand, expand_with, with_external_body,
+};
 use base64::Engine as _;
-use common::filter::filter;
 use embody::policy::{Policy, Scheme, Shortcuts};
 use embody::report::Outcome;
-use mail::{assert_bytes, assert_left, crlf, expand, expand_with, with_external_body};
 use proptest::prelude::*;
 
 const SENTENCE: &str = "You deleted an attachment from this message. The original MIME headers for the attachment were:";

@@ -50,10 +50,11 @@ impl Pool {
     /// A buffer of at least `length` bytes, all of them initialised, with old contents.
     fn take(&self, length: usize) -> Vec<u8> {
         let mut buffers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut buffer = buffers.pop().unwrap_or_default();
+        let buffer = buffers.pop().unwrap_or_default();
         drop(buffers);
         if buffer.len() < length {
-            buffer.resize(length, 0);
+            // Not resized: fresh zeros come from the system, which makes them when they are touched.
+            return vec![0; length];
         }
         buffer
     }

@@ -1,8 +1,5 @@
 //! What the tests about mail share: samples, twins, comparing bytes, building one-part mails, and
 //! the outside readers that must see the same message.
-//!
-//! Each test file takes it in by path and uses what it needs.
-#![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
 use std::fs;
 use std::io::Write as _;
@@ -119,6 +116,11 @@ pub fn with_external_body(parameters: &str, phantom: &str) -> Vec<u8> {
 /// The same, for `access-type=URL`.
 pub fn with_url(url: &str, phantom: &str) -> Vec<u8> {
     with_external_body(&format!("access-type=URL;\n URL=\"{url}\""), phantom)
+}
+
+/// A mail with one reference that every policy fills.
+pub fn expanding() -> Vec<u8> {
+    with_url("data:text/plain,x", "Content-Type: text/plain\n")
 }
 
 /// The part that stands in place of the external body of [`with_external_body`].

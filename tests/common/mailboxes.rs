@@ -1,5 +1,4 @@
 //! Transformers and mailboxes that the mailbox tests share.
-#![allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used)] // each test file uses its own half
 
 use std::path::Path;
 

@@ -1,11 +1,16 @@
-//! What several test files need. Each uses a part of it.
-#![allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used)]
+//! What several test files need.
+#![allow(unreachable_pub)]
 
+pub mod checks;
 pub mod filter;
 pub mod imap;
+pub mod mail;
+pub mod mailboxes;
 pub mod mta;
 pub mod postfix;
 pub mod programs;
 pub mod raw;
+pub mod seeds;
 pub mod smtp;
+pub mod trees;
 pub mod world;

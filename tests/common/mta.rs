@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use tempfile::TempDir;
 
-use super::programs::{program, skipped};
+use super::programs::{fed, program, skipped};
 use super::raw::{Raw, ok};
 
 /// Who delivers where the super-user runs the tests.
@@ -307,16 +307,7 @@ impl House {
 
 /// Runs a mail program with a letter on its standard input.
 pub fn deliver(program: &mut Command, letter: &Letter) -> Output {
-    let mut child = program
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    std::io::Write::write_all(&mut stdin, letter.sent.as_bytes()).unwrap();
-    drop(stdin);
-    child.wait_with_output().unwrap()
+    fed(program, letter.sent.as_bytes())
 }
 
 /// Asks until it is so, for at most `seconds`.

@@ -203,6 +203,24 @@ FTPServer(('127.0.0.1', {port}), handler).serve_forever()
     })
 }
 
+/// The program that is tested.
+pub fn embody() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_embody"))
+}
+
+/// This test program again, to run one test only (its name with the module): for what there is one of
+/// in a process, and for what is to be killed.
+pub fn again(test: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--nocapture"]);
+    command
+}
+
+/// What a program said.
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
 /// Runs a command with this on its standard input.
 pub fn fed(command: &mut Command, input: &[u8]) -> Output {
     let mut child = command

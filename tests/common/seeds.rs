@@ -1,7 +1,5 @@
 //! Seeds for the fuzz targets, made of the samples and the published tables.
 
-#![allow(unreachable_pub)]
-
 use std::fs;
 
 use embody::mime::{self, Content, ScanLimits};

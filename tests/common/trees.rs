@@ -1,5 +1,4 @@
 //! Made-up mail with its truth: MIME trees of many shapes, each with the leaves a reader must see.
-#![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
 
