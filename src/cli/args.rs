@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::values::{at_least_one, duration, scheme, size};
 use crate::expand::Mark;
 use crate::mailbox::{self, Effect, Format};
 use crate::policy::{
@@ -71,15 +72,9 @@ pub(super) struct FilterArgs {
     /// The message; standard input if not given
     #[arg(hide_short_help = true)]
     pub(super) file: Option<PathBuf>,
-    /// Temporary trouble: leave or defer
-    #[arg(
-        long,
-        value_enum,
-        hide_possible_values = true,
-        value_name = "WHAT",
-        default_value = "leave"
-    )]
-    on_failure: OnFailureOption,
+    /// Temporary trouble: leave or defer [default: leave]
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "WHAT")]
+    on_failure: Option<OnFailureOption>,
     /// Add one header field, X-Embody, to messages that hold references
     #[arg(hide_short_help = true, long)]
     mark: bool,
@@ -263,6 +258,9 @@ impl SayingArgs {
 }
 
 /// What may be done.
+///
+/// No option has a `default_value`: clap parses each as if it were given, for every message. The defaults
+/// are the policy's; a test holds the words of the help to them.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "What may be retrieved")]
 struct PolicyArgs {
@@ -308,102 +306,99 @@ struct PolicyArgs {
     /// Take content whose type is not the declared one
     #[arg(hide_short_help = true, long, help_heading = "What may be put in")]
     accept_mismatch: bool,
-    /// Signed or encrypted: leave or rewrite
+    /// Signed or encrypted: leave or rewrite [default: leave]
     #[arg(
         long,
         value_enum,
         hide_possible_values = true,
         value_name = "WHAT",
-        default_value = "leave",
         help_heading = "What may be put in"
     )]
-    signed: SignedOption,
-    /// Relative links: resolve or keep
+    signed: Option<SignedOption>,
+    /// Relative links: resolve or keep [default: resolve]
     #[arg(
         long,
         value_enum,
         hide_possible_values = true,
         value_name = "WHAT",
-        default_value = "resolve",
         help_heading = "What may be put in"
     )]
-    links: LinksOption,
-    /// Shortcuts (.url files) to follow: exchange (those that Exchange sends) or all
+    links: Option<LinksOption>,
+    /// Shortcuts (.url files) to follow: exchange (those that Exchange sends) or all [default:
+    /// exchange]
     #[arg(
         hide_short_help = true,
         long,
         value_enum,
         hide_possible_values = true,
         value_name = "WHICH",
-        default_value = "exchange",
         help_heading = "What may be put in"
     )]
-    shortcuts: ShortcutsOption,
+    shortcuts: Option<ShortcutsOption>,
     #[command(flatten)]
     limits: LimitArgs,
 }
 
-/// How much one message may cost.
+/// How much one message may cost. What is not given is as in [`Limits::default`].
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Limits")]
 struct LimitArgs {
-    /// One retrieved body, after decompression
-    #[arg(long, value_name = "SIZE", default_value = "25M", value_parser = size)]
-    max_body: u64,
-    /// What one message may gain
-    #[arg(hide_short_help = true, long, value_name = "SIZE", default_value = "50M", value_parser = size)]
-    max_growth: u64,
-    /// Retrievals for one message
-    #[arg(hide_short_help = true, long, value_name = "N", default_value_t = 32)]
-    max_fetches: u32,
-    /// Redirects for one retrieval
-    #[arg(hide_short_help = true, long, value_name = "N", default_value_t = 5)]
-    max_redirects: u32,
-    /// Retrievals at the same time
-    #[arg(hide_short_help = true, long, value_name = "N", default_value = "8", value_parser = at_least_one)]
-    max_in_flight: usize,
-    /// One retrieval
-    #[arg(hide_short_help = true, long, value_name = "DUR", default_value = "20s", value_parser = duration)]
-    timeout: Duration,
-    /// All retrievals of one message
-    #[arg(hide_short_help = true, long, value_name = "DUR", default_value = "60s", value_parser = duration)]
-    deadline: Duration,
-    /// Nesting that is looked into
-    #[arg(hide_short_help = true, long, value_name = "N", default_value_t = 64)]
-    max_depth: usize,
-    /// Parts of one message that are looked at
-    #[arg(
-        hide_short_help = true,
-        long,
-        value_name = "N",
-        default_value_t = 10_000
-    )]
-    max_parts: usize,
-    /// One header section
-    #[arg(hide_short_help = true, long, value_name = "SIZE", default_value = "64M", value_parser = size)]
-    max_header: u64,
+    /// One retrieved body, after decompression [default: 25M]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    max_body: Option<u64>,
+    /// What one message may gain [default: 50M]
+    #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = size)]
+    max_growth: Option<u64>,
+    /// Retrievals for one message [default: 32]
+    #[arg(hide_short_help = true, long, value_name = "N")]
+    max_fetches: Option<u32>,
+    /// Redirects for one retrieval [default: 5]
+    #[arg(hide_short_help = true, long, value_name = "N")]
+    max_redirects: Option<u32>,
+    /// Retrievals at the same time [default: 8]
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = at_least_one)]
+    max_in_flight: Option<usize>,
+    /// One retrieval [default: 20s]
+    #[arg(hide_short_help = true, long, value_name = "DUR", value_parser = duration)]
+    timeout: Option<Duration>,
+    /// All retrievals of one message [default: 60s]
+    #[arg(hide_short_help = true, long, value_name = "DUR", value_parser = duration)]
+    deadline: Option<Duration>,
+    /// Nesting that is looked into [default: 64]
+    #[arg(hide_short_help = true, long, value_name = "N")]
+    max_depth: Option<usize>,
+    /// Parts of one message that are looked at [default: 10000]
+    #[arg(hide_short_help = true, long, value_name = "N")]
+    max_parts: Option<usize>,
+    /// One header section [default: 64M]
+    #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = size)]
+    max_header: Option<u64>,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Default, Debug, ValueEnum)]
 enum OnFailureOption {
+    #[default]
     Leave,
     Defer,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Default, Debug, ValueEnum)]
 enum LinksOption {
+    #[default]
     Resolve,
     Keep,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Default, Debug, ValueEnum)]
 enum ShortcutsOption {
+    #[default]
     Exchange,
     All,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Default, Debug, ValueEnum)]
 enum SignedOption {
+    #[default]
     Leave,
     Rewrite,
 }
@@ -411,7 +406,7 @@ enum SignedOption {
 impl FilterArgs {
     pub(super) fn policy(&self) -> Policy {
         Policy {
-            on_failure: match self.on_failure {
+            on_failure: match self.on_failure.unwrap_or_default() {
                 OnFailureOption::Leave => OnFailure::Leave,
                 OnFailureOption::Defer => OnFailure::Defer,
             },
@@ -432,7 +427,6 @@ impl InspectArgs {
 
 impl PolicyArgs {
     fn policy(&self) -> Policy {
-        let limits = &self.limits;
         Policy {
             fetch: self.fetch.iter().copied().collect(),
             allow_hosts: self.allow_host.clone(),
@@ -455,82 +449,42 @@ impl PolicyArgs {
             } else {
                 Mismatch::Refuse
             },
-            protected: match self.signed {
+            protected: match self.signed.unwrap_or_default() {
                 SignedOption::Leave => Protected::Leave,
                 SignedOption::Rewrite => Protected::Rewrite,
             },
-            links: match self.links {
+            links: match self.links.unwrap_or_default() {
                 LinksOption::Resolve => Links::Resolve,
                 LinksOption::Keep => Links::Keep,
             },
-            shortcuts: match self.shortcuts {
+            shortcuts: match self.shortcuts.unwrap_or_default() {
                 ShortcutsOption::Exchange => Shortcuts::Exchange,
                 ShortcutsOption::All => Shortcuts::All,
             },
             on_failure: OnFailure::default(),
-            limits: Limits {
-                body: limits.max_body,
-                growth: limits.max_growth,
-                fetches: limits.max_fetches,
-                redirects: limits.max_redirects,
-                timeout: limits.timeout,
-                deadline: limits.deadline,
-                in_flight: limits.max_in_flight,
-                depth: limits.max_depth,
-                parts: limits.max_parts.max(1),
-                header: usize::try_from(limits.max_header).unwrap_or(usize::MAX),
-            },
+            limits: self.limits.limits(),
         }
     }
 }
 
-fn scheme(text: &str) -> Result<Scheme, String> {
-    Scheme::from_name(text.trim().as_bytes())
-        .ok_or_else(|| format!("'{text}' is none of http, https, ftp, file"))
-}
-
-/// `25M`, `512k`, `1G`, `1000`: octets, in powers of 1024.
-fn size(text: &str) -> Result<u64, String> {
-    let wrong = || format!("'{text}' is not a size such as 25M, 512k or 1000");
-    let lower = text.trim().to_ascii_lowercase();
-    let number = lower.trim_end_matches("ib").trim_end_matches('b');
-    let (digits, shift) = match number.char_indices().next_back() {
-        Some((at, 'k')) => (number.get(..at), 10),
-        Some((at, 'm')) => (number.get(..at), 20),
-        Some((at, 'g')) => (number.get(..at), 30),
-        Some((at, 't')) => (number.get(..at), 40),
-        _ => (Some(number), 0),
-    };
-    let value: u64 = digits
-        .and_then(|digits| digits.trim().parse().ok())
-        .ok_or_else(wrong)?;
-    value.checked_mul(1 << shift).ok_or_else(wrong)
-}
-
-/// `20s`, `500ms`, `2m`, `1h`, `20`: seconds if nothing is said.
-fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("'{text}' is not a duration such as 20s, 500ms or 2m");
-    let lower = text.trim().to_ascii_lowercase();
-    let digits_end = lower
-        .find(|symbol: char| !symbol.is_ascii_digit() && symbol != '.')
-        .unwrap_or(lower.len());
-    let (number, unit) = lower.split_at(digits_end);
-    let seconds = match unit.trim() {
-        "ms" => 0.001,
-        "" | "s" | "sec" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(wrong()),
-    };
-    let number: f64 = number.parse().map_err(|_| wrong())?;
-    Duration::try_from_secs_f64(number * seconds).map_err(|_| wrong())
-}
-
-fn at_least_one(text: &str) -> Result<usize, String> {
-    text.parse()
-        .ok()
-        .filter(|&number| number > 0)
-        .ok_or_else(|| format!("'{text}' is not a number from 1 on"))
+impl LimitArgs {
+    fn limits(&self) -> Limits {
+        let default = Limits::default();
+        Limits {
+            body: self.max_body.unwrap_or(default.body),
+            growth: self.max_growth.unwrap_or(default.growth),
+            fetches: self.max_fetches.unwrap_or(default.fetches),
+            redirects: self.max_redirects.unwrap_or(default.redirects),
+            timeout: self.timeout.unwrap_or(default.timeout),
+            deadline: self.deadline.unwrap_or(default.deadline),
+            in_flight: self.max_in_flight.unwrap_or(default.in_flight),
+            depth: self.max_depth.unwrap_or(default.depth),
+            parts: self.max_parts.unwrap_or(default.parts).max(1),
+            header: self.max_header.map_or(default.header, |octets| {
+                usize::try_from(octets).unwrap_or(usize::MAX)
+            }),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -543,34 +497,45 @@ mod tests {
         Cli::command().debug_assert();
     }
 
-    #[test]
-    fn sizes_are_powers_of_1024() {
-        assert_eq!(size("25M"), Ok(25 << 20));
-        assert_eq!(size("512k"), Ok(512 << 10));
-        assert_eq!(size("1GiB"), Ok(1 << 30));
-        assert_eq!(size("7"), Ok(7));
-        for wrong in ["", "M", "-1", "1.5M", "1x", "99999999999T"] {
-            assert!(size(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn durations_are_seconds_unless_said() {
-        assert_eq!(duration("20"), Ok(Duration::from_secs(20)));
-        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
-        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
-        for wrong in ["", "s", "-1s", "1d", "1e99h"] {
-            assert!(duration(wrong).is_err(), "{wrong}");
-        }
+    fn policy_of(arguments: &[&str]) -> Policy {
+        let arguments = [&["filter"], arguments].concat();
+        let cli = FilterCli::try_parse_from(arguments).expect("these are options");
+        cli.args.policy()
     }
 
     #[test]
     fn the_defaults_are_those_of_the_policy() {
-        let cli = Cli::try_parse_from(["embody", "filter"]).expect("no options are needed");
-        let Command::Filter(args) = cli.command else {
-            panic!("filter was asked for");
-        };
-        assert_eq!(args.policy().limits, Limits::default());
-        assert!(args.policy().fetch.is_empty());
+        assert_eq!(
+            format!("{:?}", policy_of(&[])),
+            format!("{:?}", Policy::default())
+        );
+    }
+
+    /// clap does not write them, because it does not know them.
+    #[test]
+    fn the_help_says_the_defaults() {
+        let mut said = 0;
+        for option in FilterCli::command().get_arguments() {
+            let help = option
+                .get_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            let Some((_, behind)) = help.split_once("[default: ") else {
+                let is_setting = option
+                    .get_long()
+                    .is_some_and(|name| name.starts_with("max-"));
+                assert!(!is_setting, "{option} does not say its default");
+                continue;
+            };
+            let (value, _) = behind.split_once(']').expect("a bracket is closed");
+            let name = option.get_long().expect("an option has a name");
+            assert_eq!(
+                format!("{:?}", policy_of(&[&format!("--{name}"), value])),
+                format!("{:?}", Policy::default()),
+                "--{name} {value}"
+            );
+            said += 1;
+        }
+        assert_eq!(said, 14);
     }
 }

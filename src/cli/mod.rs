@@ -1,10 +1,10 @@
 //! The command line: the only room that prints or exits.
 //!
-//! `args` turns options into a policy, `config` reads those of a file, `filter`, `convert` and
-//! `inspect` do the work, `mailboxes` hands the filter to the mailbox room, `progress` and `totals`
-//! say how far it has come, `manual` describes the program, `schemes` what it follows, `exit` knows the exit statuses, `say`
-//! makes text from strangers fit for a terminal, `input` reads and spools,
-//! `output` knows whether there is anything to write to.
+//! `args` turns options into a policy, `values` reads what stands behind them, `config` reads options
+//! from a file, `filter`, `convert` and `inspect` do the work, `mailboxes` hands the filter to the
+//! mailbox room, `progress` and `totals` say how far it has come, `manual` describes the program,
+//! `schemes` what it follows, `exit` knows the exit statuses, `say` makes text from strangers fit for a
+//! terminal, `input` reads and spools, `output` knows whether there is anything to write to.
 
 mod args;
 mod config;
@@ -21,6 +21,7 @@ mod report_file;
 mod say;
 mod schemes;
 mod totals;
+mod values;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
