@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output, Stdio};
 
-use crate::common::programs::{embody, stderr};
+use crate::common::programs::{embody, program, skipped, stderr};
 
 fn run(arguments: &[&str], folder: &Path) -> Output {
     embody()
@@ -221,4 +221,67 @@ fn a_maildir_and_a_message_are_converted_in_place() {
         .expect("it");
     let expected = format!("1.host,S={}:2,S", eml.len());
     assert_eq!(entry.file_name().to_string_lossy(), expected);
+}
+
+/// What a terminal of 80 columns and this kind is sent; none where there is no terminal to be had.
+fn on_a_terminal(test: &str, kind: &str, arguments: &str, folder: &Path) -> Option<String> {
+    let Some(script) = program("script") else {
+        skipped(test, "script");
+        return None;
+    };
+    let command = format!("stty rows 24 cols 80; exec \"$EMBODY\" {arguments}");
+    let output = Command::new(script)
+        .args(["-qec", &command, "/dev/null"])
+        .env("EMBODY", env!("CARGO_BIN_EXE_embody"))
+        .env("TERM", kind)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .expect("script can be run");
+    assert_eq!(status(&output), 0, "{output:?}");
+    Some(String::from_utf8(output.stdout).expect("text"))
+}
+
+#[test]
+fn a_bar_goes_away_before_anything_else_is_written() {
+    let folder = folder_with("a.mbox", mailbox().as_bytes());
+    let convert = "convert --progress always a.mbox --output";
+    let test = "a_bar_goes_away_before_anything_else_is_written";
+    let Some(sent) = on_a_terminal(test, "xterm", &format!("{convert} b.mbox"), folder.path())
+    else {
+        return;
+    };
+    const CLEAR: &str = "\r\u{1b}[2K";
+    // The one reference that is left is said, the bar is drawn and taken away, then comes the sum.
+    let shown: Vec<&str> = sent.split(CLEAR).collect();
+    assert_eq!(shown.len(), 3, "{sent:?}");
+    assert!(shown[0].starts_with("embody: message 3, "), "{sent:?}");
+    assert!(shown[0].ends_with("\r\n"), "{sent:?}");
+    assert!(shown[1].starts_with("[####"), "{sent:?}");
+    assert!(
+        shown[1].contains("#] 0.5 of 0.5 KiB, 4 messages, 1 expanded, 1 left, "),
+        "{sent:?}"
+    );
+    // One column stays free.
+    assert_eq!(shown[1].len(), 79, "{sent:?}");
+    assert!(
+        shown[2].starts_with("embody: 1 mailboxes, 4 messages, "),
+        "{sent:?}"
+    );
+
+    // A terminal that cannot clear a line gets lines; without --progress a short run gets none.
+    let dumb = on_a_terminal(test, "dumb", &format!("{convert} c.mbox"), folder.path());
+    let dumb = dumb.expect("there was a terminal");
+    assert!(!dumb.contains('\u{1b}'), "{dumb:?}");
+    assert!(
+        dumb.contains("embody: 0.5 of 0.5 KiB, 4 messages, "),
+        "{dumb:?}"
+    );
+    let short = on_a_terminal(
+        test,
+        "xterm",
+        "convert a.mbox --output d.mbox",
+        folder.path(),
+    );
+    assert!(!short.expect("there was a terminal").contains('\u{1b}'));
 }
