@@ -188,6 +188,23 @@ fn no_file_is_longer_than_two_rooms() {
 }
 
 #[test]
+fn no_test_file_is_forgotten() {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let list = fs::read_to_string(tests.join("all.rs")).unwrap();
+    let mut files = 0;
+    for entry in fs::read_dir(tests).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        if path.extension().is_some_and(|suffix| suffix == "rs") && name != "all" {
+            let line = format!("\nmod {name};\n");
+            assert!(list.contains(&line), "tests/all.rs does not name {name}");
+            files += 1;
+        }
+    }
+    assert!(files > 50, "{files} files");
+}
+
+#[test]
 fn only_the_command_line_prints_or_exits() {
     let mut wrong = Vec::new();
     for path in sources() {
