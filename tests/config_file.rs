@@ -1,10 +1,10 @@
 //! `--config FILE` (the contract's §1): the same names, unknown keys are errors, read only when named.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
+use crate::common::programs::{embody, fed};
 use tempfile::TempDir;
 
 /// A message whose only part is a text of six octets in a `data:` URL.
@@ -42,19 +42,9 @@ impl Setting {
 
     fn run(&self, arguments: &[&str], message: &str) -> Output {
         let (command, rest) = arguments.split_first().unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_embody"))
-            .arg(command)
-            .arg("--config")
-            .arg(self.file())
-            .args(rest)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        // A program that stops before it reads is what some of these tests are about.
-        let _ = child.stdin.take().unwrap().write_all(message.as_bytes());
-        child.wait_with_output().unwrap()
+        let mut program = embody();
+        program.arg(command).arg("--config").arg(self.file());
+        fed(program.args(rest), message.as_bytes())
     }
 
     #[track_caller]
@@ -210,7 +200,7 @@ fn no_file_is_read_unless_it_is_named() {
     }
     let letter = setting.folder.path().join("letter.eml");
     fs::write(&letter, LETTER).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_embody"))
+    let output = embody()
         .args(["filter", "letter.eml"])
         .current_dir(setting.folder.path())
         .env("HOME", setting.folder.path())

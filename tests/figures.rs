@@ -1,7 +1,6 @@
 //! The README's table of figures, its plot, and the lines that they are made from.
 
-use std::io::Write as _;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::common::programs;
 use crate::figure::{Figure, Goal, plot, read_skipped, table};
@@ -146,16 +145,8 @@ fn the_plots_are_well_formed_xml() {
     };
     let odd = plot::draw(&[figure("a < b && \"c\" > 'd'", 1.0, Goal::AtMost(1e-3))]);
     for svg in [PLOT, &odd] {
-        let mut child = Command::new(&python)
-            .args(["-c", "import sys, xml.etree.ElementTree as tree\nprint(tree.parse(sys.stdin.buffer).getroot().tag)"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("python3 runs");
-        let mut input = child.stdin.take().expect("a pipe");
-        input.write_all(svg.as_bytes()).expect("python3 reads");
-        drop(input);
-        let output = child.wait_with_output().expect("python3 ends");
+        let reader = "import sys, xml.etree.ElementTree as tree\nprint(tree.parse(sys.stdin.buffer).getroot().tag)";
+        let output = programs::fed(Command::new(&python).args(["-c", reader]), svg.as_bytes());
         assert!(output.status.success(), "not XML: {svg}");
         assert_eq!(output.stdout, b"{http://www.w3.org/2000/svg}svg\n");
     }
