@@ -61,6 +61,7 @@ mod scanner;
 mod schemes;
 mod second_opinions;
 mod sieve;
+mod stopped;
 mod url_property;
 mod whatwg_data_urls;
 mod wild;

@@ -1,18 +1,21 @@
 //! What fails under a program: disks, descriptors, permissions, clocks, locales, servers. Mail is never
 //! lost: `filter` ends with a whole message and 0, or with nothing and 75.
 //!
-//! Elsewhere: too little memory and stack (faults_memory.rs), interrupted and short reads and writes (unit tests of `cli/input.rs`, `edit.rs` and
-//! `mailbox/window.rs`), a full disk, kills, vanishing folders and changing sources under `convert`
+//! Elsewhere: too little memory and stack (faults_memory.rs), interrupted and short reads and writes
+//! (stopped.rs, unit tests of `cli/input.rs`, `edit.rs` and `mailbox/window.rs`), a full disk, kills, vanishing folders and changing sources under `convert`
 //! (convert_safety.rs, maildir.rs), `filter` into closed and full outputs (cli.rs), servers that
 //! break off (fetch_hostile.rs, fetch_cli_hostile.rs).
 #![cfg(unix)]
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use crate::common::mail::{self, assert_bytes, expanding, with_url};
 use crate::common::programs::{embody, fed, program, skipped, stderr};
@@ -245,6 +248,76 @@ fn limits_of_no_time_and_of_all_time_are_limits() {
     policy.limits.deadline = std::time::Duration::MAX;
     let (output, _) = mail::expand_with(policy, &expanding());
     assert_bytes(&output, &mail::expand(&expanding()).0, "no deadline");
+}
+
+/// Debian's libfaketime, in front of the wall clock only.
+fn false_clock(test: &str) -> Option<PathBuf> {
+    let found = fs::read_dir("/usr/lib")
+        .unwrap()
+        .filter_map(|entry| Some(entry.ok()?.path().join("faketime/libfaketime.so.1")))
+        .find(|library| library.is_file());
+    if found.is_none() {
+        skipped(test, "libfaketime");
+    }
+    found
+}
+
+#[test]
+fn a_clock_that_jumps_while_a_body_comes_in_changes_nothing() {
+    const TEST: &str = "a_clock_that_jumps_while_a_body_comes_in_changes_nothing";
+    let Some(library) = false_clock(TEST) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let clock = folder.path().join("clock");
+    let set = |time: &str| fs::write(&clock, time).unwrap();
+    set("+0");
+    let began = AtomicBool::new(false);
+    let began = &*Box::leak(Box::new(began));
+    let server = Raw::http(|_, stream| {
+        let answer = ok("text/plain", b"slow");
+        let (first, last) = answer.split_at(answer.len() - 1);
+        let _ = stream.write_all(first);
+        began.store(true, Ordering::SeqCst);
+        sleep(Duration::from_millis(600));
+        let _ = stream.write_all(last);
+    });
+    let port = server.address.port().to_string();
+    let message = with_url(&server.url("/"), "Content-Type: text/plain\n");
+    let mut filter = embody();
+    filter.args(["filter", "--fetch=http", "--allow-net=127.0.0.0/8"]);
+    filter.args(["--allow-port", &port, "--timeout=20s", "--deadline=30s"]);
+    let straight = fed(&mut filter, &message);
+    assert!(straight.stdout != message, "{}", stderr(&straight));
+
+    began.store(false, Ordering::SeqCst);
+    let lied_to = |program: &mut Command, input: &[u8]| {
+        program
+            .env("LD_PRELOAD", &library)
+            .env("FAKETIME_TIMESTAMP_FILE", &clock)
+            .env("FAKETIME_NO_CACHE", "1")
+            .env("DONT_FAKE_MONOTONIC", "1");
+        fed(program, input)
+    };
+    let year = || lied_to(Command::new("date").arg("+%Y"), b"").stdout;
+    let now = year();
+    set("+10y");
+    assert!(year() != now, "the clock does not lie");
+    set("+0");
+    let output = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !began.load(Ordering::SeqCst) {
+                sleep(Duration::from_millis(5));
+            }
+            for time in ["+10y", "-10y", "+1d"] {
+                sleep(Duration::from_millis(150));
+                set(time);
+            }
+        });
+        lied_to(&mut filter, &message)
+    });
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_bytes(&output.stdout, &straight.stdout, "the clock jumped");
 }
 
 /// The wall clock decides only how old another program's lock is: one from the future, left by a clock

@@ -381,6 +381,43 @@ fn one_body_meant_a_thousand_times_is_not_held_a_thousand_times() {
 }
 
 #[test]
+fn redirects_with_large_bodies_and_long_locations_cost_little() {
+    static BODY: LazyLock<Vec<u8>> = LazyLock::new(|| vec![b'x'; 20 << 20]);
+    let server = Raw::http(|path, stream| {
+        let length = BODY.len();
+        let number: usize = path[1..].split('?').next().unwrap().parse().unwrap();
+        let next = format!("/{}?{}", number + 1, "y".repeat(8_000));
+        let head =
+            format!("HTTP/1.1 302 Found\r\nLocation: {next}\r\nContent-Length: {length}\r\n\r\n");
+        let _ = stream.write_all(head.as_bytes());
+        let _ = stream.write_all(&BODY);
+    });
+    let before = mail(&[reference(&server.url("/0"), "image/gif")]);
+    let name = "redirects_with_large_bodies_and_long_locations_cost_little";
+    let port = server.address.port();
+    for (redirects, asked) in [(5, 6), (300, 301)] {
+        let asked_before = server.count();
+        let options = format!(
+            "{} --max-redirects {redirects} --timeout 60s",
+            open(&[port])
+        );
+        let Some(ran) = measured(name, &options, &before) else {
+            return;
+        };
+        ran.leaves(&before, &["too-many-redirects"]);
+        assert_eq!(server.count() - asked_before, asked);
+        let peak = ran.peak.unwrap();
+        println!(
+            "{redirects} redirects: peak {} MiB, {:?}",
+            peak / MEGABYTE,
+            ran.took
+        );
+        assert!(peak < 40 * MEGABYTE, "{} MiB", peak / MEGABYTE);
+        assert!(ran.took < Duration::from_secs(50), "{:?}", ran.took);
+    }
+}
+
+#[test]
 fn a_bomb_alone_stops_at_the_limit_in_little_memory() {
     let server = hostile();
     let before = mail(&[reference(&server.url("/bomb"), "image/gif")]);

@@ -116,6 +116,7 @@ http {{
     ssl_certificate {here}/server.pem;
     ssl_certificate_key {here}/server.key;
     root {here}/root;
+    location /slow {{ limit_rate 40k; }}
     location = /gone {{ return 410; }}
     location = /busy {{ return 503; }}
     location = /many {{ return 429; }}
