@@ -2,6 +2,7 @@
 //!
 //! A local corpus, if fuzzing has left one in `tests/fuzz/corpus`, is replayed as well.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -83,6 +84,35 @@ fn every_check_is_a_target_and_every_target_a_check() {
             "regressions of no target: {name}"
         );
     }
+}
+
+/// cargo-fuzz writes its lock file anew when it does not fit, and the working copy is changed.
+#[test]
+fn the_lock_file_of_the_fuzzers_fits_the_manifest() {
+    let Ok(lock) = fs::read_to_string(fuzz_folder().join("Cargo.lock")) else {
+        return;
+    };
+    let lock: toml::Table = toml::from_str(&lock).unwrap();
+    let packages = lock["package"].as_array().unwrap();
+    let embody = packages
+        .iter()
+        .find(|package| package["name"].as_str() == Some("embody"))
+        .unwrap();
+    let locked: BTreeSet<&str> = embody["dependencies"]
+        .as_array()
+        .unwrap()
+        .iter()
+        // A version stands behind the name if there are several.
+        .filter_map(|dependency| dependency.as_str()?.split(' ').next())
+        .collect();
+    let manifest: toml::Table = toml::from_str(include_str!("../Cargo.toml")).unwrap();
+    let of_unix = &manifest["target"]["cfg(unix)"]["dependencies"];
+    let wanted: BTreeSet<&str> = [&manifest["dependencies"], of_unix]
+        .into_iter()
+        .flat_map(|table| table.as_table().unwrap().keys().map(String::as_str))
+        .collect();
+    assert!(wanted.len() > 20);
+    assert_eq!(locked, wanted);
 }
 
 /// Not a test: `tests/fuzz/run` calls it to have a corpus to start from.
