@@ -223,8 +223,9 @@ fn a_maildir_and_a_message_are_converted_in_place() {
     assert_eq!(entry.file_name().to_string_lossy(), expected);
 }
 
-/// What a terminal of 80 columns and this kind is sent; none where there is no terminal to be had.
-fn on_a_terminal(test: &str, kind: &str, arguments: &str, folder: &Path) -> Option<String> {
+/// What a terminal of 80 columns and this kind is sent, and the status; none where there is no terminal to
+/// be had.
+fn on_a_terminal(test: &str, kind: &str, arguments: &str, folder: &Path) -> Option<(String, i32)> {
     let Some(script) = program("script") else {
         skipped(test, "script");
         return None;
@@ -238,8 +239,8 @@ fn on_a_terminal(test: &str, kind: &str, arguments: &str, folder: &Path) -> Opti
         .stdin(Stdio::null())
         .output()
         .expect("script can be run");
-    assert_eq!(status(&output), 0, "{output:?}");
-    Some(String::from_utf8(output.stdout).expect("text"))
+    let sent = String::from_utf8(output.stdout.clone()).expect("text");
+    Some((sent, status(&output)))
 }
 
 #[test]
@@ -247,10 +248,12 @@ fn a_bar_goes_away_before_anything_else_is_written() {
     let folder = folder_with("a.mbox", mailbox().as_bytes());
     let convert = "convert --progress always a.mbox --output";
     let test = "a_bar_goes_away_before_anything_else_is_written";
-    let Some(sent) = on_a_terminal(test, "xterm", &format!("{convert} b.mbox"), folder.path())
+    let Some((sent, ended)) =
+        on_a_terminal(test, "xterm", &format!("{convert} b.mbox"), folder.path())
     else {
         return;
     };
+    assert_eq!(ended, 0, "{sent:?}");
     const CLEAR: &str = "\r\u{1b}[2K";
     // The one reference that is left is said, the bar is drawn and taken away, then comes the sum.
     let shown: Vec<&str> = sent.split(CLEAR).collect();
@@ -271,7 +274,7 @@ fn a_bar_goes_away_before_anything_else_is_written() {
 
     // A terminal that cannot clear a line gets lines; without --progress a short run gets none.
     let dumb = on_a_terminal(test, "dumb", &format!("{convert} c.mbox"), folder.path());
-    let dumb = dumb.expect("there was a terminal");
+    let (dumb, _) = dumb.expect("there was a terminal");
     assert!(!dumb.contains('\u{1b}'), "{dumb:?}");
     assert!(
         dumb.contains("embody: 0.5 of 0.5 KiB, 4 messages, "),
@@ -283,5 +286,15 @@ fn a_bar_goes_away_before_anything_else_is_written() {
         "convert a.mbox --output d.mbox",
         folder.path(),
     );
-    assert!(!short.expect("there was a terminal").contains('\u{1b}'));
+    let (short, _) = short.expect("there was a terminal");
+    assert!(!short.contains('\u{1b}'));
+
+    // Also before what ends the run: a second source that has no name.
+    fs::create_dir(folder.path().join("out")).expect("a folder");
+    let failing = "convert --progress always a.mbox .. --output out";
+    let stopped = on_a_terminal(test, "xterm", failing, folder.path());
+    let (stopped, ended) = stopped.expect("there was a terminal");
+    assert_ne!(ended, 0, "{stopped:?}");
+    let last = stopped.rsplit(CLEAR).next().unwrap_or_default();
+    assert!(last.starts_with("embody: ..: "), "{stopped:?}");
 }

@@ -134,6 +134,13 @@ impl Display {
     }
 }
 
+/// What stops a run says so after this, on a line of its own.
+impl Drop for Display {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
 impl Progress {
     /// Bytes, messages, what became of the references, and the time to go at the pace so far.
     fn text(&self, elapsed: Duration, totals: &Totals) -> String {
