@@ -2,9 +2,9 @@
 //! lost: `filter` ends with a whole message and 0, or with nothing and 75.
 //!
 //! Elsewhere: too little memory and stack (faults_memory.rs), interrupted and short reads and writes
-//! (stopped.rs, unit tests of `cli/input.rs`, `edit.rs` and `mailbox/window.rs`), a full disk, kills, vanishing folders and changing sources under `convert`
-//! (convert_safety.rs, maildir.rs), `filter` into closed and full outputs (cli.rs), servers that
-//! break off (fetch_hostile.rs, fetch_cli_hostile.rs).
+//! (stopped.rs, unit tests of `cli/input.rs`, `edit.rs` and `mailbox/window.rs`), a full disk, kills,
+//! vanishing folders and changing sources under `convert` (convert_safety.rs, maildir.rs), `filter` into
+//! closed and full outputs (cli.rs), servers that break off (fetch_hostile.rs, fetch_cli_hostile.rs).
 #![cfg(unix)]
 
 use std::ffi::{OsStr, OsString};
@@ -272,13 +272,12 @@ fn a_clock_that_jumps_while_a_body_comes_in_changes_nothing() {
     let clock = folder.path().join("clock");
     let set = |time: &str| fs::write(&clock, time).unwrap();
     set("+0");
-    let began = AtomicBool::new(false);
-    let began = &*Box::leak(Box::new(began));
+    static BEGAN: AtomicBool = AtomicBool::new(false);
     let server = Raw::http(|_, stream| {
         let answer = ok("text/plain", b"slow");
         let (first, last) = answer.split_at(answer.len() - 1);
         let _ = stream.write_all(first);
-        began.store(true, Ordering::SeqCst);
+        BEGAN.store(true, Ordering::SeqCst);
         sleep(Duration::from_millis(600));
         let _ = stream.write_all(last);
     });
@@ -290,7 +289,7 @@ fn a_clock_that_jumps_while_a_body_comes_in_changes_nothing() {
     let straight = fed(&mut filter, &message);
     assert!(straight.stdout != message, "{}", stderr(&straight));
 
-    began.store(false, Ordering::SeqCst);
+    BEGAN.store(false, Ordering::SeqCst);
     let lied_to = |program: &mut Command, input: &[u8]| {
         program
             .env("LD_PRELOAD", &library)
@@ -306,7 +305,7 @@ fn a_clock_that_jumps_while_a_body_comes_in_changes_nothing() {
     set("+0");
     let output = std::thread::scope(|scope| {
         scope.spawn(|| {
-            while !began.load(Ordering::SeqCst) {
+            while !BEGAN.load(Ordering::SeqCst) {
                 sleep(Duration::from_millis(5));
             }
             for time in ["+10y", "-10y", "+1d"] {

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::common::filter::{filled, filter, mail, measured, open, reference};
+use crate::common::filter::{Ran, filled, filter, mail, measured, open, reference};
 use crate::common::programs::{free_port, ftp, nginx};
 use crate::common::raw::{Raw, ok, redirect};
 use flate2::Compression;
@@ -308,6 +308,14 @@ fn many_slow_servers_together_end_at_the_deadline() {
     assert!(never.count() <= 6, "{}", never.count());
 }
 
+/// Says how much memory a measured run took, and that it was less than so many megabytes.
+#[track_caller]
+fn peaks_below(ran: &Ran, megabytes: u64, what: &str) {
+    let peak = ran.peak.unwrap() / MEGABYTE;
+    println!("{what}: peak {peak} MiB, {:?}", ran.took);
+    assert!(peak < megabytes, "{what}: {peak} MiB");
+}
+
 #[test]
 fn many_large_bodies_are_left_together_and_memory_stays_bounded() {
     static BODY: LazyLock<Vec<u8>> = LazyLock::new(|| ok("image/gif", &vec![b'x'; 20 << 20]));
@@ -346,17 +354,7 @@ fn many_large_bodies_are_left_together_and_memory_stays_bounded() {
         "{} were asked for",
         server.count()
     );
-    let peak = ran.peak.unwrap();
-    println!(
-        "30 bodies of 20 MiB: peak {} MiB, {:?}",
-        peak / MEGABYTE,
-        ran.took
-    );
-    assert!(
-        peak < (50 + 2 * 25 + 50) * MEGABYTE,
-        "{} MiB",
-        peak / MEGABYTE
-    );
+    peaks_below(&ran, 50 + 2 * 25 + 50, "30 bodies of 20 MiB");
     // What was left stays left.
     filter(&options, &mail(&after)).gives(&mail(&after));
 }
@@ -371,13 +369,7 @@ fn one_body_meant_a_thousand_times_is_not_held_a_thousand_times() {
     };
     ran.leaves(&before, &["growth-limit"; 1000]);
     assert_eq!(server.count(), 1);
-    let peak = ran.peak.unwrap();
-    println!(
-        "20 MiB meant 1000 times: peak {} MiB, {:?}",
-        peak / MEGABYTE,
-        ran.took
-    );
-    assert!(peak < 200 * MEGABYTE, "{} MiB", peak / MEGABYTE);
+    peaks_below(&ran, 200, "20 MiB meant 1000 times");
 }
 
 #[test]
@@ -406,13 +398,7 @@ fn redirects_with_large_bodies_and_long_locations_cost_little() {
         };
         ran.leaves(&before, &["too-many-redirects"]);
         assert_eq!(server.count() - asked_before, asked);
-        let peak = ran.peak.unwrap();
-        println!(
-            "{redirects} redirects: peak {} MiB, {:?}",
-            peak / MEGABYTE,
-            ran.took
-        );
-        assert!(peak < 40 * MEGABYTE, "{} MiB", peak / MEGABYTE);
+        peaks_below(&ran, 40, &format!("{redirects} redirects"));
         assert!(ran.took < Duration::from_secs(50), "{:?}", ran.took);
     }
 }
@@ -426,7 +412,5 @@ fn a_bomb_alone_stops_at_the_limit_in_little_memory() {
         return;
     };
     ran.leaves(&before, &["too-large"]);
-    let peak = ran.peak.unwrap();
-    println!("10 GB bomb: peak {} MiB, {:?}", peak / MEGABYTE, ran.took);
-    assert!(peak < (25 + 50) * MEGABYTE, "{} MiB", peak / MEGABYTE);
+    peaks_below(&ran, 25 + 50, "10 GB bomb");
 }

@@ -3,8 +3,10 @@
 use std::fs;
 use std::process::Command;
 
-fn embody(arguments: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_embody"))
+use crate::common::programs::embody;
+
+fn printed(arguments: &[&str]) -> String {
+    let output = embody()
         .args(arguments)
         .env_remove("COLUMNS")
         .output()
@@ -16,7 +18,7 @@ fn embody(arguments: &[&str]) -> String {
 
 /// The commands that the program's own help lists.
 fn commands() -> Vec<String> {
-    let help = embody(&["--help"]);
+    let help = printed(&["--help"]);
     let (_, list) = help.split_once("Commands:\n").unwrap();
     let names: Vec<String> = list
         .lines()
@@ -32,7 +34,7 @@ fn commands() -> Vec<String> {
 #[test]
 fn the_short_help_of_each_command_fits_a_screen_and_has_an_example() {
     for command in commands() {
-        let help = embody(&[&command, "-h"]);
+        let help = printed(&[&command, "-h"]);
         assert!(help.lines().count() <= 24, "{help}");
         for line in help.lines() {
             assert!(line.chars().count() <= 80, "{command}: {line}");
@@ -43,13 +45,13 @@ fn the_short_help_of_each_command_fits_a_screen_and_has_an_example() {
             "{help}"
         );
     }
-    let help = embody(&["-h"]);
+    let help = printed(&["-h"]);
     assert!(help.lines().count() <= 24 && help.contains("Example: embody filter"));
 }
 
 #[test]
 fn the_long_help_says_all_options_within_80_columns() {
-    let help = embody(&["filter", "--help"]);
+    let help = printed(&["filter", "--help"]);
     for option in [
         "--fetch",
         "--map",
@@ -66,16 +68,12 @@ fn the_long_help_says_all_options_within_80_columns() {
 
 #[test]
 fn a_page_is_printed_or_one_for_each_command_is_written() {
-    let printed = embody(&["man"]);
+    let printed = printed(&["man"]);
     assert!(printed.contains(".TH embody 1"), "{printed}");
 
     let folder = tempfile::tempdir().unwrap();
     let pages = folder.path().join("man/man1");
-    let output = Command::new(env!("CARGO_BIN_EXE_embody"))
-        .arg("man")
-        .arg(&pages)
-        .output()
-        .unwrap();
+    let output = embody().arg("man").arg(&pages).output().unwrap();
     assert!(output.status.success() && output.stdout.is_empty());
     assert_eq!(fs::read_to_string(pages.join("embody.1")).unwrap(), printed);
     for command in commands() {
@@ -96,24 +94,21 @@ fn a_page_is_printed_or_one_for_each_command_is_written() {
 
 #[test]
 fn a_page_that_cannot_be_written_is_trouble() {
-    let output = Command::new(env!("CARGO_BIN_EXE_embody"))
-        .args(["man", "/dev/null/man1"])
-        .output()
-        .unwrap();
+    let output = embody().args(["man", "/dev/null/man1"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
 }
 
 #[test]
 fn completions_know_the_options() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
-        let script = embody(&["completions", shell]);
+        let script = printed(&["completions", shell]);
         assert!(script.contains("allow-host"), "{shell}");
     }
 }
 
 #[test]
 fn bash_takes_its_completions() {
-    let script = embody(&["completions", "bash"]);
+    let script = printed(&["completions", "bash"]);
     let asked = format!(
         "{script}\nCOMP_WORDS=(embody filter --max-f); COMP_CWORD=2; \
         _embody embody --max-f filter; echo \"${{COMPREPLY[*]}}\""

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::common::programs::embody;
 use embody::report::Reason;
 
 const README: &str = include_str!("../README.md");
@@ -37,7 +38,7 @@ fn every_reason_is_in_the_readme_with_its_meaning_and_remedy() {
 #[test]
 fn every_long_option_of_the_readme_exists() {
     let help = |command: &str| {
-        let output = std::process::Command::new(env!("CARGO_BIN_EXE_embody"))
+        let output = embody()
             .args([command, "--help"])
             .output()
             .expect("embody can be run");
@@ -112,10 +113,7 @@ fn the_readme_shows_each_recipe_as_it_is_without_its_comments() {
 
 #[test]
 fn the_tables_of_access_types_and_schemes_are_what_the_program_prints() {
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_embody"))
-        .arg("schemes")
-        .output()
-        .expect("embody can be run");
+    let output = embody().arg("schemes").output().expect("embody can be run");
     assert!(output.status.success(), "{output:?}");
     let printed = String::from_utf8(output.stdout).expect("the tables are text");
     let section = README

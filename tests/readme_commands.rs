@@ -8,6 +8,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::common::programs::embody;
+
 const README: &str = include_str!("../README.md");
 
 /// A command that is not run here, who runs it, and the line that does; none where a person does.
@@ -198,7 +200,7 @@ fn quoted() -> Vec<&'static str> {
 #[test]
 fn commands_within_the_text_and_the_summary_exist() {
     let help = |command: &str| {
-        let ran = Command::new(env!("CARGO_BIN_EXE_embody"))
+        let ran = embody()
             .args([command, "--help"])
             .output()
             .expect("embody can be run");

@@ -1,9 +1,8 @@
 //! `embody schemes` says what the program does (RFC 2718 §2): each row's example is tried, by default
 //! and with the option that the row names.
 
-use std::process::Command;
-
 use crate::common::mail::expand;
+use crate::common::programs::embody;
 use embody::external_body::schemes::{Facility, facilities};
 use embody::policy::Scheme;
 
@@ -22,7 +21,7 @@ fn inspected(options: &str, message: &[u8]) -> (String, String) {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let file = folder.path().join("x.eml");
     std::fs::write(&file, message).expect("the folder can be written to");
-    let output = Command::new(env!("CARGO_BIN_EXE_embody"))
+    let output = embody()
         .args(["inspect", "--json"])
         .args(options.split_whitespace())
         .arg(&file)
@@ -40,10 +39,7 @@ fn inspected(options: &str, message: &[u8]) -> (String, String) {
 
 #[test]
 fn what_a_row_says_of_the_default_is_what_happens() {
-    let printed = Command::new(env!("CARGO_BIN_EXE_embody"))
-        .arg("schemes")
-        .output()
-        .expect("embody can be run");
+    let printed = embody().arg("schemes").output().expect("embody can be run");
     let printed = String::from_utf8(printed.stdout).expect("the tables are text");
     let mut tried = 0;
     for facility in facilities() {

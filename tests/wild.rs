@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::common::filter::{Ran, filter, open};
 use crate::common::mail::{self, assert_bytes, crlf, samples_folder};
+use crate::common::programs::embody;
 use crate::common::raw::{Raw, ok};
 use base64::Engine as _;
 use embody::mime::{Content, ScanLimits, scan};
@@ -417,7 +418,7 @@ fn inspect_shows_the_relatives_by_their_kinds() {
         ("exchange-shortcut", "shortcut"),
         ("untouched/deleted", "detached of text/x-moz-deleted"),
     ] {
-        let output = std::process::Command::new(env!("CARGO_BIN_EXE_embody"))
+        let output = embody()
             .arg("inspect")
             .args(options().split_whitespace())
             .arg(wild().join(format!("{name}.in.eml")))
@@ -459,7 +460,7 @@ fn a_mailbox_is_searched_for_the_relatives() {
         }
     }
     std::fs::write(&source, &before).unwrap();
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_embody"))
+    let output = embody()
         .arg("convert")
         .args(options().split_whitespace())
         .arg(&source)
