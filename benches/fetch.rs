@@ -16,7 +16,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use embody::fetch::{Budget, Cached, Request, World, fetch_all};
+use embody::fetch::{Cached, Request, World, fetch_all};
 use embody::policy::{Policy, Scheme};
 
 use figure::{Figure, Goal, quick, short};
@@ -237,7 +237,7 @@ fn library(address: SocketAddr, in_flight: usize) -> Result<Duration, Box<dyn st
             deadline: begun + Duration::from_secs(60),
         })
         .collect();
-    let answers = fetch_all(&world, &requests, in_flight, &Budget::unlimited());
+    let answers = fetch_all(&world, &requests, in_flight, u64::MAX);
     let took = begun.elapsed();
     let whole = answers
         .iter()

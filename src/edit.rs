@@ -129,110 +129,177 @@ impl Edits {
         self.edits.get(from).is_some_and(inside)
     }
 
+    /// These edits, then `next`, which are edits of the output: together edits of the original.
+    ///
+    /// Only bytes that `next` changes again are copied anew.
+    #[must_use]
+    pub fn then(self, original_length: usize, next: Self) -> Self {
+        if self.edits.is_empty() {
+            return next;
+        }
+        let mut joined = Joined::default();
+        let mut pieces = Pieces::of(self.edits, original_length);
+        let mut at = 0;
+        for edit in next.edits {
+            pieces.take(edit.span.start - at, |piece| joined.push(piece));
+            pieces.take(edit.span.end - edit.span.start, |_| ());
+            joined.push(Piece::New(edit.replacement));
+            at = edit.span.end;
+        }
+        pieces.take(usize::MAX, |piece| joined.push(piece));
+        joined.finish(original_length)
+    }
+
     /// The output: the original with the edits made. Nothing is copied but the replacements.
     #[must_use]
-    pub fn splice(self, original: &[u8]) -> Spliced<'_> {
+    pub fn splice<'a>(&'a self, original: &'a [u8]) -> Spliced<'a> {
         let mut chunks = Vec::with_capacity(self.edits.len() * 2 + 1);
         let mut at = 0;
-        for edit in self.edits {
+        for edit in &self.edits {
             let kept = Span::new(at, edit.span.start).of(original);
             if !kept.is_empty() {
-                chunks.push(Cow::Borrowed(kept));
+                chunks.push(kept);
             }
             at = edit.span.end;
             if !edit.replacement.is_empty() {
-                chunks.push(Cow::Owned(edit.replacement));
+                chunks.push(edit.replacement.as_slice());
             }
         }
         let rest = original.get(at..).unwrap_or_default();
         if !rest.is_empty() {
-            chunks.push(Cow::Borrowed(rest));
+            chunks.push(rest);
         }
         Spliced { chunks }
     }
 }
 
-/// Output as a sequence of slices, most of them borrowed from the original.
+impl IntoIterator for Edits {
+    type Item = Edit;
+    type IntoIter = std::vec::IntoIter<Edit>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.edits.into_iter()
+    }
+}
+
+/// A stretch of output.
+enum Piece {
+    /// Bytes of the original.
+    Kept(Span),
+    /// Other bytes.
+    New(Vec<u8>),
+}
+
+impl Piece {
+    fn len(&self) -> usize {
+        match self {
+            Self::Kept(span) => span.len(),
+            Self::New(bytes) => bytes.len(),
+        }
+    }
+
+    /// Bytes `from..to` of the piece.
+    fn slice(&self, from: usize, to: usize) -> Self {
+        match self {
+            Self::Kept(span) => Self::Kept(Span::new(span.start + from, span.start + to)),
+            Self::New(bytes) => Self::New(bytes.get(from..to).unwrap_or_default().to_vec()),
+        }
+    }
+}
+
+/// The output of edits, piece by piece.
+struct Pieces {
+    /// Pieces that are still to be taken, the first one last.
+    rest: Vec<Piece>,
+    /// How much of the first one is taken already. Cutting it off would copy what is behind each time.
+    used: usize,
+}
+
+impl Pieces {
+    fn of(edits: Vec<Edit>, original_length: usize) -> Self {
+        let mut rest = Vec::with_capacity(edits.len() * 2 + 1);
+        let mut at = 0;
+        for edit in edits {
+            rest.push(Piece::Kept(Span::new(at, edit.span.start)));
+            rest.push(Piece::New(edit.replacement));
+            at = edit.span.end;
+        }
+        rest.push(Piece::Kept(Span::new(at, original_length)));
+        rest.reverse();
+        Self { rest, used: 0 }
+    }
+
+    /// Takes that many bytes of output off the front, or what there is.
+    fn take(&mut self, mut length: usize, mut taken: impl FnMut(Piece)) {
+        while length > 0 {
+            let Some(piece) = self.rest.pop() else { return };
+            let left = piece.len() - self.used;
+            if left > length {
+                taken(piece.slice(self.used, self.used + length));
+                self.used += length;
+                self.rest.push(piece);
+                return;
+            }
+            length -= left;
+            if self.used == 0 {
+                taken(piece);
+            } else {
+                taken(piece.slice(self.used, self.used + left));
+                self.used = 0;
+            }
+        }
+    }
+}
+
+/// Pieces put together to edits again.
+#[derive(Default)]
+struct Joined {
+    edits: Vec<Edit>,
+    /// How much of the original is behind us.
+    at: usize,
+    /// New bytes since then.
+    new: Vec<u8>,
+}
+
+impl Joined {
+    fn push(&mut self, piece: Piece) {
+        match piece {
+            Piece::Kept(span) if span.is_empty() => {}
+            Piece::Kept(span) => {
+                self.close(span.start);
+                self.at = span.end;
+            }
+            Piece::New(bytes) if self.new.is_empty() => self.new = bytes,
+            Piece::New(bytes) => self.new.extend_from_slice(&bytes),
+        }
+    }
+
+    /// The original goes on at `start`: what was left out and what is new becomes one edit.
+    fn close(&mut self, start: usize) {
+        if start > self.at || !self.new.is_empty() {
+            let new = std::mem::take(&mut self.new);
+            self.edits
+                .push(Edit::replace(Span::new(self.at, start), new));
+        }
+    }
+
+    fn finish(mut self, original_length: usize) -> Edits {
+        self.close(original_length);
+        Edits { edits: self.edits }
+    }
+}
+
+/// Output as a sequence of slices, of the original and of edits.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Spliced<'a> {
-    chunks: Vec<Cow<'a, [u8]>>,
+    chunks: Vec<&'a [u8]>,
 }
 
 impl<'a> Spliced<'a> {
-    /// The input as output.
-    #[must_use]
-    pub fn untouched(original: &'a [u8]) -> Self {
-        Edits::new().splice(original)
-    }
-
-    /// Bytes that were made elsewhere.
-    #[must_use]
-    pub fn owned(bytes: Vec<u8>) -> Spliced<'static> {
-        Spliced::from_bytes(Cow::Owned(bytes))
-    }
-
-    /// One piece.
-    #[must_use]
-    pub fn from_bytes(bytes: Cow<'a, [u8]>) -> Self {
-        Self {
-            chunks: vec![bytes],
-        }
-    }
-
-    /// Bytes with edits made in them; borrowed pieces stay borrowed.
-    #[must_use]
-    pub fn edited(bytes: Cow<'a, [u8]>, edits: Edits) -> Self {
-        match bytes {
-            _ if edits.is_empty() => Self::from_bytes(bytes),
-            Cow::Borrowed(bytes) => edits.splice(bytes),
-            Cow::Owned(bytes) => Spliced::owned(edits.splice(&bytes).into_bytes().into_owned()),
-        }
-    }
-
     /// Bytes in order.
     #[must_use]
-    pub fn chunks(&self) -> &[Cow<'a, [u8]>] {
+    pub fn chunks(&self) -> &[&'a [u8]] {
         &self.chunks
-    }
-
-    /// The edits that make this output of `original`, if every piece that was not made anew is a
-    /// slice of it; none if the output was built in one piece.
-    #[must_use]
-    pub fn as_edits(&self, original: &[u8]) -> Option<Vec<Edit>> {
-        let first = original.as_ptr().addr();
-        let mut edits = Vec::new();
-        let mut new: Vec<u8> = Vec::new();
-        let mut at = 0;
-        for chunk in &self.chunks {
-            match chunk {
-                Cow::Owned(bytes) => new.extend_from_slice(bytes),
-                Cow::Borrowed(bytes) => {
-                    let start = bytes.as_ptr().addr().checked_sub(first)?;
-                    if start < at || start + bytes.len() > original.len() {
-                        return None;
-                    }
-                    if start > at || !new.is_empty() {
-                        edits.push(Edit::replace(
-                            Span::new(at, start),
-                            std::mem::take(&mut new),
-                        ));
-                    }
-                    at = start + bytes.len();
-                }
-            }
-        }
-        if at < original.len() || !new.is_empty() {
-            if at == 0
-                && self
-                    .chunks
-                    .iter()
-                    .all(|chunk| matches!(chunk, Cow::Owned(_)))
-            {
-                return None;
-            }
-            edits.push(Edit::replace(Span::new(at, original.len()), new));
-        }
-        Some(edits)
     }
 
     /// Number of bytes.
@@ -247,13 +314,13 @@ impl<'a> Spliced<'a> {
         self.chunks.iter().all(|chunk| chunk.is_empty())
     }
 
-    /// Everything in one piece; borrowed if the output is one piece of the original.
+    /// Everything in one piece; borrowed if the output is one slice.
     #[must_use]
-    pub fn into_bytes(mut self) -> Cow<'a, [u8]> {
-        match self.chunks.len() {
-            0 => Cow::Borrowed(&[]),
-            1 => self.chunks.remove(0),
-            _ => Cow::Owned(self.chunks.concat()),
+    pub fn into_bytes(self) -> Cow<'a, [u8]> {
+        match self.chunks.as_slice() {
+            [] => Cow::Borrowed(&[]),
+            [chunk] => Cow::Borrowed(chunk),
+            chunks => Cow::Owned(chunks.concat()),
         }
     }
 
@@ -276,7 +343,8 @@ mod tests {
 
     #[test]
     fn no_edits_borrow_the_input() {
-        let output = Edits::new().splice(b"abc").into_bytes();
+        let edits = Edits::new();
+        let output = edits.splice(b"abc").into_bytes();
         assert!(matches!(output, Cow::Borrowed(b"abc")));
     }
 
@@ -292,26 +360,6 @@ mod tests {
         ];
         assert!(edits.add(group).is_err());
         assert_eq!(edits.splice(b"abcdef").into_bytes().as_ref(), b"abxef");
-    }
-
-    #[test]
-    fn edits_can_be_read_off_the_output() {
-        let original = b"abcdef".to_vec();
-        let mut edits = Edits::new();
-        edits
-            .add(vec![
-                Edit::insert(0, b"x".to_vec()),
-                Edit::remove(Span::new(2, 3)),
-                Edit::replace(Span::new(5, 6), b"yy".to_vec()),
-            ])
-            .expect("disjoint edits");
-        let list = edits.as_slice().to_vec();
-        assert_eq!(edits.splice(&original).as_edits(&original), Some(list));
-        assert_eq!(
-            Spliced::untouched(&original).as_edits(&original),
-            Some(Vec::new())
-        );
-        assert_eq!(Spliced::owned(b"new".to_vec()).as_edits(&original), None);
     }
 
     proptest! {
@@ -340,6 +388,36 @@ mod tests {
                 from = edit.span.end;
             }
             prop_assert_eq!(&original[from..], &output[to..]);
+        }
+    }
+
+    fn some_edits(length: usize, cuts: Vec<(usize, usize, String)>) -> Edits {
+        let mut edits = Edits::new();
+        for (start, extent, text) in cuts {
+            let start = start.min(length);
+            let end = (start + extent).min(length);
+            let _ = edits.add(vec![Edit::replace(Span::new(start, end), text)]);
+        }
+        edits
+    }
+
+    proptest! {
+        #[test]
+        fn edits_of_edited_text_are_edits_of_the_original(
+            original in proptest::collection::vec(any::<u8>(), 0..60),
+            first in proptest::collection::vec((0usize..60, 0usize..6, "[a-c]{0,9}"), 0..8),
+            second in proptest::collection::vec((0usize..90, 0usize..12, "[d-f]{0,3}"), 0..8),
+        ) {
+            let first = some_edits(original.len(), first);
+            let between = first.splice(&original).into_bytes().into_owned();
+            let second = some_edits(between.len(), second);
+            let expected = second.splice(&between).into_bytes().into_owned();
+            let joined = first.then(original.len(), second);
+            for pair in joined.as_slice().windows(2) {
+                prop_assert!(pair[0].span.end <= pair[1].span.start);
+            }
+            let output = joined.splice(&original).into_bytes().into_owned();
+            prop_assert_eq!(output, expected);
         }
     }
 
@@ -379,16 +457,16 @@ mod tests {
                 Edit::replace(Span::new(10, 30), b"instead".to_vec()),
             ];
             edits.add(group).expect("they are apart");
-            edits.splice(&original)
+            edits
         };
-        let whole = edited().into_bytes().into_owned();
+        let whole = edited().splice(&original).into_bytes().into_owned();
         for room in 0..=whole.len() {
             let mut writer = Faulty {
                 taken: Vec::new(),
                 room,
                 interrupted: false,
             };
-            let outcome = edited().write_to(&mut writer);
+            let outcome = edited().splice(&original).write_to(&mut writer);
             assert_eq!(outcome.is_ok(), room == whole.len(), "room for {room}");
             assert_eq!(writer.taken, whole[..room]);
         }

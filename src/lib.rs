@@ -15,7 +15,7 @@
 //! let expander = Expander::new(Policy::default(), &Nowhere);
 //! let expansion = expander.expand(mail, "card.eml")?;
 //! assert_eq!(
-//!     expansion.output.into_bytes().as_ref(),
+//!     expansion.output().into_bytes().as_ref(),
 //!     b"Subject: a card\nMIME-Version: 1.0\nContent-Type: text/plain\nContent-Transfer-Encoding: 7bit\n\nA brief note",
 //! );
 //! # Ok::<(), embody::Error>(())
@@ -45,7 +45,7 @@
 //! assert_eq!(first.outcome, Outcome::Expanded);
 //! assert_eq!(second.outcome, Outcome::Left);
 //! assert_eq!(second.reason, Some(Reason::SchemeNotAllowed));
-//! let output = String::from_utf8(expansion.output.into_bytes().into_owned()).expect("it is text");
+//! let output = String::from_utf8(expansion.output().into_bytes().into_owned()).expect("it is text");
 //! assert!(output.contains("\n\nA brief note\n--b\n"));
 //! assert!(output.ends_with(&mail[mail.rfind("--b\nContent-Type").expect("a second part")..]));
 //! # Ok::<(), embody::Error>(())

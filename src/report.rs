@@ -119,6 +119,7 @@ reasons! {
     DigestMismatch "digest-mismatch" "the content does not have the declared Content-MD5" "";
     TooLarge "too-large" "the content, or its declared size, is above --max-body" "--max-body SIZE";
     GrowthLimit "growth-limit" "the message would gain more than --max-growth" "--max-growth SIZE";
+    TooMuchWork "too-much-work" "the message makes us look at the same octets too often" "--max-work N";
     TooManyFetches "too-many-fetches" "the message asks for more retrievals than --max-fetches" "--max-fetches N";
     TooManyRedirects "too-many-redirects" "more redirects than --max-redirects, or a redirect loop" "--max-redirects N";
     RedirectRefused "redirect-refused" "a redirect leads to a scheme that is not allowed, from https to http, or nowhere" "--fetch SCHEME";
@@ -144,6 +145,8 @@ reasons! {
     ReferenceLoop "reference-loop" "the reference leads back to itself or to what it stands in" "";
     CompositeTarget "composite-target" "the Content-ID belongs to a multipart or a message, which is not copied" "";
     BoundaryCollision "boundary-collision" "the content holds a line that is a boundary of the message it would be put into, or a multipart that would take in the parts behind it" "";
+    UnfitComposite "unfit-composite" "the content is a multipart or a message that cannot stand here without an encoding: it has no boundary, 8-bit octets or lines that are too long, or is itself an external body" "";
+    ControlCharacter "control-character" "a phantom header field, or a multipart or message that would be put in, holds a bare CR or a NUL, which other readers take for a line end" "";
     Signed "signed" "the part is inside something signed" "--signed rewrite";
     Encrypted "encrypted" "the part is inside something encrypted" "--signed rewrite";
     InsideReport "inside-report" "the part is inside a multipart/report, which is evidence" "";
@@ -154,6 +157,17 @@ reasons! {
     TooDeep "too-deep" "the part is nested deeper than --max-depth" "--max-depth N";
     TooManyParts "too-many-parts" "the message has more parts than --max-parts" "--max-parts N";
     HeaderTooLarge "header-too-large" "a header section is larger than --max-header" "--max-header SIZE";
+}
+
+impl Reason {
+    /// Whether a bound of the message was reached: what stands behind may be done by a later run.
+    #[must_use]
+    pub fn is_bound(self) -> bool {
+        matches!(
+            self,
+            Self::GrowthLimit | Self::TooManyFetches | Self::TooMuchWork | Self::Deadline
+        )
+    }
 }
 
 impl Serialize for Reason {

@@ -264,7 +264,11 @@ fn ten_thousand_references_to_one_large_part_cost_neither_memory_nor_time() {
     let started = Instant::now();
     let output = run(&["filter", "--quiet"], mail.as_bytes());
     assert_eq!(output.status.code(), Some(0));
-    assert!(output.stdout == mail.as_bytes());
+    // Some fit within --max-growth, all others are left.
+    let text = String::from_utf8_lossy(&output.stdout);
+    let left = text.matches("URL=\"cid:a@x\"").count();
+    assert!((3_900..4_000).contains(&left), "{left}");
+    assert!(output.stdout.len() < mail.len() + (50 << 20));
     assert!(
         started.elapsed() < Duration::from_secs(20),
         "{:?}",
@@ -464,8 +468,16 @@ fn a_mark_is_added_once() {
             text.contains("\nX-Embody: expanded=3 left=1 links=0"),
             "{text}"
         );
+        // It tells of one run: whoever wrote the one that was there, it goes.
         let twice = run(&["filter", "--mark"], &once).stdout;
-        assert_bytes(&twice, &once, "the second run");
+        let text = String::from_utf8_lossy(&twice).into_owned();
+        assert_eq!(text.matches("X-Embody").count(), 1, "{text}");
+        assert!(
+            text.contains("\nX-Embody: expanded=0 left=1 links=0"),
+            "{text}"
+        );
+        let thrice = run(&["filter", "--mark"], &twice).stdout;
+        assert_bytes(&thrice, &twice, "the third run");
         let without: Vec<u8> = once
             .split_inclusive(|&byte| byte == b'\n')
             .filter(|line| !line.starts_with(b"X-Embody"))
@@ -480,6 +492,13 @@ fn a_mark_is_added_once() {
         plain,
         "no reference",
     );
+    let forged = b"X-Embody: expanded=9\nA: b\nx-embody: left=0\n\nx".as_slice();
+    assert_bytes(
+        &run(&["filter", "--mark"], forged).stdout,
+        plain,
+        "a stranger's marks",
+    );
+    assert_bytes(&run(&["filter"], forged).stdout, forged, "without --mark");
 }
 
 #[test]

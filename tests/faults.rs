@@ -484,7 +484,7 @@ fn whatever_fails_the_parts_that_were_left_are_as_they_came() {
         policy.fetch.insert(Scheme::Https);
         let expander = embody::Expander::new(policy.clone(), &world);
         let expansion = expander.expand(mail.as_bytes(), "test").unwrap();
-        let output = expansion.output.into_bytes().into_owned();
+        let output = expansion.output().into_bytes().into_owned();
         let text = String::from_utf8(output.clone()).unwrap();
         assert_eq!(expansion.report.rows.len(), 12);
         for (number, row) in expansion.report.rows.iter().enumerate() {
@@ -494,7 +494,7 @@ fn whatever_fails_the_parts_that_were_left_are_as_they_came() {
             expanded += usize::from(!came);
         }
         let again = expander.expand(&output, "test").unwrap();
-        assert!(again.output.into_bytes() == output, "seed {seed}");
+        assert!(again.output().into_bytes() == output, "seed {seed}");
         policy.on_failure = OnFailure::Defer;
         let late = embody::Expander::new(policy, &world)
             .expand(mail.as_bytes(), "test")

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use embody::fetch::{Budget, Cached, Fetch, Request, Retrieved, fetch_all};
+use embody::fetch::{Cached, Fetch, Request, Retrieved, fetch_all};
 use embody::report::{Reason, Refusal};
 
 /// Takes its time, counts who asks, and how many at once.
@@ -76,7 +76,7 @@ fn answers_stand_in_the_order_of_the_requests_and_no_more_run_than_allowed() {
         .collect();
     for in_flight in [0, 1, 4, 100] {
         let world = Slow::default();
-        let answers = fetch_all(&world, &requests, in_flight, &Budget::unlimited());
+        let answers = fetch_all(&world, &requests, in_flight, u64::MAX);
         let urls: Vec<_> = answers
             .into_iter()
             .map(|answer| answer.unwrap().url)
@@ -86,7 +86,7 @@ fn answers_stand_in_the_order_of_the_requests_and_no_more_run_than_allowed() {
         assert!(most <= in_flight.max(1), "{most} of {in_flight}");
         assert!(in_flight < 2 || most > 1, "{most} of {in_flight}");
     }
-    assert!(fetch_all(&Slow::default(), &[], 4, &Budget::unlimited()).is_empty());
+    assert!(fetch_all(&Slow::default(), &[], 4, u64::MAX).is_empty());
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn the_same_url_is_retrieved_once_also_when_it_fails() {
     let mut image = request("http://h/x");
     image.accept = Some("image/gif".to_owned());
     requests.push(image);
-    let answers = fetch_all(&world, &requests, 16, &Budget::unlimited());
+    let answers = fetch_all(&world, &requests, 16, u64::MAX);
     assert_eq!(
         answers[60].as_ref().unwrap().media_type.as_deref(),
         Some("image/gif")

@@ -12,7 +12,7 @@ const BASE: &str = "Content-Base: http://www.example.org/a/b/c\n";
 fn run_in(world: &dyn Fetch, policy: Policy, mail: &[u8]) -> (Vec<u8>, Report) {
     let expander = Expander::new(policy, world);
     let expansion = expander.expand(mail, "test").expect("never deferred");
-    let output = expansion.output.into_bytes().into_owned();
+    let output = expansion.output().into_bytes().into_owned();
     let again = expander.expand(&output, "test").expect("never deferred");
     assert_eq!(
         again.report.links(),
@@ -20,7 +20,7 @@ fn run_in(world: &dyn Fetch, policy: Policy, mail: &[u8]) -> (Vec<u8>, Report) {
         "a second run claims to change more"
     );
     assert_eq!(
-        again.output.into_bytes().as_ref(),
+        again.output().into_bytes().as_ref(),
         output,
         "a second run changes more"
     );

@@ -13,7 +13,10 @@ fn run_with(policy: Policy, mail: &[u8]) -> (Vec<u8>, Report) {
     let expansion = Expander::new(policy, &Nowhere)
         .expand(mail, "test")
         .expect("never deferred");
-    (expansion.output.into_bytes().into_owned(), expansion.report)
+    (
+        expansion.output().into_bytes().into_owned(),
+        expansion.report,
+    )
 }
 
 fn run(mail: &[u8]) -> (Vec<u8>, Report) {

@@ -276,7 +276,7 @@ fn content_above_the_limit_leaves_the_part_as_it_came() {
 }
 
 #[test]
-fn growth_above_the_limit_leaves_everything_that_grows() {
+fn what_does_not_fit_within_the_growth_is_left_and_the_next_that_fits_is_not() {
     let long = "%41".repeat(10);
     let external = |content_id: &str| {
         format!(
@@ -300,12 +300,21 @@ fn growth_above_the_limit_leaves_everything_that_grows() {
     };
     let (_, report) = limited(10_000);
     assert_eq!(report.expanded(), 3);
-    for growth in [100, 1_500] {
+    for (growth, first) in [(100, Outcome::Left), (1_500, Outcome::Expanded)] {
         let (output, report) = limited(growth);
         let outcomes: Vec<_> = report.rows.iter().map(|row| row.outcome).collect();
-        assert_eq!(outcomes, [Outcome::Left, Outcome::Left, Outcome::Expanded]);
-        let reason = report.rows[0].reason.map(|reason| reason.as_str());
+        assert_eq!(outcomes, [first, Outcome::Left, Outcome::Expanded]);
+        let reason = report.rows[1].reason.map(|reason| reason.as_str());
         assert_eq!(reason, Some("growth-limit"));
+        if first == Outcome::Expanded {
+            assert!(
+                report
+                    .notes
+                    .iter()
+                    .any(|note| note.contains("another run may go on"))
+            );
+            continue;
+        }
         let mut policy = Policy::default();
         policy.limits.growth = growth;
         let (again, _) = expand_with(policy, &output);

@@ -95,10 +95,11 @@ fn several_rivals_in_front_of_the_one_that_succeeds_go_together() {
 #[test]
 fn a_rival_without_a_body_takes_no_line_break_of_others() {
     let field = "Content-Type: message/external-body; access-type=URL; URL";
+    let id = "Content-ID: <o@x>\n";
     for behind in ["--alt--\n", "--alt--", "--alt\n\nx\n--alt--\n", ""] {
         let mail = format!(
             "MIME-Version: 1.0\nContent-Type: multipart/alternative; boundary=alt\n\n--alt\n\
-             {field}=\"data:text/plain,one\"\n\n\n--alt\n{field}=\"data:text/plain,two\"\n\n{behind}"
+             {field}=\"data:text/plain,one\"\n\n{id}\n--alt\n{field}=\"data:text/plain,two\"\n\n{id}{behind}"
         );
         for mail in [mail.as_bytes(), &mail::crlf(mail.as_bytes())] {
             let (output, report) = expand(mail);
@@ -120,18 +121,47 @@ fn a_rival_without_a_body_takes_no_line_break_of_others() {
 }
 
 #[test]
-fn rivals_without_ids_are_those_of_one_type() {
+fn a_content_md5_makes_rivals_as_an_id_does() {
+    // That of "x".
+    let md5 = "Content-MD5: nd04YSQQmE4zzCnTAVtrZQ==\n";
+    let id = "Content-ID: <r@x>\n";
     let (output, report) = expand(&alternative(&[
+        (MAIL_SERVER, md5),
+        (&data("x"), &format!("{md5}{id}")),
+        (MAIL_SERVER, id),
         (MAIL_SERVER, "Content-Type: text/plain\n"),
-        (&data("x"), "Content-Type: text/plain\n"),
-        (MAIL_SERVER, "Content-Type: text/html\n"),
     ]));
     assert_eq!(
         outcomes(&report),
-        [Outcome::Rewritten, Outcome::Expanded, Outcome::Left]
+        [
+            Outcome::Rewritten,
+            Outcome::Expanded,
+            Outcome::Rewritten,
+            Outcome::Left
+        ]
     );
     assert_eq!(report.rows[0].reason, Some(Reason::RivalExpanded));
     assert_eq!(parts(&output), 2);
+}
+
+/// Of one type are an English and a French text; of none at all, a text and its HTML.
+#[test]
+fn nothing_but_an_id_or_a_digest_makes_rivals() {
+    for phantoms in [
+        [
+            "Content-Type: text/plain\nContent-Language: en\n",
+            "Content-Type: text/plain\nContent-Language: fr\n",
+        ],
+        ["\n", "\n"],
+    ] {
+        let (output, report) = expand(&alternative(&[
+            (&data("good%20day"), phantoms[0]),
+            (&data("bonjour"), phantoms[1]),
+        ]));
+        assert_eq!(outcomes(&report), [Outcome::Expanded; 2]);
+        let text = String::from_utf8(output).unwrap();
+        assert!(text.contains("good day") && text.contains("bonjour"));
+    }
 }
 
 #[test]
@@ -209,7 +239,7 @@ fn rivals_are_tried_in_order_of_usefulness() {
             "ftp://ftp.example.org/a/b;type=i"
         ]
     );
-    assert_bytes(&expansion.output.into_bytes(), &mail, "none succeeded");
+    assert_bytes(&expansion.output().into_bytes(), &mail, "none succeeded");
 }
 
 #[test]

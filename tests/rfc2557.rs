@@ -157,7 +157,7 @@ fn twice_is_once() {
     for sample in mhtml_samples() {
         for after in [sample.after.clone(), crlf(&sample.after)] {
             let expansion = expander.expand(&after, "test").unwrap();
-            assert_bytes(&expansion.output.into_bytes(), &after, &sample.name);
+            assert_bytes(&expansion.output().into_bytes(), &after, &sample.name);
             assert_eq!(expansion.report.links(), 0, "{}", sample.name);
         }
     }

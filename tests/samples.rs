@@ -46,7 +46,7 @@ fn what_is_untouched_is_borrowed_with_lf_and_with_crlf() {
     for sample in untouched_samples() {
         for message in [sample.before.clone(), crlf(&sample.before)] {
             let expansion = expander.expand(&message, "test").unwrap();
-            let output = expansion.output.into_bytes();
+            let output = expansion.output().into_bytes();
             assert_bytes(&output, &message, &sample.name);
             assert!(matches!(output, Cow::Borrowed(_)), "{}", sample.name);
             let left =

@@ -280,12 +280,13 @@ fn no_reference_comes_along_with_the_content() {
             base64::engine::general_purpose::STANDARD
                 .encode("[InternetShortcut]\nURL=data:,last\n")
         ),
-        format!(
-            "Content-Type: message/external-body; access-type=URL; URL=\"data:;base64,{}\"\n\nContent-Type: message/external-body; name=x.url\n",
-            base64::engine::general_purpose::STANDARD
-                .encode("[InternetShortcut]\nURL=data:,last\n")
-        ),
     ];
+    let encoded =
+        base64::engine::general_purpose::STANDARD.encode("[InternetShortcut]\nURL=data:,last\n");
+    let nested = format!(
+        "Content-Type: message/external-body; access-type=URL; URL=\"data:;base64,{encoded}\"\n\nContent-Type: message/external-body; name=x.url\n"
+    );
+    assert_left(trusting(), &mixed(&[&nested]), "unfit-composite");
     for part in parts {
         let before = mixed(&[&part]);
         let (once, report) = expand_with(trusting(), &before);

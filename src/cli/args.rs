@@ -373,6 +373,9 @@ struct LimitArgs {
     /// One header section [default: 64M]
     #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = size)]
     max_header: Option<u64>,
+    /// How many times the octets of a message, and of what was put into it, may be looked at [default: 32]
+    #[arg(hide_short_help = true, long, value_name = "N")]
+    max_work: Option<u64>,
 }
 
 #[derive(Clone, Copy, Default, Debug, ValueEnum)]
@@ -483,6 +486,7 @@ impl LimitArgs {
             header: self.max_header.map_or(default.header, |octets| {
                 usize::try_from(octets).unwrap_or(usize::MAX)
             }),
+            work: self.max_work.unwrap_or(default.work),
         }
     }
 }
@@ -536,6 +540,6 @@ mod tests {
             );
             said += 1;
         }
-        assert_eq!(said, 14);
+        assert_eq!(said, 15);
     }
 }

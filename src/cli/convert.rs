@@ -44,7 +44,9 @@ fn convert(args: &ConvertArgs) -> Result<Status, Error> {
     let stop = stop_on_signals();
     let policy = args.policy();
     let world = shared_world(&policy)?;
-    let expander = Expander::new(policy, world.as_ref()).with_mark(args.mark());
+    let expander = Expander::new(policy, world.as_ref())
+        .with_mark(args.mark())
+        .with_lengths(crate::expand::Lengths::Kept);
     let voice = Voice::new(args, &options)?;
     let several = args.sources.len() > 1 || args.sources.iter().any(|source| source.is_dir());
     let filter = Filter::new(&expander, Work::Expand, several, stop.clone(), &voice);

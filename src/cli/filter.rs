@@ -65,7 +65,7 @@ fn filter(args: &FilterArgs) -> Result<(), Error> {
     let expansion = expander.expand(&message, &name)?;
     let mut buffered = BufWriter::with_capacity(64 << 10, &mut output);
     expansion
-        .output
+        .output()
         .write_to(&mut buffered)
         .and_then(|()| buffered.flush())
         .map_err(write_error)?;

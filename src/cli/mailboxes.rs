@@ -122,18 +122,15 @@ impl Transform for Filter<'_> {
             }
             Work::Expand => {
                 let expansion = self.expander.expand(message.content, &name)?;
-                let change = match expansion.output.as_edits(message.content) {
-                    Some(edits) if edits.is_empty() => Change::AsItCame,
-                    Some(edits) => Change::Edited(
-                        edits
-                            .into_iter()
-                            .map(|edit| Replacement {
-                                span: edit.span,
-                                bytes: edit.replacement,
-                            })
-                            .collect(),
-                    ),
-                    None => Change::Whole(expansion.output.into_bytes().into_owned()),
+                let change = if expansion.edits.is_empty() {
+                    Change::AsItCame
+                } else {
+                    let edits = expansion.edits.into_iter();
+                    let replacements = edits.map(|edit| Replacement {
+                        span: edit.span,
+                        bytes: edit.replacement,
+                    });
+                    Change::Edited(replacements.collect())
                 };
                 (change, expansion.report)
             }

@@ -1,12 +1,10 @@
-//! The same URL once per run, and several URLs at a time (spec §7).
+//! The same URL once per run.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::Instant;
 
-use super::{Budget, Fetch, Request, Retrieved};
+use super::{Fetch, Request, Retrieved};
 use crate::report::{Reason, Refusal};
 
 /// URL without fragment, and the type asked for.
@@ -169,7 +167,7 @@ fn wait(entry: &Entry, deadline: Instant) -> Result<Answer, Refusal> {
     }
 }
 
-fn late() -> Refusal {
+pub(super) fn late() -> Refusal {
     Refusal::temporary(
         Reason::Deadline,
         "not whole within --deadline, which holds for the whole message",
@@ -177,61 +175,6 @@ fn late() -> Refusal {
 }
 
 /// A lock that another thread's panic does not spoil: every state here is whole between steps.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Retrieves all of it, at most `in_flight` at a time; answers stand in the order of the
-/// requests, whatever the order in which they came.
-///
-/// Once the budget is overdrawn nothing more is asked for, and *every* answer is its refusal:
-/// who came first must not decide about the output. At most `in_flight` bodies are held beyond it.
-#[must_use]
-pub fn fetch_all(
-    world: &dyn Fetch,
-    requests: &[Request],
-    in_flight: usize,
-    budget: &Budget,
-) -> Vec<Result<Retrieved, Refusal>> {
-    let next = AtomicUsize::new(0);
-    let answers: Vec<Mutex<Option<Result<Retrieved, Refusal>>>> =
-        requests.iter().map(|_| Mutex::new(None)).collect();
-    let work = || {
-        loop {
-            let turn = next.fetch_add(1, Ordering::Relaxed);
-            let (Some(request), Some(slot)) = (requests.get(turn), answers.get(turn)) else {
-                return;
-            };
-            let answer = match budget.overdrawn() {
-                Some(refusal) => Err(refusal),
-                None => world.fetch(request).and_then(|retrieved| {
-                    budget.spend(retrieved.body.len() as u64)?;
-                    Ok(retrieved)
-                }),
-            };
-            *locked(slot) = Some(answer);
-        }
-    };
-    thread::scope(|scope| {
-        // This thread works too; if the system has no further thread to give, it works alone.
-        for _ in 1..in_flight.min(requests.len()) {
-            if thread::Builder::new().spawn_scoped(scope, work).is_err() {
-                break;
-            }
-        }
-        work();
-    });
-    let overdrawn = budget.overdrawn();
-    answers
-        .into_iter()
-        .map(|slot| {
-            if let Some(refusal) = &overdrawn {
-                return Err(refusal.clone());
-            }
-            slot.into_inner()
-                .unwrap_or_else(PoisonError::into_inner)
-                // Every turn below the number of requests was taken by somebody.
-                .unwrap_or_else(|| Err(late()))
-        })
-        .collect()
 }

@@ -5,22 +5,22 @@
 //! a part of one, an error page, or a body above the limit.
 
 mod allowance;
-mod budget;
 pub mod cache;
 pub mod canned;
 mod file;
 mod ftp;
 mod http;
 mod names;
+mod several;
 pub mod world;
 
 use std::time::{Duration, Instant};
 
 use crate::report::{Reason, Refusal};
 
-pub use budget::Budget;
-pub use cache::{Cached, fetch_all};
+pub use cache::Cached;
 pub use names::{Names, SystemNames};
+pub use several::fetch_all;
 pub use world::World;
 
 /// One retrieval.

@@ -179,14 +179,19 @@ pub fn encode_text(text: Vec<u8>, newline: Newline, boundaries: &[Vec<u8>]) -> E
     // A line end counts as one octet: the twins of a message in LF and CRLF shall choose alike.
     let line_ends = memchr_iter(b'\n', &printable).count();
     let printable_length = printable.len() - line_ends * (newline.bytes().len() - 1);
-    let base64_length = text.len().div_ceil(3) * 4 + text.len().div_ceil(57).saturating_sub(1);
-    if printable_length <= base64_length {
+    if printable_length <= base64_length(text.len()) {
         return Encoded {
             encoding: TransferEncoding::QuotedPrintable,
             body: printable,
         };
     }
     encode_base64(&text, newline)
+}
+
+/// The octets of a base64 body with this many octets in it, its line ends counted as one each.
+#[must_use]
+pub fn base64_length(octets: usize) -> usize {
+    octets.div_ceil(3) * 4 + octets.div_ceil(ENCODED_COLUMNS / 4 * 3).saturating_sub(1)
 }
 
 /// Encodes octets exactly, in 76-column base64 lines.
@@ -254,27 +259,6 @@ pub fn encode_like(
     })
 }
 
-/// A composite body (`multipart/*`, `message/*`) must not be encoded (RFC 2045 §6.4): its line
-/// ends become the message's, and the encoding says what is in it. None if a line of it would be
-/// taken for a boundary of the multiparts around.
-#[must_use]
-pub fn pass_composite(body: Vec<u8>, newline: Newline, boundaries: &[Vec<u8>]) -> Option<Encoded> {
-    if has_boundary(&body, boundaries) {
-        return None;
-    }
-    let encoding = if memchr(0, &body).is_some() || has_long_line(&body) {
-        TransferEncoding::Binary
-    } else if body.is_ascii() {
-        TransferEncoding::SevenBit
-    } else {
-        TransferEncoding::EightBit
-    };
-    Some(Encoded {
-        encoding,
-        body: with_newlines(body, newline),
-    })
-}
-
 /// Text with every `\r\n` and `\n` written as `newline`. A bare CR stays.
 #[must_use]
 pub fn with_newlines(text: Vec<u8>, newline: Newline) -> Vec<u8> {
@@ -307,11 +291,15 @@ fn is_eight_bit(text: &[u8]) -> bool {
         })
 }
 
-fn has_long_line(text: &[u8]) -> bool {
+/// Whether a line is longer than the 998 octets that may go as 7bit or 8bit.
+#[must_use]
+pub fn has_long_line(text: &[u8]) -> bool {
     Lines::new(text, Span::new(0, text.len())).any(|line| line.content.len() > LINE_LIMIT)
 }
 
-fn has_boundary(text: &[u8], boundaries: &[Vec<u8>]) -> bool {
+/// Whether a line would be taken for a boundary line of these, or for one that begins alike.
+#[must_use]
+pub fn has_boundary(text: &[u8], boundaries: &[Vec<u8>]) -> bool {
     !boundaries.is_empty()
         && Lines::new(text, Span::new(0, text.len())).any(|line| {
             line.content

@@ -175,6 +175,9 @@ pub struct Limits {
     pub parts: usize,
     /// `--max-header`: octets of one header section; data: URLs live in headers.
     pub header: usize,
+    /// `--max-work`: how many times the message, and the content obtained for it, may be looked at. What
+    /// it may gain comes on top, once.
+    pub work: u64,
 }
 
 impl Default for Limits {
@@ -190,6 +193,7 @@ impl Default for Limits {
             depth: 64,
             parts: 10_000,
             header: 64 << 20,
+            work: 32,
         }
     }
 }

@@ -99,7 +99,10 @@ pub fn expand(message: &[u8]) -> (Vec<u8>, Report) {
 pub fn expand_with(policy: Policy, message: &[u8]) -> (Vec<u8>, Report) {
     let expander = Expander::new(policy, &Nowhere);
     let expansion = expander.expand(message, "test").expect("nothing to defer");
-    (expansion.output.into_bytes().into_owned(), expansion.report)
+    (
+        expansion.output().into_bytes().into_owned(),
+        expansion.report,
+    )
 }
 
 /// A multipart with one external body between two other parts.

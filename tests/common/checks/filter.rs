@@ -25,9 +25,13 @@ pub fn check(data: &[u8]) {
     };
     let expander = Expander::new(policy.clone(), &Echo).with_mark(mark);
     let (output, report) = expanded(&expander, message);
-    let (again, second) = expanded(&expander, &output);
+    // The mark tells of one run, so only the first one is marked here.
+    let unmarked = Expander::new(policy.clone(), &Echo);
+    let (again, second) = expanded(&unmarked, &output);
+    let mut reasons = report.rows.iter().filter_map(|row| row.reason);
+    let reached_a_bound = reasons.any(Reason::is_bound);
     assert!(
-        again == output,
+        again == output || reached_a_bound,
         "twice is not once\n{report:?}\n{second:?}\n{}\n{}",
         output.escape_ascii(),
         again.escape_ascii()
@@ -55,7 +59,10 @@ fn expanded(expander: &Expander<'_>, message: &[u8]) -> (Vec<u8>, Report) {
     let expansion = expander
         .expand(message, "fuzz")
         .expect("the policy defers nothing");
-    (expansion.output.into_bytes().into_owned(), expansion.report)
+    (
+        expansion.output().into_bytes().into_owned(),
+        expansion.report,
+    )
 }
 
 fn policy(choice: u8) -> Policy {

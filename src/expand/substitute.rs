@@ -11,84 +11,205 @@
 //! taken. RFC 2046 gives the phantom header no power over From, Subject or Date, and a stranger
 //! should not get it.
 
-use super::obtain::{Obtained, Octets};
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use super::composite::{self, Misfit};
+use super::content::{Obtained, Octets};
+use super::lengths::is_length;
 use crate::edit::{Edit, Group};
-use crate::external_body::{ExternalBody, Form, is_reference_field};
+use crate::external_body::{ESSENCE, ExternalBody, Form, is_reference_field};
+use crate::link::base::{Base, THIS_MESSAGE};
+use crate::link::url::Dialect;
 use crate::mime::header::{self, Field};
 use crate::mime::media_type::{self, is_ascii_compatible};
-use crate::mime::transfer::{
-    Encoded, encode_base64, encode_like, encode_text, pass_composite, with_newlines,
-};
-use crate::mime::{self, MediaType, ScanLimits, TransferEncoding, Tree};
+use crate::mime::transfer::{Encoded, encode_base64, encode_like, encode_text, with_newlines};
+use crate::mime::{MediaType, TransferEncoding, Tree};
 use crate::report::{Reason, Refusal};
 use crate::span::{Newline, Span};
 
-/// Whether the content holds parts of its own and must be looked at once more.
+/// What kind of content is put in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Inside {
+pub(super) enum Content {
     /// Octets.
     Leaf,
     /// Octets that may be a reference themselves.
     Reference,
-    /// `multipart/*` or `message/*`.
+    /// `multipart/*` or `message/*`, which hold parts of their own.
     Composite,
 }
 
-/// Makes the edits for one part.
-///
-/// # Errors
-/// [`Reason::BoundaryCollision`] if composite content cannot stand where the part stands.
-pub(super) fn edits(
-    original: &[u8],
-    tree: &Tree,
-    body: &ExternalBody<'_>,
-    obtained: Obtained,
-) -> Result<(Group, Inside), Refusal> {
-    let builder = Builder {
-        original,
-        tree,
-        body,
-        newline: tree.newline,
-        // A page whose content is a page after all is rightly named one.
-        suffix: body
-            .suffix()
-            .filter(|_| !(body.is_page_about_it() && obtained.essence == "text/html")),
-    };
-    builder.build(obtained)
-}
-
-struct Builder<'p> {
+/// Content on its way into the place of a reference.
+pub(super) struct Substitute<'p> {
     original: &'p [u8],
     tree: &'p Tree,
     body: &'p ExternalBody<'p>,
     newline: Newline,
     /// What the part's names have behind the content's.
     suffix: Option<&'static str>,
+    /// Whether the part is the message that a mailbox or a filter hands on: Content-Length and Lines in
+    /// its header are corrected when all is done.
+    is_whole_message: bool,
+    obtained: Obtained,
+    /// The Content-Type field of the new part, with its terminator.
+    content_type: Vec<u8>,
+    pub(super) content: Content,
 }
 
-impl Builder<'_> {
-    fn build(&self, obtained: Obtained) -> Result<(Group, Inside), Refusal> {
-        let inside = match obtained.essence.split('/').next() {
-            Some("multipart" | "message") => Inside::Composite,
+impl<'p> Substitute<'p> {
+    /// Settles what the new part will be.
+    ///
+    /// # Errors
+    /// [`Reason::ControlCharacter`] for a phantom header that other readers see more fields in,
+    /// [`Reason::UnfitComposite`] for an external body as content.
+    pub(super) fn prepare(
+        original: &'p [u8],
+        tree: &'p Tree,
+        body: &'p ExternalBody<'p>,
+        obtained: Obtained,
+        is_whole_message: bool,
+    ) -> Result<Self, Refusal> {
+        let content = match obtained.essence.split('/').next() {
+            _ if obtained.essence == ESSENCE => {
+                return Err(composite::refused("it is an external body itself"));
+            }
+            Some("multipart" | "message") => Content::Composite,
             // With --shortcuts all such a file is a reference itself.
-            _ if obtained.essence.ends_with("internet-shortcut") => Inside::Reference,
-            _ => Inside::Leaf,
+            _ if obtained.essence.ends_with("internet-shortcut") => Content::Reference,
+            _ => Content::Leaf,
         };
-        let content_type = self.content_type(&obtained);
-        let location = obtained.location.clone();
-        let encoded = self.encode(obtained, inside, &content_type)?;
-        let (mut group, homeless) = self.header_edits(&content_type, &encoded, location.as_deref());
+        let mut substitute = Self {
+            original,
+            tree,
+            body,
+            newline: tree.newline,
+            // A page whose content is a page after all is rightly named one.
+            suffix: body
+                .suffix()
+                .filter(|_| !(body.is_page_about_it() && obtained.essence == "text/html")),
+            is_whole_message,
+            content_type: Vec::new(),
+            content,
+            obtained,
+        };
+        let mut taken = substitute.taken();
+        if taken.any(|field| has_control_character(field.whole.of(original))) {
+            let detail = "a field of the phantom header holds a bare CR or a NUL";
+            return Err(Refusal::lasting(Reason::ControlCharacter, detail));
+        }
+        drop(taken);
+        substitute.content_type = substitute.content_type_field();
+        Ok(substitute)
+    }
+
+    /// The network URL that the content came from.
+    pub(super) fn location(&self) -> Option<&str> {
+        self.obtained.location.as_deref()
+    }
+
+    /// The base that holds in the new part (the draft, 5.1): its own fields, else the URL it was
+    /// retrieved from, else what holds where it stands.
+    pub(super) fn base_around(&self, around: Option<Rc<Base>>) -> Option<Rc<Base>> {
+        let retrieval = self.location().and_then(Base::of_retrieval).map(Rc::new);
+        let around = retrieval.or(around);
+        let own = Base::of_entity(
+            around.as_deref(),
+            self.new_value("Content-Base"),
+            self.new_value("Content-Location"),
+            &self.tree.number(self.body.part),
+            Dialect::default(),
+        );
+        own.map(Rc::new).or(around)
+    }
+
+    /// The value of a field that the new part will have: the phantom header's, else the outer one's.
+    fn new_value(&self, name: &str) -> Option<&'p [u8]> {
+        let phantom = header::first(self.original, &self.body.phantom.fields, name);
+        match phantom {
+            Some(field) => Some(field.value.of(self.original)),
+            None => self.tree.value(self.original, self.body.part, name),
+        }
+    }
+
+    /// The number under which readers count what is inside the new part: that of a multipart without
+    /// parents is empty (RFC 9051 §6.4.5).
+    pub(super) fn number(&self) -> String {
+        let number = self.tree.number(self.body.part);
+        if !self.is_multipart() || self.is_under_multipart() {
+            return number;
+        }
+        let outer = number.rsplit_once('.').map_or("", |(outer, _)| outer);
+        outer.to_owned()
+    }
+
+    fn is_under_multipart(&self) -> bool {
+        let parent = self.tree.part(self.body.part).parent;
+        parent.is_some_and(|above| {
+            matches!(
+                self.tree.part(above).content,
+                crate::mime::Content::Multipart(_)
+            )
+        })
+    }
+
+    fn is_multipart(&self) -> bool {
+        self.obtained.essence.starts_with("multipart/")
+    }
+
+    /// The octets of composite content with the message's line ends.
+    pub(super) fn composite_body(&self) -> Vec<u8> {
+        with_newlines(self.obtained.octets.bytes().to_vec(), self.newline)
+    }
+
+    /// The header that makes a multipart's body an entity; a message has its own.
+    pub(super) fn header_of_multipart(&self) -> Vec<u8> {
+        if self.is_multipart() {
+            [&self.content_type, self.newline.bytes()].concat()
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// Makes the edits. `body` is what has become of composite content.
+    ///
+    /// # Errors
+    /// [`Reason::BoundaryCollision`], [`Reason::UnfitComposite`] and [`Reason::ControlCharacter`] if
+    /// composite content cannot stand where the part stands.
+    pub(super) fn finish(mut self, body: Option<Vec<u8>>) -> Result<Group, Refusal> {
+        let location = self.obtained.location.take();
+        let encoded = match body {
+            Some(body) => self.pass_composite(body)?,
+            None => self.encode(),
+        };
+        let (mut group, homeless) = self.header_edits(&encoded, location.as_deref());
         let last_stays = self
             .tree
             .fields(self.body.part)
             .last()
             .is_some_and(|last| !group.iter().any(|edit| edit.span == last.whole));
         group.extend(self.body_edits(encoded, last_stays, &homeless));
-        Ok((group, inside))
+        Ok(group)
+    }
+
+    /// A composite goes as it is (RFC 2045 §6.4), if it can.
+    fn pass_composite(&self, body: Vec<u8>) -> Result<Encoded, Refusal> {
+        let boundaries = self.tree.boundaries_around(self.original, self.body.part);
+        let enclosing: Vec<TransferEncoding> = self
+            .tree
+            .ancestors(self.body.part)
+            .map(|above| self.tree.part(above).encoding)
+            .collect();
+        let header = self.header_of_multipart();
+        composite::fit(&header, body, &boundaries, &enclosing).map_err(|misfit| match misfit {
+            Misfit::Collision(detail) => Refusal::lasting(Reason::BoundaryCollision, detail),
+            Misfit::ControlCharacter(detail) => Refusal::lasting(Reason::ControlCharacter, detail),
+            Misfit::Unfit(detail) => composite::refused(detail),
+        })
     }
 
     /// The Content-Type field of the new part, with its terminator.
-    fn content_type(&self, obtained: &Obtained) -> Vec<u8> {
+    fn content_type_field(&self) -> Vec<u8> {
+        let obtained = &self.obtained;
         let phantom = self
             .body
             .phantom
@@ -160,53 +281,31 @@ impl Builder<'_> {
         written
     }
 
-    fn encode(
-        &self,
-        obtained: Obtained,
-        inside: Inside,
-        content_type: &[u8],
-    ) -> Result<Encoded, Refusal> {
+    fn encode(&mut self) -> Encoded {
         let boundaries = self.tree.boundaries_around(self.original, self.body.part);
-        if inside == Inside::Composite {
-            let collision =
-                |detail: &str| Refusal::lasting(Reason::BoundaryCollision, detail.to_owned());
-            let encoded =
-                pass_composite(Octets::into_vec(obtained.octets), self.newline, &boundaries)
-                    .ok_or_else(|| {
-                        collision("a line of the content would end the part it is put into")
-                    })?;
-            if takes_in(content_type, &encoded.body, &boundaries) {
-                return Err(collision(
-                    "a multipart of the content would take in the parts that follow",
-                ));
-            }
-            return Ok(encoded);
-        }
-        let value = memchr::memchr(b':', content_type)
-            .and_then(|colon| content_type.get(colon + 1..))
+        let value = memchr::memchr(b':', &self.content_type)
+            .and_then(|colon| self.content_type.get(colon + 1..))
             .unwrap_or_default();
         let charset = MediaType::parse(value)
             .parameter("charset")
             .map(|charset| String::from_utf8_lossy(&charset).into_owned());
-        let is_text = obtained.essence.starts_with("text/");
+        let is_text = self.obtained.essence.starts_with("text/");
         let is_text = is_text && charset.is_none_or(|charset| is_ascii_compatible(&charset));
         // What quotes no header says nothing of an encoding.
         if self.body.form == Form::Detached && !self.body.phantom.fields.is_empty() {
             let declared = self.declared_encoding();
-            let octets = obtained.octets.bytes();
+            let octets = self.obtained.octets.bytes();
             let like = encode_like(declared, octets, is_text, self.newline, &boundaries);
             if let Some(encoded) = like {
-                return Ok(encoded);
+                return encoded;
             }
         }
+        let octets = self.obtained.take_octets();
         if is_text {
-            return Ok(encode_text(
-                Octets::into_vec(obtained.octets),
-                self.newline,
-                &boundaries,
-            ));
+            encode_text(Octets::into_vec(octets), self.newline, &boundaries)
+        } else {
+            encode_base64(octets.bytes(), self.newline)
         }
-        Ok(encode_base64(obtained.octets.bytes(), self.newline))
     }
 
     /// What the phantom header says of the encoding.
@@ -247,28 +346,30 @@ impl Builder<'_> {
         Some(written)
     }
 
+    /// The fields of the phantom header that the new part takes over.
+    fn taken(&self) -> impl Iterator<Item = &'p Field> + use<'p> {
+        let original = self.original;
+        let is_message = self.tree.is_message(self.body.part);
+        let fields: &'p [Field] = &self.body.phantom.fields;
+        fields.iter().filter(move |field| {
+            !field.name.is_empty()
+                && !is_reference_field(original, field)
+                // They would tell the length of another body.
+                && !is_length(original, field)
+                && (!is_message || is_content_field(original, field))
+        })
+    }
+
     /// Edits of the outer header; and the new fields, if there is no field in whose place they come.
-    fn header_edits(
-        &self,
-        content_type: &[u8],
-        encoded: &Encoded,
-        location: Option<&str>,
-    ) -> (Group, Vec<u8>) {
+    fn header_edits(&self, encoded: &Encoded, location: Option<&str>) -> (Group, Vec<u8>) {
         let original = self.original;
         let outer = self.tree.fields(self.body.part);
-        let is_message = self.tree.is_message(self.body.part);
-        let taken: Vec<&Field> = self
-            .body
-            .phantom
-            .fields
+        let taken: Vec<&Field> = self.taken().collect();
+        let names: HashSet<Vec<u8>> = taken
             .iter()
-            .filter(|field| {
-                !field.name.is_empty()
-                    && !is_reference_field(original, field)
-                    && (!is_message || is_content_field(original, field))
-            })
+            .map(|field| field.name.of(original).to_ascii_lowercase())
             .collect();
-        let new_fields = self.new_fields(&taken, content_type, encoded, location);
+        let new_fields = self.new_fields(&taken, encoded, location);
         let mut group = Group::new();
         let mut place = None;
         for field in outer {
@@ -283,9 +384,10 @@ impl Builder<'_> {
                 || is_reference_field(original, field)
                 // Thunderbird wrote this one where there may have been none.
                 || (is_disposition && self.body.form == Form::Detached)
-                || taken
-                    .iter()
-                    .any(|phantom| same_name(original, phantom, field));
+                // It was that of the reference's own body.
+                || field.is(original, "Content-MD5")
+                || (is_length(original, field) && !self.is_whole_message)
+                || names.contains(&field.name.of(original).to_ascii_lowercase());
             if replaced {
                 group.push(Edit::remove(field.whole));
             } else if is_disposition && let Some(written) = self.written_disposition(field) {
@@ -300,13 +402,7 @@ impl Builder<'_> {
         (group, homeless)
     }
 
-    fn new_fields(
-        &self,
-        taken: &[&Field],
-        content_type: &[u8],
-        encoded: &Encoded,
-        location: Option<&str>,
-    ) -> Vec<u8> {
+    fn new_fields(&self, taken: &[&Field], encoded: &Encoded, location: Option<&str>) -> Vec<u8> {
         let original = self.original;
         let outer = self.tree.fields(self.body.part);
         let newline = self.newline.bytes();
@@ -325,13 +421,13 @@ impl Builder<'_> {
             written.extend_from_slice(newline);
         }
         if !has(taken, "Content-Type") {
-            written.extend_from_slice(content_type);
+            written.extend_from_slice(&self.content_type);
         }
         let (mut typed, mut encoding_said) = (false, false);
         for field in taken {
             if field.is(original, "Content-Type") {
                 if !typed {
-                    written.extend_from_slice(content_type);
+                    written.extend_from_slice(&self.content_type);
                 }
                 typed = true;
             } else if field.is(original, "Content-Transfer-Encoding") {
@@ -371,14 +467,26 @@ impl Builder<'_> {
             written.extend_from_slice(newline);
         }
         if let Some(location) = location {
-            let outer_has = outer
-                .iter()
-                .any(|field| field.is(original, "Content-Location"));
-            if !has(taken, "Content-Location") && !outer_has {
-                written.extend_from_slice(&folded_location(location, self.newline));
+            if self.new_value("Content-Location").is_none() {
+                let field = folded_url("Content-Location:", location, self.newline);
+                written.extend_from_slice(&field);
+            } else if let Some(base) = self.base_unsaid(location) {
+                let field = folded_url("Content-Base:", &base, self.newline);
+                written.extend_from_slice(&field);
             }
         }
         written
+    }
+
+    /// The base of content whose own Content-Location is relative to the URL it was retrieved from:
+    /// nothing else in the message would say it.
+    fn base_unsaid(&self, location: &str) -> Option<String> {
+        let own = self.new_value("Content-Location")?;
+        let is_said = self.new_value("Content-Base").is_some()
+            || crate::link::base::location(None, own, Dialect::default())
+                .is_none_or(|url| !url.starts_with(THIS_MESSAGE));
+        let around = Base::of_retrieval(location).filter(|_| !is_said)?;
+        crate::link::base::location(Some(&around), own, Dialect::default())
     }
 
     /// The edit of separator and body. `last_stays` tells whether the header's last field is kept;
@@ -409,21 +517,6 @@ impl Builder<'_> {
     }
 }
 
-/// Whether a multipart in this content has a boundary that is one of `boundaries`, or the beginning
-/// of one, as many readers compare them. With no such line in the content it is still open at the
-/// content's end, and the next line of the message would be its.
-fn takes_in(content_type: &[u8], body: &[u8], boundaries: &[Vec<u8>]) -> bool {
-    if boundaries.is_empty() {
-        return false;
-    }
-    let entity = [content_type, b"\n", body].concat();
-    let tree = mime::scan(&entity, &ScanLimits::default());
-    let inner = tree.boundaries(&entity);
-    boundaries
-        .iter()
-        .any(|around| inner.iter().any(|inner| around.starts_with(inner)))
-}
-
 fn named<'p>(parameters: &'p [(String, String)], name: &str) -> Option<&'p str> {
     parameters
         .iter()
@@ -448,18 +541,24 @@ fn is_content_field(original: &[u8], field: &Field) -> bool {
         .is_some_and(|start| start.eq_ignore_ascii_case(PREFIX))
 }
 
-fn same_name(original: &[u8], one: &Field, other: &Field) -> bool {
-    one.name
-        .of(original)
-        .eq_ignore_ascii_case(other.name.of(original))
+/// Whether other readers may see a line end where there is none.
+fn has_control_character(field: &[u8]) -> bool {
+    let mut rest = field;
+    while let Some(at) = memchr::memchr2(b'\r', 0, rest) {
+        let is_line_end = rest.get(at..at + 2) == Some(b"\r\n".as_slice());
+        if !is_line_end {
+            return true;
+        }
+        rest = rest.get(at + 2..).unwrap_or_default();
+    }
+    false
 }
 
-/// A Content-Location field, folded like RFC 2017's URL parameter where it would be too long: white
+/// A field that holds a URL, folded like RFC 2017's URL parameter where it would be too long: white
 /// space inside the field means nothing (the draft, 5.1.1).
-fn folded_location(url: &str, newline: Newline) -> Vec<u8> {
-    const NAME: &[u8] = b"Content-Location:";
+fn folded_url(name: &str, url: &str, newline: Newline) -> Vec<u8> {
     const COLUMNS: usize = 76;
-    let mut field = NAME.to_vec();
+    let mut field = name.as_bytes().to_vec();
     let escaped: Vec<u8> = url
         .bytes()
         .flat_map(|byte| {
@@ -470,7 +569,7 @@ fn folded_location(url: &str, newline: Newline) -> Vec<u8> {
             }
         })
         .collect();
-    let mut column = NAME.len();
+    let mut column = name.len();
     for (index, word) in escaped.chunks(COLUMNS - 2).enumerate() {
         if index > 0 || column + 1 + word.len() > COLUMNS {
             field.extend_from_slice(newline.bytes());

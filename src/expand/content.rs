@@ -13,7 +13,7 @@ use crate::external_body::{ExternalBody, Form, Target};
 use crate::fetch::Retrieved;
 use crate::link::data::{DataUrl, DataUrlError};
 use crate::mime::media_type::DEFAULT_TYPE;
-use crate::mime::transfer::canonical_text;
+use crate::mime::transfer::{base64_length, canonical_text};
 use crate::mime::{Content, Limit, MediaType, PartId, TransferEncoding, Tree};
 use crate::policy::{Mismatch, Policy};
 use crate::report::{Reason, Refusal};
@@ -30,6 +30,7 @@ pub(super) struct Octets {
     bytes: Vec<u8>,
     digest: OnceCell<[u8; 16]>,
     canonical_digest: OnceCell<[u8; 16]>,
+    carriage_returns: OnceCell<usize>,
 }
 
 impl Octets {
@@ -38,6 +39,7 @@ impl Octets {
             bytes,
             digest: OnceCell::new(),
             canonical_digest: OnceCell::new(),
+            carriage_returns: OnceCell::new(),
         })
     }
 
@@ -47,6 +49,15 @@ impl Octets {
 
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
+    }
+
+    /// The octets a body has at least that holds these: text may lose CRs, what is `exact` goes as base64.
+    pub(super) fn least_body(&self, exact: bool) -> usize {
+        if exact {
+            return base64_length(self.len());
+        }
+        let count = || memchr::memchr_iter(b'\r', &self.bytes).count();
+        self.len() - self.carriage_returns.get_or_init(count)
     }
 
     /// The bytes for keeps; copied only if somebody else holds them as well.
@@ -72,6 +83,12 @@ pub(super) struct Answer {
     media_type: Option<String>,
     octets: Rc<Octets>,
     elapsed: Duration,
+}
+
+impl Answer {
+    pub(super) fn len(&self) -> usize {
+        self.octets.len()
+    }
 }
 
 impl From<Retrieved> for Answer {
@@ -102,6 +119,20 @@ pub(super) struct Obtained {
     pub(super) elapsed: Option<Duration>,
     /// Things worth telling that stop nothing.
     pub(super) notes: Vec<String>,
+}
+
+impl Obtained {
+    /// Whether the content may go in another encoding than base64: text, and what is composite.
+    pub(super) fn is_readable(&self) -> bool {
+        ["text/", "multipart/", "message/"]
+            .iter()
+            .any(|main| self.essence.starts_with(main))
+    }
+
+    /// Takes the octets out.
+    pub(super) fn take_octets(&mut self) -> Rc<Octets> {
+        std::mem::replace(&mut self.octets, Octets::shared(Vec::new()))
+    }
 }
 
 /// Decodes a `data:` URL.
@@ -301,8 +332,11 @@ pub(super) fn admit(
         obtained.essence = declared.essence.to_string();
     }
     policy.judge_type(&obtained.essence)?;
-    if let Some(value) = body.content_md5 {
+    if let Some(value) = &body.content_md5 {
         judge_digest(value, &obtained)?;
+    }
+    if let Some(note) = other_charset(body, &obtained) {
+        obtained.notes.push(note);
     }
     if let Some(size) = body
         .size
@@ -323,6 +357,20 @@ pub(super) fn admit(
         obtained.essence = DEFAULT_TYPE.to_owned();
     }
     Ok(obtained)
+}
+
+/// What to say of a charset that the source names and the sender does not. The sender's holds.
+fn other_charset(body: &ExternalBody<'_>, obtained: &Obtained) -> Option<String> {
+    let declared = body.declared.as_ref()?.parameter("charset")?;
+    let declared = String::from_utf8_lossy(&declared);
+    let (_, named) = obtained
+        .parameters
+        .iter()
+        .find(|(name, _)| name == "charset")?;
+    let same = declared.trim().eq_ignore_ascii_case(named.trim());
+    (!same).then(|| {
+        format!("the source names the charset {named}; {declared}, of the phantom header, was kept")
+    })
 }
 
 /// Whether a date and time (RFC 822 §5) is before now. The clock changes what is told, never what

@@ -1,0 +1,90 @@
+//! Whether a multipart or a message can stand where a reference stood.
+//!
+//! Composite bodies go unencoded (RFC 2045 §6.4), so they must fit as they are: no line that
+//! would end a multipart around them, no octets that the entities around do not announce, and no
+//! line end that only some readers see. What does not fit is refused; nothing of it is changed.
+
+use memchr::{memchr, memchr_iter};
+
+use crate::mime::transfer::{Encoded, has_boundary, has_long_line};
+use crate::mime::{self, Content, PartId, ScanLimits, TransferEncoding};
+use crate::report::{Reason, Refusal};
+
+/// Why composite content cannot stand there.
+#[derive(Debug)]
+pub(super) enum Misfit {
+    /// Its boundaries, or its lines, meet those around.
+    Collision(&'static str),
+    /// A bare CR or a NUL.
+    ControlCharacter(&'static str),
+    /// It would be a broken entity.
+    Unfit(&'static str),
+}
+
+/// The refusal of content that would be a broken entity.
+pub(super) fn refused(detail: &str) -> Refusal {
+    Refusal::lasting(Reason::UnfitComposite, detail)
+}
+
+/// A composite body as it will stand. `header` is what makes a multipart's body an entity, and empty
+/// for a message; `enclosing` are the encodings of the entities around.
+pub(super) fn fit(
+    header: &[u8],
+    body: Vec<u8>,
+    boundaries: &[Vec<u8>],
+    enclosing: &[TransferEncoding],
+) -> Result<Encoded, Misfit> {
+    if memchr(0, &body).is_some() || has_bare_cr(&body) {
+        return Err(Misfit::ControlCharacter(
+            "the content holds a bare CR or a NUL",
+        ));
+    }
+    if has_long_line(&body) {
+        return Err(Misfit::Unfit(
+            "a line of the content is longer than 998 octets",
+        ));
+    }
+    let encoding = if body.is_ascii() {
+        TransferEncoding::SevenBit
+    } else {
+        TransferEncoding::EightBit
+    };
+    let allows = |around: &TransferEncoding| {
+        matches!(
+            around,
+            TransferEncoding::EightBit | TransferEncoding::Binary
+        )
+    };
+    if encoding == TransferEncoding::EightBit && !enclosing.iter().all(allows) {
+        let detail = "the content has 8-bit octets, and what it would stand in is labelled 7bit";
+        return Err(Misfit::Unfit(detail));
+    }
+    if has_boundary(&body, boundaries) {
+        let detail = "a line of the content would end the part it is put into";
+        return Err(Misfit::Collision(detail));
+    }
+    if !header.is_empty() || !boundaries.is_empty() {
+        let entity = [header, &body].concat();
+        let tree = mime::scan(&entity, &ScanLimits::default());
+        let multipart = &tree.part(PartId::ROOT).content;
+        let has_parts =
+            matches!(multipart, Content::Multipart(multipart) if !multipart.delimiters.is_empty());
+        // With no such line in the content, a multipart whose boundary is that of one around, or the
+        // beginning of one, as many readers compare them, is still open at its end.
+        let inner = tree.boundaries(&entity);
+        let takes_in = |around: &Vec<u8>| inner.iter().any(|inner| around.starts_with(inner));
+        if boundaries.iter().any(takes_in) {
+            let detail = "a multipart of the content would take in the parts that follow";
+            return Err(Misfit::Collision(detail));
+        }
+        if !header.is_empty() && !has_parts {
+            let detail = "the content is a multipart without a boundary, or without its lines";
+            return Err(Misfit::Unfit(detail));
+        }
+    }
+    Ok(Encoded { encoding, body })
+}
+
+fn has_bare_cr(text: &[u8]) -> bool {
+    memchr_iter(b'\r', text).any(|at| text.get(at + 1) != Some(&b'\n'))
+}

@@ -1,0 +1,185 @@
+//! The bounds of one message, in one place: what it may gain, how often it may ask, how many octets
+//! may be looked at for it.
+//!
+//! Bounds are met in the order of the document: what fits is done, what does not is left with its
+//! reason. Nothing here reads a clock, so the same message always meets the same bounds; time has a
+//! deadline of its own.
+
+use crate::policy::Limits;
+use crate::report::{Reason, Refusal};
+
+/// What one message may still cost.
+#[derive(Clone, Debug)]
+pub(super) struct Ledger {
+    limits: Limits,
+    /// Octets gained so far; less than nothing if the message became shorter.
+    gained: i64,
+    retrievals: u32,
+    /// Octets of all retrieved bodies together.
+    retrieved: u64,
+    /// Octets looked at so far.
+    work: u64,
+    /// Octets of the message, and of everything that was obtained for it.
+    material: u64,
+}
+
+impl Ledger {
+    pub(super) fn new(limits: &Limits, message: usize) -> Self {
+        Self {
+            limits: limits.clone(),
+            gained: 0,
+            retrievals: 0,
+            retrieved: 0,
+            work: 0,
+            material: message as u64,
+        }
+    }
+
+    /// Counts octets that the message gains, or loses.
+    ///
+    /// # Errors
+    /// [`Reason::GrowthLimit`] if it would gain too much; then nothing is counted.
+    pub(super) fn grow(&mut self, octets: i64) -> Result<(), Refusal> {
+        self.would_fit(octets)?;
+        self.gained = self.gained.saturating_add(octets);
+        Ok(())
+    }
+
+    /// What [`Ledger::grow`] would say.
+    pub(super) fn would_fit(&self, octets: i64) -> Result<(), Refusal> {
+        let total = self.gained.saturating_add(octets);
+        if octets > 0 && total > signed(self.limits.growth) {
+            return Err(Refusal::lasting(
+                Reason::GrowthLimit,
+                format!(
+                    "it would add {octets} octets, and the message {total} in all; --max-growth is {}",
+                    self.limits.growth
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    /// What the message has gained so far.
+    pub(super) fn gained(&self) -> i64 {
+        self.gained
+    }
+
+    /// Takes back what was gained since [`Ledger::gained`] said `before`: it is not put in after all.
+    pub(super) fn restore_gained(&mut self, before: i64) {
+        self.gained = before;
+    }
+
+    /// Octets that the message may still gain.
+    pub(super) fn room(&self) -> u64 {
+        let room = signed(self.limits.growth).saturating_sub(self.gained);
+        u64::try_from(room).unwrap_or_default()
+    }
+
+    /// Counts one retrieval.
+    ///
+    /// # Errors
+    /// [`Reason::TooManyFetches`] if there were enough.
+    pub(super) fn retrieve(&mut self) -> Result<(), Refusal> {
+        if self.retrievals >= self.limits.fetches {
+            return Err(Refusal::lasting(
+                Reason::TooManyFetches,
+                format!(
+                    "--max-fetches is {}, and as many stand in front of it",
+                    self.limits.fetches
+                ),
+            ));
+        }
+        self.retrievals += 1;
+        Ok(())
+    }
+
+    /// Octets that further retrieved bodies may have together: what cannot be put in need not be held.
+    pub(super) fn room_for_bodies(&self) -> u64 {
+        self.limits.growth.saturating_sub(self.retrieved)
+    }
+
+    /// Counts a body that was retrieved.
+    pub(super) fn hold(&mut self, octets: usize) {
+        self.retrieved = self.retrieved.saturating_add(octets as u64);
+        self.obtain(octets);
+    }
+
+    /// Counts content that was obtained: it may be looked at as often as the message.
+    pub(super) fn obtain(&mut self, octets: usize) {
+        self.material = self.material.saturating_add(octets as u64);
+    }
+
+    /// Counts octets that are looked at.
+    ///
+    /// # Errors
+    /// [`Reason::TooMuchWork`] once the message has cost more than [`Limits::work`] allows. What a mail
+    /// can make us look at again and again must be counted before it is looked at.
+    pub(super) fn work(&mut self, octets: usize) -> Result<(), Refusal> {
+        self.work = self.work.saturating_add(octets as u64);
+        let most = self.material.saturating_mul(self.limits.work);
+        if self.work <= most.saturating_add(self.limits.growth) {
+            return Ok(());
+        }
+        Err(Refusal::lasting(
+            Reason::TooMuchWork,
+            format!(
+                "more than {} times the message would have to be looked at, the limit of --max-work",
+                self.limits.work
+            ),
+        ))
+    }
+
+    /// Octets looked at so far.
+    pub(super) fn worked(&self) -> u64 {
+        self.work
+    }
+}
+
+fn signed(octets: u64) -> i64 {
+    i64::try_from(octets).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits() -> Limits {
+        Limits {
+            growth: 100,
+            fetches: 2,
+            work: 3,
+            ..Limits::default()
+        }
+    }
+
+    #[test]
+    fn what_fits_behind_what_did_not_is_let_in() {
+        let mut ledger = Ledger::new(&limits(), 10);
+        assert!(ledger.grow(90).is_ok());
+        assert!(ledger.grow(11).is_err());
+        assert!(ledger.grow(10).is_ok());
+        assert!(ledger.grow(1).is_err());
+        assert!(ledger.grow(-5).is_ok());
+        assert!(ledger.grow(5).is_ok());
+        assert_eq!(ledger.room(), 0);
+    }
+
+    #[test]
+    fn work_is_in_proportion_to_the_message_and_what_came_in() {
+        let mut ledger = Ledger::new(&limits(), 10);
+        assert!(ledger.work(130).is_ok());
+        assert!(ledger.work(1).is_err());
+        ledger.obtain(10);
+        assert!(ledger.work(29).is_ok());
+        assert!(ledger.work(1).is_err());
+    }
+
+    #[test]
+    fn retrievals_are_counted() {
+        let mut ledger = Ledger::new(&limits(), 10);
+        assert!(ledger.retrieve().is_ok() && ledger.retrieve().is_ok());
+        let refusal = ledger.retrieve().expect_err("that is one too many");
+        assert_eq!(refusal.reason, Reason::TooManyFetches);
+    }
+}

@@ -1,0 +1,563 @@
+//! One pass over one entity: scan, plan, get contents, make edits; and the same for what was put in.
+//!
+//! Content that is itself a message or a multipart is looked at before it is put in, one level
+//! deeper. Decisions fall in the order of the document, because bounds are met in that order.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+use std::time;
+
+use super::content::Obtained;
+use super::retrieve::{Contents, Found};
+use super::session::Session;
+use super::substitute::{Content, Substitute};
+use super::{lengths, unseen};
+use crate::edit::{Edit, Edits, Group};
+use crate::external_body::{Form, Target};
+use crate::link::base::Base;
+use crate::link::url::{Reference, equivalence_key, without_fragment};
+use crate::mime::{self, PartId, ScanLimits, Tree};
+use crate::plan::{self, Bases, Item, Plan, Step};
+use crate::report::{Duration, Outcome, Reason, Refusal, Row};
+use crate::span::Span;
+
+/// Where an entity stands.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    /// The number of the part that it is put into; empty for the message.
+    prefix: String,
+    limits: ScanLimits,
+    /// How many contents are around it.
+    level: usize,
+    /// The base that holds around it.
+    base: Option<Rc<Base>>,
+    /// URLs that led here, outermost first.
+    trail: Vec<String>,
+}
+
+impl Place {
+    /// The message itself, in a pass behind `level` others.
+    pub(super) fn message(limits: ScanLimits, level: usize) -> Self {
+        Self {
+            prefix: String::new(),
+            limits,
+            level,
+            base: None,
+            trail: Vec::new(),
+        }
+    }
+
+    /// The number of a part of the entity, in the message.
+    fn number(&self, inside: &str) -> String {
+        match (self.prefix.as_str(), inside) {
+            ("", number) | (number, "") => number.to_owned(),
+            (prefix, number) => format!("{prefix}.{number}"),
+        }
+    }
+}
+
+/// What one pass decided.
+#[derive(Default)]
+pub(super) struct Pass {
+    pub(super) edits: Edits,
+    pub(super) rows: Vec<Row>,
+    pub(super) notes: Vec<String>,
+    /// Whether what changed may let something be done that was left, or not even seen.
+    pub(super) again: bool,
+    /// The first failure that may be over later.
+    pub(super) temporary: Option<String>,
+}
+
+/// A reference leads back to this URL, and nothing in the message would tell a second run so: the
+/// reference that led into the circle is to be left.
+pub(super) struct Circle {
+    url: String,
+}
+
+/// What becomes of one item.
+enum Decision {
+    Put(Box<Put>),
+    Left(Refusal),
+    Unasked,
+}
+
+/// Content that is put in.
+struct Put {
+    group: Group,
+    facts: Facts,
+    /// What was decided inside the content.
+    inside: Pass,
+    /// Whether the new part may be a reference itself.
+    is_reference: bool,
+}
+
+impl Session<'_> {
+    /// Scans and plans one entity, and decides about each item.
+    ///
+    /// # Errors
+    /// [`Circle`] if a reference inside leads back to one of the URLs that led here.
+    pub(super) fn pass(&mut self, entity: &[u8], place: &Place) -> Result<Pass, Circle> {
+        let tree = mime::scan(entity, &place.limits);
+        let plan = plan::plan(entity, &tree, self.policy(), place.base.clone());
+        let in_group: HashMap<usize, &[usize]> = plan
+            .rivals
+            .iter()
+            .flat_map(|members| members.iter().map(|&index| (index, members.as_slice())))
+            .collect();
+        // Of rivals the first one is asked for ahead, beside all that have none.
+        let is_first = |index: usize| {
+            let members = in_group.get(&index);
+            members.is_none_or(|members| members.first() == Some(&index))
+        };
+        let numbered = plan.items.iter().enumerate();
+        let first: Vec<&Item<'_>> = numbered
+            .filter(|(index, _)| is_first(*index))
+            .map(|(_, item)| item)
+            .collect();
+        self.retrieve(&first);
+        let mut pending = Pending {
+            entity,
+            tree: &tree,
+            plan: &plan,
+            place,
+            contents: Contents::new(entity, &tree, &plan),
+            bases: Bases::within(place.base.clone()),
+            pass: Pass::default(),
+            changed: HashSet::new(),
+            removed_to: 0,
+            waits: !plan::opaque_parts(&tree).is_empty(),
+        };
+        let mut decided: HashSet<usize> = HashSet::new();
+        for index in 0..plan.items.len() {
+            if decided.contains(&index) {
+                continue;
+            }
+            let alone = [index];
+            let members = in_group.get(&index).copied().unwrap_or(&alone);
+            decided.extend(members);
+            pending.decide(self, members)?;
+        }
+        Ok(pending.finish(self))
+    }
+}
+
+/// A pass that is not over.
+struct Pending<'p> {
+    entity: &'p [u8],
+    tree: &'p Tree,
+    plan: &'p Plan<'p>,
+    place: &'p Place,
+    contents: Contents<'p>,
+    bases: Bases,
+    pass: Pass,
+    /// Parts whose body changes, or that of a part in them.
+    changed: HashSet<PartId>,
+    /// Where the last part that was removed ends.
+    removed_to: usize,
+    /// Whether something is left that a change elsewhere may help.
+    waits: bool,
+}
+
+impl Pending<'_> {
+    /// Decides about items that offer one object, in the order in which they are tried; mostly there is
+    /// one.
+    fn decide(&mut self, session: &mut Session<'_>, members: &[usize]) -> Result<(), Circle> {
+        let mut refusals: Vec<(usize, Refusal)> = Vec::new();
+        let mut winner: Option<usize> = None;
+        for &index in members {
+            let Some(item) = self.plan.items.get(index) else {
+                continue;
+            };
+            match self.attempt(session, index, item)? {
+                Decision::Left(refusal) => refusals.push((index, refusal)),
+                Decision::Unasked => {
+                    self.unasked(session, item);
+                    winner = Some(index);
+                    break;
+                }
+                Decision::Put(put) => {
+                    if let Err(refusal) = self.put(session, item, *put) {
+                        refusals.push((index, refusal));
+                        continue;
+                    }
+                    winner = Some(index);
+                    break;
+                }
+            }
+        }
+        let Some(winner) = winner else {
+            for (index, refusal) in refusals {
+                self.leave(session, index, refusal);
+            }
+            return Ok(());
+        };
+        for &index in members.iter().filter(|&&index| index != winner) {
+            self.remove(session, index, winner);
+        }
+        Ok(())
+    }
+
+    /// Gets the content of an item and makes its edits.
+    fn attempt(
+        &mut self,
+        session: &mut Session<'_>,
+        index: usize,
+        item: &Item<'_>,
+    ) -> Result<Decision, Circle> {
+        let obtained = match self.contents.of(session, index) {
+            Found::Content(obtained) => obtained,
+            Found::Refused(refusal) => return Ok(Decision::Left(refusal)),
+            Found::Unasked => return Ok(Decision::Unasked),
+        };
+        let before = session.ledger.gained();
+        let made = self.substitute(session, item, obtained);
+        let refusal = match made {
+            Ok(Ok(put)) => {
+                session.ledger.restore_gained(before);
+                let growth = put.group.iter().map(Edit::growth).sum();
+                match session.ledger.grow(growth) {
+                    Ok(()) => {
+                        let new = put.group.iter().map(|edit| edit.replacement.len()).sum();
+                        session.ledger.obtain(new);
+                        return Ok(Decision::Put(Box::new(put)));
+                    }
+                    Err(refusal) => refusal,
+                }
+            }
+            Ok(Err(refusal)) => refusal,
+            Err(circle) => match &item.step {
+                Step::Retrieve { url, .. } if *url == circle.url => leads_back(url),
+                _ => return Err(circle),
+            },
+        };
+        session.ledger.restore_gained(before);
+        Ok(Decision::Left(refusal))
+    }
+
+    fn substitute(
+        &mut self,
+        session: &mut Session<'_>,
+        item: &Item<'_>,
+        obtained: Obtained,
+    ) -> Result<Result<Put, Refusal>, Circle> {
+        let facts = Facts::of(&obtained);
+        let part = self.tree.part(item.body.part);
+        // What cannot fit is not encoded in vain, and what is encoded in vain again and again is counted.
+        let octets = obtained.octets.len();
+        let is_exact = item.body.form == Form::ExternalBody && !obtained.is_readable();
+        let least = obtained.octets.least_body(is_exact) as i64 - part.span.len() as i64;
+        let ledger = &mut session.ledger;
+        if let Err(refusal) = ledger.would_fit(least).and_then(|()| ledger.work(octets)) {
+            return Ok(Err(refusal));
+        }
+        let substitute = match Substitute::prepare(
+            self.entity,
+            self.tree,
+            &item.body,
+            obtained,
+            self.place.prefix.is_empty(),
+        ) {
+            Ok(substitute) => substitute,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let is_reference = substitute.content == Content::Reference;
+        let mut inside = Pass::default();
+        let body = match substitute.content {
+            Content::Composite => match self.composite(session, item, &substitute)? {
+                Ok((body, pass)) => {
+                    inside = pass;
+                    Some(body)
+                }
+                Err(refusal) => return Ok(Err(refusal)),
+            },
+            Content::Leaf | Content::Reference => None,
+        };
+        Ok(substitute.finish(body).map(|group| Put {
+            group,
+            facts,
+            inside,
+            is_reference,
+        }))
+    }
+
+    /// What a message or a multipart becomes that is to be put in.
+    fn composite(
+        &mut self,
+        session: &mut Session<'_>,
+        item: &Item<'_>,
+        substitute: &Substitute<'_>,
+    ) -> Result<Result<(Vec<u8>, Pass), Refusal>, Circle> {
+        let mut trail = self.place.trail.clone();
+        let mut base = self.bases.of(self.entity, self.tree, item.body.part);
+        if let Step::Retrieve { url, .. } = &item.step {
+            let location = substitute.location();
+            if let Some(refusal) = self.closes_circle(item, url, location)? {
+                return Ok(Err(refusal));
+            }
+            trail.push(url.clone());
+            trail.extend(location.map(str::to_owned));
+            base = substitute.base_around(base);
+        }
+        let body = substitute.composite_body();
+        let part = self.tree.part(item.body.part);
+        let growth = body.len() as i64 - part.span.len() as i64;
+        if let Err(refusal) = session.ledger.grow(growth) {
+            return Ok(Err(refusal));
+        }
+        if !session.expander.candidates.external_bodies(&body) {
+            return Ok(Ok((body, Pass::default())));
+        }
+        let limits = self.place.limits;
+        let place = Place {
+            prefix: self.place.number(&substitute.number()),
+            limits: ScanLimits {
+                depth: limits.depth.saturating_sub(part.depth + 1),
+                ..limits
+            },
+            level: self.place.level + 1,
+            base,
+            trail,
+        };
+        if place.level > session.policy().limits.depth || limits.depth <= part.depth {
+            let detail = "it would be nested deeper than --max-depth";
+            return Ok(Err(Refusal::lasting(Reason::TooDeep, detail)));
+        }
+        if let Err(refusal) = session.ledger.work(body.len() * 2) {
+            return Ok(Err(refusal));
+        }
+        let header = substitute.header_of_multipart();
+        let entity = [header.as_slice(), &body].concat();
+        drop(body);
+        let pass = session.pass(&entity, &place)?;
+        let mut body = pass.edits.splice(&entity).into_bytes().into_owned();
+        body.drain(..header.len());
+        Ok(Ok((body, pass)))
+    }
+
+    /// Whether this URL is where something around the part was retrieved from.
+    ///
+    /// What came over the network says so in its Content-Location, so that a second run sees it. The
+    /// place of a file is not written into the message: for that the circle is left as a whole.
+    fn closes_circle(
+        &mut self,
+        item: &Item<'_>,
+        url: &str,
+        location: Option<&str>,
+    ) -> Result<Option<Refusal>, Circle> {
+        let key = |url: &str| equivalence_key(without_fragment(url));
+        let keys: Vec<String> = location.into_iter().chain([url]).map(key).collect();
+        if let Some(entered) = self
+            .place
+            .trail
+            .iter()
+            .find(|before| keys.contains(&key(before)))
+        {
+            if Reference::split(entered).has_scheme("file") {
+                return Err(Circle {
+                    url: entered.clone(),
+                });
+            }
+            return Ok(Some(leads_back(url)));
+        }
+        let above: Vec<PartId> = self.tree.ancestors(item.body.part).collect();
+        let is_around = above.into_iter().any(|above| {
+            let base = self.bases.of(self.entity, self.tree, above);
+            base.is_some_and(|base| keys.contains(&key(&base.url)))
+        });
+        Ok(is_around.then(|| leads_back(url)))
+    }
+
+    fn row(&self, session: &Session<'_>, item: &Item<'_>) -> Row {
+        let mut row = item.forecast(session.name);
+        row.part = self.place.number(&item.number);
+        row
+    }
+
+    fn unasked(&mut self, session: &Session<'_>, item: &Item<'_>) {
+        let row = self.row(session, item);
+        self.pass.rows.push(row);
+    }
+
+    fn put(&mut self, session: &Session<'_>, item: &Item<'_>, put: Put) -> Result<(), Refusal> {
+        let mut row = self.row(session, item);
+        if self.pass.edits.add(put.group).is_err() {
+            let detail = "another change of the message meets it";
+            return Err(Refusal::lasting(Reason::BoundaryCollision, detail));
+        }
+        self.changed.insert(item.body.part);
+        if !session.is_forecast() {
+            put.facts.describe(&mut row);
+        }
+        let number = &row.part;
+        let notes = put.facts.notes.iter();
+        let notes: Vec<String> = notes.map(|note| format!("part {number}: {note}")).collect();
+        self.pass.notes.extend(notes);
+        self.pass.rows.push(row);
+        self.pass.rows.extend(put.inside.rows);
+        self.pass.notes.extend(put.inside.notes);
+        let temporary = self.pass.temporary.take();
+        self.pass.temporary = temporary.or(put.inside.temporary);
+        self.waits |= put.inside.again || put.is_reference;
+        Ok(())
+    }
+
+    fn leave(&mut self, session: &Session<'_>, index: usize, refusal: Refusal) {
+        let Some(item) = self.plan.items.get(index) else {
+            return;
+        };
+        let mut row = self.row(session, item);
+        self.waits |= matches!(item.body.target, Ok(Target::ContentId { .. }));
+        if refusal.duration == Duration::Temporary {
+            let detail = format!("part {}: {}", row.part, refusal.detail);
+            self.pass.temporary.get_or_insert(detail);
+        }
+        row.outcome = Outcome::Left;
+        row.reason = Some(refusal.reason);
+        row.detail = refusal.detail;
+        self.pass.rows.push(row);
+    }
+
+    /// Removes a rival of what was put in, or would be.
+    fn remove(&mut self, session: &Session<'_>, index: usize, winner: usize) {
+        let items = &self.plan.items;
+        let (Some(item), Some(winner)) = (items.get(index), items.get(winner)) else {
+            return;
+        };
+        let mut row = self.row(session, item);
+        let number = self.place.number(&winner.number);
+        row.reason = Some(Reason::RivalExpanded);
+        if session.is_forecast() {
+            row.outcome = Outcome::WouldRewrite;
+            row.detail = format!("would be removed: part {number} offers the same");
+            self.pass.rows.push(row);
+            return;
+        }
+        let removal = removal(self.entity, self.tree, item.body.part, self.removed_to);
+        if self.pass.edits.add(vec![Edit::remove(removal)]).is_ok() {
+            self.removed_to = removal.end;
+            self.changed.insert(item.body.part);
+            row.outcome = Outcome::Rewritten;
+            row.detail = format!("removed: part {number} offers the same and was put in");
+        } else {
+            row.outcome = Outcome::Left;
+        }
+        self.pass.rows.push(row);
+    }
+
+    /// Removes what is said of the bodies around what changed and is not true any more.
+    fn correct_enclosing(&mut self, is_message: bool) {
+        let mut around: HashSet<PartId> = HashSet::new();
+        for &part in &self.changed {
+            // Whoever is in the set has those around it there, too.
+            around.extend(
+                self.tree
+                    .ancestors(part)
+                    .take_while(|above| !around.contains(above))
+                    .collect::<Vec<_>>(),
+            );
+        }
+        let mut around: Vec<PartId> = around.into_iter().collect();
+        around.sort_unstable();
+        for part in around {
+            for field in self.tree.fields(part) {
+                let is_corrected = is_message && part == PartId::ROOT;
+                if field.is(self.entity, "Content-MD5")
+                    || (!is_corrected && lengths::is_length(self.entity, field))
+                {
+                    // Header fields of parts around do not overlap with those of the parts.
+                    let _ = self.pass.edits.add(vec![Edit::remove(field.whole)]);
+                }
+            }
+        }
+    }
+
+    fn finish(mut self, session: &Session<'_>) -> Pass {
+        self.correct_enclosing(self.place.prefix.is_empty());
+        let candidates = &session.expander.candidates;
+        let unseen = unseen::rows(self.entity, self.tree, self.plan, candidates, session.name);
+        self.pass.rows.extend(unseen.into_iter().map(|mut row| {
+            row.part = self.place.number(&row.part);
+            row
+        }));
+        self.pass.again = !self.pass.edits.is_empty() && self.waits;
+        self.pass
+    }
+}
+
+fn leads_back(url: &str) -> Refusal {
+    let url = crate::link::url::masked(url);
+    Refusal::lasting(Reason::ReferenceLoop, format!("{url} leads back to itself"))
+}
+/// What a row says of content that was put in.
+struct Facts {
+    essence: String,
+    octets: u64,
+    location: Option<String>,
+    elapsed: Option<time::Duration>,
+    notes: Vec<String>,
+}
+
+impl Facts {
+    fn of(obtained: &Obtained) -> Self {
+        Self {
+            essence: obtained.essence.clone(),
+            octets: obtained.octets.len() as u64,
+            location: obtained.location.clone(),
+            elapsed: obtained.elapsed,
+            notes: obtained.notes.clone(),
+        }
+    }
+
+    fn describe(&self, row: &mut Row) {
+        row.outcome = Outcome::Expanded;
+        row.reason = None;
+        row.detail = match &self.location {
+            Some(location) => format!("{} octets of {} from {location}", self.octets, self.essence),
+            None => format!("{} octets of {}", self.octets, self.essence),
+        };
+        for note in &self.notes {
+            row.remark(note);
+        }
+        row.media_type = Some(self.essence.clone());
+        row.bytes = Some(self.octets);
+        row.ms = self
+            .elapsed
+            .map(|elapsed| u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX));
+    }
+}
+
+/// What goes when a part goes: the part and the boundary line in front of it, as far as it has not
+/// gone with the part before (`removed_to`).
+fn removal(current: &[u8], tree: &Tree, part: PartId, removed_to: usize) -> Span {
+    let ordinal = tree.part(part).ordinal;
+    let end = tree.part(part).span.end;
+    let delimiters = tree
+        .part(part)
+        .parent
+        .map(|parent| &tree.part(parent).content);
+    let Some(mime::Content::Multipart(multipart)) = delimiters else {
+        return Span::empty_at(end);
+    };
+    let Some(delimiter) = multipart.delimiters.get(ordinal) else {
+        return Span::empty_at(end);
+    };
+    let free_break = |at: usize| match current.get(at..) {
+        Some([b'\r', b'\n', ..]) => 2,
+        Some([b'\n', ..]) => 1,
+        _ => 0,
+    };
+    // One line break must be left where one was, and none where none was: what stands in front may
+    // need it, or a header have it already. A boundary line behind another part's header has none of
+    // its own, and of several parts that go only the first had one.
+    let start = delimiter.start.max(removed_to);
+    let own_break = if start == delimiter.start {
+        free_break(start)
+    } else {
+        0
+    };
+    if own_break > 0 && tree.abuts_boundary(current, part) {
+        return Span::new(start + own_break, end);
+    }
+    let behind = if own_break > 0 { 0 } else { free_break(end) };
+    Span::new(start, end + behind)
+}

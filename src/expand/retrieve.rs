@@ -1,0 +1,253 @@
+//! Getting the content of the references of one entity. What several references share is got and
+//! held once.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use super::content::{self, Answer, Obtained, Octets};
+use super::session::{Asking, Session};
+use crate::fetch::{Request, fetch_all};
+use crate::mime::{self, PartId, TransferEncoding, Tree};
+use crate::plan::{Item, Plan, Step};
+use crate::report::{Reason, Refusal};
+
+/// What came of looking for an item's content.
+#[derive(Clone, Debug)]
+pub(super) enum Found {
+    /// It is here, and passed all checks.
+    Content(Obtained),
+    /// The part is left.
+    Refused(Refusal),
+    /// Somebody would have to be asked, and nobody is.
+    Unasked,
+}
+
+impl From<Result<Obtained, Refusal>> for Found {
+    fn from(result: Result<Obtained, Refusal>) -> Self {
+        match result {
+            Ok(obtained) => Self::Content(obtained),
+            Err(refusal) => Self::Refused(refusal),
+        }
+    }
+}
+
+/// What is known of a URL.
+#[derive(Clone, Debug)]
+pub(super) enum Answered {
+    /// The whole body.
+    Content(Answer),
+    /// Why there is none.
+    Refused(Refusal),
+    /// It was not asked for, or is being asked for now.
+    Unasked,
+}
+
+/// Content of the items of one entity, got when it is asked for.
+pub(super) struct Contents<'g> {
+    current: &'g [u8],
+    tree: &'g Tree,
+    plan: &'g Plan<'g>,
+    item_of: HashMap<PartId, usize>,
+    /// Parts whose content other references name.
+    targets: HashSet<PartId>,
+    /// Content of items that others refer to.
+    settled: HashMap<usize, Found>,
+    /// Decoded parts.
+    copies: HashMap<PartId, Result<Rc<Octets>, Refusal>>,
+}
+
+impl<'g> Contents<'g> {
+    pub(super) fn new(current: &'g [u8], tree: &'g Tree, plan: &'g Plan<'g>) -> Self {
+        let items = plan.items.iter().enumerate();
+        Self {
+            current,
+            tree,
+            plan,
+            item_of: items.map(|(at, item)| (item.body.part, at)).collect(),
+            targets: plan
+                .items
+                .iter()
+                .filter_map(|item| match item.step {
+                    Step::Copy(part) => Some(part),
+                    _ => None,
+                })
+                .collect(),
+            settled: HashMap::new(),
+            copies: HashMap::new(),
+        }
+    }
+
+    /// The reference that an item's Content-ID names, if it names one.
+    fn through(&self, item: &Item<'_>) -> Option<usize> {
+        match &item.step {
+            Step::Copy(part) => self.item_of.get(part).copied(),
+            _ => None,
+        }
+    }
+
+    /// The content of one item, following Content-IDs through other references: first to the end of
+    /// the chain, then back. Chains may be as long as the message.
+    pub(super) fn of(&mut self, session: &mut Session<'_>, index: usize) -> Found {
+        let plan = self.plan;
+        let mut chain: Vec<(usize, &Item<'_>)> = Vec::new();
+        let mut entered = HashSet::new();
+        let mut at = index;
+        let mut found = loop {
+            if let Some(known) = self.settled.get(&at) {
+                break known.clone();
+            }
+            let Some(item) = plan.items.get(at) else {
+                break Found::Unasked;
+            };
+            let Some(next) = self.through(item) else {
+                let found = self.directly(session, item);
+                let found = admitted(session, item, found);
+                if self.targets.contains(&item.body.part) {
+                    self.settled.insert(at, found.clone());
+                }
+                break found;
+            };
+            if !entered.insert(at) {
+                let detail = "its Content-ID leads back to itself";
+                break Found::Refused(Refusal::lasting(Reason::ReferenceLoop, detail));
+            }
+            chain.push((at, item));
+            at = next;
+        };
+        let mut number = plan.items.get(at).map_or("", |item| item.number.as_str());
+        while let Some((waiting, item)) = chain.pop() {
+            found = admitted(session, item, followed(number, found));
+            self.settled.insert(waiting, found.clone());
+            number = &item.number;
+        }
+        found
+    }
+
+    /// The content of an item that does not go through another one.
+    fn directly(&mut self, session: &mut Session<'_>, item: &Item<'_>) -> Found {
+        match &item.step {
+            Step::Leave(refusal) => Found::Refused(refusal.clone()),
+            Step::Decode => {
+                let decoded = content::decode(&item.body, session.policy());
+                if let Ok(obtained) = &decoded {
+                    session.ledger.obtain(obtained.octets.len());
+                }
+                decoded.into()
+            }
+            Step::Retrieve { url, accept } => {
+                session.retrieve(&[item]);
+                let key = (url.clone(), accept.clone());
+                match session.retrieved.get(&key) {
+                    None | Some(Answered::Unasked) => Found::Unasked,
+                    Some(Answered::Refused(refusal)) => Found::Refused(refusal.clone()),
+                    Some(Answered::Content(answer)) => {
+                        let field = mime::header::first(
+                            self.current,
+                            &item.body.phantom.fields,
+                            "Content-Transfer-Encoding",
+                        );
+                        let encoding =
+                            TransferEncoding::of(field.map(|field| field.value.of(self.current)));
+                        content::take(&item.body, answer, encoding).into()
+                    }
+                }
+            }
+            Step::Copy(part) => {
+                let (current, tree) = (self.current, self.tree);
+                let ledger = &mut session.ledger;
+                let octets = self.copies.entry(*part).or_insert_with(|| {
+                    ledger.work(tree.part(*part).body.len())?;
+                    let octets = content::decoded(current, tree, *part)?;
+                    ledger.obtain(octets.len());
+                    Ok(octets)
+                });
+                let octets = octets.clone();
+                octets
+                    .map(|octets| content::copy(current, tree, *part, octets))
+                    .into()
+            }
+        }
+    }
+}
+
+fn admitted(session: &Session<'_>, item: &Item<'_>, found: Found) -> Found {
+    match found {
+        Found::Content(obtained) => content::admit(obtained, &item.body, session.policy()).into(),
+        other => other,
+    }
+}
+
+/// What an item gets that goes through another reference, which has this number.
+fn followed(number: &str, found: Found) -> Found {
+    match found {
+        Found::Content(mut obtained) => {
+            obtained.source_type = Some(obtained.essence.clone());
+            obtained.location = None;
+            Found::Content(obtained)
+        }
+        Found::Refused(refusal) => Found::Refused(Refusal {
+            detail: format!(
+                "part {number}, which it refers to, was left: {}",
+                root_detail(&refusal.detail)
+            ),
+            ..refusal
+        }),
+        Found::Unasked => Found::Unasked,
+    }
+}
+
+/// A chain of references names its end only.
+fn root_detail(detail: &str) -> &str {
+    match detail.split_once("was left: ") {
+        Some((front, root)) if front.starts_with("part ") => root,
+        _ => detail,
+    }
+}
+
+impl Session<'_> {
+    /// Retrieves, side by side, what these items need and nobody asked for yet.
+    pub(super) fn retrieve(&mut self, items: &[&Item<'_>]) {
+        let mut requests: Vec<Request> = Vec::new();
+        for item in items {
+            let Step::Retrieve { url, accept } = &item.step else {
+                continue;
+            };
+            let key = (url.clone(), accept.clone());
+            if self.retrieved.contains_key(&key) {
+                continue;
+            }
+            let answered = match self.ledger.retrieve() {
+                Ok(()) => {
+                    requests.push(Request {
+                        url: url.clone(),
+                        accept: accept.clone(),
+                        deadline: self.deadline,
+                    });
+                    Answered::Unasked
+                }
+                Err(refusal) => Answered::Refused(refusal),
+            };
+            self.retrieved.insert(key, answered);
+        }
+        let Asking::Of(fetch) = self.asking else {
+            return;
+        };
+        if requests.is_empty() {
+            return;
+        }
+        let in_flight = self.policy().limits.in_flight;
+        let room = self.ledger.room_for_bodies();
+        let answers = fetch_all(fetch, &requests, in_flight, room);
+        for (request, answer) in requests.into_iter().zip(answers) {
+            let answered = match answer.map(Answer::from) {
+                Ok(answer) => {
+                    self.ledger.hold(answer.len());
+                    Answered::Content(answer)
+                }
+                Err(refusal) => Answered::Refused(refusal),
+            };
+            self.retrieved
+                .insert((request.url, request.accept), answered);
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The run over one message: its references, then the links of its documents, then the mark.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use super::ledger::Ledger;
+use super::mark::{has_dkim_signature, marked};
+use super::pass::{Pass, Place};
+use super::retrieve::Answered;
+use super::{Expander, Mark, documents, lengths};
+use crate::edit::Edits;
+use crate::error::Error;
+use crate::fetch::Fetch;
+use crate::mime;
+use crate::policy::{Links, OnFailure, Policy};
+use crate::report::{Outcome, Reason, Report, Row};
+
+/// More than any deadline needs, and little enough to be added to any instant.
+const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
+/// One message while it is worked on.
+pub(super) struct Session<'s> {
+    pub(super) expander: &'s Expander<'s>,
+    /// What rows call the message.
+    pub(super) name: &'s str,
+    pub(super) asking: Asking<'s>,
+    pub(super) deadline: Instant,
+    /// Answers so far, by URL and wanted type: nothing is asked twice.
+    pub(super) retrieved: HashMap<(String, Option<String>), Answered>,
+    pub(super) ledger: Ledger,
+}
+
+/// Who is asked for what is not in the message.
+#[derive(Clone, Copy)]
+pub(super) enum Asking<'s> {
+    /// This one.
+    Of(&'s dyn Fetch),
+    /// Nobody: it is to be said what would be done.
+    Nobody,
+}
+
+/// What was decided about a message.
+pub(super) struct Outcomes {
+    pub(super) edits: Edits,
+    pub(super) report: Report,
+    /// The first failure that may be over later.
+    temporary: Option<String>,
+}
+
+impl<'s> Session<'s> {
+    pub(super) fn new(
+        expander: &'s Expander<'s>,
+        message: &[u8],
+        name: &'s str,
+        asking: Asking<'s>,
+    ) -> Self {
+        let limits = &expander.policy.limits;
+        Self {
+            expander,
+            name,
+            asking,
+            // Instants end somewhere; whoever waits longer than this waits for ever.
+            deadline: Instant::now() + limits.deadline.min(CENTURY),
+            retrieved: HashMap::new(),
+            ledger: Ledger::new(limits, message.len()),
+        }
+    }
+
+    pub(super) fn policy(&self) -> &'s Policy {
+        &self.expander.policy
+    }
+
+    /// Whether it is only to be said what would be done.
+    pub(super) fn is_forecast(&self) -> bool {
+        matches!(self.asking, Asking::Nobody)
+    }
+
+    /// Decides about everything in the message.
+    pub(super) fn run(&mut self, message: &[u8]) -> Outcomes {
+        let mut outcomes = self.references(message);
+        self.links(message, &mut outcomes);
+        let report = &mut outcomes.report;
+        report.rows.sort_by_cached_key(|row| number_key(&row.part));
+        if !outcomes.edits.is_empty()
+            && report
+                .rows
+                .iter()
+                .any(|row| row.reason.is_some_and(Reason::is_bound))
+        {
+            let note = "a bound of the message was reached; another run may go on from here";
+            report.notes.push(note.to_owned());
+        }
+        if !outcomes.edits.is_empty() && has_dkim_signature(message) {
+            let note = "the message carries a DKIM-Signature, which will not verify any more";
+            let mut rows = report.rows.iter_mut();
+            let is_change = |row: &&mut Row| row.outcome != Outcome::Left;
+            if let Some(row) = rows.find(is_change) {
+                row.remark(note);
+            }
+            report.notes.push(note.to_owned());
+        }
+        if self.is_forecast() {
+            return outcomes;
+        }
+        if self.expander.lengths == super::Lengths::Corrected && !outcomes.edits.is_empty() {
+            outcomes.edits = lengths::corrected(message, outcomes.edits);
+        }
+        if self.expander.mark == Mark::Field {
+            let limits = self.expander.scan_limits();
+            outcomes.edits = marked(message, outcomes.edits, &outcomes.report, &limits);
+        }
+        outcomes
+    }
+
+    /// Follows the references, in passes over the message: what came in may have brought the
+    /// Content-ID that another reference names.
+    fn references(&mut self, message: &[u8]) -> Outcomes {
+        let mut outcomes = Outcomes {
+            edits: Edits::new(),
+            report: Report::default(),
+            temporary: None,
+        };
+        if !self.expander.candidates.external_bodies(message) {
+            return outcomes;
+        }
+        let mut current = Cow::Borrowed(message);
+        for level in 0..=self.policy().limits.depth {
+            // Nothing refuses the first pass: each message may be looked at twice.
+            if self.ledger.work(current.len() * 2).is_err() && level > 0 {
+                break;
+            }
+            let place = Place::message(self.expander.scan_limits(), level);
+            // A circle ends at the reference where it was entered, which stands in the message.
+            let pass: Pass = self.pass(&current, &place).unwrap_or_default();
+            // What was left is looked at again in the next pass.
+            let report = &mut outcomes.report;
+            report.rows.retain(|row| row.outcome != Outcome::Left);
+            report.rows.extend(pass.rows);
+            report.notes.extend(pass.notes);
+            outcomes.temporary = outcomes.temporary.take().or(pass.temporary);
+            if pass.edits.is_empty() {
+                break;
+            }
+            let next = if pass.again || self.policy().links == Links::Resolve {
+                pass.edits.splice(&current).into_bytes().into_owned()
+            } else {
+                Vec::new()
+            };
+            outcomes.edits = outcomes.edits.then(message.len(), pass.edits);
+            if !pass.again {
+                break;
+            }
+            current = Cow::Owned(next);
+        }
+        outcomes
+    }
+
+    /// Resolves the links of all documents.
+    fn links(&mut self, message: &[u8], outcomes: &mut Outcomes) {
+        if self.policy().links != Links::Resolve {
+            return;
+        }
+        let output = outcomes.edits.splice(message);
+        // Types stand in header fields, which are never divided between two chunks.
+        let candidates = &self.expander.candidates;
+        if !output
+            .chunks()
+            .iter()
+            .any(|chunk| candidates.documents(chunk))
+        {
+            return;
+        }
+        let output = output.into_bytes();
+        let tree = mime::scan(&output, &self.expander.scan_limits());
+        let room = self.ledger.room();
+        let made = documents::rewrite(&output, &tree, self.policy(), self.name, room);
+        let is_forecast = self.is_forecast();
+        outcomes
+            .report
+            .rows
+            .extend(made.rows.into_iter().map(|mut row| {
+                if is_forecast && row.outcome == Outcome::Rewritten {
+                    row.outcome = Outcome::WouldRewrite;
+                }
+                row
+            }));
+        let edits = std::mem::take(&mut outcomes.edits);
+        outcomes.edits = edits.then(message.len(), made.edits);
+    }
+}
+
+impl Outcomes {
+    /// # Errors
+    /// [`Error::Deferred`] if something failed for a while and the policy says to try later.
+    pub(super) fn unless_deferred(self, policy: &Policy) -> Result<Self, Error> {
+        match &self.temporary {
+            Some(detail) if policy.on_failure == OnFailure::Defer => {
+                Err(Error::Deferred(detail.clone()))
+            }
+            _ => Ok(self),
+        }
+    }
+}
+
+/// Sorts `1.10` behind `1.9`.
+fn number_key(number: &str) -> Vec<u64> {
+    number
+        .split('.')
+        .map(|step| step.parse().unwrap_or(0))
+        .collect()
+}

@@ -1,0 +1,116 @@
+//! Several URLs at a time, with a bound on what their bodies hold together.
+
+use std::sync::{Condvar, Mutex};
+use std::thread;
+
+use super::cache::{late, locked};
+use super::{Fetch, Request, Retrieved};
+use crate::report::{Reason, Refusal};
+
+/// Retrieves all of it, at most `in_flight` at a time; answers stand in the order of the requests,
+/// whatever the order in which they came.
+///
+/// The bodies together have at most `octets` octets. The bound is met in the order of the requests: a
+/// body that fits behind those before it is kept, one that does not is refused with
+/// [`Reason::GrowthLimit`]. Nobody runs further ahead of the first missing answer than `in_flight`, so
+/// that no more bodies than that are held beyond the bound.
+#[must_use]
+pub fn fetch_all(
+    fetch: &dyn Fetch,
+    requests: &[Request],
+    in_flight: usize,
+    octets: u64,
+) -> Vec<Result<Retrieved, Refusal>> {
+    let in_flight = in_flight.max(1);
+    let state = Mutex::new(State {
+        next: 0,
+        settled: 0,
+        left: octets,
+        answers: vec![None; requests.len()],
+    });
+    let advanced = Condvar::new();
+    let work = || {
+        loop {
+            let mut held = locked(&state);
+            while held.next < requests.len() && held.next >= held.settled + in_flight {
+                held = match advanced.wait(held) {
+                    Ok(held) => held,
+                    Err(poisoned) => poisoned.into_inner(),
+                };
+            }
+            let turn = held.next;
+            let Some(request) = requests.get(turn) else {
+                return;
+            };
+            held.next += 1;
+            let nothing_left = held.left == 0 && held.settled == turn;
+            drop(held);
+            let answer = if nothing_left {
+                Err(too_much(octets))
+            } else {
+                fetch.fetch(request)
+            };
+            let mut held = locked(&state);
+            if let Some(slot) = held.answers.get_mut(turn) {
+                *slot = Some(answer);
+            }
+            held.settle(octets);
+            drop(held);
+            advanced.notify_all();
+        }
+    };
+    thread::scope(|scope| {
+        // This thread works too; if the system has no further thread to give, it works alone.
+        for _ in 1..in_flight.min(requests.len()) {
+            if thread::Builder::new().spawn_scoped(scope, work).is_err() {
+                break;
+            }
+        }
+        work();
+    });
+    let state = state
+        .into_inner()
+        .unwrap_or_else(|poisoned| poisoned.into_inner());
+    state
+        .answers
+        .into_iter()
+        // Every turn below the number of requests was taken by somebody.
+        .map(|answer| answer.unwrap_or_else(|| Err(late())))
+        .collect()
+}
+
+struct State {
+    /// The first request that nobody took yet.
+    next: usize,
+    /// How many answers from the front are there, and were judged.
+    settled: usize,
+    /// Octets that further bodies may have.
+    left: u64,
+    answers: Vec<Option<Result<Retrieved, Refusal>>>,
+}
+
+impl State {
+    /// Judges the answers that have none missing in front.
+    fn settle(&mut self, octets: u64) {
+        while let Some(Some(answer)) = self.answers.get_mut(self.settled) {
+            self.settled += 1;
+            let size = answer
+                .as_ref()
+                .map_or(0, |retrieved| retrieved.body.len() as u64);
+            match self.left.checked_sub(size) {
+                // Whether it was asked at all depends on who was faster: the answer must not.
+                Some(left) if self.left > 0 => self.left = left,
+                _ => *answer = Err(too_much(octets)),
+            }
+        }
+    }
+}
+
+fn too_much(octets: u64) -> Refusal {
+    Refusal::lasting(
+        Reason::GrowthLimit,
+        format!(
+            "with what stands in front of it, it has more octets than the {octets} that --max-growth still allows"
+        ),
+    )
+}

@@ -1,0 +1,176 @@
+//! Which part a Content-ID means (RFC 2392, RFC 1873): that of the nearest enclosing message which
+//! bears it, then outwards.
+//!
+//! Messages of a digest, and what somebody forwards, were written without knowledge of each other:
+//! the same id may stand in many of them.
+
+use std::collections::HashMap;
+
+use crate::external_body::{ESSENCE, identifier};
+use crate::mime::{PartId, Tree};
+use crate::report::{Reason, Refusal};
+
+/// The parts of one message that bear one Content-ID.
+#[derive(Clone, Copy, Default, Debug)]
+struct Bearers {
+    /// Parts that hold content: the first one, and how many there are.
+    content: Option<PartId>,
+    contents: usize,
+    /// The first two parts that refer elsewhere; RFC 1873 writes the id on the reference, too.
+    references: [Option<PartId>; 2],
+}
+
+impl Bearers {
+    fn add(&mut self, part: PartId, is_reference: bool) {
+        if is_reference {
+            let [first, second] = &mut self.references;
+            let slot = if first.is_none() { first } else { second };
+            slot.get_or_insert(part);
+        } else {
+            self.content.get_or_insert(part);
+            self.contents += 1;
+        }
+    }
+}
+
+/// All Content-IDs of a tree, each in its message.
+#[derive(Debug)]
+pub(super) struct ContentIds {
+    /// By message and id.
+    bearers: HashMap<PartId, HashMap<String, Bearers>>,
+    /// The message that each part belongs to: the entity whose header is a message header.
+    messages: HashMap<PartId, PartId>,
+}
+
+impl ContentIds {
+    /// Reads them all. `is_reference` tells parts that refer elsewhere.
+    pub(super) fn read(
+        original: &[u8],
+        tree: &Tree,
+        is_reference: impl Fn(PartId) -> bool,
+    ) -> Self {
+        let mut read = Self {
+            bearers: HashMap::new(),
+            messages: HashMap::new(),
+        };
+        for part in tree.ids() {
+            let above = tree.part(part).parent;
+            let message = match above.and_then(|above| read.messages.get(&above)) {
+                Some(&message) if !tree.is_message(part) => message,
+                _ => part,
+            };
+            read.messages.insert(part, message);
+            if let Some(value) = tree.value(original, part, "Content-ID") {
+                let bearers = read.bearers.entry(message).or_default();
+                let bearers = bearers.entry(identifier(value)).or_default();
+                bearers.add(part, is_reference(part));
+            }
+        }
+        read
+    }
+
+    /// The part that `content_id` means where `part` stands. `message_id` is that of the message that
+    /// a `mid:` URL names (RFC 2392). `cites_its_own_id` tells that `part` may bear the id itself,
+    /// as RFC 1873 has it.
+    pub(super) fn target(
+        &self,
+        original: &[u8],
+        tree: &Tree,
+        part: PartId,
+        content_id: &str,
+        message_id: Option<&str>,
+        cites_its_own_id: bool,
+    ) -> Result<PartId, Refusal> {
+        let mut messages = self.outwards(tree, part);
+        let found = match message_id {
+            None => messages.find_map(|message| self.bearer(message, part, content_id)),
+            Some(wanted) => {
+                let named = messages.find(|&message| {
+                    let value = tree.value(original, message, "Message-ID");
+                    value.map(identifier).as_deref() == Some(wanted)
+                });
+                let Some(message) = named else {
+                    return Err(Refusal::lasting(
+                        Reason::ContentIdNotFound,
+                        format!("mid: names another message, <{wanted}>"),
+                    ));
+                };
+                self.bearer(message, part, content_id)
+            }
+        };
+        let bearer = match found {
+            Some(bearer) => bearer?,
+            None if self.bears(part, content_id) && !cites_its_own_id => {
+                return Err(leads_back(content_id));
+            }
+            None => {
+                return Err(Refusal::lasting(
+                    Reason::ContentIdNotFound,
+                    format!("no other part has the Content-ID <{content_id}>"),
+                ));
+            }
+        };
+        if tree.ancestors(part).any(|above| above == bearer) {
+            return Err(leads_back(content_id));
+        }
+        if is_composite(&tree.part(bearer).essence) {
+            return Err(Refusal::lasting(
+                Reason::CompositeTarget,
+                format!("<{content_id}> is a {}", tree.part(bearer).essence),
+            ));
+        }
+        if tree.is_cut_off(bearer) {
+            let number = tree.number(bearer);
+            let detail = format!("no boundary line ends part {number}: it was cut off");
+            return Err(Refusal::lasting(Reason::IncompleteBody, detail));
+        }
+        Ok(bearer)
+    }
+
+    /// The message that a part belongs to, and those around it, nearest first.
+    fn outwards<'t>(&'t self, tree: &'t Tree, part: PartId) -> impl Iterator<Item = PartId> + 't {
+        let message_of = |part: PartId| self.messages.get(&part).copied();
+        std::iter::successors(message_of(part), move |&message| {
+            message_of(tree.part(message).parent?)
+        })
+    }
+
+    /// The part of that message which bears the id, other than `part`; none if there is none.
+    fn bearer(
+        &self,
+        message: PartId,
+        part: PartId,
+        content_id: &str,
+    ) -> Option<Result<PartId, Refusal>> {
+        let bearers = self.bearers.get(&message)?.get(content_id)?;
+        let other = bearers.references.iter().flatten();
+        match (bearers.contents, bearers.content) {
+            (0, _) => other.copied().find(|&other| other != part).map(Ok),
+            (1, Some(content)) => Some(Ok(content)),
+            (several, _) => Some(Err(Refusal::lasting(
+                Reason::ContentIdNotFound,
+                format!(
+                    "{several} parts have the Content-ID <{content_id}>: none of them is meant"
+                ),
+            ))),
+        }
+    }
+
+    fn bears(&self, part: PartId, content_id: &str) -> bool {
+        let message = self.messages.get(&part);
+        let bearers = message.and_then(|message| self.bearers.get(message)?.get(content_id));
+        bearers.is_some_and(|bearers| bearers.references[0] == Some(part))
+    }
+}
+
+fn leads_back(content_id: &str) -> Refusal {
+    Refusal::lasting(
+        Reason::ReferenceLoop,
+        format!("<{content_id}> is the part itself, or one that it stands in"),
+    )
+}
+
+/// Whether a type holds parts of its own. An external body counts as what it stands for.
+fn is_composite(essence: &str) -> bool {
+    essence != ESSENCE && (essence.starts_with("multipart/") || essence.starts_with("message/"))
+}

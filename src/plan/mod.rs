@@ -1,0 +1,321 @@
+//! Tree + Policy → [`Plan`]: what would be done with every reference, and why not with the others.
+//!
+//! No I/O, nothing decoded: `inspect` prints exactly this. The plan cannot know whether a
+//! retrieval will succeed or what it will bring; [`expand`](crate::expand) finds out.
+
+mod bases;
+mod content_id;
+mod opaque;
+mod rivals;
+mod unusable;
+
+use std::collections::HashSet;
+use std::rc::Rc;
+
+pub use self::bases::Bases;
+use self::content_id::ContentIds;
+pub use self::opaque::{OpaquePart, opaque_parts};
+use self::rivals::rivals;
+use self::unusable::refusal_of;
+use crate::external_body::{ExternalBody, Form, Reading, Target};
+use crate::link::base::Base;
+use crate::link::url::{self, Dialect};
+use crate::mime::header::End;
+use crate::mime::{Content, Limit, PartId, Tree};
+use crate::policy::{Policy, Protected, Scheme};
+use crate::report::{Kind, Outcome, Reason, Refusal, Row};
+
+/// How many characters of a `data:` URL a report shows.
+const SHOWN_DATA: usize = 48;
+
+/// Everything that would be done with one message.
+#[derive(Clone, Debug, Default)]
+pub struct Plan<'a> {
+    /// One per reference, in the order of the message.
+    pub items: Vec<Item<'a>>,
+    /// Items (by their position in `items`) that offer the same object in one
+    /// multipart/alternative, in the order in which they are tried.
+    pub rivals: Vec<Vec<usize>>,
+}
+
+/// One reference and what to do with it.
+#[derive(Clone, Debug)]
+pub struct Item<'a> {
+    /// The reference.
+    pub body: ExternalBody<'a>,
+    /// The part's number, as reports write it.
+    pub number: String,
+    /// What kind of reference.
+    pub kind: Kind,
+    /// The URL as reports show it: absolute if possible, password masked, `data:` shortened.
+    pub shown_url: Option<String>,
+    /// What to do.
+    pub step: Step,
+}
+
+/// What to do with a reference.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Decode the `data:` URL.
+    Decode,
+    /// Copy the content of another part.
+    Copy(PartId),
+    /// Retrieve this URL (absolute, mapped); asking for the declared type.
+    Retrieve {
+        /// The URL to give to [`Fetch`](crate::fetch::Fetch).
+        url: String,
+        /// The phantom header's `type/subtype`.
+        accept: Option<String>,
+    },
+    /// Leave the part.
+    Leave(Refusal),
+}
+
+impl Item<'_> {
+    /// What the report says before anything was done.
+    #[must_use]
+    pub fn forecast(&self, message: &str) -> Row {
+        let (outcome, reason, detail) = match &self.step {
+            Step::Decode => (
+                Outcome::WouldExpand,
+                None,
+                "the content is in the data: URL".to_owned(),
+            ),
+            Step::Copy(_) => (
+                Outcome::WouldExpand,
+                None,
+                "the content is in another part".to_owned(),
+            ),
+            Step::Retrieve { url, .. } => (
+                Outcome::WouldFetch,
+                None,
+                format!("would retrieve {}", url::masked(url)),
+            ),
+            Step::Leave(refusal) => (Outcome::Left, Some(refusal.reason), refusal.detail.clone()),
+        };
+        let declared = self.body.declared.as_ref();
+        Row {
+            message: message.to_owned(),
+            part: self.number.clone(),
+            kind: self.kind,
+            url: self.shown_url.clone(),
+            outcome,
+            reason,
+            detail,
+            media_type: declared.map(|declared| declared.essence.to_string()),
+            bytes: self.body.size,
+            ms: None,
+            links: None,
+        }
+    }
+}
+
+/// Plans one message, or content that is to be put into one. `around` is the base that holds where
+/// the content is put.
+#[must_use]
+pub fn plan<'a>(
+    original: &'a [u8],
+    tree: &Tree,
+    policy: &Policy,
+    around: Option<Rc<Base>>,
+) -> Plan<'a> {
+    let reading = Reading {
+        header_limit: policy.limits.header,
+        shortcuts: policy.shortcuts,
+    };
+    let bodies: Vec<ExternalBody<'a>> = tree
+        .ids()
+        .filter_map(|part| ExternalBody::read(original, tree, part, &reading))
+        .collect();
+    let references: HashSet<PartId> = bodies.iter().map(|body| body.part).collect();
+    let mut planner = Planner {
+        bases: Bases::within(around),
+        original,
+        tree,
+        policy,
+        content_ids: ContentIds::read(original, tree, |part| references.contains(&part)),
+    };
+    let mut plan = Plan::default();
+    plan.items
+        .extend(bodies.into_iter().map(|body| planner.item(body)));
+    plan.rivals = rivals(tree, &plan.items);
+    plan
+}
+
+/// Why a part may not be touched although the policy might allow its URL: what it stands in.
+#[must_use]
+pub fn protection(tree: &Tree, part: PartId, policy: &Policy) -> Option<Refusal> {
+    tree.ancestors(part).find_map(|above| {
+        let essence = tree.part(above).essence.as_str();
+        let refuse = |reason| {
+            let number = tree.number(above);
+            let place = if number.is_empty() {
+                "the message"
+            } else {
+                &number
+            };
+            Some(Refusal::lasting(
+                reason,
+                format!("it is inside {place}, a {essence}"),
+            ))
+        };
+        match essence {
+            "multipart/report" => refuse(Reason::InsideReport),
+            _ if policy.protected == Protected::Rewrite => None,
+            "multipart/signed" => refuse(Reason::Signed),
+            "multipart/encrypted" => refuse(Reason::Encrypted),
+            _ => None,
+        }
+    })
+}
+
+struct Planner<'p> {
+    bases: Bases,
+    original: &'p [u8],
+    tree: &'p Tree,
+    policy: &'p Policy,
+    content_ids: ContentIds,
+}
+
+impl Planner<'_> {
+    fn item<'a>(&mut self, body: ExternalBody<'a>) -> Item<'a> {
+        let (shown_url, step) = match self.step(&body) {
+            Ok((shown, step)) => (shown, step),
+            Err((shown, refusal)) => (shown, Step::Leave(refusal)),
+        };
+        let step = if self.is_cut(&body) {
+            // What stands behind the limit was not read: the URL, the type or the digest may be cut.
+            let detail = "its header, or the phantom header, is larger than --max-header";
+            Step::Leave(Refusal::lasting(Reason::HeaderTooLarge, detail))
+        } else {
+            step
+        };
+        let step = match protection(self.tree, body.part, self.policy) {
+            Some(refusal) => Step::Leave(refusal),
+            None => step,
+        };
+        Item {
+            number: self.tree.number(body.part),
+            kind: match body.form {
+                Form::ExternalBody => Kind::ExternalBody,
+                Form::Detached | Form::Enclosure | Form::CloudFile => Kind::Detached,
+                Form::Shortcut => Kind::Shortcut,
+            },
+            shown_url,
+            step,
+            body,
+        }
+    }
+
+    fn is_cut(&self, body: &ExternalBody<'_>) -> bool {
+        let content = &self.tree.part(body.part).content;
+        *content == Content::Opaque(Limit::HeaderTooLarge) || body.phantom.end == End::TooLarge
+    }
+
+    /// The URL to show and what to do; or the URL to show and why nothing is done.
+    fn step(
+        &mut self,
+        body: &ExternalBody<'_>,
+    ) -> Result<(Option<String>, Step), (Option<String>, Refusal)> {
+        let (shown, step) = match &body.target {
+            Err(unusable) => return Err((None, refusal_of(unusable))),
+            Ok(Target::Data(url)) => (shorten(url), Ok(Step::Decode)),
+            Ok(Target::ContentId {
+                content_id,
+                message_id,
+            }) => (
+                format!("cid:{content_id}"),
+                self.content_ids
+                    .target(
+                        self.original,
+                        self.tree,
+                        body.part,
+                        content_id,
+                        message_id.as_deref(),
+                        body.access_type.eq_ignore_ascii_case("content-id"),
+                    )
+                    .map(Step::Copy),
+            ),
+            Ok(Target::Url(reference)) => self.retrieve(body, reference),
+        };
+        let declared = body.declared.as_ref().map(|declared| &declared.essence);
+        let allowed = declared.map_or(Ok(()), |essence| self.policy.judge_type(essence));
+        match step.and_then(|step| allowed.map(|()| step)) {
+            Ok(step) => Ok((Some(shown), step)),
+            Err(refusal) => Err((Some(shown), refusal)),
+        }
+    }
+
+    fn retrieve(
+        &mut self,
+        body: &ExternalBody<'_>,
+        reference: &str,
+    ) -> (String, Result<Step, Refusal>) {
+        let absolute = match self.absolute(body.part, reference) {
+            Ok(absolute) => absolute,
+            Err(refusal) => return (url::masked(reference).into_owned(), Err(refusal)),
+        };
+        let shown = url::masked(&absolute).into_owned();
+        let mapped = self.policy.map(&absolute).into_owned();
+        let step = self.policy.judge_url(&mapped).and_then(|target| {
+            self.policy.judge_size(body.size.unwrap_or(0))?;
+            // Only http can be asked for a type, and fragments are never sent: what is retrieved
+            // once does not depend on either.
+            let negotiates = matches!(target.scheme(), Scheme::Http | Scheme::Https);
+            Ok(Step::Retrieve {
+                url: url::without_fragment(&mapped).to_owned(),
+                accept: body
+                    .declared
+                    .as_ref()
+                    .filter(|_| negotiates)
+                    .map(|declared| declared.essence.to_string()),
+            })
+        });
+        (shown, step)
+    }
+
+    fn absolute(&mut self, part: PartId, reference: &str) -> Result<String, Refusal> {
+        if !url::Reference::split(reference).is_relative() {
+            return Ok(reference.to_owned());
+        }
+        let base = self.bases.of(self.original, self.tree, part);
+        let Some(base) = base.filter(|base| !base.is_within_message()) else {
+            return Err(Refusal::lasting(
+                Reason::NoBase,
+                format!(
+                    "'{}' is relative, and no Content-Base or Content-Location holds",
+                    url::masked(reference)
+                ),
+            ));
+        };
+        url::resolve(&base.url, reference, Dialect::default()).map_err(|problem| {
+            Refusal::lasting(
+                Reason::BadUrl,
+                format!(
+                    "'{}' against {}: {problem}",
+                    url::masked(reference),
+                    url::masked(&base.url)
+                ),
+            )
+        })
+    }
+}
+
+/// The start of a `data:` URL without its folds, for a report.
+fn shorten(url: &[u8]) -> String {
+    let start: Vec<u8> = url
+        .iter()
+        .copied()
+        .filter(|byte| !byte.is_ascii_whitespace())
+        .take(SHOWN_DATA + 1)
+        .collect();
+    let text: String = String::from_utf8_lossy(&start)
+        .chars()
+        .take(SHOWN_DATA)
+        .collect();
+    if start.len() > SHOWN_DATA {
+        format!("{text}... ({} octets)", url.len())
+    } else {
+        text
+    }
+}
