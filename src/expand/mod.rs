@@ -13,14 +13,18 @@
 
 mod bars;
 mod candidates;
+mod document_digest;
 mod documents;
 mod gather;
 mod link_text;
+mod long_lines;
 mod mark;
 mod new_part;
 mod obtain;
 mod region;
+mod relink;
 mod round;
+mod siblings;
 mod unseen;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
