@@ -153,6 +153,8 @@ reasons! {
     EncodedReference "encoded-reference" "the external-body part is itself base64 or quoted-printable encoded" "";
     CharsetNotSupported "charset-not-supported" "the text is in a charset that is not a superset of ASCII" "";
     UndecodableBody "undecodable-body" "the body's transfer encoding is damaged" "";
+    LooksEncoded "looks-encoded" "the text looks quoted-printable beneath its transfer encoding" "";
+    LineTooLong "line-too-long" "the change would make a line of a 7bit or 8bit body longer than 998 octets" "";
     RivalExpanded "rival-expanded" "another source of the same object was put in, and this one removed" "";
     TooDeep "too-deep" "the part is nested deeper than --max-depth" "--max-depth N";
     TooManyParts "too-many-parts" "the message has more parts than --max-parts" "--max-parts N";

@@ -174,7 +174,9 @@ fn the_first_attribute_of_a_name_counts() {
 #[test]
 fn the_base_is_the_first_that_has_an_href() {
     let base = |document: &'static str| {
-        let Found { links, base_href } = locate(document.as_bytes());
+        let Found {
+            links, base_href, ..
+        } = locate(document.as_bytes());
         assert_eq!(links, []);
         base_href.map(|base| {
             assert_eq!(base.usage.role, Role::Base);
@@ -412,5 +414,74 @@ fn hostile_documents_take_linear_time() {
             whole < half * 28 + Duration::from_millis(20),
             "{piece:.20}: {half:?} for an eighth of {whole:?}"
         );
+    }
+}
+
+/// HTML standard §13.2.6.5: in SVG and MathML `<base>` is an element of another language, and a template
+/// is no part of the page.
+#[test]
+fn a_base_in_svg_math_or_template_is_none() {
+    let base = |document: &str| {
+        locate(document.as_bytes())
+            .base_href
+            .map(|link| document[link.span.start..link.span.end].to_owned())
+    };
+    for (hidden, note) in [
+        ("<svg><base href=no></svg>", "svg"),
+        ("<SVG><g><base href='no'/></g></SVG>", "in upper case"),
+        ("<math><mrow><base href=no></math>", "math"),
+        ("<template><base href=no></template>", "template"),
+        ("<template><p><base href=no></p></template>", "deeper"),
+        (
+            "<svg><template><base href=no></template></svg>",
+            "svg:template",
+        ),
+        (
+            "<svg><foreignObject><svg><base href=no></svg></foreignObject></svg>",
+            "twice",
+        ),
+        (
+            "<svg><svg></svg><base href=no></svg>",
+            "the inner one is closed",
+        ),
+        (
+            "<template><template></template><base href=no></template>",
+            "so is this",
+        ),
+        (
+            "<svg><foreignObject></svg><template><base href=no></template></foreignObject></svg>",
+            "a stray end tag",
+        ),
+    ] {
+        for after in ["", "<p><base href=yes>"] {
+            let document = format!("{hidden}{after}<a href=x>");
+            let expected = (!after.is_empty()).then(|| "yes".to_owned());
+            assert_eq!(base(&document), expected, "{note}: {document}");
+            // A base that is none is no link either.
+            assert_eq!(locate(document.as_bytes()).links.len(), 1, "{note}");
+        }
+    }
+    for shown in [
+        "<svg/><base href=yes>",
+        "<svg></svg><base href=yes>",
+        "<svg><p><base href=yes></p></svg>",
+        "<svg><foreignObject><base href=yes></foreignObject></svg>",
+        "<svg><desc><base href=yes></desc></svg>",
+        "<math><mtext><base href=yes></mtext></math>",
+        "</svg></math></template><base href=yes>",
+        "<svg><foreignObject></foreignObject></svg><base href=yes>",
+        "<template><svg></template><base href=yes>",
+        "<title><svg></title><base href=yes>",
+    ] {
+        assert_eq!(base(shown).as_deref(), Some("yes"), "{shown}");
+    }
+    // In XML a template may be empty, and no tag of HTML ends another language.
+    for (document, expected) in [
+        ("<template/><base href='yes'/>", Some("yes")),
+        ("<svg><p><base href='no'/></p></svg>", None),
+    ] {
+        let found = locate_in(document.as_bytes(), Syntax::Xhtml).base_href;
+        let found = found.map(|link| &document[link.span.start..link.span.end]);
+        assert_eq!(found, expected, "{document}");
     }
 }

@@ -7,9 +7,9 @@ use embody::report::{Kind, Outcome, Reason, Report};
 use embody::{Expander, Policy};
 use proptest::prelude::*;
 
-const BASE: &str = "Content-Base: http://www.example.org/a/b/c\n";
+pub(crate) const BASE: &str = "Content-Base: http://www.example.org/a/b/c\n";
 
-fn run_in(world: &dyn Fetch, policy: Policy, mail: &[u8]) -> (Vec<u8>, Report) {
+pub(crate) fn run_in(world: &dyn Fetch, policy: Policy, mail: &[u8]) -> (Vec<u8>, Report) {
     let expander = Expander::new(policy, world);
     let expansion = expander.expand(mail, "test").expect("never deferred");
     let output = expansion.output().into_bytes().into_owned();
@@ -27,7 +27,7 @@ fn run_in(world: &dyn Fetch, policy: Policy, mail: &[u8]) -> (Vec<u8>, Report) {
     (output, expansion.report)
 }
 
-fn run(mail: &[u8]) -> (Vec<u8>, Report) {
+pub(crate) fn run(mail: &[u8]) -> (Vec<u8>, Report) {
     run_in(&Nowhere, Policy::default(), mail)
 }
 
@@ -187,7 +187,7 @@ fn retrieved_html_has_its_retrieval_url_as_base() {
 }
 
 /// Quoted-printable as another program might write it: everything that may be escaped is.
-fn quoted_printable(text: &[u8], newline: &str) -> Vec<u8> {
+pub(crate) fn quoted_printable(text: &[u8], newline: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let mut column = 0;
     for &byte in text {

@@ -144,6 +144,24 @@ const HOSTILE: &[Hostile] = &[
         resolved,
     ),
     (
+        "other languages that never end",
+        |size| {
+            format!(
+                "{}<a href=x>",
+                "<svg><foreignObject><template>".repeat(size / 30)
+            )
+        },
+        resolved,
+    ),
+    (
+        "ends of languages that never began",
+        |size| {
+            let ends = "</svg></math></template>".repeat(size / 48);
+            format!("{}{ends}<a href=x>", "<math><mi>".repeat(size / 20))
+        },
+        resolved,
+    ),
+    (
         "many bases without address",
         |size| format!("{}<a href=x>", "<base target=x>".repeat(size / 15)),
         resolved,
@@ -179,6 +197,32 @@ fn hostile_documents_lose_nothing_and_take_linear_time() {
             });
         }
     });
+}
+
+/// Every line has to be broken, at one of many blanks.
+#[test]
+fn many_lines_that_get_too_long_take_time_like_their_number() {
+    let line = format!(
+        "<p>{}{}\n",
+        "<a href=x z z z z>".repeat(30),
+        "y".repeat(300)
+    );
+    let mut times = Vec::new();
+    for count in [100, 800] {
+        let mail = html(BASE, &line.repeat(count));
+        let begun = Instant::now();
+        let (output, report) = run(&mail);
+        times.push(begun.elapsed());
+        assert_eq!(report.links(), 30 * count as u64);
+        let lines = output.split(|&byte| byte == b'\n').map(<[u8]>::len);
+        assert!(lines.clone().all(|length| length <= 998));
+        assert!(lines.count() > 2 * count);
+    }
+    // Eight times the input: 64 times the time if it were quadratic.
+    assert!(
+        times[1] < times[0] * 28 + Duration::from_millis(100),
+        "{times:?}"
+    );
 }
 
 #[test]

@@ -1,31 +1,6 @@
 //! Link values as text that can be resolved, and back: the octets of any ASCII-compatible charset are
 //! carried through. Nothing here knows a part or a policy.
 
-/// East Asian charsets whose second bytes may be ASCII.
-pub(super) fn has_ascii_trail_bytes(charset: &str) -> bool {
-    let names = [
-        "shift_jis",
-        "shift-jis",
-        "sjis",
-        "x-sjis",
-        "windows-31j",
-        "cp932",
-        "gbk",
-        "gb18030",
-        "gb2312",
-        "cp936",
-        "big5",
-        "big5-hkscs",
-        "cp950",
-        "windows-949",
-        "cp949",
-        "ks_c_5601-1987",
-        "euc-kr",
-        "johab",
-    ];
-    names.contains(&charset)
-}
-
 /// Whether `<base` stands anywhere, in any case.
 pub(super) fn mentions_base(document: &[u8]) -> bool {
     memchr::memchr_iter(b'<', document).any(|at| {
@@ -67,9 +42,21 @@ pub(super) fn raw(text: &str) -> Vec<u8> {
     octets
 }
 
-/// A base as it can be written into a document of any charset.
+/// A base as it can be written into a document of any charset. Octets that are carried through came from
+/// that document, and may stand in it as they are.
 pub(super) fn ascii(url: &str) -> String {
-    percent_encoded(url, |byte| byte.is_ascii())
+    if url.is_ascii() {
+        return url.to_owned();
+    }
+    let carried = CARRIED + 0x80..=CARRIED + 0xff;
+    url.chars().fold(String::new(), |mut written, symbol| {
+        if symbol.is_ascii() || carried.contains(&u32::from(symbol)) {
+            written.push(symbol);
+        } else {
+            written += &percent_encoded(symbol.encode_utf8(&mut [0; 4]), |_| false);
+        }
+        written
+    })
 }
 
 /// A Content-ID in a `cid:` URL (RFC 2392 §2).

@@ -13,14 +13,18 @@
 mod candidates;
 mod composite;
 mod content;
+mod document_digest;
 mod documents;
 mod ledger;
 mod lengths;
 mod link_text;
+mod long_lines;
 mod mark;
 mod pass;
+mod relink;
 mod retrieve;
 mod session;
+mod siblings;
 mod substitute;
 mod unseen;
 

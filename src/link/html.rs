@@ -23,9 +23,11 @@
 //!   in a `<style>` of XHTML, where character references count that are not decoded here.
 
 use super::css;
-use super::entity::{self, Ampersand, Decoded};
+use super::entity::{self, Ampersand, Decoded, Delimiter};
+use super::label;
+use super::names::{Element, Name, Raw};
 use super::srcset::{candidates, is_blank, members, refresh};
-use super::tags::{Attribute, Element, Event, Name, Raw, Tags};
+use super::tags::{Attribute, Event, Tags};
 use super::value::{Context, Grammar, LinkValue, Markup, Role, Usage};
 use crate::span::Span;
 
@@ -39,6 +41,10 @@ pub struct Found {
     /// The `href` of the first `<base>` that has one. Its value may be empty, relative, or of a
     /// scheme that can be no base.
     pub base_href: Option<LinkValue>,
+    /// The label of the first charset that a `<meta>` names.
+    pub charset: Option<Vec<u8>>,
+    /// Whether an attribute looks as quoted-printable does: `src=3D"x"`.
+    pub looks_encoded: bool,
 }
 
 /// The links of a text/html document: [`locate_in`] with [`Syntax::Html`].
@@ -73,6 +79,43 @@ pub fn locate_in(document: &[u8], syntax: Syntax) -> Found {
     locator.found
 }
 
+/// Where a blank in front of an attribute may become a line end, in the tags in which one of `values`
+/// begins (which are in order): no line would begin like a boundary or a separator of a mailbox.
+#[must_use]
+pub fn blanks_in_tags(document: &[u8], syntax: Syntax, values: &[usize]) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut values = values.iter().peekable();
+    let mut gather = |tags: &Tags<'_>| {
+        let tag = tags.tag();
+        while values.next_if(|value| **value < tag.start).is_some() {}
+        if values.peek().is_some_and(|value| **value < tag.end) {
+            let may_break = |at: &usize| {
+                let rest = document.get(*at..).unwrap_or_default();
+                matches!(rest, [b' ' | b'\t', next, ..] if next.is_ascii_alphabetic())
+                    && !rest.get(1..).unwrap_or_default().starts_with(b"From ")
+            };
+            found.extend(tags.blanks().iter().copied().filter(may_break));
+        }
+    };
+    let whole = Span::new(0, document.len());
+    let mut tags = Tags::new(document, whole, syntax).with_blanks();
+    while let Some(event) = tags.next() {
+        match event {
+            Event::Conditional(content) => {
+                let mut inner = Tags::new(document, content, syntax).with_blanks();
+                while let Some(event) = inner.next() {
+                    if let Event::Start(_) = event {
+                        gather(&inner);
+                    }
+                }
+            }
+            Event::Start(_) => gather(&tags),
+            Event::Style(_) => {}
+        }
+    }
+    found
+}
+
 struct Locator<'a> {
     document: &'a [u8],
     syntax: Syntax,
@@ -90,7 +133,11 @@ impl Locator<'_> {
     fn event(&mut self, event: Event, attributes: &[Attribute]) {
         match event {
             Event::Start(element) => {
+                if element == Element::Meta && self.found.charset.is_none() {
+                    self.found.charset = charset(self.document, attributes);
+                }
                 for attribute in attributes {
+                    self.found.looks_encoded |= looks_encoded(self.document, attribute);
                     self.attribute(element, attribute, attributes);
                 }
             }
@@ -240,8 +287,31 @@ fn kind(document: &[u8], element: Element, name: Name, all: &[Attribute]) -> Kin
             }
         }
         Name::Style => Style,
-        Name::HttpEquiv | Name::Rel => Nothing,
+        Name::Charset | Name::HttpEquiv | Name::Rel => Nothing,
     }
+}
+
+/// The label of the charset that a `<meta>` names (§4.2.5.4).
+fn charset(document: &[u8], all: &[Attribute]) -> Option<Vec<u8>> {
+    let value = |name| {
+        let attribute = all.iter().find(|attribute| attribute.name == name)?;
+        Some(entity::text(attribute.value.of(document)))
+    };
+    if let Some(label) = value(Name::Charset) {
+        return Some(label.into_owned());
+    }
+    let declares = value(Name::HttpEquiv)?.eq_ignore_ascii_case(b"content-type");
+    let content = value(Name::Content).filter(|_| declares)?;
+    label::in_content(&content).map(<[u8]>::to_vec)
+}
+
+/// `3D"x"` or `3Dx` without quotes around it: the `=` in front was `=3D` to whoever wrote it.
+fn looks_encoded(document: &[u8], attribute: &Attribute) -> bool {
+    let value = attribute.value.of(document);
+    attribute.delimiter == Delimiter::None
+        && value
+            .get(..2)
+            .is_some_and(|escape| escape.eq_ignore_ascii_case(b"3D"))
 }
 
 /// Whether a `<link>` loads something, by its relations.

@@ -8,6 +8,7 @@
 //!
 //! Never here: text, character references, the tree. Where the standard lets the tree builder
 //! switch the tokenizer, the element's name decides alone. Deviations that follow from it:
+//! * a `<base>` that is none of the document ([`Scopes`]) is passed over;
 //! * `<style>`, `<title>` and the like inside of `<svg>` or `<math>` are raw text as elsewhere;
 //! * `<noscript>` holds markup, as in a reader without scripts, which mail readers are;
 //! * `<![CDATA[` ends at `]]>` if there is one, also outside of foreign content; else it is a
@@ -16,6 +17,8 @@
 use memchr::{memchr, memchr2, memmem};
 
 use super::entity::Delimiter;
+use super::names::{Element, LONGEST_NAME, Name, Raw, attribute_name, element, lower_case};
+use super::scopes::Scopes;
 use super::srcset::is_blank;
 use crate::span::Span;
 
@@ -41,33 +44,6 @@ pub(super) enum Event {
     Conditional(Span),
 }
 
-/// The elements whose name matters.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Element {
-    Area,
-    Anchor,
-    Applet,
-    Base,
-    Frame,
-    Link,
-    Meta,
-    Object,
-    Raw(Raw),
-    Other,
-}
-
-/// The elements whose content is not markup.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Raw {
-    Style,
-    Script,
-    /// An inner frame is one besides, so it is told apart.
-    Iframe,
-    Text(&'static [u8]),
-    /// `<plaintext>`: nothing ends it.
-    Plain,
-}
-
 /// An attribute with a value. Attributes without one, repeated ones and those of no interest are
 /// not kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,41 +53,6 @@ pub(super) struct Attribute {
     pub(super) delimiter: Delimiter,
 }
 
-macro_rules! names {
-    ($($variant:ident $text:literal)+) => {
-        /// The attributes that matter.
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        pub(super) enum Name { $(#[doc = $text] $variant),+ }
-
-        impl Name {
-            /// Lower case.
-            pub(super) fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $text),+ }
-            }
-
-            #[allow(non_upper_case_globals)] // named after the variants
-            fn of(lower_case: &[u8]) -> Option<Self> {
-                $(const $variant: &[u8] = $text.as_bytes();)+
-                match lower_case {
-                    $($variant => Some(Self::$variant),)+
-                    _ => None,
-                }
-            }
-        }
-    };
-}
-
-names! {
-    Action "action" Archive "archive" Background "background" Cite "cite" Classid "classid"
-    Codebase "codebase" Content "content" Data "data" Dynsrc "dynsrc" Formaction "formaction"
-    Href "href" HttpEquiv "http-equiv" Imagesrcset "imagesrcset" Longdesc "longdesc"
-    Lowsrc "lowsrc" Manifest "manifest" Ping "ping" Poster "poster" Profile "profile" Rel "rel"
-    Src "src" Srcset "srcset" Style "style" Usemap "usemap" XlinkHref "xlink:href"
-}
-
-/// `imagesrcset`: longer names of elements and attributes do not matter.
-const LONGEST_NAME: usize = 11;
-
 /// Walks the tags of a span of a document.
 pub(super) struct Tags<'a> {
     document: &'a [u8],
@@ -120,6 +61,11 @@ pub(super) struct Tags<'a> {
     syntax: Syntax,
     /// The element whose content comes next, if that is not markup.
     inside: Option<Raw>,
+    scopes: Scopes,
+    /// Where the start tag last found begins, behind its `<`.
+    tag_start: usize,
+    /// White space between the attributes of start tags, if that is wanted.
+    blanks: Option<Vec<usize>>,
     /// Behind this offset there is no `]]>`; so that a million `<![CDATA[` search only once.
     no_section_end_from: usize,
     /// Those of the start tag last found. At most one of each [`Name`].
@@ -134,9 +80,30 @@ impl<'a> Tags<'a> {
             end: within.end.min(document.len()),
             syntax,
             inside: None,
+            scopes: Scopes::new(syntax),
+            tag_start: within.start,
+            blanks: None,
             no_section_end_from: usize::MAX,
             attributes: Vec::new(),
         }
+    }
+
+    /// The same, which also gathers [`Tags::blanks`].
+    pub(super) fn with_blanks(self) -> Self {
+        Self {
+            blanks: Some(Vec::new()),
+            ..self
+        }
+    }
+
+    /// The start tag last found, if nothing was asked for since: from behind its `<` to behind its `>`.
+    pub(super) fn tag(&self) -> Span {
+        Span::new(self.tag_start, self.at)
+    }
+
+    /// Where a blank stands in front of an attribute of the start tag last found; in order.
+    pub(super) fn blanks(&self) -> &[usize] {
+        self.blanks.as_deref().unwrap_or_default()
     }
 
     /// The next event. A tag that the end of the span cuts off is none.
@@ -159,14 +126,14 @@ impl<'a> Tags<'a> {
                 b'/' => {
                     self.at += 1;
                     match self.peek()? {
-                        name if name.is_ascii_alphabetic() => {
-                            self.skip_tag_name();
-                            self.tag_rest(Keep::Nothing)?;
-                        }
+                        name if name.is_ascii_alphabetic() => self.end_tag()?,
                         _ => self.skip_behind(b'>'),
                     }
                 }
-                name if name.is_ascii_alphabetic() => return self.start_tag(),
+                name if name.is_ascii_alphabetic() => match self.start_tag()? {
+                    Event::Start(Element::Base) if self.scopes.hides_base() => {}
+                    event => return Some(event),
+                },
                 _ => {}
             }
         }
@@ -174,10 +141,20 @@ impl<'a> Tags<'a> {
 
     fn start_tag(&mut self) -> Option<Event> {
         let start = self.at;
+        self.tag_start = start;
         self.skip_tag_name();
-        let element = element(Span::new(start, self.at).of(self.document));
+        let mut buffer = [0; LONGEST_NAME];
+        let name = Span::new(start, self.at).of(self.document);
+        let name = lower_case(name, &mut buffer).unwrap_or_default();
+        let element = element(name);
         self.attributes.clear();
+        if let Some(blanks) = &mut self.blanks {
+            blanks.clear();
+        }
         let closing = self.tag_rest(Keep::Known)?;
+        if element == Element::Scope || !self.scopes.is_outside() {
+            self.scopes.open(name, closing == Closing::Itself);
+        }
         if let Element::Raw(raw) = element {
             self.inside = match (self.syntax, closing) {
                 (Syntax::Xhtml, Closing::Itself) => None,
@@ -185,6 +162,20 @@ impl<'a> Tags<'a> {
             };
         }
         Some(Event::Start(element))
+    }
+
+    fn end_tag(&mut self) -> Option<()> {
+        let start = self.at;
+        self.skip_tag_name();
+        let name = Span::new(start, self.at).of(self.document);
+        self.tag_rest(Keep::Nothing)?;
+        let mut buffer = [0; LONGEST_NAME];
+        if !self.scopes.is_outside()
+            && let Some(name) = lower_case(name, &mut buffer)
+        {
+            self.scopes.close(name);
+        }
+        Some(())
     }
 
     /// Up to white space, `/` or `>`.
@@ -207,7 +198,12 @@ impl<'a> Tags<'a> {
                     closing = Closing::Itself;
                     continue;
                 }
-                byte if is_blank(byte) => self.at += 1,
+                byte if is_blank(byte) => {
+                    if let (Keep::Known, Some(blanks)) = (keep, &mut self.blanks) {
+                        blanks.push(self.at);
+                    }
+                    self.at += 1;
+                }
                 _ => self.attribute(keep, &mut seen)?,
             }
             closing = Closing::Not;
@@ -224,6 +220,9 @@ impl<'a> Tags<'a> {
             self.at += 1;
             self.value()?
         } else {
+            if let Some(blanks) = &mut self.blanks {
+                blanks.extend(name.end..self.at);
+            }
             None
         };
         if let (Keep::Known, Some(name)) = (keep, attribute_name(name.of(self.document))) {
@@ -431,40 +430,4 @@ fn conditional(document: &[u8], content: Span) -> Option<Span> {
     }
     let behind = memmem::find(bytes, b"]>")? + 2;
     Some(Span::new(content.start + behind, content.end))
-}
-
-fn attribute_name(name: &[u8]) -> Option<Name> {
-    let mut buffer = [0; LONGEST_NAME];
-    Name::of(lower_case(name, &mut buffer)?)
-}
-
-fn element(name: &[u8]) -> Element {
-    let mut buffer = [0; LONGEST_NAME];
-    match lower_case(name, &mut buffer).unwrap_or_default() {
-        b"a" => Element::Anchor,
-        b"area" => Element::Area,
-        b"applet" => Element::Applet,
-        b"base" => Element::Base,
-        b"frame" => Element::Frame,
-        b"link" => Element::Link,
-        b"meta" => Element::Meta,
-        b"object" => Element::Object,
-        b"style" => Element::Raw(Raw::Style),
-        b"script" => Element::Raw(Raw::Script),
-        b"iframe" => Element::Raw(Raw::Iframe),
-        b"textarea" => Element::Raw(Raw::Text(b"textarea")),
-        b"title" => Element::Raw(Raw::Text(b"title")),
-        b"xmp" => Element::Raw(Raw::Text(b"xmp")),
-        b"noembed" => Element::Raw(Raw::Text(b"noembed")),
-        b"noframes" => Element::Raw(Raw::Text(b"noframes")),
-        b"plaintext" => Element::Raw(Raw::Plain),
-        _ => Element::Other,
-    }
-}
-
-fn lower_case<'b>(name: &[u8], buffer: &'b mut [u8; LONGEST_NAME]) -> Option<&'b [u8]> {
-    let lower = buffer.get_mut(..name.len())?;
-    lower.copy_from_slice(name);
-    lower.make_ascii_lowercase();
-    Some(lower)
 }

@@ -17,8 +17,9 @@
 //! letters, `@ [ \ ] ^ _ { | } ~` and the grave accent, and digits in GB18030. None of `" ' < > & / =` or white space
 //! is among them, so tags, attributes and their spans hold. What does not hold is a value that
 //! contains such a character (its `\` is no backslash), and CSS, where that `\` may hide the end
-//! of a string. In those charsets the caller shall leave values alone whose decoded form is not
-//! ASCII, and style sheets that are not.
+//! of a string. In those charsets the caller shall search the document
+//! [without trail bytes](crate::mime::Charset::without_trail_bytes), and leave values alone whose decoded
+//! form is not ASCII.
 
 use std::borrow::Cow;
 

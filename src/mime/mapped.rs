@@ -1,10 +1,13 @@
 //! A decoded body that still knows where each octet came from, so that a few octets can be changed
 //! and the rest of an encoded body keeps its bytes.
 
+mod pieces;
+
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::transfer::{TransferEncoding, encode_base64, quoted_printable_octet};
+use self::pieces::{Pieces, Places};
+use super::transfer::{TransferEncoding, encode_base64, in_alphabet, quoted_printable_octet};
 use crate::span::{Lines, Newline, Span};
 
 /// Columns of a quoted-printable line (RFC 2045 §6.7 rule 5), one of them for a soft line break.
@@ -130,29 +133,44 @@ impl<'a> MappedBody<'a> {
         replacements
     }
 
-    fn base64(&self, changes: &[Change], newline: Newline) -> (Span, Vec<u8>) {
-        let bytes = self.body.of(self.original);
-        let first_changed = changes.first().map_or(0, |change| change.octets.start);
-        let (kept_octets, kept_bytes) = intact_lines(bytes, first_changed);
+    /// The octets with changes made.
+    #[must_use]
+    pub fn changed(&self, changes: &[Change]) -> Vec<u8> {
+        self.changed_from(0, changes)
+    }
+
+    fn changed_from(&self, mut at: usize, changes: &[Change]) -> Vec<u8> {
         let mut octets = Vec::with_capacity(self.octets.len());
-        let mut at = kept_octets;
         for change in changes {
             octets.extend_from_slice(self.octets.get(at..change.octets.start).unwrap_or_default());
             octets.extend_from_slice(&change.replacement);
             at = change.octets.end;
         }
         octets.extend_from_slice(self.octets.get(at..).unwrap_or_default());
-        let mut written = encode_base64(&octets, newline).body;
-        if bytes.ends_with(b"\n") {
-            written.extend_from_slice(newline.bytes());
-        }
-        let span = Span::new(self.body.start + kept_bytes, self.body.end);
+        octets
+    }
+
+    /// The lines between the first change and the last symbol, written anew; what stands behind that
+    /// symbol means nothing and stays.
+    fn base64(&self, changes: &[Change], newline: Newline) -> (Span, Vec<u8>) {
+        let bytes = self.body.of(self.original);
+        let symbols_end = bytes
+            .iter()
+            .rposition(|&byte| in_alphabet(byte))
+            .map_or(0, |last| last + 1);
+        let symbols = bytes.get(..symbols_end).unwrap_or_default();
+        let first_changed = changes.first().map_or(0, |change| change.octets.start);
+        let (kept_octets, kept_bytes) = intact_lines(symbols, first_changed);
+        let octets = self.changed_from(kept_octets, changes);
+        let written = encode_base64(&octets, newline).body;
+        let span = Span::new(kept_bytes, symbols_end).shifted(self.body.start);
         (span, written)
     }
 }
 
 /// How many whole lines of a base64 body, in octets and in bytes, lie before `octet` and hold a
-/// multiple of four symbols each, with nothing else in them.
+/// multiple of four symbols each, with nothing else in them. The last line, which nothing ends, is not
+/// counted.
 fn intact_lines(bytes: &[u8], octet: usize) -> (usize, usize) {
     let (mut octets, mut at) = (0, 0);
     for line in Lines::new(bytes, Span::new(0, bytes.len())) {
@@ -161,7 +179,8 @@ fn intact_lines(bytes: &[u8], octet: usize) -> (usize, usize) {
             .iter()
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'));
         let holds = symbols.len() / 4 * 3;
-        if !plain || symbols.len() % 4 != 0 || octets + holds > octet {
+        let is_last = line.whole.end == line.content.end;
+        if is_last || !plain || symbols.len() % 4 != 0 || octets + holds > octet {
             break;
         }
         octets += holds;
@@ -242,131 +261,6 @@ impl LineAround {
         let text = bytes.get(self.start..end).unwrap_or_default();
         self.text_end = self.start + text.trim_ascii_end().len();
         self.end = Some(end);
-    }
-}
-
-/// Bytes of a quoted-printable body that stand for octets.
-#[derive(Clone, Copy)]
-struct Piece {
-    bytes: Span,
-    /// The one octet of an escape; other bytes are octets themselves.
-    escaped: Option<u8>,
-}
-
-impl Piece {
-    /// How many octets it stands for.
-    fn len(&self) -> usize {
-        self.escaped.map_or(self.bytes.len(), |_| 1)
-    }
-}
-
-/// The pieces of a body, in order; soft line breaks and blanks before a line end are none.
-struct Pieces<'b> {
-    bytes: &'b [u8],
-    lines: Lines<'b>,
-    /// What is not read yet of the current line's text.
-    text: Span,
-    /// The line end behind it, unless it is soft.
-    ending: Option<Span>,
-}
-
-impl<'b> Pieces<'b> {
-    fn new(bytes: &'b [u8]) -> Self {
-        Self {
-            bytes,
-            lines: Lines::new(bytes, Span::new(0, bytes.len())),
-            text: Span::new(0, 0),
-            ending: None,
-        }
-    }
-}
-
-impl Iterator for Pieces<'_> {
-    type Item = Piece;
-
-    fn next(&mut self) -> Option<Piece> {
-        while self.text.is_empty() {
-            if let Some(ending) = self.ending.take() {
-                return Some(Piece {
-                    bytes: ending,
-                    escaped: None,
-                });
-            }
-            let line = self.lines.next()?;
-            let mut text = line.content.of(self.bytes);
-            while let [front @ .., b' ' | b'\t'] = text {
-                text = front;
-            }
-            if let [front @ .., b'='] = text {
-                text = front;
-            } else {
-                self.ending = Some(Span::new(line.content.end, line.whole.end));
-            }
-            self.text = Span::new(line.content.start, line.content.start + text.len());
-        }
-        let text = self.text.of(self.bytes);
-        let escaped = escape(text);
-        let length = match escaped {
-            Some(_) => 3,
-            // An `=` that begins no escape is kept (§6.7).
-            None => {
-                let behind = text.get(1..).unwrap_or_default();
-                1 + memchr::memchr(b'=', behind).unwrap_or(behind.len())
-            }
-        };
-        let start = self.text.start;
-        self.text = Span::new(start + length, self.text.end);
-        Some(Piece {
-            bytes: Span::new(start, start + length),
-            escaped,
-        })
-    }
-}
-
-/// The octet of the escape that `text` begins with.
-fn escape(text: &[u8]) -> Option<u8> {
-    let &[b'=', high, low, ..] = text else {
-        return None;
-    };
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    u8::try_from(digit(high)? << 4 | digit(low)?).ok()
-}
-
-/// Where octets stand among the bytes; asked for in order.
-struct Places<'b> {
-    pieces: Pieces<'b>,
-    piece: Option<Piece>,
-    /// How many octets there are before the piece.
-    octets: usize,
-    /// Where the last piece ended.
-    end: usize,
-}
-
-impl<'b> Places<'b> {
-    fn new(bytes: &'b [u8]) -> Self {
-        let mut pieces = Pieces::new(bytes);
-        Self {
-            piece: pieces.next(),
-            pieces,
-            octets: 0,
-            end: 0,
-        }
-    }
-
-    /// The bytes of an octet; behind the last one, no bytes at the end.
-    fn of(&mut self, octet: usize) -> Span {
-        while let Some(piece) = self.piece {
-            let within = octet.saturating_sub(self.octets);
-            if within < piece.len() {
-                let start = piece.bytes.start + within;
-                let end = piece.escaped.map_or(start + 1, |_| piece.bytes.end);
-                return Span::new(start, end);
-            }
-            self.octets += piece.len();
-            self.end = piece.bytes.end;
-            self.piece = self.pieces.next();
-        }
-        Span::new(self.end, self.end)
     }
 }
 

@@ -21,6 +21,8 @@ use mail_builder::headers::{Header as _, content_type::ContentType};
 use mail_parser::decoders::charsets::map::charset_decoder;
 use memchr::{memchr_iter, memchr2};
 
+use super::charset::Charset;
+
 /// A Content-Type value, borrowed from its field.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MediaType<'a> {
@@ -453,28 +455,11 @@ pub fn write_more(parameters: &[(String, String)]) -> Vec<u8> {
     written
 }
 
-/// Whether ASCII bytes mean ASCII characters in this charset (any case), wherever they stand.
-/// Unknown charsets count as compatible: nearly all are.
+/// Whether what looks like ASCII in a text of this charset (any case) is, but for the second bytes of
+/// characters. Unknown charsets count as compatible: nearly all are.
 #[must_use]
 pub fn is_ascii_compatible(charset: &str) -> bool {
-    let lower = charset.trim().to_ascii_lowercase();
-    let wide = [
-        "utf-16", "utf16", "utf-32", "utf32", "ucs-2", "ucs-4", "utf-7", "utf7",
-    ];
-    let escaped = [
-        "iso-2022",
-        "hz-gb",
-        "iso-10646-ucs",
-        "csiso2022",
-        "unicode-1-1-utf-7",
-    ];
-    let ebcdic = [
-        "ebcdic", "ibm037", "ibm500", "ibm1047", "cp037", "cp500", "cp1047",
-    ];
-    ![wide.as_slice(), &escaped, &ebcdic]
-        .concat()
-        .iter()
-        .any(|prefix| lower.starts_with(prefix))
+    Charset::of_label(charset.as_bytes()) != Some(Charset::Other)
 }
 
 #[cfg(test)]

@@ -1,13 +1,15 @@
-//! What a message is: header fields, media types, transfer encodings and the tree of parts, all
+//! What a message is: header fields, media types, charsets, transfer encodings and the tree of parts, all
 //! as spans into the original. Pure and total: any bytes give a tree, and no body is copied or
 //! decoded while scanning.
 
+pub mod charset;
 pub mod header;
 pub mod mapped;
 pub mod media_type;
 pub mod message;
 pub mod transfer;
 
+pub use charset::Charset;
 pub use header::{Field, Header};
 pub use media_type::MediaType;
 pub use message::{Content, Limit, Part, PartId, ScanLimits, Tree, scan};

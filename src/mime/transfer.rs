@@ -8,7 +8,7 @@ use memchr::{memchr, memchr_iter};
 use crate::span::{Lines, Newline, Span};
 
 /// The longest line that may go as 7bit or 8bit, without its terminator (RFC 5322 §2.1.1).
-const LINE_LIMIT: usize = 998;
+pub const LINE_LIMIT: usize = 998;
 /// Columns of an encoded line (RFC 2045 §6.7 rule 5, §6.8).
 const ENCODED_COLUMNS: usize = 76;
 
@@ -107,7 +107,8 @@ fn decode_base64(body: &[u8]) -> Option<Vec<u8>> {
         })
 }
 
-fn in_alphabet(byte: u8) -> bool {
+/// Whether a byte of a base64 body means something (RFC 2045 §6.8).
+pub(super) fn in_alphabet(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
 }
 

@@ -1,0 +1,442 @@
+//! What becomes of the links of one document: absolute, or `cid:` of the part that they mean.
+//!
+//! The base that holds is found, innermost first; then every relative link becomes absolute, or is pointed
+//! at the part whose Content-Location it means (RFC 2557 §8). A document is left as a whole, with a reason,
+//! where its bytes may not be what they look like. Attachments are somebody's files: nothing is done or said.
+
+use std::borrow::Cow;
+use std::rc::Rc;
+
+use super::document_digest::{self, Digest};
+use super::link_text::{ascii, cid_escaped, mentions_base, raw, readable};
+use super::long_lines;
+use super::siblings::{Identity, RELATED, Siblings};
+use crate::edit::{Edit, Group};
+use crate::link::base::Base;
+use crate::link::css;
+use crate::link::html::{self, Syntax};
+use crate::link::label;
+use crate::link::url::{Relation, relation, resolve_as_browser, without_fragment};
+use crate::link::value::LinkValue;
+use crate::mime::charset::{self, Charset};
+use crate::mime::mapped::{Change, MappedBody};
+use crate::mime::{Content, MediaType, PartId, TransferEncoding, Tree};
+use crate::plan::protection;
+use crate::policy::Policy;
+use crate::report::{Reason, Refusal};
+
+/// How many octets of bases may be read for each that the message has or may gain. Growth does not
+/// bound `/y` or `../y` times a long base: they stay short.
+const BASE_READINGS: u64 = 8;
+
+/// What the links of one document become.
+#[derive(Clone, Debug)]
+pub(super) struct Rewriting {
+    changes: Vec<Change>,
+    pub(super) absolute: u64,
+    pub(super) to_parts: u64,
+    pub(super) base: Option<Rc<Base>>,
+    /// Parts that must get a Content-ID.
+    pub(super) named: Vec<PartId>,
+    /// What became of the document's Content-MD5, if it has one.
+    pub(super) digest: Option<Digest>,
+}
+
+/// A document's new links and their edits, or why it is left.
+pub(super) type Rewritten = Result<(Rewriting, Group), Refusal>;
+
+/// Works on one document of a message after the other.
+pub(super) struct Relinker<'p> {
+    original: &'p [u8],
+    tree: &'p Tree,
+    policy: &'p Policy,
+    siblings: Siblings<'p>,
+    room: u64,
+    /// Octets of bases that were read for links so far.
+    work: u64,
+    work_limit: u64,
+}
+
+/// What kind of document a part is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Language {
+    Html(Syntax),
+    Css,
+}
+
+/// A document as its links are read.
+struct Document<'d> {
+    part: PartId,
+    language: Language,
+    /// The octets as they are.
+    octets: &'d [u8],
+    /// As long as these; what looks like ASCII in it is ASCII.
+    text: Cow<'d, [u8]>,
+    charset: Option<Charset>,
+    links: Vec<LinkValue>,
+    base_href: Option<LinkValue>,
+    /// The label of the charset that the document itself names.
+    label: Option<Vec<u8>>,
+    looks_encoded: bool,
+}
+
+impl<'p> Relinker<'p> {
+    /// `room` is how many octets the message may gain.
+    pub(super) fn new(original: &'p [u8], tree: &'p Tree, policy: &'p Policy, room: u64) -> Self {
+        let growth = policy.limits.growth;
+        Self {
+            original,
+            tree,
+            policy,
+            siblings: Siblings::new(original, tree, policy),
+            room,
+            work: 0,
+            work_limit: BASE_READINGS.saturating_mul(growth.saturating_add(original.len() as u64)),
+        }
+    }
+
+    /// The Content-ID that a part has or will have.
+    pub(super) fn identity(&mut self, part: PartId) -> &Identity {
+        self.siblings.identity(part)
+    }
+
+    /// What becomes of a part's links; none if it is no document or nothing in it would change.
+    pub(super) fn document(&mut self, part: PartId) -> Option<Rewritten> {
+        let language = match self.tree.part(part).essence.as_str() {
+            "text/html" => Language::Html(Syntax::Html),
+            "application/xhtml+xml" => Language::Html(Syntax::Xhtml),
+            "text/css" => Language::Css,
+            _ => return None,
+        };
+        if self.tree.part(part).content != Content::Leaf || self.is_somebodys_file(part) {
+            return None;
+        }
+        let base = self.siblings.base_of(part);
+        let related = self.siblings.around(part);
+        let is_hopeless = base.is_none() && related.is_empty();
+        let charset = match self.charset(part) {
+            Ok(charset) => charset,
+            Err(_) if is_hopeless => return None,
+            Err(refusal) => return Some(Err(refusal)),
+        };
+        let encoding = self.tree.part(part).encoding;
+        let body = self.tree.part(part).body;
+        // Without a base around, only <base href> in the document or a sibling can help; most
+        // documents are done with here.
+        if is_hopeless {
+            if language == Language::Css {
+                return None;
+            }
+            let octets = encoding.decode(body.of(self.original))?;
+            if !mentions_base(&octets) {
+                return None;
+            }
+        }
+        let Some(mapped) = MappedBody::decode(self.original, body, encoding) else {
+            let refusal = Refusal::lasting(
+                Reason::UndecodableBody,
+                format!("its {} is damaged", encoding.as_str()),
+            );
+            return (!is_hopeless).then_some(Err(refusal));
+        };
+        let document = Document::read(part, language, mapped.octets(), charset);
+        let base = match &document.base_href {
+            Some(href) => {
+                let href = readable(&href.decoded(&document.text));
+                Base::of_document(base.as_deref(), &href).map(Rc::new)
+            }
+            None => base,
+        };
+        let mut rewriting = match self.resolve(&document, base, &related) {
+            Ok(rewriting) => rewriting,
+            Err(refusal) => return Some(Err(refusal)),
+        };
+        if rewriting.changes.is_empty() {
+            return None;
+        }
+        let refusal =
+            protection(self.tree, part, self.policy).or_else(|| document.refusal(encoding));
+        if let Some(refusal) = refusal {
+            return Some(Err(refusal));
+        }
+        let changes = std::mem::take(&mut rewriting.changes);
+        let Some(changes) = self.lines_kept(&document, encoding, changes) else {
+            return Some(Err(Refusal::lasting(
+                Reason::LineTooLong,
+                format!(
+                    "a line of its {} body would be longer than 998 octets, and no blank in a tag is where it could be broken",
+                    encoding.as_str()
+                ),
+            )));
+        };
+        let digest =
+            document_digest::renewed(self.original, self.tree, part, document.octets, || {
+                mapped.changed(&changes)
+            });
+        let mut group = Group::new();
+        if let Some((digest, edits)) = digest {
+            rewriting.digest = Some(digest);
+            group = edits;
+        }
+        let replacements = mapped.replacements(changes, self.tree.newline);
+        group.extend(
+            replacements
+                .into_iter()
+                .map(|(span, bytes)| Edit::replace(span, bytes)),
+        );
+        Some(Ok((rewriting, group)))
+    }
+
+    /// Whether a document is an attachment, and no part of an aggregate, where some programs call
+    /// everything one.
+    fn is_somebodys_file(&self, part: PartId) -> bool {
+        let value = self.tree.value(self.original, part, "Content-Disposition");
+        let word = value.unwrap_or_default().trim_ascii();
+        let end = word
+            .iter()
+            .position(|&byte| byte.is_ascii_whitespace() || matches!(byte, b';' | b'('));
+        let word = word.get(..end.unwrap_or(word.len())).unwrap_or_default();
+        let parent = self.tree.part(part).parent;
+        word.eq_ignore_ascii_case(b"attachment")
+            && parent.is_none_or(|parent| self.tree.part(parent).essence != RELATED)
+    }
+
+    /// The charset that the part's header names; none if it names none that is known. US-ASCII counts as
+    /// none: it is what programs write that do not know.
+    fn charset(&self, part: PartId) -> Result<Option<Charset>, Refusal> {
+        let value = self.tree.value(self.original, part, "Content-Type");
+        let label = value.and_then(|value| MediaType::parse(value).parameter("charset"));
+        let Some(label) = label.filter(|label| !is_ascii(label)) else {
+            return Ok(None);
+        };
+        match Charset::of_label(&label) {
+            Some(Charset::Other) => Err(unsupported(&label)),
+            known => Ok(known),
+        }
+    }
+
+    fn resolve(
+        &mut self,
+        document: &Document<'_>,
+        base: Option<Rc<Base>>,
+        related: &[PartId],
+    ) -> Result<Rewriting, Refusal> {
+        let inside = Base::this_message();
+        let base_url = ascii(&base.as_deref().unwrap_or(&inside).url);
+        let is_within_message = base.as_deref().is_none_or(Base::is_within_message);
+        // All of the base that counts for whether a reference is relative, `http:`.
+        let scheme = base_url.split_inclusive(':').next();
+        let mut rewriting = Rewriting {
+            changes: Vec::new(),
+            absolute: 0,
+            to_parts: 0,
+            base,
+            named: Vec::new(),
+            digest: None,
+        };
+        let mut gained = 0u64;
+        for link in &document.links {
+            let Some(value) = document.value(link) else {
+                continue;
+            };
+            let reference = readable(&value);
+            if relation(scheme, &reference) != Relation::Relative {
+                continue;
+            }
+            self.worked(base_url.len())?;
+            let Ok(absolute) = resolve_as_browser(&base_url, &reference) else {
+                continue;
+            };
+            // `a_b:c` is no scheme, and resolving gives it back under bases that are no browser's.
+            if absolute == reference {
+                continue;
+            }
+            let new = match self.siblings.meant(document.part, related, &absolute) {
+                Some(sibling) => {
+                    rewriting.to_parts += 1;
+                    let identity = self.siblings.identity(sibling);
+                    if identity.is_made {
+                        rewriting.named.push(sibling);
+                    }
+                    let fragment = absolute.get(without_fragment(&absolute).len()..);
+                    format!(
+                        "cid:{}{}",
+                        cid_escaped(&identity.content_id),
+                        fragment.unwrap_or_default()
+                    )
+                }
+                None if is_within_message => continue,
+                None => {
+                    rewriting.absolute += 1;
+                    absolute
+                }
+            };
+            let replacement = link.encoded(raw(&new));
+            let gain = replacement.len().saturating_sub(link.span.len()) as u64;
+            gained += gain;
+            if gained > self.room {
+                // Hostile: a long base times many links. Stop before memory is spent.
+                return Err(Refusal::lasting(
+                    Reason::GrowthLimit,
+                    format!(
+                        "absolute links would add more than --max-growth, {}",
+                        self.policy.limits.growth
+                    ),
+                ));
+            }
+            rewriting.changes.push(Change {
+                octets: link.span.start..link.span.end,
+                replacement,
+            });
+        }
+        Ok(rewriting)
+    }
+
+    /// Counts the octets of a base that are read for one link.
+    pub(super) fn worked(&mut self, octets: usize) -> Result<(), Refusal> {
+        self.work = self.work.saturating_add(octets as u64);
+        if self.work <= self.work_limit {
+            return Ok(());
+        }
+        Err(Refusal::lasting(
+            Reason::GrowthLimit,
+            format!(
+                "its links and the length of their base are out of proportion to --max-growth, {}",
+                self.policy.limits.growth
+            ),
+        ))
+    }
+
+    /// The changes, with line ends where a body that has lines would get too long ones.
+    fn lines_kept(
+        &self,
+        document: &Document<'_>,
+        encoding: TransferEncoding,
+        changes: Vec<Change>,
+    ) -> Option<Vec<Change>> {
+        let has_lines = matches!(
+            encoding,
+            TransferEncoding::SevenBit | TransferEncoding::EightBit
+        );
+        if !has_lines {
+            return Some(changes);
+        }
+        let blanks = |changes: &[Change]| match document.language {
+            Language::Html(syntax) => {
+                let values: Vec<usize> = changes.iter().map(|change| change.octets.start).collect();
+                html::blanks_in_tags(&document.text, syntax, &values)
+            }
+            Language::Css => Vec::new(),
+        };
+        long_lines::broken(document.octets, changes, self.tree.newline, blanks)
+    }
+}
+
+impl<'d> Document<'d> {
+    /// Finds the links; `named` is the charset that the mail names.
+    fn read(part: PartId, language: Language, octets: &'d [u8], named: Option<Charset>) -> Self {
+        let mut document = Self {
+            part,
+            language,
+            octets,
+            text: Cow::Borrowed(octets),
+            charset: named,
+            links: Vec::new(),
+            base_href: None,
+            label: None,
+            looks_encoded: false,
+        };
+        if let Some(named) = named {
+            document.text = named.without_trail_bytes(octets);
+            document.locate();
+            return document;
+        }
+        document.locate();
+        document.charset = document.own_charset();
+        document.text = match document.charset {
+            Some(charset) => charset.without_trail_bytes(octets),
+            None => charset::without_doubtful_bytes(octets),
+        };
+        if let Cow::Owned(_) = document.text {
+            document.locate();
+        }
+        document
+    }
+
+    fn locate(&mut self) {
+        match self.language {
+            Language::Css => {
+                self.links = css::locate(&self.text);
+                self.label = label::in_style_sheet(self.octets).map(<[u8]>::to_vec);
+            }
+            Language::Html(syntax) => {
+                let found = html::locate_in(&self.text, syntax);
+                self.links = found.links;
+                self.base_href = found.base_href;
+                self.looks_encoded = found.looks_encoded;
+                let declared = || label::in_xml_declaration(self.octets).map(<[u8]>::to_vec);
+                self.label = match syntax {
+                    Syntax::Xhtml => declared().or(found.charset),
+                    Syntax::Html => found.charset,
+                };
+            }
+        }
+    }
+
+    /// The charset that the document shows or names itself.
+    fn own_charset(&self) -> Option<Charset> {
+        if self.octets.starts_with(b"\xef\xbb\xbf") {
+            return Some(Charset::Superset);
+        }
+        let named = self.label.as_deref().and_then(Charset::of_readable_label);
+        // Japanese mail without a label; no other text has this escape.
+        let shifts = || memchr::memmem::find(self.octets, b"\x1b$").is_some();
+        named.or_else(|| shifts().then_some(Charset::Other))
+    }
+
+    /// A link's value; none where a byte of it may be half a character.
+    fn value(&self, link: &LinkValue) -> Option<Cow<'_, [u8]>> {
+        let is_whole = link.span.of(&self.text) == link.span.of(self.octets);
+        let value = is_whole.then(|| link.decoded(&self.text))?;
+        let may_have_trail_bytes = matches!(self.charset, Some(Charset::TrailBytes(_)));
+        (!may_have_trail_bytes || value.is_ascii()).then_some(value)
+    }
+
+    /// Why none of its links may be touched, whatever they are.
+    fn refusal(&self, encoding: TransferEncoding) -> Option<Refusal> {
+        if self.looks_encoded {
+            return Some(Refusal::lasting(
+                Reason::LooksEncoded,
+                format!(
+                    "an attribute begins with 3D, as in quoted-printable, beneath {}",
+                    encoding.as_str()
+                ),
+            ));
+        }
+        if self.charset == Some(Charset::Other) {
+            let label = self.label.as_deref().unwrap_or(b"a charset of escapes");
+            return Some(unsupported(label));
+        }
+        let base_is_unclear = |href: &LinkValue| self.value(href).is_none();
+        self.base_href
+            .as_ref()
+            .filter(|href| base_is_unclear(href))?;
+        Some(Refusal::lasting(
+            Reason::CharsetNotSupported,
+            "its <base href> is not in ASCII, in a charset whose bytes are not told apart",
+        ))
+    }
+}
+
+fn is_ascii(label: &[u8]) -> bool {
+    let label = label.trim_ascii();
+    label.eq_ignore_ascii_case(b"us-ascii") || label.eq_ignore_ascii_case(b"ascii")
+}
+
+fn unsupported(label: &[u8]) -> Refusal {
+    let label = String::from_utf8_lossy(label.trim_ascii()).to_ascii_lowercase();
+    Refusal::lasting(
+        Reason::CharsetNotSupported,
+        format!("links in {label} are not looked at"),
+    )
+}

@@ -1,0 +1,255 @@
+//! Which part a link means, and how that part is named (RFC 2557 §5 and §8, RFC 2392).
+//!
+//! A sibling is a part of the same multipart/related with a Content-Location. It is a target only if it
+//! holds its content and its Content-ID is its own: a reader that is asked for a reference, or for one of
+//! two parts with one id, shows nothing or the wrong thing.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use md5::{Digest as _, Md5};
+
+use crate::external_body::{ExternalBody, Reading, identifier};
+use crate::link::base::{Base, location};
+use crate::link::url::{Dialect, equivalence_key, without_fragment};
+use crate::mime::{Content, PartId, Tree};
+use crate::plan::{Bases, protection};
+use crate::policy::Policy;
+
+/// The type of an aggregate: a root and what it refers to (RFC 2387).
+pub(super) const RELATED: &str = "multipart/related";
+
+/// The siblings of all documents of a message.
+pub(super) struct Siblings<'p> {
+    original: &'p [u8],
+    tree: &'p Tree,
+    policy: &'p Policy,
+    bases: Bases,
+    /// For every multipart/related: the locations of its parts.
+    located: HashMap<PartId, HashMap<String, PartId>>,
+    /// How many parts of one message bear one Content-ID; made when it is first asked for.
+    bearers: Option<Bearers>,
+    /// The Content-ID of every part that a link means: reading or making one for each link would
+    /// cost the part's size times their number.
+    identities: HashMap<PartId, Identity>,
+}
+
+/// The Content-ID of a part that a link means.
+#[derive(Clone, Debug)]
+pub(super) struct Identity {
+    pub(super) content_id: String,
+    /// Whether the part has none yet.
+    pub(super) is_made: bool,
+}
+
+/// The Content-IDs of a message and of the messages in it.
+#[derive(Default)]
+struct Bearers {
+    /// The message that each part stands in, by its outermost entity.
+    message_of: HashMap<PartId, PartId>,
+    counts: HashMap<(PartId, String), usize>,
+}
+
+impl<'p> Siblings<'p> {
+    pub(super) fn new(original: &'p [u8], tree: &'p Tree, policy: &'p Policy) -> Self {
+        Self {
+            original,
+            tree,
+            policy,
+            bases: Bases::default(),
+            located: HashMap::new(),
+            bearers: None,
+            identities: HashMap::new(),
+        }
+    }
+
+    /// The base that holds for a part.
+    pub(super) fn base_of(&mut self, part: PartId) -> Option<Rc<Base>> {
+        self.bases.of(self.original, self.tree, part)
+    }
+
+    /// Every multipart/related around a part that has targets, nearest first. None is outside of the
+    /// message that the part stands in.
+    pub(super) fn around(&mut self, part: PartId) -> Vec<PartId> {
+        let mut related: Vec<PartId> = self
+            .tree
+            .ancestors(part)
+            .take_while(|&above| self.tree.part(above).content != Content::Message)
+            .filter(|&above| self.tree.part(above).essence == RELATED)
+            .collect();
+        related.retain(|&above| self.has_targets(above));
+        related
+    }
+
+    /// The part that an absolute URL in a document means, in the nearest of `related` that has one.
+    pub(super) fn meant(
+        &self,
+        document: PartId,
+        related: &[PartId],
+        absolute: &str,
+    ) -> Option<PartId> {
+        if related.is_empty() {
+            return None;
+        }
+        let key = equivalence_key(without_fragment(absolute));
+        related
+            .iter()
+            .filter_map(|above| self.located.get(above)?.get(&key).copied())
+            .find(|&sibling| {
+                // What a document stands in, as the document itself, is no other part.
+                sibling != document && self.tree.ancestors(document).all(|up| up != sibling)
+            })
+    }
+
+    /// The Content-ID that the part has or will have.
+    pub(super) fn identity(&mut self, part: PartId) -> &Identity {
+        let identity = match self.identities.remove(&part) {
+            Some(known) => known,
+            None => {
+                let written = self.content_id(part);
+                Identity {
+                    is_made: written.is_none(),
+                    content_id: written.unwrap_or_else(|| self.made_id(part)),
+                }
+            }
+        };
+        self.identities.entry(part).or_insert(identity)
+    }
+
+    /// Remembers which part of a multipart/related has which Content-Location, and tells whether any
+    /// has.
+    ///
+    /// Of a multipart/related inside, only its own location counts: what is in it can be meant by
+    /// its own documents only (RFC 2557 §9.6).
+    fn has_targets(&mut self, related: PartId) -> bool {
+        if let Some(known) = self.located.get(&related) {
+            return !known.is_empty();
+        }
+        let mut known = HashMap::new();
+        let mut waiting: Vec<PartId> = self.tree.part(related).children.clone();
+        waiting.reverse();
+        while let Some(part) = waiting.pop() {
+            let is_aggregate = self.tree.part(part).essence == RELATED;
+            if matches!(self.tree.part(part).content, Content::Multipart(_)) && !is_aggregate {
+                waiting.extend(self.tree.part(part).children.iter().rev());
+            }
+            if let Some(url) = self.location_of(part)
+                && protection(self.tree, part, self.policy).is_none()
+                && self.can_be_named(part)
+                && self.holds_content(part)
+            {
+                known.entry(equivalence_key(&url)).or_insert(part);
+            }
+        }
+        let any = !known.is_empty();
+        self.located.insert(related, known);
+        any
+    }
+
+    /// Whether the part is not a reference that was left, in any of the forms there are.
+    fn holds_content(&self, part: PartId) -> bool {
+        let reading = Reading {
+            header_limit: self.policy.limits.header,
+            shortcuts: self.policy.shortcuts,
+        };
+        ExternalBody::read(self.original, self.tree, part, &reading).is_none()
+    }
+
+    /// The absolute Content-Location of a part: against its own Content-Base, else against the
+    /// base of what it stands in, else within the message.
+    fn location_of(&mut self, part: PartId) -> Option<String> {
+        let value = self.tree.value(self.original, part, "Content-Location")?;
+        let parent = self.tree.part(part).parent;
+        let around = parent.and_then(|parent| self.base_of(parent));
+        let own = Base::of_entity(
+            around.as_deref(),
+            self.tree.value(self.original, part, "Content-Base"),
+            None,
+            "",
+            Dialect::default(),
+        );
+        location(own.as_ref(), value, Dialect::default())
+    }
+
+    fn content_id(&self, part: PartId) -> Option<String> {
+        content_id(self.original, self.tree, part)
+    }
+
+    /// Whether the part has a Content-ID of its own, or a header that can take one.
+    fn can_be_named(&mut self, part: PartId) -> bool {
+        if let Some(content_id) = self.content_id(part) {
+            return self.bearers().count(part, content_id) == 1;
+        }
+        let entity = self.tree.part(part);
+        self.tree.value(self.original, part, "Content-ID").is_none()
+            && entity.header.of(self.original).ends_with(b"\n")
+    }
+
+    fn bearers(&mut self) -> &Bearers {
+        let (original, tree) = (self.original, self.tree);
+        self.bearers
+            .get_or_insert_with(|| Bearers::of(original, tree))
+    }
+
+    /// A Content-ID made from the part's bytes: the same message always gets the same one, with LF
+    /// and with CRLF. No other part of the message has it.
+    fn made_id(&mut self, part: PartId) -> String {
+        let mut digest = Md5::new();
+        digest.update(self.tree.number(part));
+        digest.update([0]);
+        let mut rest = self.tree.part(part).span.of(self.original);
+        while let Some(at) = memchr::memmem::find(rest, b"\r\n") {
+            let (line, behind) = rest.split_at(at);
+            digest.update(line);
+            rest = behind.get(1..).unwrap_or_default();
+        }
+        digest.update(rest);
+        let hex: String = digest
+            .finalize()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        let bearers = self.bearers();
+        // Whoever wrote the mail could know the first one.
+        let mut content_id = format!("{hex}@embody.invalid");
+        let mut further = 0u32;
+        while bearers.count(part, content_id.clone()) > 0 {
+            further += 1;
+            content_id = format!("{hex}.{further}@embody.invalid");
+        }
+        content_id
+    }
+}
+
+impl Bearers {
+    fn of(original: &[u8], tree: &Tree) -> Self {
+        let mut bearers = Self::default();
+        // What holds a part has a smaller number than the part.
+        for part in tree.ids() {
+            let parent = tree.part(part).parent;
+            let inside = parent.filter(|&above| tree.part(above).content != Content::Message);
+            let message = inside
+                .and_then(|above| bearers.message_of.get(&above).copied())
+                .unwrap_or(part);
+            bearers.message_of.insert(part, message);
+            if let Some(content_id) = content_id(original, tree, part) {
+                *bearers.counts.entry((message, content_id)).or_default() += 1;
+            }
+        }
+        bearers
+    }
+
+    /// How many parts of the message that `part` stands in bear an id.
+    fn count(&self, part: PartId, content_id: String) -> usize {
+        let message = self.message_of.get(&part).copied().unwrap_or(PartId::ROOT);
+        self.counts
+            .get(&(message, content_id))
+            .copied()
+            .unwrap_or(0)
+    }
+}
+
+fn content_id(original: &[u8], tree: &Tree, part: PartId) -> Option<String> {
+    let value = tree.value(original, part, "Content-ID")?;
+    Some(identifier(value)).filter(|id| !id.is_empty())
+}

@@ -1,0 +1,95 @@
+//! The charset that a document names in itself, for those whose mail names none: a `<meta>` of HTML, the
+//! XML declaration of XHTML, the `@charset` of a style sheet. Labels as they are written; what they mean is
+//! [`Charset`](crate::mime::Charset)'s.
+
+use memchr::{memchr, memmem};
+
+use super::srcset::is_blank;
+
+/// How far into the `content` of a `<meta>` a label is looked for.
+const CONTENT_LIMIT: usize = 1_024;
+
+/// How long an XML declaration may be.
+const DECLARATION_LIMIT: usize = 1_024;
+
+/// The label in `text/html; charset=label`, the `content` of a `<meta>` (the HTML standard, §2.5.3).
+#[must_use]
+pub(super) fn in_content(content: &[u8]) -> Option<&[u8]> {
+    let mut rest = content.get(..content.len().min(CONTENT_LIMIT))?;
+    loop {
+        let at = rest
+            .windows(7)
+            .position(|word| word.eq_ignore_ascii_case(b"charset"))?;
+        rest = rest.get(at + 7..)?.trim_ascii_start();
+        if let Some(value) = rest.strip_prefix(b"=") {
+            return unquoted(value.trim_ascii_start(), |byte| {
+                is_blank(byte) || byte == b';'
+            });
+        }
+    }
+}
+
+/// The label in `<?xml version="1.0" encoding="label"?>` (XML 1.0, §4.3.3).
+#[must_use]
+pub fn in_xml_declaration(document: &[u8]) -> Option<&[u8]> {
+    let head = document.get(..document.len().min(DECLARATION_LIMIT))?;
+    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+    let declaration = head.strip_prefix(b"<?xml")?;
+    let declaration = declaration.get(..memmem::find(declaration, b"?>")?)?;
+    let behind = declaration.get(memmem::find(declaration, b"encoding")? + 8..)?;
+    let value = behind.trim_ascii_start().strip_prefix(b"=")?;
+    unquoted(value.trim_ascii_start(), is_blank)
+}
+
+/// The label in `@charset "label";` (CSS Syntax, §3.2): these very bytes, and nothing before them.
+#[must_use]
+pub fn in_style_sheet(sheet: &[u8]) -> Option<&[u8]> {
+    let label = sheet.strip_prefix(b"@charset \"")?;
+    let label = label.get(..memchr(b'"', label.get(..label.len().min(CONTENT_LIMIT))?)?)?;
+    Some(label)
+}
+
+/// A value in quotes, or up to where one without them ends.
+fn unquoted(value: &[u8], ends: impl Fn(u8) -> bool) -> Option<&[u8]> {
+    match value.first()? {
+        &quote @ (b'"' | b'\'') => {
+            let inner = value.get(1..)?;
+            inner.get(..memchr(quote, inner)?)
+        }
+        _ => {
+            let end = value.iter().position(|&byte| ends(byte));
+            value.get(..end.unwrap_or(value.len()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_read_as_browsers_do() {
+        for (content, label) in [
+            ("text/html; charset=utf-8", Some("utf-8")),
+            ("text/html;CHARSET = 'x-sjis' ", Some("x-sjis")),
+            ("charset charset=big5;x", Some("big5")),
+            ("text/html; charset=\"big5", None),
+            ("text/html; charset", None),
+            ("charset=", None),
+        ] {
+            let read = in_content(content.as_bytes());
+            assert_eq!(read, label.map(str::as_bytes), "{content}");
+        }
+        for (document, label) in [
+            ("<?xml version='1.0' encoding='gbk'?>", Some("gbk")),
+            ("<?xml version=\"1.0\" encoding = \"gbk\" ?>", Some("gbk")),
+            ("<?xml version='1.0'?><a encoding='gbk'>", None),
+            (" <?xml encoding='gbk'?>", None),
+        ] {
+            let read = in_xml_declaration(document.as_bytes());
+            assert_eq!(read, label.map(str::as_bytes), "{document}");
+        }
+        assert_eq!(in_style_sheet(b"@charset \"big5\";a{}"), Some(&b"big5"[..]));
+        assert_eq!(in_style_sheet(b" @charset \"big5\";"), None);
+    }
+}

@@ -1,0 +1,105 @@
+//! The names of HTML that matter: elements, and attributes with links in them or that say what a link is.
+//! Names are matched case-blind, whatever element an attribute stands on.
+
+/// The elements whose name matters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Element {
+    Area,
+    Anchor,
+    Applet,
+    Base,
+    Frame,
+    Link,
+    Meta,
+    Object,
+    Raw(Raw),
+    /// `<svg>`, `<math>` and `<template>`: see [`scopes`](super::scopes).
+    Scope,
+    Other,
+}
+
+/// The elements whose content is not markup.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Raw {
+    Style,
+    Script,
+    /// An inner frame is one besides, so it is told apart.
+    Iframe,
+    Text(&'static [u8]),
+    /// `<plaintext>`: nothing ends it.
+    Plain,
+}
+
+macro_rules! names {
+    ($($variant:ident $text:literal)+) => {
+        /// The attributes that matter.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub(super) enum Name { $(#[doc = $text] $variant),+ }
+
+        impl Name {
+            /// Lower case.
+            pub(super) fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text),+ }
+            }
+
+            #[allow(non_upper_case_globals)] // named after the variants
+            fn of(lower_case: &[u8]) -> Option<Self> {
+                $(const $variant: &[u8] = $text.as_bytes();)+
+                match lower_case {
+                    $($variant => Some(Self::$variant),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+names! {
+    Action "action" Archive "archive" Background "background" Cite "cite" Classid "classid"
+    Charset "charset" Codebase "codebase" Content "content" Data "data" Dynsrc "dynsrc" Formaction "formaction"
+    Href "href" HttpEquiv "http-equiv" Imagesrcset "imagesrcset" Longdesc "longdesc"
+    Lowsrc "lowsrc" Manifest "manifest" Ping "ping" Poster "poster" Profile "profile" Rel "rel"
+    Src "src" Srcset "srcset" Style "style" Usemap "usemap" XlinkHref "xlink:href"
+}
+
+/// `annotation-xml`: longer names of elements and attributes do not matter.
+pub(super) const LONGEST_NAME: usize = 14;
+
+/// The attribute of a name in any case.
+pub(super) fn attribute_name(name: &[u8]) -> Option<Name> {
+    let mut buffer = [0; LONGEST_NAME];
+    Name::of(lower_case(name, &mut buffer)?)
+}
+
+/// The element of a name in lower case.
+pub(super) fn element(name: &[u8]) -> Element {
+    match name {
+        b"a" => Element::Anchor,
+        b"area" => Element::Area,
+        b"applet" => Element::Applet,
+        b"base" => Element::Base,
+        b"frame" => Element::Frame,
+        b"link" => Element::Link,
+        b"meta" => Element::Meta,
+        b"object" => Element::Object,
+        b"style" => Element::Raw(Raw::Style),
+        b"script" => Element::Raw(Raw::Script),
+        b"iframe" => Element::Raw(Raw::Iframe),
+        b"textarea" => Element::Raw(Raw::Text(b"textarea")),
+        b"title" => Element::Raw(Raw::Text(b"title")),
+        b"xmp" => Element::Raw(Raw::Text(b"xmp")),
+        b"noembed" => Element::Raw(Raw::Text(b"noembed")),
+        b"noframes" => Element::Raw(Raw::Text(b"noframes")),
+        b"plaintext" => Element::Raw(Raw::Plain),
+        b"svg" | b"math" | b"template" => Element::Scope,
+        _ => Element::Other,
+    }
+}
+
+/// A name in lower case; none if it is longer than all that matter.
+pub(super) fn lower_case<'b>(name: &[u8], buffer: &'b mut [u8; LONGEST_NAME]) -> Option<&'b [u8]> {
+    let lower = buffer.get_mut(..name.len())?;
+    lower.copy_from_slice(name);
+    lower.make_ascii_lowercase();
+    Some(lower)
+}

@@ -1,0 +1,204 @@
+//! Whether a `<base>` is one of the document: not in `<svg>` or `<math>`, where it is an element of another
+//! language, and not in a `<template>`, which is no part of the page.
+//!
+//! As the tree builder of the HTML standard has it (§13.2.6.5), without a tree: parts of SVG and MathML that
+//! hold HTML again are known (`<foreignObject>`, `<mtext>`), and so are the tags of HTML that end both
+//! languages wherever they stand (`<p>`, `<table>`). Not done: annotations of MathML count as HTML whatever
+//! their encoding, and `<font>` ends both with or without attributes.
+//!
+//! Constant time for each tag: nothing is searched.
+
+use super::tags::Syntax;
+
+/// What is open around a place of a document.
+#[derive(Debug)]
+pub(super) struct Scopes {
+    syntax: Syntax,
+    /// Regions in which HTML is spoken, the outermost first.
+    regions: Vec<Region>,
+    /// How many of them are templates.
+    templates: usize,
+}
+
+#[derive(Clone, Copy, Default, Debug)]
+struct Region {
+    opened_by: Opener,
+    /// How many `<svg>` are open in it.
+    svg: usize,
+    /// How many `<math>` are open in it.
+    math: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+enum Opener {
+    #[default]
+    Document,
+    Template,
+    /// An element of SVG or MathML that holds HTML.
+    Integration,
+}
+
+impl Region {
+    fn is_foreign(self) -> bool {
+        self.svg + self.math > 0
+    }
+}
+
+impl Scopes {
+    pub(super) fn new(syntax: Syntax) -> Self {
+        Self {
+            syntax,
+            regions: vec![Region::default()],
+            templates: 0,
+        }
+    }
+
+    /// Whether nothing is open, so that end tags do not matter.
+    pub(super) fn is_outside(&self) -> bool {
+        self.regions.len() == 1 && !self.is_foreign()
+    }
+
+    /// Whether a `<base>` here is none of the document.
+    pub(super) fn hides_base(&self) -> bool {
+        self.templates > 0 || self.is_foreign()
+    }
+
+    fn is_foreign(&self) -> bool {
+        self.regions
+            .last()
+            .is_some_and(|region| region.is_foreign())
+    }
+
+    /// A start tag; `name` is in lower case, and empty for names of no interest.
+    pub(super) fn open(&mut self, name: &[u8], closes_itself: bool) {
+        let is_foreign = self.is_foreign();
+        let is_empty =
+            closes_itself && (is_foreign || self.syntax == Syntax::Xhtml || is_root(name));
+        if is_foreign && self.syntax == Syntax::Html && ends_foreign_content(name) {
+            if let Some(region) = self.regions.last_mut() {
+                (region.svg, region.math) = (0, 0);
+            }
+            return;
+        }
+        if is_empty {
+            return;
+        }
+        let Some(region) = self.regions.last_mut() else {
+            return;
+        };
+        let opened_by = match name {
+            b"svg" => {
+                region.svg += 1;
+                return;
+            }
+            b"math" => {
+                region.math += 1;
+                return;
+            }
+            b"template" if !is_foreign => Opener::Template,
+            _ if (region.svg > 0 && is_html_in_svg(name))
+                || (region.math > 0 && is_html_in_math(name)) =>
+            {
+                Opener::Integration
+            }
+            _ => return,
+        };
+        self.templates += usize::from(opened_by == Opener::Template);
+        self.regions.push(Region {
+            opened_by,
+            ..Region::default()
+        });
+    }
+
+    /// An end tag; `name` is in lower case.
+    pub(super) fn close(&mut self, name: &[u8]) {
+        let Some(region) = self.regions.last_mut() else {
+            return;
+        };
+        match name {
+            b"svg" => region.svg = region.svg.saturating_sub(1),
+            b"math" => region.math = region.math.saturating_sub(1),
+            b"template" if self.templates > 0 => {
+                while let Some(closed) = self.regions.pop() {
+                    if closed.opened_by == Opener::Template {
+                        self.templates -= 1;
+                        break;
+                    }
+                }
+            }
+            _ if region.opened_by == Opener::Integration
+                && (is_html_in_svg(name) || is_html_in_math(name)) =>
+            {
+                self.regions.pop();
+            }
+            _ => {}
+        }
+    }
+}
+
+fn is_root(name: &[u8]) -> bool {
+    matches!(name, b"svg" | b"math")
+}
+
+fn is_html_in_svg(name: &[u8]) -> bool {
+    matches!(name, b"foreignobject" | b"desc")
+}
+
+fn is_html_in_math(name: &[u8]) -> bool {
+    matches!(
+        name,
+        b"mi" | b"mo" | b"mn" | b"ms" | b"mtext" | b"annotation-xml"
+    )
+}
+
+/// The start tags that end SVG and MathML (§13.2.6.5).
+fn ends_foreign_content(name: &[u8]) -> bool {
+    const TAGS: [&[u8]; 45] = [
+        b"b",
+        b"big",
+        b"blockquote",
+        b"body",
+        b"br",
+        b"center",
+        b"code",
+        b"dd",
+        b"div",
+        b"dl",
+        b"dt",
+        b"em",
+        b"embed",
+        b"font",
+        b"h1",
+        b"h2",
+        b"h3",
+        b"h4",
+        b"h5",
+        b"h6",
+        b"head",
+        b"hr",
+        b"i",
+        b"img",
+        b"li",
+        b"listing",
+        b"menu",
+        b"meta",
+        b"nobr",
+        b"ol",
+        b"p",
+        b"pre",
+        b"ruby",
+        b"s",
+        b"small",
+        b"span",
+        b"strong",
+        b"strike",
+        b"sub",
+        b"sup",
+        b"table",
+        b"tt",
+        b"u",
+        b"ul",
+        b"var",
+    ];
+    TAGS.contains(&name)
+}

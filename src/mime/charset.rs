@@ -1,0 +1,287 @@
+//! Charsets, as far as the bytes below 0x80 are concerned: whether each of them is the ASCII character it
+//! looks like.
+//!
+//! [`Charset::of_label`] is the one place that says so, for links and for the encoder of bodies. Labels are
+//! those of the Encoding Standard (encoding_rs), and those that mail has besides. Nothing is decoded.
+
+use std::borrow::Cow;
+
+use encoding_rs::{BIG5, EUC_KR, Encoding, GB18030, GBK, ISO_2022_JP, REPLACEMENT, SHIFT_JIS};
+use encoding_rs::{UTF_16BE, UTF_16LE};
+
+/// What a byte below 0x80 is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Charset {
+    /// The ASCII character, wherever it stands: a superset of ASCII byte by byte.
+    Superset,
+    /// The ASCII character, unless it is the second byte of a character that a byte above 0x7f
+    /// begins.
+    TrailBytes(Leads),
+    /// Something else, or something else after an escape: UTF-16, UTF-7, ISO-2022, EBCDIC.
+    Other,
+}
+
+/// Which bytes begin a character of two.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Leads {
+    /// Shift_JIS: 0xa0 to 0xdf are characters of one byte.
+    ShiftJis,
+    /// Big5, GBK, GB18030, windows-949: all above 0x80.
+    All,
+}
+
+/// What stands for a trail byte in [`Charset::without_trail_bytes`]: no ASCII, and in no charset the end
+/// of anything.
+const MASK: u8 = 0xff;
+
+impl Charset {
+    /// The charset of a label in any case; none if nobody told us of it.
+    #[must_use]
+    pub fn of_label(label: &[u8]) -> Option<Self> {
+        if let Some(encoding) = Encoding::for_label(label) {
+            return Some(Self::of_encoding(encoding));
+        }
+        let lower = label.trim_ascii().to_ascii_lowercase();
+        // What mail programs write and browsers do not know.
+        const SHIFT_JIS_TOO: [&[u8]; 7] = [
+            b"cp932",
+            b"windows-932",
+            b"mskanji",
+            b"sjis-win",
+            b"shift_jisx0213",
+            b"shift_jis-2004",
+            b"x-windows-31j",
+        ];
+        const TRAILING_TOO: [&[u8]; 20] = [
+            b"cp936",
+            b"ms936",
+            b"windows-936",
+            b"x-mac-chinesesimp",
+            b"gb18030-2000",
+            b"gb18030-2005",
+            b"gb18030-2022",
+            b"cp949",
+            b"ms949",
+            b"uhc",
+            b"ks_c_5601",
+            b"x-windows-949",
+            b"x-mac-korean",
+            b"cp950",
+            b"ms950",
+            b"windows-950",
+            b"big5hkscs",
+            b"big5-eten",
+            b"big5-2003",
+            b"x-mac-chinesetrad",
+        ];
+        // In johab even `<` may be a second byte.
+        const OTHER: [&[u8]; 21] = [
+            b"utf-16",
+            b"utf16",
+            b"utf-32",
+            b"utf32",
+            b"ucs-2",
+            b"ucs2",
+            b"ucs-4",
+            b"ucs4",
+            b"utf-7",
+            b"utf7",
+            b"unicode-1-1-utf-7",
+            b"csunicode11utf7",
+            b"iso-2022",
+            b"csiso2022",
+            b"hz-gb",
+            b"iso-10646-ucs",
+            b"ebcdic",
+            b"johab",
+            b"cp1361",
+            b"ms1361",
+            b"x-johab",
+        ];
+        let is_any = |names: &[&[u8]]| names.contains(&lower.as_slice());
+        let begins = |names: &[&[u8]]| names.iter().any(|name| lower.starts_with(name));
+        if is_any(&SHIFT_JIS_TOO) || lower == b"x-mac-japanese" {
+            Some(Self::TrailBytes(Leads::ShiftJis))
+        } else if is_any(&TRAILING_TOO) {
+            Some(Self::TrailBytes(Leads::All))
+        } else if begins(&OTHER) || is_ebcdic(&lower) {
+            Some(Self::Other)
+        } else {
+            None
+        }
+    }
+
+    /// The same of a label that stands in the text itself and could be read: what it names, the text is
+    /// not in UTF-16 (the HTML standard, §13.2.3.3).
+    #[must_use]
+    pub fn of_readable_label(label: &[u8]) -> Option<Self> {
+        match Encoding::for_label(label) {
+            Some(encoding) if [UTF_16BE, UTF_16LE].contains(&encoding) => Some(Self::Superset),
+            _ => Self::of_label(label),
+        }
+    }
+
+    fn of_encoding(encoding: &'static Encoding) -> Self {
+        if [UTF_16BE, UTF_16LE, ISO_2022_JP, REPLACEMENT].contains(&encoding) {
+            Self::Other
+        } else if encoding == SHIFT_JIS {
+            Self::TrailBytes(Leads::ShiftJis)
+        } else if [BIG5, EUC_KR, GBK, GB18030].contains(&encoding) {
+            Self::TrailBytes(Leads::All)
+        } else {
+            Self::Superset
+        }
+    }
+
+    /// The text with another byte for each trail byte that looks like ASCII: as long as before, and
+    /// what looks like ASCII in it is.
+    #[must_use]
+    pub fn without_trail_bytes(self, text: &[u8]) -> Cow<'_, [u8]> {
+        let Self::TrailBytes(leads) = self else {
+            return Cow::Borrowed(text);
+        };
+        if text.is_ascii() {
+            return Cow::Borrowed(text);
+        }
+        let mut masked = text.to_vec();
+        let mut after_lead = false;
+        for byte in &mut masked {
+            if after_lead {
+                after_lead = false;
+                if is_trail(*byte) {
+                    *byte = MASK;
+                    continue;
+                }
+                // Not a trail byte at all: it is read as if nothing stood before it.
+                if *byte >= 0x80 {
+                    continue;
+                }
+            }
+            after_lead = match leads {
+                Leads::ShiftJis => matches!(*byte, 0x81..=0x9f | 0xe0..=0xfc),
+                Leads::All => matches!(*byte, 0x81..=0xfe),
+            };
+        }
+        Cow::Owned(masked)
+    }
+}
+
+/// The ASCII bytes that end a character in one of these charsets; digits do in GB18030.
+fn is_trail(byte: u8) -> bool {
+    matches!(byte, b'0'..=b'9' | 0x40..=0x7e)
+}
+
+/// IBM's code pages, under the names that RFC 1345 and Java give them.
+fn is_ebcdic(label: &[u8]) -> bool {
+    const PAGES: [&[u8]; 12] = [
+        b"037", b"273", b"277", b"278", b"280", b"284", b"285", b"297", b"500", b"870", b"871",
+        b"1047",
+    ];
+    let digits = [b"ibm-".as_slice(), b"ibm", b"cp"]
+        .iter()
+        .find_map(|prefix| label.strip_prefix(*prefix));
+    digits.is_some_and(|digits| PAGES.contains(&digits) || digits.starts_with(b"0114"))
+}
+
+/// A text of which nobody knows the charset, with another byte for each `\` behind a byte above 0x7f:
+/// it may be half a character. UTF-8 is told by its form and stays.
+#[must_use]
+pub fn without_doubtful_bytes(text: &[u8]) -> Cow<'_, [u8]> {
+    if std::str::from_utf8(text).is_ok() {
+        return Cow::Borrowed(text);
+    }
+    let is_doubtful = |at: usize| {
+        let before = at.checked_sub(1).and_then(|before| text.get(before));
+        before.is_some_and(|&byte| byte >= 0x80)
+    };
+    let mut masked = Cow::Borrowed(text);
+    for at in memchr::memchr_iter(b'\\', text) {
+        if is_doubtful(at)
+            && let Some(byte) = masked.to_mut().get_mut(at)
+        {
+            *byte = MASK;
+        }
+    }
+    masked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_of_mail_and_of_the_web_are_known() {
+        for (label, expected) in [
+            ("utf-8", Some(Charset::Superset)),
+            (" US-ASCII ", Some(Charset::Superset)),
+            ("EUC-JP", Some(Charset::Superset)),
+            ("csShiftJIS", Some(Charset::TrailBytes(Leads::ShiftJis))),
+            ("cp932", Some(Charset::TrailBytes(Leads::ShiftJis))),
+            ("GB_2312-80", Some(Charset::TrailBytes(Leads::All))),
+            ("Big5-HKSCS", Some(Charset::TrailBytes(Leads::All))),
+            ("ISO-2022-CN-EXT", Some(Charset::Other)),
+            ("HZ-GB-2312", Some(Charset::Other)),
+            ("UTF-32LE", Some(Charset::Other)),
+            ("IBM037", Some(Charset::Other)),
+            ("cp1047", Some(Charset::Other)),
+            ("ebcdic-cp-us", Some(Charset::Other)),
+            ("x-nobody-knows-it", None),
+        ] {
+            assert_eq!(Charset::of_label(label.as_bytes()), expected, "{label}");
+        }
+    }
+
+    #[test]
+    fn every_charset_that_is_a_superset_is_one_byte_by_byte() {
+        // All that encoding_rs knows, and each byte below 0x80 behind each above it.
+        for label in [
+            "utf-8",
+            "ibm866",
+            "iso-8859-1",
+            "iso-8859-8-i",
+            "koi8-r",
+            "macintosh",
+            "windows-874",
+            "windows-1252",
+            "euc-jp",
+            "x-user-defined",
+            "shift_jis",
+            "big5",
+            "euc-kr",
+            "gbk",
+            "gb18030",
+        ] {
+            let charset = Charset::of_label(label.as_bytes()).unwrap();
+            let encoding = Encoding::for_label(label.as_bytes()).unwrap();
+            let mut trails = 0;
+            for lead in 0x80..=0xff_u8 {
+                for ascii in 0..0x80_u8 {
+                    let pair = [lead, ascii];
+                    let (text, _) = encoding.decode_without_bom_handling(&pair);
+                    let is_itself = text.ends_with(char::from(ascii));
+                    trails += usize::from(!is_itself);
+                    let masked = charset.without_trail_bytes(&pair);
+                    assert!(is_itself || masked[1] == MASK, "{label}: {pair:x?} {text}");
+                }
+            }
+            assert_eq!(trails == 0, charset == Charset::Superset, "{label}");
+        }
+    }
+
+    #[test]
+    fn characters_are_told_apart_from_the_left() {
+        let masked = |leads, text: &[u8]| {
+            Charset::TrailBytes(leads)
+                .without_trail_bytes(text)
+                .into_owned()
+        };
+        // The second byte of the first character is the lead byte of none.
+        assert_eq!(masked(Leads::ShiftJis, b"\x83\x83\\"), b"\x83\x83\\");
+        assert_eq!(masked(Leads::ShiftJis, b"\x83\\\\"), b"\x83\xff\\");
+        // A katakana of half width is a character of its own.
+        assert_eq!(masked(Leads::ShiftJis, b"\xb1\\"), b"\xb1\\");
+        assert_eq!(masked(Leads::All, b"\xb1\\"), b"\xb1\xff");
+        // What is broken ends at the quote.
+        assert_eq!(masked(Leads::All, b"\x81\"\\"), b"\x81\"\\");
+    }
+}

@@ -1,0 +1,198 @@
+//! Links in documents of every charset: what is no character of its own is never touched.
+//!
+//! In Shift_JIS, Big5, GBK and windows-949 the second byte of a character may be `\`, which would become
+//! `/` in a link. Labels are those of the Encoding Standard and of mail.
+
+use crate::common::mail::assert_bytes;
+use crate::links::{BASE, run};
+use embody::report::{Outcome, Reason};
+
+fn mail(charset: &str, body: &[u8]) -> Vec<u8> {
+    let parameter = match charset {
+        "" => String::new(),
+        label => format!("; charset={label}"),
+    };
+    let header = format!(
+        "MIME-Version: 1.0\n{BASE}Content-Type: text/html{parameter}\nContent-Transfer-Encoding: 8bit\n\n"
+    );
+    [header.as_bytes(), body].concat()
+}
+
+/// `images`, `display` and a folder, each with `\` or a letter as the second byte of a character.
+const TRAILING: &[&[u8]] = &[
+    b"<img src=\"\x95\\.gif\">",
+    b"<a href=\"\x94\\\x97\xcd.html\">",
+    b"<a href=\"\x81A/\xa5\\x\">",
+    b"<img srcset=\"\x95\\.gif 2x\">",
+    b"<p style=\"background:url('\x95\\.gif')\">",
+];
+
+const TRAIL_BYTE_LABELS: &[&str] = &[
+    "Shift_JIS",
+    "csShiftJIS",
+    "MS_Kanji",
+    "windows-31j",
+    "x-sjis",
+    "CP932",
+    "ms932",
+    "\"shift_jis\"",
+    "big5",
+    "cn-big5",
+    "Big5-HKSCS",
+    "csBig5",
+    "cp950",
+    "x-x-big5",
+    "gbk",
+    "GB2312",
+    "GB_2312-80",
+    "csGB2312",
+    "chinese",
+    "gb18030",
+    "cp936",
+    "ms936",
+    "euc-kr",
+    "ks_c_5601-1987",
+    "KS_C_5601-1989",
+    "korean",
+    "windows-949",
+    "cp949",
+    "uhc",
+];
+
+#[test]
+fn a_link_with_trail_bytes_is_never_touched() {
+    for label in TRAIL_BYTE_LABELS {
+        for body in TRAILING {
+            // Beside it, a link that is all ASCII.
+            let before = [*body, b"<a href=\"q\\r\">"].concat();
+            let after = [*body, b"<a href=\"http://www.example.org/a/b/q/r\">"].concat();
+            let (output, _) = run(&mail(label, &before));
+            assert_bytes(&output, &mail(label, &after), label);
+        }
+    }
+}
+
+#[test]
+fn a_charset_that_only_the_document_names_counts() {
+    for meta in [
+        "<meta charset=Shift_JIS>",
+        "<META CHARSET=' csShiftJIS '>",
+        "<meta http-equiv=\"Content-Type\" content=\"text/html; charset=Shift_JIS\">",
+        "<meta content='text/html;charset=\"x-sjis\"' http-equiv=content-type>",
+        "<head><title>\u{8868}</title><meta http-equiv=content-type content=text/html;charset=big5>",
+    ] {
+        for body in TRAILING {
+            for charset in ["", "us-ascii", "x-nobody-knows-it"] {
+                let document = |link: &str| [meta.as_bytes(), body, link.as_bytes()].concat();
+                let (output, _) = run(&mail(charset, &document("<a href=x>")));
+                let after = document("<a href=http://www.example.org/a/b/x>");
+                assert_bytes(&output, &mail(charset, &after), meta);
+            }
+        }
+    }
+    // What the mail names goes before what the document names.
+    let body = b"<meta charset=Shift_JIS><img src=\"\xe9\\x\">";
+    let (output, _) = run(&mail("iso-8859-1", body));
+    let after = b"<meta charset=Shift_JIS><img src=\"http://www.example.org/a/b/\xe9/x\">";
+    assert_bytes(&output, &mail("iso-8859-1", after), "iso-8859-1");
+}
+
+#[test]
+fn other_documents_name_their_charset_in_their_own_way() {
+    let header = format!("MIME-Version: 1.0\n{BASE}");
+    let xhtml = |link: &[u8]| {
+        [header.as_bytes(), b"Content-Type: application/xhtml+xml\n\n<?xml version=\"1.0\" encoding='Shift_JIS'?><img src=\"\xc3\xa9\x95\\.gif\"/><a href=\"", link, b"\"/>"].concat()
+    };
+    let (output, _) = run(&xhtml(b"x"));
+    assert_bytes(&output, &xhtml(b"http://www.example.org/a/b/x"), "XHTML");
+    let css = |link: &[u8]| {
+        [header.as_bytes(), b"Content-Type: text/css\n\n@charset \"big5\"; a{content:\"\xa5\\\";background:url(\"\xa5\\.gif\")} b{background:url(\"", link, b"\")}"].concat()
+    };
+    let (output, _) = run(&css(b"x"));
+    assert_bytes(&output, &css(b"http://www.example.org/a/b/x"), "CSS");
+}
+
+/// A `\` that is half a character hides no quote, so the link behind it is where it seems to be.
+#[test]
+fn a_trail_byte_in_a_style_sheet_escapes_nothing() {
+    let style = |link: &[u8]| {
+        [
+            b"<style>a{content:\"\x95\\\"}/* \x95\\*/ b{background:url(\"",
+            link,
+            b"\")}</style>".as_slice(),
+        ]
+        .concat()
+    };
+    let (output, report) = run(&mail("shift_jis", &style(b"x")));
+    let after = style(b"http://www.example.org/a/b/x");
+    assert_bytes(&output, &mail("shift_jis", &after), "a style element");
+    assert_eq!(report.links(), 1);
+}
+
+/// Without any label UTF-8 is told by its form; in what is neither, `\` behind a byte above ASCII may be
+/// half a character.
+#[test]
+fn without_a_label_nothing_is_touched_that_may_be_half_a_character() {
+    let (output, _) = run(&mail("", "<a href=\"\u{e9}\\x\">".as_bytes()));
+    let after = "<a href=\"http://www.example.org/a/b/\u{e9}/x\">".as_bytes();
+    assert_bytes(&output, &mail("", after), "UTF-8");
+    let (output, _) = run(&mail("", b"<a href=\"caf\xe9.html\">"));
+    let after = b"<a href=\"http://www.example.org/a/b/caf\xe9.html\">";
+    assert_bytes(&output, &mail("", after), "no backslash");
+    for label in ["", "x-nobody-knows-it"] {
+        let unclear = mail(label, b"<a href=\"\x95\\.gif\">");
+        assert_bytes(&run(&unclear).0, &unclear, "unclear");
+    }
+}
+
+/// What the document's own `<base href>` holds may stand in its links as it is.
+#[test]
+fn a_base_in_the_documents_charset_is_carried_into_its_links() {
+    let body = |link: &[u8]| {
+        [
+            b"<base href=\"http://h/caf\xe9/\"><a href=\"".as_slice(),
+            link,
+            b"\">",
+        ]
+        .concat()
+    };
+    let (output, _) = run(&mail("iso-8859-1", &body(b"x")));
+    let after = mail("iso-8859-1", &body(b"http://h/caf\xe9/x"));
+    assert_bytes(&output, &after, "Latin-1");
+    let unclear = mail("shift_jis", b"<base href=\"http://h/\x95\\/\"><a href=x>");
+    let (output, report) = run(&unclear);
+    assert_bytes(&output, &unclear, "Shift_JIS");
+    assert_eq!(report.rows[0].reason, Some(Reason::CharsetNotSupported));
+}
+
+#[test]
+fn a_document_that_is_no_superset_of_ascii_is_left_with_a_reason() {
+    for (charset, body) in [
+        (
+            "",
+            b"<meta charset=iso-2022-jp><a href=x>\x1b$B%=\\\x1b(B</a>".as_slice(),
+        ),
+        ("", b"<a href=x>\x1b$B%=\\\x1b(B</a>"),
+        ("csISO2022KR", b"<a href=x>"),
+        ("hz-gb-2312", b"<a href=x>"),
+        ("unicode-1-1-utf-7", b"<a href=x>"),
+        ("ucs-2", b"<a href=x>"),
+        ("johab", b"<a href=x>"),
+        ("IBM1047", b"<a href=x>"),
+    ] {
+        let mail = mail(charset, body);
+        let (output, report) = run(&mail);
+        assert_bytes(&output, &mail, charset);
+        assert_eq!(report.rows.len(), 1, "{charset}");
+        assert_eq!(report.rows[0].outcome, Outcome::Left);
+        assert_eq!(report.rows[0].reason, Some(Reason::CharsetNotSupported));
+    }
+    // Its tag could be read, so it is not in UTF-16 (the HTML standard, §13.2.3.2).
+    let body = |link: &str| format!("<meta charset=utf-16><a href={link}>").into_bytes();
+    let (output, _) = run(&mail("", &body("x")));
+    assert_bytes(
+        &output,
+        &mail("", &body("http://www.example.org/a/b/x")),
+        "UTF-16",
+    );
+}
