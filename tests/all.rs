@@ -63,6 +63,7 @@ mod samples;
 mod scanner;
 mod schemes;
 mod second_opinions;
+mod separators;
 mod sieve;
 mod stopped;
 mod url_property;

@@ -9,7 +9,7 @@ use super::totals::Totals;
 use crate::error::Error;
 use crate::expand::{Candidates, Expander};
 use crate::mailbox::{Change, Message, Progress, Replacement, Stop, Transform};
-use crate::report::{Report, Row};
+use crate::report::{Outcome, Reason, Report, Row};
 
 /// What is done with each message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -106,6 +106,18 @@ impl<'f> Filter<'f> {
     }
 }
 
+/// Says of each row that changed its message that the message was left.
+pub(super) fn leave_for_separator(report: &mut Report) {
+    for row in &mut report.rows {
+        if matches!(row.outcome, Outcome::Expanded | Outcome::Rewritten) {
+            row.outcome = Outcome::Left;
+            row.reason = Some(Reason::HoldsSeparator);
+            row.detail = format!("{}; the message was left", Reason::HoldsSeparator.meaning());
+            (row.bytes, row.links) = (None, None);
+        }
+    }
+}
+
 impl Transform for Filter<'_> {
     fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
         self.candidates.first(bytes)
@@ -139,6 +151,12 @@ impl Transform for Filter<'_> {
             self.state().waiting.insert(message.number, report);
         }
         Ok(change)
+    }
+
+    fn refused(&self, message: &Message<'_>) {
+        if let Some(report) = self.state().waiting.get_mut(&message.number) {
+            leave_for_separator(report);
+        }
     }
 }
 

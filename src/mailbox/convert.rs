@@ -12,9 +12,10 @@ use std::path::{Path, PathBuf};
 use super::find::{self, Kind};
 use super::lock::Lock;
 use super::maildir::{self, Destination};
+use super::mbox::Extent;
 use super::pipeline::{self, Limits, Stages};
 use super::replace::{self, Beside, Identity};
-use super::rewrite;
+use super::rewrite::{self, Rewritten};
 use super::window::{Chunk, Pool, Windows};
 use super::{
     Effect, Message, Options, Progress, Quoting, Stop, Summary, Transform, cannot_read,
@@ -325,7 +326,12 @@ fn quoting_of(file: &File) -> io::Result<Quoting> {
             read => filled += read,
         }
     }
-    Ok(Quoting::of_sample(&sample[..filled]))
+    let extent = if filled < SAMPLE {
+        Extent::Whole
+    } else {
+        Extent::Start
+    };
+    Ok(Quoting::of_sample(&sample[..filled], extent))
 }
 
 /// The stages of an mbox: a chunk's messages that something points at are transformed.
@@ -349,19 +355,27 @@ impl Stages for Messages<'_> {
         let frame = chunk.frames[index];
         let (_, content, _) = frame.parts(chunk.bytes());
         let number = chunk.first_number + index as u64;
-        let change = self.transform.transform(&Message {
+        let message = Message {
             number,
             source: self.path,
             content,
             quoting: self.quoting,
-        })?;
+        };
+        let change = self.transform.transform(&message)?;
         let new = rewrite::rewritten(chunk.bytes(), &frame, change, self.quoting);
         let new = new.map_err(|_| {
             cannot_write(self.path)(io::Error::other(format!(
                 "message {number}: replacements overlap or lie outside the message"
             )))
         })?;
-        Ok((index, new))
+        Ok(match new {
+            Rewritten::Unchanged => (index, None),
+            Rewritten::Changed(new) => (index, Some(new)),
+            Rewritten::Refused => {
+                self.transform.refused(&message);
+                (index, None)
+            }
+        })
     }
 }
 

@@ -20,6 +20,7 @@ pub mod mbox;
 mod pipeline;
 mod replace;
 mod rewrite;
+mod separator;
 mod window;
 
 use std::ffi::OsString;
@@ -33,11 +34,12 @@ use crate::span::Span;
 
 pub use convert::{convert_in_place, convert_to};
 pub use find::Format;
-pub use mbox::Quoting;
+pub use mbox::{Extent, Quoting};
+pub use rewrite::takes_separators;
 
 /// What is done to each message.
 ///
-/// Both methods are called from several threads at once. The first is asked about every byte of
+/// All methods are called from several threads at once. The first is asked about every byte of
 /// every mailbox and must run at memory speed; the second only about messages it pointed at.
 pub trait Transform: Sync {
     /// The offset of the first byte in `bytes` that [`transform`](Self::transform) might care
@@ -54,6 +56,10 @@ pub trait Transform: Sync {
     /// # Errors
     /// Ends the whole run; the source stays as it is. Trouble with one message is not an error.
     fn transform(&self, message: &Message<'_>) -> Result<Change, Error>;
+
+    /// The change of a message was not made, and the message passed on as it is: a line which some
+    /// mailbox reader takes for a separator would have gone, and a message of others with it.
+    fn refused(&self, _message: &Message<'_>) {}
 }
 
 /// One message as a mailbox holds it.

@@ -10,7 +10,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::mbox::{self, End, Frame, LOOK_AHEAD, Next};
+use super::mbox::{self, Counted, End, Frame};
+use super::separator::{LOOK_AHEAD, Next, next_separator};
 
 /// What windows are read from.
 pub(super) trait Source {
@@ -115,6 +116,8 @@ pub(super) struct Windows<S> {
     offset: u64,
     next_number: u64,
     at: At,
+    /// What the messages so far say about the next one's Content-Length.
+    counted: Counted,
 }
 
 impl<S: Source> Windows<S> {
@@ -130,6 +133,7 @@ impl<S: Source> Windows<S> {
             offset: 0,
             next_number: 1,
             at: At::FirstByte,
+            counted: Counted::default(),
         }
     }
 
@@ -166,6 +170,7 @@ impl<S: Source> Windows<S> {
                     let beyond = needed.is_some_and(|needed| needed > self.max_message as u64);
                     if stuck && (filled >= self.max_message || beyond) {
                         self.at = At::Passing(needed);
+                        self.counted.count_passed(needed.is_some());
                         self.next_number += 1;
                         chunk.oversized += 1;
                         self.pass(bytes, whole, needed)
@@ -212,8 +217,14 @@ impl<S: Source> Windows<S> {
     }
 
     /// The whole messages in `bytes`: where they end, and how long the one behind is if known.
-    fn frames(&self, bytes: &[u8], whole: bool, frames: &mut Vec<Frame>) -> (usize, Option<u64>) {
+    fn frames(
+        &mut self,
+        bytes: &[u8],
+        whole: bool,
+        frames: &mut Vec<Frame>,
+    ) -> (usize, Option<u64>) {
         let mut at = 0;
+        let mut counted = self.counted;
         let mut peek = |place: u64, there: &mut [u8]| -> Option<usize> {
             let start = self.offset.checked_add(place)?;
             let mut read = 0;
@@ -228,16 +239,19 @@ impl<S: Source> Windows<S> {
             Some(read)
         };
         while at < bytes.len() {
-            match mbox::end_of_message(bytes, at, whole, &mut peek) {
+            match mbox::end_of_message(bytes, at, whole, counted, &mut peek) {
                 End::At(frame) => {
                     at = frame.end;
+                    counted.count(&frame);
                     frames.push(frame);
                 }
                 End::NotInSight(needed) => {
+                    self.counted = counted;
                     return (at, needed.map(|end| end.saturating_sub(at as u64)));
                 }
             }
         }
+        self.counted = counted;
         (at, None)
     }
 
@@ -256,7 +270,7 @@ impl<S: Source> Windows<S> {
         // The `From ` line of the message that is passed is no separator here: offset 0 has no
         // `\n` before it. An empty first line of the *file* counts, one of a window does not.
         let from = usize::from(self.at != At::FirstByte) * 2;
-        if let Next::At(separator) = mbox::next_separator(bytes, from, whole) {
+        if let (Next::At(separator), _) = next_separator(bytes, from, whole) {
             self.at = At::Message;
             return separator;
         }
