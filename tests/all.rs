@@ -65,6 +65,7 @@ mod schemes;
 mod second_opinions;
 mod separators;
 mod sieve;
+mod standard_streams;
 mod stopped;
 mod url_property;
 mod whatwg_data_urls;

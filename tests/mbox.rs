@@ -179,7 +179,7 @@ fn what_is_not_a_mailbox_is_said_and_left() {
         (b"\x01\x01\x01\x01\nFrom: a\n".as_slice(), "MMDF"),
         (b"Dear all,\n", "neither"),
         (b"\x1f\x8b\x08\0", "gzip"),
-        (b"\0\0\0", "neither"),
+        (b"\0\0\0", "binary"),
     ] {
         let source = folder.file("in", bytes);
         for outcome in [

@@ -203,6 +203,9 @@ pub(super) struct InspectArgs {
     /// Print JSON lines, one per reference
     #[arg(long)]
     pub(super) json: bool,
+    /// Name files that hold no mail on stderr
+    #[arg(hide_short_help = true, long)]
+    pub(super) verbose: bool,
     #[command(flatten)]
     policy: PolicyArgs,
 }

@@ -1,7 +1,7 @@
 //! `embody convert`: whole mailboxes, beside or in place.
 
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,9 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::args::{ConvertArgs, ProgressOption, Volume};
 use super::exit::Status;
+use super::input::{is_standard, spooled};
 use super::mailboxes::{Filter, Listener, Work};
+use super::output;
 use super::progress::Display;
 use super::report_file::ReportFile;
 use super::say;
@@ -20,7 +22,9 @@ use crate::error::Error;
 use crate::expand::Expander;
 use crate::fetch::{Cached, Fetch, Nowhere, World};
 use crate::mailbox::find::{Kind, find};
-use crate::mailbox::{Effect, Options, Stop, Summary, convert_in_place, convert_to};
+use crate::mailbox::{
+    Effect, Options, Output, Stop, Summary, convert_in_place, convert_open, convert_to,
+};
 use crate::policy::Policy;
 use crate::report::{Outcome, Row};
 
@@ -40,6 +44,7 @@ pub(super) fn run(args: &ConvertArgs) -> Status {
 
 fn convert(args: &ConvertArgs) -> Result<Status, Error> {
     let start = Instant::now();
+    check_standard_streams(args)?;
     let options = args.options();
     let stop = stop_on_signals();
     let policy = args.policy();
@@ -56,7 +61,7 @@ fn convert(args: &ConvertArgs) -> Result<Status, Error> {
         let result = match &args.output {
             Some(output) => {
                 let target = target(source, output, args.sources.len())?;
-                convert_to(source, &target, &options, &filter, &filter, &stop)
+                convert_source(source, &target, &options, &filter, &stop)
             }
             None => convert_in_place(source, &options, &filter, &filter, &stop),
         };
@@ -88,6 +93,59 @@ fn convert(args: &ConvertArgs) -> Result<Status, Error> {
         status = Status::Trouble;
     }
     Ok(status)
+}
+
+/// What cannot be done with standard input and output is known before anything is read.
+fn check_standard_streams(args: &ConvertArgs) -> Result<(), Error> {
+    let from_standard = args.sources.iter().filter(|path| is_standard(path)).count();
+    let problem = match &args.output {
+        None if from_standard > 0 => {
+            "standard input cannot be replaced; name a file, or --output instead of --in-place"
+        }
+        _ if from_standard > 1 => "standard input can be read once only",
+        Some(output) if is_standard(output) && args.sources.len() > 1 => {
+            "--output - takes one source; name a folder for several"
+        }
+        Some(_) if from_standard > 0 && args.sources.len() > 1 => {
+            "standard input has no name in a folder; convert it on its own"
+        }
+        Some(output) if is_standard(output) && args.sources.iter().any(|path| path.is_dir()) => {
+            "a folder cannot go to standard output; name a new folder"
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::Usage(problem.to_owned()))
+}
+
+/// One source to a new file or folder, or to standard output.
+fn convert_source(
+    source: &Path,
+    target: &Path,
+    options: &Options,
+    filter: &Filter<'_>,
+    stop: &Stop,
+) -> Result<Summary, Error> {
+    let spooled = spooled(source, stop)?;
+    if spooled.is_none() && !is_standard(target) {
+        return convert_to(source, target, options, filter, filter, stop);
+    }
+    let to = if is_standard(target) {
+        Output::Open(output::open()?)
+    } else {
+        Output::Path(target)
+    };
+    let (file, named) = match spooled {
+        Some(file) => (file, false),
+        None => (open_source(source)?, true),
+    };
+    convert_open(&file, source, named, to, options, filter, filter, stop)
+}
+
+fn open_source(source: &Path) -> Result<File, Error> {
+    File::open(source).map_err(|error| Error::Read {
+        what: source.display().to_string(),
+        source: error,
+    })
 }
 
 /// One world for all messages of a run: what was retrieved for one is there for the next.
@@ -193,6 +251,14 @@ impl Voice {
 }
 
 impl Listener for Voice {
+    fn skipped(&self, path: &Path, what: &str) {
+        if self.volume == Volume::Verbose {
+            let path = path.display().to_string();
+            self.display
+                .say(&format!("{}: skipped: {what}", say::harmless(&path)));
+        }
+    }
+
     fn rows(&self, rows: &[Row]) {
         for row in rows {
             // Twenty years of mail hold too many references to name each one that went well.

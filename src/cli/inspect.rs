@@ -1,12 +1,13 @@
 //! `embody inspect`: what is in there, and what the same options would do. Never fetches.
 
-use std::fs;
+use std::fs::File;
 use std::io::{self, Read as _, Write};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use super::args::InspectArgs;
 use super::exit::Status;
+use super::input::spooled;
 use super::mailboxes::{Filter, Listener, Work};
 use super::output::{self, write_error};
 use super::report_file::json;
@@ -16,8 +17,10 @@ use crate::error::Error;
 use crate::expand::Expander;
 use crate::fetch::Nowhere;
 use crate::link::url::masked;
-use crate::mailbox::find::{Kind, find};
-use crate::mailbox::{Effect, Format, Options, Stop, convert_in_place};
+use crate::mailbox::find::{Kind, NotMail, look_at};
+use crate::mailbox::{
+    Effect, Format, Options, Output, Stop, convert_in_place, convert_open, kind_of_open,
+};
 use crate::mime::{Content, PartId, Tree, scan};
 use crate::plan::{Bases, opaque_parts};
 use crate::report::{Report, Row};
@@ -37,13 +40,14 @@ pub(super) fn run(args: &InspectArgs) -> Status {
         &args.sources
     };
     let named = sources.len() > 1;
+    let inspection = Inspection {
+        expander: &expander,
+        named,
+        as_json: args.json,
+        verbose: args.verbose,
+    };
     for source in sources {
-        let result = if is_mailbox(source) {
-            inspect_mailbox(source, named, args.json, &expander)
-        } else {
-            inspect(source, named, args.json, &expander)
-        };
-        if let Err(error) = result {
+        if let Err(error) = inspection.run(source) {
             eprintln!("embody: {}", say::error(&error));
             status = Status::Trouble;
         }
@@ -51,71 +55,160 @@ pub(super) fn run(args: &InspectArgs) -> Status {
     status
 }
 
-/// Whether a source holds many messages. What cannot be told is read as one message.
-fn is_mailbox(source: &Path) -> bool {
-    source.as_os_str() != "-"
-        && (source.is_dir()
-            || find(source, Format::Auto)
-                .is_ok_and(|finds| finds.mailboxes.iter().any(|found| found.kind != Kind::Eml)))
-}
-
-/// Totals per kind, scheme, host and outcome, so that one sees what a run would do; or, as JSON,
-/// every row.
-fn inspect_mailbox(
-    source: &Path,
+/// What is to be said about each source.
+#[derive(Clone, Copy)]
+struct Inspection<'a> {
+    expander: &'a Expander<'a>,
+    /// Whether there are several sources.
     named: bool,
     as_json: bool,
-    expander: &Expander<'_>,
-) -> Result<(), Error> {
-    let rows = Rows {
-        as_json,
-        failure: Mutex::new(None),
-    };
-    let options = Options {
-        effect: Effect::DryRun,
-        ..Options::default()
-    };
-    let stop = Stop::default();
-    let several = named || source.is_dir();
-    let filter = Filter::new(expander, Work::Forecast, several, stop.clone(), &rows);
-    let summary = convert_in_place(source, &options, &filter, &filter, &stop)?;
-    let totals = filter.finish();
-    let failure = rows
-        .failure
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner);
-    if let Some(failure) = failure {
-        return Err(write_error(failure));
+    verbose: bool,
+}
+
+impl Inspection<'_> {
+    fn run(&self, source: &Path) -> Result<(), Error> {
+        let failed = |error| Error::Read {
+            what: source.display().to_string(),
+            source: error,
+        };
+        if source.is_dir() {
+            return self.mailbox(source, None);
+        }
+        let spooled = spooled(source, &Stop::default())?;
+        let kind = match &spooled {
+            Some(file) => kind_of_open(file, source, Format::Auto)?,
+            None => look_at(source, Format::Auto)?,
+        };
+        let is_empty = |file: &File| file.metadata().is_ok_and(|data| data.len() == 0);
+        match (kind, spooled) {
+            // Nothing on standard input is an empty message, as filter takes it.
+            (Ok(Kind::Mbox), spooled) if !spooled.as_ref().is_some_and(is_empty) => {
+                self.mailbox(source, spooled)
+            }
+            (Ok(_) | Err(NotMail::Text), spooled) => {
+                let mut message = Vec::new();
+                match spooled {
+                    Some(file) => file,
+                    None => File::open(source).map_err(failed)?,
+                }
+                .read_to_end(&mut message)
+                .map_err(failed)?;
+                self.message(source, &message)
+            }
+            (Err(other), _) => Err(other.error(source)),
+        }
     }
-    if as_json {
-        return Ok(());
+
+    /// Totals per kind, scheme, host and outcome, so that one sees what a run would do; or, as JSON,
+    /// every row.
+    fn mailbox(&self, source: &Path, spooled: Option<File>) -> Result<(), Error> {
+        let Self {
+            expander,
+            named,
+            as_json,
+            verbose,
+        } = *self;
+        let rows = Rows {
+            as_json,
+            verbose,
+            failure: Mutex::new(None),
+        };
+        let options = Options {
+            effect: Effect::DryRun,
+            ..Options::default()
+        };
+        let stop = Stop::default();
+        let several = named || source.is_dir();
+        let filter = Filter::new(expander, Work::Forecast, several, stop.clone(), &rows);
+        let summary = match spooled {
+            Some(file) => convert_open(
+                &file,
+                source,
+                false,
+                Output::Nowhere,
+                &options,
+                &filter,
+                &filter,
+                &stop,
+            ),
+            None => convert_in_place(source, &options, &filter, &filter, &stop),
+        }?;
+        let totals = filter.finish();
+        let failure = rows
+            .failure
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(failure) = failure {
+            return Err(write_error(failure));
+        }
+        if as_json {
+            return Ok(());
+        }
+        let heading = if named {
+            format!("{}:\n", harmless(&source.display().to_string()))
+        } else {
+            String::new()
+        };
+        let text = format!(
+            "{heading}{} mailboxes, {} messages, {} bytes\n{}",
+            summary.mailboxes,
+            summary.messages,
+            summary.bytes_in,
+            totals.table()
+        );
+        let mut stdout = io::stdout().lock();
+        stdout
+            .write_all(text.as_bytes())
+            .and_then(|()| stdout.flush())
+            .map_err(write_error)
     }
-    let heading = if named {
-        format!("{}:\n", harmless(&source.display().to_string()))
-    } else {
-        String::new()
-    };
-    let text = format!(
-        "{heading}{} mailboxes, {} messages, {} bytes\n{}",
-        summary.mailboxes,
-        summary.messages,
-        summary.bytes_in,
-        totals.table()
-    );
-    let mut stdout = io::stdout().lock();
-    stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush())
-        .map_err(write_error)
+
+    /// The tree of parts of one message.
+    fn message(&self, source: &Path, message: &[u8]) -> Result<(), Error> {
+        let Self {
+            expander,
+            named,
+            as_json,
+            ..
+        } = *self;
+        let name = source.display().to_string();
+        let report = expander.forecast(message, &name);
+        let mut text = Vec::new();
+        if as_json {
+            for row in &report.rows {
+                text.extend(json(row).map_err(write_error)?);
+                text.push(b'\n');
+            }
+        } else {
+            if named {
+                text.extend(format!("{}:\n", harmless(&name)).bytes());
+            }
+            let tree = scan(message, &expander.scan_limits());
+            text.extend(outline(message, &tree, &report).bytes());
+        }
+        let mut stdout = io::stdout().lock();
+        stdout
+            .write_all(&text)
+            .and_then(|()| stdout.flush())
+            .map_err(write_error)
+    }
 }
 
 /// Prints rows as they come.
 struct Rows {
     as_json: bool,
+    verbose: bool,
     failure: Mutex<Option<io::Error>>,
 }
 
 impl Listener for Rows {
+    fn skipped(&self, path: &Path, what: &str) {
+        if self.verbose {
+            let path = path.display().to_string();
+            eprintln!("embody: {}: skipped: {what}", harmless(&path));
+        }
+    }
+
     fn rows(&self, rows: &[Row]) {
         if !self.as_json {
             return;
@@ -134,44 +227,6 @@ impl Listener for Rows {
     }
 
     fn advanced(&self, _bytes: u64, _messages: u64, _totals: &Totals) {}
-}
-
-fn inspect(
-    source: &Path,
-    named: bool,
-    as_json: bool,
-    expander: &Expander<'_>,
-) -> Result<(), Error> {
-    let name = source.display().to_string();
-    let read = if source.as_os_str() == "-" {
-        let mut bytes = Vec::new();
-        io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
-    } else {
-        fs::read(source)
-    };
-    let message = read.map_err(|source| Error::Read {
-        what: name.clone(),
-        source,
-    })?;
-    let report = expander.forecast(&message, &name);
-    let mut text = Vec::new();
-    if as_json {
-        for row in &report.rows {
-            text.extend(json(row).map_err(write_error)?);
-            text.push(b'\n');
-        }
-    } else {
-        if named {
-            text.extend(format!("{}:\n", harmless(&name)).bytes());
-        }
-        let tree = scan(&message, &expander.scan_limits());
-        text.extend(outline(&message, &tree, &report).bytes());
-    }
-    let mut stdout = io::stdout().lock();
-    stdout
-        .write_all(&text)
-        .and_then(|()| stdout.flush())
-        .map_err(write_error)
 }
 
 /// The tree of parts with what would become of each reference.

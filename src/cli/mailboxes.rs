@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::totals::Totals;
+use crate::edit::Edits;
 use crate::error::Error;
 use crate::expand::{Candidates, Expander};
 use crate::mailbox::{Change, Message, Progress, Replacement, Stop, Transform};
@@ -22,6 +23,9 @@ pub(super) enum Work {
 
 /// Gets rows in the order of the messages.
 pub(super) trait Listener: Sync {
+    /// A file in a folder holds no mail, but that.
+    fn skipped(&self, path: &Path, what: &str);
+
     /// Rows of one message; called in order.
     fn rows(&self, rows: &[Row]);
 
@@ -106,6 +110,18 @@ impl<'f> Filter<'f> {
     }
 }
 
+/// An expansion as the mailbox takes it.
+pub(super) fn change_of(edits: Edits) -> Change {
+    if edits.is_empty() {
+        return Change::AsItCame;
+    }
+    let replacements = edits.into_iter().map(|edit| Replacement {
+        span: edit.span,
+        bytes: edit.replacement,
+    });
+    Change::Edited(replacements.collect())
+}
+
 /// Says of each row that changed its message that the message was left.
 pub(super) fn leave_for_separator(report: &mut Report) {
     for row in &mut report.rows {
@@ -134,16 +150,7 @@ impl Transform for Filter<'_> {
             }
             Work::Expand => {
                 let expansion = self.expander.expand(message.content, &name)?;
-                let change = if expansion.edits.is_empty() {
-                    Change::AsItCame
-                } else {
-                    let edits = expansion.edits.into_iter();
-                    let replacements = edits.map(|edit| Replacement {
-                        span: edit.span,
-                        bytes: edit.replacement,
-                    });
-                    Change::Edited(replacements.collect())
-                };
+                let change = change_of(expansion.edits);
                 (change, expansion.report)
             }
         };
@@ -161,6 +168,11 @@ impl Transform for Filter<'_> {
 }
 
 impl Progress for Filter<'_> {
+    fn skipped(&self, path: &Path, what: &'static str) {
+        self.state().totals.count_skipped(what);
+        self.listener.skipped(path, what);
+    }
+
     fn begin(&self, mailbox: &Path) {
         let mut state = self.state();
         self.tell(&mut state, u64::MAX);

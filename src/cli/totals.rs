@@ -21,6 +21,7 @@ pub(super) struct Totals {
     schemes: BTreeMap<String, u64>,
     hosts: BTreeMap<String, u64>,
     outcomes: BTreeMap<String, u64>,
+    skipped: BTreeMap<&'static str, u64>,
 }
 
 impl Totals {
@@ -55,7 +56,12 @@ impl Totals {
         }
     }
 
-    /// Totals per kind, scheme, host and outcome.
+    /// Counts a file that holds no mail, but that.
+    pub(super) fn count_skipped(&mut self, what: &'static str) {
+        *self.skipped.entry(what).or_default() += 1;
+    }
+
+    /// Totals per kind, scheme, host and outcome, and per kind of what was skipped.
     pub(super) fn table(&self) -> String {
         let mut text = String::new();
         section(
@@ -86,6 +92,12 @@ impl Totals {
             self.outcomes
                 .iter()
                 .map(|(name, count)| (name.as_str(), *count)),
+            99,
+        );
+        section(
+            &mut text,
+            "skipped",
+            self.skipped.iter().map(|(name, count)| (*name, *count)),
             99,
         );
         text

@@ -9,7 +9,7 @@ use std::io::{self, BufWriter, Read, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use super::find::{self, Kind};
+use super::find::{self, Finds, Kind};
 use super::lock::Lock;
 use super::maildir::{self, Destination};
 use super::mbox::Extent;
@@ -45,10 +45,7 @@ pub fn convert_to(
     stop: &Stop,
 ) -> Result<Summary, Error> {
     let finds = find::find(source, options.format)?;
-    let mut summary = Summary {
-        skipped_files: finds.skipped_files,
-        ..Summary::default()
-    };
+    let mut summary = skipped(&finds, progress);
     for found in finds.mailboxes {
         stop.check()?;
         let target = if found.relative.as_os_str().is_empty() {
@@ -99,10 +96,7 @@ pub fn convert_in_place(
                 .into(),
         ));
     }
-    let mut summary = Summary {
-        skipped_files: finds.skipped_files,
-        ..Summary::default()
-    };
+    let mut summary = skipped(&finds, progress);
     for found in finds.mailboxes {
         stop.check()?;
         let job = Job {
@@ -122,14 +116,25 @@ pub fn convert_in_place(
     Ok(summary)
 }
 
+/// Says what is skipped, and counts it.
+fn skipped(finds: &Finds, progress: &dyn Progress) -> Summary {
+    for (path, other) in &finds.skipped {
+        progress.skipped(path, other.name());
+    }
+    Summary {
+        skipped_files: finds.skipped.len() as u64,
+        ..Summary::default()
+    }
+}
+
 /// One mailbox to convert.
 #[derive(Clone, Copy)]
-struct Job<'a> {
-    path: &'a Path,
-    options: &'a Options,
-    transform: &'a dyn Transform,
-    progress: &'a dyn Progress,
-    stop: &'a Stop,
+pub(super) struct Job<'a> {
+    pub(super) path: &'a Path,
+    pub(super) options: &'a Options,
+    pub(super) transform: &'a dyn Transform,
+    pub(super) progress: &'a dyn Progress,
+    pub(super) stop: &'a Stop,
 }
 
 impl Job<'_> {
@@ -228,7 +233,7 @@ impl Job<'_> {
 
     /// A single message: its content (unless it is too large) and what becomes of it.
     #[allow(clippy::type_complexity)] // three values that are used apart
-    fn message(
+    pub(super) fn message(
         &self,
         mut file: &File,
         before: &Identity,
@@ -257,7 +262,7 @@ impl Job<'_> {
     }
 
     /// An mbox through the pipeline into `sink`.
-    fn mbox(&self, file: &File, sink: &mut Sink<'_>) -> Result<Summary, Error> {
+    pub(super) fn mbox(&self, file: &File, sink: &mut Sink<'_>) -> Result<Summary, Error> {
         let quoting = match self.options.quoting {
             Some(quoting) => quoting,
             None => quoting_of(file).map_err(cannot_read(self.path))?,
@@ -417,13 +422,13 @@ fn touched(transform: &dyn Transform, chunk: &Chunk) -> Vec<usize> {
 
 /// Whether bytes of an mbox are the source's own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Bytes {
+pub(super) enum Bytes {
     Same,
     New,
 }
 
 /// Where an mbox goes.
-enum Sink<'a> {
+pub(super) enum Sink<'a> {
     Nowhere,
     /// A file that will appear.
     Beside(Beside),
@@ -433,7 +438,7 @@ enum Sink<'a> {
 }
 
 /// Nothing is written until something changed: most runs over a converted mailbox only read.
-struct InPlace<'a> {
+pub(super) struct InPlace<'a> {
     source: &'a File,
     target: &'a Path,
     options: &'a Options,
@@ -443,7 +448,7 @@ struct InPlace<'a> {
 }
 
 impl Sink<'_> {
-    fn to(target: &Path) -> Result<Self, Error> {
+    pub(super) fn to(target: &Path) -> Result<Self, Error> {
         match fs::metadata(target) {
             Ok(found) if !found.is_file() && !found.is_dir() => {
                 let device = File::options().write(true).open(target);
@@ -455,7 +460,7 @@ impl Sink<'_> {
         }
     }
 
-    fn put(&mut self, bytes: &[u8], kind: Bytes) -> Result<(), Error> {
+    pub(super) fn put(&mut self, bytes: &[u8], kind: Bytes) -> Result<(), Error> {
         match self {
             Self::Nowhere => Ok(()),
             Self::Beside(beside) => beside.write(bytes),
@@ -480,7 +485,7 @@ impl Sink<'_> {
         }
     }
 
-    fn put_start_of(&mut self, source: &File, length: u64) -> Result<(), Error> {
+    pub(super) fn put_start_of(&mut self, source: &File, length: u64) -> Result<(), Error> {
         match self {
             Self::Beside(beside) => beside.write_start_of(source, length),
             Self::Directly(path, writer) => {
@@ -494,7 +499,7 @@ impl Sink<'_> {
     }
 
     /// All is written: the file gets its name.
-    fn appear(self, like: &File) -> Result<(), Error> {
+    pub(super) fn appear(self, like: &File) -> Result<(), Error> {
         match self {
             Self::Nowhere | Self::InPlace(_) => Ok(()),
             Self::Directly(path, mut writer) => writer.flush().map_err(cannot_write(&path)),

@@ -154,7 +154,7 @@ fn holds_unquoted(sample: &[u8], extent: Extent) -> bool {
     let mut at = 0;
     let mut counted = Counted::default();
     while at < sample.len()
-        && let End::At(frame) = end_of_message(sample, at, whole, counted, &mut |_, _| None)
+        && let End::At(frame) = end_of_message(sample, at, whole, &mut counted, &mut |_, _| None)
     {
         if frame.is_mboxcl2 {
             let message = &sample[frame.start..frame.content_end.unwrap_or(frame.end)];
@@ -168,13 +168,16 @@ fn holds_unquoted(sample: &[u8], extent: Extent) -> bool {
     false
 }
 
-/// What is known of the messages before one.
+/// What is known of the messages before one, and of itself because one before was believed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Counted {
     /// There was one.
     any: bool,
     /// Each had a right Content-Length.
     all: bool,
+    /// What was found of the message that starts at the first number: so no header of an mboxcl2
+    /// mailbox is read twice. Offsets are into the window.
+    following: Option<(u64, Right)>,
 }
 
 impl Default for Counted {
@@ -182,11 +185,20 @@ impl Default for Counted {
         Self {
             any: false,
             all: true,
+            following: None,
         }
     }
 }
 
 impl Counted {
+    /// The same for another window.
+    pub(super) fn elsewhere(self) -> Self {
+        Self {
+            following: None,
+            ..self
+        }
+    }
+
     /// One more message.
     pub(super) fn count(&mut self, frame: &Frame) {
         self.any = true;
@@ -263,17 +275,25 @@ pub(super) fn end_of_message(
     bytes: &[u8],
     start: usize,
     whole: bool,
-    counted: Counted,
+    counted: &mut Counted,
     peek: &mut Peek<'_>,
 ) -> End {
     let mut window = Window { bytes, whole, peek };
-    let first = start + content_start(&bytes[start..]);
-    let header = Header::of(&bytes[first..]);
-    let body_and_length = header.body.zip(header.content_length);
-    let body_and_length = body_and_length.map(|(body, length)| ((first + body) as u64, length));
+    let known = counted
+        .following
+        .take()
+        .filter(|&(at, _)| at == start as u64);
+    let body_and_length = || {
+        let first = start + content_start(&bytes[start..]);
+        let header = Header::of(&bytes[first..]);
+        let body = header.body.map(|body| (first + body) as u64);
+        body.zip(header.content_length)
+    };
     if counted.all
-        && let Some((body, length)) = body_and_length
-        && let Some(right) = window.right(body, length)
+        && let Some(right) = known.map(|(_, right)| right).or_else(|| {
+            let (body, length) = body_and_length()?;
+            window.right(body, length)
+        })
         && window.is_right_behind(&right, counted)
     {
         // Both ends are in the window, or neither is of use yet.
@@ -294,7 +314,7 @@ pub(super) fn end_of_message(
         Next::NotHere if whole => bytes.len(),
         Next::NotHere | Next::Unsure => return End::NotInSight(None),
     };
-    let content_end = body_and_length
+    let content_end = body_and_length()
         .filter(|&(body, length)| !passed_plausible && body.saturating_add(length) <= end as u64)
         .and_then(|(body, length)| window.right(body, length))
         .filter(|right| right.end == end as u64)
@@ -359,12 +379,14 @@ impl Window<'_, '_> {
     }
 
     /// Whether what is behind a message, and before it, shows that the mailbox is mboxcl2.
-    fn is_right_behind(&mut self, right: &Right, counted: Counted) -> bool {
+    fn is_right_behind(&mut self, right: &Right, counted: &mut Counted) -> bool {
         if right.is_last {
             return counted.any;
         }
-        self.following(right.end)
-            .is_some_and(|(body, length)| self.right(body, length).is_some())
+        let following = self.following(right.end);
+        let following = following.and_then(|(body, length)| self.right(body, length));
+        counted.following = following.map(|following| (right.end, following));
+        following.is_some()
     }
 
     /// Body and Content-Length of the message that starts at `at`.

@@ -7,7 +7,8 @@
 //! The rooms: [`find`] says what a path holds; [`mbox`] is the format, `window` walks a file of
 //! any size through it, `rewrite` puts a changed message back; `maildir` does the same for a
 //! message a file; `pipeline` works on many at a time and keeps their order; `lock` and
-//! `replace` make in place safe; `convert` is the driver.
+//! `replace` make in place safe; `convert` is the driver, `stream` the one for standard input and
+//! output; `separator` says what divides an mbox.
 //!
 //! What is not preserved: the last access time, holes in sparse files, and, for a Maildir, the
 //! inode number of a changed message.
@@ -21,6 +22,7 @@ mod pipeline;
 mod replace;
 mod rewrite;
 mod separator;
+mod stream;
 mod window;
 
 use std::ffi::OsString;
@@ -36,6 +38,7 @@ pub use convert::{convert_in_place, convert_to};
 pub use find::Format;
 pub use mbox::{Extent, Quoting};
 pub use rewrite::takes_separators;
+pub use stream::{Output, convert_open, has_second_message, kind_of_open, second_message, spooled};
 
 /// What is done to each message.
 ///
@@ -103,6 +106,9 @@ pub struct Replacement {
 pub trait Progress {
     /// A mailbox begins: an mbox file, one Maildir, one message. Message numbers start again.
     fn begin(&self, _mailbox: &Path) {}
+
+    /// A file in a folder holds no mail, but that.
+    fn skipped(&self, _path: &Path, _what: &'static str) {}
 
     /// That many more bytes of the source, holding that many messages, are done.
     fn advance(&self, bytes: u64, messages: u64);

@@ -224,7 +224,7 @@ impl<S: Source> Windows<S> {
         frames: &mut Vec<Frame>,
     ) -> (usize, Option<u64>) {
         let mut at = 0;
-        let mut counted = self.counted;
+        let mut counted = self.counted.elsewhere();
         let mut peek = |place: u64, there: &mut [u8]| -> Option<usize> {
             let start = self.offset.checked_add(place)?;
             let mut read = 0;
@@ -239,7 +239,7 @@ impl<S: Source> Windows<S> {
             Some(read)
         };
         while at < bytes.len() {
-            match mbox::end_of_message(bytes, at, whole, counted, &mut peek) {
+            match mbox::end_of_message(bytes, at, whole, &mut counted, &mut peek) {
                 End::At(frame) => {
                     at = frame.end;
                     counted.count(&frame);
