@@ -220,9 +220,6 @@ fn what_is_no_mail_is_named_with_what_to_do() {
             &["convert", name, "--output", "out"],
             &["convert", name, "--output", "-"],
         ] {
-            if name == "mmdf" && arguments.contains(&"eml") {
-                continue;
-            }
             let (status, out, said) = run(arguments, folder.path(), b"");
             assert_eq!((status, out.as_str()), (1, ""), "{arguments:?}");
             assert!(

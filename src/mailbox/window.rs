@@ -317,6 +317,13 @@ mod tests {
             Just(b"\r".to_vec()),
             Just(b"Subject: s\n".to_vec()),
             (0_usize..900).prop_map(|n| format!("Content-Length: {n}\n").into_bytes()),
+            (0_usize..4, 0_usize..900).prop_map(|(hidden, n)| {
+                let line = "\nFrom a@b Thu Jan  1 00:00:00 1970\nSubject: s\n";
+                let body = format!("{}{}\n", line.repeat(hidden), "x".repeat(n));
+                let length = body.len();
+                format!("From a@b Thu Jan  1 00:00:00 1970\nContent-Length: {length}\n\n{body}\n")
+                    .into_bytes()
+            }),
             (1_usize..700).prop_map(|n| vec![b'x'; n]),
             any::<[u8; 3]>().prop_map(|b| b.to_vec()),
         ];
