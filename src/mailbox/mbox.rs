@@ -283,17 +283,18 @@ pub(super) fn end_of_message(
         .following
         .take()
         .filter(|&(at, _)| at == start as u64);
-    let body_and_length = || {
+    let header = || {
         let first = start + content_start(&bytes[start..]);
         let header = Header::of(&bytes[first..]);
-        let body = header.body.map(|body| (first + body) as u64);
-        body.zip(header.content_length)
+        Header {
+            body: header.body.map(|body| first + body),
+            ..header
+        }
     };
     if counted.all
-        && let Some(right) = known.map(|(_, right)| right).or_else(|| {
-            let (body, length) = body_and_length()?;
-            window.right(body, length)
-        })
+        && let Some(right) = known
+            .map(|(_, right)| right)
+            .or_else(|| window.right_of(&header()))
         && window.is_right_behind(&right, counted)
     {
         // Both ends are in the window, or neither is of use yet.
@@ -307,16 +308,19 @@ pub(super) fn end_of_message(
             _ => End::NotInSight(Some(right.end)),
         };
     }
-    // The line end of the `From ` line may already serve the next separator.
-    let (next, passed_plausible) = next_separator(bytes, start, whole);
+    let header = header();
+    // The empty line that ends the header also serves the next separator: a body may be empty. In a
+    // header that has an end there is none; in others even the first line may be one.
+    let from = header.body.map_or(start, |body| body.saturating_sub(1));
+    let (next, passed_plausible) = next_separator(bytes, from, whole);
     let end = match next {
         Next::At(end) => end,
         Next::NotHere if whole => bytes.len(),
         Next::NotHere | Next::Unsure => return End::NotInSight(None),
     };
-    let content_end = body_and_length()
-        .filter(|&(body, length)| !passed_plausible && body.saturating_add(length) <= end as u64)
-        .and_then(|(body, length)| window.right(body, length))
+    let content_end = Some(header)
+        .filter(|header| !passed_plausible && header.counted_end() <= Some(end as u64))
+        .and_then(|header| window.right_of(&header))
         .filter(|right| right.end == end as u64)
         .and_then(|right| usize::try_from(right.content).ok());
     End::At(Frame {
@@ -364,7 +368,12 @@ impl Window<'_, '_> {
         Some(Cow::Owned(there))
     }
 
-    /// Where a Content-Length of a body that starts at `body` puts the ends, if it is right.
+    /// Where the Content-Length of a header puts the ends, if it is right.
+    fn right_of(&mut self, header: &Header) -> Option<Right> {
+        self.right(header.body? as u64, header.content_length?)
+    }
+
+    /// The same for a body that starts at `body`.
     fn right(&mut self, body: u64, length: u64) -> Option<Right> {
         let content = body.checked_add(length)?;
         // With the byte before it; so no end behind the end of the file is one at it.
@@ -435,6 +444,11 @@ pub(super) struct Header {
 }
 
 impl Header {
+    /// Where the Content-Length says that the body ends.
+    fn counted_end(&self) -> Option<u64> {
+        (self.body? as u64).checked_add(self.content_length?)
+    }
+
     /// Reads the header that `content` starts with.
     pub(super) fn of(content: &[u8]) -> Self {
         let mut header = Self::default();
