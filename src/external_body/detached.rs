@@ -345,6 +345,7 @@ fn url_of_field(value: &[u8]) -> Result<Target<'_>, Unusable> {
 /// each; those that put none put none in front of `url` either.
 fn split_cloud_part(value: &[u8]) -> Option<(&[u8], &[u8])> {
     const BEHIND: [&[u8]; 6] = [b"provider", b"file", b"name", b"data", b"size", b"mime"];
+    const LONGEST: usize = BEHIND[0].len();
     let rest = memchr::memchr(b';', value).and_then(|at| value.get(at + 1..))?;
     let is_spaced = rest.first().is_some_and(u8::is_ascii_whitespace);
     let (name, url) = rest.trim_ascii_start().split_at_checked(4)?;
@@ -358,7 +359,9 @@ fn split_cloud_part(value: &[u8]) -> Option<(&[u8], &[u8])> {
     let begins_parameter = |at: &usize| {
         let behind = url.get(at + 1..).unwrap_or_default();
         let named = behind.trim_ascii_start();
-        let end = memchr::memchr2(b'=', b'*', named).unwrap_or(0);
+        // As far as the longest of the names: there may be a million semicolons, and no `=`.
+        let front = named.get(..named.len().min(LONGEST + 1));
+        let end = memchr::memchr2(b'=', b'*', front.unwrap_or_default()).unwrap_or(0);
         let name = named.get(..end).unwrap_or_default();
         (named.len() < behind.len()) == is_spaced
             && BEHIND.iter().any(|known| name.eq_ignore_ascii_case(known))

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use base64_simd::AsOut as _;
 use memchr::{memchr, memchr_iter};
 
+use super::media_type::without_comments;
 use crate::span::{Lines, Newline, Span};
 
 /// The longest line that may go as 7bit or 8bit, without its terminator (RFC 5322 §2.1.1).
@@ -36,9 +37,8 @@ impl TransferEncoding {
         let Some(value) = value else {
             return Self::SevenBit;
         };
-        let word = value
-            .trim_ascii()
-            .split(|&byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b';' | b'('))
+        let word = without_comments(value)
+            .split(|&byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b';'))
             .next()
             .unwrap_or_default();
         [
