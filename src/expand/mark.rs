@@ -34,10 +34,7 @@ pub(super) fn add_mark<'m>(
     let bytes = output.into_bytes();
     let tree = mime::scan(&bytes, limits);
     let root = tree.root();
-    let mark = tree
-        .fields(PartId::ROOT)
-        .iter()
-        .find(|field| field.is(&bytes, MARK_FIELD));
+    let mark = tree.fields(PartId::ROOT).first(&bytes, MARK_FIELD);
     // Behind a header that was not read to its end, the field might stand within another.
     let is_cut = root.content == Content::Opaque(Limit::HeaderTooLarge);
     let ends = root.header.of(&bytes).ends_with(b"\n") && !is_cut;

@@ -81,7 +81,7 @@ impl Builder<'_> {
         let last_stays = self
             .tree
             .fields(self.body.part)
-            .last()
+            .last(self.original)
             .is_some_and(|last| !group.iter().any(|edit| edit.span == last.whole));
         group.extend(self.body_edits(encoded, last_stays, &homeless));
         Ok((group, inside))
@@ -89,16 +89,11 @@ impl Builder<'_> {
 
     /// The Content-Type field of the new part, with its terminator.
     fn content_type(&self, obtained: &Obtained) -> Vec<u8> {
-        let phantom = self
-            .body
-            .phantom
-            .fields
-            .iter()
-            .find(|field| field.is(self.original, "Content-Type"));
+        let phantom = header::first(self.original, &self.body.phantom.fields, "Content-Type");
         let is_detached = self.body.form == Form::Detached;
         let own = || {
-            let mut fields = self.tree.fields(self.body.part).iter();
-            fields.find(|field| is_detached && field.is(self.original, "Content-Type"))
+            let fields = self.tree.fields(self.body.part);
+            header::first(self.original, fields, "Content-Type").filter(|_| is_detached)
         };
         let Some(field) = phantom.or_else(own) else {
             // An attachment that had no Content-Type was of the default type, and gets none.
@@ -166,7 +161,7 @@ impl Builder<'_> {
         inside: Inside,
         content_type: &[u8],
     ) -> Result<Encoded, Refusal> {
-        let boundaries = self.tree.boundaries_around(self.original, self.body.part);
+        let boundaries = self.tree.boundaries_around(self.body.part);
         if inside == Inside::Composite {
             let collision =
                 |detail: &str| Refusal::lasting(Reason::BoundaryCollision, detail.to_owned());
@@ -211,8 +206,8 @@ impl Builder<'_> {
 
     /// What the phantom header says of the encoding.
     fn declared_encoding(&self) -> TransferEncoding {
-        let mut fields = self.body.phantom.fields.iter();
-        let field = fields.find(|field| field.is(self.original, "Content-Transfer-Encoding"));
+        let fields = &self.body.phantom.fields;
+        let field = header::first(self.original, fields, "Content-Transfer-Encoding");
         TransferEncoding::of(field.map(|field| field.value.of(self.original)))
     }
 
@@ -257,11 +252,11 @@ impl Builder<'_> {
         let original = self.original;
         let outer = self.tree.fields(self.body.part);
         let is_message = self.tree.is_message(self.body.part);
-        let taken: Vec<&Field> = self
+        let taken: Vec<Field> = self
             .body
             .phantom
             .fields
-            .iter()
+            .iter(original)
             .filter(|field| {
                 !field.name.is_empty()
                     && !is_reference_field(original, field)
@@ -271,7 +266,8 @@ impl Builder<'_> {
         let new_fields = self.new_fields(&taken, content_type, encoded, location);
         let mut group = Group::new();
         let mut place = None;
-        for field in outer {
+        for field in outer.iter(original) {
+            let field = &field;
             if field.is(original, "Content-Type") && place.is_none() {
                 place = Some(field.whole);
                 group.push(Edit::replace(field.whole, new_fields.clone()));
@@ -302,7 +298,7 @@ impl Builder<'_> {
 
     fn new_fields(
         &self,
-        taken: &[&Field],
+        taken: &[Field],
         content_type: &[u8],
         encoded: &Encoded,
         location: Option<&str>,
@@ -316,11 +312,9 @@ impl Builder<'_> {
             newline,
         ]
         .concat();
-        let has = |fields: &[&Field], name| fields.iter().any(|field| field.is(original, name));
+        let has = |fields: &[Field], name| fields.iter().any(|field| field.is(original, name));
         let mut written = Vec::new();
-        if self.tree.is_message(self.body.part)
-            && !outer.iter().any(|field| field.is(original, "MIME-Version"))
-        {
+        if self.tree.is_message(self.body.part) && outer.first(original, "MIME-Version").is_none() {
             written.extend_from_slice(b"MIME-Version: 1.0");
             written.extend_from_slice(newline);
         }
@@ -361,9 +355,7 @@ impl Builder<'_> {
             written.extend_from_slice(&transfer_encoding);
         }
         if let Some(name) = &self.body.file_name
-            && !outer
-                .iter()
-                .any(|field| field.is(original, "Content-Disposition"))
+            && outer.first(original, "Content-Disposition").is_none()
         {
             written.extend_from_slice(b"Content-Disposition: attachment");
             let more = media_type::write_more(&[("filename".to_owned(), name.clone())]);
@@ -371,9 +363,7 @@ impl Builder<'_> {
             written.extend_from_slice(newline);
         }
         if let Some(location) = location {
-            let outer_has = outer
-                .iter()
-                .any(|field| field.is(original, "Content-Location"));
+            let outer_has = outer.first(original, "Content-Location").is_some();
             if !has(taken, "Content-Location") && !outer_has {
                 written.extend_from_slice(&folded_location(location, self.newline));
             }
@@ -412,13 +402,13 @@ impl Builder<'_> {
 /// Whether a multipart in this content has a boundary that is one of `boundaries`, or the beginning
 /// of one, as many readers compare them. With no such line in the content it is still open at the
 /// content's end, and the next line of the message would be its.
-fn takes_in(content_type: &[u8], body: &[u8], boundaries: &[Vec<u8>]) -> bool {
+fn takes_in(content_type: &[u8], body: &[u8], boundaries: &[&[u8]]) -> bool {
     if boundaries.is_empty() {
         return false;
     }
     let entity = [content_type, b"\n", body].concat();
     let tree = mime::scan(&entity, &ScanLimits::default());
-    let inner = tree.boundaries(&entity);
+    let inner = tree.boundaries();
     boundaries
         .iter()
         .any(|around| inner.iter().any(|inner| around.starts_with(inner)))

@@ -22,7 +22,7 @@ mod url;
 use std::borrow::Cow;
 
 use crate::mime::header::{self, Front};
-use crate::mime::media_type::without_comments;
+use crate::mime::parameters::without_comments;
 use crate::mime::{Header, MediaType, PartId, TransferEncoding, Tree};
 
 pub use self::detached::is_reference_field;
@@ -149,7 +149,7 @@ impl<'a> ExternalBody<'a> {
             let content_type = header::first(original, tree.fields(part), "Content-Type");
             let value = content_type.map(|field| field.value.of(original));
             let mut media_type = MediaType::parse(value.unwrap_or_default());
-            if content_type.is_some_and(|field| tree.ends_in(field)) {
+            if content_type.is_some_and(|field| tree.ends_in(&field)) {
                 media_type = media_type.open_ended();
             }
             return shortcut::of_exchange(original, tree, part, &media_type, reading)

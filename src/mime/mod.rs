@@ -2,13 +2,16 @@
 //! as spans into the original. Pure and total: any bytes give a tree, and no body is copied or
 //! decoded while scanning.
 
+pub mod fields;
 pub mod header;
 pub mod mapped;
 pub mod media_type;
 pub mod message;
+pub mod parameters;
 pub mod transfer;
 
-pub use header::{Field, Header};
+pub use fields::{Field, Fields};
+pub use header::Header;
 pub use media_type::MediaType;
 pub use message::{Content, Limit, Part, PartId, ScanLimits, Tree, scan};
 pub use transfer::TransferEncoding;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use base64_simd::AsOut as _;
 use memchr::{memchr, memchr_iter};
 
-use super::media_type::without_comments;
+use super::parameters::without_comments;
 use crate::span::{Lines, Newline, Span};
 
 /// The longest line that may go as 7bit or 8bit, without its terminator (RFC 5322 §2.1.1).
@@ -168,7 +168,7 @@ pub struct Encoded {
 /// `boundaries` of the multiparts around; else quoted-printable or base64, whichever is shorter.
 /// Line ends become `newline` under 7bit and quoted-printable; base64 keeps the octets.
 #[must_use]
-pub fn encode_text(text: Vec<u8>, newline: Newline, boundaries: &[Vec<u8>]) -> Encoded {
+pub fn encode_text(text: Vec<u8>, newline: Newline, boundaries: &[&[u8]]) -> Encoded {
     if is_seven_bit(&text) && !has_boundary(&text, boundaries) {
         return Encoded {
             encoding: TransferEncoding::SevenBit,
@@ -225,7 +225,7 @@ pub fn encode_like(
     octets: &[u8],
     is_text: bool,
     newline: Newline,
-    boundaries: &[Vec<u8>],
+    boundaries: &[&[u8]],
 ) -> Option<Encoded> {
     if before == TransferEncoding::Base64 {
         return Some(encode_base64(octets, newline));
@@ -258,7 +258,7 @@ pub fn encode_like(
 /// ends become the message's, and the encoding says what is in it. None if a line of it would be
 /// taken for a boundary of the multiparts around.
 #[must_use]
-pub fn pass_composite(body: Vec<u8>, newline: Newline, boundaries: &[Vec<u8>]) -> Option<Encoded> {
+pub fn pass_composite(body: Vec<u8>, newline: Newline, boundaries: &[&[u8]]) -> Option<Encoded> {
     if has_boundary(&body, boundaries) {
         return None;
     }
@@ -311,7 +311,7 @@ fn has_long_line(text: &[u8]) -> bool {
     Lines::new(text, Span::new(0, text.len())).any(|line| line.content.len() > LINE_LIMIT)
 }
 
-fn has_boundary(text: &[u8], boundaries: &[Vec<u8>]) -> bool {
+fn has_boundary(text: &[u8], boundaries: &[&[u8]]) -> bool {
     !boundaries.is_empty()
         && Lines::new(text, Span::new(0, text.len())).any(|line| {
             line.content
@@ -449,7 +449,7 @@ mod tests {
     #[test]
     fn text_that_holds_a_boundary_line_is_not_put_in_as_it_is() {
         let text = b"a\n--b\nc\n".to_vec();
-        let encoded = encode_text(text.clone(), Newline::Lf, &[b"b".to_vec()]);
+        let encoded = encode_text(text.clone(), Newline::Lf, &[b"b"]);
         assert_eq!(encoded.encoding, TransferEncoding::QuotedPrintable);
         assert_eq!(encoded.body, b"a\n=2D-b\nc\n");
         assert_eq!(
@@ -508,8 +508,7 @@ mod tests {
     fn octets_go_as_they_went_before_where_nothing_is_lost() {
         use TransferEncoding::{EightBit, QuotedPrintable, SevenBit};
         let like = |before, octets: &[u8], is_text| {
-            encode_like(before, octets, is_text, Newline::CrLf, &[b"b".to_vec()])
-                .map(|encoded| encoded.body)
+            encode_like(before, octets, is_text, Newline::CrLf, &[b"b"]).map(|encoded| encoded.body)
         };
         assert_eq!(like(SevenBit, b"{\n}", false), Some(b"{\r\n}".to_vec()));
         assert_eq!(like(SevenBit, b"{\r\n\n}", false), None);
