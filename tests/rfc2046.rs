@@ -433,7 +433,8 @@ fn a_part_cut_off_inside_its_reference_is_no_part_of_a_url() {
 /// RFC 822 §3.1.4: comments may stand between any two tokens.
 #[test]
 fn comments_between_all_tokens_of_the_field_change_nothing() {
-    let mail = b"MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary (b) = (c) x (d)\n\n--x\n\
+    let mail =
+        b"MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary (b) = (c) x (d)\n\n--x\n\
         Content-Type: message (1) / (2) external-body (3) ; (4) access-type (5) = (6) URL (7) ;\n \
         (8) URL (9) = (10) \"data:,hi\" (11)\n\nContent-Type: text/plain\n\n\n--x--\n";
     let (output, report) = mail::expand(mail);

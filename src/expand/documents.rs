@@ -15,10 +15,10 @@ use crate::external_body::identifier;
 use crate::link::base::{Base, location};
 use crate::link::css;
 use crate::link::html::{self, Syntax};
+use crate::link::links::Links;
 use crate::link::url::{
     Dialect, Relation, equivalence_key, masked, relation, resolve_as_browser, without_fragment,
 };
-use crate::link::value::LinkValue;
 use crate::mime::mapped::{Change, MappedBody};
 use crate::mime::media_type::is_ascii_compatible;
 use crate::mime::{Content, MediaType, PartId, Tree};
@@ -319,7 +319,7 @@ impl Rewriter<'_> {
     fn resolve(
         &mut self,
         document: &[u8],
-        links: &[LinkValue],
+        links: &Links,
         found: Found,
     ) -> Result<Rewriting, Refusal> {
         let inside = Base::this_message();
@@ -335,7 +335,7 @@ impl Rewriter<'_> {
             named: Vec::new(),
         };
         let mut gained = 0u64;
-        for link in links {
+        for link in links.iter() {
             let value = link.decoded(document);
             if found.ascii_only && !value.is_ascii() {
                 continue;

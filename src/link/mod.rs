@@ -6,6 +6,7 @@ pub mod css;
 pub mod data;
 pub mod entity;
 pub mod html;
+pub mod links;
 mod srcset;
 mod tags;
 pub mod url;
