@@ -373,7 +373,7 @@ fn what_comes_behind_the_last_retrieval_that_is_allowed_is_left() {
         .map(|url| filled(Some(url), "image/gif", GIF));
     some[2] = reference(&urls[2], "image/gif");
     ran.gives(&mail(&some));
-    assert_eq!(ran.column("reason"), ["null", "null", "too-many-fetches"]);
+    assert_eq!(ran.column("reason"), ["-", "-", "too-many-fetches"]);
     assert_eq!(server.count(), 2);
     let after = mail(
         &urls

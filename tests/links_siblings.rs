@@ -66,7 +66,7 @@ fn an_attached_shortcut_is_a_sibling_unless_it_is_a_reference() {
     let before = mail("a.url");
     let expansion = expander.expand(before.as_bytes(), "test").unwrap();
     assert_bytes(
-        &expansion.output.into_bytes(),
+        &expansion.output().into_bytes(),
         mail("http://www.example.org/a/b/a.url").as_bytes(),
         "--shortcuts all",
     );
