@@ -6,10 +6,11 @@
 //! * No cookies, no Referer, no environment proxies, no `.netrc`. `Authorization` only when
 //!   `--allow-userinfo` let credentials through, and never to where a redirect leads.
 //! * Redirects (301, 302, 303, 307, 308) are followed here, one judged request each.
-//! * Whole means: 200, and the end is *marked*, by Content-Length, by the last chunk, or by the
-//!   trailer of gzip content. A body that ends only because the connection does (HTTP/1.0) may
-//!   have been cut anywhere and is refused.
-//! * gzip is the only content coding asked for and understood; `--max-body` counts what comes
+//! * Whole means: 200, and the end is *marked*, by Content-Length or by the last chunk. A body that
+//!   ends only because the connection does may have been cut anywhere and is refused; so is any
+//!   Transfer-Encoding but one `chunked` under HTTP/1.1, which RFC 9112 §6.1 allows and ureq does not
+//!   undo.
+//! * gzip is the only content coding asked for and understood, once; `--max-body` counts what comes
 //!   out of it, while it comes.
 //! * One time-out runs from before the lookup to the last octet.
 //! * With a proxy, every URL, http ones too, goes through CONNECT; names are then resolved by
@@ -22,7 +23,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use base64::Engine as _;
-use ureq::http::{HeaderMap, Response, Uri, header};
+use ureq::http::{HeaderMap, Response, Uri, Version, header};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
 use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
@@ -309,35 +310,81 @@ fn whole_body(
     response: Response<Body>,
     allowance: Allowance,
 ) -> Result<Vec<u8>, Refusal> {
-    let headers = response.headers();
-    let coding = text(headers, header::CONTENT_ENCODING).map(|coding| coding.to_ascii_lowercase());
-    let chunked = headers.contains_key(header::TRANSFER_ENCODING);
+    let chunked = is_chunked(&response)?;
+    let coding = content_coding(response.headers())?;
     // Of an empty body ureq itself does not tell the length.
-    let measured = headers.contains_key(header::CONTENT_LENGTH);
+    let measured = response.headers().contains_key(header::CONTENT_LENGTH);
+    if !chunked && !measured {
+        return Err(Refusal::lasting(
+            Reason::IncompleteBody,
+            "the server does not say where the content ends",
+        ));
+    }
     let length = response.body().content_length();
     let wire = response.into_body().into_with_config().reader();
-    match coding.as_deref() {
-        None | Some("identity") => {
-            if !chunked && !measured {
-                return Err(Refusal::lasting(
-                    Reason::IncompleteBody,
-                    "the server does not say where the content ends",
-                ));
-            }
+    match coding {
+        Coding::Identity => {
             if let Some(length) = length {
                 policy.judge_size(length)?;
             }
             read_whole(policy, wire, length.unwrap_or(0), allowance)
         }
-        Some("gzip" | "x-gzip") => read_whole(
+        Coding::Gzip => read_whole(
             policy,
             flate2::read::MultiGzDecoder::new(wire),
             0,
             allowance,
         ),
-        Some(other) => Err(Refusal::lasting(
+    }
+}
+
+/// Whether the content comes in chunks; a refusal where it comes in anything else.
+fn is_chunked(response: &Response<Body>) -> Result<bool, Refusal> {
+    let mut fields = response.headers().get_all(header::TRANSFER_ENCODING).iter();
+    let Some(value) = fields.next() else {
+        return Ok(false);
+    };
+    let refused = |why: &str| Err(Refusal::lasting(Reason::BadResponse, why));
+    if fields.next().is_some()
+        || !value
+            .as_bytes()
+            .trim_ascii()
+            .eq_ignore_ascii_case(b"chunked")
+    {
+        return refused(
+            "a Transfer-Encoding that is not one chunked, so that the end is not known",
+        );
+    }
+    if response.version() < Version::HTTP_11 {
+        return refused("chunks in an answer of HTTP/1.0, which has none");
+    }
+    Ok(true)
+}
+
+/// What the content is coded in.
+enum Coding {
+    Identity,
+    Gzip,
+}
+
+fn content_coding(headers: &HeaderMap) -> Result<Coding, Refusal> {
+    let mut fields = headers.get_all(header::CONTENT_ENCODING).iter();
+    let value = fields.next().map_or(&b""[..], |value| value.as_bytes());
+    if fields.next().is_some() {
+        return Err(Refusal::lasting(
             Reason::BadResponse,
-            format!("content coding {other}, which was not asked for"),
+            "more than one Content-Encoding",
+        ));
+    }
+    match value.trim_ascii().to_ascii_lowercase().as_slice() {
+        b"" | b"identity" => Ok(Coding::Identity),
+        b"gzip" | b"x-gzip" => Ok(Coding::Gzip),
+        other => Err(Refusal::lasting(
+            Reason::BadResponse,
+            format!(
+                "content coding {}, which was not asked for",
+                String::from_utf8_lossy(other)
+            ),
         )),
     }
 }
