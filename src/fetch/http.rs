@@ -31,6 +31,7 @@ use ureq::{Agent, Body};
 
 use super::allowance::Allowance;
 use super::names::{self, Names};
+use super::probe::Probed;
 use crate::error::Error;
 use crate::policy::{Host, Policy, Scheme, Target};
 use crate::report::{Reason, Refusal};
@@ -46,6 +47,13 @@ pub(super) struct Client {
     extra_roots: Vec<Certificate<'static>>,
     plain: OnceLock<Agent>,
     secure: OnceLock<Agent>,
+}
+
+/// What is asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Method {
+    Get,
+    Head,
 }
 
 /// A whole answer.
@@ -81,21 +89,61 @@ impl Client {
         accept: Option<&str>,
         allowance: Allowance,
     ) -> Result<Answer, Refusal> {
+        let (target, response) = self.follow(target, accept, Method::Get, allowance)?;
+        let media_type = text(response.headers(), header::CONTENT_TYPE);
+        let body = whole_body(&self.policy, response, allowance)?;
+        Ok(Answer {
+            url: target.public_url(),
+            media_type,
+            body,
+        })
+    }
+
+    /// What the server says of the content: HEAD, and GET where a server has no answer to that. The
+    /// content of a GET is not read; its connection is closed.
+    pub(super) fn probe(
+        &self,
+        target: &Target,
+        accept: Option<&str>,
+        allowance: Allowance,
+    ) -> Result<Probed, Refusal> {
+        let (method, answer) = match self.follow(target.clone(), accept, Method::Head, allowance) {
+            Err(refusal) if matches!(refusal.reason, Reason::HttpStatus | Reason::BadResponse) => {
+                let answer = self.follow(target.clone(), accept, Method::Get, allowance);
+                ("GET", answer)
+            }
+            answer => ("HEAD", answer),
+        };
+        let (target, response) = answer?;
+        let headers = response.headers();
+        let is_plain = matches!(content_coding(headers)?, Coding::Identity);
+        let length = text(headers, header::CONTENT_LENGTH)
+            .filter(|_| is_plain)
+            .and_then(|length| length.parse().ok());
+        self.policy.judge_size(length.unwrap_or(0))?;
+        Ok(Probed {
+            method,
+            url: target.public_url(),
+            media_type: text(headers, header::CONTENT_TYPE),
+            length,
+        })
+    }
+
+    /// The head of the answer that is a 200, and who gave it after redirects.
+    fn follow(
+        &self,
+        target: Target,
+        accept: Option<&str>,
+        method: Method,
+        allowance: Allowance,
+    ) -> Result<(Target, Response<Body>), Refusal> {
         let mut target = target;
         let mut asked = vec![target.request_url()];
         loop {
-            let response = self.ask(&target, accept, allowance)?;
+            let response = self.ask(&target, accept, method, allowance)?;
             let status = response.status().as_u16();
             match status {
-                200 => {
-                    let media_type = text(response.headers(), header::CONTENT_TYPE);
-                    let body = whole_body(&self.policy, response, allowance)?;
-                    return Ok(Answer {
-                        url: target.public_url(),
-                        media_type,
-                        body,
-                    });
-                }
+                200 => return Ok((target, response)),
                 301 | 302 | 303 | 307 | 308 => {
                     let location = text(response.headers(), header::LOCATION).ok_or_else(|| {
                         Refusal::lasting(
@@ -130,6 +178,7 @@ impl Client {
         &self,
         target: &Target,
         accept: Option<&str>,
+        method: Method,
         allowance: Allowance,
     ) -> Result<Response<Body>, Refusal> {
         let agent = self.agent(target.scheme());
@@ -137,8 +186,11 @@ impl Client {
         let mut tries = 0;
         loop {
             tries += 1;
-            let mut request = agent
-                .get(&url)
+            let request = match method {
+                Method::Get => agent.get(&url),
+                Method::Head => agent.head(&url),
+            };
+            let mut request = request
                 .config()
                 .timeout_global(Some(allowance.remaining()?))
                 .build()
