@@ -1,4 +1,5 @@
-//! http and https (RFC 9110, 9112) by ureq and rustls; the only file that knows either.
+//! http and https (RFC 9110, 9112) by ureq and rustls; only this file and
+//! `http_body`, which reads what is whole, know either.
 //!
 //! * What is asked is [`Target::request_url`]: the host that was judged. ureq finds the addresses
 //!   of every connection through [`Judged`], which judges them; a pooled connection was judged
@@ -18,18 +19,19 @@
 //! * A connection that breaks before the answer is tried once more: servers close idle
 //!   connections at any time, also at the moment when they are used again.
 
-use std::io::{self, Read};
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use base64::Engine as _;
-use ureq::http::{HeaderMap, Response, Uri, Version, header};
+use ureq::http::{HeaderMap, Response, Uri, header};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
 use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 use ureq::{Agent, Body};
 
 use super::allowance::Allowance;
+use super::http_body::{Coding, content_coding, whole_body};
 use super::names::{self, Names};
 use super::probe::Probed;
 use crate::error::Error;
@@ -354,135 +356,6 @@ fn not_200(status: u16) -> Refusal {
         Refusal::temporary(Reason::HttpStatus, detail)
     } else {
         Refusal::lasting(Reason::HttpStatus, detail)
-    }
-}
-
-fn whole_body(
-    policy: &Policy,
-    response: Response<Body>,
-    allowance: Allowance,
-) -> Result<Vec<u8>, Refusal> {
-    let chunked = is_chunked(&response)?;
-    let coding = content_coding(response.headers())?;
-    // Of an empty body ureq itself does not tell the length.
-    let measured = response.headers().contains_key(header::CONTENT_LENGTH);
-    if !chunked && !measured {
-        return Err(Refusal::lasting(
-            Reason::IncompleteBody,
-            "the server does not say where the content ends",
-        ));
-    }
-    let length = response.body().content_length();
-    let wire = response.into_body().into_with_config().reader();
-    match coding {
-        Coding::Identity => {
-            if let Some(length) = length {
-                policy.judge_size(length)?;
-            }
-            read_whole(policy, wire, length.unwrap_or(0), allowance)
-        }
-        Coding::Gzip => read_whole(
-            policy,
-            flate2::read::MultiGzDecoder::new(wire),
-            0,
-            allowance,
-        ),
-    }
-}
-
-/// Whether the content comes in chunks; a refusal where it comes in anything else.
-fn is_chunked(response: &Response<Body>) -> Result<bool, Refusal> {
-    let mut fields = response.headers().get_all(header::TRANSFER_ENCODING).iter();
-    let Some(value) = fields.next() else {
-        return Ok(false);
-    };
-    let refused = |why: &str| Err(Refusal::lasting(Reason::BadResponse, why));
-    if fields.next().is_some()
-        || !value
-            .as_bytes()
-            .trim_ascii()
-            .eq_ignore_ascii_case(b"chunked")
-    {
-        return refused(
-            "a Transfer-Encoding that is not one chunked, so that the end is not known",
-        );
-    }
-    if response.version() < Version::HTTP_11 {
-        return refused("chunks in an answer of HTTP/1.0, which has none");
-    }
-    Ok(true)
-}
-
-/// What the content is coded in.
-enum Coding {
-    Identity,
-    Gzip,
-}
-
-fn content_coding(headers: &HeaderMap) -> Result<Coding, Refusal> {
-    let mut fields = headers.get_all(header::CONTENT_ENCODING).iter();
-    let value = fields.next().map_or(&b""[..], |value| value.as_bytes());
-    if fields.next().is_some() {
-        return Err(Refusal::lasting(
-            Reason::BadResponse,
-            "more than one Content-Encoding",
-        ));
-    }
-    match value.trim_ascii().to_ascii_lowercase().as_slice() {
-        b"" | b"identity" => Ok(Coding::Identity),
-        b"gzip" | b"x-gzip" => Ok(Coding::Gzip),
-        other => Err(Refusal::lasting(
-            Reason::BadResponse,
-            format!(
-                "content coding {}, which was not asked for",
-                String::from_utf8_lossy(other)
-            ),
-        )),
-    }
-}
-
-/// Reads to the end, at most one piece above the limit; `expected` octets are allocated at once.
-fn read_whole(
-    policy: &Policy,
-    mut source: impl Read,
-    expected: u64,
-    allowance: Allowance,
-) -> Result<Vec<u8>, Refusal> {
-    let mut body = Vec::with_capacity(usize::try_from(expected).unwrap_or(0));
-    let mut piece = vec![0; 64 << 10];
-    loop {
-        let read = match source.read(&mut piece) {
-            Ok(read) => read,
-            Err(why) if why.kind() == io::ErrorKind::Interrupted => continue,
-            Err(why) => return Err(cut(why, allowance)),
-        };
-        if read == 0 {
-            return Ok(body);
-        }
-        body.extend_from_slice(piece.get(..read).unwrap_or_default());
-        policy.judge_size(body.len() as u64)?;
-        allowance.remaining()?;
-    }
-}
-
-/// Why a body did not come whole.
-fn cut(why: io::Error, allowance: Allowance) -> Refusal {
-    if allowance.is_over() {
-        return allowance.overrun();
-    }
-    match why.kind() {
-        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
-            Refusal::lasting(Reason::BadResponse, format!("damaged content: {why}"))
-        }
-        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => allowance.overrun(),
-        _ => match why.downcast::<ureq::Error>() {
-            Ok(ureq::Error::Timeout(_)) => allowance.overrun(),
-            Ok(error @ ureq::Error::Protocol(_)) => {
-                Refusal::lasting(Reason::BadResponse, error.to_string())
-            }
-            Ok(error) => Refusal::lasting(Reason::IncompleteBody, error.to_string()),
-            Err(why) => Refusal::lasting(Reason::IncompleteBody, why.to_string()),
-        },
     }
 }
 

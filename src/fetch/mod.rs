@@ -10,6 +10,7 @@ pub mod canned;
 mod file;
 mod ftp;
 mod http;
+mod http_body;
 mod names;
 mod probe;
 mod several;
