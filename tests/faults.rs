@@ -210,6 +210,7 @@ fn limits_of_no_time_and_of_all_time_are_limits() {
     let filtered = |more: &[&str]| fed(embody().args(options).args(more), &mail);
     for limit in ["--deadline", "--timeout"] {
         for forever in [
+            if limit == "--timeout" { "0" } else { "1h" },
             "100000000h",
             "9300000000000000000s",
             "18000000000000000000s",
@@ -224,7 +225,12 @@ fn limits_of_no_time_and_of_all_time_are_limits() {
             let text = String::from_utf8_lossy(&output.stdout);
             assert!(text.contains("\n\nhello"), "{limit} {forever}: {text}");
         }
-        for over in ["0", "0.000000001ms"] {
+        let overs: &[&str] = match limit {
+            // Here 0 is no limit.
+            "--timeout" => &["0.000000001ms"],
+            _ => &["0", "0.000000001ms"],
+        };
+        for over in overs {
             let output = filtered(&[limit, over]);
             assert_eq!(
                 output.status.code(),

@@ -9,16 +9,17 @@ use std::time::Instant;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::args::{ConvertArgs, ProgressOption, Volume};
+use super::args::{Asking, ConvertArgs, ProgressOption, Volume};
 use super::exit::Status;
 use super::mailboxes::{Filter, Listener, Work};
+use super::origin::{Origin, Start};
 use super::progress::Display;
 use super::report_file::ReportFile;
 use super::say;
 use super::totals::{self, Totals};
 use crate::error::Error;
 use crate::expand::Expander;
-use crate::fetch::{Cached, Fetch, Nowhere, World};
+use crate::fetch::{Cached, Fetch, Nowhere, Probing, Unasked, World};
 use crate::mailbox::find::{Kind, find};
 use crate::mailbox::{Effect, Options, Stop, Summary, convert_in_place, convert_to};
 use crate::policy::Policy;
@@ -43,7 +44,8 @@ fn convert(args: &ConvertArgs) -> Result<Status, Error> {
     let options = args.options();
     let stop = stop_on_signals();
     let policy = args.policy();
-    let world = shared_world(&policy)?;
+    let policy_asks = !policy.fetch.is_empty();
+    let world = shared_world(&policy, args.asking())?;
     let expander = Expander::new(policy, world.as_ref())
         .with_mark(args.mark())
         .with_lengths(crate::expand::Lengths::Kept);
@@ -76,6 +78,10 @@ fn convert(args: &ConvertArgs) -> Result<Status, Error> {
     if args.saying.volume() >= Volume::Normal {
         let word = match options.effect {
             Effect::Write => "",
+            Effect::DryRun if policy_asks && args.asking() == Asking::Nobody => {
+                "dry run, nothing written, nobody asked: "
+            }
+            Effect::DryRun if policy_asks => "dry run, nothing written, sources only probed: ",
             Effect::DryRun => "dry run, nothing written: ",
         };
         let seconds = start.elapsed().as_secs_f64();
@@ -91,11 +97,16 @@ fn convert(args: &ConvertArgs) -> Result<Status, Error> {
 }
 
 /// One world for all messages of a run: what was retrieved for one is there for the next.
-fn shared_world(policy: &Policy) -> Result<Box<dyn Fetch>, Error> {
-    if policy.fetch.is_empty() {
+pub(super) fn shared_world(policy: &Policy, asking: Asking) -> Result<Box<dyn Fetch>, Error> {
+    if policy.fetch.is_empty() && policy.ca_file.is_none() {
         return Ok(Box::new(Nowhere));
     }
-    Ok(Box::new(Cached::new(World::new(policy)?)))
+    let world = World::new(policy)?;
+    Ok(match asking {
+        Asking::Nobody => Box::new(Unasked),
+        Asking::WhetherThereIsAnAnswer => Box::new(Cached::new(Probing(world))),
+        Asking::ForContent => Box::new(Cached::new(world)),
+    })
 }
 
 /// SIGINT and SIGTERM ask the run to stop between two messages, so that no temporary file is left.
@@ -147,6 +158,8 @@ fn size(source: &Path, options: &Options) -> u64 {
 struct Voice {
     display: Display,
     volume: Volume,
+    policy: Policy,
+    start: Start,
     report: Mutex<Report>,
 }
 
@@ -182,6 +195,8 @@ impl Voice {
         Ok(Self {
             display: Display::new(progress, total),
             volume,
+            policy: args.policy(),
+            start: Start::now(),
             report: Mutex::new(report),
         })
     }
@@ -193,23 +208,23 @@ impl Voice {
 }
 
 impl Listener for Voice {
-    fn rows(&self, rows: &[Row]) {
-        for row in rows {
-            // Twenty years of mail hold too many references to name each one that went well.
-            let said = match self.volume {
-                Volume::Quiet => false,
-                Volume::Normal => row.outcome == Outcome::Left,
-                Volume::Verbose => true,
-            };
-            if said {
-                let message = say::harmless(&row.message);
-                self.display
-                    .say(&format!("message {message}, {}", say::line(row)));
-            }
+    fn rows(&self, origin: &Origin, rows: &[Row]) {
+        // Twenty years of mail hold too many references to name each one that went well.
+        let is_said = |row: &&Row| self.volume == Volume::Verbose || row.outcome == Outcome::Left;
+        let said: Vec<&Row> = rows.iter().filter(is_said).collect();
+        let name = rows.first().map_or("", |row| row.message.as_str());
+        let message = say::harmless(name);
+        if self.volume == Volume::Verbose
+            && let Some(described) = origin.described()
+        {
+            self.display.say(&format!("message {message}, {described}"));
+        }
+        for line in say::lines(&said, &self.policy, self.volume) {
+            self.display.say(&format!("message {message}, {line}"));
         }
         let mut report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
         if let Report::Open(file) = &mut *report
-            && let Err(error) = file.write(rows)
+            && let Err(error) = file.write(&self.start, origin, rows)
         {
             self.display.say(&format!(
                 "cannot write the report: {error}; the mail goes on without it"

@@ -19,7 +19,7 @@ pub(super) enum Status {
 impl Status {
     /// The status for a command line that could not be understood. Only what was surely meant to be
     /// another command may end with 2, which makes mail systems bounce: a typo in an MTA's
-    /// configuration must delay mail.
+    /// configuration must delay mail. Nobody's configuration names no command at all.
     pub(super) fn of_usage(command: Option<&OsString>) -> Self {
         let interactive = [
             "convert",
@@ -30,8 +30,9 @@ impl Status {
             "help",
         ];
         match command {
+            None => Self::Usage,
             Some(name) if interactive.iter().any(|known| name == known) => Self::Usage,
-            _ => Self::TryAgain,
+            Some(_) => Self::TryAgain,
         }
     }
 }

@@ -1,54 +1,78 @@
-//! `embody inspect`: what is in there, and what the same options would do. Never fetches.
+//! `embody inspect`: what is in there, and what the same options would do. Fetches nothing; with
+//! `--probe` it asks whether there would be an answer.
 
 use std::fs;
 use std::io::{self, Read as _, Write};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use super::args::InspectArgs;
+use super::args::{Asking, InspectArgs};
+use super::convert::shared_world;
 use super::exit::Status;
-use super::mailboxes::{Filter, Listener, Work};
+use super::mailboxes::{Filter, Listener, Work, probe};
+use super::origin::{Entry, Origin, Start};
 use super::output::{self, write_error};
 use super::report_file::json;
 use super::say::{self, harmless};
 use super::totals::Totals;
 use crate::error::Error;
 use crate::expand::Expander;
-use crate::fetch::Nowhere;
 use crate::link::url::masked;
 use crate::mailbox::find::{Kind, find};
 use crate::mailbox::{Effect, Format, Options, Stop, convert_in_place};
 use crate::mime::{Content, PartId, Tree, scan};
 use crate::plan::{Bases, opaque_parts};
-use crate::report::{Report, Row};
+use crate::policy::Policy;
+use crate::report::{Kind as RowKind, Outcome, Report, Row};
 
 /// Inspects messages and mailboxes.
 pub(super) fn run(args: &InspectArgs) -> Status {
-    if let Err(error) = output::open() {
-        eprintln!("embody: {}", say::error(&error));
-        return Status::Trouble;
+    match inspect_all(args) {
+        Ok(status) => status,
+        Err(error) => {
+            eprintln!("embody: {}", say::error(&error));
+            match error {
+                Error::Usage(_) => Status::Usage,
+                _ => Status::Trouble,
+            }
+        }
     }
-    let expander = Expander::new(args.policy(), &Nowhere);
-    let mut status = Status::Success;
+}
+
+fn inspect_all(args: &InspectArgs) -> Result<Status, Error> {
+    drop(output::open()?);
+    let policy = args.policy();
+    let world = shared_world(&policy, args.asking())?;
+    let expander = Expander::new(policy, world.as_ref());
     let stdin = [Path::new("-").to_owned()];
     let sources = if args.sources.is_empty() {
         stdin.as_slice()
     } else {
         &args.sources
     };
-    let named = sources.len() > 1;
+    let inspection = Inspection {
+        expander: &expander,
+        work: match args.asking() {
+            Asking::WhetherThereIsAnAnswer => Work::Probe,
+            Asking::Nobody | Asking::ForContent => Work::Forecast,
+        },
+        as_json: args.json,
+        named: sources.len() > 1,
+        start: Start::now(),
+    };
+    let mut status = Status::Success;
     for source in sources {
         let result = if is_mailbox(source) {
-            inspect_mailbox(source, named, args.json, &expander)
+            inspection.mailbox(source)
         } else {
-            inspect(source, named, args.json, &expander)
+            inspection.message(source)
         };
         if let Err(error) = result {
             eprintln!("embody: {}", say::error(&error));
             status = Status::Trouble;
         }
     }
-    status
+    Ok(status)
 }
 
 /// Whether a source holds many messages. What cannot be told is read as one message.
@@ -59,70 +83,119 @@ fn is_mailbox(source: &Path) -> bool {
                 .is_ok_and(|finds| finds.mailboxes.iter().any(|found| found.kind != Kind::Eml)))
 }
 
-/// Totals per kind, scheme, host and outcome, so that one sees what a run would do; or, as JSON,
-/// every row.
-fn inspect_mailbox(
-    source: &Path,
-    named: bool,
+/// How sources are looked at.
+struct Inspection<'i> {
+    expander: &'i Expander<'i>,
+    work: Work,
     as_json: bool,
-    expander: &Expander<'_>,
-) -> Result<(), Error> {
-    let rows = Rows {
-        as_json,
-        failure: Mutex::new(None),
-    };
-    let options = Options {
-        effect: Effect::DryRun,
-        ..Options::default()
-    };
-    let stop = Stop::default();
-    let several = named || source.is_dir();
-    let filter = Filter::new(expander, Work::Forecast, several, stop.clone(), &rows);
-    let summary = convert_in_place(source, &options, &filter, &filter, &stop)?;
-    let totals = filter.finish();
-    let failure = rows
-        .failure
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner);
-    if let Some(failure) = failure {
-        return Err(write_error(failure));
+    /// Whether what is printed names its source.
+    named: bool,
+    start: Start,
+}
+
+impl Inspection<'_> {
+    /// Totals per kind, scheme, host and outcome, so that one sees what a run would do; or, as JSON,
+    /// every row.
+    fn mailbox(&self, source: &Path) -> Result<(), Error> {
+        let rows = Rows {
+            as_json: self.as_json,
+            start: &self.start,
+            failure: Mutex::new(None),
+        };
+        let options = Options {
+            effect: Effect::DryRun,
+            ..Options::default()
+        };
+        let stop = Stop::default();
+        let several = self.named || source.is_dir();
+        let filter = Filter::new(self.expander, self.work, several, stop.clone(), &rows);
+        let summary = convert_in_place(source, &options, &filter, &filter, &stop)?;
+        let totals = filter.finish();
+        let failure = rows
+            .failure
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(failure) = failure {
+            return Err(write_error(failure));
+        }
+        if self.as_json {
+            return Ok(());
+        }
+        let heading = if self.named {
+            format!("{}:\n", harmless(&source.display().to_string()))
+        } else {
+            String::new()
+        };
+        let text = format!(
+            "{heading}{} mailboxes, {} messages, {} bytes\n{}",
+            summary.mailboxes,
+            summary.messages,
+            summary.bytes_in,
+            totals.table()
+        );
+        print(text.as_bytes())
     }
-    if as_json {
-        return Ok(());
+
+    /// The tree of one message; or, as JSON, every row.
+    fn message(&self, source: &Path) -> Result<(), Error> {
+        let name = source.display().to_string();
+        let read = if source.as_os_str() == "-" {
+            let mut bytes = Vec::new();
+            io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+        } else {
+            fs::read(source)
+        };
+        let message = read.map_err(|source| Error::Read {
+            what: name.clone(),
+            source,
+        })?;
+        let report = match self.work {
+            Work::Probe => probe(self.expander, &message, &name)?,
+            Work::Forecast | Work::Expand => self.expander.forecast(&message, &name),
+        };
+        let mut text = Vec::new();
+        if self.as_json {
+            let origin = Origin::new(&name, 1, &message);
+            for row in &report.rows {
+                let entry = Entry::new(&self.start, &origin, row);
+                text.extend(json(&entry).map_err(write_error)?);
+                text.push(b'\n');
+            }
+        } else {
+            if self.named {
+                text.extend(format!("{}:\n", harmless(&name)).bytes());
+            }
+            let tree = scan(&message, &self.expander.scan_limits());
+            let outline = outline(&message, &tree, &report, self.expander.policy());
+            text.extend(outline.bytes());
+        }
+        print(&text)
     }
-    let heading = if named {
-        format!("{}:\n", harmless(&source.display().to_string()))
-    } else {
-        String::new()
-    };
-    let text = format!(
-        "{heading}{} mailboxes, {} messages, {} bytes\n{}",
-        summary.mailboxes,
-        summary.messages,
-        summary.bytes_in,
-        totals.table()
-    );
+}
+
+fn print(text: &[u8]) -> Result<(), Error> {
     let mut stdout = io::stdout().lock();
     stdout
-        .write_all(text.as_bytes())
+        .write_all(text)
         .and_then(|()| stdout.flush())
         .map_err(write_error)
 }
 
 /// Prints rows as they come.
-struct Rows {
+struct Rows<'r> {
     as_json: bool,
+    start: &'r Start,
     failure: Mutex<Option<io::Error>>,
 }
 
-impl Listener for Rows {
-    fn rows(&self, rows: &[Row]) {
+impl Listener for Rows<'_> {
+    fn rows(&self, origin: &Origin, rows: &[Row]) {
         if !self.as_json {
             return;
         }
         let mut stdout = io::stdout().lock();
         for row in rows {
-            let written = json(row).and_then(|mut line| {
+            let written = json(&Entry::new(self.start, origin, row)).and_then(|mut line| {
                 line.push(b'\n');
                 stdout.write_all(&line)
             });
@@ -136,46 +209,8 @@ impl Listener for Rows {
     fn advanced(&self, _bytes: u64, _messages: u64, _totals: &Totals) {}
 }
 
-fn inspect(
-    source: &Path,
-    named: bool,
-    as_json: bool,
-    expander: &Expander<'_>,
-) -> Result<(), Error> {
-    let name = source.display().to_string();
-    let read = if source.as_os_str() == "-" {
-        let mut bytes = Vec::new();
-        io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
-    } else {
-        fs::read(source)
-    };
-    let message = read.map_err(|source| Error::Read {
-        what: name.clone(),
-        source,
-    })?;
-    let report = expander.forecast(&message, &name);
-    let mut text = Vec::new();
-    if as_json {
-        for row in &report.rows {
-            text.extend(json(row).map_err(write_error)?);
-            text.push(b'\n');
-        }
-    } else {
-        if named {
-            text.extend(format!("{}:\n", harmless(&name)).bytes());
-        }
-        let tree = scan(&message, &expander.scan_limits());
-        text.extend(outline(&message, &tree, &report).bytes());
-    }
-    let mut stdout = io::stdout().lock();
-    stdout
-        .write_all(&text)
-        .and_then(|()| stdout.flush())
-        .map_err(write_error)
-}
-
 /// The tree of parts with what would become of each reference.
-fn outline(message: &[u8], tree: &Tree, report: &Report) -> String {
+fn outline(message: &[u8], tree: &Tree, report: &Report, policy: &Policy) -> String {
     let mut bases = Bases::default();
     let mut text = String::new();
     for id in tree.ids() {
@@ -211,7 +246,7 @@ fn outline(message: &[u8], tree: &Tree, report: &Report) -> String {
             .iter()
             .filter(|row| !is_multipart && row.part == number)
         {
-            let mut line = say::line(row);
+            let mut line = say::line(row, policy);
             if let Some(behind) = line.strip_prefix(&format!("part {number}: ")) {
                 line = behind.to_owned();
             }
@@ -232,14 +267,29 @@ fn outline(message: &[u8], tree: &Tree, report: &Report) -> String {
     text
 }
 
+/// The rows in numbers: references first, then documents with their links.
 fn summary(report: &Report) -> String {
     if report.rows.is_empty() {
         return "nothing to do\n".to_owned();
     }
-    let left = report.left();
-    format!(
-        "{} references: {} would be followed, {left} left\n",
-        report.rows.len(),
-        report.rows.len() - left
-    )
+    let count = |is_document: bool, is_left: bool| {
+        let rows = report.rows.iter().filter(|row| {
+            (row.kind == RowKind::Link) == is_document && (row.outcome == Outcome::Left) == is_left
+        });
+        rows.count()
+    };
+    let mut text = String::new();
+    for (is_document, name, done) in [
+        (false, "references", "followed"),
+        (true, "documents", "rewritten"),
+    ] {
+        let (would, left) = (count(is_document, false), count(is_document, true));
+        if would + left > 0 {
+            let all = would + left;
+            text.push_str(&format!(
+                "{all} {name}: {would} would be {done}, {left} left\n"
+            ));
+        }
+    }
+    text
 }

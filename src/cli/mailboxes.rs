@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::origin::Origin;
 use super::totals::Totals;
 use crate::error::Error;
 use crate::expand::{Candidates, Expander};
 use crate::mailbox::{Change, Message, Progress, Replacement, Stop, Transform};
-use crate::report::{Report, Row};
+use crate::report::{Outcome, Reason, Report, Row};
 
 /// What is done with each message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,12 +19,39 @@ pub(super) enum Work {
     Expand,
     /// Say what would be done.
     Forecast,
+    /// The same, having asked each source whether there is an answer.
+    Probe,
+}
+
+/// What would become of a message, in a world that only asks whether there is an answer
+/// ([`crate::fetch::Probing`]).
+pub(super) fn probe(expander: &Expander<'_>, message: &[u8], name: &str) -> Result<Report, Error> {
+    let mut report = expander.expand(message, name)?.report;
+    foresee(&mut report);
+    for row in &mut report.rows {
+        row.outcome = match row.outcome {
+            Outcome::Expanded => Outcome::WouldExpand,
+            Outcome::Rewritten => Outcome::WouldRewrite,
+            other => other,
+        };
+    }
+    Ok(report)
+}
+
+/// What was left only because a dry run retrieves nothing is what a run would fetch.
+fn foresee(report: &mut Report) {
+    for row in &mut report.rows {
+        if row.reason == Some(Reason::NotRetrieved) {
+            row.outcome = Outcome::WouldFetch;
+            row.reason = None;
+        }
+    }
 }
 
 /// Gets rows in the order of the messages.
 pub(super) trait Listener: Sync {
     /// Rows of one message; called in order.
-    fn rows(&self, rows: &[Row]);
+    fn rows(&self, origin: &Origin, rows: &[Row]);
 
     /// That many more bytes and messages are done; the counts so far.
     fn advanced(&self, bytes: u64, messages: u64, totals: &Totals);
@@ -46,7 +74,7 @@ struct State {
     /// The mailbox at work.
     mailbox: PathBuf,
     /// Reports of messages that are done before an earlier one is.
-    waiting: BTreeMap<u64, Report>,
+    waiting: BTreeMap<u64, (Origin, Report)>,
     /// Messages of this mailbox that are written.
     done: u64,
     totals: Totals,
@@ -88,9 +116,9 @@ impl<'f> Filter<'f> {
             if *entry.key() > through {
                 break;
             }
-            let report = entry.remove();
+            let (origin, report) = entry.remove();
             state.totals.count(&report.rows);
-            self.listener.rows(&report.rows);
+            self.listener.rows(&origin, &report.rows);
         }
     }
 
@@ -120,8 +148,13 @@ impl Transform for Filter<'_> {
                 let report = self.expander.forecast(message.content, &name);
                 (Change::AsItCame, report)
             }
+            Work::Probe => {
+                let report = probe(self.expander, message.content, &name)?;
+                (Change::AsItCame, report)
+            }
             Work::Expand => {
-                let expansion = self.expander.expand(message.content, &name)?;
+                let mut expansion = self.expander.expand(message.content, &name)?;
+                foresee(&mut expansion.report);
                 let change = if expansion.edits.is_empty() {
                     Change::AsItCame
                 } else {
@@ -136,7 +169,11 @@ impl Transform for Filter<'_> {
             }
         };
         if !report.rows.is_empty() {
-            self.state().waiting.insert(message.number, report);
+            let source = message.source.display().to_string();
+            let origin = Origin::new(&source, message.number, message.content);
+            self.state()
+                .waiting
+                .insert(message.number, (origin, report));
         }
         Ok(change)
     }

@@ -1,9 +1,11 @@
 //! The command line: the only room that prints or exits.
 //!
-//! `args` turns options into a policy, `values` reads what stands behind them, `config` reads options
+//! `args` has the commands, `policy_args` turns options into a policy, `values` reads what stands behind them, `config` reads options
 //! from a file, `filter`, `convert` and `inspect` do the work, `mailboxes` hands the filter to the
-//! mailbox room, `progress` and `totals` say how far it has come, `manual` describes the program,
-//! `schemes` what it follows, `exit` knows the exit statuses, `say` makes text from strangers fit for a
+//! mailbox room, `progress` and `totals` say how far it has come, `manual` and `pages` describe the
+//! program,
+//! `schemes` what it follows, `remedy` finds the option that would have allowed something, `origin` says
+//! which message a row is about, `exit` knows the exit statuses, `say` makes text from strangers fit for a
 //! terminal, `input` reads and spools, `output` knows whether there is anything to write to.
 
 mod args;
@@ -15,8 +17,12 @@ mod input;
 mod inspect;
 mod mailboxes;
 mod manual;
+mod origin;
 mod output;
+mod pages;
+mod policy_args;
 mod progress;
+mod remedy;
 mod report_file;
 mod say;
 mod schemes;

@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
+use super::origin::{Entry, Origin, Start};
 use crate::report::Row;
 
 /// Where rows go.
@@ -25,10 +26,10 @@ impl ReportFile {
         Ok(Self::File(file))
     }
 
-    /// Writes rows.
-    pub(super) fn write(&mut self, rows: &[Row]) -> io::Result<()> {
+    /// Writes the rows of one message.
+    pub(super) fn write(&mut self, start: &Start, origin: &Origin, rows: &[Row]) -> io::Result<()> {
         for row in rows {
-            let mut line = json(row)?;
+            let mut line = json(&Entry::new(start, origin, row))?;
             line.push(b'\n');
             match self {
                 Self::Stderr => io::stderr().write_all(&line)?,
@@ -40,8 +41,8 @@ impl ReportFile {
 }
 
 /// One row as JSON, in ASCII: a log's reader should not have to guess at encodings.
-pub(super) fn json(row: &Row) -> io::Result<Vec<u8>> {
-    let text = serde_json::to_string(row).map_err(io::Error::other)?;
+pub(super) fn json(entry: &Entry<'_>) -> io::Result<Vec<u8>> {
+    let text = serde_json::to_string(entry).map_err(io::Error::other)?;
     let mut line = Vec::with_capacity(text.len());
     for symbol in text.chars() {
         if symbol.is_ascii() && symbol != '\x7f' {

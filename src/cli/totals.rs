@@ -29,7 +29,7 @@ impl Totals {
         for row in rows {
             match row.outcome {
                 Outcome::Expanded => self.expanded += 1,
-                Outcome::Left if row.kind != Kind::Link => self.left += 1,
+                Outcome::Left => self.left += 1,
                 _ => {}
             }
             self.links += row.links.unwrap_or(0);
