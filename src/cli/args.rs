@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use super::values::{at_least_one, duration, scheme, size};
+use super::values::{at_least_one, backup_suffix, duration, scheme, size};
 use crate::expand::Mark;
-use crate::mailbox::{self, Effect, Format};
+use crate::mailbox::{self, Effect, Format, Locking};
 use crate::policy::{
     Cidr, HostPattern, Limits, Links, Mapping, Mismatch, OnFailure, Policy, Protected, Proxy,
     Scheme, Shortcuts, TypePattern, Userinfo, parse_file_root, parse_port,
@@ -113,7 +114,8 @@ pub(super) struct ConvertArgs {
         hide_short_help = true,
         long,
         value_name = "SUFFIX",
-        conflicts_with = "output"
+        conflicts_with = "output",
+        value_parser = OsStringValueParser::new().try_map(backup_suffix)
     )]
     backup: Option<std::ffi::OsString>,
     /// Do everything but write
@@ -185,6 +187,11 @@ impl ConvertArgs {
                 policy.limits.in_flight.max(jobs)
             },
             backup: self.backup.clone(),
+            locking: if policy.fetch.is_empty() {
+                Locking::Throughout
+            } else {
+                Locking::AtBothEnds
+            },
             effect: if self.dry_run {
                 Effect::DryRun
             } else {

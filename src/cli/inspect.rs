@@ -25,7 +25,7 @@ use crate::report::{Report, Row};
 /// Inspects messages and mailboxes.
 pub(super) fn run(args: &InspectArgs) -> Status {
     if let Err(error) = output::open() {
-        eprintln!("embody: {}", say::error(&error));
+        say::tell(&say::error(&error));
         return Status::Trouble;
     }
     let expander = Expander::new(args.policy(), &Nowhere);
@@ -44,7 +44,7 @@ pub(super) fn run(args: &InspectArgs) -> Status {
             inspect(source, named, args.json, &expander)
         };
         if let Err(error) = result {
-            eprintln!("embody: {}", say::error(&error));
+            say::tell(&say::error(&error));
             status = Status::Trouble;
         }
     }
@@ -79,7 +79,7 @@ fn inspect_mailbox(
     let several = named || source.is_dir();
     let filter = Filter::new(expander, Work::Forecast, several, stop.clone(), &rows);
     let summary = convert_in_place(source, &options, &filter, &filter, &stop)?;
-    let totals = filter.finish();
+    let (_, totals) = filter.finish();
     let failure = rows
         .failure
         .into_inner()

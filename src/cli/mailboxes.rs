@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::totals::Totals;
 use crate::error::Error;
 use crate::expand::{Candidates, Expander};
-use crate::mailbox::{Change, Message, Progress, Replacement, Stop, Transform};
+use crate::mailbox::{Change, Message, Progress, Replacement, Stop, Summary, Transform};
 use crate::report::{Report, Row};
 
 /// What is done with each message.
@@ -27,6 +27,9 @@ pub(super) trait Listener: Sync {
 
     /// That many more bytes and messages are done; the counts so far.
     fn advanced(&self, bytes: u64, messages: u64, totals: &Totals);
+
+    /// Another program holds the lock of a mailbox for long.
+    fn waiting(&self, _mailbox: &Path, _lock: &Path) {}
 }
 
 /// The filter for mailboxes.
@@ -49,7 +52,12 @@ struct State {
     waiting: BTreeMap<u64, Report>,
     /// Messages of this mailbox that are written.
     done: u64,
+    /// Counts of everything that was told so far.
     totals: Totals,
+    /// Counts of the mailbox at work.
+    mailbox_totals: Totals,
+    /// Counts and sums of mailboxes that are as they were told to be.
+    settled: (Summary, Totals),
 }
 
 impl<'f> Filter<'f> {
@@ -71,11 +79,10 @@ impl<'f> Filter<'f> {
         }
     }
 
-    /// Says what is still to be said, and gives the counts.
-    pub(super) fn finish(self) -> Totals {
-        let mut state = self.state();
-        self.tell(&mut state, u64::MAX);
-        std::mem::take(&mut state.totals)
+    /// What was done that stands: a mailbox that an error or a stop ended does not count.
+    pub(super) fn finish(self) -> (Summary, Totals) {
+        let state = self.state.into_inner();
+        state.unwrap_or_else(PoisonError::into_inner).settled
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -90,6 +97,7 @@ impl<'f> Filter<'f> {
             }
             let report = entry.remove();
             state.totals.count(&report.rows);
+            state.mailbox_totals.count(&report.rows);
             self.listener.rows(&report.rows);
         }
     }
@@ -140,12 +148,18 @@ impl Transform for Filter<'_> {
         }
         Ok(change)
     }
+
+    fn discard(&self, number: u64) {
+        self.state().waiting.remove(&number);
+    }
 }
 
 impl Progress for Filter<'_> {
     fn begin(&self, mailbox: &Path) {
         let mut state = self.state();
-        self.tell(&mut state, u64::MAX);
+        // What is left of a mailbox that was not finished was not done.
+        state.waiting.clear();
+        state.mailbox_totals = Totals::default();
         state.mailbox = mailbox.to_owned();
         state.done = 0;
     }
@@ -156,5 +170,16 @@ impl Progress for Filter<'_> {
         let done = state.done;
         self.tell(&mut state, done);
         self.listener.advanced(bytes, messages, &state.totals);
+    }
+    fn done(&self, summary: &Summary) {
+        let mut state = self.state();
+        self.tell(&mut state, u64::MAX);
+        let totals = std::mem::take(&mut state.mailbox_totals);
+        state.settled.0.add(summary);
+        state.settled.1.add(totals);
+    }
+
+    fn waiting(&self, mailbox: &Path, lock: &Path) {
+        self.listener.waiting(mailbox, lock);
     }
 }

@@ -3,8 +3,8 @@
 //! `args` turns options into a policy, `values` reads what stands behind them, `config` reads options
 //! from a file, `filter`, `convert` and `inspect` do the work, `mailboxes` hands the filter to the
 //! mailbox room, `progress` and `totals` say how far it has come, `manual` describes the program,
-//! `schemes` what it follows, `exit` knows the exit statuses, `say` makes text from strangers fit for a
-//! terminal, `input` reads and spools, `output` knows whether there is anything to write to.
+//! `schemes` what it follows, `exit` knows the exit statuses, `signals` what asks a run to stop, `say` makes text from strangers fit for a
+//! terminal, `input` reads and spools, `output` knows whether there is anything to read from and to write to.
 
 mod args;
 mod config;
@@ -20,6 +20,7 @@ mod progress;
 mod report_file;
 mod say;
 mod schemes;
+mod signals;
 mod totals;
 mod values;
 
@@ -45,7 +46,7 @@ fn parse_and_run(arguments: &[OsString]) -> Status {
     let (merged, file) = match config::merged(arguments) {
         Ok(merged) => merged,
         Err(error) => {
-            eprintln!("embody: {}", say::error(&error));
+            say::tell(&say::error(&error));
             return Status::of_usage(arguments.get(1));
         }
     };
@@ -57,7 +58,7 @@ fn parse_and_run(arguments: &[OsString]) -> Status {
         },
         Err(problem) => {
             if let Some(file) = file.filter(|_| parse(arguments).is_ok()) {
-                eprintln!("embody: {} is at fault:", file.display());
+                say::tell(&format!("{} is at fault:", file.display()));
             }
             let _ = problem.print();
             Status::of_usage(arguments.get(1))

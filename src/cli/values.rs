@@ -1,7 +1,10 @@
 //! What stands behind an option: schemes, sizes, durations and numbers, from text.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
+use crate::error::Error;
+use crate::mailbox::check_backup_suffix;
 use crate::policy::Scheme;
 
 pub(super) fn scheme(text: &str) -> Result<Scheme, String> {
@@ -44,6 +47,11 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     };
     let number: f64 = number.parse().map_err(|_| wrong())?;
     Duration::try_from_secs_f64(number * seconds).map_err(|_| wrong())
+}
+
+/// What may stand behind a mailbox's name to make its backup's.
+pub(super) fn backup_suffix(suffix: OsString) -> Result<OsString, Error> {
+    check_backup_suffix(&suffix).map(|()| suffix)
 }
 
 pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
