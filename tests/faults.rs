@@ -1,7 +1,7 @@
 //! What fails under a program: disks, descriptors, permissions, clocks, locales, servers. Mail is never
 //! lost: `filter` ends with a whole message and 0, or with nothing and 75.
 //!
-//! Elsewhere: too little memory and stack (faults_memory.rs), interrupted and short reads and writes
+//! Elsewhere: signals, limits on files and what killed runs leave (signals.rs), too little memory and stack (faults_memory.rs), interrupted and short reads and writes
 //! (stopped.rs, unit tests of `cli/input.rs`, `edit.rs` and `mailbox/window.rs`), a full disk, kills,
 //! vanishing folders and changing sources under `convert` (convert_safety.rs, maildir.rs), `filter` into
 //! closed and full outputs (cli.rs), servers that break off (fetch_hostile.rs, fetch_cli_hostile.rs).
@@ -58,7 +58,7 @@ fn large_mail_stays_in_memory_from_where_the_disk_is_full() {
         return;
     }
     let mut large = b"A: b\n\n".to_vec();
-    large.extend((0..20_000_000_u32).map(|number| (number * 7 >> 3) as u8 | 1));
+    large.extend((0..20_000_000_u32).map(|number| ((number * 7) >> 3) as u8 | 1));
     for blocks in [100, 35_000, 36_500] {
         // Not the signal, as here it is ignored, but what it says.
         for trap in ["", "trap '' XFSZ; "] {
