@@ -159,6 +159,38 @@ fn a_stopped_run_over_an_mbox_leaves_it_as_it_was_and_nothing_beside_it() {
 }
 
 #[test]
+fn a_stopped_run_asks_for_nothing_more() {
+    let (server, asked) = slow(Duration::from_millis(300));
+    let folder = tempfile::tempdir().unwrap();
+    let part = |number| format!("--b\n{}", message(&server.url(&format!("/{number}"))));
+    let parts: String = (0..20).map(part).collect();
+    let mail = format!("Subject: x\nContent-Type: multipart/mixed; boundary=b\n\n{parts}--b--\n");
+    for kept in ["box.eml", "Maildir/cur/1.a:2,"] {
+        asked.store(false, Ordering::SeqCst);
+        for part in ["cur", "new", "tmp"] {
+            fs::create_dir_all(folder.path().join("Maildir").join(part)).unwrap();
+        }
+        fs::write(folder.path().join(kept), &mail).unwrap();
+        let before = server.count();
+        let run = start(
+            convert(&server)
+                .args(["--in-place", kept])
+                .current_dir(&folder),
+        );
+        wait_until(|| asked.load(Ordering::SeqCst));
+        let output = signalled(run, Signal::INT);
+        assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+        assert!(
+            stderr(&output).contains("stopped; 0 messages changed"),
+            "{}",
+            stderr(&output)
+        );
+        assert!(server.count() - before < 4, "{}", server.count() - before);
+        assert_eq!(fs::read_to_string(folder.path().join(kept)).unwrap(), mail);
+    }
+}
+
+#[test]
 fn a_signal_that_is_ignored_stays_ignored() {
     let (server, asked) = slow(Duration::from_millis(300));
     let folder = tempfile::tempdir().unwrap();

@@ -13,7 +13,7 @@ use super::mailboxes::{Filter, Listener, Work};
 use super::progress::Display;
 use super::report_file::ReportFile;
 use super::say;
-use super::signals::{self, Signals};
+use super::signals::{self, Heeding, Signals};
 use super::totals::{self, Totals};
 use crate::error::Error;
 use crate::expand::Expander;
@@ -49,7 +49,11 @@ fn convert(args: &ConvertArgs) -> Result<Status, Error> {
     let options = args.options();
     let policy = args.policy();
     let world = shared_world(&policy)?;
-    let expander = Expander::new(policy, world.as_ref())
+    let world = Heeding {
+        world: world.as_ref(),
+        stop,
+    };
+    let expander = Expander::new(policy, &world)
         .with_mark(args.mark())
         .with_lengths(crate::expand::Lengths::Kept);
     if let Some(output) = &args.output {

@@ -130,6 +130,8 @@ impl Transform for Filter<'_> {
             }
             Work::Expand => {
                 let expansion = self.expander.expand(message.content, &name)?;
+                // What it would have fetched was not asked for any more.
+                self.stop.check()?;
                 let change = if expansion.edits.is_empty() {
                     Change::AsItCame
                 } else {

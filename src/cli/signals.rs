@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
 use super::exit::Status;
+use crate::fetch::{Fetch, Request, Retrieved};
 use crate::mailbox::Stop;
+use crate::report::{Reason, Refusal};
 
 /// What was asked by signals.
 pub(super) struct Signals {
@@ -48,6 +50,22 @@ impl Signals {
     pub(super) fn status(&self) -> Status {
         let number = self.which.load(Ordering::SeqCst);
         u8::try_from(number).map_or(Status::Trouble, Status::Stopped)
+    }
+}
+
+/// A world that asks for nothing more once the run is to stop: what is on its way is waited for, not
+/// what the message at work refers to besides.
+pub(super) struct Heeding<'w> {
+    pub(super) world: &'w dyn Fetch,
+    pub(super) stop: &'w Stop,
+}
+
+impl Fetch for Heeding<'_> {
+    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+        if self.stop.is_requested() {
+            return Err(Refusal::temporary(Reason::Deadline, "the run was stopped"));
+        }
+        self.world.fetch(request)
     }
 }
 
