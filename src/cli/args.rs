@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::pages;
 use super::policy_args::PolicyArgs;
-use super::values::at_least_one;
+use super::values::{at_least_one, backup_suffix};
 use crate::expand::Mark;
-use crate::mailbox::{self, Effect, Format};
+use crate::mailbox::{self, Effect, Format, Locking};
 use crate::policy::{OnFailure, Policy};
 
 /// A mail filter that gives external bodies their body.
@@ -114,7 +115,8 @@ pub(super) struct ConvertArgs {
         hide_short_help = true,
         long,
         value_name = "SUFFIX",
-        conflicts_with = "output"
+        conflicts_with = "output",
+        value_parser = OsStringValueParser::new().try_map(backup_suffix)
     )]
     backup: Option<std::ffi::OsString>,
     /// Write nothing and ask nobody; say what would be done [default: off]
@@ -197,6 +199,11 @@ impl ConvertArgs {
                 policy.limits.in_flight.max(jobs)
             },
             backup: self.backup.clone(),
+            locking: if policy.fetch.is_empty() {
+                Locking::Throughout
+            } else {
+                Locking::AtBothEnds
+            },
             effect: if self.dry_run {
                 Effect::DryRun
             } else {

@@ -14,6 +14,8 @@ pub(super) enum Status {
     Usage,
     /// 75, `EX_TEMPFAIL` of sysexits.h: mail systems keep the message and try again.
     TryAgain,
+    /// 128 and the number of the signal that asked the run to stop, as shells have it.
+    Stopped(u8),
 }
 
 impl Status {
@@ -53,6 +55,7 @@ impl Status {
             Self::Trouble => 1,
             Self::Usage => 2,
             Self::TryAgain => 75,
+            Self::Stopped(signal) => 128_u8.saturating_add(signal),
         }
     }
 }

@@ -15,6 +15,7 @@ use super::origin::{Origin, Start};
 use super::output::{self, write_error};
 use super::report_file::ReportFile;
 use super::say;
+use super::signals;
 use crate::error::Error;
 use crate::expand::{Candidates, Expander, Mark};
 use crate::fetch::{Fetch, Nowhere, World};
@@ -28,7 +29,7 @@ pub(super) fn run(args: &FilterArgs) -> Status {
     match filter(args) {
         Ok(()) => Status::Success,
         Err(error) => {
-            eprintln!("embody: {}", say::error(&error));
+            say::tell(&say::error(&error));
             Status::TryAgain
         }
     }
@@ -37,19 +38,23 @@ pub(super) fn run(args: &FilterArgs) -> Status {
 fn filter(args: &FilterArgs) -> Result<(), Error> {
     let abort = OnAbort::watch();
     let start = args.saying.report.as_ref().map(|_| Start::now());
+    signals::limits_on_files_are_failed_writes();
     let policy = args.policy();
     let world = world(&policy)?;
     let candidates = Candidates::new(&policy);
     let mut output = output::open()?;
     let input = match &args.file {
         Some(path) => read_file(path, &candidates)?,
-        None => Input::read(io::stdin().lock(), &candidates).map_err(|source| Error::Read {
-            what: "standard input".to_owned(),
-            source,
-        })?,
+        None => Input::read(output::input()?, &candidates).map_err(output::read_error)?,
     };
     let message = match input {
         Input::Message(message) => message,
+        Input::Unspooled(message, why) => {
+            if args.saying.volume() >= Volume::Normal {
+                say::tell(&format!("{why}; the message is held in memory instead"));
+            }
+            message
+        }
         Input::Untouched(mut file) => {
             io::copy(&mut file, &mut output)
                 .and_then(|_| output.flush())

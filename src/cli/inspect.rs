@@ -30,7 +30,7 @@ pub(super) fn run(args: &InspectArgs) -> Status {
     match inspect_all(args) {
         Ok(status) => status,
         Err(error) => {
-            eprintln!("embody: {}", say::error(&error));
+            say::tell(&say::error(&error));
             match error {
                 Error::Usage(_) => Status::Usage,
                 _ => Status::Trouble,
@@ -68,7 +68,7 @@ fn inspect_all(args: &InspectArgs) -> Result<Status, Error> {
             inspection.message(source)
         };
         if let Err(error) = result {
-            eprintln!("embody: {}", say::error(&error));
+            say::tell(&say::error(&error));
             status = Status::Trouble;
         }
     }
@@ -110,7 +110,7 @@ impl Inspection<'_> {
         let several = self.named || source.is_dir();
         let filter = Filter::new(self.expander, self.work, several, stop.clone(), &rows);
         let summary = convert_in_place(source, &options, &filter, &filter, &stop)?;
-        let totals = filter.finish();
+        let (_, totals) = filter.finish();
         let failure = rows
             .failure
             .into_inner()

@@ -9,7 +9,7 @@ use super::origin::Origin;
 use super::totals::Totals;
 use crate::error::Error;
 use crate::expand::{Candidates, Expander};
-use crate::mailbox::{Change, Message, Progress, Replacement, Stop, Transform};
+use crate::mailbox::{Change, Message, Progress, Replacement, Stop, Summary, Transform};
 use crate::report::{Outcome, Reason, Report, Row};
 
 /// What is done with each message.
@@ -55,6 +55,9 @@ pub(super) trait Listener: Sync {
 
     /// That many more bytes and messages are done; the counts so far.
     fn advanced(&self, bytes: u64, messages: u64, totals: &Totals);
+
+    /// Another program holds the lock of a mailbox for long.
+    fn waiting(&self, _mailbox: &Path, _lock: &Path) {}
 }
 
 /// The filter for mailboxes.
@@ -77,7 +80,12 @@ struct State {
     waiting: BTreeMap<u64, (Origin, Report)>,
     /// Messages of this mailbox that are written.
     done: u64,
+    /// Counts of everything that was told so far.
     totals: Totals,
+    /// Counts of the mailbox at work.
+    mailbox_totals: Totals,
+    /// Counts and sums of mailboxes that are as they were told to be.
+    settled: (Summary, Totals),
 }
 
 impl<'f> Filter<'f> {
@@ -99,11 +107,10 @@ impl<'f> Filter<'f> {
         }
     }
 
-    /// Says what is still to be said, and gives the counts.
-    pub(super) fn finish(self) -> Totals {
-        let mut state = self.state();
-        self.tell(&mut state, u64::MAX);
-        std::mem::take(&mut state.totals)
+    /// What was done that stands: a mailbox that an error or a stop ended does not count.
+    pub(super) fn finish(self) -> (Summary, Totals) {
+        let state = self.state.into_inner();
+        state.unwrap_or_else(PoisonError::into_inner).settled
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -118,6 +125,7 @@ impl<'f> Filter<'f> {
             }
             let (origin, report) = entry.remove();
             state.totals.count(&report.rows);
+            state.mailbox_totals.count(&report.rows);
             self.listener.rows(&origin, &report.rows);
         }
     }
@@ -154,6 +162,8 @@ impl Transform for Filter<'_> {
             }
             Work::Expand => {
                 let mut expansion = self.expander.expand(message.content, &name)?;
+                // What it would have fetched was not asked for any more.
+                self.stop.check()?;
                 foresee(&mut expansion.report);
                 let change = if expansion.edits.is_empty() {
                     Change::AsItCame
@@ -177,12 +187,18 @@ impl Transform for Filter<'_> {
         }
         Ok(change)
     }
+
+    fn discard(&self, number: u64) {
+        self.state().waiting.remove(&number);
+    }
 }
 
 impl Progress for Filter<'_> {
     fn begin(&self, mailbox: &Path) {
         let mut state = self.state();
-        self.tell(&mut state, u64::MAX);
+        // What is left of a mailbox that was not finished was not done.
+        state.waiting.clear();
+        state.mailbox_totals = Totals::default();
         state.mailbox = mailbox.to_owned();
         state.done = 0;
     }
@@ -193,5 +209,16 @@ impl Progress for Filter<'_> {
         let done = state.done;
         self.tell(&mut state, done);
         self.listener.advanced(bytes, messages, &state.totals);
+    }
+    fn done(&self, summary: &Summary) {
+        let mut state = self.state();
+        self.tell(&mut state, u64::MAX);
+        let totals = std::mem::take(&mut state.mailbox_totals);
+        state.settled.0.add(summary);
+        state.settled.1.add(totals);
+    }
+
+    fn waiting(&self, mailbox: &Path, lock: &Path) {
+        self.listener.waiting(mailbox, lock);
     }
 }

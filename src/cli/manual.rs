@@ -129,7 +129,7 @@ pub(super) fn status(done: Result<(), Error>) -> Status {
     match done {
         Ok(()) => Status::Success,
         Err(error) => {
-            eprintln!("embody: {}", say::error(&error));
+            say::tell(&say::error(&error));
             Status::Trouble
         }
     }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io::{self, Write as _};
 
 use super::args::Volume;
 use super::remedy::remedy;
@@ -11,6 +12,12 @@ use crate::report::Row;
 
 /// Longest stranger's text in one line, in characters.
 const LONGEST: usize = 300;
+
+/// Writes a line on standard error. Whoever read it may be gone, as in `2>&1 | head`: the work goes
+/// on without being told of.
+pub(super) fn tell(line: &str) {
+    let _ = io::stderr().write_all(format!("embody: {line}\n").as_bytes());
+}
 
 /// Text from a mail or a server, fit for a terminal and a log: no control characters, no
 /// direction overrides, one line, not too long.

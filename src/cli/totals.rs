@@ -55,6 +55,22 @@ impl Totals {
         }
     }
 
+    /// Adds the counts of others.
+    pub(super) fn add(&mut self, other: Self) {
+        fn add<N: Ord>(one: &mut BTreeMap<N, u64>, other: BTreeMap<N, u64>) {
+            for (name, count) in other {
+                *one.entry(name).or_default() += count;
+            }
+        }
+        self.expanded += other.expanded;
+        self.left += other.left;
+        self.links += other.links;
+        add(&mut self.kinds, other.kinds);
+        add(&mut self.schemes, other.schemes);
+        add(&mut self.hosts, other.hosts);
+        add(&mut self.outcomes, other.outcomes);
+    }
+
     /// Totals per kind, scheme, host and outcome.
     pub(super) fn table(&self) -> String {
         let mut text = String::new();
@@ -131,6 +147,10 @@ pub(super) fn summary(summary: &Summary, totals: &Totals, seconds: f64) -> Strin
         (
             summary.oversized,
             "messages were too large to look at and passed on",
+        ),
+        (
+            summary.late,
+            "messages came while the mailbox was not locked and are left for the next run",
         ),
         (summary.skipped_files, "files hold no mail and were skipped"),
         (

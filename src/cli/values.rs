@@ -1,7 +1,10 @@
 //! What stands behind an option: schemes, sizes, durations and numbers, from text.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
+use crate::error::Error;
+use crate::mailbox::check_backup_suffix;
 use crate::policy::Scheme;
 
 pub(super) fn scheme(text: &str) -> Result<Scheme, String> {
@@ -76,6 +79,11 @@ pub(super) fn duration_or_none(text: &str) -> Result<Duration, String> {
     let duration = duration(text)?;
     let is_zero = duration.is_zero() && !text.contains(|digit| matches!(digit, '1'..='9'));
     Ok(if is_zero { Duration::MAX } else { duration })
+}
+
+/// What may stand behind a mailbox's name to make its backup's.
+pub(super) fn backup_suffix(suffix: OsString) -> Result<OsString, Error> {
+    check_backup_suffix(&suffix).map(|()| suffix)
 }
 
 pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
