@@ -2,7 +2,7 @@
 //! [`Reason`](crate::report::Reason) in the report, and the mail goes on.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What ends a run without output.
 ///
@@ -47,12 +47,22 @@ pub enum Error {
         path: PathBuf,
     },
     /// Another program holds the lock.
-    #[error("{path}: locked by another program", path = path.display())]
+    #[error("{path}: locked by another program{}", holder(path, lock), path = path.display())]
     Locked {
         /// The source.
         path: PathBuf,
+        /// What stands for the lock: a file beside the source, or the source itself.
+        lock: PathBuf,
     },
-    /// A signal asked the run to stop; no temporary file is left.
-    #[error("stopped by a signal; sources are as they were")]
+    /// The run was asked to stop; no temporary file is left.
+    #[error("stopped")]
     Interrupted,
+}
+
+/// What to do about a lock that is a file.
+fn holder(path: &Path, lock: &Path) -> String {
+    if path == lock {
+        return String::new();
+    }
+    format!("; if no program works on it, remove {}", lock.display())
 }

@@ -106,6 +106,7 @@ macro_rules! reasons {
 
 reasons! {
     SchemeNotAllowed "scheme-not-allowed" "the URL's scheme is not among those that may be retrieved" "--fetch SCHEME";
+    NotRetrieved "not-retrieved" "a dry run asks nobody, or asks only whether there is an answer" "";
     UnsupportedScheme "unsupported-scheme" "the scheme is known, but not this use of it: ftp through --proxy, a folder, a file of another machine" "";
     HostNotAllowed "host-not-allowed" "the host is denied, or not among the allowed ones" "--allow-host HOST";
     PrivateAddress "private-address" "the host is, or resolves to, an address that is not globally reachable" "--allow-net CIDR";

@@ -285,7 +285,8 @@ fn a_bad_option_delays_mail_and_is_bad_usage_elsewhere() {
         (&["filter", "--signed", "maybe"], 75),
         (&["filter", "a", "b"], 75),
         (&["fliter"], 75),
-        (&[], 75),
+        // Nobody's configuration names no command at all.
+        (&[], 2),
         (&["inspect", "--no-such-option"], 2),
         (&["inspect", "--max-body", "lots"], 2),
     ] {
@@ -412,10 +413,38 @@ fn output_that_cannot_be_written_delays_mail() {
         &mail::expand(&expanding()).0,
         "without stderr",
     );
-    // A closed stdin is an empty message or an unreadable one, and never half of one.
-    let output = shell("\"$1\" filter <&-", b"");
-    assert!(matches!(output.status.code(), Some(0 | 75)));
-    assert!(output.stdout.is_empty());
+}
+
+/// A message that cannot be read is not an empty one.
+#[test]
+fn a_closed_input_is_no_message() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file").to_string_lossy().into_owned();
+    let write_only = format!("\"$1\" filter 0>'{file}'");
+    for script in [
+        "\"$1\" filter <&-",
+        "\"$1\" filter 0<>/dev/null",
+        &write_only,
+    ] {
+        let output = shell(script, b"");
+        assert_eq!(output.status.code(), TRY_AGAIN, "{script}");
+        assert!(output.stdout.is_empty(), "{script}");
+        assert!(
+            stderr(&output).contains("cannot read standard input"),
+            "{script}: {}",
+            stderr(&output)
+        );
+    }
+    for script in ["\"$1\" filter </dev/null", ": | \"$1\" filter"] {
+        let output = shell(script, b"");
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{script}: {}",
+            stderr(&output)
+        );
+        assert!(output.stdout.is_empty(), "{script}");
+    }
 }
 
 #[test]

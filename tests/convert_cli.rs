@@ -298,3 +298,189 @@ fn a_bar_goes_away_before_anything_else_is_written() {
     let last = stopped.rsplit(CLEAR).next().unwrap_or_default();
     assert!(last.starts_with("embody: ..: "), "{stopped:?}");
 }
+
+#[test]
+fn a_backup_needs_a_name_of_its_own_and_no_file_of_others_is_removed() {
+    let folder = folder_with("a.mbox", mailbox().as_bytes());
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("a.eml"), mailbox().split_once('\n').expect("a line").1).expect("a file");
+    fs::create_dir(at("many")).expect("a folder");
+    fs::write(at("many/b.mbox"), mailbox()).expect("a file");
+    let configuration = at("embody.toml");
+    for (suffix, toml) in [
+        ("", "\"\""),
+        ("/x", "\"/x\""),
+        ("../x", "\"../x\""),
+        ("", "\"\\u0000\""),
+    ] {
+        for source in ["a.mbox", "a.eml", "many"] {
+            let output = run(
+                &["convert", "--in-place", "--backup", suffix, source],
+                folder.path(),
+            );
+            assert_eq!(status(&output), 2, "{suffix:?} {}", stderr(&output));
+            fs::write(&configuration, format!("backup = {toml}\n")).expect("a file");
+            let arguments = ["convert", "--config", "embody.toml", "--in-place", source];
+            let output = run(&arguments, folder.path());
+            assert_eq!(status(&output), 2, "{toml} {}", stderr(&output));
+        }
+    }
+    for name in ["a.mbox", "many/b.mbox"] {
+        assert_eq!(fs::read_to_string(at(name)).expect(name), mailbox());
+    }
+    assert!(at("a.eml").exists());
+
+    // A name that somebody gave the mailbox before keeps the old mail, also if the run fails.
+    fs::hard_link(at("a.mbox"), at("a.mbox.old")).expect("a second name");
+    let arguments = ["convert", "--in-place", "--backup", ".old", "a.mbox"];
+    fs::hard_link(at("a.mbox"), at("third")).expect("a third name");
+    assert_eq!(status(&run(&arguments, folder.path())), 1);
+    assert_eq!(fs::read_to_string(at("a.mbox.old")).expect("it"), mailbox());
+    fs::remove_file(at("third")).expect("it");
+    let output = run(&arguments, folder.path());
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
+    assert_eq!(fs::read_to_string(at("a.mbox.old")).expect("it"), mailbox());
+    assert_ne!(fs::read_to_string(at("a.mbox")).expect("it"), mailbox());
+}
+
+#[test]
+fn a_folder_of_a_maildir_and_a_message_in_one_are_converted_as_the_maildir_is() {
+    let mail = format!("Subject: x\n{}", external("data:,hello"));
+    let old = format!("1.M1P1.host,S={}:2,S", mail.len());
+    let made = || {
+        let folder = tempfile::tempdir().expect("a folder");
+        for part in ["cur", "new", "tmp"] {
+            fs::create_dir_all(folder.path().join("M").join(part)).expect("a folder");
+        }
+        for part in ["cur", "new"] {
+            fs::write(folder.path().join("M").join(part).join(&old), &mail).expect("a message");
+        }
+        folder
+    };
+    let only = |folder: &Path| {
+        let entries: Vec<_> = fs::read_dir(folder).expect("a folder").collect();
+        assert_eq!(entries.len(), 1);
+        let path = entries.into_iter().flatten().next().expect("a file").path();
+        let name = path
+            .file_name()
+            .expect("a name")
+            .to_string_lossy()
+            .into_owned();
+        (name, fs::read_to_string(path).expect("a message"))
+    };
+    let whole = made();
+    let output = run(&["convert", "--in-place", "M"], whole.path());
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
+    let converted = only(&whole.path().join("M/cur"));
+    assert_eq!(
+        converted.0,
+        format!("1.M1P1.host,S={}:2,S", converted.1.len())
+    );
+    let untouched = (old.clone(), mail.clone());
+
+    let one = format!("M/cur/{old}");
+    for (source, below) in [
+        ("M/cur", ""),
+        ("M/cur/", ""),
+        (&one, ""),
+        (".", "M/cur"),
+        (&old, "M/cur"),
+    ] {
+        let folder = made();
+        let output = run(
+            &["convert", "--in-place", source],
+            &folder.path().join(below),
+        );
+        assert_eq!(status(&output), 0, "{source}: {}", stderr(&output));
+        assert!(
+            stderr(&output).contains("1 messages, 1 changed"),
+            "{}",
+            stderr(&output)
+        );
+        assert_eq!(only(&folder.path().join("M/cur")), converted, "{source}");
+        assert_eq!(only(&folder.path().join("M/new")), untouched, "{source}");
+        assert_eq!(
+            fs::read_dir(folder.path().join("M")).expect("it").count(),
+            3
+        );
+        let output = run(
+            &["convert", "--in-place", "--backup", ".old", "M/new"],
+            folder.path(),
+        );
+        assert_eq!(status(&output), 2, "{}", stderr(&output));
+    }
+    let folder = made();
+    let output = run(&["convert", "M/cur", "--output", "out"], folder.path());
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
+    assert_eq!(only(&folder.path().join("out")), converted);
+    let output = run(&["convert", &one, "--output", "one.eml"], folder.path());
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
+    assert_eq!(
+        fs::read_to_string(folder.path().join("one.eml")).expect("it"),
+        converted.1
+    );
+    assert_eq!(only(&folder.path().join("M/cur")), untouched);
+}
+
+#[test]
+fn an_output_has_a_folder_to_be_in_and_is_not_the_source() {
+    let folder = folder_with("a.mbox", mailbox().as_bytes());
+    fs::write(folder.path().join("b.mbox"), mailbox()).expect("a file");
+    for arguments in [
+        &["convert", "a.mbox", "--output", "none/out"][..],
+        &["convert", "a.mbox", "--output", "none/out", "--dry-run"],
+        &["convert", ".", "--output", "none/out"],
+        &["convert", "a.mbox", "b.mbox", "--output", "none/out"],
+    ] {
+        let output = run(arguments, folder.path());
+        assert_eq!(status(&output), 1, "{arguments:?} {}", stderr(&output));
+        assert!(
+            stderr(&output).contains("there is no folder none"),
+            "{}",
+            stderr(&output)
+        );
+        assert!(!folder.path().join("none").exists(), "{arguments:?}");
+    }
+    let absolute = folder.path().join("a.mbox").display().to_string();
+    for same in ["a.mbox", "./a.mbox", &absolute] {
+        let output = run(&["convert", "a.mbox", "--output", same], folder.path());
+        assert_eq!(status(&output), 2, "{}", stderr(&output));
+        assert!(
+            stderr(&output).contains("--in-place"),
+            "{}",
+            stderr(&output)
+        );
+    }
+    assert_eq!(
+        fs::read_to_string(folder.path().join("a.mbox")).expect("it"),
+        mailbox()
+    );
+    // The folder for several results is the run's own to make.
+    let output = run(
+        &["convert", "a.mbox", "b.mbox", "--output", "out"],
+        folder.path(),
+    );
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
+    assert!(folder.path().join("out/b.mbox").exists());
+}
+
+#[test]
+fn a_lock_that_is_waited_for_is_named() {
+    let folder = folder_with("a.mbox", mailbox().as_bytes());
+    let lock = folder.path().join("a.mbox.lock");
+    fs::write(&lock, "0").expect("a lock");
+    let output = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(std::time::Duration::from_millis(2500));
+            fs::remove_file(&lock).expect("it is still there");
+        });
+        run(&["convert", "--in-place", "a.mbox"], folder.path())
+    });
+    assert_eq!(status(&output), 0, "{}", stderr(&output));
+    let said = stderr(&output);
+    assert_eq!(
+        said.matches("a.mbox.lock; waiting for it\n").count(),
+        1,
+        "{said}"
+    );
+}

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 fn links(css: &str) -> Vec<(&'static str, String)> {
     locate(css.as_bytes())
+        .to_vec()
         .iter()
         .map(|link| {
             let url = link.decoded(css.as_bytes());
@@ -79,7 +80,7 @@ fn new_urls_are_escaped_for_their_place() {
         ("url(\"x\")", "a\\\"", "url(\"a\\\\\\\"\")"),
         ("@import \"x\"", "</style>", "@import \"</style>\""),
     ] {
-        let found = locate(css.as_bytes());
+        let found = locate(css.as_bytes()).to_vec();
         assert_eq!(found.len(), 1);
         let mut out = css.as_bytes().to_vec();
         out.splice(
@@ -93,7 +94,7 @@ fn new_urls_are_escaped_for_their_place() {
 #[test]
 fn a_style_sheet_in_any_charset_keeps_its_bytes() {
     let css = b"a\xE9{b:url(\xE9.png)}";
-    let found = locate(css);
+    let found = locate(css).to_vec();
     assert_eq!(found.len(), 1);
     assert_eq!(&*found[0].decoded(css), b"\xE9.png");
 }
@@ -127,7 +128,7 @@ proptest! {
     fn spans_are_sorted_and_disjoint_whatever_the_bytes(bytes in prop::collection::vec(
         prop::sample::select(b"url(src)'\"\\/*@import{};- \n\xE9\xFF1#".to_vec()), 0..80)) {
         let mut at = 0;
-        for link in locate(&bytes) {
+        for link in locate(&bytes).to_vec() {
             prop_assert!(at <= link.span.start && link.span.start <= link.span.end);
             at = link.span.end;
         }

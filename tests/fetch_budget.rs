@@ -103,22 +103,29 @@ fn bodies_come_in_the_order_of_the_message_as_far_as_they_fit() {
     let world = Canned::new()
         .with("http://h.example/1", None, vec![1; 3000])
         .with("http://h.example/2", None, vec![2; 4000])
-        .with("http://h.example/3", None, vec![3; 2000]);
+        .with("http://h.example/3", None, vec![3; 500])
+        .with("http://h.example/4", None, vec![3; 600])
+        .with("http://h.example/5", None, vec![3; 1]);
     let urls = [
         "http://h.example/1",
         "http://h.example/2",
         "data:,note",
         "http://h.example/3",
+        "http://h.example/4",
+        "http://h.example/5",
     ];
     let mail = multipart(&urls, "Content-Type: image/gif");
     let (output, report) = expanded(&policy(8000), &world, &mail);
     let growth = Some(Reason::GrowthLimit);
-    assert_eq!(reasons(&report), [None, growth, None, None]);
+    // The second does not fit into the message, the one behind it does; with the next there are more than
+    // 8000 octets retrieved, and nothing more is asked for.
+    assert_eq!(reasons(&report), [None, growth, None, None, growth, growth]);
+    assert_eq!(world.asked().len(), 4);
     let part = "\n URL=\"http://h.example/2\"\n\nContent-Type: image/gif\n";
     assert!(memchr::memmem::find(&output, part.as_bytes()).is_some());
     // A later run goes on.
     let (_, report) = expanded(&policy(8000), &world, &output);
-    assert_eq!(reasons(&report), [None]);
+    assert_eq!(reasons(&report), [None; 3]);
 }
 
 #[test]

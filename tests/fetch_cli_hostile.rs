@@ -360,7 +360,7 @@ fn of_many_large_bodies_those_that_fit_come_and_memory_stays_bounded() {
     // A later run goes on.
     after[1] = filled(Some(&server.url("/1")), "image/gif", &large);
     let again = filter(&options, &ran.stdout);
-    assert!(again.stdout == mail(&after));
+    assert!(again.stdout == mail(&after), "{:.300}", again.stderr);
 }
 
 #[test]

@@ -327,13 +327,34 @@ fn a_slow_server_is_left_in_time_on_both_connections() {
         }
     });
     let slow_data = liar(move || format!("229 ok (|||{port}|)"), String::new, "");
+    // All replies come at once, and the content stops half way with the connection open.
+    let stalling = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = stalling.local_addr().unwrap().port();
+    thread::spawn(move || {
+        let mut open = Vec::new();
+        for mut stream in stalling.incoming().flatten() {
+            let _ = stream.write_all(b"first half");
+            open.push(stream);
+        }
+    });
+    let stalled = liar(
+        move || format!("229 ok (|||{port}|)"),
+        String::new,
+        "226 done",
+    );
     let (port, _) = data(b"hello");
     let no_finale = liar(
         move || format!("229 ok (|||{port}|)"),
         String::new,
         "226-wait",
     );
-    for server in [&greeting, &mute, &slow_data.control, &no_finale.control] {
+    for server in [
+        &greeting,
+        &mute,
+        &slow_data.control,
+        &stalled.control,
+        &no_finale.control,
+    ] {
         let mut policy = policy(&[server.address.port()]);
         policy.limits.timeout = Duration::from_secs(1);
         let begun = Instant::now();

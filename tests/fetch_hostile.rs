@@ -38,8 +38,9 @@ fn a_body_whose_end_was_not_seen_is_no_body() {
     let whole = gzip(b"content");
     let cut = &whole[..whole.len() - 3];
     let coded = |body: &[u8]| {
+        let length = body.len();
         [
-            format!("{start}Content-Encoding: gzip\r\n\r\n").as_bytes(),
+            format!("{start}Content-Encoding: gzip\r\nContent-Length: {length}\r\n\r\n").as_bytes(),
             body,
         ]
         .concat()
@@ -85,6 +86,11 @@ fn a_body_whose_end_was_not_seen_is_no_body() {
         (coded(&whole), Ok(b"content")),
         (coded(cut), Err(Reason::IncompleteBody)),
         (coded(b"not gzip at all"), Err(Reason::BadResponse)),
+        // The trailer of gzip ends one member; whether others were to follow it does not say.
+        (
+            [start.as_bytes(), b"Content-Encoding: gzip\r\n\r\n", &whole].concat(),
+            Err(Reason::IncompleteBody),
+        ),
         (
             format!("{start}Content-Encoding: br\r\nContent-Length: 1\r\n\r\nx").into(),
             Err(Reason::BadResponse),
@@ -93,6 +99,57 @@ fn a_body_whose_end_was_not_seen_is_no_body() {
     for (answer, expected) in rows {
         let shown = String::from_utf8_lossy(&answer).into_owned();
         assert_eq!(said(answer), expected.map(<[u8]>::to_vec), "{shown}");
+    }
+}
+
+/// Each of these is the first half of something, as far as anybody can tell.
+#[test]
+fn a_coding_that_does_not_mark_the_end_or_is_not_undone_is_no_body() {
+    let chunks = "5\r\nhello\r\n0\r\n\r\n";
+    for (fields, body) in [
+        ("Transfer-Encoding: identity", "hello"),
+        ("Transfer-Encoding: ", "hello"),
+        ("Transfer-Encoding: x", "hello"),
+        ("Transfer-Encoding: gzip, chunked", chunks),
+        ("Transfer-Encoding: chunked, gzip", chunks),
+        ("Transfer-Encoding: chunked, chunked", chunks),
+        (
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+            chunks,
+        ),
+        (
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity",
+            chunks,
+        ),
+        ("Transfer-Encoding: \u{e9}", "hello"),
+        ("Transfer-Encoding: identity\r\nContent-Length: 5", "hello"),
+        ("Content-Encoding: br\r\nContent-Length: 5", "hello"),
+        ("Content-Encoding: \u{e9}\r\nContent-Length: 5", "hello"),
+        (
+            "Content-Encoding: identity\r\nContent-Encoding: gzip\r\nContent-Length: 5",
+            "hello",
+        ),
+        (
+            "Content-Encoding: identity, gzip\r\nContent-Length: 5",
+            "hello",
+        ),
+        (
+            "Content-Encoding: gzip\r\nContent-Encoding: gzip\r\nContent-Length: 5",
+            "hello",
+        ),
+    ] {
+        let got = said(format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n{body}"));
+        assert_eq!(got, Err(Reason::BadResponse), "{fields}");
+    }
+    let old = format!("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}");
+    assert_eq!(said(old), Err(Reason::BadResponse));
+    for fields in [
+        "Transfer-Encoding: Chunked",
+        "Transfer-Encoding: chunked\r\nContent-Encoding: identity",
+        "Transfer-Encoding: chunked\r\nContent-Encoding:",
+    ] {
+        let got = said(format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n{chunks}"));
+        assert_eq!(got, Ok(b"hello".to_vec()), "{fields}");
     }
 }
 

@@ -130,7 +130,7 @@ proptest! {
 
     #[test]
     fn html5gum_sees_the_same_attributes(document in document(false)) {
-        let ours = plain(&locate(document.as_bytes()).links, document.as_bytes());
+        let ours = plain(&locate(document.as_bytes()).links.to_vec(), document.as_bytes());
         let theirs = oracle(document.as_bytes());
         prop_assert_eq!(ours, theirs);
     }
@@ -148,7 +148,7 @@ proptest! {
         }
         for syntax in [Syntax::Html, Syntax::Xhtml] {
             let mut at = 0;
-            for link in locate_in(&bytes, syntax).links {
+            for link in locate_in(&bytes, syntax).links.to_vec() {
                 prop_assert!(at <= link.span.start && link.span.start <= link.span.end);
                 at = link.span.end;
                 let _ = link.decoded(&bytes);
@@ -167,7 +167,7 @@ proptest! {
     ) {
         let document = [front, &rest].concat();
         let bytes = document.as_bytes();
-        let before = locate_in(bytes, syntax).links;
+        let before = locate_in(bytes, syntax).links.to_vec();
         prop_assert!(!before.is_empty());
         let at = which.index(before.len());
         let link = before[at];
@@ -181,7 +181,7 @@ proptest! {
         let mut after = bytes[..link.span.start].to_vec();
         after.extend(link.encoded(&url));
         after.extend_from_slice(&bytes[link.span.end..]);
-        let found = locate_in(&after, syntax).links;
+        let found = locate_in(&after, syntax).links.to_vec();
         let texts = |links: &[LinkValue], document: &[u8]| -> Vec<String> {
             links
                 .iter()

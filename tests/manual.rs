@@ -78,7 +78,12 @@ fn a_page_is_printed_or_one_for_each_command_is_written() {
     assert_eq!(fs::read_to_string(pages.join("embody.1")).unwrap(), printed);
     for command in commands() {
         let page = fs::read_to_string(pages.join(format!("embody-{command}.1"))).unwrap();
-        assert!(page.contains("Example: embody"), "{page}");
+        for section in ["EXAMPLES", "\"EXIT STATUS\"", "FILES", "\"SEE ALSO\""] {
+            assert!(page.contains(&format!("\n.SH {section}\n.TP\n")), "{page}");
+        }
+        let footer = concat!("\"embody ", env!("CARGO_PKG_VERSION"), "\"");
+        let title = page.lines().find(|line| line.starts_with(".TH ")).unwrap();
+        assert!(title.contains(footer), "{title}");
         assert!(
             printed.contains(&format!("embody\\-{command}(1)")),
             "{printed}"
@@ -90,6 +95,84 @@ fn a_page_is_printed_or_one_for_each_command_is_written() {
         commands().len() + 1,
         "no page is there that nothing names"
     );
+}
+
+/// Each option of a page with the words that stand behind it.
+fn options(lines: &[&str], is_option: impl Fn(&str) -> bool) -> Vec<(String, String)> {
+    let mut options: Vec<(String, String)> = Vec::new();
+    for line in lines {
+        if is_option(line) {
+            options.push(((*line).to_owned(), String::new()));
+        } else if let Some((_, words)) = options.last_mut() {
+            words.push_str(line.trim());
+            words.push(' ');
+        }
+    }
+    options
+}
+
+#[test]
+fn every_option_has_its_description_and_default_on_every_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let man = embody().arg("man").arg(folder.path()).output().unwrap();
+    assert!(man.status.success());
+    let mut seen = 0;
+    for command in commands() {
+        let help = printed(&["help", &command]);
+        assert_eq!(help, printed(&[&command, "--help"]));
+        let (before, _) = help.split_once("Examples:\n").unwrap();
+        let lines: Vec<&str> = before.lines().collect();
+        let mut found = options(&lines, |line| {
+            line.starts_with("  ") && !line.starts_with("        ")
+        });
+        let page = fs::read_to_string(folder.path().join(format!("embody-{command}.1"))).unwrap();
+        let (_, behind) = page.split_once("\n.SH OPTIONS\n").unwrap();
+        let (before, _) = behind.split_once("\n.SH EXAMPLES\n").unwrap();
+        let page = before.replace("\\-", "-").replace("\\fB", "");
+        let lines: Vec<&str> = page.lines().filter(|line| *line != ".TP").collect();
+        found.extend(options(&lines, |line| {
+            line.starts_with("--")
+                || line.starts_with("-h")
+                || line.starts_with("-V")
+                || line.starts_with('[')
+        }));
+        for (name, words) in found {
+            assert!(words.trim().len() > 4, "{command}: {name} has no text");
+            // Of a value that clap knows, the page says the default beside the name.
+            let text = format!("{name} {words}");
+            let takes_none = ["--help", "--version", "[", "<"];
+            let is_positional = takes_none.iter().any(|word| name.trim().starts_with(word));
+            if !is_positional && !takes_none[..2].iter().any(|word| name.contains(word)) {
+                assert!(text.contains("[default: "), "{command}: {text}");
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 150, "{seen} options on all pages");
+}
+
+#[test]
+fn help_begins_with_what_the_list_of_commands_says_and_nothing_else() {
+    let list = printed(&["--help"]).replace("\n               ", " ");
+    for command in commands() {
+        let help = printed(&["help", &command]);
+        let (about, rest) = help.split_once("\n\n").unwrap();
+        assert!(rest.starts_with("Usage: "), "{help}");
+        let listed = list
+            .lines()
+            .find(|line| line.trim().starts_with(&format!("{command} ")))
+            .unwrap();
+        assert!(listed.ends_with(about), "{listed}\n{about}");
+        assert!(!help.contains('`'), "a comment, not help: {help}");
+    }
+}
+
+#[test]
+fn alone_it_prints_the_short_help_and_is_bad_usage() {
+    let output = embody().output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stdout.is_empty());
+    assert_eq!(String::from_utf8_lossy(&output.stderr), printed(&["-h"]));
 }
 
 #[test]
@@ -109,16 +192,49 @@ fn completions_know_the_options() {
 #[test]
 fn bash_takes_its_completions() {
     let script = printed(&["completions", "bash"]);
-    let asked = format!(
-        "{script}\nCOMP_WORDS=(embody filter --max-f); COMP_CWORD=2; \
-        _embody embody --max-f filter; echo \"${{COMPREPLY[*]}}\""
-    );
-    let Ok(output) = Command::new("bash").args(["-c", &asked]).output() else {
-        return;
-    };
-    assert_eq!(
-        String::from_utf8_lossy(&output.stdout).trim(),
-        "--max-fetches",
-        "{output:?}"
-    );
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("folder")).unwrap();
+    for (words, wanted) in [
+        ("filter --max-f", "--max-fetches"),
+        ("filter --fetch ht", "http https"),
+        ("inspect --signed r", "rewrite"),
+        ("convert --output fol", "folder"),
+    ] {
+        let (before, word) = words.rsplit_once(' ').unwrap();
+        let previous = before.rsplit(' ').next().unwrap();
+        let last = words.split(' ').count();
+        let asked = format!(
+            "{script}\nCOMP_WORDS=(embody {words}); COMP_CWORD={last}; \
+            _embody embody {word} {previous}; echo \"${{COMPREPLY[*]}}\"; complete -p embody"
+        );
+        let mut bash = Command::new("bash");
+        let Ok(output) = bash
+            .args(["-c", &asked])
+            .current_dir(folder.path())
+            .output()
+        else {
+            return;
+        };
+        let said = String::from_utf8_lossy(&output.stdout);
+        let (completed, declared) = said.split_once('\n').unwrap();
+        assert_eq!(completed, wanted, "{words}: {output:?}");
+        // With it a folder gets a slash instead of a blank.
+        assert!(declared.contains("-o filenames"), "{declared}");
+    }
+}
+
+#[test]
+fn each_shell_offers_the_schemes() {
+    for (shell, words) in [
+        ("bash", "http https ftp file"),
+        ("zsh", "(http https ftp file)"),
+        ("fish", "-l fetch"),
+    ] {
+        let script = printed(&["completions", shell]);
+        let line = script.lines().find(|line| line.contains(words)).unwrap();
+        assert!(
+            shell != "fish" || line.ends_with("-r -f -a \"http\\t''"),
+            "{line}"
+        );
+    }
 }

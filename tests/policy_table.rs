@@ -543,6 +543,16 @@ fn the_longest_map_wins_and_hosts_end_where_they_end() {
         assert_eq!(policy.map(url), mapped);
     }
     for text in [
+        // What follows the slash would be the end of the host's name.
+        "http://a/=https://new.example",
+        "http://a/=https://user@new.example:80",
+        "http://a/b=https://new.example",
+        "cid:x=http://new.example",
+        "http://a/=https://",
+        "http://a/=https:",
+        "http://a=https:",
+        "http:=https://",
+        "http://=https://new.example.",
         "",
         "=",
         "a=b",
@@ -553,6 +563,71 @@ fn the_longest_map_wins_and_hosts_end_where_they_end() {
     ] {
         assert!(text.parse::<Mapping>().is_err(), "{text}");
     }
+}
+
+#[test]
+fn a_map_may_end_where_the_other_side_does() {
+    for (map, url, mapped) in [
+        ("http:=https:", "http://a.example/x", "https://a.example/x"),
+        ("http://=https://", "HTTP://a.example", "https://a.example"),
+        (
+            "http://a.example=https://b.example",
+            "http://a.example?x",
+            "https://b.example?x",
+        ),
+        (
+            "x-old:=http://b.example/?id=",
+            "x-old:7",
+            "http://b.example/?id=7",
+        ),
+        (
+            "file:///C:/=file:///home/",
+            "file:///C:/x",
+            "file:///home/x",
+        ),
+    ] {
+        let mut policy = open_policy();
+        policy.maps.push(map.parse().expect(map));
+        assert_eq!(policy.map(url), mapped, "{map}");
+    }
+}
+
+#[test]
+fn a_denied_host_is_denied_under_every_spelling_that_reaches_it() {
+    let denying = |pattern: &str| {
+        let mut policy = open_policy();
+        policy.deny_hosts.push(pattern.parse().expect(pattern));
+        policy
+    };
+    for (pattern, url) in [
+        ("evil.example", "http://evil.example./"),
+        ("evil.example", "http://evil.example../"),
+        ("evil.example..", "http://EVIL.example/"),
+        (".evil.example", "http://www.evil.example./"),
+        ("93.184.216.34", "http://[64:ff9b::93.184.216.34]/"),
+        ("93.184.216.34", "http://[64:ff9b::5db8:d822]/"),
+        ("93.184.216.34", "http://[::ffff:93.184.216.34]/"),
+        ("[64:ff9b::5db8:d822]", "http://93.184.216.34/"),
+        ("93.184.216.34", "http://0x5db8d822/"),
+    ] {
+        let reason = denying(pattern)
+            .judge_url(url)
+            .map_err(|refusal| refusal.reason);
+        // A name with an empty label may be refused for that already.
+        assert!(
+            matches!(reason, Err(Reason::HostNotAllowed | Reason::BadUrl)),
+            "{pattern} {url}: {reason:?}"
+        );
+    }
+    let policy = denying(".evil.example");
+    assert!(
+        policy.judge_url("http://evil.example/").is_ok(),
+        "as with *.evil.example"
+    );
+    assert!(policy.judge_url("http://notevil.example/").is_ok());
+    // What a name resolves to is judged, too.
+    let refusal = denying("93.184.216.34").judge_address("93.184.216.34".parse().unwrap());
+    assert_eq!(refusal.unwrap_err().reason, Reason::HostNotAllowed);
 }
 
 #[test]
@@ -590,6 +665,9 @@ fn options_that_make_no_sense_are_refused_with_a_sentence() {
         "",
         "*",
         "*.",
+        ".",
+        "..example.org",
+        "*..example.org",
         "*.*.org",
         "a*.example.org",
         "http://a/",

@@ -385,7 +385,7 @@ fn growth_is_granted_in_the_order_of_the_document() {
         }
     }
     assert!(counts.is_sorted(), "{counts:?}");
-    assert_eq!((counts[0], counts.last()), (0, Some(&3)), "{counts:?}");
+    assert!(counts[0] < 3 && counts.last() == Some(&3), "{counts:?}");
 }
 
 /// A world in which every URL has content, some of it with further references.

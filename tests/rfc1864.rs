@@ -78,3 +78,12 @@ fn the_field_goes_with_the_content() {
         format!("{phantom}Content-Transfer-Encoding: base64\n\nYWJj")
     );
 }
+
+#[test]
+fn a_comment_around_the_digest_is_no_part_of_it() {
+    for field in ["{} (of the image)", "(a (b)) {}", "(a)\n {}\n\t(b)"] {
+        let field = field.replace("{}", &digest(b"abc"));
+        let phantom = format!("Content-Type: image/x\nContent-MD5: {field}\n");
+        assert_eq!(expanded("data:image/x,abc", &phantom), 1, "{field}");
+    }
+}

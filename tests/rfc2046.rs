@@ -123,7 +123,7 @@ fn a_rival_without_a_body_takes_no_line_break_of_others() {
 #[test]
 fn a_content_md5_makes_rivals_as_an_id_does() {
     // That of "x".
-    let md5 = "Content-MD5: nd04YSQQmE4zzCnTAVtrZQ==\n";
+    let md5 = "Content-MD5: ndTkYSaMgDT1yFZOFVxnpg==\n";
     let id = "Content-ID: <r@x>\n";
     let (output, report) = expand(&alternative(&[
         (MAIL_SERVER, md5),
@@ -458,4 +458,16 @@ fn a_part_cut_off_inside_its_reference_is_no_part_of_a_url() {
         let again = expand(&output).0;
         assert_bytes(&again, &output, "twice is once");
     }
+}
+
+/// RFC 822 §3.1.4: comments may stand between any two tokens.
+#[test]
+fn comments_between_all_tokens_of_the_field_change_nothing() {
+    let mail =
+        b"MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary (b) = (c) x (d)\n\n--x\n\
+        Content-Type: message (1) / (2) external-body (3) ; (4) access-type (5) = (6) URL (7) ;\n \
+        (8) URL (9) = (10) \"data:,hi\" (11)\n\nContent-Type: text/plain\n\n\n--x--\n";
+    let (output, report) = mail::expand(mail);
+    assert_eq!(report.expanded(), 1, "{report:?}");
+    assert!(memchr::memmem::find(&output, b"\n\nhi\n--x--\n").is_some());
 }

@@ -38,7 +38,7 @@ fn assert_tiles(message: &[u8], limits: &ScanLimits) -> Result<(), TestCaseError
         let part = tree.part(id);
         prop_assert!(part.span.contains(part.header) && part.span.contains(part.body));
         prop_assert!(part.depth <= limits.depth + 1);
-        for field in tree.fields(id) {
+        for field in tree.fields(id).iter(message) {
             prop_assert!(part.header.contains(field.whole));
             prop_assert!(field.whole.contains(field.name) && field.whole.contains(field.value));
         }

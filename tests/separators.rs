@@ -1,6 +1,7 @@
 //! No reader of a mailbox loses a message, however it divides the mailbox: docs/mailboxes.md.
 
 use std::fs;
+use std::io::Read as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -417,11 +418,45 @@ fn counted_by_formail(mailbox: &[u8]) -> usize {
         .count()
 }
 
+/// Messages that mutt finds: its status line says so. `script` gives it the terminal it asks for.
+fn counted_by_mutt(mailbox: &[u8]) -> usize {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("box"), mailbox).unwrap();
+    // Else it asks whether to make it.
+    fs::create_dir(folder.path().join("Mail")).unwrap();
+    let mutt = r#"timeout --foreground 20 mutt -n -F /dev/null -R -f box -e 'set status_format="<%m>"' -e 'push "<refresh><exit>"'"#;
+    let mut command = Command::new("script");
+    command
+        .args(["-qec", mutt, "/dev/null"])
+        .current_dir(folder.path())
+        .env("HOME", folder.path())
+        .env("TERM", "xterm")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // Open until the end: mutt would get the end of input as a key.
+    let input = child.stdin.take();
+    let mut screen = Vec::new();
+    let mut output = child.stdout.take().unwrap();
+    output.read_to_end(&mut screen).unwrap();
+    child.wait().unwrap();
+    drop(input);
+    let screen = String::from_utf8_lossy(&screen);
+    let counts = screen.split('<').filter_map(|rest| {
+        let (count, _) = rest.split_once('>')?;
+        count.parse().ok()
+    });
+    counts
+        .last()
+        .unwrap_or_else(|| panic!("no status line in {screen:?}"))
+}
+
 #[test]
 fn the_table_of_odd_boxes_is_what_programs_do() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/mailboxes.md");
     let page = fs::read_to_string(page).unwrap();
     let has_formail = program("formail").is_some();
+    let has_mutt = program("mutt").is_some() && program("script").is_some();
     let mut rows = 0;
     for (name, mailbox) in odd_boxes() {
         let row = page
@@ -450,11 +485,21 @@ fn the_table_of_odd_boxes_is_what_programs_do() {
                 "{name}: formail"
             );
         }
+        if has_mutt {
+            assert_eq!(
+                columns[3],
+                counted_by_mutt(mailbox.as_bytes()),
+                "{name}: mutt"
+            );
+        }
         rows += 1;
     }
     let table = page.lines().filter(|line| line.starts_with("| ")).count();
     assert_eq!(rows, table - 1, "a row that is not tested");
     if !has_formail {
         skipped("the_table_of_odd_boxes_is_what_programs_do", "formail");
+    }
+    if !has_mutt {
+        skipped("the_table_of_odd_boxes_is_what_programs_do", "mutt");
     }
 }

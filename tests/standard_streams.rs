@@ -131,6 +131,27 @@ fn what_standard_streams_cannot_do_is_bad_usage_and_makes_nothing() {
 }
 
 #[test]
+fn a_closed_standard_input_is_no_mailbox_and_a_file_is_not_appended_to_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("box"), mailbox()).unwrap();
+    for (script, status) in [
+        ("\"$1\" convert - --output new <&-", 1),
+        ("\"$1\" inspect - <&-", 1),
+        ("\"$1\" convert box --output - >>box", 2),
+    ] {
+        let output = std::process::Command::new("sh")
+            .args(["-c", script, "sh", env!("CARGO_BIN_EXE_embody")])
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(status), "{script}");
+        assert_eq!(names(folder.path()), ["box"], "{script}");
+        let now = fs::read_to_string(folder.path().join("box")).unwrap();
+        assert_eq!(now, mailbox(), "{script}");
+    }
+}
+
+#[test]
 fn inspect_reads_a_mailbox_on_standard_input_as_one() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("box"), mailbox()).unwrap();

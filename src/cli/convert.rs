@@ -2,25 +2,25 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
-
-use super::args::{ConvertArgs, ProgressOption, Volume};
+use super::args::{Asking, ConvertArgs, ProgressOption, Volume};
 use super::exit::Status;
 use super::input::{is_standard, spooled};
 use super::mailboxes::{Filter, Listener, Work};
+use super::origin::{Origin, Start};
 use super::output;
 use super::progress::Display;
 use super::report_file::ReportFile;
 use super::say;
+use super::signals::{self, Heeding, Signals};
 use super::totals::{self, Totals};
 use crate::error::Error;
 use crate::expand::Expander;
-use crate::fetch::{Cached, Fetch, Nowhere, World};
+use crate::fetch::{Cached, Fetch, Nowhere, Probing, Unasked, World};
 use crate::mailbox::find::{Kind, find};
 use crate::mailbox::{
     Effect, Options, Output, Stop, Summary, convert_in_place, convert_open, convert_to,
@@ -33,63 +33,85 @@ pub(super) fn run(args: &ConvertArgs) -> Status {
     match convert(args) {
         Ok(status) => status,
         Err(error) => {
-            eprintln!("embody: {}", say::error(&error));
-            match error {
-                Error::Usage(_) => Status::Usage,
-                _ => Status::Trouble,
-            }
+            say::tell(&say::error(&error));
+            status_of(&error)
         }
+    }
+}
+
+fn status_of(error: &Error) -> Status {
+    match error {
+        Error::Usage(_) => Status::Usage,
+        _ => Status::Trouble,
     }
 }
 
 fn convert(args: &ConvertArgs) -> Result<Status, Error> {
     let start = Instant::now();
     check_standard_streams(args)?;
+    signals::limits_on_files_are_failed_writes();
+    let signals = Signals::watch();
+    let stop = signals.stop();
     let options = args.options();
-    let stop = stop_on_signals();
     let policy = args.policy();
-    let world = shared_world(&policy)?;
-    let expander = Expander::new(policy, world.as_ref())
+    let policy_asks = !policy.fetch.is_empty();
+    let world = shared_world(&policy, args.asking())?;
+    let world = Heeding {
+        world: world.as_ref(),
+        stop,
+    };
+    let expander = Expander::new(policy, &world)
         .with_mark(args.mark())
         .with_lengths(crate::expand::Lengths::Kept);
+    if let Some(output) = &args.output {
+        make_room(output, args.sources.len(), options.effect)?;
+    }
     let voice = Voice::new(args, &options)?;
     let several = args.sources.len() > 1 || args.sources.iter().any(|source| source.is_dir());
     let filter = Filter::new(&expander, Work::Expand, several, stop.clone(), &voice);
-    let mut summary = Summary::default();
     let mut status = Status::Success;
     for source in &args.sources {
         let result = match &args.output {
             Some(output) => {
                 let target = target(source, output, args.sources.len())?;
-                convert_source(source, &target, &options, &filter, &stop)
+                convert_source(source, &target, &options, &filter, stop)
             }
-            None => convert_in_place(source, &options, &filter, &filter, &stop),
+            None => convert_in_place(source, &options, &filter, &filter, stop),
         };
         match result {
-            Ok(done) => summary.add(&done),
+            Ok(_) => {}
+            Err(Error::Interrupted) => {
+                status = signals.status();
+                break;
+            }
             Err(error) => {
                 voice.display.say(&say::error(&error));
-                status = Status::Trouble;
-                if stop.is_requested() || matches!(error, Error::Usage(_)) {
+                status = status_of(&error);
+                if status == Status::Usage {
                     break;
                 }
             }
         }
     }
-    let counts = filter.finish();
+    let (summary, counts) = filter.finish();
     voice.display.finish();
+    if matches!(status, Status::Stopped(_)) {
+        say::tell(&stopped(args, &options, &summary));
+    }
     if args.saying.volume() >= Volume::Normal {
         let word = match options.effect {
             Effect::Write => "",
+            Effect::DryRun if policy_asks && args.asking() == Asking::Nobody => {
+                "dry run, nothing written, nobody asked: "
+            }
+            Effect::DryRun if policy_asks => "dry run, nothing written, sources only probed: ",
             Effect::DryRun => "dry run, nothing written: ",
         };
         let seconds = start.elapsed().as_secs_f64();
-        eprint!(
-            "embody: {word}{}",
-            totals::summary(&summary, &counts, seconds)
-        );
+        let text = totals::summary(&summary, &counts, seconds);
+        say::tell(format!("{word}{text}").trim_end());
     }
-    if voice.report_failed() {
+    if status == Status::Success && voice.report_failed() {
         status = Status::Trouble;
     }
     Ok(status)
@@ -148,22 +170,52 @@ fn open_source(source: &Path) -> Result<File, Error> {
     })
 }
 
-/// One world for all messages of a run: what was retrieved for one is there for the next.
-fn shared_world(policy: &Policy) -> Result<Box<dyn Fetch>, Error> {
-    if policy.fetch.is_empty() {
-        return Ok(Box::new(Nowhere));
+/// What a run did that was stopped.
+fn stopped(args: &ConvertArgs, options: &Options, summary: &Summary) -> String {
+    match (options.effect, &args.output) {
+        (Effect::DryRun, _) => "stopped; nothing was written".to_owned(),
+        (Effect::Write, None) => format!(
+            "stopped; {} messages changed, the rest as they were",
+            summary.changed
+        ),
+        (Effect::Write, Some(_)) => format!(
+            "stopped; {} messages written, {} of them changed, the rest not",
+            summary.messages, summary.changed
+        ),
     }
-    Ok(Box::new(Cached::new(World::new(policy)?)))
 }
 
-/// SIGINT and SIGTERM ask the run to stop between two messages, so that no temporary file is left.
-fn stop_on_signals() -> Stop {
-    let flag = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        // Without the handler the signal ends the program at once, which loses no mail either.
-        let _ = signal_hook::flag::register(signal, Arc::clone(&flag));
+/// Several sources go into a folder, which is made if the one it stands in is there.
+fn make_room(output: &Path, sources: usize, effect: Effect) -> Result<(), Error> {
+    let failed = |source| Error::Write {
+        what: output.display().to_string(),
+        source,
+    };
+    let folder = match output.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    if !folder.is_dir() {
+        let what = format!("there is no folder {}; make it first", folder.display());
+        return Err(failed(io::Error::new(io::ErrorKind::NotFound, what)));
     }
-    Stop::over(flag)
+    if sources == 1 || effect == Effect::DryRun || output.is_dir() {
+        return Ok(());
+    }
+    fs::create_dir(output).map_err(failed)
+}
+
+/// One world for all messages of a run: what was retrieved for one is there for the next.
+pub(super) fn shared_world(policy: &Policy, asking: Asking) -> Result<Box<dyn Fetch>, Error> {
+    if policy.fetch.is_empty() && policy.ca_file.is_none() {
+        return Ok(Box::new(Nowhere));
+    }
+    let world = World::new(policy)?;
+    Ok(match asking {
+        Asking::Nobody => Box::new(Unasked),
+        Asking::WhetherThereIsAnAnswer => Box::new(Cached::new(Probing(world))),
+        Asking::ForContent => Box::new(Cached::new(world)),
+    })
 }
 
 /// Where a source goes: one source becomes DEST itself, several become DEST/name.
@@ -205,6 +257,8 @@ fn size(source: &Path, options: &Options) -> u64 {
 struct Voice {
     display: Display,
     volume: Volume,
+    policy: Policy,
+    start: Start,
     report: Mutex<Report>,
 }
 
@@ -240,6 +294,8 @@ impl Voice {
         Ok(Self {
             display: Display::new(progress, total),
             volume,
+            policy: args.policy(),
+            start: Start::now(),
             report: Mutex::new(report),
         })
     }
@@ -259,23 +315,23 @@ impl Listener for Voice {
         }
     }
 
-    fn rows(&self, rows: &[Row]) {
-        for row in rows {
-            // Twenty years of mail hold too many references to name each one that went well.
-            let said = match self.volume {
-                Volume::Quiet => false,
-                Volume::Normal => row.outcome == Outcome::Left,
-                Volume::Verbose => true,
-            };
-            if said {
-                let message = say::harmless(&row.message);
-                self.display
-                    .say(&format!("message {message}, {}", say::line(row)));
-            }
+    fn rows(&self, origin: &Origin, rows: &[Row]) {
+        // Twenty years of mail hold too many references to name each one that went well.
+        let is_said = |row: &&Row| self.volume == Volume::Verbose || row.outcome == Outcome::Left;
+        let said: Vec<&Row> = rows.iter().filter(is_said).collect();
+        let name = rows.first().map_or("", |row| row.message.as_str());
+        let message = say::harmless(name);
+        if self.volume == Volume::Verbose
+            && let Some(described) = origin.described()
+        {
+            self.display.say(&format!("message {message}, {described}"));
+        }
+        for line in say::lines(&said, &self.policy, self.volume) {
+            self.display.say(&format!("message {message}, {line}"));
         }
         let mut report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
         if let Report::Open(file) = &mut *report
-            && let Err(error) = file.write(rows)
+            && let Err(error) = file.write(&self.start, origin, rows)
         {
             self.display.say(&format!(
                 "cannot write the report: {error}; the mail goes on without it"
@@ -286,5 +342,17 @@ impl Listener for Voice {
 
     fn advanced(&self, bytes: u64, messages: u64, totals: &Totals) {
         self.display.advance(bytes, messages, totals);
+    }
+    fn waiting(&self, mailbox: &Path, lock: &Path) {
+        if self.volume == Volume::Quiet {
+            return;
+        }
+        let mailbox = mailbox.display().to_string();
+        let lock = lock.display().to_string();
+        self.display.say(&format!(
+            "{}: another program holds the lock {}; waiting for it",
+            say::harmless(&mailbox),
+            say::harmless(&lock)
+        ));
     }
 }

@@ -14,12 +14,14 @@ pub(super) enum Status {
     Usage,
     /// 75, `EX_TEMPFAIL` of sysexits.h: mail systems keep the message and try again.
     TryAgain,
+    /// 128 and the number of the signal that asked the run to stop, as shells have it.
+    Stopped(u8),
 }
 
 impl Status {
     /// The status for a command line that could not be understood. Only what was surely meant to be
     /// another command may end with 2, which makes mail systems bounce: a typo in an MTA's
-    /// configuration must delay mail.
+    /// configuration must delay mail. Nobody's configuration names no command at all.
     pub(super) fn of_usage(command: Option<&OsString>) -> Self {
         let interactive = [
             "convert",
@@ -30,8 +32,9 @@ impl Status {
             "help",
         ];
         match command {
+            None => Self::Usage,
             Some(name) if interactive.iter().any(|known| name == known) => Self::Usage,
-            _ => Self::TryAgain,
+            Some(_) => Self::TryAgain,
         }
     }
 }
@@ -52,6 +55,7 @@ impl Status {
             Self::Trouble => 1,
             Self::Usage => 2,
             Self::TryAgain => 75,
+            Self::Stopped(signal) => 128_u8.saturating_add(signal),
         }
     }
 }

@@ -12,24 +12,26 @@ use super::args::{FilterArgs, Volume};
 use super::exit::Status;
 use super::input::{Input, is_standard};
 use super::mailboxes::{change_of, leave_for_separator};
+use super::origin::{Origin, Start};
 use super::output::{self, write_error};
 use super::report_file::ReportFile;
 use super::say;
+use super::signals;
 use crate::error::Error;
 use crate::expand::{Candidates, Expander, Mark};
 use crate::fetch::{Fetch, Nowhere, World};
 use crate::mailbox::{has_second_message, second_message, takes_separators};
-use crate::mime::{ScanLimits, scan};
+use crate::mime::scan;
 use crate::plan::opaque_parts;
 use crate::policy::Policy;
-use crate::report::Report;
+use crate::report::{Report, Row};
 
 /// Filters one message.
 pub(super) fn run(args: &FilterArgs) -> Status {
     match filter(args) {
         Ok(()) => Status::Success,
         Err(error) => {
-            eprintln!("embody: {}", say::error(&error));
+            say::tell(&say::error(&error));
             Status::TryAgain
         }
     }
@@ -37,19 +39,19 @@ pub(super) fn run(args: &FilterArgs) -> Status {
 
 fn filter(args: &FilterArgs) -> Result<(), Error> {
     let abort = OnAbort::watch();
+    let start = args.saying.report.as_ref().map(|_| Start::now());
+    signals::limits_on_files_are_failed_writes();
     let policy = args.policy();
+    let world = world(&policy)?;
     let candidates = Candidates::new(&policy);
     let mut output = output::open()?;
     let file = args.file.as_deref().filter(|path| !is_standard(path));
     let input = match file {
         Some(path) => read_file(path, &candidates)?,
-        None => Input::read(io::stdin().lock(), &candidates).map_err(|source| Error::Read {
-            what: "standard input".to_owned(),
-            source,
-        })?,
+        None => Input::read(output::input()?, &candidates).map_err(output::read_error)?,
     };
     let second = match &input {
-        Input::Message(message) => second_message(message).is_some(),
+        Input::Message(message) | Input::Unspooled(message, _) => second_message(message).is_some(),
         Input::Untouched(spooled) => starts_like_mbox(spooled)
             .and_then(|starts| Ok(starts && has_second_message(spooled)?))
             .map_err(|source| Error::Read {
@@ -70,26 +72,31 @@ fn filter(args: &FilterArgs) -> Result<(), Error> {
             });
         }
         if args.saying.volume() > Volume::Quiet {
-            // A closed stderr is nobody's mail.
-            let _ = writeln!(
-                io::stderr(),
-                "embody: standard input holds a line that starts a second message of a mailbox; all of it \
-                 is taken as one message (for a mailbox, use embody convert)"
+            say::tell(
+                "standard input holds a line that starts a second message of a mailbox; all of it \
+                 is taken as one message (for a mailbox, use embody convert)",
             );
         }
     }
     let message = match input {
         Input::Message(message) => message,
+        Input::Unspooled(message, why) => {
+            if args.saying.volume() >= Volume::Normal {
+                say::tell(&format!("{why}; the message is held in memory instead"));
+            }
+            message
+        }
         Input::Untouched(mut file) => {
             io::copy(&mut file, &mut output)
                 .and_then(|_| output.flush())
                 .map_err(write_error)?;
             abort.mail_is_out();
-            report(args, &Report::default(), &ScanLimits::default(), &[]);
+            if args.saying.volume() >= Volume::Verbose {
+                tell("nothing to do");
+            }
             return Ok(());
         }
     };
-    let world = world(&policy)?;
     let expander = Expander::new(policy, world.as_ref()).with_mark(args.mark());
     let name = file.map_or_else(|| "-".to_owned(), |path| path.display().to_string());
     let mut expansion = expander.expand(&message, &name)?;
@@ -107,7 +114,13 @@ fn filter(args: &FilterArgs) -> Result<(), Error> {
     drop(buffered);
     abort.mail_is_out();
     // The mail is out: nothing that goes wrong with the report may change the exit status.
-    report(args, &expansion.report, &expander.scan_limits(), &message);
+    let run = Run {
+        args,
+        expander: &expander,
+        start,
+        name: &name,
+    };
+    run.report(&expansion.report, &message);
     Ok(())
 }
 
@@ -159,9 +172,10 @@ impl OnAbort {
     }
 }
 
-/// The world, or nothing at all where the policy allows no retrieval: most runs need no TLS.
-pub(super) fn world(policy: &Policy) -> Result<Box<dyn Fetch>, Error> {
-    if policy.fetch.is_empty() {
+/// The world, or nothing at all where the policy allows no retrieval: most runs need no TLS. A CA file
+/// that is named is read all the same, so that a mistake shows before it matters.
+fn world(policy: &Policy) -> Result<Box<dyn Fetch>, Error> {
+    if policy.fetch.is_empty() && policy.ca_file.is_none() {
         return Ok(Box::new(Nowhere));
     }
     Ok(Box::new(World::new(policy)?))
@@ -176,40 +190,57 @@ fn read_file(path: &Path, candidates: &Candidates) -> Result<Input, Error> {
     Input::read(file, candidates).map_err(failed)
 }
 
-fn report(args: &FilterArgs, report: &Report, limits: &ScanLimits, message: &[u8]) {
-    let volume = args.saying.volume();
-    let mut stderr = io::stderr().lock();
-    // A closed stderr is nobody's mail.
-    let mut tell = |line: String| {
-        let _ = stderr.write_all(format!("embody: {line}\n").as_bytes());
-    };
-    if volume >= Volume::Normal {
-        for row in &report.rows {
-            tell(say::line(row));
+/// A closed stderr is nobody's mail.
+fn tell(line: &str) {
+    let _ = io::stderr().write_all(format!("embody: {line}\n").as_bytes());
+}
+
+/// What a report needs to know of the run.
+struct Run<'r> {
+    args: &'r FilterArgs,
+    expander: &'r Expander<'r>,
+    start: Option<Start>,
+    name: &'r str,
+}
+
+impl Run<'_> {
+    fn report(&self, report: &Report, message: &[u8]) {
+        let saying = &self.args.saying;
+        let volume = saying.volume();
+        let origin = || Origin::new(self.name, 1, message);
+        if volume >= Volume::Verbose
+            && let Some(described) = origin().described()
+        {
+            tell(&described);
         }
-    }
-    if volume >= Volume::Verbose {
-        for opaque in opaque_parts(&scan(message, limits)) {
-            tell(opaque.to_string());
+        let rows: Vec<&Row> = report.rows.iter().collect();
+        for line in say::lines(&rows, self.expander.policy(), volume) {
+            tell(&line);
         }
-        if report.rows.is_empty() {
-            tell("nothing to do".to_owned());
-        } else if args.mark() == Mark::Off {
-            tell(format!(
-                "{} expanded, {} left, {} links",
-                report.expanded(),
-                report.left(),
-                report.links()
-            ));
+        if volume >= Volume::Verbose {
+            for opaque in opaque_parts(&scan(message, &self.expander.scan_limits())) {
+                tell(&opaque.to_string());
+            }
+            if report.rows.is_empty() {
+                tell("nothing to do");
+            } else if self.args.mark() == Mark::Off {
+                tell(&format!(
+                    "{} expanded, {} left, {} links",
+                    report.expanded(),
+                    report.left(),
+                    report.links()
+                ));
+            }
         }
-    }
-    if let Some(path) = &args.saying.report {
-        let written = ReportFile::open(path).and_then(|mut file| file.write(&report.rows));
-        if let Err(error) = written {
-            tell(format!(
-                "cannot write the report {}: {error}; the mail itself was passed on",
-                path.display()
-            ));
+        if let (Some(path), Some(start)) = (&saying.report, &self.start) {
+            let written = ReportFile::open(path)
+                .and_then(|mut file| file.write(start, &origin(), &report.rows));
+            if let Err(error) = written {
+                tell(&format!(
+                    "cannot write the report {}: {error}; the mail itself was passed on",
+                    path.display()
+                ));
+            }
         }
     }
 }

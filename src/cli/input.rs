@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
+use super::output;
 use crate::error::Error;
 use crate::expand::Candidates;
 use crate::mailbox::{self, Stop};
@@ -43,7 +44,7 @@ pub(super) fn spooled(source: &Path, stop: &Stop) -> Result<Option<File>, Error>
     let (path, asked) = (source.to_owned(), stop.clone());
     std::thread::spawn(move || {
         let read = if is_standard {
-            mailbox::spooled(io::stdin().lock(), &name, &asked)
+            output::input().and_then(|input| mailbox::spooled(input, &name, &asked))
         } else {
             File::open(&path)
                 .map_err(|source| Error::Read {
@@ -81,6 +82,9 @@ const CHUNK: usize = 256 << 10;
 pub(super) enum Input {
     /// In memory: small, or something in it needs work.
     Message(Vec<u8>),
+    /// In memory although it is large and nothing in it needs work: there is no room in a temporary
+    /// file, for this reason.
+    Unspooled(Vec<u8>, String),
     /// In an unlinked temporary file: large, and nothing in it needs work.
     Untouched(File),
 }
@@ -114,37 +118,78 @@ impl Input {
         }
     }
 
-    /// Continues in a temporary file for as long as nothing shows up that needs work.
+    /// Continues in a temporary file for as long as nothing shows up that needs work. What the file
+    /// does not take stays in memory.
     fn spool(
         mut window: Vec<u8>,
         mut reader: impl Read,
         candidates: &Candidates,
     ) -> io::Result<Self> {
-        let mut file = tempfile::tempfile()?;
+        let mut file = match tempfile::tempfile() {
+            Ok(file) => file,
+            Err(error) => {
+                reader.read_to_end(&mut window)?;
+                return Ok(Self::Unspooled(window, no_spool(&error)));
+            }
+        };
+        let mut spooled = 0;
         loop {
             // What overlaps was written in the round before.
             let overlap = Candidates::OVERLAP.min(window.len());
-            let tail = window.split_off(window.len() - overlap);
-            file.write_all(&window)?;
-            window = tail;
+            let kept = window.len() - overlap;
+            if let Err(error) = file.write_all(window.get(..kept).unwrap_or_default()) {
+                let bytes = unspooled(&file, spooled, window, reader)?;
+                return Ok(Self::Unspooled(bytes, no_spool(&error)));
+            }
+            spooled += kept;
+            window.drain(..kept);
             let read = (&mut reader).take(CHUNK as u64).read_to_end(&mut window)?;
             if read == 0 {
-                file.write_all(&window)?;
+                if let Err(error) = file.write_all(&window) {
+                    let bytes = unspooled(&file, spooled, window, reader)?;
+                    return Ok(Self::Unspooled(bytes, no_spool(&error)));
+                }
                 file.seek(SeekFrom::Start(0))?;
                 return Ok(Self::Untouched(file));
             }
             if candidates.any(&window) {
-                let mut bytes = Vec::new();
-                file.seek(SeekFrom::Start(0))?;
-                file.read_to_end(&mut bytes)?;
-                // As reading does: a lack of memory is an error, not an abort.
-                bytes.try_reserve_exact(window.len())?;
-                bytes.append(&mut window);
-                reader.read_to_end(&mut bytes)?;
-                return Ok(Self::Message(bytes));
+                return unspooled(&file, spooled, window, reader).map(Self::Message);
             }
         }
     }
+}
+
+/// The first `spooled` octets from the file, what stands in the window, and the rest.
+fn unspooled(
+    mut file: &File,
+    spooled: usize,
+    mut window: Vec<u8>,
+    mut reader: impl Read,
+) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // As reading does: a lack of memory is an error, not an abort.
+    bytes.try_reserve_exact(spooled.saturating_add(window.len()))?;
+    file.seek(SeekFrom::Start(0))?;
+    file.take(spooled as u64).read_to_end(&mut bytes)?;
+    if bytes.len() != spooled {
+        let what = "the temporary file lost what was written to it";
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, what));
+    }
+    bytes.append(&mut window);
+    reader.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Why nothing can be spooled: where, as the folder is what can be helped.
+fn no_spool(error: &io::Error) -> String {
+    let folder = std::env::temp_dir();
+    // What tempfile says has the name of the file at its end, which nobody knows.
+    let cause = error.to_string();
+    let cause = cause.split(" at path ").next().unwrap_or_default();
+    format!(
+        "cannot write a temporary file in {}: {cause}",
+        folder.display()
+    )
 }
 
 fn searched_from(searched: usize) -> usize {
@@ -237,7 +282,7 @@ mod tests {
             };
             let mut back = Vec::new();
             match Input::read(reader(usize::MAX), &candidates).expect("it is whole") {
-                Input::Message(message) => back = message,
+                Input::Message(message) | Input::Unspooled(message, _) => back = message,
                 Input::Untouched(mut file) => {
                     file.read_to_end(&mut back).expect("a spooled file");
                 }

@@ -1,21 +1,23 @@
-//! `embody inspect`: what is in there, and what the same options would do. Never fetches.
+//! `embody inspect`: what is in there, and what the same options would do. Fetches nothing; with
+//! `--probe` it asks whether there would be an answer.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use super::args::InspectArgs;
+use super::args::{Asking, InspectArgs};
+use super::convert::shared_world;
 use super::exit::Status;
 use super::input::spooled;
-use super::mailboxes::{Filter, Listener, Work};
+use super::mailboxes::{Filter, Listener, Work, probe};
+use super::origin::{Entry, Origin, Start};
 use super::output::{self, write_error};
 use super::report_file::json;
 use super::say::{self, harmless};
 use super::totals::Totals;
 use crate::error::Error;
 use crate::expand::Expander;
-use crate::fetch::Nowhere;
 use crate::link::url::masked;
 use crate::mailbox::find::{Kind, NotMail, look_at};
 use crate::mailbox::{
@@ -23,46 +25,65 @@ use crate::mailbox::{
 };
 use crate::mime::{Content, PartId, Tree, scan};
 use crate::plan::{Bases, opaque_parts};
-use crate::report::{Report, Row};
+use crate::policy::Policy;
+use crate::report::{Kind as RowKind, Outcome, Report, Row};
 
 /// Inspects messages and mailboxes.
 pub(super) fn run(args: &InspectArgs) -> Status {
-    if let Err(error) = output::open() {
-        eprintln!("embody: {}", say::error(&error));
-        return Status::Trouble;
+    match inspect_all(args) {
+        Ok(status) => status,
+        Err(error) => {
+            say::tell(&say::error(&error));
+            match error {
+                Error::Usage(_) => Status::Usage,
+                _ => Status::Trouble,
+            }
+        }
     }
-    let expander = Expander::new(args.policy(), &Nowhere);
-    let mut status = Status::Success;
+}
+
+fn inspect_all(args: &InspectArgs) -> Result<Status, Error> {
+    drop(output::open()?);
+    let policy = args.policy();
+    let world = shared_world(&policy, args.asking())?;
+    let expander = Expander::new(policy, world.as_ref());
     let stdin = [Path::new("-").to_owned()];
     let sources = if args.sources.is_empty() {
         stdin.as_slice()
     } else {
         &args.sources
     };
-    let named = sources.len() > 1;
     let inspection = Inspection {
         expander: &expander,
-        named,
+        work: match args.asking() {
+            Asking::WhetherThereIsAnAnswer => Work::Probe,
+            Asking::Nobody | Asking::ForContent => Work::Forecast,
+        },
         as_json: args.json,
         verbose: args.verbose,
+        named: sources.len() > 1,
+        start: Start::now(),
     };
+    let mut status = Status::Success;
     for source in sources {
         if let Err(error) = inspection.run(source) {
-            eprintln!("embody: {}", say::error(&error));
+            say::tell(&say::error(&error));
             status = Status::Trouble;
         }
     }
-    status
+    Ok(status)
 }
 
-/// What is to be said about each source.
-#[derive(Clone, Copy)]
-struct Inspection<'a> {
-    expander: &'a Expander<'a>,
-    /// Whether there are several sources.
-    named: bool,
+/// How sources are looked at.
+struct Inspection<'i> {
+    expander: &'i Expander<'i>,
+    work: Work,
     as_json: bool,
+    /// Whether files that hold no mail are named.
     verbose: bool,
+    /// Whether what is printed names its source.
+    named: bool,
+    start: Start,
 }
 
 impl Inspection<'_> {
@@ -102,15 +123,10 @@ impl Inspection<'_> {
     /// Totals per kind, scheme, host and outcome, so that one sees what a run would do; or, as JSON,
     /// every row.
     fn mailbox(&self, source: &Path, spooled: Option<File>) -> Result<(), Error> {
-        let Self {
-            expander,
-            named,
-            as_json,
-            verbose,
-        } = *self;
         let rows = Rows {
-            as_json,
-            verbose,
+            as_json: self.as_json,
+            verbose: self.verbose,
+            start: &self.start,
             failure: Mutex::new(None),
         };
         let options = Options {
@@ -118,8 +134,8 @@ impl Inspection<'_> {
             ..Options::default()
         };
         let stop = Stop::default();
-        let several = named || source.is_dir();
-        let filter = Filter::new(expander, Work::Forecast, several, stop.clone(), &rows);
+        let several = self.named || source.is_dir();
+        let filter = Filter::new(self.expander, self.work, several, stop.clone(), &rows);
         let summary = match spooled {
             Some(file) => convert_open(
                 &file,
@@ -133,7 +149,7 @@ impl Inspection<'_> {
             ),
             None => convert_in_place(source, &options, &filter, &filter, &stop),
         }?;
-        let totals = filter.finish();
+        let (_, totals) = filter.finish();
         let failure = rows
             .failure
             .into_inner()
@@ -141,10 +157,10 @@ impl Inspection<'_> {
         if let Some(failure) = failure {
             return Err(write_error(failure));
         }
-        if as_json {
+        if self.as_json {
             return Ok(());
         }
-        let heading = if named {
+        let heading = if self.named {
             format!("{}:\n", harmless(&source.display().to_string()))
         } else {
             String::new()
@@ -156,66 +172,67 @@ impl Inspection<'_> {
             summary.bytes_in,
             totals.table()
         );
-        let mut stdout = io::stdout().lock();
-        stdout
-            .write_all(text.as_bytes())
-            .and_then(|()| stdout.flush())
-            .map_err(write_error)
+        print(text.as_bytes())
     }
 
-    /// The tree of parts of one message.
+    /// The tree of one message; or, as JSON, every row.
     fn message(&self, source: &Path, message: &[u8]) -> Result<(), Error> {
-        let Self {
-            expander,
-            named,
-            as_json,
-            ..
-        } = *self;
         let name = source.display().to_string();
-        let report = expander.forecast(message, &name);
+        let report = match self.work {
+            Work::Probe => probe(self.expander, message, &name)?,
+            Work::Forecast | Work::Expand => self.expander.forecast(message, &name),
+        };
         let mut text = Vec::new();
-        if as_json {
+        if self.as_json {
+            let origin = Origin::new(&name, 1, message);
             for row in &report.rows {
-                text.extend(json(row).map_err(write_error)?);
+                let entry = Entry::new(&self.start, &origin, row);
+                text.extend(json(&entry).map_err(write_error)?);
                 text.push(b'\n');
             }
         } else {
-            if named {
+            if self.named {
                 text.extend(format!("{}:\n", harmless(&name)).bytes());
             }
-            let tree = scan(message, &expander.scan_limits());
-            text.extend(outline(message, &tree, &report).bytes());
+            let tree = scan(message, &self.expander.scan_limits());
+            let outline = outline(message, &tree, &report, self.expander.policy());
+            text.extend(outline.bytes());
         }
-        let mut stdout = io::stdout().lock();
-        stdout
-            .write_all(&text)
-            .and_then(|()| stdout.flush())
-            .map_err(write_error)
+        print(&text)
     }
+}
+
+fn print(text: &[u8]) -> Result<(), Error> {
+    let mut stdout = io::stdout().lock();
+    stdout
+        .write_all(text)
+        .and_then(|()| stdout.flush())
+        .map_err(write_error)
 }
 
 /// Prints rows as they come.
-struct Rows {
+struct Rows<'r> {
     as_json: bool,
     verbose: bool,
+    start: &'r Start,
     failure: Mutex<Option<io::Error>>,
 }
 
-impl Listener for Rows {
+impl Listener for Rows<'_> {
     fn skipped(&self, path: &Path, what: &str) {
         if self.verbose {
             let path = path.display().to_string();
-            eprintln!("embody: {}: skipped: {what}", harmless(&path));
+            say::tell(&format!("{}: skipped: {what}", harmless(&path)));
         }
     }
 
-    fn rows(&self, rows: &[Row]) {
+    fn rows(&self, origin: &Origin, rows: &[Row]) {
         if !self.as_json {
             return;
         }
         let mut stdout = io::stdout().lock();
         for row in rows {
-            let written = json(row).and_then(|mut line| {
+            let written = json(&Entry::new(self.start, origin, row)).and_then(|mut line| {
                 line.push(b'\n');
                 stdout.write_all(&line)
             });
@@ -230,7 +247,7 @@ impl Listener for Rows {
 }
 
 /// The tree of parts with what would become of each reference.
-fn outline(message: &[u8], tree: &Tree, report: &Report) -> String {
+fn outline(message: &[u8], tree: &Tree, report: &Report, policy: &Policy) -> String {
     let mut bases = Bases::default();
     let mut text = String::new();
     for id in tree.ids() {
@@ -266,7 +283,7 @@ fn outline(message: &[u8], tree: &Tree, report: &Report) -> String {
             .iter()
             .filter(|row| !is_multipart && row.part == number)
         {
-            let mut line = say::line(row);
+            let mut line = say::line(row, policy);
             if let Some(behind) = line.strip_prefix(&format!("part {number}: ")) {
                 line = behind.to_owned();
             }
@@ -287,14 +304,29 @@ fn outline(message: &[u8], tree: &Tree, report: &Report) -> String {
     text
 }
 
+/// The rows in numbers: references first, then documents with their links.
 fn summary(report: &Report) -> String {
     if report.rows.is_empty() {
         return "nothing to do\n".to_owned();
     }
-    let left = report.left();
-    format!(
-        "{} references: {} would be followed, {left} left\n",
-        report.rows.len(),
-        report.rows.len() - left
-    )
+    let count = |is_document: bool, is_left: bool| {
+        let rows = report.rows.iter().filter(|row| {
+            (row.kind == RowKind::Link) == is_document && (row.outcome == Outcome::Left) == is_left
+        });
+        rows.count()
+    };
+    let mut text = String::new();
+    for (is_document, name, done) in [
+        (false, "references", "followed"),
+        (true, "documents", "rewritten"),
+    ] {
+        let (would, left) = (count(is_document, false), count(is_document, true));
+        if would + left > 0 {
+            let all = would + left;
+            text.push_str(&format!(
+                "{all} {name}: {would} would be {done}, {left} left\n"
+            ));
+        }
+    }
+    text
 }

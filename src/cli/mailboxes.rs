@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::origin::Origin;
 use super::totals::Totals;
 use crate::edit::Edits;
 use crate::error::Error;
 use crate::expand::{Candidates, Expander};
-use crate::mailbox::{Change, Message, Progress, Replacement, Stop, Transform};
+use crate::mailbox::{Change, Message, Progress, Replacement, Stop, Summary, Transform};
 use crate::report::{Outcome, Reason, Report, Row};
 
 /// What is done with each message.
@@ -19,6 +20,33 @@ pub(super) enum Work {
     Expand,
     /// Say what would be done.
     Forecast,
+    /// The same, having asked each source whether there is an answer.
+    Probe,
+}
+
+/// What would become of a message, in a world that only asks whether there is an answer
+/// ([`crate::fetch::Probing`]).
+pub(super) fn probe(expander: &Expander<'_>, message: &[u8], name: &str) -> Result<Report, Error> {
+    let mut report = expander.expand(message, name)?.report;
+    foresee(&mut report);
+    for row in &mut report.rows {
+        row.outcome = match row.outcome {
+            Outcome::Expanded => Outcome::WouldExpand,
+            Outcome::Rewritten => Outcome::WouldRewrite,
+            other => other,
+        };
+    }
+    Ok(report)
+}
+
+/// What was left only because a dry run retrieves nothing is what a run would fetch.
+fn foresee(report: &mut Report) {
+    for row in &mut report.rows {
+        if row.reason == Some(Reason::NotRetrieved) {
+            row.outcome = Outcome::WouldFetch;
+            row.reason = None;
+        }
+    }
 }
 
 /// Gets rows in the order of the messages.
@@ -27,10 +55,13 @@ pub(super) trait Listener: Sync {
     fn skipped(&self, path: &Path, what: &str);
 
     /// Rows of one message; called in order.
-    fn rows(&self, rows: &[Row]);
+    fn rows(&self, origin: &Origin, rows: &[Row]);
 
     /// That many more bytes and messages are done; the counts so far.
     fn advanced(&self, bytes: u64, messages: u64, totals: &Totals);
+
+    /// Another program holds the lock of a mailbox for long.
+    fn waiting(&self, _mailbox: &Path, _lock: &Path) {}
 }
 
 /// The filter for mailboxes.
@@ -50,10 +81,15 @@ struct State {
     /// The mailbox at work.
     mailbox: PathBuf,
     /// Reports of messages that are done before an earlier one is.
-    waiting: BTreeMap<u64, Report>,
+    waiting: BTreeMap<u64, (Origin, Report)>,
     /// Messages of this mailbox that are written.
     done: u64,
+    /// Counts of everything that was told so far.
     totals: Totals,
+    /// Counts of the mailbox at work.
+    mailbox_totals: Totals,
+    /// Counts and sums of mailboxes that are as they were told to be.
+    settled: (Summary, Totals),
 }
 
 impl<'f> Filter<'f> {
@@ -75,11 +111,10 @@ impl<'f> Filter<'f> {
         }
     }
 
-    /// Says what is still to be said, and gives the counts.
-    pub(super) fn finish(self) -> Totals {
-        let mut state = self.state();
-        self.tell(&mut state, u64::MAX);
-        std::mem::take(&mut state.totals)
+    /// What was done that stands: a mailbox that an error or a stop ended does not count.
+    pub(super) fn finish(self) -> (Summary, Totals) {
+        let state = self.state.into_inner();
+        state.unwrap_or_else(PoisonError::into_inner).settled
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -92,9 +127,10 @@ impl<'f> Filter<'f> {
             if *entry.key() > through {
                 break;
             }
-            let report = entry.remove();
+            let (origin, report) = entry.remove();
             state.totals.count(&report.rows);
-            self.listener.rows(&report.rows);
+            state.mailbox_totals.count(&report.rows);
+            self.listener.rows(&origin, &report.rows);
         }
     }
 
@@ -148,34 +184,54 @@ impl Transform for Filter<'_> {
                 let report = self.expander.forecast(message.content, &name);
                 (Change::AsItCame, report)
             }
+            Work::Probe => {
+                let report = probe(self.expander, message.content, &name)?;
+                (Change::AsItCame, report)
+            }
             Work::Expand => {
-                let expansion = self.expander.expand(message.content, &name)?;
+                let mut expansion = self.expander.expand(message.content, &name)?;
+                // What it would have fetched was not asked for any more.
+                self.stop.check()?;
+                foresee(&mut expansion.report);
                 let change = change_of(expansion.edits);
                 (change, expansion.report)
             }
         };
         if !report.rows.is_empty() {
-            self.state().waiting.insert(message.number, report);
+            let source = message.source.display().to_string();
+            let origin = Origin::new(&source, message.number, message.content);
+            self.state()
+                .waiting
+                .insert(message.number, (origin, report));
         }
         Ok(change)
     }
 
     fn refused(&self, message: &Message<'_>) {
-        if let Some(report) = self.state().waiting.get_mut(&message.number) {
+        if let Some((_, report)) = self.state().waiting.get_mut(&message.number) {
             leave_for_separator(report);
         }
+    }
+
+    fn discard(&self, number: u64) {
+        self.state().waiting.remove(&number);
     }
 }
 
 impl Progress for Filter<'_> {
     fn skipped(&self, path: &Path, what: &'static str) {
-        self.state().totals.count_skipped(what);
+        let mut state = self.state();
+        state.settled.0.skipped_files += 1;
+        state.settled.1.count_skipped(what);
+        drop(state);
         self.listener.skipped(path, what);
     }
 
     fn begin(&self, mailbox: &Path) {
         let mut state = self.state();
-        self.tell(&mut state, u64::MAX);
+        // What is left of a mailbox that was not finished was not done.
+        state.waiting.clear();
+        state.mailbox_totals = Totals::default();
         state.mailbox = mailbox.to_owned();
         state.done = 0;
     }
@@ -186,5 +242,17 @@ impl Progress for Filter<'_> {
         let done = state.done;
         self.tell(&mut state, done);
         self.listener.advanced(bytes, messages, &state.totals);
+    }
+
+    fn done(&self, summary: &Summary) {
+        let mut state = self.state();
+        self.tell(&mut state, u64::MAX);
+        let totals = std::mem::take(&mut state.mailbox_totals);
+        state.settled.0.add(summary);
+        state.settled.1.add(totals);
+    }
+
+    fn waiting(&self, mailbox: &Path, lock: &Path) {
+        self.listener.waiting(mailbox, lock);
     }
 }

@@ -5,16 +5,19 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use clap::CommandFactory as _;
+use clap::{Command, CommandFactory as _, ValueHint};
 use clap_complete::Shell;
 use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
 
 use super::args::Cli;
 use super::exit::Status;
 use super::input::is_standard;
 use super::output;
+use super::pages::{Line, sections};
 use super::say;
 use crate::error::Error;
+use crate::policy::Scheme;
 
 /// Prints embody(1), or writes it and a page for each command into a folder.
 pub(super) fn man(folder: Option<&Path>) -> Status {
@@ -30,23 +33,90 @@ pub(super) fn man(folder: Option<&Path>) -> Status {
 /// Prints the completions for one shell.
 pub(super) fn completions(shell: Shell) -> Status {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "embody", &mut script);
-    status(print(&script))
+    clap_complete::generate(shell, &mut completed(), "embody", &mut script);
+    let mut script = String::from_utf8_lossy(&script).into_owned();
+    if shell == Shell::Bash {
+        // A folder among the words gets its slash, and no blank, so that one can go on into it.
+        script = script.replace(
+            "-o bashdefault -o default",
+            "-o filenames -o bashdefault -o default",
+        );
+    }
+    status(print(script.as_bytes()))
+}
+
+/// The commands with what can stand behind their options. Only the shells need it: `filter`, which runs
+/// once per message, parses with less.
+fn completed() -> Command {
+    Cli::command().mut_subcommands(|command| {
+        command.mut_args(|argument| match argument.get_long() {
+            Some("fetch") => argument.value_parser(Scheme::ALL.map(Scheme::as_str)),
+            Some("file-root") => argument.value_hint(ValueHint::DirPath),
+            Some("on-failure" | "signed" | "links" | "shortcuts") => {
+                argument.hide_possible_values(false)
+            }
+            _ => argument,
+        })
+    })
 }
 
 fn page() -> Result<Vec<u8>, Error> {
-    let mut page = Vec::new();
     // Without clap's own `help`, for which embody(1) would name a page that nobody writes.
-    Man::new(Cli::command().disable_help_subcommand(true))
-        .render(&mut page)
-        .map_err(|source| write_error("the manual page".to_owned(), source))?;
-    Ok(page)
+    let mut program = Cli::command().disable_help_subcommand(true);
+    program.build();
+    written_page(&program).map_err(|source| write_error("the manual page".to_owned(), source))
 }
 
 fn pages(folder: &Path) -> Result<(), Error> {
-    fs::create_dir_all(folder)
-        .and_then(|()| clap_mangen::generate_to(Cli::command(), folder))
-        .map_err(|source| write_error(folder.display().to_string(), source))
+    let mut program = Cli::command().disable_help_subcommand(true);
+    program.build();
+    let commands = std::iter::once(&program).chain(program.get_subcommands());
+    let write = || -> io::Result<()> {
+        fs::create_dir_all(folder)?;
+        for command in commands {
+            let file = folder.join(Man::new(command.clone()).get_filename());
+            fs::write(file, written_page(command)?)?;
+        }
+        Ok(())
+    };
+    write().map_err(|source| write_error(folder.display().to_string(), source))
+}
+
+/// One manual page. clap knows names, options and what they do; the rest is in `pages`.
+fn written_page(command: &Command) -> io::Result<Vec<u8>> {
+    let more = command
+        .get_after_long_help()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    // What the short help leaves out, a page does not.
+    let command = command
+        .clone()
+        .mut_args(|argument| argument.hide_short_help(false));
+    let has_commands = command.has_subcommands();
+    let page = Man::new(command)
+        .source(concat!("embody ", env!("CARGO_PKG_VERSION")))
+        .manual("embody manual");
+    let mut text = Vec::new();
+    page.render_title(&mut text)?;
+    page.render_name_section(&mut text)?;
+    page.render_synopsis_section(&mut text)?;
+    page.render_description_section(&mut text)?;
+    page.render_options_section(&mut text)?;
+    if has_commands {
+        page.render_subcommands_section(&mut text)?;
+    }
+    let mut roff = Roff::new();
+    for section in sections(&more) {
+        roff.control("SH", [section.title.as_str()]);
+        for line in section.lines {
+            match line {
+                Line::Subject(words) => roff.control("TP", []).text([bold(words)]),
+                Line::Explanation(words) => roff.text([roman(words)]),
+            };
+        }
+    }
+    roff.to_writer(&mut text)?;
+    Ok(text)
 }
 
 pub(super) fn print(bytes: &[u8]) -> Result<(), Error> {
@@ -62,7 +132,7 @@ pub(super) fn status(done: Result<(), Error>) -> Status {
     match done {
         Ok(()) => Status::Success,
         Err(error) => {
-            eprintln!("embody: {}", say::error(&error));
+            say::tell(&say::error(&error));
             Status::Trouble
         }
     }

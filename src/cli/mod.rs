@@ -1,10 +1,12 @@
 //! The command line: the only room that prints or exits.
 //!
-//! `args` turns options into a policy, `values` reads what stands behind them, `config` reads options
+//! `args` has the commands, `policy_args` turns options into a policy, `values` reads what stands behind them, `config` reads options
 //! from a file, `filter`, `convert` and `inspect` do the work, `mailboxes` hands the filter to the
-//! mailbox room, `progress` and `totals` say how far it has come, `manual` describes the program,
-//! `schemes` what it follows, `exit` knows the exit statuses, `say` makes text from strangers fit for a
-//! terminal, `input` reads and spools, `output` knows whether there is anything to write to.
+//! mailbox room, `progress` and `totals` say how far it has come, `manual` and `pages` describe the
+//! program, `schemes` what it follows, `remedy` finds the option that would have allowed something,
+//! `origin` says which message a row is about, `exit` knows the exit statuses, `signals` what asks a run
+//! to stop, `say` makes text from strangers fit for a terminal, `input` reads and spools, `output` knows
+//! whether there is anything to read from and to write to.
 
 mod args;
 mod config;
@@ -15,11 +17,16 @@ mod input;
 mod inspect;
 mod mailboxes;
 mod manual;
+mod origin;
 mod output;
+mod pages;
+mod policy_args;
 mod progress;
+mod remedy;
 mod report_file;
 mod say;
 mod schemes;
+mod signals;
 mod totals;
 mod values;
 
@@ -45,7 +52,7 @@ fn parse_and_run(arguments: &[OsString]) -> Status {
     let (merged, file) = match config::merged(arguments) {
         Ok(merged) => merged,
         Err(error) => {
-            eprintln!("embody: {}", say::error(&error));
+            say::tell(&say::error(&error));
             return Status::of_usage(arguments.get(1));
         }
     };
@@ -57,7 +64,7 @@ fn parse_and_run(arguments: &[OsString]) -> Status {
         },
         Err(problem) => {
             if let Some(file) = file.filter(|_| parse(arguments).is_ok()) {
-                eprintln!("embody: {} is at fault:", file.display());
+                say::tell(&format!("{} is at fault:", file.display()));
             }
             let _ = problem.print();
             Status::of_usage(arguments.get(1))

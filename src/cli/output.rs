@@ -1,4 +1,4 @@
-//! Standard output, and whether there is one.
+//! Standard output and standard input, and whether there are any.
 
 use std::fs::File;
 use std::io;
@@ -21,19 +21,34 @@ pub(super) fn open() -> Result<File, Error> {
     Ok(File::from(output))
 }
 
+/// Standard input as a file, for the same reason: the standard library takes one that is closed, or
+/// open for writing only, for an empty message.
+#[cfg(unix)]
+pub(super) fn input() -> Result<File, Error> {
+    use std::os::fd::AsFd as _;
+
+    let input = io::stdin()
+        .as_fd()
+        .try_clone_to_owned()
+        .map_err(read_error)?;
+    if is_stand_in(&input) {
+        return Err(read_error(io::Error::other("it is closed")));
+    }
+    Ok(File::from(input))
+}
+
 /// Whether the descriptor is what the standard library opened in place of a closed one: the null
-/// device for reading *and* writing. `1<>/dev/null` and Python's `subprocess.DEVNULL` cannot be told
+/// device for reading *and* writing. `1<>/dev/null`, `0<>/dev/null` and Python's `subprocess.DEVNULL` cannot be told
 /// from it and are refused as well: that delays mail, where the other mistake would lose it.
 #[cfg(unix)]
-fn is_stand_in(output: &std::os::fd::OwnedFd) -> bool {
+fn is_stand_in(descriptor: &std::os::fd::OwnedFd) -> bool {
     use rustix::fs::{OFlags, fcntl_getfl, fstat, stat};
 
-    let both_ways = fcntl_getfl(output).is_ok_and(|flags| flags & OFlags::RWMODE == OFlags::RDWR);
+    let both_ways =
+        fcntl_getfl(descriptor).is_ok_and(|flags| flags & OFlags::RWMODE == OFlags::RDWR);
     both_ways
-        && match (fstat(output), stat("/dev/null")) {
-            (Ok(output), Ok(null)) => {
-                output.st_rdev == null.st_rdev && output.st_mode == null.st_mode
-            }
+        && match (fstat(descriptor), stat("/dev/null")) {
+            (Ok(found), Ok(null)) => found.st_rdev == null.st_rdev && found.st_mode == null.st_mode,
             _ => false,
         }
 }
@@ -41,6 +56,19 @@ fn is_stand_in(output: &std::os::fd::OwnedFd) -> bool {
 #[cfg(not(unix))]
 pub(super) fn open() -> Result<io::Stdout, Error> {
     Ok(io::stdout())
+}
+
+#[cfg(not(unix))]
+pub(super) fn input() -> Result<io::Stdin, Error> {
+    Ok(io::stdin())
+}
+
+/// A failed read from standard input.
+pub(super) fn read_error(source: io::Error) -> Error {
+    Error::Read {
+        what: "standard input".to_owned(),
+        source,
+    }
 }
 
 /// A failed write to standard output.

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use console::Term;
 
 use super::args::ProgressOption;
+use super::say::tell;
 use super::totals::Totals;
 
 /// How often the line on a terminal is written over.
@@ -102,7 +103,7 @@ impl Display {
                 let _ = terminal.flush();
                 progress.drawn = true;
             }
-            Way::Lines | Way::Off => eprintln!("embody: {text}"),
+            Way::Lines | Way::Off => tell(&text),
         }
     }
 
@@ -118,7 +119,7 @@ impl Display {
         if self.clear(&mut progress) {
             progress.next = Instant::now();
         }
-        eprintln!("embody: {line}");
+        tell(line);
     }
 
     /// True if there was a bar.

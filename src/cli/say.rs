@@ -1,13 +1,23 @@
 //! Text for a person: strangers' text made harmless, reports in lines.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io::{self, Write as _};
 
-use crate::link::url::Reference;
-use crate::report::{Outcome, Reason, Row};
+use super::args::Volume;
+use super::remedy::remedy;
+use crate::policy::Policy;
+use crate::report::Row;
 
 /// Longest stranger's text in one line, in characters.
 const LONGEST: usize = 300;
+
+/// Writes a line on standard error. Whoever read it may be gone, as in `2>&1 | head`: the work goes
+/// on without being told of.
+pub(super) fn tell(line: &str) {
+    let _ = io::stderr().write_all(format!("embody: {line}\n").as_bytes());
+}
 
 /// Text from a mail or a server, fit for a terminal and a log: no control characters, no
 /// direction overrides, one line, not too long.
@@ -35,7 +45,7 @@ pub(super) fn harmless(text: &str) -> Cow<'_, str> {
 }
 
 /// One line about one reference, without the program's name.
-pub(super) fn line(row: &Row) -> String {
+pub(super) fn line(row: &Row, policy: &Policy) -> String {
     let mut line = String::new();
     if row.part.is_empty() {
         line.push_str("message: ");
@@ -52,35 +62,41 @@ pub(super) fn line(row: &Row) -> String {
     if let Some(url) = &row.url {
         let _ = write!(line, " <{}>", harmless(url));
     }
-    if let Some(remedy) = remedy(row) {
-        let _ = write!(line, "; {remedy} would allow it");
+    if let Some(remedy) = remedy(row, policy) {
+        let _ = write!(line, "; {} would allow it", harmless(&remedy));
     }
     line
 }
 
-/// The option that would have allowed a row that was left, filled in as far as the row tells.
-fn remedy(row: &Row) -> Option<String> {
-    let reason = row.reason.filter(|_| row.outcome == Outcome::Left)?;
-    let url = row.url.as_deref().unwrap_or_default();
-    let reference = Reference::split(url);
-    let scheme = reference.scheme.unwrap_or("SCHEME").to_ascii_lowercase();
-    let host = reference
-        .site()
-        .map_or("HOST", |site| site.host)
-        .to_ascii_lowercase();
-    let mut filled = reason
-        .remedy()
-        .replace("SCHEME", &scheme)
-        .replace("HOST", &host);
-    if reason == Reason::SchemeNotAllowed && scheme == "file" {
-        filled.push_str(" --file-root DIR");
-    }
-    let fits = !filled.is_empty() && (reason != Reason::SchemeNotAllowed || is_known(&scheme));
-    fits.then(|| harmless(&filled).into_owned())
-}
+/// Most lines about one message, unless --verbose.
+const MOST_LINES: usize = 20;
 
-fn is_known(scheme: &str) -> bool {
-    crate::policy::Scheme::from_name(scheme.as_bytes()).is_some()
+/// The lines about one message's rows: one for each, or, where that would be more than a screen, the
+/// first and a count.
+pub(super) fn lines(rows: &[&Row], policy: &Policy, volume: Volume) -> Vec<String> {
+    let shown = match volume {
+        Volume::Quiet => return Vec::new(),
+        Volume::Normal if rows.len() > MOST_LINES => MOST_LINES - 1,
+        Volume::Normal | Volume::Verbose => rows.len(),
+    };
+    let (shown, counted) = rows.split_at_checked(shown).unwrap_or((rows, &[]));
+    let mut lines: Vec<String> = shown.iter().map(|row| line(row, policy)).collect();
+    if !counted.is_empty() {
+        let mut outcomes: BTreeMap<&str, usize> = BTreeMap::new();
+        for row in counted {
+            *outcomes.entry(row.outcome.as_str()).or_default() += 1;
+        }
+        let outcomes: Vec<String> = outcomes
+            .iter()
+            .map(|(outcome, count)| format!("{count} {outcome}"))
+            .collect();
+        let outcomes = outcomes.join(", ");
+        lines.push(format!(
+            "and {} more: {outcomes}; --verbose shows them",
+            counted.len()
+        ));
+    }
+    lines
 }
 
 /// An error with its causes, in one line.

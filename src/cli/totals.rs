@@ -30,7 +30,7 @@ impl Totals {
         for row in rows {
             match row.outcome {
                 Outcome::Expanded => self.expanded += 1,
-                Outcome::Left if row.kind != Kind::Link => self.left += 1,
+                Outcome::Left => self.left += 1,
                 _ => {}
             }
             self.links += row.links.unwrap_or(0);
@@ -59,6 +59,23 @@ impl Totals {
     /// Counts a file that holds no mail, but that.
     pub(super) fn count_skipped(&mut self, what: &'static str) {
         *self.skipped.entry(what).or_default() += 1;
+    }
+
+    /// Adds the counts of others.
+    pub(super) fn add(&mut self, other: Self) {
+        fn add<N: Ord>(one: &mut BTreeMap<N, u64>, other: BTreeMap<N, u64>) {
+            for (name, count) in other {
+                *one.entry(name).or_default() += count;
+            }
+        }
+        self.expanded += other.expanded;
+        self.left += other.left;
+        self.links += other.links;
+        add(&mut self.kinds, other.kinds);
+        add(&mut self.schemes, other.schemes);
+        add(&mut self.hosts, other.hosts);
+        add(&mut self.outcomes, other.outcomes);
+        add(&mut self.skipped, other.skipped);
     }
 
     /// Totals per kind, scheme, host and outcome, and per kind of what was skipped.
@@ -143,6 +160,10 @@ pub(super) fn summary(summary: &Summary, totals: &Totals, seconds: f64) -> Strin
         (
             summary.oversized,
             "messages were too large to look at and passed on",
+        ),
+        (
+            summary.late,
+            "messages came while the mailbox was not locked and are left for the next run",
         ),
         (summary.skipped_files, "files hold no mail and were skipped"),
         (

@@ -1,7 +1,10 @@
 //! What stands behind an option: schemes, sizes, durations and numbers, from text.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
+use crate::error::Error;
+use crate::mailbox::check_backup_suffix;
 use crate::policy::Scheme;
 
 pub(super) fn scheme(text: &str) -> Result<Scheme, String> {
@@ -9,41 +12,78 @@ pub(super) fn scheme(text: &str) -> Result<Scheme, String> {
         .ok_or_else(|| format!("'{text}' is none of http, https, ftp, file"))
 }
 
-/// `25M`, `512k`, `1G`, `1000`: octets, in powers of 1024.
+/// `25M`, `1.5M`, `512k`, `1e6`, `1000`: octets; the letters are powers of 1024. A fraction of an octet
+/// is cut off.
 pub(super) fn size(text: &str) -> Result<u64, String> {
-    let wrong = || format!("'{text}' is not a size such as 25M, 512k or 1000");
+    let wrong = || format!("'{text}' is not a size such as 25M, 1.5M, 512k or 1000");
     let lower = text.trim().to_ascii_lowercase();
     let number = lower.trim_end_matches("ib").trim_end_matches('b');
-    let (digits, shift) = match number.char_indices().next_back() {
-        Some((at, 'k')) => (number.get(..at), 10),
-        Some((at, 'm')) => (number.get(..at), 20),
-        Some((at, 'g')) => (number.get(..at), 30),
-        Some((at, 't')) => (number.get(..at), 40),
-        _ => (Some(number), 0),
+    let units = [('k', 10), ('m', 20), ('g', 30), ('t', 40)];
+    let unit = units
+        .into_iter()
+        .find_map(|(letter, shift)| Some((number.strip_suffix(letter)?, shift)));
+    let (number, shift) = unit.unwrap_or((number, 0));
+    let (mantissa, exponent) = number
+        .trim()
+        .split_once('e')
+        .unwrap_or((number.trim(), "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let is_number = |digits: &str| digits.bytes().all(|digit| digit.is_ascii_digit());
+    if whole.is_empty() || !is_number(whole) || !is_number(fraction) || !is_number(exponent) {
+        return Err(wrong());
+    }
+    let decimal = |power: u32| 10_u128.checked_pow(power);
+    let octets = || {
+        let digits: u128 = format!("{whole}{fraction}").parse().ok()?;
+        let scaled = digits
+            .checked_mul(decimal(exponent.parse().ok()?)?)?
+            .checked_mul(1 << shift)?;
+        u64::try_from(scaled / decimal(u32::try_from(fraction.len()).ok()?)?).ok()
     };
-    let value: u64 = digits
-        .and_then(|digits| digits.trim().parse().ok())
-        .ok_or_else(wrong)?;
-    value.checked_mul(1 << shift).ok_or_else(wrong)
+    octets().ok_or_else(wrong)
 }
 
-/// `20s`, `500ms`, `2m`, `1h`, `20`: seconds if nothing is said.
+/// `20s`, `500ms`, `2m`, `1h`, `1m30s`, `20`: seconds if nothing is said.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("'{text}' is not a duration such as 20s, 500ms or 2m");
+    let wrong = || format!("'{text}' is not a duration such as 20s, 500ms, 2m or 1m30s");
     let lower = text.trim().to_ascii_lowercase();
-    let digits_end = lower
-        .find(|symbol: char| !symbol.is_ascii_digit() && symbol != '.')
-        .unwrap_or(lower.len());
-    let (number, unit) = lower.split_at(digits_end);
-    let seconds = match unit.trim() {
-        "ms" => 0.001,
-        "" | "s" | "sec" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(wrong()),
-    };
-    let number: f64 = number.parse().map_err(|_| wrong())?;
-    Duration::try_from_secs_f64(number * seconds).map_err(|_| wrong())
+    let mut rest = lower.as_str();
+    let mut sum = Duration::ZERO;
+    loop {
+        let is_of_number = |symbol: char| symbol.is_ascii_digit() || symbol == '.';
+        let (number, behind) =
+            rest.split_at(rest.find(|it| !is_of_number(it)).unwrap_or(rest.len()));
+        let (unit, behind) = behind.split_at(behind.find(is_of_number).unwrap_or(behind.len()));
+        let seconds = match unit.trim() {
+            // Behind another unit a number alone could be of any.
+            "" if rest.len() != lower.len() => return Err(wrong()),
+            "ms" => 0.001,
+            "" | "s" | "sec" => 1.0,
+            "m" | "min" => 60.0,
+            "h" => 3600.0,
+            _ => return Err(wrong()),
+        };
+        let number: f64 = number.parse().map_err(|_| wrong())?;
+        let part = Duration::try_from_secs_f64(number * seconds).map_err(|_| wrong())?;
+        sum = sum.checked_add(part).ok_or_else(wrong)?;
+        rest = behind;
+        if rest.is_empty() {
+            break;
+        }
+    }
+    Ok(sum)
+}
+
+/// The same, but 0 is no limit. What is only nearly nothing stays as short as it is.
+pub(super) fn duration_or_none(text: &str) -> Result<Duration, String> {
+    let duration = duration(text)?;
+    let is_zero = duration.is_zero() && !text.contains(|digit| matches!(digit, '1'..='9'));
+    Ok(if is_zero { Duration::MAX } else { duration })
+}
+
+/// What may stand behind a mailbox's name to make its backup's.
+pub(super) fn backup_suffix(suffix: OsString) -> Result<OsString, Error> {
+    check_backup_suffix(&suffix).map(|()| suffix)
 }
 
 pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
@@ -63,7 +103,26 @@ mod tests {
         assert_eq!(size("512k"), Ok(512 << 10));
         assert_eq!(size("1GiB"), Ok(1 << 30));
         assert_eq!(size("7"), Ok(7));
-        for wrong in ["", "M", "-1", "1.5M", "1x", "99999999999T"] {
+        assert_eq!(size("1.5M"), Ok(3 << 19));
+        assert_eq!(size("1e6"), Ok(1_000_000));
+        assert_eq!(size("1.5e3k"), Ok(1500 << 10));
+        assert_eq!(size("0.3"), Ok(0));
+        assert_eq!(size("18446744073709551615"), Ok(u64::MAX));
+        for wrong in [
+            "",
+            "M",
+            "-1",
+            "+1",
+            ".5M",
+            "1.5.M",
+            "1x",
+            "1e",
+            "1e-3",
+            "1e99",
+            "1e99999999999",
+            "99999999999T",
+            "18446744073709551616",
+        ] {
             assert!(size(wrong).is_err(), "{wrong}");
         }
     }
@@ -73,7 +132,17 @@ mod tests {
         assert_eq!(duration("20"), Ok(Duration::from_secs(20)));
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
-        for wrong in ["", "s", "-1s", "1d", "1e99h"] {
+        assert_eq!(duration("1m30s"), Ok(Duration::from_secs(90)));
+        assert_eq!(
+            duration("1h 1.5m 500ms"),
+            Ok(Duration::from_millis(3_690_500))
+        );
+        for unlimited in ["0", "0s", "0m0s"] {
+            assert_eq!(duration_or_none(unlimited), Ok(Duration::MAX), "no limit");
+        }
+        assert_eq!(duration_or_none("0.000000001ms"), Ok(Duration::ZERO));
+        assert_eq!(duration("0"), Ok(Duration::ZERO));
+        for wrong in ["", "s", "-1s", "1d", "1e99h", "1m30", "1m s", "1..5s"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
     }

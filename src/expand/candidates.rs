@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use aho_corasick::packed;
-use memchr::{memchr, memchr_iter, memchr3_iter};
+use memchr::{memchr, memchr3_iter};
 
 use crate::policy::{Links, Policy};
 
@@ -137,43 +137,85 @@ static BASES: Words = Words::new(
 static QUOTED: Words = Words::new(&[word("quoted-printable", 6)], *b"---");
 
 /// Whether bytes of a quoted-printable body spell `<base` with an escape or a soft line break.
+///
+/// Each byte is read once: what stands between two `=` matters only at its ends, because what is all
+/// literal was searched for before.
 fn escapes_base(bytes: &[u8]) -> bool {
-    const NAME: &[u8] = b"<base";
-    memchr_iter(b'=', bytes).any(|at| {
-        // What precedes the first escape is literal.
-        (0..NAME.len()).any(|literal| {
-            let Some(start) = at.checked_sub(literal) else {
-                return false;
-            };
-            let mut rest = bytes.get(start..).unwrap_or_default();
-            rest.get(..literal)
-                .is_some_and(|there| there.eq_ignore_ascii_case(&NAME[..literal]))
-                && NAME.iter().all(|&wanted| {
-                    next_octet(&mut rest).is_some_and(|octet| octet.eq_ignore_ascii_case(&wanted))
-                })
-        })
-    })
+    let mut spelling = Spelling::default();
+    let mut rest = bytes;
+    while let Some(at) = memchr(b'=', rest) {
+        let (literal, escape) = rest.split_at(at);
+        spelling.literal(literal);
+        if spelling.is_whole() {
+            return true;
+        }
+        let behind = escape.get(1..).unwrap_or_default();
+        let (octet, length) = escaped(behind);
+        if let Some(octet) = octet {
+            spelling.octet(octet);
+        }
+        if spelling.is_whole() {
+            return true;
+        }
+        rest = behind.get(length..).unwrap_or_default();
+    }
+    spelling.literal(rest);
+    spelling.is_whole()
 }
 
-/// Takes one octet of a quoted-printable body, soft line breaks before it skipped.
-fn next_octet(rest: &mut &[u8]) -> Option<u8> {
-    loop {
-        let (&byte, behind) = rest.split_first()?;
-        *rest = behind;
-        if byte != b'=' {
-            return Some(byte);
+/// What an `=` in a quoted-printable body stands for, none if it is a soft line break, and how many of
+/// the bytes behind it belong to it.
+fn escaped(behind: &[u8]) -> (Option<u8>, usize) {
+    let digit = |at: usize| char::from(*behind.get(at)?).to_digit(16);
+    if let (Some(high), Some(low)) = (digit(0), digit(1)) {
+        return (u8::try_from(high << 4 | low).ok(), 2);
+    }
+    let is_blank = |byte: &&u8| byte.is_ascii_whitespace() && **byte != b'\n';
+    let blanks = behind.iter().take_while(is_blank).count();
+    match behind.get(blanks) {
+        Some(b'\n') => (None, blanks + 1),
+        _ => (Some(b'='), 0),
+    }
+}
+
+/// How much of `<base` the octets so far end in. The `<` stands nowhere else in it, so that one number
+/// says all.
+#[derive(Default)]
+struct Spelling {
+    spelled: usize,
+}
+
+impl Spelling {
+    const NAME: &[u8] = b"<base";
+
+    fn octet(&mut self, octet: u8) {
+        if self.is_whole() {
+            return;
         }
-        let digit = |at: usize| char::from(*behind.get(at)?).to_digit(16);
-        if let (Some(high), Some(low)) = (digit(0), digit(1)) {
-            *rest = behind.get(2..)?;
-            return u8::try_from(high << 4 | low).ok();
+        let wanted = Self::NAME.get(self.spelled);
+        self.spelled = match wanted.is_some_and(|wanted| octet.eq_ignore_ascii_case(wanted)) {
+            true => self.spelled + 1,
+            false => usize::from(octet == b'<'),
+        };
+    }
+
+    /// Octets that stand for themselves: of many of them, those that may end a word and those that may
+    /// begin one.
+    fn literal(&mut self, octets: &[u8]) {
+        let ends = Self::NAME.len();
+        let (front, back) = octets.split_at(octets.len().min(ends));
+        front.iter().for_each(|&octet| self.octet(octet));
+        let last = back.get(back.len().saturating_sub(ends)..);
+        if back.len() > ends && !self.is_whole() {
+            self.spelled = 0;
         }
-        let line_end = memchr(b'\n', behind)?;
-        let (blanks, line) = behind.split_at(line_end + 1);
-        if !blanks.is_ascii() || !blanks.trim_ascii().is_empty() {
-            return Some(byte);
+        for &octet in last.unwrap_or_default() {
+            self.octet(octet);
         }
-        *rest = line;
+    }
+
+    fn is_whole(&self) -> bool {
+        self.spelled == Self::NAME.len()
     }
 }
 
@@ -408,6 +450,29 @@ mod tests {
             let spelled = octets.windows(5).any(|there| there.eq_ignore_ascii_case(b"<base"));
             let seen = BASES.first(&body).is_some() || escapes_base(&body);
             prop_assert!(seen || !spelled, "{}", body.escape_ascii());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn escapes_are_read_once_as_the_decoder_reads_them(
+            body in "(=|=3[cC]|=62|=\r?\n|= \t\n|=[4-6][1-5]|[<bBaAsSeE]|<b|as|e|\n| |x{1,12}){0,16}",
+        ) {
+            let octets = TransferEncoding::QuotedPrintable.decode(body.as_bytes()).expect("any body");
+            let is_base = |there: &[u8]| there.eq_ignore_ascii_case(b"<base");
+            let spelled = octets.windows(5).any(is_base);
+            let literal = body.as_bytes().windows(5).any(is_base);
+            prop_assert_eq!(escapes_base(body.as_bytes()) || literal, spelled, "{:?}", body);
+        }
+    }
+
+    #[test]
+    fn escapes_by_the_million_are_looked_at_once_each() {
+        // Each of these took minutes when every `=` was read on from.
+        for unit in ["=", "=\n", "= ", "<=\n", "=3c=\n"] {
+            let body = format!("text/html quoted-printable {}", unit.repeat(1 << 20));
+            let candidates = Candidates::new(&Policy::default());
+            assert!(!candidates.in_message(body.as_bytes()), "{unit:?}");
         }
     }
 

@@ -31,7 +31,7 @@ pub(super) fn refused(detail: &str) -> Refusal {
 pub(super) fn fit(
     header: &[u8],
     body: Vec<u8>,
-    boundaries: &[Vec<u8>],
+    boundaries: &[&[u8]],
     enclosing: &[TransferEncoding],
 ) -> Result<Encoded, Misfit> {
     if memchr(0, &body).is_some() || has_bare_cr(&body) {
@@ -71,8 +71,8 @@ pub(super) fn fit(
             matches!(multipart, Content::Multipart(multipart) if !multipart.delimiters.is_empty());
         // With no such line in the content, a multipart whose boundary is that of one around, or the
         // beginning of one, as many readers compare them, is still open at its end.
-        let inner = tree.boundaries(&entity);
-        let takes_in = |around: &Vec<u8>| inner.iter().any(|inner| around.starts_with(inner));
+        let inner = tree.boundaries();
+        let takes_in = |around: &&[u8]| inner.iter().any(|inner| around.starts_with(inner));
         if boundaries.iter().any(takes_in) {
             let detail = "a multipart of the content would take in the parts that follow";
             return Err(Misfit::Collision(detail));

@@ -283,19 +283,8 @@ fn names_a_type(value: Option<&str>) -> bool {
 }
 
 fn all_parameters(media_type: &MediaType<'_>) -> Vec<(String, String)> {
-    let mut named: Vec<(String, String)> = Vec::new();
-    for parameter in media_type.parameters() {
-        let name = String::from_utf8_lossy(parameter.name).to_ascii_lowercase();
-        // Hostile fields repeat a name; a handful of names is all a real one has.
-        if named.len() >= 32 || named.iter().any(|(known, _)| *known == name) {
-            continue;
-        }
-        if let Some(value) = media_type.parameter(&name) {
-            let value = crate::mime::header::unfold(&value);
-            named.push((name, String::from_utf8_lossy(&value).into_owned()));
-        }
-    }
-    named
+    // A handful of names is all a real field has.
+    media_type.decoded_parameters(32)
 }
 
 /// The checks every content has to pass: type, digest, size. Settles the new part's type.

@@ -38,7 +38,7 @@ pub(super) fn renewed(
     before: &[u8],
     after: impl FnOnce() -> Vec<u8>,
 ) -> Option<(Digest, Group)> {
-    let fields: Vec<&Field> = fields(original, tree, part).collect();
+    let fields: Vec<Field> = fields(original, tree, part).collect();
     let (first, others) = fields.split_first()?;
     let is_text = tree.part(part).essence.starts_with("text/");
     let digest_of = |octets: &[u8], is_text: bool| {
@@ -62,20 +62,18 @@ pub(super) fn renewed(
     Some((Digest::Computed, group))
 }
 
-/// The removal of a digest from what holds a changed document: RFC 1864 §2 knows none there, and it is
-/// wrong now.
-pub(super) fn removed_from(original: &[u8], tree: &Tree, part: PartId) -> Group {
-    removed(&fields(original, tree, part).collect::<Vec<_>>())
-}
-
-fn fields<'t>(original: &'t [u8], tree: &'t Tree, part: PartId) -> impl Iterator<Item = &'t Field> {
+fn fields<'t>(
+    original: &'t [u8],
+    tree: &'t Tree,
+    part: PartId,
+) -> impl Iterator<Item = Field> + 't {
     tree.fields(part)
-        .iter()
+        .iter(original)
         .filter(move |field| field.is(original, FIELD))
 }
 
-fn removed(fields: &[&Field]) -> Group {
-    let removal = |field: &&Field| Edit::remove(field.whole);
+fn removed(fields: &[Field]) -> Group {
+    let removal = |field: &Field| Edit::remove(field.whole);
     fields.iter().map(removal).collect()
 }
 

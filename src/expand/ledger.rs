@@ -49,15 +49,20 @@ impl Ledger {
     pub(super) fn would_fit(&self, octets: i64) -> Result<(), Refusal> {
         let total = self.gained.saturating_add(octets);
         if octets > 0 && total > signed(self.limits.growth) {
-            return Err(Refusal::lasting(
-                Reason::GrowthLimit,
-                format!(
-                    "it would add {octets} octets, and the message {total} in all; --max-growth is {}",
-                    self.limits.growth
-                ),
-            ));
+            return Err(self.too_much_growth(&format!("it would add {octets} octets, which")));
         }
         Ok(())
+    }
+
+    /// The refusal of something that would make the message too large.
+    pub(super) fn too_much_growth(&self, what: &str) -> Refusal {
+        Refusal::lasting(
+            Reason::GrowthLimit,
+            format!(
+                "{what} would make the message gain more than --max-growth, {}; it has gained {}",
+                self.limits.growth, self.gained
+            ),
+        )
     }
 
     /// What the message has gained so far.
@@ -95,6 +100,7 @@ impl Ledger {
     }
 
     /// Octets that further retrieved bodies may have together: what cannot be put in need not be held.
+    /// Once there was one too many, nothing more is retrieved.
     pub(super) fn room_for_bodies(&self) -> u64 {
         self.limits.growth.saturating_sub(self.retrieved)
     }
@@ -128,11 +134,6 @@ impl Ledger {
                 self.limits.work
             ),
         ))
-    }
-
-    /// Octets looked at so far.
-    pub(super) fn worked(&self) -> u64 {
-        self.work
     }
 }
 

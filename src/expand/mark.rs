@@ -38,7 +38,7 @@ pub(super) fn marked(message: &[u8], edits: Edits, report: &Report, limits: &Sca
     let output = edits.splice(message).into_bytes();
     let tree = mime::scan(&output, limits);
     let root = tree.root();
-    let fields = tree.fields(PartId::ROOT).iter();
+    let fields = tree.fields(PartId::ROOT).iter(&output);
     let mut group: Group = fields
         .filter(|field| field.is(&output, MARK_FIELD))
         .map(|field| Edit::remove(field.whole))

@@ -123,7 +123,7 @@ impl Session<'_> {
             contents: Contents::new(entity, &tree, &plan),
             bases: Bases::within(place.base.clone()),
             pass: Pass::default(),
-            changed: HashSet::new(),
+            changed: Vec::new(),
             removed_to: 0,
             waits: !plan::opaque_parts(&tree).is_empty(),
         };
@@ -150,8 +150,8 @@ struct Pending<'p> {
     contents: Contents<'p>,
     bases: Bases,
     pass: Pass,
-    /// Parts whose body changes, or that of a part in them.
-    changed: HashSet<PartId>,
+    /// Parts that change.
+    changed: Vec<PartId>,
     /// Where the last part that was removed ends.
     removed_to: usize,
     /// Whether something is left that a change elsewhere may help.
@@ -384,7 +384,7 @@ impl Pending<'_> {
             let detail = "another change of the message meets it";
             return Err(Refusal::lasting(Reason::BoundaryCollision, detail));
         }
-        self.changed.insert(item.body.part);
+        self.changed.push(item.body.part);
         if !session.is_forecast() {
             put.facts.describe(&mut row);
         }
@@ -406,7 +406,12 @@ impl Pending<'_> {
             return;
         };
         let mut row = self.row(session, item);
-        self.waits |= matches!(item.body.target, Ok(Target::ContentId { .. }));
+        // A part that comes in elsewhere may be the one that is meant.
+        self.waits |= matches!(item.body.target, Ok(Target::ContentId { .. }))
+            && matches!(
+                refusal.reason,
+                Reason::ContentIdNotFound | Reason::ReferenceLoop | Reason::CompositeTarget
+            );
         if refusal.duration == Duration::Temporary {
             let detail = format!("part {}: {}", row.part, refusal.detail);
             self.pass.temporary.get_or_insert(detail);
@@ -435,7 +440,7 @@ impl Pending<'_> {
         let removal = removal(self.entity, self.tree, item.body.part, self.removed_to);
         if self.pass.edits.add(vec![Edit::remove(removal)]).is_ok() {
             self.removed_to = removal.end;
-            self.changed.insert(item.body.part);
+            self.changed.push(item.body.part);
             row.outcome = Outcome::Rewritten;
             row.detail = format!("removed: part {number} offers the same and was put in");
         } else {
@@ -444,35 +449,12 @@ impl Pending<'_> {
         self.pass.rows.push(row);
     }
 
-    /// Removes what is said of the bodies around what changed and is not true any more.
-    fn correct_enclosing(&mut self, is_message: bool) {
-        let mut around: HashSet<PartId> = HashSet::new();
-        for &part in &self.changed {
-            // Whoever is in the set has those around it there, too.
-            around.extend(
-                self.tree
-                    .ancestors(part)
-                    .take_while(|above| !around.contains(above))
-                    .collect::<Vec<_>>(),
-            );
-        }
-        let mut around: Vec<PartId> = around.into_iter().collect();
-        around.sort_unstable();
-        for part in around {
-            for field in self.tree.fields(part) {
-                let is_corrected = is_message && part == PartId::ROOT;
-                if field.is(self.entity, "Content-MD5")
-                    || (!is_corrected && lengths::is_length(self.entity, field))
-                {
-                    // Header fields of parts around do not overlap with those of the parts.
-                    let _ = self.pass.edits.add(vec![Edit::remove(field.whole)]);
-                }
-            }
-        }
-    }
-
     fn finish(mut self, session: &Session<'_>) -> Pass {
-        self.correct_enclosing(self.place.prefix.is_empty());
+        let is_message = self.place.prefix.is_empty();
+        let changed = self.changed.iter().copied();
+        let untrue = lengths::untrue_around(self.entity, self.tree, changed, is_message);
+        // Header fields of what is around do not overlap with the parts.
+        let _ = self.pass.edits.add(untrue);
         let candidates = &session.expander.candidates;
         let unseen = unseen::rows(self.entity, self.tree, self.plan, candidates, session.name);
         self.pass.rows.extend(unseen.into_iter().map(|mut row| {

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::rc::Rc;
 
 use super::document_digest::{self, Digest};
+use super::ledger::Ledger;
 use super::link_text::{ascii, cid_escaped, mentions_base, raw, readable};
 use super::long_lines;
 use super::siblings::{Identity, RELATED, Siblings};
@@ -16,6 +17,7 @@ use crate::link::base::Base;
 use crate::link::css;
 use crate::link::html::{self, Syntax};
 use crate::link::label;
+use crate::link::links::Links;
 use crate::link::url::{Relation, relation, resolve_as_browser, without_fragment};
 use crate::link::value::LinkValue;
 use crate::mime::charset::{self, Charset};
@@ -24,10 +26,6 @@ use crate::mime::{Content, MediaType, PartId, TransferEncoding, Tree};
 use crate::plan::protection;
 use crate::policy::Policy;
 use crate::report::{Reason, Refusal};
-
-/// How many octets of bases may be read for each that the message has or may gain. Growth does not
-/// bound `/y` or `../y` times a long base: they stay short.
-const BASE_READINGS: u64 = 8;
 
 /// What the links of one document become.
 #[derive(Clone, Debug)]
@@ -51,10 +49,7 @@ pub(super) struct Relinker<'p> {
     tree: &'p Tree,
     policy: &'p Policy,
     siblings: Siblings<'p>,
-    room: u64,
-    /// Octets of bases that were read for links so far.
-    work: u64,
-    work_limit: u64,
+    ledger: &'p mut Ledger,
 }
 
 /// What kind of document a part is.
@@ -73,7 +68,7 @@ struct Document<'d> {
     /// As long as these; what looks like ASCII in it is ASCII.
     text: Cow<'d, [u8]>,
     charset: Option<Charset>,
-    links: Vec<LinkValue>,
+    links: Links,
     base_href: Option<LinkValue>,
     /// The label of the charset that the document itself names.
     label: Option<Vec<u8>>,
@@ -81,17 +76,19 @@ struct Document<'d> {
 }
 
 impl<'p> Relinker<'p> {
-    /// `room` is how many octets the message may gain.
-    pub(super) fn new(original: &'p [u8], tree: &'p Tree, policy: &'p Policy, room: u64) -> Self {
-        let growth = policy.limits.growth;
+    /// `ledger` holds what the message may still cost.
+    pub(super) fn new(
+        original: &'p [u8],
+        tree: &'p Tree,
+        policy: &'p Policy,
+        ledger: &'p mut Ledger,
+    ) -> Self {
         Self {
             original,
             tree,
             policy,
             siblings: Siblings::new(original, tree, policy),
-            room,
-            work: 0,
-            work_limit: BASE_READINGS.saturating_mul(growth.saturating_add(original.len() as u64)),
+            ledger,
         }
     }
 
@@ -131,6 +128,10 @@ impl<'p> Relinker<'p> {
             if !mentions_base(&octets) {
                 return None;
             }
+        }
+        // Decoded, searched, and looked at again where the charset is only known then.
+        if let Err(refusal) = self.ledger.work(body.len() * 3) {
+            return Some(Err(refusal));
         }
         let Some(mapped) = MappedBody::decode(self.original, body, encoding) else {
             let refusal = Refusal::lasting(
@@ -184,6 +185,10 @@ impl<'p> Relinker<'p> {
                 .into_iter()
                 .map(|(span, bytes)| Edit::replace(span, bytes)),
         );
+        let growth = group.iter().map(Edit::growth).sum();
+        if let Err(refusal) = self.ledger.grow(growth) {
+            return Some(Err(refusal));
+        }
         Some(Ok((rewriting, group)))
     }
 
@@ -234,8 +239,10 @@ impl<'p> Relinker<'p> {
             named: Vec::new(),
             digest: None,
         };
+        let room = self.ledger.room();
         let mut gained = 0u64;
-        for link in &document.links {
+        for link in document.links.iter() {
+            let link = &link;
             let Some(value) = document.value(link) else {
                 continue;
             };
@@ -243,7 +250,8 @@ impl<'p> Relinker<'p> {
             if relation(scheme, &reference) != Relation::Relative {
                 continue;
             }
-            self.worked(base_url.len())?;
+            // Growth does not bound `/y` or `../y` times a long base: they stay short.
+            self.ledger.work(base_url.len())?;
             let Ok(absolute) = resolve_as_browser(&base_url, &reference) else {
                 continue;
             };
@@ -274,15 +282,9 @@ impl<'p> Relinker<'p> {
             let replacement = link.encoded(raw(&new));
             let gain = replacement.len().saturating_sub(link.span.len()) as u64;
             gained += gain;
-            if gained > self.room {
+            if gained > room {
                 // Hostile: a long base times many links. Stop before memory is spent.
-                return Err(Refusal::lasting(
-                    Reason::GrowthLimit,
-                    format!(
-                        "absolute links would add more than --max-growth, {}",
-                        self.policy.limits.growth
-                    ),
-                ));
+                return Err(self.ledger.too_much_growth("its links"));
             }
             rewriting.changes.push(Change {
                 octets: link.span.start..link.span.end,
@@ -290,21 +292,6 @@ impl<'p> Relinker<'p> {
             });
         }
         Ok(rewriting)
-    }
-
-    /// Counts the octets of a base that are read for one link.
-    pub(super) fn worked(&mut self, octets: usize) -> Result<(), Refusal> {
-        self.work = self.work.saturating_add(octets as u64);
-        if self.work <= self.work_limit {
-            return Ok(());
-        }
-        Err(Refusal::lasting(
-            Reason::GrowthLimit,
-            format!(
-                "its links and the length of their base are out of proportion to --max-growth, {}",
-                self.policy.limits.growth
-            ),
-        ))
     }
 
     /// The changes, with line ends where a body that has lines would get too long ones.
@@ -341,7 +328,7 @@ impl<'d> Document<'d> {
             octets,
             text: Cow::Borrowed(octets),
             charset: named,
-            links: Vec::new(),
+            links: Links::default(),
             base_href: None,
             label: None,
             looks_encoded: false,

@@ -142,16 +142,14 @@ impl<'s> Session<'s> {
             if pass.edits.is_empty() {
                 break;
             }
-            let next = if pass.again || self.policy().links == Links::Resolve {
-                pass.edits.splice(&current).into_bytes().into_owned()
-            } else {
-                Vec::new()
-            };
+            let next = pass
+                .again
+                .then(|| pass.edits.splice(&current).into_bytes().into_owned());
             outcomes.edits = outcomes.edits.then(message.len(), pass.edits);
-            if !pass.again {
-                break;
+            match next {
+                Some(next) => current = Cow::Owned(next),
+                None => break,
             }
-            current = Cow::Owned(next);
         }
         outcomes
     }
@@ -173,8 +171,8 @@ impl<'s> Session<'s> {
         }
         let output = output.into_bytes();
         let tree = mime::scan(&output, &self.expander.scan_limits());
-        let room = self.ledger.room();
-        let made = documents::rewrite(&output, &tree, self.policy(), self.name, room);
+        let policy = self.policy();
+        let made = documents::rewrite(&output, &tree, policy, self.name, &mut self.ledger);
         let is_forecast = self.is_forecast();
         outcomes
             .report

@@ -185,7 +185,7 @@ impl<'p> Substitute<'p> {
         let last_stays = self
             .tree
             .fields(self.body.part)
-            .last()
+            .last(self.original)
             .is_some_and(|last| !group.iter().any(|edit| edit.span == last.whole));
         group.extend(self.body_edits(encoded, last_stays, &homeless));
         Ok(group)
@@ -193,7 +193,7 @@ impl<'p> Substitute<'p> {
 
     /// A composite goes as it is (RFC 2045 §6.4), if it can.
     fn pass_composite(&self, body: Vec<u8>) -> Result<Encoded, Refusal> {
-        let boundaries = self.tree.boundaries_around(self.original, self.body.part);
+        let boundaries = self.tree.boundaries_around(self.body.part);
         let enclosing: Vec<TransferEncoding> = self
             .tree
             .ancestors(self.body.part)
@@ -208,18 +208,14 @@ impl<'p> Substitute<'p> {
     }
 
     /// The Content-Type field of the new part, with its terminator.
+
     fn content_type_field(&self) -> Vec<u8> {
         let obtained = &self.obtained;
-        let phantom = self
-            .body
-            .phantom
-            .fields
-            .iter()
-            .find(|field| field.is(self.original, "Content-Type"));
+        let phantom = header::first(self.original, &self.body.phantom.fields, "Content-Type");
         let is_detached = self.body.form == Form::Detached;
         let own = || {
-            let mut fields = self.tree.fields(self.body.part).iter();
-            fields.find(|field| is_detached && field.is(self.original, "Content-Type"))
+            let fields = self.tree.fields(self.body.part);
+            header::first(self.original, fields, "Content-Type").filter(|_| is_detached)
         };
         let Some(field) = phantom.or_else(own) else {
             // An attachment that had no Content-Type was of the default type, and gets none.
@@ -282,7 +278,7 @@ impl<'p> Substitute<'p> {
     }
 
     fn encode(&mut self) -> Encoded {
-        let boundaries = self.tree.boundaries_around(self.original, self.body.part);
+        let boundaries = self.tree.boundaries_around(self.body.part);
         let value = memchr::memchr(b':', &self.content_type)
             .and_then(|colon| self.content_type.get(colon + 1..))
             .unwrap_or_default();
@@ -310,8 +306,8 @@ impl<'p> Substitute<'p> {
 
     /// What the phantom header says of the encoding.
     fn declared_encoding(&self) -> TransferEncoding {
-        let mut fields = self.body.phantom.fields.iter();
-        let field = fields.find(|field| field.is(self.original, "Content-Transfer-Encoding"));
+        let fields = &self.body.phantom.fields;
+        let field = header::first(self.original, fields, "Content-Transfer-Encoding");
         TransferEncoding::of(field.map(|field| field.value.of(self.original)))
     }
 
@@ -347,11 +343,11 @@ impl<'p> Substitute<'p> {
     }
 
     /// The fields of the phantom header that the new part takes over.
-    fn taken(&self) -> impl Iterator<Item = &'p Field> + use<'p> {
+    fn taken(&self) -> impl Iterator<Item = Field> + use<'p> {
         let original = self.original;
         let is_message = self.tree.is_message(self.body.part);
-        let fields: &'p [Field] = &self.body.phantom.fields;
-        fields.iter().filter(move |field| {
+        let fields = &self.body.phantom.fields;
+        fields.iter(original).filter(move |field| {
             !field.name.is_empty()
                 && !is_reference_field(original, field)
                 // They would tell the length of another body.
@@ -364,15 +360,15 @@ impl<'p> Substitute<'p> {
     fn header_edits(&self, encoded: &Encoded, location: Option<&str>) -> (Group, Vec<u8>) {
         let original = self.original;
         let outer = self.tree.fields(self.body.part);
-        let taken: Vec<&Field> = self.taken().collect();
-        let names: HashSet<Vec<u8>> = taken
-            .iter()
+        let names: HashSet<Vec<u8>> = self
+            .taken()
             .map(|field| field.name.of(original).to_ascii_lowercase())
             .collect();
-        let new_fields = self.new_fields(&taken, encoded, location);
+        let new_fields = self.new_fields(encoded, location);
         let mut group = Group::new();
         let mut place = None;
-        for field in outer {
+        for field in outer.iter(original) {
+            let field = &field;
             if field.is(original, "Content-Type") && place.is_none() {
                 place = Some(field.whole);
                 group.push(Edit::replace(field.whole, new_fields.clone()));
@@ -402,7 +398,7 @@ impl<'p> Substitute<'p> {
         (group, homeless)
     }
 
-    fn new_fields(&self, taken: &[&Field], encoded: &Encoded, location: Option<&str>) -> Vec<u8> {
+    fn new_fields(&self, encoded: &Encoded, location: Option<&str>) -> Vec<u8> {
         let original = self.original;
         let outer = self.tree.fields(self.body.part);
         let newline = self.newline.bytes();
@@ -412,19 +408,17 @@ impl<'p> Substitute<'p> {
             newline,
         ]
         .concat();
-        let has = |fields: &[&Field], name| fields.iter().any(|field| field.is(original, name));
+        let has = |name| self.taken().any(|field| field.is(original, name));
         let mut written = Vec::new();
-        if self.tree.is_message(self.body.part)
-            && !outer.iter().any(|field| field.is(original, "MIME-Version"))
-        {
+        if self.tree.is_message(self.body.part) && outer.first(original, "MIME-Version").is_none() {
             written.extend_from_slice(b"MIME-Version: 1.0");
             written.extend_from_slice(newline);
         }
-        if !has(taken, "Content-Type") {
+        if !has("Content-Type") {
             written.extend_from_slice(&self.content_type);
         }
         let (mut typed, mut encoding_said) = (false, false);
-        for field in taken {
+        for field in self.taken() {
             if field.is(original, "Content-Type") {
                 if !typed {
                     written.extend_from_slice(&self.content_type);
@@ -457,9 +451,7 @@ impl<'p> Substitute<'p> {
             written.extend_from_slice(&transfer_encoding);
         }
         if let Some(name) = &self.body.file_name
-            && !outer
-                .iter()
-                .any(|field| field.is(original, "Content-Disposition"))
+            && outer.first(original, "Content-Disposition").is_none()
         {
             written.extend_from_slice(b"Content-Disposition: attachment");
             let more = media_type::write_more(&[("filename".to_owned(), name.clone())]);

@@ -21,12 +21,14 @@ use std::borrow::Cow;
 use super::url::read_url;
 use super::{ExternalBody, Form, Reading, Target, Unusable, size_of};
 use crate::mime::header::{self, End, Front};
-use crate::mime::{Content, Field, Header, MediaType, PartId, TransferEncoding, Tree};
+use crate::mime::{Content, Field, Fields, Header, MediaType, PartId, TransferEncoding, Tree};
 use crate::span::{Lines, Span};
 
 const URL_FIELD: &str = "X-Mozilla-External-Attachment-URL";
 const ALTERED_FIELD: &str = "X-Mozilla-Altered";
 const CLOUD_FIELD: &str = "X-Mozilla-Cloud-Part";
+/// The fields that make a part refer elsewhere.
+const REFERENCE_FIELDS: [&str; 3] = [URL_FIELD, ALTERED_FIELD, CLOUD_FIELD];
 /// The type of what was deleted.
 const DELETED_ESSENCE: &str = "text/x-moz-deleted";
 
@@ -39,9 +41,7 @@ const LONGEST_NOTE: usize = 2 << 10;
 /// Whether a field makes a part refer elsewhere. Content that was put in must have none.
 #[must_use]
 pub fn is_reference_field(original: &[u8], field: &Field) -> bool {
-    [URL_FIELD, ALTERED_FIELD, CLOUD_FIELD]
-        .iter()
-        .any(|name| field.is(original, name))
+    REFERENCE_FIELDS.iter().any(|name| field.is(original, name))
 }
 
 /// Reads a part whose type says nothing of a reference; none if its fields don't either.
@@ -70,7 +70,7 @@ struct Reader<'a, 'r> {
 /// The body of a detached part.
 struct Quotation {
     /// Fields that a stray empty line cut off from the part's header.
-    strays: Vec<Field>,
+    strays: Fields,
     /// The header the part had.
     quoted: Header,
     /// Whether there is nothing else in the body.
@@ -80,20 +80,18 @@ struct Quotation {
 impl<'a> Reader<'a, '_> {
     fn read(&self) -> Option<ExternalBody<'a>> {
         let own = self.tree.fields(self.part);
-        let is_named = own
+        let is_named = REFERENCE_FIELDS
             .iter()
-            .any(|field| is_reference_field(self.original, field));
+            .any(|name| own.first(self.original, name).is_some());
         let is_deleted = self.tree.part(self.part).essence == DELETED_ESSENCE;
         if !is_named && !is_deleted && !self.starts_like_a_header() {
             return None;
         }
         let quotation = self.quotation();
-        let strays = quotation
-            .as_ref()
-            .map_or(&[] as &[Field], |quotation| &quotation.strays);
+        let strays = quotation.as_ref().map(|quotation| &quotation.strays);
         let field = |name| {
             let find = |fields| header::first(self.original, fields, name);
-            find(own).or_else(|| find(strays)).copied()
+            find(own).or_else(|| strays.and_then(find))
         };
         let altered = field(ALTERED_FIELD).map(|field| first_word(field.value.of(self.original)));
         let is = |word: &str| {
@@ -103,7 +101,9 @@ impl<'a> Reader<'a, '_> {
             return Some(self.unusable(Unusable::Deleted));
         }
         // A text that shows somebody such a part is none.
-        if !strays.is_empty() && (self.tree.is_message(self.part) || !is("AttachmentDetached")) {
+        if strays.is_some_and(|strays| !strays.is_empty())
+            && (self.tree.is_message(self.part) || !is("AttachmentDetached"))
+        {
             return None;
         }
         if let Some(url) = field(URL_FIELD) {
@@ -195,30 +195,34 @@ impl<'a> Reader<'a, '_> {
             target
         };
         // A page's type says nothing of what the page is about.
-        let fields: Vec<Field> = own_type.filter(|_| !is_page).into_iter().collect();
-        let size = fields
-            .first()
-            .and_then(|field| size_of(&MediaType::parse(field.value.of(self.original))));
-        let phantom = self.phantom(fields, End::Regular);
+        let field = own_type.filter(|_| !is_page);
+        let size =
+            field.and_then(|field| size_of(&MediaType::parse(field.value.of(self.original))));
+        let phantom = self.phantom(self.only(field), End::Regular);
         let mut body = ExternalBody::with(self.original, self.part, form, target, phantom);
         body.size = size;
         body
     }
 
     fn unusable(&self, why: Unusable) -> ExternalBody<'a> {
-        let fields: Vec<Field> = self.content_type().into_iter().collect();
-        let phantom = self.phantom(fields, End::Regular);
+        let phantom = self.phantom(self.only(self.content_type()), End::Regular);
         ExternalBody::with(self.original, self.part, Form::Detached, Err(why), phantom)
     }
 
     fn content_type(&self) -> Option<Field> {
-        header::first(self.original, self.tree.fields(self.part), "Content-Type").copied()
+        header::first(self.original, self.tree.fields(self.part), "Content-Type")
     }
 
-    fn phantom(&self, fields: Vec<Field>, end: End) -> Header {
+    fn only(&self, field: Option<Field>) -> Fields {
+        let none = || Fields::none_at(self.tree.part(self.part).body.start);
+        field.as_ref().map_or_else(none, Fields::one)
+    }
+
+    fn phantom(&self, fields: Fields, end: End) -> Header {
         let at = self.tree.part(self.part).body.start;
-        let start = fields.first().map_or(at, |field| field.whole.start);
-        let until = fields.last().map_or(at, |field| field.whole.end);
+        let start = fields.wholes().next().map_or(at, |whole| whole.start);
+        let last = fields.last(self.original);
+        let until = last.map_or(at, |field| field.whole.end);
         Header {
             envelope: Span::empty_at(start),
             span: Span::new(start, until),
@@ -241,7 +245,7 @@ impl<'a> Reader<'a, '_> {
         const STRAY_BLOCKS: usize = 2;
         let body = self.tree.part(self.part).body;
         let mut at = body.start;
-        let mut strays = Vec::new();
+        let mut strays = Fields::none_at(body.start);
         for _ in 0..=STRAY_BLOCKS {
             at = self.behind_empty_lines(at, body.end);
             if let Some(behind) = self.behind_sentence(at, body.end) {
@@ -253,7 +257,7 @@ impl<'a> Reader<'a, '_> {
                 });
             }
             let block = self.block(at, body.end)?;
-            strays.extend(block.fields);
+            strays.append(&block.fields);
             at = block.separator.end;
         }
         None
@@ -261,29 +265,34 @@ impl<'a> Reader<'a, '_> {
 
     /// Fields that Thunderbird writes into a detached part's header, up to an empty line.
     fn block(&self, at: usize, end: usize) -> Option<Header> {
-        let known = |field: &Field| {
+        let known = |field: Field| {
             let name = field.name.of(self.original).to_ascii_lowercase();
             name.starts_with(b"content-") || name.starts_with(b"x-mozilla-")
         };
         let block = self.header(at, end);
         let is_closed = block.end == End::Regular && !block.separator.is_empty();
-        (is_closed && !block.fields.is_empty() && block.fields.iter().all(known)).then_some(block)
+        (is_closed && !block.fields.is_empty() && block.fields.iter(self.original).all(known))
+            .then_some(block)
     }
 
     /// Everything behind [`SENTENCE`] as one header, and whether it is nothing else.
     fn quoted_header(&self, from: usize, end: usize) -> (Header, bool) {
         let mut at = self.behind_empty_lines(from, end);
-        let mut fields = Vec::new();
+        let mut fields = Fields::none_at(at);
         let mut last = End::Regular;
         while at < end {
             let block = self.header(at, end);
             last = block.end;
             // A continuation line that an empty line cut off has no field to continue.
-            let is_whole = block.fields.iter().all(|field| !field.name.is_empty());
+            let is_named = |field: Field| !field.name.is_empty();
+            let is_whole = block.fields.iter(self.original).all(is_named);
             if block.end != End::Regular || !is_whole {
                 break;
             }
-            fields.extend(block.fields);
+            if !fields.append(&block.fields) {
+                last = End::TooLarge;
+                break;
+            }
             at = self.behind_empty_lines(block.separator.end, end);
         }
         let last = if last == End::TooLarge {
@@ -345,6 +354,7 @@ fn url_of_field(value: &[u8]) -> Result<Target<'_>, Unusable> {
 /// each; those that put none put none in front of `url` either.
 fn split_cloud_part(value: &[u8]) -> Option<(&[u8], &[u8])> {
     const BEHIND: [&[u8]; 6] = [b"provider", b"file", b"name", b"data", b"size", b"mime"];
+    const LONGEST: usize = BEHIND[0].len();
     let rest = memchr::memchr(b';', value).and_then(|at| value.get(at + 1..))?;
     let is_spaced = rest.first().is_some_and(u8::is_ascii_whitespace);
     let (name, url) = rest.trim_ascii_start().split_at_checked(4)?;
@@ -358,7 +368,9 @@ fn split_cloud_part(value: &[u8]) -> Option<(&[u8], &[u8])> {
     let begins_parameter = |at: &usize| {
         let behind = url.get(at + 1..).unwrap_or_default();
         let named = behind.trim_ascii_start();
-        let end = memchr::memchr2(b'=', b'*', named).unwrap_or(0);
+        // As far as the longest of the names: there may be a million semicolons, and no `=`.
+        let front = named.get(..named.len().min(LONGEST + 1));
+        let end = memchr::memchr2(b'=', b'*', front.unwrap_or_default()).unwrap_or(0);
         let name = named.get(..end).unwrap_or_default();
         (named.len() < behind.len()) == is_spaced
             && BEHIND.iter().any(|known| name.eq_ignore_ascii_case(known))

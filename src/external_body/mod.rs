@@ -22,6 +22,7 @@ mod url;
 use std::borrow::Cow;
 
 use crate::mime::header::{self, Front};
+use crate::mime::parameters::without_comments;
 use crate::mime::{Header, MediaType, PartId, TransferEncoding, Tree};
 
 pub use self::detached::is_reference_field;
@@ -82,7 +83,7 @@ pub struct ExternalBody<'a> {
     pub phantom: Header,
     /// The phantom header's Content-Type, if it has one.
     pub declared: Option<MediaType<'a>>,
-    /// The phantom header's Content-MD5 value (RFC 1864), as written.
+    /// The phantom header's Content-MD5 value (RFC 1864), without comments around it.
     pub content_md5: Option<&'a [u8]>,
     /// The phantom header's Content-ID without `<>`; tells rivals from others.
     pub content_id: Option<String>,
@@ -148,7 +149,7 @@ impl<'a> ExternalBody<'a> {
             let content_type = header::first(original, tree.fields(part), "Content-Type");
             let value = content_type.map(|field| field.value.of(original));
             let mut media_type = MediaType::parse(value.unwrap_or_default());
-            if content_type.is_some_and(|field| tree.ends_in(field)) {
+            if content_type.is_some_and(|field| tree.ends_in(&field)) {
                 media_type = media_type.open_ended();
             }
             return shortcut::of_exchange(original, tree, part, &media_type, reading)
@@ -201,7 +202,7 @@ impl<'a> ExternalBody<'a> {
             access_type: String::new(),
             target,
             declared: field("Content-Type").map(MediaType::parse),
-            content_md5: field("Content-MD5"),
+            content_md5: field("Content-MD5").map(without_comments),
             content_id: field("Content-ID")
                 .map(identifier)
                 .filter(|id| !id.is_empty()),

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use super::url::read_url;
 use super::{ExternalBody, Form, Reading, Shortcuts, Target, Unusable};
-use crate::mime::{Content, Header, MediaType, PartId, Tree};
+use crate::mime::{Content, Fields, Header, MediaType, PartId, Tree};
 use crate::span::Span;
 
 /// The media types under which shortcuts are attached.
@@ -71,7 +71,7 @@ fn read<'a>(
         envelope: Span::empty_at(entity.body.start),
         span: Span::empty_at(entity.body.start),
         separator: Span::empty_at(entity.body.start),
-        fields: Vec::new(),
+        fields: Fields::none_at(entity.body.start),
         end: crate::mime::header::End::Regular,
     };
     Some(ExternalBody::with(

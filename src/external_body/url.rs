@@ -6,14 +6,24 @@ use std::borrow::Cow;
 use super::schemes::{Locator, locate};
 use super::{Target, Unusable};
 
+/// Octets of a URL, at most, other than of a `data:` URL: no server takes as many, and plans and reports
+/// hold it several times.
+const LONGEST: usize = 64 << 10;
+
 /// Reads a URL as it stands in a parameter or a field.
 ///
 /// # Errors
 /// [`Unusable::MissingUrl`] when nothing is left without the white space, and
-/// [`Unusable::BadValue`] for octets that no URL may have.
+/// [`Unusable::BadValue`] for octets that no URL may have, or too many of them.
 pub fn read_url(value: Cow<'_, [u8]>) -> Result<Target<'_>, Unusable> {
     if starts_with_scheme(&value, b"data:") {
         return Ok(Target::Data(unwrap_data(value)));
+    }
+    let length = value.iter().filter(|byte| !byte.is_ascii_whitespace());
+    if length.count() > LONGEST {
+        return Err(Unusable::BadValue(format!(
+            "the URL has more than {LONGEST} octets"
+        )));
     }
     let written = String::from_utf8_lossy(&value);
     let text = crate::link::url::from_parameter(&written).into_owned();
@@ -101,4 +111,28 @@ fn percent_decoded(text: &str) -> String {
         }
     }
     String::from_utf8_lossy(&decoded).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_that_no_server_takes_is_refused_and_a_long_data_url_is_not() {
+        let url = |scheme: &str, length| {
+            Cow::Owned(format!("{scheme}{}", "x ".repeat(length)).into_bytes())
+        };
+        assert!(matches!(
+            read_url(url("http://h/", LONGEST - 9)),
+            Ok(Target::Url(_))
+        ));
+        assert!(matches!(
+            read_url(url("http://h/", LONGEST)),
+            Err(Unusable::BadValue(_))
+        ));
+        assert!(matches!(
+            read_url(url("data:,", LONGEST)),
+            Ok(Target::Data(_))
+        ));
+    }
 }

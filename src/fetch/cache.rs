@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use super::{Fetch, Request, Retrieved};
+use super::{Fetch, Probed, Request, Retrieved};
 use crate::report::{Reason, Refusal};
 
 /// URL without fragment, and the type asked for.
@@ -143,6 +143,10 @@ impl<F: Fetch> Fetch for Cached<F> {
                 return Err(late());
             }
         }
+    }
+
+    fn probe(&self, request: &Request) -> Result<Probed, Refusal> {
+        self.inner.probe(request)
     }
 }
 

@@ -7,13 +7,15 @@
 //!   and none are TYPE I; `;type=d` names a directory and is refused.
 //! * The data connection goes to the address of the control connection, whatever PASV says: of
 //!   its answer only the port is used. EPSV is tried first, which names nothing but a port.
-//! * Whole means: the data connection was closed *and* the server then said 226 or 250.
+//! * Whole means: the server closed the data connection *and* said 226 or 250. That the watchdog shut
+//!   it looks the same to a reader, so the watchdog says what it did.
 //! * A watchdog shuts both connections when the time is over: no dripping server, on either of
 //!   them, can hold us longer.
 //! * No TLS: `ftps:` is not a scheme embody has, and AUTH TLS is not asked for.
 
 use std::io::Read;
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
@@ -145,6 +147,11 @@ fn converse(
     }
     .map_err(|error| failed(&error))?;
     match read_whole(policy, &mut transfer) {
+        Ok(_) if watchdog.has_bitten() => {
+            // What was read is what had come when the time was over.
+            watchdog.bite();
+            Err(allowance.overrun())
+        }
         Ok(body) => {
             transfer.finish().map_err(|error| match error {
                 FtpError::UnexpectedResponse(response) => Refusal::lasting(
@@ -238,6 +245,8 @@ fn broken(why: &std::io::Error) -> Refusal {
 /// Shuts the connections when the time is over, so that whatever waits for them wakes up.
 struct Watchdog {
     sockets: Arc<Mutex<Vec<TcpStream>>>,
+    /// Set before the connections are shut: whoever sees the end of one sees this, too.
+    bitten: Arc<AtomicBool>,
     /// Dropping it calls the dog off.
     _leash: mpsc::Sender<()>,
 }
@@ -249,18 +258,27 @@ impl Watchdog {
         let sockets = Arc::new(Mutex::new(vec![twin]));
         let (leash, called_off) = mpsc::channel::<()>();
         let watched = Arc::clone(&sockets);
+        let bitten = Arc::new(AtomicBool::new(false));
+        let bites = Arc::clone(&bitten);
         thread::Builder::new()
             .name("ftp watchdog".to_owned())
             .spawn(move || {
                 if called_off.recv_timeout(remaining) == Err(mpsc::RecvTimeoutError::Timeout) {
+                    bites.store(true, Ordering::SeqCst);
                     shut(&watched);
                 }
             })
             .map_err(|why| broken(&why))?;
         Ok(Self {
             sockets,
+            bitten,
             _leash: leash,
         })
+    }
+
+    /// Whether the time was over before now.
+    fn has_bitten(&self) -> bool {
+        self.bitten.load(Ordering::SeqCst)
     }
 
     fn bite(&self) {

@@ -1,4 +1,5 @@
-//! http and https (RFC 9110, 9112) by ureq and rustls; the only file that knows either.
+//! http and https (RFC 9110, 9112) by ureq and rustls; only this file and
+//! `http_body`, which reads what is whole, know either.
 //!
 //! * What is asked is [`Target::request_url`]: the host that was judged. ureq finds the addresses
 //!   of every connection through [`Judged`], which judges them; a pooled connection was judged
@@ -6,10 +7,11 @@
 //! * No cookies, no Referer, no environment proxies, no `.netrc`. `Authorization` only when
 //!   `--allow-userinfo` let credentials through, and never to where a redirect leads.
 //! * Redirects (301, 302, 303, 307, 308) are followed here, one judged request each.
-//! * Whole means: 200, and the end is *marked*, by Content-Length, by the last chunk, or by the
-//!   trailer of gzip content. A body that ends only because the connection does (HTTP/1.0) may
-//!   have been cut anywhere and is refused.
-//! * gzip is the only content coding asked for and understood; `--max-body` counts what comes
+//! * Whole means: 200, and the end is *marked*, by Content-Length or by the last chunk. A body that
+//!   ends only because the connection does may have been cut anywhere and is refused; so is any
+//!   Transfer-Encoding but one `chunked` under HTTP/1.1, which RFC 9112 §6.1 allows and ureq does not
+//!   undo.
+//! * gzip is the only content coding asked for and understood, once; `--max-body` counts what comes
 //!   out of it, while it comes.
 //! * One time-out runs from before the lookup to the last octet.
 //! * With a proxy, every URL, http ones too, goes through CONNECT; names are then resolved by
@@ -17,7 +19,7 @@
 //! * A connection that breaks before the answer is tried once more: servers close idle
 //!   connections at any time, also at the moment when they are used again.
 
-use std::io::{self, Read};
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -29,7 +31,9 @@ use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 use ureq::{Agent, Body};
 
 use super::allowance::Allowance;
+use super::http_body::{Coding, content_coding, whole_body};
 use super::names::{self, Names};
+use super::probe::Probed;
 use crate::error::Error;
 use crate::policy::{Host, Policy, Scheme, Target};
 use crate::report::{Reason, Refusal};
@@ -45,6 +49,13 @@ pub(super) struct Client {
     extra_roots: Vec<Certificate<'static>>,
     plain: OnceLock<Agent>,
     secure: OnceLock<Agent>,
+}
+
+/// What is asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Method {
+    Get,
+    Head,
 }
 
 /// A whole answer.
@@ -80,21 +91,61 @@ impl Client {
         accept: Option<&str>,
         allowance: Allowance,
     ) -> Result<Answer, Refusal> {
+        let (target, response) = self.follow(target, accept, Method::Get, allowance)?;
+        let media_type = text(response.headers(), header::CONTENT_TYPE);
+        let body = whole_body(&self.policy, response, allowance)?;
+        Ok(Answer {
+            url: target.public_url(),
+            media_type,
+            body,
+        })
+    }
+
+    /// What the server says of the content: HEAD, and GET where a server has no answer to that. The
+    /// content of a GET is not read; its connection is closed.
+    pub(super) fn probe(
+        &self,
+        target: &Target,
+        accept: Option<&str>,
+        allowance: Allowance,
+    ) -> Result<Probed, Refusal> {
+        let (method, answer) = match self.follow(target.clone(), accept, Method::Head, allowance) {
+            Err(refusal) if matches!(refusal.reason, Reason::HttpStatus | Reason::BadResponse) => {
+                let answer = self.follow(target.clone(), accept, Method::Get, allowance);
+                ("GET", answer)
+            }
+            answer => ("HEAD", answer),
+        };
+        let (target, response) = answer?;
+        let headers = response.headers();
+        let is_plain = matches!(content_coding(headers)?, Coding::Identity);
+        let length = text(headers, header::CONTENT_LENGTH)
+            .filter(|_| is_plain)
+            .and_then(|length| length.parse().ok());
+        self.policy.judge_size(length.unwrap_or(0))?;
+        Ok(Probed {
+            method,
+            url: target.public_url(),
+            media_type: text(headers, header::CONTENT_TYPE),
+            length,
+        })
+    }
+
+    /// The head of the answer that is a 200, and who gave it after redirects.
+    fn follow(
+        &self,
+        target: Target,
+        accept: Option<&str>,
+        method: Method,
+        allowance: Allowance,
+    ) -> Result<(Target, Response<Body>), Refusal> {
         let mut target = target;
         let mut asked = vec![target.request_url()];
         loop {
-            let response = self.ask(&target, accept, allowance)?;
+            let response = self.ask(&target, accept, method, allowance)?;
             let status = response.status().as_u16();
             match status {
-                200 => {
-                    let media_type = text(response.headers(), header::CONTENT_TYPE);
-                    let body = whole_body(&self.policy, response, allowance)?;
-                    return Ok(Answer {
-                        url: target.public_url(),
-                        media_type,
-                        body,
-                    });
-                }
+                200 => return Ok((target, response)),
                 301 | 302 | 303 | 307 | 308 => {
                     let location = text(response.headers(), header::LOCATION).ok_or_else(|| {
                         Refusal::lasting(
@@ -129,6 +180,7 @@ impl Client {
         &self,
         target: &Target,
         accept: Option<&str>,
+        method: Method,
         allowance: Allowance,
     ) -> Result<Response<Body>, Refusal> {
         let agent = self.agent(target.scheme());
@@ -136,8 +188,11 @@ impl Client {
         let mut tries = 0;
         loop {
             tries += 1;
-            let mut request = agent
-                .get(&url)
+            let request = match method {
+                Method::Get => agent.get(&url),
+                Method::Head => agent.head(&url),
+            };
+            let mut request = request
                 .config()
                 .timeout_global(Some(allowance.remaining()?))
                 .build()
@@ -301,89 +356,6 @@ fn not_200(status: u16) -> Refusal {
         Refusal::temporary(Reason::HttpStatus, detail)
     } else {
         Refusal::lasting(Reason::HttpStatus, detail)
-    }
-}
-
-fn whole_body(
-    policy: &Policy,
-    response: Response<Body>,
-    allowance: Allowance,
-) -> Result<Vec<u8>, Refusal> {
-    let headers = response.headers();
-    let coding = text(headers, header::CONTENT_ENCODING).map(|coding| coding.to_ascii_lowercase());
-    let chunked = headers.contains_key(header::TRANSFER_ENCODING);
-    // Of an empty body ureq itself does not tell the length.
-    let measured = headers.contains_key(header::CONTENT_LENGTH);
-    let length = response.body().content_length();
-    let wire = response.into_body().into_with_config().reader();
-    match coding.as_deref() {
-        None | Some("identity") => {
-            if !chunked && !measured {
-                return Err(Refusal::lasting(
-                    Reason::IncompleteBody,
-                    "the server does not say where the content ends",
-                ));
-            }
-            if let Some(length) = length {
-                policy.judge_size(length)?;
-            }
-            read_whole(policy, wire, length.unwrap_or(0), allowance)
-        }
-        Some("gzip" | "x-gzip") => read_whole(
-            policy,
-            flate2::read::MultiGzDecoder::new(wire),
-            0,
-            allowance,
-        ),
-        Some(other) => Err(Refusal::lasting(
-            Reason::BadResponse,
-            format!("content coding {other}, which was not asked for"),
-        )),
-    }
-}
-
-/// Reads to the end, at most one piece above the limit; `expected` octets are allocated at once.
-fn read_whole(
-    policy: &Policy,
-    mut source: impl Read,
-    expected: u64,
-    allowance: Allowance,
-) -> Result<Vec<u8>, Refusal> {
-    let mut body = Vec::with_capacity(usize::try_from(expected).unwrap_or(0));
-    let mut piece = vec![0; 64 << 10];
-    loop {
-        let read = match source.read(&mut piece) {
-            Ok(read) => read,
-            Err(why) if why.kind() == io::ErrorKind::Interrupted => continue,
-            Err(why) => return Err(cut(why, allowance)),
-        };
-        if read == 0 {
-            return Ok(body);
-        }
-        body.extend_from_slice(piece.get(..read).unwrap_or_default());
-        policy.judge_size(body.len() as u64)?;
-        allowance.remaining()?;
-    }
-}
-
-/// Why a body did not come whole.
-fn cut(why: io::Error, allowance: Allowance) -> Refusal {
-    if allowance.is_over() {
-        return allowance.overrun();
-    }
-    match why.kind() {
-        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
-            Refusal::lasting(Reason::BadResponse, format!("damaged content: {why}"))
-        }
-        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => allowance.overrun(),
-        _ => match why.downcast::<ureq::Error>() {
-            Ok(ureq::Error::Timeout(_)) => allowance.overrun(),
-            Ok(error @ ureq::Error::Protocol(_)) => {
-                Refusal::lasting(Reason::BadResponse, error.to_string())
-            }
-            Ok(error) => Refusal::lasting(Reason::IncompleteBody, error.to_string()),
-            Err(why) => Refusal::lasting(Reason::IncompleteBody, why.to_string()),
-        },
     }
 }
 

@@ -10,7 +10,9 @@ pub mod canned;
 mod file;
 mod ftp;
 mod http;
+mod http_body;
 mod names;
+mod probe;
 mod several;
 pub mod world;
 
@@ -20,6 +22,7 @@ use crate::report::{Reason, Refusal};
 
 pub use cache::Cached;
 pub use names::{Names, SystemNames};
+pub use probe::{Probed, Probing, Unasked};
 pub use several::fetch_all;
 pub use world::World;
 
@@ -54,6 +57,14 @@ pub trait Fetch: Sync {
     /// # Errors
     /// A [`Refusal`] with its reason; temporary ones are marked so.
     fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal>;
+
+    /// Whether [`Fetch::fetch`] would be answered, with as little transferred as the source allows.
+    ///
+    /// # Errors
+    /// As [`Fetch::fetch`], as far as that shows without the content.
+    fn probe(&self, request: &Request) -> Result<Probed, Refusal> {
+        self.fetch(request).map(Probed::from)
+    }
 }
 
 /// A world in which nothing can be retrieved: what the default policy amounts to.

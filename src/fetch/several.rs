@@ -11,9 +11,9 @@ use crate::report::{Reason, Refusal};
 /// whatever the order in which they came.
 ///
 /// The bodies together have at most `octets` octets. The bound is met in the order of the requests: a
-/// body that fits behind those before it is kept, one that does not is refused with
-/// [`Reason::GrowthLimit`]. Nobody runs further ahead of the first missing answer than `in_flight`, so
-/// that no more bodies than that are held beyond the bound.
+/// body that exceeds it is refused with [`Reason::GrowthLimit`], and behind it nothing more is asked for.
+/// Nobody runs further ahead of the first missing answer than `in_flight`, so that no more bodies than
+/// that are held, or retrieved in vain, beyond the bound.
 #[must_use]
 pub fn fetch_all(
     fetch: &dyn Fetch,
@@ -25,7 +25,7 @@ pub fn fetch_all(
     let state = Mutex::new(State {
         next: 0,
         settled: 0,
-        left: octets,
+        left: Some(octets),
         answers: vec![None; requests.len()],
     });
     let advanced = Condvar::new();
@@ -43,9 +43,9 @@ pub fn fetch_all(
                 return;
             };
             held.next += 1;
-            let nothing_left = held.left == 0 && held.settled == turn;
+            let is_over = held.left.is_none();
             drop(held);
-            let answer = if nothing_left {
+            let answer = if is_over {
                 Err(too_much(octets))
             } else {
                 fetch.fetch(request)
@@ -84,8 +84,8 @@ struct State {
     next: usize,
     /// How many answers from the front are there, and were judged.
     settled: usize,
-    /// Octets that further bodies may have.
-    left: u64,
+    /// Octets that further bodies may have; none once there was one too many.
+    left: Option<u64>,
     answers: Vec<Option<Result<Retrieved, Refusal>>>,
 }
 
@@ -94,13 +94,12 @@ impl State {
     fn settle(&mut self, octets: u64) {
         while let Some(Some(answer)) = self.answers.get_mut(self.settled) {
             self.settled += 1;
-            let size = answer
-                .as_ref()
-                .map_or(0, |retrieved| retrieved.body.len() as u64);
-            match self.left.checked_sub(size) {
+            let size = |retrieved: &Retrieved| retrieved.body.len() as u64;
+            let size = answer.as_ref().map_or(0, size);
+            self.left = self.left.and_then(|left| left.checked_sub(size));
+            if self.left.is_none() {
                 // Whether it was asked at all depends on who was faster: the answer must not.
-                Some(left) if self.left > 0 => self.left = left,
-                _ => *answer = Err(too_much(octets)),
+                *answer = Err(too_much(octets));
             }
         }
     }

@@ -7,7 +7,7 @@ use super::allowance::Allowance;
 use super::file::Roots;
 use super::http::Client;
 use super::names::{self, Names, SystemNames};
-use super::{Fetch, Request, Retrieved, ftp};
+use super::{Fetch, Probed, Request, Retrieved, ftp};
 use crate::error::Error;
 use crate::policy::{Policy, Scheme};
 use crate::report::{Reason, Refusal};
@@ -86,5 +86,15 @@ impl Fetch for World {
             body,
             elapsed: begun.elapsed(),
         })
+    }
+    fn probe(&self, request: &Request) -> Result<Probed, Refusal> {
+        let target = self.policy.judge_url(&request.url)?;
+        if !matches!(target.scheme(), Scheme::Http | Scheme::Https) {
+            return self.fetch(request).map(Probed::from);
+        }
+        let allowance = Allowance::starting_now(self.policy.limits.timeout, request.deadline);
+        allowance.remaining()?;
+        self.http
+            .probe(&target, request.accept.as_deref(), allowance)
     }
 }

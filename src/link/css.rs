@@ -15,14 +15,15 @@ use std::ops::Range;
 use memchr::{memchr, memchr_iter, memmem};
 
 use super::entity::{character, push_character};
+use super::links::Links;
 use super::srcset::is_blank;
 use super::value::{Context, Grammar, LinkValue, Markup, Quote, Role, Usage};
 use crate::span::Span;
 
 /// The URLs of a style sheet, in order. Total and linear in its length.
 #[must_use]
-pub fn locate(css: &[u8]) -> Vec<LinkValue> {
-    let mut links = Vec::new();
+pub fn locate(css: &[u8]) -> Links {
+    let mut links = Links::default();
     scan(css, |found| {
         links.push(found.into_link(Markup::StyleSheet, |at| at));
     });

@@ -25,6 +25,7 @@
 use super::css;
 use super::entity::{self, Ampersand, Decoded, Delimiter};
 use super::label;
+use super::links::Links;
 use super::names::{Element, Name, Raw};
 use super::srcset::{candidates, is_blank, members, refresh};
 use super::tags::{Attribute, Event, Tags};
@@ -37,7 +38,7 @@ pub use super::tags::Syntax;
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Found {
     /// In document order; their spans are disjoint.
-    pub links: Vec<LinkValue>,
+    pub links: Links,
     /// The `href` of the first `<base>` that has one. Its value may be empty, relative, or of a
     /// scheme that can be no base.
     pub base_href: Option<LinkValue>,
@@ -172,7 +173,7 @@ impl Locator<'_> {
             return;
         }
         let decoded = Decoded::new(raw);
-        let mut links = Vec::new();
+        let links = &mut self.found.links;
         let mut push = |range: std::ops::Range<usize>, grammar| {
             if decoded.may_write_at(range.start) {
                 let start = attribute.value.start + decoded.raw_offset(range.start);
@@ -192,7 +193,6 @@ impl Locator<'_> {
                 members(&decoded.text, commas, |range| push(range, grammar));
             }
         }
-        self.found.links.append(&mut links);
     }
 
     fn style_attribute(&mut self, attribute: &Attribute) {

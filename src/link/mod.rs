@@ -7,6 +7,7 @@ pub mod data;
 pub mod entity;
 pub mod html;
 pub mod label;
+pub mod links;
 mod names;
 mod scopes;
 mod srcset;

@@ -4,22 +4,23 @@
 //! place is [`replace`](super::replace)'s business. Of several mailboxes in a folder those done
 //! before an error or a stop stay done.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Read, Write as _};
-use std::os::unix::fs::FileExt as _;
+use std::io::{self, Read as _};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use super::find::{self, Finds, Kind};
-use super::lock::Lock;
+use super::find::{self, Finds, Found, Kind};
 use super::maildir::{self, Destination};
-use super::mbox::Extent;
+use super::mbox::{Counted, Extent};
 use super::pipeline::{self, Limits, Stages};
 use super::replace::{self, Beside, Identity};
 use super::rewrite::{self, Rewritten};
-use super::window::{Chunk, Pool, Windows};
+use super::sink::{Bytes, Sink};
+use super::window::{Chunk, Pool, Section, Windows};
 use super::{
-    Effect, Message, Options, Progress, Quoting, Stop, Summary, Transform, cannot_read,
-    cannot_write,
+    Effect, Format, Message, Options, Progress, Quoting, Stop, Summary, Transform, cannot_read,
+    cannot_write, check_backup_suffix,
 };
 use crate::error::Error;
 
@@ -44,8 +45,24 @@ pub fn convert_to(
     progress: &dyn Progress,
     stop: &Stop,
 ) -> Result<Summary, Error> {
-    let finds = find::find(source, options.format)?;
-    let mut summary = skipped(&finds, progress);
+    if is_same_file(source, destination) {
+        return Err(Error::Usage(format!(
+            "{}: is the source as well; --in-place replaces it by the result",
+            destination.display()
+        )));
+    }
+    let folder = replace::folder_of(destination);
+    if options.effect == Effect::Write && !folder.is_dir() {
+        let what = format!("there is no folder {}", folder.display());
+        let missing = io::Error::new(io::ErrorKind::NotFound, what);
+        return Err(cannot_write(destination)(missing));
+    }
+    let finds = look_at(source, options.format, Destination::Folder(destination))?;
+    if options.effect == Effect::Write {
+        sweep(&finds);
+        replace::sweep(folder);
+    }
+    let mut summary = begun(&finds, progress);
     for found in finds.mailboxes {
         stop.check()?;
         let target = if found.relative.as_os_str().is_empty() {
@@ -60,7 +77,7 @@ pub fn convert_to(
             progress,
             stop,
         };
-        if options.effect == Effect::Write {
+        if options.effect == Effect::Write && target != destination {
             let folder = replace::folder_of(&target);
             fs::create_dir_all(folder).map_err(cannot_write(folder))?;
         }
@@ -89,14 +106,20 @@ pub fn convert_in_place(
     progress: &dyn Progress,
     stop: &Stop,
 ) -> Result<Summary, Error> {
-    let finds = find::find(source, options.format)?;
+    if let Some(suffix) = &options.backup {
+        check_backup_suffix(suffix)?;
+    }
+    let finds = look_at(source, options.format, Destination::InPlace)?;
     if options.backup.is_some() && finds.mailboxes.iter().any(|f| f.kind == Kind::Maildir) {
         return Err(Error::Usage(
             "--backup is not for a Maildir, where a copy of a message is one more message; copy the folder"
                 .into(),
         ));
     }
-    let mut summary = skipped(&finds, progress);
+    if options.effect == Effect::Write {
+        sweep(&finds);
+    }
+    let mut summary = begun(&finds, progress);
     for found in finds.mailboxes {
         stop.check()?;
         let job = Job {
@@ -116,14 +139,60 @@ pub fn convert_in_place(
     Ok(summary)
 }
 
-/// Says what is skipped, and counts it.
-fn skipped(finds: &Finds, progress: &dyn Progress) -> Summary {
+/// What there is to convert: what [`find::find`] sees, and a Maildir also where only a folder or a
+/// message of one was named.
+fn look_at(source: &Path, format: Format, destination: Destination<'_>) -> Result<Finds, Error> {
+    let may_be = matches!(format, Format::Auto | Format::Maildir);
+    if may_be && let Some(place) = maildir::Place::within(source) {
+        // One message beside another is a file like any other.
+        if place.is_folder() || matches!(destination, Destination::InPlace) {
+            return Ok(Finds {
+                mailboxes: vec![Found {
+                    path: source.into(),
+                    relative: PathBuf::new(),
+                    kind: Kind::Maildir,
+                }],
+                skipped: Vec::new(),
+            });
+        }
+        return find::find(source, Format::Eml);
+    }
+    find::find(source, format)
+}
+
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    match (fs::metadata(one), fs::metadata(other)) {
+        (Ok(one), Ok(other)) => replace::is_same(&one, &other),
+        _ => false,
+    }
+}
+
+/// Tells what was found and is no mail.
+fn begun(finds: &Finds, progress: &dyn Progress) -> Summary {
     for (path, other) in &finds.skipped {
         progress.skipped(path, other.name());
     }
     Summary {
         skipped_files: finds.skipped.len() as u64,
         ..Summary::default()
+    }
+}
+
+/// Takes away what killed runs left where we are to work.
+fn sweep(finds: &Finds) {
+    let mut folders = BTreeSet::new();
+    for found in &finds.mailboxes {
+        match found.kind {
+            Kind::Maildir => folders.extend(maildir::Place::of(&found.path).folders_of_ours()),
+            _ => {
+                let target = found.path.canonicalize();
+                let target = target.as_deref().unwrap_or(&found.path);
+                folders.insert(replace::folder_of(target).to_owned());
+            }
+        }
+    }
+    for folder in folders {
+        replace::sweep(&folder);
     }
 }
 
@@ -149,7 +218,7 @@ impl Job<'_> {
         maildir::convert(path, destination, options, transform, progress, stop)
     }
 
-    fn open(&self) -> Result<(File, Identity), Error> {
+    pub(super) fn open(&self) -> Result<(File, Identity), Error> {
         let file = File::open(self.path).map_err(cannot_read(self.path))?;
         let metadata = file.metadata().map_err(cannot_read(self.path))?;
         Ok((file, Identity::of(&metadata)))
@@ -162,41 +231,13 @@ impl Job<'_> {
         } else {
             Sink::to(target)?
         };
-        let summary = self.mbox(&file, &mut sink)?;
+        let quoting = self.quoting(&file)?;
+        let mut summary = Summary::default();
+        let whole = Section::whole(&file);
+        self.mbox(whole, quoting, &mut summary, &mut sink, &mut |_| {})?;
         before.check(self.path)?;
         sink.appear(&file)?;
-        Ok(summary)
-    }
-
-    fn mbox_in_place(&self) -> Result<Summary, Error> {
-        if self.options.effect == Effect::DryRun {
-            let (file, _) = self.open()?;
-            return self.mbox(&file, &mut Sink::Nowhere);
-        }
-        let target = self.path.canonicalize().map_err(cannot_read(self.path))?;
-        let lock = Lock::acquire(&target, self.path, self.options.lock_timeout, self.stop)?;
-        replace::sweep(replace::folder_of(&target));
-        let metadata = lock.file().metadata().map_err(cannot_read(&target))?;
-        let before = Identity::of(&metadata);
-        let mut sink = Sink::InPlace(InPlace {
-            source: lock.file(),
-            target: &target,
-            options: self.options,
-            unchanged: 0,
-            beside: None,
-        });
-        let summary = self.mbox(lock.file(), &mut sink)?;
-        let Sink::InPlace(InPlace {
-            beside: Some(beside),
-            ..
-        }) = sink
-        else {
-            return Ok(summary);
-        };
-        self.stop.check()?;
-        let finished = beside.finished(lock.file())?;
-        finished.replace(&before, self.options.backup.as_deref())?;
-        rescue(&lock, &target, before.length(), self.stop)?;
+        self.progress.done(&summary);
         Ok(summary)
     }
 
@@ -212,6 +253,7 @@ impl Job<'_> {
             before.check(self.path)?;
             sink.appear(&file)?;
         }
+        self.progress.done(&summary);
         Ok(summary)
     }
 
@@ -221,13 +263,13 @@ impl Job<'_> {
         if let (Some(new), Effect::Write) = (new, self.options.effect) {
             let target = self.path.canonicalize().map_err(cannot_read(self.path))?;
             let backup = self.options.backup.as_deref();
-            replace::sweep(replace::folder_of(&target));
             replace::check_replaceable(&target, backup)?;
             let mut beside = Beside::start(&target)?;
             beside.write(&new)?;
             self.stop.check()?;
             beside.finished(&file)?.replace(&before, backup)?;
         }
+        self.progress.done(&summary);
         Ok(summary)
     }
 
@@ -261,28 +303,39 @@ impl Job<'_> {
         Ok((summary, Some(content), new))
     }
 
-    /// An mbox through the pipeline into `sink`.
-    pub(super) fn mbox(&self, file: &File, sink: &mut Sink<'_>) -> Result<Summary, Error> {
-        let quoting = match self.options.quoting {
-            Some(quoting) => quoting,
-            None => quoting_of(file).map_err(cannot_read(self.path))?,
-        };
+    pub(super) fn quoting(&self, file: &File) -> Result<Quoting, Error> {
+        match self.options.quoting {
+            Some(quoting) => Ok(quoting),
+            None => quoting_of(file).map_err(cannot_read(self.path)),
+        }
+    }
+
+    /// The messages of an mbox, or of a section that starts with one, through the pipeline into
+    /// `sink`. Adds to `summary`, whose messages are those before; `seen` is shown what was read.
+    /// Gives what the messages up to its end say about the Content-Lengths behind.
+    pub(super) fn mbox(
+        &self,
+        section: Section<'_>,
+        quoting: Quoting,
+        summary: &mut Summary,
+        sink: &mut Sink<'_>,
+        seen: &mut dyn FnMut(&[u8]),
+    ) -> Result<Counted, Error> {
         let pool = Pool::default();
         let window = self.options.window;
-        let mut windows = Windows::new(file, pool.clone(), window, self.options.max_message);
+        let mut windows = Windows::new(section, pool.clone(), window, self.options.max_message)
+            .behind(section.counted);
         let stages = Messages {
             path: self.path,
             transform: self.transform,
             quoting,
+            before: summary.messages,
         };
         let limits = Limits {
             workers: self.options.workers(),
             budget: self.options.budget(),
         };
-        let mut summary = Summary {
-            mailboxes: 1,
-            ..Summary::default()
-        };
+        summary.mailboxes = 1;
         pipeline::run(
             &stages,
             limits,
@@ -296,6 +349,7 @@ impl Job<'_> {
             },
             |chunk, done| {
                 let bytes = chunk.bytes();
+                seen(bytes);
                 summary.bytes_out += bytes.len() as u64;
                 let mut copied = 0;
                 for (frame, new) in done {
@@ -318,7 +372,7 @@ impl Job<'_> {
                 Ok(())
             },
         )?;
-        Ok(summary)
+        Ok(windows.counted())
     }
 }
 
@@ -326,7 +380,7 @@ fn quoting_of(file: &File) -> io::Result<Quoting> {
     let mut sample = vec![0; SAMPLE];
     let mut filled = 0;
     while filled < SAMPLE {
-        match file.read_at(&mut sample[filled..], filled as u64)? {
+        match FileExt::read_at(file, &mut sample[filled..], filled as u64)? {
             0 => break,
             read => filled += read,
         }
@@ -344,6 +398,8 @@ struct Messages<'a> {
     path: &'a Path,
     transform: &'a dyn Transform,
     quoting: Quoting,
+    /// Messages of the mailbox that are not in the section.
+    before: u64,
 }
 
 impl Stages for Messages<'_> {
@@ -359,7 +415,7 @@ impl Stages for Messages<'_> {
     fn work(&self, chunk: &Chunk, index: usize) -> Result<Self::Done, Error> {
         let frame = chunk.frames[index];
         let (_, content, _) = frame.parts(chunk.bytes());
-        let number = chunk.first_number + index as u64;
+        let number = self.before + chunk.first_number + index as u64;
         let message = Message {
             number,
             source: self.path,
@@ -418,114 +474,4 @@ fn touched(transform: &dyn Transform, chunk: &Chunk) -> Vec<usize> {
         }
     }
     touched
-}
-
-/// Whether bytes of an mbox are the source's own.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Bytes {
-    Same,
-    New,
-}
-
-/// Where an mbox goes.
-pub(super) enum Sink<'a> {
-    Nowhere,
-    /// A file that will appear.
-    Beside(Beside),
-    /// A device or pipe.
-    Directly(PathBuf, BufWriter<File>),
-    InPlace(InPlace<'a>),
-}
-
-/// Nothing is written until something changed: most runs over a converted mailbox only read.
-pub(super) struct InPlace<'a> {
-    source: &'a File,
-    target: &'a Path,
-    options: &'a Options,
-    /// Bytes of the source that were passed over while nothing was written.
-    unchanged: u64,
-    beside: Option<Beside>,
-}
-
-impl Sink<'_> {
-    pub(super) fn to(target: &Path) -> Result<Self, Error> {
-        match fs::metadata(target) {
-            Ok(found) if !found.is_file() && !found.is_dir() => {
-                let device = File::options().write(true).open(target);
-                let device = device.map_err(cannot_write(target))?;
-                Ok(Self::Directly(target.into(), BufWriter::new(device)))
-            }
-            Ok(_) => Err(cannot_write(target)(io::ErrorKind::AlreadyExists.into())),
-            Err(_) => Ok(Self::Beside(Beside::start(target)?)),
-        }
-    }
-
-    pub(super) fn put(&mut self, bytes: &[u8], kind: Bytes) -> Result<(), Error> {
-        match self {
-            Self::Nowhere => Ok(()),
-            Self::Beside(beside) => beside.write(bytes),
-            Self::Directly(path, writer) => writer.write_all(bytes).map_err(cannot_write(path)),
-            Self::InPlace(place) => {
-                if place.beside.is_none() {
-                    if kind == Bytes::Same {
-                        place.unchanged += bytes.len() as u64;
-                        return Ok(());
-                    }
-                    let backup = place.options.backup.as_deref();
-                    replace::check_replaceable(place.target, backup)?;
-                    let mut beside = Beside::start(place.target)?;
-                    beside.write_start_of(place.source, place.unchanged)?;
-                    place.beside = Some(beside);
-                }
-                place
-                    .beside
-                    .as_mut()
-                    .map_or(Ok(()), |beside| beside.write(bytes))
-            }
-        }
-    }
-
-    pub(super) fn put_start_of(&mut self, source: &File, length: u64) -> Result<(), Error> {
-        match self {
-            Self::Beside(beside) => beside.write_start_of(source, length),
-            Self::Directly(path, writer) => {
-                let mut source = source;
-                io::copy(&mut Read::by_ref(&mut source).take(length), writer)
-                    .map(|_| ())
-                    .map_err(cannot_write(path))
-            }
-            Self::Nowhere | Self::InPlace(_) => Ok(()),
-        }
-    }
-
-    /// All is written: the file gets its name.
-    pub(super) fn appear(self, like: &File) -> Result<(), Error> {
-        match self {
-            Self::Nowhere | Self::InPlace(_) => Ok(()),
-            Self::Directly(path, mut writer) => writer.flush().map_err(cannot_write(&path)),
-            Self::Beside(beside) => beside.finished(like)?.appear(),
-        }
-    }
-}
-
-/// Mail that a deliverer with an fcntl lock only, which waited for ours, wrote to the file that
-/// is no longer there: appended to the one that is, while its dotlock is still ours.
-fn rescue(lock: &Lock, target: &Path, known: u64, stop: &Stop) -> Result<(), Error> {
-    let Ok(length) = lock.latecomers(target, stop) else {
-        // Someone holds it for long; there is nothing to wait for that we know of.
-        return Ok(());
-    };
-    if length <= known {
-        return Ok(());
-    }
-    let mut late = vec![0; usize::try_from(length - known).unwrap_or(0)];
-    let read = lock.file().read_exact_at(&mut late, known);
-    read.map_err(cannot_read(target))?;
-    let mut new = File::options()
-        .append(true)
-        .open(target)
-        .map_err(cannot_write(target))?;
-    new.write_all(&late)
-        .and_then(|()| new.sync_all())
-        .map_err(cannot_write(target))
 }

@@ -1,108 +1,223 @@
 //! The lock on an mbox: dotlock *and* fcntl, as the deliverers of such files use both.
 //!
 //! * **Dotlock**: `FILE.lock`, made by linking a finished file to that name, so that it is never
-//!   seen half written; it holds `pid:host` as Dovecot's do. Its time is renewed while it is
-//!   held: others take a lock that nobody touched for minutes for a dead one. If the path given is
-//!   a symbolic link, the name beside the link is locked too: deliverers may know either.
+//!   seen half written. Its first line is `pid:host` as Dovecot's is, its second says which system
+//!   that process is of: the machine's boot, the pid namespace, when the process started. Its time
+//!   is renewed while it is held: others take a lock that nobody touched for minutes for a dead
+//!   one. If the path given is a symbolic link, the name beside the link is locked too: deliverers
+//!   may know either.
 //! * **fcntl**: the whole file, exclusively, through the handle it is read with. Such a lock
 //!   belongs to the process and goes when *any* handle of the file is closed, so the rest of this
 //!   room reads through that one and opens no other (no Linux OFD lock: nothing safe offers it).
 //!
-//! A dotlock is stale if its process is gone (and it was made on this host), or if it names none
-//! and is older than procmail's 1024 seconds. It is taken away by a rename and looked at again,
-//! so that of two who judged it stale none removes the other's new one.
+//! A dotlock is stale if its process is gone, as far as the second line says that it was one of
+//! this very system: several machines or containers may have one name and share a folder. Every
+//! other dotlock is stale once it is older than procmail's 1024 seconds. A stale one is taken away
+//! by a rename and looked at again, so that of two who judged it stale none removes the other's
+//! new one. Our own is removed only as long as it is the file that we made.
 //!
 //! What remains: a deliverer with fcntl locks only, that waits for ours while the file is
-//! replaced, gets its lock on the old file. [`Lock::latecomers`] is for those.
+//! replaced, gets its lock on the old file. `latecomers` carries its mail over.
 
-use std::fs::{self, File, OpenOptions};
+use std::cell::Cell;
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::FlockOperation;
 
-use super::{Stop, cannot_read, cannot_write};
+use super::{Progress, Stop, cannot_read, cannot_write};
 use crate::error::Error;
 
-/// A dotlock that names no process of this host is stale when untouched for so long.
+/// A dotlock that names no process of this system is stale when untouched for so long.
 const STALE_AFTER: Duration = Duration::from_secs(1024);
 /// How often a held dotlock's time is renewed; Dovecot waits 120 seconds.
 const RENEW_EVERY: Duration = Duration::from_secs(15);
 /// For ever, as far as anybody waits for a lock; any instant can be that much later.
-pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+const LONGEST_WAIT: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 /// Between two tries.
 const RETRY_EVERY: Duration = Duration::from_millis(20);
+/// Who waits longer is told what for.
+const NAMED_AFTER: Duration = Duration::from_secs(2);
+
+/// How long a lock is waited for, who is told, and who may end the waiting.
+pub(super) struct Patience<'a> {
+    began: Instant,
+    until: Instant,
+    told: Cell<bool>,
+    stop: &'a Stop,
+    progress: &'a dyn Progress,
+}
+
+impl<'a> Patience<'a> {
+    pub(super) fn new(timeout: Duration, stop: &'a Stop, progress: &'a dyn Progress) -> Self {
+        let began = Instant::now();
+        Self {
+            began,
+            until: began + timeout.min(LONGEST_WAIT),
+            told: Cell::new(false),
+            stop,
+            progress,
+        }
+    }
+
+    /// Some time passes; `path` is what somebody holds the lock `lock` of.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] once it is over, [`Error::Interrupted`].
+    fn pause(&self, path: &Path, lock: &Path) -> Result<(), Error> {
+        self.stop.check()?;
+        if Instant::now() >= self.until {
+            return Err(Error::Locked {
+                path: path.into(),
+                lock: lock.into(),
+            });
+        }
+        if self.began.elapsed() >= NAMED_AFTER && !self.told.replace(true) {
+            self.progress.waiting(path, lock);
+        }
+        std::thread::sleep(RETRY_EVERY);
+        Ok(())
+    }
+}
 
 /// An mbox, open and locked. Dropping it unlocks.
 #[derive(Debug)]
 pub(super) struct Lock {
-    file: File,
-    _dotlocks: Vec<Dotlock>,
+    file: Arc<File>,
+    dotlocks: Vec<Dotlock>,
 }
 
 impl Lock {
     /// Waits for both locks of the file at `target`; `given` is the name the user knows it by.
     ///
     /// # Errors
-    /// [`Error::Locked`] after `timeout`, [`Error::Interrupted`], and what opening the file and
-    /// writing beside it may say.
+    /// What [`Patience`] and opening the file and writing beside it may say.
     pub(super) fn acquire(
         target: &Path,
         given: &Path,
-        timeout: Duration,
-        stop: &Stop,
+        patience: &Patience<'_>,
     ) -> Result<Self, Error> {
-        let until = Instant::now() + timeout.min(LONGEST_WAIT);
-        let mut dotlocks = vec![Dotlock::acquire(target, until, stop)?];
-        if fs::symlink_metadata(given).is_ok_and(|found| found.is_symlink()) {
-            dotlocks.push(Dotlock::acquire(given, until, stop)?);
-        }
+        let dotlocks = dotlocks(target, given, patience)?;
         loop {
-            let file = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .open(target)
-                .map_err(cannot_read(target))?;
-            wait_for_file(&file, target, until, stop)?;
+            let file = open(target)?;
+            wait_for_file(&file, target, patience)?;
             // Whoever held the lock before may have put another file in this one's place.
-            let opened = file.metadata().map_err(cannot_read(target))?;
-            let named = fs::metadata(target).map_err(cannot_read(target))?;
-            if (opened.dev(), opened.ino()) == (named.dev(), named.ino()) {
+            if is_named(&file, target)? {
                 return Ok(Self {
-                    file,
-                    _dotlocks: dotlocks,
+                    file: Arc::new(file),
+                    dotlocks,
                 });
             }
         }
     }
 
     /// The locked file, open for reading and writing.
-    pub(super) fn file(&self) -> &File {
+    pub(super) fn file(&self) -> &Arc<File> {
         &self.file
     }
 
-    /// After the file was replaced: lets those in who wait for the old file's fcntl lock, and
-    /// says how long the old file is once they are through.
+    /// Gives the locks up; the file stays open.
     ///
     /// # Errors
-    /// What the system says about the old file.
-    pub(super) fn latecomers(&self, target: &Path, stop: &Stop) -> Result<u64, Error> {
-        let unlock = rustix::fs::fcntl_lock(&self.file, FlockOperation::Unlock);
-        unlock.map_err(|error| cannot_write(target)(error.into()))?;
-        std::thread::yield_now();
-        let until = Instant::now() + Duration::from_secs(10);
-        wait_for_file(&self.file, target, until, stop)?;
-        let metadata = self.file.metadata().map_err(cannot_read(target))?;
-        Ok(metadata.len())
+    /// What the system says about the file.
+    pub(super) fn let_go(self, target: &Path) -> Result<Arc<File>, Error> {
+        unlock(&self.file, target)?;
+        Ok(self.file)
+    }
+
+    /// Locks the file again that [`let_go`](Self::let_go) gave.
+    ///
+    /// # Errors
+    /// As [`acquire`](Self::acquire), and [`Error::Changed`] if the name shows another file now.
+    pub(super) fn again(
+        file: Arc<File>,
+        target: &Path,
+        given: &Path,
+        patience: &Patience<'_>,
+    ) -> Result<Self, Error> {
+        let dotlocks = dotlocks(target, given, patience)?;
+        wait_for_file(&file, target, patience)?;
+        if !is_named(&file, target)? {
+            return Err(Error::Changed {
+                path: target.into(),
+            });
+        }
+        Ok(Self { file, dotlocks })
+    }
+
+    /// # Errors
+    /// [`Error::Changed`] if somebody took our dotlock for a stale one, as after a long sleep of
+    /// the machine: what we know of the file may be old then.
+    pub(super) fn check(&self, target: &Path) -> Result<(), Error> {
+        if self.dotlocks.iter().all(Dotlock::is_held) {
+            return Ok(());
+        }
+        Err(Error::Changed {
+            path: target.into(),
+        })
+    }
+
+    /// Lets those in, for a moment, who wait for the fcntl lock, and takes it again.
+    ///
+    /// # Errors
+    /// What [`Patience`] and the system say.
+    pub(super) fn let_in(
+        &self,
+        target: &Path,
+        moment: Duration,
+        patience: &Patience<'_>,
+    ) -> Result<(), Error> {
+        unlock(&self.file, target)?;
+        std::thread::sleep(moment);
+        wait_for_file(&self.file, target, patience)
     }
 }
 
-fn wait_for_file(file: &File, path: &Path, until: Instant, stop: &Stop) -> Result<(), Error> {
+fn dotlocks(target: &Path, given: &Path, patience: &Patience<'_>) -> Result<Vec<Dotlock>, Error> {
+    let mut dotlocks = vec![Dotlock::acquire(target, patience)?];
+    if fs::symlink_metadata(given).is_ok_and(|found| found.is_symlink()) {
+        dotlocks.push(Dotlock::acquire(given, patience)?);
+    }
+    Ok(dotlocks)
+}
+
+fn open(target: &Path) -> Result<File, Error> {
+    let opened = OpenOptions::new().read(true).write(true).open(target);
+    opened.map_err(|error| match File::open(target) {
+        // It can be read: what fails is the writing.
+        Ok(_) => cannot_write(target)(error),
+        Err(_) => cannot_read(target)(error),
+    })
+}
+
+/// Whether `target` is the name of this very file.
+fn is_named(file: &File, target: &Path) -> Result<bool, Error> {
+    let opened = file.metadata().map_err(cannot_read(target))?;
+    let named = fs::metadata(target).map_err(cannot_read(target))?;
+    Ok(number(&opened) == number(&named))
+}
+
+/// What no other file has as long as this one is there.
+fn number(metadata: &Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
+}
+
+/// Waits for the fcntl lock of a file.
+///
+/// # Errors
+/// What [`Patience`] and the system say.
+pub(super) fn wait_for_file(
+    file: &File,
+    path: &Path,
+    patience: &Patience<'_>,
+) -> Result<(), Error> {
     loop {
         match rustix::fs::fcntl_lock(file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(()),
@@ -111,94 +226,103 @@ fn wait_for_file(file: &File, path: &Path, until: Instant, stop: &Stop) -> Resul
             Err(rustix::io::Errno::NOLCK | rustix::io::Errno::OPNOTSUPP) => return Ok(()),
             Err(error) => return Err(cannot_write(path)(error.into())),
         }
-        pause(path, until, stop)?;
+        patience.pause(path, path)?;
     }
 }
 
-fn pause(path: &Path, until: Instant, stop: &Stop) -> Result<(), Error> {
-    stop.check()?;
-    if Instant::now() >= until {
-        return Err(Error::Locked { path: path.into() });
+fn unlock(file: &File, path: &Path) -> Result<(), Error> {
+    match rustix::fs::fcntl_lock(file, FlockOperation::Unlock) {
+        Ok(()) | Err(rustix::io::Errno::NOLCK | rustix::io::Errno::OPNOTSUPP) => Ok(()),
+        Err(error) => Err(cannot_write(path)(error.into())),
     }
-    std::thread::sleep(RETRY_EVERY);
-    Ok(())
 }
 
 /// `FILE.lock`, held.
 #[derive(Debug)]
 pub(super) struct Dotlock {
     path: PathBuf,
+    /// Of the file that we made: somebody else's lock may stand under that name by now.
+    number: (u64, u64),
     /// Ends the renewing when dropped.
     renewing: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
 }
 
 impl Dotlock {
     /// Waits for the dotlock of `locked`.
-    pub(super) fn acquire(locked: &Path, until: Instant, stop: &Stop) -> Result<Self, Error> {
+    pub(super) fn acquire(locked: &Path, patience: &Patience<'_>) -> Result<Self, Error> {
         let mut name = locked.as_os_str().to_owned();
         name.push(".lock");
         let path = PathBuf::from(name);
         loop {
-            if make(&path).map_err(cannot_write(&path))? {
-                return Ok(Self::renewed(path));
+            if let Some(lock) = make(&path).map_err(cannot_write(&path))? {
+                let number = number(&lock.metadata().map_err(cannot_write(&path))?);
+                return Ok(Self::renewed(path, number, lock));
             }
             if is_stale(&path) {
                 remove_stale(&path);
-                if Instant::now() < until {
+                if Instant::now() < patience.until {
                     continue;
                 }
             }
-            pause(locked, until, stop)?;
+            patience.pause(locked, &path)?;
         }
     }
 
-    fn renewed(path: PathBuf) -> Self {
+    fn renewed(path: PathBuf, number: (u64, u64), lock: File) -> Self {
         let (sender, receiver) = mpsc::channel();
-        let renewed = path.clone();
         let thread = std::thread::Builder::new()
             .name("dotlock".into())
             .spawn(move || {
                 while receiver.recv_timeout(RENEW_EVERY) == Err(RecvTimeoutError::Timeout) {
-                    if let Ok(lock) = OpenOptions::new().write(true).open(&renewed) {
-                        // Best effort: a lock that looks old is still a lock.
-                        let _ = lock.set_modified(SystemTime::now());
-                    }
+                    // Best effort: a lock that looks old is still a lock.
+                    let _ = lock.set_modified(SystemTime::now());
                 }
             });
         Self {
             path,
+            number,
             renewing: thread.ok().map(|thread| (sender, thread)),
         }
+    }
+
+    fn is_held(&self) -> bool {
+        fs::symlink_metadata(&self.path).is_ok_and(|found| number(&found) == self.number)
     }
 }
 
 impl Drop for Dotlock {
     fn drop(&mut self) {
+        // Nobody to tell, and the next run finds out that this process is gone. The file is
+        // open until the thread ends, so that its number belongs to no other.
+        if self.is_held() {
+            let _ = fs::remove_file(&self.path);
+        }
         if let Some((sender, thread)) = self.renewing.take() {
             drop(sender);
             let _ = thread.join();
         }
-        // Nobody to tell, and the next run finds out that this process is gone.
-        let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Whether the lock is ours now.
-fn make(path: &Path) -> io::Result<bool> {
+/// The lock, if it is ours now.
+fn make(path: &Path) -> io::Result<Option<File>> {
+    let mut contents = format!("{}:", std::process::id()).into_bytes();
+    contents.extend_from_slice(host().as_bytes());
+    if let (Some(system), Some(start)) = (system(), started(std::process::id())) {
+        contents.extend_from_slice(format!("\n{system} {start}\n").as_bytes());
+    }
     let mut finished = super::replace::temporary_in(super::replace::folder_of(path))?;
-    write!(finished, "{}:", std::process::id())?;
-    finished.write_all(host().as_bytes())?;
+    finished.write_all(&contents)?;
     match fs::hard_link(finished.path(), path) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Ok(()) => Ok(Some(finished.into_file())),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
         // No hard links on this file system: the name itself has to be the lock.
         Err(_) => match OpenOptions::new().write(true).create_new(true).open(path) {
             Ok(mut lock) => {
-                write!(lock, "{}:", std::process::id())?;
-                lock.write_all(host().as_bytes())?;
-                Ok(true)
+                lock.write_all(&contents)?;
+                Ok(Some(lock))
             }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
             Err(error) => Err(error),
         },
     }
@@ -209,23 +333,48 @@ pub(super) fn host() -> std::ffi::OsString {
     std::ffi::OsStr::from_bytes(rustix::system::uname().nodename().to_bytes()).to_owned()
 }
 
+/// What tells this system from every other, also from those of the same name: within one boot and
+/// one pid namespace a number means one process. None where the system does not say.
+pub(super) fn system() -> Option<String> {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
+    Some(format!("{} {}", boot.trim(), namespace.to_str()?))
+}
+
+/// When a process of this system started, in ticks since the boot: its number may be used again.
+fn started(pid: u32) -> Option<String> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // The second field is a name in parentheses and may hold anything.
+    let behind = stat.rsplit(|&b| b == b')').next()?;
+    let field = behind.split(|&b| b == b' ').nth(20)?;
+    String::from_utf8(field.to_vec()).ok()
+}
+
 fn is_stale(path: &Path) -> bool {
     let Ok(metadata) = fs::symlink_metadata(path) else {
         return false;
     };
     let contents = fs::read(path).unwrap_or_default();
-    let text = contents.trim_ascii();
-    if let Some(colon) = text.iter().position(|&b| b == b':')
-        && text[colon + 1..] == *host().as_bytes()
-        && process(&text[..colon]).is_some()
-    {
-        return is_gone(&text[..colon]);
+    if let Some(is_dead) = is_dead(&contents) {
+        return is_dead;
     }
     let age = metadata.modified().ok().and_then(|at| at.elapsed().ok());
     age.is_some_and(|age| age > STALE_AFTER)
 }
 
-/// Whether no process of this host has the number that `digits` say.
+/// Whether the process that made a lock is gone; none if it was not one of this system.
+fn is_dead(contents: &[u8]) -> Option<bool> {
+    let (holder, mark) = std::str::from_utf8(contents).ok()?.split_once('\n')?;
+    let (pid, _) = holder.split_once(':')?;
+    let (holders_system, start) = mark.trim_end().rsplit_once(' ')?;
+    if holders_system != system()? {
+        return None;
+    }
+    let number = pid.parse().ok()?;
+    Some(is_gone(pid.as_bytes()) || started(number).is_some_and(|found| found != start))
+}
+
+/// Whether no process here has the number that `digits` say.
 pub(super) fn is_gone(digits: &[u8]) -> bool {
     process(digits)
         .is_some_and(|pid| rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH))
@@ -237,17 +386,17 @@ fn process(digits: &[u8]) -> Option<rustix::process::Pid> {
 }
 
 fn remove_stale(path: &Path) {
-    let mut aside = path.as_os_str().to_owned();
-    aside.push(format!(".{}", std::process::id()));
-    let aside = PathBuf::from(aside);
-    if fs::rename(path, &aside).is_err() {
+    // Under a name that is swept, should we be killed before it is gone.
+    let Ok(aside) = super::replace::temporary_in(super::replace::folder_of(path)) else {
+        return;
+    };
+    if fs::rename(path, aside.path()).is_err() {
         return;
     }
-    if !is_stale(&aside) {
+    if !is_stale(aside.path()) {
         // Somebody else was faster and this is the new lock: back with it.
-        let _ = fs::hard_link(&aside, path);
+        let _ = fs::hard_link(aside.path(), path);
     }
-    let _ = fs::remove_file(&aside);
 }
 
 #[cfg(test)]
@@ -262,7 +411,9 @@ mod tests {
     }
 
     fn acquire(path: &Path) -> Result<Lock, Error> {
-        Lock::acquire(path, path, Duration::from_millis(60), &Stop::default())
+        let stop = Stop::default();
+        let patience = Patience::new(Duration::from_millis(60), &stop, &());
+        Lock::acquire(path, path, &patience)
     }
 
     #[test]
@@ -275,18 +426,58 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
+    /// A lock as we make them, of a process with this number that started then.
+    fn lock_of(pid: u32, system: &str, start: &str) -> String {
+        format!("{pid}:{}\n{system} {start}\n", host().to_str().unwrap())
+    }
+
+    fn dead() -> u32 {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        child.id()
+    }
+
     #[test]
     fn the_lock_of_a_dead_process_is_taken_over() {
         let (_folder, path) = mailbox();
-        let mut child = std::process::Command::new("true").spawn().unwrap();
-        child.wait().unwrap();
+        let (Some(system), myself) = (system(), std::process::id()) else {
+            return;
+        };
+        // A number that was given to another process since is no sign of life.
+        for lock in [lock_of(dead(), &system, "1"), lock_of(myself, &system, "1")] {
+            fs::write(path.with_extension("lock"), lock).unwrap();
+            acquire(&path).unwrap();
+        }
+        let lock = lock_of(myself, &system, &started(myself).unwrap());
+        fs::write(path.with_extension("lock"), lock).unwrap();
+        assert!(matches!(acquire(&path), Err(Error::Locked { .. })));
+    }
+
+    #[test]
+    fn a_number_that_is_no_process_here_may_be_one_on_another_machine_of_this_name() {
+        let (_folder, path) = mailbox();
+        let elsewhere = "00000000-0000-4000-8000-000000000000 pid:[4026531836]";
         let name = host().into_string().unwrap();
-        fs::write(
-            path.with_extension("lock"),
-            format!("{}:{name}", child.id()),
-        )
-        .unwrap();
-        acquire(&path).unwrap();
+        for lock in [
+            lock_of(dead(), elsewhere, "1"),
+            format!("{}:{name}", dead()),
+        ] {
+            fs::write(path.with_extension("lock"), lock).unwrap();
+            assert!(matches!(acquire(&path), Err(Error::Locked { .. })));
+        }
+    }
+
+    #[test]
+    fn a_lock_that_was_taken_from_us_is_not_removed_and_is_noticed() {
+        let (_folder, path) = mailbox();
+        let lock = acquire(&path).unwrap();
+        lock.check(&path).unwrap();
+        let others = path.with_extension("lock");
+        fs::remove_file(&others).unwrap();
+        fs::write(&others, "0").unwrap();
+        assert!(matches!(lock.check(&path), Err(Error::Changed { .. })));
+        drop(lock);
+        assert_eq!(fs::read(&others).unwrap(), b"0");
     }
 
     #[test]

@@ -4,7 +4,10 @@
 //! flags), owner, mode and time are kept. Where the name carries the size (`,S=` the bytes, `,W=`
 //! the bytes with CRLF line ends; Dovecot, Courier), it is corrected.
 //!
-//! Two runs of embody keep each other out (`embody.lock`). Against others there is no lock: programs that read the Maildir move and rename messages at any time. So
+//! Where `cur`, `new` or one message in them is named, the same holds for that part.
+//!
+//! Two runs of embody keep each other out (`embody.lock`). Against others there is no lock: programs
+//! that read the Maildir move and rename messages at any time. So
 //! * **same name**: the two files are *exchanged*, which fails if the old name is gone; then it is
 //!   checked that what came out is what was read, or they are exchanged back;
 //! * **new name**: the new file is linked to its name, the folder synced, the old name removed; if
@@ -22,11 +25,12 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{CWD, RenameFlags};
 
-use super::lock::{Dotlock, LONGEST_WAIT};
+use super::find;
+use super::lock::{Dotlock, Patience};
 use super::pipeline::{self, Limits, Stages};
 use super::replace::{self, Beside, Finished, Identity, sync_folder};
 use super::rewrite;
@@ -45,27 +49,115 @@ pub(super) enum Destination<'a> {
     Folder(&'a Path),
 }
 
-/// Converts the Maildir `folder` (not those within it).
+/// A Maildir, or what was named of one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Place {
+    folder: PathBuf,
+    /// Its `cur` or `new`, if only that was named.
+    part: Option<OsString>,
+    /// The one message in there that was named.
+    name: Option<OsString>,
+}
+
+impl Place {
+    /// A Maildir's `cur` or `new`, or a message in one of them, as `path` names it.
+    pub(super) fn within(path: &Path) -> Option<Self> {
+        let path = path.canonicalize().ok()?;
+        let last = path.file_name()?.to_owned();
+        let folder = path.parent()?;
+        if path.is_dir() {
+            return Self::part_of(folder, last, None);
+        }
+        Self::part_of(folder.parent()?, folder.file_name()?.to_owned(), Some(last))
+    }
+
+    fn part_of(folder: &Path, part: OsString, name: Option<OsString>) -> Option<Self> {
+        let is_part = (part == "cur" || part == "new") && find::is_maildir(folder);
+        is_part.then(|| Self {
+            folder: folder.to_owned(),
+            part: Some(part),
+            name,
+        })
+    }
+
+    /// The same, or else the Maildir `path`.
+    pub(super) fn of(path: &Path) -> Self {
+        Self::within(path).unwrap_or_else(|| Self {
+            folder: path.to_owned(),
+            part: None,
+            name: None,
+        })
+    }
+
+    /// Whether it is more than one message.
+    pub(super) fn is_folder(&self) -> bool {
+        self.name.is_none()
+    }
+
+    /// Where we make files of our own.
+    pub(super) fn folders_of_ours(&self) -> [PathBuf; 2] {
+        [self.folder.clone(), self.folder.join("tmp")]
+    }
+
+    /// The messages' names, `cur/...` and `new/...`, sorted. This list is the one thing here that
+    /// grows with the mailbox: some hundred bytes a message.
+    fn messages(&self) -> Result<Vec<PathBuf>, Error> {
+        let mut names = Vec::new();
+        for part in ["cur", "new"] {
+            if self.part.as_ref().is_some_and(|only| only != part) {
+                continue;
+            }
+            if let Some(name) = &self.name {
+                names.push(Path::new(part).join(name));
+                continue;
+            }
+            let path = self.folder.join(part);
+            for entry in fs::read_dir(&path).map_err(cannot_read(&path))? {
+                let entry = entry.map_err(cannot_read(&path))?;
+                let name = entry.file_name();
+                let hidden = name.as_bytes().starts_with(b".");
+                if !hidden && entry.file_type().is_ok_and(|kind| kind.is_file()) {
+                    names.push(Path::new(part).join(name));
+                }
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+}
+
+/// Where in the folder `to` a message goes, and where it is written before: a Maildir becomes a
+/// Maildir, its `cur` alone a folder of the messages.
+fn target(to: &Path, name: &Path, place: &Place) -> (PathBuf, PathBuf) {
+    match (&place.part, name.file_name()) {
+        (Some(_), Some(name)) => (to.join(name), to.to_owned()),
+        _ => (to.join(name), to.join("tmp")),
+    }
+}
+
+/// Converts the Maildir `path` (not those within it), or what it names of one.
 ///
 /// # Errors
 /// As [`convert_in_place`](super::convert_in_place). Messages done before an error stay done.
 pub(super) fn convert(
-    folder: &Path,
+    path: &Path,
     destination: Destination<'_>,
     options: &Options,
     transform: &dyn Transform,
     progress: &dyn Progress,
     stop: &Stop,
 ) -> Result<Summary, Error> {
+    let place = Place::of(path);
+    let folder = place.folder.as_path();
     let mut lock = None;
     if options.effect == Effect::Write {
         match destination {
             Destination::InPlace => {
-                let until = Instant::now() + options.lock_timeout.min(LONGEST_WAIT);
-                lock = Some(Dotlock::acquire(&folder.join("embody"), until, stop)?);
+                let patience = Patience::new(options.lock_timeout, stop, progress);
+                lock = Some(Dotlock::acquire(&folder.join("embody"), &patience)?);
                 make_folder(&folder.join("tmp"))?;
-                replace::sweep(&folder.join("tmp"));
             }
+            Destination::Folder(to) if place.part.is_some() => make_folder(to)?,
             Destination::Folder(to) => {
                 for name in ["cur", "new", "tmp"] {
                     make_folder(&to.join(name))?;
@@ -78,16 +170,16 @@ pub(super) fn convert(
             }
         }
     }
-    let names = messages(folder)?;
+    let names = place.messages()?;
     let stages = Files {
-        folder,
+        place: &place,
         destination,
         options,
         transform,
-    };
-    let mut summary = Summary {
-        mailboxes: 1,
-        ..Summary::default()
+        done: Mutex::new(Summary {
+            mailboxes: 1,
+            ..Summary::default()
+        }),
     };
     let mut numbered = (1..).zip(names);
     let limits = Limits {
@@ -101,19 +193,25 @@ pub(super) fn convert(
         || Ok(numbered.next().map(|item| (item, 1))),
         |_, done| {
             for one in &done {
-                summary.add(one);
                 progress.advance(one.bytes_in, one.messages);
             }
             Ok(())
         },
     );
+    // Also of messages that were done when an error or a stop came.
+    let summary = stages.done.into_inner();
+    let summary = summary.unwrap_or_else(PoisonError::into_inner);
+    progress.done(&summary);
     if options.effect == Effect::Write && summary.changed > 0 {
         let folder = match destination {
             Destination::InPlace => folder,
             Destination::Folder(to) => to,
         };
-        sync_folder(&folder.join("cur"))?;
-        sync_folder(&folder.join("new"))?;
+        for part in ["cur", "new"].map(|part| folder.join(part)) {
+            if part.is_dir() {
+                sync_folder(&part)?;
+            }
+        }
     }
     drop(lock);
     outcome.map(|()| summary)
@@ -126,30 +224,13 @@ fn make_folder(folder: &Path) -> Result<(), Error> {
     fs::create_dir_all(folder).map_err(cannot_write(folder))
 }
 
-/// The messages' names, `cur/...` and `new/...`, sorted. This list is the one thing here that
-/// grows with the mailbox: some hundred bytes a message.
-fn messages(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    let mut names = Vec::new();
-    for part in ["cur", "new"] {
-        let path = folder.join(part);
-        for entry in fs::read_dir(&path).map_err(cannot_read(&path))? {
-            let entry = entry.map_err(cannot_read(&path))?;
-            let name = entry.file_name();
-            let hidden = name.as_bytes().starts_with(b".");
-            if !hidden && entry.file_type().is_ok_and(|kind| kind.is_file()) {
-                names.push(Path::new(part).join(name));
-            }
-        }
-    }
-    names.sort();
-    Ok(names)
-}
-
 struct Files<'a> {
-    folder: &'a Path,
+    place: &'a Place,
     destination: Destination<'a>,
     options: &'a Options,
     transform: &'a dyn Transform,
+    /// What stands on the disk, in whatever order it got there.
+    done: Mutex<Summary>,
 }
 
 impl Stages for Files<'_> {
@@ -162,7 +243,22 @@ impl Stages for Files<'_> {
     }
 
     fn work(&self, (number, name): &Self::Item, (): ()) -> Result<Summary, Error> {
-        let path = self.folder.join(name);
+        let outcome = self.convert(*number, name);
+        match &outcome {
+            Ok(summary) if summary.moved == 0 => {}
+            _ => self.transform.discard(*number),
+        }
+        if let Ok(summary) = &outcome {
+            let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+            done.add(summary);
+        }
+        outcome
+    }
+}
+
+impl Files<'_> {
+    fn convert(&self, number: u64, name: &Path) -> Result<Summary, Error> {
+        let path = self.place.folder.join(name);
         let mut file = match File::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -185,8 +281,8 @@ impl Stages for Files<'_> {
             if self.options.effect == Effect::Write
                 && let Destination::Folder(to) = self.destination
             {
-                let target = to.join(name);
-                let mut copy = Beside::start_in(&to.join("tmp"), &target)?;
+                let (target, beside) = target(to, name, self.place);
+                let mut copy = Beside::start_in(&beside, &target)?;
                 copy.write_start_of(&file, before.length())?;
                 copy.finished(&file)?.appear()?;
             }
@@ -194,7 +290,7 @@ impl Stages for Files<'_> {
         }
         let mut content = Vec::with_capacity(usize::try_from(before.length()).unwrap_or(0) + 1);
         file.read_to_end(&mut content).map_err(cannot_read(&path))?;
-        let new = transformed(self.transform, *number, &path, &content)?;
+        let new = transformed(self.transform, number, &path, &content)?;
         if let Some(new) = &new {
             summary.changed = 1;
             summary.bytes_out = new.len() as u64;
@@ -212,11 +308,12 @@ impl Stages for Files<'_> {
                 }
             }
             (Destination::Folder(to), new) => {
+                let (target, folder) = target(to, name, self.place);
                 let target = match &new {
-                    Some(new) => to.join(resized(name, new)),
-                    None => to.join(name),
+                    Some(new) => resized(&target, new),
+                    None => target,
                 };
-                let mut beside = Beside::start_in(&to.join("tmp"), &target)?;
+                let mut beside = Beside::start_in(&folder, &target)?;
                 beside.write(new.as_deref().unwrap_or(&content))?;
                 beside.finished(&file)?.appear()?;
             }
@@ -257,7 +354,7 @@ impl Files<'_> {
         before: &Identity,
         new: &[u8],
     ) -> Result<bool, Error> {
-        let mut beside = Beside::start_in(&self.folder.join("tmp"), path)?;
+        let mut beside = Beside::start_in(&self.place.folder.join("tmp"), path)?;
         beside.write(new)?;
         let finished = beside.finished(file)?;
         finished.sync()?;
@@ -288,7 +385,7 @@ fn exchange(finished: Finished, before: &Identity) -> Result<bool, Error> {
             if before.check(target).is_err() {
                 return Ok(false);
             }
-            finished.replace(before, None).map(|()| true)
+            finished.replace(before, None).map(|_| true)
         }
     }
 }

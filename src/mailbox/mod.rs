@@ -6,15 +6,17 @@
 //!
 //! The rooms: [`find`] says what a path holds; [`mbox`] is the format, `window` walks a file of
 //! any size through it, `rewrite` puts a changed message back; `maildir` does the same for a
-//! message a file; `pipeline` works on many at a time and keeps their order; `lock` and
-//! `replace` make in place safe; `convert` is the driver, `stream` the one for standard input and
-//! output; `separator` says what divides an mbox.
+//! message a file; `pipeline` works on many at a time and keeps their order; `lock`, `latecomers`,
+//! `replace` and `in_place` make in place safe; `sink` is where an mbox goes; `convert` is the
+//! driver, `stream` the one for standard input and output; `separator` says what divides an mbox.
 //!
 //! What is not preserved: the last access time, holes in sparse files, and, for a Maildir, the
 //! inode number of a changed message.
 
 mod convert;
 pub mod find;
+mod in_place;
+mod latecomers;
 mod lock;
 mod maildir;
 pub mod mbox;
@@ -22,10 +24,12 @@ mod pipeline;
 mod replace;
 mod rewrite;
 mod separator;
+mod sink;
 mod stream;
 mod window;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,6 +67,10 @@ pub trait Transform: Sync {
     /// The change of a message was not made, and the message passed on as it is: a line which some
     /// mailbox reader takes for a separator would have gone, and a message of others with it.
     fn refused(&self, _message: &Message<'_>) {}
+
+    /// What was made of this message of the mailbox at work is not used: another program moved
+    /// the message, or it could not be written.
+    fn discard(&self, _number: u64) {}
 }
 
 /// One message as a mailbox holds it.
@@ -112,6 +120,13 @@ pub trait Progress {
 
     /// That many more bytes of the source, holding that many messages, are done.
     fn advance(&self, bytes: u64, messages: u64);
+
+    /// What was done to the mailbox that began last, as it stands now: of one that an error or a
+    /// stop ended this is told only if something of it was written (a Maildir's messages).
+    fn done(&self, _summary: &Summary) {}
+
+    /// Another program holds the lock of `_mailbox` for long; `_lock` is the file that says so.
+    fn waiting(&self, _mailbox: &Path, _lock: &Path) {}
 }
 
 /// For those who do not want to know.
@@ -162,6 +177,17 @@ pub enum Effect {
     DryRun,
 }
 
+/// When the lock on an mbox is held that is converted in place.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Locking {
+    /// From before it is read until it is replaced.
+    #[default]
+    Throughout,
+    /// For a moment before it is read, and while it is replaced: for a [`Transform`] that waits
+    /// for others. Nobody's mail is delayed by them, but the work may have to be done again.
+    AtBothEnds,
+}
+
 /// How a conversion is to be done.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -172,10 +198,13 @@ pub struct Options {
     /// Messages being transformed at the same time; more than `jobs` pays when transforming waits
     /// for a network.
     pub max_in_flight: usize,
-    /// In place: keep the old file under its name with this behind it. Not for Maildirs.
+    /// In place: keep the old file under its name with this behind it, neither empty nor with a
+    /// slash in it. Not for Maildirs.
     pub backup: Option<OsString>,
     /// Whether to write.
     pub effect: Effect,
+    /// When the lock is held.
+    pub locking: Locking,
     /// How long to wait for another program's lock.
     pub lock_timeout: Duration,
     /// A message of more bytes is passed on without being looked at, so that memory has a bound.
@@ -195,6 +224,7 @@ impl Default for Options {
             max_in_flight: jobs,
             backup: None,
             effect: Effect::Write,
+            locking: Locking::default(),
             lock_timeout: Duration::from_secs(60),
             max_message: 512 << 20,
             window: 1 << 20,
@@ -233,6 +263,8 @@ pub struct Summary {
     pub oversized: u64,
     /// Files in a folder that hold no mail (indexes and the like); not copied, not touched.
     pub skipped_files: u64,
+    /// Messages that came to an mbox while its lock was not held, and were taken over unread.
+    pub late: u64,
     /// Messages of a Maildir that another program moved or changed meanwhile; left alone.
     pub moved: u64,
 }
@@ -247,8 +279,24 @@ impl Summary {
         self.bytes_out += other.bytes_out;
         self.oversized += other.oversized;
         self.skipped_files += other.skipped_files;
+        self.late += other.late;
         self.moved += other.moved;
     }
+}
+
+/// Whether this can stand behind a file's name to make the name of its backup.
+///
+/// # Errors
+/// [`Error::Usage`]: with nothing behind it the backup would be the file itself, and a slash leads
+/// out of the folder.
+pub fn check_backup_suffix(suffix: &OsStr) -> Result<(), Error> {
+    let wrong = match suffix.as_bytes() {
+        [] => "is empty: the backup would have the name of the mailbox itself",
+        bytes if bytes.contains(&b'/') => "holds a slash; the backup stands beside the mailbox",
+        bytes if bytes.contains(&0) => "holds a NUL, which no file name can",
+        _ => return Ok(()),
+    };
+    Err(Error::Usage(format!("the suffix of --backup {wrong}")))
 }
 
 /// [`Error::Read`] for a path.

@@ -3,7 +3,7 @@
 //! In place: written to a temporary file in the same folder, given the old one's owner, mode,
 //! extended attributes and modification time, synced, renamed over it, the folder synced. Killed
 //! at any instant, the name shows the old file or the new one. What a killed run leaves behind
-//! (`.embody-HOST-PID-*`) the next one takes away; a run that ends by itself leaves nothing.
+//! (`.embody-HOST-PID-SYSTEM-*`) the next one takes away; a run that ends by itself leaves nothing.
 //!
 //! Decisions: a symbolic link is followed and its target replaced. A file with several hard links
 //! is refused: the other names would keep the old mail. An owner, access list or `user.` attribute
@@ -13,15 +13,17 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, FileTimes, Metadata};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use rustix::fs::{Gid, Uid, XattrFlags};
+use rustix::fs::{Access, CWD, Gid, RenameFlags, Uid, XattrFlags};
 use tempfile::NamedTempFile;
 
-use super::lock::host;
+use super::lock::{host, system};
 use super::{cannot_read, cannot_write};
 use crate::error::Error;
 
@@ -135,18 +137,30 @@ impl Finished {
         synced.map_err(cannot_write(&self.target))
     }
 
-    /// Takes the old file's place, if that is still the file that was read.
-    pub(super) fn replace(self, before: &Identity, backup: Option<&OsStr>) -> Result<(), Error> {
+    /// Takes the old file's place, if that is still the file that was read. The old file is given
+    /// back under its temporary name where the file system can exchange two names.
+    pub(super) fn replace(
+        self,
+        before: &Identity,
+        backup: Option<&OsStr>,
+    ) -> Result<Option<NamedTempFile>, Error> {
         self.sync()?;
         before.check(&self.target)?;
         if let Some(suffix) = backup {
             back_up(&self.target, suffix)?;
         }
         let Self { target, temporary } = self;
+        let exchanged =
+            rustix::fs::renameat_with(CWD, temporary.path(), CWD, &target, RenameFlags::EXCHANGE);
+        if exchanged.is_ok() {
+            sync_folder(folder_of(&target))?;
+            return Ok(Some(temporary));
+        }
         temporary
             .persist(&target)
             .map_err(|failed| cannot_write(&target)(failed.error))?;
-        sync_folder(folder_of(&target))
+        sync_folder(folder_of(&target))?;
+        Ok(None)
     }
 
     /// Appears under a name that nothing has yet.
@@ -162,18 +176,17 @@ impl Finished {
 /// Refuses what cannot be replaced in place, before any work is done on it.
 ///
 /// # Errors
-/// [`Error::Write`] for a file with several names, or if its backup exists.
+/// [`Error::Write`] for a file with several names, one that may not be written to, or if its
+/// backup exists.
 pub(super) fn check_replaceable(target: &Path, backup: Option<&OsStr>) -> Result<(), Error> {
     let metadata = fs::metadata(target).map_err(cannot_read(target))?;
     let mut names = metadata.nlink();
     if let Some(suffix) = backup {
         let backup = with_suffix(target, suffix);
         match fs::symlink_metadata(&backup) {
-            Ok(found) if (found.dev(), found.ino()) == (metadata.dev(), metadata.ino()) => {
-                // A run was killed between backup and rename: the backup is made anew.
-                fs::remove_file(&backup).map_err(cannot_write(&backup))?;
-                names -= 1;
-            }
+            // A run was killed between backup and rename, or somebody made this name: either way
+            // it keeps the old file.
+            Ok(found) if is_same(&found, &metadata) => names -= 1,
             Ok(_) => {
                 return Err(cannot_write(&backup)(io::Error::new(
                     io::ErrorKind::AlreadyExists,
@@ -184,6 +197,7 @@ pub(super) fn check_replaceable(target: &Path, backup: Option<&OsStr>) -> Result
             Err(error) => return Err(cannot_read(&backup)(error)),
         }
     }
+    check_writable(target)?;
     if names > 1 {
         return Err(cannot_write(target)(io::Error::other(format!(
             "the file has {names} names (hard links); the others would keep the old mail"
@@ -192,13 +206,30 @@ pub(super) fn check_replaceable(target: &Path, backup: Option<&OsStr>) -> Result
     Ok(())
 }
 
+/// Renaming needs no leave of the file, but who took that from everybody meant it.
+///
+/// # Errors
+/// [`Error::Write`] if the file may not be written to.
+pub(super) fn check_writable(path: &Path) -> Result<(), Error> {
+    rustix::fs::access(path, Access::WRITE_OK).map_err(|error| cannot_write(path)(error.into()))
+}
+
+/// Whether these are two names of one file.
+pub(super) fn is_same(one: &Metadata, other: &Metadata) -> bool {
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
 fn back_up(target: &Path, suffix: &OsStr) -> Result<(), Error> {
     let backup = with_suffix(target, suffix);
     let Err(error) = fs::hard_link(target, &backup) else {
         return Ok(());
     };
     if error.kind() == io::ErrorKind::AlreadyExists {
-        return Err(cannot_write(&backup)(error));
+        let metadata = fs::metadata(target).map_err(cannot_read(target))?;
+        return match fs::symlink_metadata(&backup) {
+            Ok(found) if is_same(&found, &metadata) => Ok(()),
+            _ => Err(cannot_write(&backup)(error)),
+        };
     }
     // A file system without hard links. This opens the source once more, which gives up its fcntl
     // lock when it is closed; the dotlock holds, and such file systems have no fcntl locks to lose.
@@ -263,7 +294,7 @@ pub(super) fn folder_of(path: &Path) -> &Path {
     }
 }
 
-fn with_suffix(path: &Path, suffix: &OsStr) -> PathBuf {
+pub(super) fn with_suffix(path: &Path, suffix: &OsStr) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
@@ -277,10 +308,17 @@ fn our_prefix() -> std::ffi::OsString {
     prefix
 }
 
+/// [`system`] in a few digits: machines of one name may share a folder.
+fn our_system() -> String {
+    let mut hasher = DefaultHasher::new();
+    system().hash(&mut hasher);
+    format!("{:08x}", hasher.finish() & 0xffff_ffff)
+}
+
 /// A temporary file that goes when dropped.
 pub(super) fn temporary_in(folder: &Path) -> io::Result<NamedTempFile> {
     let mut prefix = our_prefix();
-    prefix.push(format!("{}-", std::process::id()));
+    prefix.push(format!("{}-{}-", std::process::id(), our_system()));
     tempfile::Builder::new()
         .prefix(&prefix)
         .rand_bytes(8)
@@ -292,9 +330,11 @@ pub(super) fn is_temporary(name: &OsStr) -> bool {
     name.as_bytes().starts_with(b".embody-")
 }
 
-/// Takes away what runs on this host left in `folder` when they were killed.
+/// Takes away what runs on this host left in `folder` when they were killed: what a process of
+/// this system made that is gone, and what nobody touched for a day (of a boot before this one).
 pub(super) fn sweep(folder: &Path) {
-    let prefix = our_prefix();
+    const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
+    let (prefix, here) = (our_prefix(), our_system());
     let Ok(entries) = fs::read_dir(folder) else {
         return;
     };
@@ -303,8 +343,16 @@ pub(super) fn sweep(folder: &Path) {
         let Some(rest) = name.as_bytes().strip_prefix(prefix.as_bytes()) else {
             continue;
         };
-        let digits = rest.split(|&b| b == b'-').next().unwrap_or_default();
-        if super::lock::is_gone(digits) {
+        let mut fields = rest.split(|&b| b == b'-');
+        let digits = fields.next().unwrap_or_default();
+        let abandoned = if fields.next() == Some(here.as_bytes()) {
+            super::lock::is_gone(digits)
+        } else {
+            let modified = entry.metadata().and_then(|found| found.modified());
+            let age = modified.ok().and_then(|at| at.elapsed().ok());
+            age.is_some_and(|age| age > ABANDONED)
+        };
+        if abandoned {
             // Best effort: it is in nobody's way.
             let _ = fs::remove_file(entry.path());
         }

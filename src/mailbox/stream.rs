@@ -10,11 +10,12 @@ use std::path::Path;
 
 use memchr::memchr;
 
-use super::convert::{Bytes, Job, Sink};
+use super::convert::Job;
 use super::find::{self, Kind, NotMail};
-use super::replace::Identity;
+use super::replace::{self, Identity};
 use super::separator::{Next, next_separator};
-use super::window::{Pool, Windows};
+use super::sink::{Bytes, Sink};
+use super::window::{Pool, Section, Windows};
 use super::{
     Effect, Format, Options, Progress, Stop, Summary, Transform, cannot_read, cannot_write,
 };
@@ -64,11 +65,29 @@ pub fn convert_open(
     progress.begin(name);
     let mut sink = match (output, options.effect) {
         (_, Effect::DryRun) | (Output::Nowhere, _) => Sink::Nowhere,
-        (Output::Path(path), _) => Sink::to(path)?,
-        (Output::Open(file), _) => Sink::Directly("standard output".into(), BufWriter::new(file)),
+        (Output::Path(path), _) => {
+            replace::sweep(replace::folder_of(path));
+            Sink::to(path)?
+        }
+        (Output::Open(file), _) => {
+            let name_of_output = Path::new("standard output");
+            let written = file.metadata().map_err(cannot_write(name_of_output))?;
+            if written.is_file() && replace::is_same(&metadata, &written) {
+                // It would be read as fast as it grows.
+                return Err(Error::Usage(format!(
+                    "{}: standard output is the same file; name a new one",
+                    name.display()
+                )));
+            }
+            Sink::Directly(name_of_output.into(), BufWriter::new(file))
+        }
     };
     let summary = if kind == Kind::Mbox {
-        job.mbox(source, &mut sink)?
+        let mut summary = Summary::default();
+        let quoting = job.quoting(source)?;
+        let whole = Section::whole(source);
+        job.mbox(whole, quoting, &mut summary, &mut sink, &mut |_| {})?;
+        summary
     } else {
         let (summary, content, new) = job.message(source, &before)?;
         match content {
@@ -81,6 +100,7 @@ pub fn convert_open(
         before.check(name)?;
     }
     sink.appear(source)?;
+    progress.done(&summary);
     Ok(summary)
 }
 

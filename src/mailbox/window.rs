@@ -43,6 +43,37 @@ impl<S: Source + ?Sized> Source for &S {
     }
 }
 
+/// The bytes of a file between two offsets.
+#[derive(Clone, Copy)]
+pub(super) struct Section<'a> {
+    pub(super) file: &'a File,
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// What the messages before it say about its Content-Lengths.
+    pub(super) counted: Counted,
+}
+
+impl<'a> Section<'a> {
+    /// All of it.
+    pub(super) fn whole(file: &'a File) -> Self {
+        Self {
+            file,
+            start: 0,
+            end: u64::MAX,
+            counted: Counted::default(),
+        }
+    }
+}
+
+impl Source for Section<'_> {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        let at = self.start.saturating_add(offset);
+        let left = usize::try_from(self.end.saturating_sub(at)).unwrap_or(usize::MAX);
+        let wanted = left.min(bytes.len());
+        FileExt::read_at(self.file, &mut bytes[..wanted], at)
+    }
+}
+
 /// Buffers to use again: touching fresh memory costs a third of the time of reading into it.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Pool(Arc<Mutex<Vec<Vec<u8>>>>);
@@ -135,6 +166,16 @@ impl<S: Source> Windows<S> {
             at: At::FirstByte,
             counted: Counted::default(),
         }
+    }
+
+    /// The same walk, behind messages that say this about the next one's Content-Length.
+    pub(super) fn behind(self, counted: Counted) -> Self {
+        Self { counted, ..self }
+    }
+
+    /// What the messages so far say about the next one's Content-Length.
+    pub(super) fn counted(&self) -> Counted {
+        self.counted.elsewhere()
     }
 
     /// The next chunk; `None` at the end of the file.
@@ -351,6 +392,42 @@ mod tests {
             let (_, at_once, _) = divided(&bytes, 1 << 20, 1 << 20);
             prop_assert_eq!(messages.len() as u64 + oversized, at_once.len() as u64);
         }
+    }
+
+    #[test]
+    fn what_is_appended_to_an_mboxcl2_mailbox_is_divided_as_if_it_had_been_there() {
+        let line = "From a@b Thu Jan  1 00:00:00 1970\n";
+        let message = |body: &str| {
+            let length = body.len();
+            format!("{line}Content-Length: {length}\n\n{body}\n")
+        };
+        let before = [message("one\n"), message("two\n")].concat();
+        let appended = message(&format!("a\n\n{line}Subject: hidden\n\nb\n"));
+        let file = tempfile::tempfile().unwrap();
+        FileExt::write_all_at(&file, (before + &appended).as_bytes(), 0).unwrap();
+        let end = file.metadata().unwrap().len();
+        let start = end - appended.len() as u64;
+        let messages_of = |section: Section<'_>| {
+            let counted = section.counted;
+            let mut windows = Windows::new(section, Pool::default(), 1, 1 << 20).behind(counted);
+            let mut messages = 0;
+            while let Some(chunk) = windows.next_chunk().unwrap() {
+                messages += chunk.frames.len();
+            }
+            (messages, windows.counted())
+        };
+        let section = |start, end, counted| Section {
+            file: &file,
+            start,
+            end,
+            counted,
+        };
+        let (messages, counted) = messages_of(section(0, start, Counted::default()));
+        assert_eq!(messages, 2);
+        assert_eq!(messages_of(section(start, end, counted)).0, 1);
+        // Nothing says that what has nothing before it is mboxcl2.
+        assert_eq!(messages_of(section(start, end, Counted::default())).0, 2);
+        assert_eq!(messages_of(Section::whole(&file)).0, 3);
     }
 
     /// Gives a few bytes at a time, is interrupted before each read, and fails at `bad`.

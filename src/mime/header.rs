@@ -15,27 +15,8 @@ use mail_parser::HeaderValue;
 use mail_parser::parsers::MessageStream;
 use memchr::{memchr, memmem};
 
+pub use super::fields::{Field, Fields};
 use crate::span::{Line, Lines, Span};
-
-/// One header field.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Field {
-    /// The name, without blanks before the colon; empty for a stray continuation line.
-    pub name: Span,
-    /// Everything behind the colon up to the terminator of the last line, folds included.
-    pub value: Span,
-    /// The field with its terminator; fields tile their section.
-    pub whole: Span,
-}
-
-impl Field {
-    /// Whether the field has this name, case-blind.
-    #[must_use]
-    pub fn is(&self, original: &[u8], name: &str) -> bool {
-        self.name.len() == name.len()
-            && self.name.of(original).eq_ignore_ascii_case(name.as_bytes())
-    }
-}
 
 /// Why a section ended where it did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,7 +41,7 @@ pub struct Header {
     /// The empty line behind the fields; empty if there is none.
     pub separator: Span,
     /// The fields in their order.
-    pub fields: Vec<Field>,
+    pub fields: Fields,
     /// Why the section ended.
     pub end: End,
 }
@@ -79,7 +60,7 @@ impl Header {
     ///
     /// `is_boundary` is asked, for every line that starts with `--`, whether it ends the part.
     /// `limit` is the largest section that is read, in octets: it fends off messages that are
-    /// nothing but fields.
+    /// nothing but fields. It is at most [`Fields::LONGEST`].
     pub fn read(
         original: &[u8],
         within: Span,
@@ -88,11 +69,12 @@ impl Header {
         mut is_boundary: impl FnMut(&[u8]) -> bool,
     ) -> Self {
         let start = within.start;
+        let limit = limit.min(Fields::LONGEST);
         let mut header = Self {
             envelope: Span::empty_at(start),
             span: Span::empty_at(start),
             separator: Span::empty_at(start),
-            fields: Vec::new(),
+            fields: Fields::none_at(start),
             end: End::Regular,
         };
         let mut at = start;
@@ -103,27 +85,20 @@ impl Header {
                     header.separator = line.whole;
                     break;
                 }
-                Some(b' ' | b'\t') => match header.fields.last_mut() {
-                    Some(field) => {
-                        field.value.end = line.content.end;
-                        field.whole.end = line.whole.end;
-                    }
-                    None => header.fields.push(Field {
-                        name: Span::empty_at(line.content.start),
-                        value: line.content,
-                        whole: line.whole,
-                    }),
-                },
+                Some(b' ' | b'\t') if !header.fields.is_empty() => {
+                    header.fields.extend_last(line.whole.end);
+                }
+                Some(b' ' | b'\t') => header.fields.push(line.whole),
                 Some(_) if bytes.starts_with(b"--") && is_boundary(bytes) => {
                     header.end = End::Boundary;
                     break;
                 }
-                Some(_) => match read_field(original, line) {
-                    Some(field) => header.fields.push(field),
-                    None if at == start && front == Front::Message && is_envelope(bytes) => {
+                Some(_) => match is_field(original, line) {
+                    true => header.fields.push(line.whole),
+                    false if at == start && front == Front::Message && is_envelope(bytes) => {
                         header.envelope = line.whole;
                     }
-                    None => {
+                    false => {
                         header.end = End::Unseparated;
                         break;
                     }
@@ -152,28 +127,22 @@ impl Header {
 /// The first field of that name, case-blind. When a message repeats a field that must be unique,
 /// the first is what most readers go by.
 #[must_use]
-pub fn first<'f>(original: &[u8], fields: &'f [Field], name: &str) -> Option<&'f Field> {
-    fields.iter().find(|field| field.is(original, name))
+pub fn first(original: &[u8], fields: &Fields, name: &str) -> Option<Field> {
+    fields.first(original, name)
 }
 
 fn is_envelope(line: &[u8]) -> bool {
     line.starts_with(b"From ") || line.starts_with(b">From ")
 }
 
-fn read_field(original: &[u8], line: Line) -> Option<Field> {
+/// Whether a line begins a field.
+fn is_field(original: &[u8], line: Line) -> bool {
     let bytes = line.content.of(original);
-    let colon = memchr(b':', bytes)?;
-    let padded = bytes.get(..colon)?;
-    let name = padded.trim_ascii_end();
+    let name = memchr(b':', bytes).and_then(|colon| bytes.get(..colon));
     // A name is one word. `From x@y Sat Jan  1 00:00:00` has a colon too, but no name before it.
-    if name.iter().any(|&byte| byte <= b' ' || byte == 0x7f) {
-        return None;
-    }
-    let start = line.content.start;
-    Some(Field {
-        name: Span::new(start, start + name.len()),
-        value: Span::new(start + colon + 1, line.content.end),
-        whole: line.whole,
+    name.is_some_and(|padded| {
+        let name = padded.trim_ascii_end();
+        !name.iter().any(|&byte| byte <= b' ' || byte == 0x7f)
     })
 }
 
@@ -181,12 +150,11 @@ fn read_field(original: &[u8], line: Line) -> Option<Field> {
 /// cut off.
 #[must_use]
 pub fn unfold(value: &[u8]) -> Vec<u8> {
-    let unfolded: Vec<u8> = value
-        .iter()
-        .copied()
-        .filter(|byte| !matches!(byte, b'\r' | b'\n'))
-        .collect();
-    unfolded.trim_ascii().to_vec()
+    let trimmed = value.trim_ascii();
+    let mut unfolded = Vec::with_capacity(trimmed.len());
+    let is_text = |byte: &u8| !matches!(byte, b'\r' | b'\n');
+    unfolded.extend(trimmed.iter().copied().filter(is_text));
+    unfolded
 }
 
 /// Text with its encoded words undone (RFC 2047), which also stand, against its §5, in quoted
@@ -225,10 +193,11 @@ mod tests {
             header.envelope.of(mail),
             b"From a Sat Jan  1 00:00:00 2000\r\n"
         );
-        assert_eq!(header.fields.len(), 2);
-        assert_eq!(header.fields[0].whole.end, header.fields[1].whole.start);
-        assert_eq!(header.fields[1].name.of(mail), b"B");
-        assert_eq!(header.fields[1].value.of(mail), b"\r\n 2\r\n\t3");
+        let fields: Vec<Field> = header.fields.iter(mail).collect();
+        assert_eq!(fields.len(), 2);
+        assert_eq!(fields[0].whole.end, fields[1].whole.start);
+        assert_eq!(fields[1].name.of(mail), b"B");
+        assert_eq!(fields[1].value.of(mail), b"\r\n 2\r\n\t3");
         assert_eq!(header.separator.of(mail), b"\r\n");
         assert_eq!(&mail[header.body_start()..], b"body: no\r\n");
     }

@@ -7,7 +7,9 @@
 //! RFC 2231, and mail-builder writes parameters that have no original.
 //!
 //! Deviations from RFC 2045 and RFC 2231, because mail has them:
-//! * an unquoted value runs to the next semicolon, whatever it holds (`URL=http://x/y?a=b`);
+//! * an unquoted value runs to the next semicolon, or to a comment with a blank in front, whatever it
+//!   holds (`URL=http://x/y?a=b`); a comment without one is part of it (`name=(1).txt`);
+//! * behind a comment that is never closed, parentheses mean nothing;
 //! * a quoted value that is never closed runs to the end of the field, and [`Found::CutOff`] tells:
 //!   mail systems cut fields off that are long (Postfix at 102 400 octets);
 //! * of two parameters with one name the first counts; a continued or encoded form goes before a
@@ -18,8 +20,10 @@
 use std::borrow::Cow;
 
 use mail_builder::headers::{Header as _, content_type::ContentType};
-use mail_parser::decoders::charsets::map::charset_decoder;
-use memchr::{memchr_iter, memchr2};
+
+use super::header;
+pub use super::parameters::{Found, Parameter, Parameters, Quoting, ValueEncoding};
+use super::parameters::{Written, skip_blanks_and_comments};
 
 use super::charset::Charset;
 
@@ -87,332 +91,75 @@ impl<'a> MediaType<'a> {
     /// The parameters as they are written, in their order.
     #[must_use]
     pub fn parameters(&self) -> Parameters<'a> {
-        Parameters {
-            bytes: self.rest,
-            at: 0,
-        }
+        Parameters::of(self.rest)
     }
 
     /// The value of one parameter with quotes, RFC 2231 sections and encodings undone, folds
     /// still in it. The encoded layer is decoded exactly once.
     #[must_use]
     pub fn parameter(&self, name: &str) -> Option<Cow<'a, [u8]>> {
-        match self.look_up(name) {
-            Found::Whole(value) | Found::CutOff(value) => Some(value),
-            Found::None | Found::SectionMissing(_) => None,
-        }
+        self.look_up(name).value()
     }
 
     /// Like [`MediaType::parameter`], but tells a value with a missing section from no value, and
     /// one that was cut off from a whole one.
     #[must_use]
     pub fn look_up(&self, name: &str) -> Found<'a> {
-        let mut plain = None;
-        let mut sections: Vec<Parameter<'a>> = Vec::new();
-        let mut cut_off = false;
+        let mut written = Written::default();
         let mut parameters = self.parameters();
-        while let Some(mut parameter) = parameters.next() {
-            if !parameter.name.eq_ignore_ascii_case(name.as_bytes()) {
-                continue;
-            }
-            let is_last = parameters.at >= parameters.bytes.len();
-            if self.is_open && is_last && parameter.quoting == Quoting::Bare {
-                parameter.quoting = Quoting::Unclosed;
-            }
-            if parameter.section.is_some() || parameter.encoding == ValueEncoding::Percent {
-                // Behind what is there, another section may have stood.
-                cut_off |= parameter.quoting == Quoting::Unclosed
-                    || (self.is_open && parameter.section.is_some());
-                sections.push(parameter);
-            } else if plain.is_none() {
-                plain = Some(parameter);
+        while let Some((at, parameter)) = parameters.next_at() {
+            if parameter.name.eq_ignore_ascii_case(name.as_bytes()) {
+                written.add(at, self.as_open_ended(parameter, &parameters), self.is_open);
             }
         }
-        if sections.is_empty() {
-            return plain.map_or(Found::None, |parameter| Found::of(&parameter));
-        }
-        match join_sections(sections) {
-            Ok(value) if cut_off => Found::CutOff(Cow::Owned(value)),
-            Ok(value) => Found::Whole(Cow::Owned(value)),
-            // The plain form is there for readers that do not know RFC 2231.
-            Err(missing) => plain.map_or(Found::SectionMissing(missing), |parameter| {
-                Found::of(&parameter)
-            }),
-        }
+        written.found(&parameters)
     }
-}
 
-/// What [`MediaType::look_up`] found.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Found<'a> {
-    /// No parameter of that name.
-    None,
-    /// Its whole value.
-    Whole(Cow<'a, [u8]>),
-    /// The beginning of its value: the quote that opens it is never closed, or the input ends.
-    CutOff(Cow<'a, [u8]>),
-    /// Sections, but not the one with this number (RFC 2231 §3).
-    SectionMissing(u32),
-}
-
-impl<'a> Found<'a> {
-    fn of(parameter: &Parameter<'a>) -> Self {
-        match parameter.quoting {
-            Quoting::Unclosed => Self::CutOff(parameter.unquoted()),
-            Quoting::Bare | Quoting::Quoted => Self::Whole(parameter.unquoted()),
-        }
-    }
-}
-
-/// How a parameter's value is encoded (RFC 2231 §4).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ValueEncoding {
-    /// As it stands.
-    None,
-    /// `name*=charset'language'%xx`.
-    Percent,
-}
-
-/// One parameter as written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Parameter<'a> {
-    /// The name without RFC 2231's asterisks, in the case it was written.
-    pub name: &'a [u8],
-    /// RFC 2231 section number (`name*2=`).
-    pub section: Option<u32>,
-    /// Whether the name ends in an asterisk.
-    pub encoding: ValueEncoding,
-    /// The value as written, without enclosing quotes; quoted pairs and folds still in it.
-    pub raw: &'a [u8],
-    /// Whether it was written as a quoted-string.
-    pub quoting: Quoting,
-}
-
-/// How a value was written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Quoting {
-    /// A token, or something that should have been quoted.
-    Bare,
-    /// A quoted-string.
-    Quoted,
-    /// What has no end: a quoted-string, mostly.
-    Unclosed,
-}
-
-impl<'a> Parameter<'a> {
-    /// The value with quoted pairs undone; borrowed where there are none.
+    /// The values of all parameters, decoded and unfolded, under their names in lower case, in the order
+    /// in which they first appear: of at most so many names. Two passes over the field, whatever is in it.
     #[must_use]
-    pub fn unquoted(&self) -> Cow<'a, [u8]> {
-        if self.quoting == Quoting::Bare || memchr::memchr(b'\\', self.raw).is_none() {
-            return Cow::Borrowed(self.raw);
-        }
-        let mut value = Vec::with_capacity(self.raw.len());
-        let mut rest = self.raw;
-        while let Some(at) = memchr::memchr(b'\\', rest) {
-            let (before, behind) = rest.split_at(at);
-            value.extend_from_slice(before);
-            match behind.get(1) {
-                Some(&escaped) => value.push(escaped),
-                None => value.push(b'\\'),
-            }
-            rest = behind.get(2..).unwrap_or_default();
-        }
-        value.extend_from_slice(rest);
-        Cow::Owned(value)
-    }
-}
-
-/// Walks parameters as they are written.
-#[derive(Clone, Debug)]
-pub struct Parameters<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl<'a> Iterator for Parameters<'a> {
-    type Item = Parameter<'a>;
-
-    fn next(&mut self) -> Option<Parameter<'a>> {
-        loop {
-            let mut at = skip_blanks_and_comments(self.bytes, self.at);
-            while self.bytes.get(at) == Some(&b';') {
-                at = skip_blanks_and_comments(self.bytes, at + 1);
-            }
-            if at >= self.bytes.len() {
-                self.at = at;
-                return None;
-            }
-            let rest = self.bytes.get(at..).unwrap_or_default();
-            let end = memchr2(b'=', b';', rest).unwrap_or(rest.len());
-            let (written, behind) = rest.split_at(end);
-            at += end;
-            if behind.first() != Some(&b'=') {
-                // A word without a value: `;base64`, a stray quote, a truncated field.
-                self.at = at;
-                continue;
-            }
-            let (raw, quoting, next) = read_value(self.bytes, at + 1);
-            self.at = next;
-            let (name, section, encoding) = split_name(written.trim_ascii());
-            return Some(Parameter {
-                name,
-                section,
-                encoding,
-                raw,
-                quoting,
-            });
-        }
-    }
-}
-
-/// Reads a value; gives it, how it was written, and where to go on.
-fn read_value(bytes: &[u8], from: usize) -> (&[u8], Quoting, usize) {
-    let start = skip_blanks(bytes, from);
-    if bytes.get(start) == Some(&b'"') {
-        let open = start + 1;
-        let mut at = open;
-        loop {
-            let rest = bytes.get(at..).unwrap_or_default();
-            match memchr2(b'"', b'\\', rest) {
-                None => {
-                    let raw = bytes.get(open..).unwrap_or_default();
-                    return (raw, Quoting::Unclosed, bytes.len());
-                }
-                Some(hit) if rest[hit] == b'"' => {
-                    let raw = bytes.get(open..at + hit).unwrap_or_default();
-                    return (raw, Quoting::Quoted, at + hit + 1);
-                }
-                Some(hit) => at += hit + 2,
-            }
-        }
-    }
-    let rest = bytes.get(start..).unwrap_or_default();
-    let end = memchr::memchr(b';', rest).unwrap_or(rest.len());
-    let mut raw = rest.get(..end).unwrap_or_default();
-    // A comment behind a bare value: `charset=us-ascii (Plain text)`, RFC 2045 §5.1's own example.
-    if let Some(comment) = memchr_iter(b'(', raw).find(|&at| {
-        at.checked_sub(1)
-            .and_then(|before| raw.get(before))
-            .is_some_and(|byte| is_blank(*byte))
-    }) {
-        raw = raw.get(..comment).unwrap_or_default();
-    }
-    (raw.trim_ascii(), Quoting::Bare, start + end)
-}
-
-/// `name*2*` → name, section 2, percent-encoded. An asterisk form that RFC 2231 does not know is
-/// part of the name.
-fn split_name(written: &[u8]) -> (&[u8], Option<u32>, ValueEncoding) {
-    let (stem, encoding) = match written.strip_suffix(b"*") {
-        Some(stem) => (stem, ValueEncoding::Percent),
-        None => (written, ValueEncoding::None),
-    };
-    let Some(star) = memchr::memrchr(b'*', stem) else {
-        return (stem, None, encoding);
-    };
-    let section = stem
-        .get(star + 1..)
-        .and_then(|digits| std::str::from_utf8(digits).ok())
-        .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
-        .and_then(|digits| digits.parse().ok());
-    match section {
-        Some(section) => (
-            stem.get(..star).unwrap_or_default(),
-            Some(section),
-            encoding,
-        ),
-        None => (written, None, ValueEncoding::None),
-    }
-}
-
-/// Joins RFC 2231 sections; the error is the number of the missing one.
-fn join_sections(mut sections: Vec<Parameter<'_>>) -> Result<Vec<u8>, u32> {
-    // `name*=` without a number is a value in one section.
-    sections.sort_by_key(|parameter| parameter.section.unwrap_or(0));
-    sections.dedup_by_key(|parameter| parameter.section.unwrap_or(0));
-    let mut joined = Vec::new();
-    let mut charset = Vec::new();
-    for (expected, parameter) in (0u32..).zip(&sections) {
-        if parameter.section.unwrap_or(0) != expected {
-            return Err(expected);
-        }
-        let value = parameter.unquoted();
-        if parameter.encoding == ValueEncoding::None {
-            joined.extend_from_slice(&value);
-            continue;
-        }
-        let mut text = value.as_ref();
-        if expected == 0 {
-            let mut quotes = memchr_iter(b'\'', text);
-            if let (Some(first), Some(second)) = (quotes.next(), quotes.next()) {
-                charset = text.get(..first).unwrap_or_default().to_ascii_lowercase();
-                text = text.get(second + 1..).unwrap_or_default();
-            }
-        }
-        let octets = percent_decode(text);
-        match charset_decoder(&charset) {
-            Some(decode) if !matches!(charset.as_slice(), b"utf-8" | b"us-ascii") => {
-                joined.extend_from_slice(decode(&octets).as_bytes());
-            }
-            _ => joined.extend_from_slice(&octets),
-        }
-    }
-    Ok(joined)
-}
-
-/// Undoes `%xx` once; a percent sign without two hexadecimal digits stays.
-fn percent_decode(text: &[u8]) -> Vec<u8> {
-    let digit = |byte: Option<&u8>| byte.and_then(|&byte| char::from(byte).to_digit(16));
-    let mut octets = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = memchr::memchr(b'%', rest) {
-        let (before, behind) = rest.split_at(at);
-        octets.extend_from_slice(before);
-        match (digit(behind.get(1)), digit(behind.get(2))) {
-            (Some(high), Some(low)) => {
-                octets.push((high << 4 | low) as u8);
-                rest = behind.get(3..).unwrap_or_default();
-            }
-            _ => {
-                octets.push(b'%');
-                rest = behind.get(1..).unwrap_or_default();
-            }
-        }
-    }
-    octets.extend_from_slice(rest);
-    octets
-}
-
-fn is_blank(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
-}
-
-fn skip_blanks(bytes: &[u8], from: usize) -> usize {
-    let rest = bytes.get(from..).unwrap_or_default();
-    from + rest.iter().take_while(|&&byte| is_blank(byte)).count()
-}
-
-/// Comments may nest (RFC 5322 §3.2.2); one that is never closed runs to the end.
-fn skip_blanks_and_comments(bytes: &[u8], from: usize) -> usize {
-    let mut at = skip_blanks(bytes, from);
-    while bytes.get(at) == Some(&b'(') {
-        let mut depth = 0usize;
-        loop {
-            match bytes.get(at) {
-                None => return bytes.len(),
-                Some(b'\\') => at += 1,
-                Some(b'(') => depth += 1,
-                Some(b')') => depth -= 1,
-                Some(_) => {}
-            }
-            at += 1;
-            if depth == 0 {
+    pub fn decoded_parameters(&self, at_most: usize) -> Vec<(String, String)> {
+        let mut names: Vec<(&[u8], Written<'a>)> = Vec::new();
+        let place = |names: &[(&[u8], Written<'a>)], name: &[u8]| {
+            let is_known = |(known, _): &(&[u8], _)| name.eq_ignore_ascii_case(known);
+            names.iter().position(is_known)
+        };
+        for parameter in self.parameters() {
+            if names.len() >= at_most {
                 break;
             }
+            if place(&names, parameter.name).is_none() {
+                names.push((parameter.name, Written::default()));
+            }
         }
-        at = skip_blanks(bytes, at);
+        let mut parameters = self.parameters();
+        while let Some((at, parameter)) = parameters.next_at() {
+            let known = place(&names, parameter.name).and_then(|known| names.get_mut(known));
+            if let Some((_, written)) = known {
+                written.add(at, self.as_open_ended(parameter, &parameters), self.is_open);
+            }
+        }
+        let decoded = names.into_iter().filter_map(|(name, written)| {
+            let name = std::str::from_utf8(name).ok()?.to_ascii_lowercase();
+            let value = written.found(&parameters).value()?;
+            let value = header::unfold(&value);
+            Some((name, String::from_utf8_lossy(&value).into_owned()))
+        });
+        decoded.collect()
     }
-    at.min(bytes.len())
+
+    /// The parameter as it counts where the input ends in the field.
+    fn as_open_ended(
+        &self,
+        mut parameter: Parameter<'a>,
+        parameters: &Parameters<'a>,
+    ) -> Parameter<'a> {
+        let is_last = parameters.is_at_end();
+        if self.is_open && is_last && parameter.quoting == Quoting::Bare {
+            parameter.quoting = Quoting::Unclosed;
+        }
+        parameter
+    }
 }
 
 /// The token (RFC 2045 §5.1) at `from`; empty if there is none.
@@ -488,6 +235,65 @@ mod tests {
         assert_eq!(value(field, "NAME").as_deref(), Some("a;\"b"));
         assert_eq!(value(field, "charset").as_deref(), Some("us-ascii"));
         assert_eq!(value(field, "size"), None);
+    }
+
+    #[test]
+    fn comments_between_tokens_are_no_part_of_them() {
+        let field = "message (c1) / (c2) external-body (c3) ; (c4) access-type (c5) = (c6) URL (c7) ; \
+                     (c;8) URL (c=9) = (c\"10(x)) \"data:,hi\" (c11); size(c12)=(c13)\"3\";x=y (a;b=c) ;z=1";
+        assert_eq!(value(field, "access-type").as_deref(), Some("URL"));
+        assert_eq!(value(field, "url").as_deref(), Some("data:,hi"));
+        assert_eq!(value(field, "size").as_deref(), Some("3"));
+        assert_eq!(value(field, "x").as_deref(), Some("y"));
+        assert_eq!(value(field, "z").as_deref(), Some("1"));
+        assert_eq!(value(field, "b"), None);
+    }
+
+    #[test]
+    fn parentheses_that_are_no_comments_stay() {
+        let field = "a/b; name=(1).txt; url=http://h/a(b)c; u*0(c)=one; u*1 (c) =two";
+        assert_eq!(value(field, "name").as_deref(), Some("(1).txt"));
+        assert_eq!(value(field, "url").as_deref(), Some("http://h/a(b)c"));
+        assert_eq!(value(field, "u").as_deref(), Some("onetwo"));
+        assert_eq!(value("a/b; x (c) y=z", "x"), None);
+        assert_eq!(value("a/b; x=y (c; z=1", "z").as_deref(), Some("1"));
+        assert_eq!(value("a/b; x (c=1; z=1", "z").as_deref(), Some("1"));
+        assert_eq!(value("a/b; x= (c; z=1", "z").as_deref(), Some("1"));
+    }
+
+    #[test]
+    fn all_parameters_are_what_each_looked_up_alone_is() {
+        let field =
+            b"a/b; B*1=two; b*0=one; c*1=x; D=\"p;q\"; d=no; e*=utf-8''%c3%a9; f;\r\n g=1\r\n 2";
+        let typed = MediaType::parse(field);
+        let all = typed.decoded_parameters(32);
+        let names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["b", "d", "e", "g"]);
+        for (name, text) in &all {
+            let alone = header::unfold(&typed.parameter(name).expect("it was found"));
+            assert_eq!(text.as_bytes(), alone, "{name}");
+        }
+        assert_eq!(typed.decoded_parameters(1).len(), 1);
+    }
+
+    #[test]
+    fn parameters_by_the_million_are_looked_at_a_few_times_each() {
+        // Names without a section 0 made each parameter a search for all others.
+        let mut field = String::from("a/b");
+        for n in 0..1 << 16 {
+            field.push_str(&format!(";a{n}*1=x"));
+        }
+        assert_eq!(
+            MediaType::parse(field.as_bytes()).decoded_parameters(32),
+            []
+        );
+        // As did comments without an end.
+        for unit in [
+            ";a=b (", ";a (", ";a= (", ";a=(", ";u*1=(", ";u*1=b (", ";(", "(;a=()",
+        ] {
+            let field = format!("a/b{}", unit.repeat(1 << 16));
+            let _ = MediaType::parse(field.as_bytes()).decoded_parameters(32);
+        }
     }
 
     #[test]

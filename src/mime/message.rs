@@ -16,11 +16,9 @@
 //! Deviations: a multipart without a usable boundary parameter, or with a transfer encoding of
 //! base64 or quoted-printable (RFC 2045 §6.4 forbids those), is a leaf.
 
-use std::ops::Range;
-
 use memchr::memmem;
 
-use super::header::{self, End, Field, Front, Header};
+use super::header::{self, End, Field, Fields, Front, Header};
 use super::media_type::{DEFAULT_TYPE, MediaType};
 use super::transfer::TransferEncoding;
 use crate::span::{Newline, Span};
@@ -79,9 +77,21 @@ pub enum Content {
     Opaque(Limit),
 }
 
-/// The spans of a multipart that belong to no part.
+impl Content {
+    /// The boundary of a multipart.
+    fn boundary(&self) -> Option<&[u8]> {
+        match self {
+            Self::Multipart(multipart) => Some(&multipart.boundary),
+            _ => None,
+        }
+    }
+}
+
+/// The spans of a multipart that belong to no part, and what ends its parts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Multipart {
+    /// Its boundary parameter, read once: a long Content-Type may stand above ten thousand parts.
+    pub boundary: Vec<u8>,
     /// Before the first boundary line.
     pub preamble: Span,
     /// One boundary line before each child, with the line break in front of it where that is free.
@@ -122,14 +132,13 @@ pub struct Part {
     pub content: Content,
     /// The parts in it, in order.
     pub children: Vec<PartId>,
-    fields: Range<usize>,
+    fields: Fields,
 }
 
 /// A message as spans.
 #[derive(Clone, Debug)]
 pub struct Tree {
     parts: Vec<Part>,
-    fields: Vec<Field>,
     /// The terminator of the message's first line.
     pub newline: Newline,
 }
@@ -155,10 +164,8 @@ impl Tree {
 
     /// A part's header fields, in order.
     #[must_use]
-    pub fn fields(&self, id: PartId) -> &[Field] {
-        self.fields
-            .get(self.part(id).fields.clone())
-            .unwrap_or_default()
+    pub fn fields(&self, id: PartId) -> &Fields {
+        &self.part(id).fields
     }
 
     /// The value of the first field of that name: folded, with its blanks, as it came.
@@ -230,20 +237,18 @@ impl Tree {
 
     /// The boundaries of all multiparts around a part, innermost first.
     #[must_use]
-    pub fn boundaries_around(&self, original: &[u8], id: PartId) -> Vec<Vec<u8>> {
-        self.boundaries_of(original, self.ancestors(id))
+    pub fn boundaries_around(&self, id: PartId) -> Vec<&[u8]> {
+        self.boundaries_of(self.ancestors(id))
     }
 
     /// The boundaries of all multiparts, those without a single boundary line included.
     #[must_use]
-    pub fn boundaries(&self, original: &[u8]) -> Vec<Vec<u8>> {
-        self.boundaries_of(original, self.ids())
+    pub fn boundaries(&self) -> Vec<&[u8]> {
+        self.boundaries_of(self.ids())
     }
 
-    fn boundaries_of(&self, original: &[u8], ids: impl Iterator<Item = PartId>) -> Vec<Vec<u8>> {
-        ids.filter(|&id| matches!(self.part(id).content, Content::Multipart(_)))
-            .filter_map(|id| self.value(original, id, "Content-Type"))
-            .filter_map(|value| boundary_of(&MediaType::parse(value)))
+    fn boundaries_of(&self, ids: impl Iterator<Item = PartId>) -> Vec<&[u8]> {
+        ids.filter_map(|id| self.part(id).content.boundary())
             .collect()
     }
 
@@ -266,7 +271,7 @@ impl Tree {
             };
             let part = self.part(id);
             tiles.push(part.envelope);
-            tiles.extend(self.fields(id).iter().map(|field| field.whole));
+            tiles.extend(self.fields(id).wholes());
             tiles.push(part.separator);
             match &part.content {
                 Content::Leaf | Content::Opaque(_) => tiles.push(part.body),
@@ -298,14 +303,12 @@ pub fn scan(original: &[u8], limits: &ScanLimits) -> Tree {
         original,
         limits,
         parts: Vec::new(),
-        fields: Vec::new(),
         open: Vec::new(),
         floor: 0,
     };
     scanner.run();
     Tree {
         parts: scanner.parts,
-        fields: scanner.fields,
         newline: Newline::of_first_line(original),
     }
 }
@@ -313,15 +316,14 @@ pub fn scan(original: &[u8], limits: &ScanLimits) -> Tree {
 /// A part whose end has not been found.
 struct Open {
     part: usize,
-    /// The boundary that is looked for; none for leaves, messages, and closed multiparts.
-    boundary: Option<Vec<u8>>,
+    /// Whether its boundary is looked for; not of leaves, messages, and closed multiparts.
+    is_open: bool,
 }
 
 struct Scanner<'a> {
     original: &'a [u8],
     limits: &'a ScanLimits,
     parts: Vec<Part>,
-    fields: Vec<Field>,
     open: Vec<Open>,
     /// Where the current body text starts: no line break before it is free for a boundary.
     floor: usize,
@@ -361,12 +363,12 @@ impl Scanner<'_> {
                 Side::Close => {
                     multipart.close = Some(delimiter.span);
                     multipart.epilogue = Span::empty_at(delimiter.span.end);
-                    self.open[delimiter.level].boundary = None;
+                    self.open[delimiter.level].is_open = false;
                 }
                 Side::Between if full => {
                     multipart.overflow = Some(Limit::TooManyParts);
                     multipart.epilogue = Span::empty_at(delimiter.span.start);
-                    self.open[delimiter.level].boundary = None;
+                    self.open[delimiter.level].is_open = false;
                 }
                 Side::Between => {
                     multipart.delimiters.push(delimiter.span);
@@ -388,10 +390,7 @@ impl Scanner<'_> {
             let index = self.parts.len();
             let part = self.read_part(start, parent, default);
             self.floor = part.body.start;
-            let boundary = match part.content {
-                Content::Multipart(_) => self.boundary_of(&part),
-                _ => None,
-            };
+            let is_open = part.content.boundary().is_some();
             if part.content == Content::Message {
                 next = Some((part.body.start, Some(index), DEFAULT_TYPE));
             }
@@ -401,7 +400,7 @@ impl Scanner<'_> {
             }
             self.open.push(Open {
                 part: index,
-                boundary,
+                is_open,
             });
         }
     }
@@ -414,9 +413,8 @@ impl Scanner<'_> {
             _ => Front::Message,
         };
         let within = Span::new(start, original.len());
-        let open = &self.open;
         let header = Header::read(original, within, front, self.limits.header, |line| {
-            matching(open, line).is_some()
+            self.matching(line).is_some()
         });
         let essence = header::first(original, &header.fields, "Content-Type").map_or_else(
             || default.to_owned(),
@@ -431,8 +429,6 @@ impl Scanner<'_> {
                 .map(|field| field.value.of(original)),
         );
         let body = header.body_start();
-        let from = self.fields.len();
-        self.fields.extend_from_slice(&header.fields);
         let mut part = Part {
             parent: parent.map(|parent| PartId(parent as u32)),
             ordinal: above.map_or(0, |above| above.children.len()),
@@ -446,7 +442,7 @@ impl Scanner<'_> {
             encoding,
             content: Content::Leaf,
             children: Vec::new(),
-            fields: from..self.fields.len(),
+            fields: header.fields,
         };
         part.content = self.content_of(&part, header.end);
         part
@@ -459,8 +455,12 @@ impl Scanner<'_> {
         let container = match part.essence.as_str() {
             _ if part.encoding.is_encoded() => return Content::Leaf,
             "message/rfc822" | "message/global" => Content::Message,
-            essence if essence.starts_with("multipart/") && self.boundary_of(part).is_some() => {
+            essence if essence.starts_with("multipart/") => {
+                let Some(boundary) = self.boundary_of(part) else {
+                    return Content::Leaf;
+                };
                 Content::Multipart(Multipart {
+                    boundary,
                     preamble: Span::new(part.body.start, usize::MAX),
                     delimiters: Vec::new(),
                     close: None,
@@ -480,14 +480,13 @@ impl Scanner<'_> {
     }
 
     fn boundary_of(&self, part: &Part) -> Option<Vec<u8>> {
-        let fields = self.fields.get(part.fields.clone())?;
-        let field = header::first(self.original, fields, "Content-Type")?;
+        let field = header::first(self.original, &part.fields, "Content-Type")?;
         boundary_of(&MediaType::parse(field.value.of(self.original)))
     }
 
     /// The next line that is a boundary of an open multipart.
     fn next_delimiter(&self, finder: &memmem::Finder<'_>) -> Option<Delimiter> {
-        if self.open.iter().all(|open| open.boundary.is_none()) {
+        if self.open.iter().all(|open| !open.is_open) {
             return None;
         }
         let mut from = self.floor;
@@ -506,7 +505,7 @@ impl Scanner<'_> {
             let content = Span::new(start, line).of(self.original);
             let content = content.strip_suffix(b"\n").unwrap_or(content);
             let content = content.strip_suffix(b"\r").unwrap_or(content);
-            if let Some((level, side)) = matching(&self.open, content) {
+            if let Some((level, side)) = self.matching(content) {
                 return Some(Delimiter {
                     level,
                     span: Span::new(self.line_break_before(start), line),
@@ -516,6 +515,24 @@ impl Scanner<'_> {
             // The line's own terminator may be the break in front of the next candidate.
             from = line.saturating_sub(1).max(start + 1);
         }
+    }
+
+    /// Which open multipart a line delimits, innermost first. Of the line, not more is compared than
+    /// it has octets, for each of at most [`ScanLimits::depth`] boundaries.
+    fn matching(&self, line: &[u8]) -> Option<(usize, Side)> {
+        let dashes = line.strip_prefix(b"--")?;
+        let open = self.open.iter().enumerate().rev();
+        let mut open = open.filter(|(_, open)| open.is_open);
+        open.find_map(|(level, open)| {
+            let boundary = self.parts.get(open.part)?.content.boundary()?;
+            let rest = dashes.strip_prefix(boundary)?;
+            let blank = |rest: &[u8]| rest.iter().all(|byte| matches!(byte, b' ' | b'\t'));
+            if blank(rest) {
+                return Some((level, Side::Between));
+            }
+            let rest = rest.strip_prefix(b"--")?;
+            blank(rest).then_some((level, Side::Close))
+        })
     }
 
     fn line_break_before(&self, line: usize) -> usize {
@@ -547,20 +564,6 @@ impl Scanner<'_> {
             }
         }
     }
-}
-
-/// Which open multipart a line delimits, innermost first.
-fn matching(open: &[Open], line: &[u8]) -> Option<(usize, Side)> {
-    let dashes = line.strip_prefix(b"--")?;
-    open.iter().enumerate().rev().find_map(|(level, open)| {
-        let rest = dashes.strip_prefix(open.boundary.as_deref()?)?;
-        let blank = |rest: &[u8]| rest.iter().all(|byte| matches!(byte, b' ' | b'\t'));
-        if blank(rest) {
-            return Some((level, Side::Between));
-        }
-        let rest = rest.strip_prefix(b"--")?;
-        blank(rest).then_some((level, Side::Close))
-    })
 }
 
 /// The boundary parameter; trailing blanks can't be part of one (RFC 2046 §5.1.1).

@@ -3,14 +3,17 @@
 //! decoded while scanning.
 
 pub mod charset;
+pub mod fields;
 pub mod header;
 pub mod mapped;
 pub mod media_type;
 pub mod message;
+pub mod parameters;
 pub mod transfer;
 
 pub use charset::Charset;
-pub use header::{Field, Header};
+pub use fields::{Field, Fields};
+pub use header::Header;
 pub use media_type::MediaType;
 pub use message::{Content, Limit, Part, PartId, ScanLimits, Tree, scan};
 pub use transfer::TransferEncoding;

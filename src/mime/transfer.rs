@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use base64_simd::AsOut as _;
 use memchr::{memchr, memchr_iter};
 
+use super::parameters::without_comments;
 use crate::span::{Lines, Newline, Span};
 
 /// The longest line that may go as 7bit or 8bit, without its terminator (RFC 5322 §2.1.1).
@@ -36,9 +37,8 @@ impl TransferEncoding {
         let Some(value) = value else {
             return Self::SevenBit;
         };
-        let word = value
-            .trim_ascii()
-            .split(|&byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b';' | b'('))
+        let word = without_comments(value)
+            .split(|&byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b';'))
             .next()
             .unwrap_or_default();
         [
@@ -169,7 +169,7 @@ pub struct Encoded {
 /// `boundaries` of the multiparts around; else quoted-printable or base64, whichever is shorter.
 /// Line ends become `newline` under 7bit and quoted-printable; base64 keeps the octets.
 #[must_use]
-pub fn encode_text(text: Vec<u8>, newline: Newline, boundaries: &[Vec<u8>]) -> Encoded {
+pub fn encode_text(text: Vec<u8>, newline: Newline, boundaries: &[&[u8]]) -> Encoded {
     if is_seven_bit(&text) && !has_boundary(&text, boundaries) {
         return Encoded {
             encoding: TransferEncoding::SevenBit,
@@ -231,7 +231,7 @@ pub fn encode_like(
     octets: &[u8],
     is_text: bool,
     newline: Newline,
-    boundaries: &[Vec<u8>],
+    boundaries: &[&[u8]],
 ) -> Option<Encoded> {
     if before == TransferEncoding::Base64 {
         return Some(encode_base64(octets, newline));
@@ -300,7 +300,7 @@ pub fn has_long_line(text: &[u8]) -> bool {
 
 /// Whether a line would be taken for a boundary line of these, or for one that begins alike.
 #[must_use]
-pub fn has_boundary(text: &[u8], boundaries: &[Vec<u8>]) -> bool {
+pub fn has_boundary(text: &[u8], boundaries: &[&[u8]]) -> bool {
     !boundaries.is_empty()
         && Lines::new(text, Span::new(0, text.len())).any(|line| {
             line.content
@@ -438,7 +438,7 @@ mod tests {
     #[test]
     fn text_that_holds_a_boundary_line_is_not_put_in_as_it_is() {
         let text = b"a\n--b\nc\n".to_vec();
-        let encoded = encode_text(text.clone(), Newline::Lf, &[b"b".to_vec()]);
+        let encoded = encode_text(text.clone(), Newline::Lf, &[b"b"]);
         assert_eq!(encoded.encoding, TransferEncoding::QuotedPrintable);
         assert_eq!(encoded.body, b"a\n=2D-b\nc\n");
         assert_eq!(
@@ -497,8 +497,7 @@ mod tests {
     fn octets_go_as_they_went_before_where_nothing_is_lost() {
         use TransferEncoding::{EightBit, QuotedPrintable, SevenBit};
         let like = |before, octets: &[u8], is_text| {
-            encode_like(before, octets, is_text, Newline::CrLf, &[b"b".to_vec()])
-                .map(|encoded| encoded.body)
+            encode_like(before, octets, is_text, Newline::CrLf, &[b"b"]).map(|encoded| encoded.body)
         };
         assert_eq!(like(SevenBit, b"{\n}", false), Some(b"{\r\n}".to_vec()));
         assert_eq!(like(SevenBit, b"{\r\n\n}", false), None);

@@ -12,7 +12,7 @@ pub(super) const LOOPBACK: [IpAddr; 2] = [
 
 /// Whether a name (lower case) is `localhost` or beneath it.
 pub(super) fn is_localhost(name: &str) -> bool {
-    let name = name.strip_suffix('.').unwrap_or(name);
+    let name = name.trim_end_matches('.');
     name == "localhost" || name.ends_with(".localhost")
 }
 
@@ -65,9 +65,25 @@ impl fmt::Display for Host {
     }
 }
 
-/// An exact host, or `*.example.org`: every name beneath example.org, itself not included.
+/// The host that packets to this address end at: the IPv4 address inside an IPv4-mapped one
+/// (RFC 4291 §2.5.5.2), or inside one for NAT64 (RFC 6052 §2.1).
+fn reached(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V6(six) => match six.segments() {
+            [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
+                IpAddr::V4(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)))
+            }
+            _ => address.to_canonical(),
+        },
+        IpAddr::V4(_) => address,
+    }
+}
+
+/// An exact host, or `*.example.org` (or `.example.org`): every name beneath example.org, itself
+/// not included.
 ///
-/// Case and a trailing dot are ignored; names may be given in Unicode.
+/// Hosts are compared as a resolver does: case and trailing dots are ignored, and an IPv4 address
+/// inside an IPv6 address that leads to it is that IPv4 address. Names may be given in Unicode.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HostPattern {
     host: Host,
@@ -85,11 +101,9 @@ impl HostPattern {
     #[must_use]
     pub fn matches(&self, host: &Host) -> bool {
         match (&self.host, host) {
-            (Host::Address(own), Host::Address(other)) => {
-                own.to_canonical() == other.to_canonical()
-            }
+            (Host::Address(own), Host::Address(other)) => reached(*own) == reached(*other),
             (Host::Name(own), Host::Name(other)) => {
-                let other = other.strip_suffix('.').unwrap_or(other);
+                let other = other.trim_end_matches('.');
                 match self.reach {
                     Reach::Exact => own == other,
                     Reach::Beneath => other
@@ -113,11 +127,15 @@ impl FromStr for HostPattern {
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("'{text}' is not a host such as www.example.org or *.example.org");
         let trimmed = text.trim();
-        let (reach, name) = match trimmed.strip_prefix("*.") {
+        let beneath = trimmed
+            .strip_prefix('*')
+            .unwrap_or(trimmed)
+            .strip_prefix('.');
+        let (reach, name) = match beneath {
             Some(name) => (Reach::Beneath, name),
             None => (Reach::Exact, trimmed),
         };
-        let name = name.strip_suffix('.').unwrap_or(name);
+        let name = name.trim_end_matches('.');
         // An address may come without its brackets.
         let host = match name.parse::<IpAddr>() {
             Ok(address) => Host::Address(address),
@@ -125,7 +143,11 @@ impl FromStr for HostPattern {
         };
         match (&host, reach) {
             (Host::Address(_), Reach::Beneath) => Err(wrong()),
-            (Host::Name(name), _) if name.is_empty() || name.contains('*') => Err(wrong()),
+            (Host::Name(name), _)
+                if name.is_empty() || name.contains('*') || name.starts_with('.') =>
+            {
+                Err(wrong())
+            }
             _ => Ok(Self { host, reach }),
         }
     }

@@ -8,7 +8,9 @@ use super::target::split_scheme;
 ///
 /// FROM is a prefix of the reference's text: scheme and host case-blind, the rest byte for byte,
 /// percent-escapes included. A FROM that ends inside the host (`http://example.org`) ends there:
-/// it does not match `http://example.org.evil/`.
+/// it does not match `http://example.org.evil/`. A TO ends behind the host, or where FROM ends: what
+/// follows in the reference must not become part of a host name (`https://new.example` and
+/// `.evil/x`).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mapping {
     from: String,
@@ -29,7 +31,7 @@ impl Mapping {
         let blind = authority_end(&self.from);
         let (from_blind, from_exact) = self.from.split_at_checked(blind)?;
         let (head_blind, head_exact) = head.split_at_checked(blind)?;
-        let inside_host = from_exact.is_empty() && self.from.contains("://");
+        let inside_host = matches!(End::of(&self.from), End::InHost);
         if !from_blind.eq_ignore_ascii_case(head_blind)
             || from_exact != head_exact
             || (inside_host && !rest.is_empty() && !rest.starts_with(['/', '?', '#']))
@@ -37,6 +39,29 @@ impl Mapping {
             return None;
         }
         Some(format!("{}{rest}", self.to))
+    }
+}
+
+/// Where a prefix of a URL ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum End {
+    /// Before any host or path, behind so many slashes: `http:`, `http://`.
+    BeforeHost(usize),
+    /// In or right behind the host: `http://example.org`.
+    InHost,
+    /// Where nothing that follows can be part of a host.
+    Beyond,
+}
+
+impl End {
+    fn of(prefix: &str) -> Self {
+        let behind = prefix.split_once(':').map_or(prefix, |(_, behind)| behind);
+        let slashes = behind.len() - behind.trim_start_matches('/').len();
+        match slashes {
+            0..=2 if slashes == behind.len() => Self::BeforeHost(slashes),
+            2 if authority_end(prefix) == prefix.len() => Self::InHost,
+            _ => Self::Beyond,
+        }
     }
 }
 
@@ -83,6 +108,12 @@ impl FromStr for Mapping {
             .any(|byte| byte <= b' ' || byte == 0x7f)
         {
             return Err(format!("'{text}' holds white space or a control character"));
+        }
+        let end = End::of(to);
+        if end != End::Beyond && end != End::of(from) {
+            return Err(format!(
+                "'{text}': what follows FROM would become part of the host that '{to}' begins; let TO end with '/'"
+            ));
         }
         Ok(Self {
             from: from.to_owned(),

@@ -157,11 +157,18 @@ impl Policy {
     ///
     /// An IPv4-mapped address (`::ffff:127.0.0.1`) is the IPv4 address to the system, so a
     /// network of IPv4 addresses opens it; every other embedding is opened only by a network
-    /// of IPv6 addresses.
+    /// of IPv6 addresses. An address that `--deny-host` names is refused whatever name led to it.
     ///
     /// # Errors
-    /// [`Reason::PrivateAddress`].
+    /// [`Reason::HostNotAllowed`], [`Reason::PrivateAddress`].
     pub fn judge_address(&self, address: IpAddr) -> Result<(), Refusal> {
+        let host = Host::Address(address);
+        if self.deny_hosts.iter().any(|denied| denied.matches(&host)) {
+            return Err(Refusal::lasting(
+                Reason::HostNotAllowed,
+                format!("{address} is denied by --deny-host"),
+            ));
+        }
         let canonical = address.to_canonical();
         let opened = |network: &Cidr| network.contains(address) || network.contains(canonical);
         if self.allow_nets.iter().any(opened) {

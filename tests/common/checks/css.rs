@@ -7,9 +7,9 @@ use embody::link::value::LinkValue;
 
 /// The bytes are the style sheet.
 pub fn check(data: &[u8]) {
-    let links = locate(data);
+    let links = locate(data).to_vec();
     in_order(&links, data);
-    read_back(&links, data, locate);
+    read_back(&links, data, |sheet| locate(sheet).to_vec());
     let Ok(text) = std::str::from_utf8(data) else {
         return;
     };
@@ -109,7 +109,7 @@ pub fn read_back(links: &[LinkValue], document: &[u8], locate: fn(&[u8]) -> Vec<
         copied = link.span.end;
     }
     after.extend_from_slice(&document[copied..]);
-    let found = locate(&after);
+    let found = locate(&after).to_vec();
     let texts: Vec<String> = found
         .iter()
         .map(|link| link.decoded(&after).escape_ascii().to_string())

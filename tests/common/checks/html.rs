@@ -12,10 +12,10 @@ const PLAIN: [&str; 4] = ["href", "src", "cite", "background"];
 
 /// The bytes are the document.
 pub fn check(data: &[u8]) {
-    let html = locate(data).links;
+    let html = locate(data).links.to_vec();
     in_order(&html, data);
-    in_order(&locate_in(data, Syntax::Xhtml).links, data);
-    read_back(&html, data, |document| locate(document).links);
+    in_order(&locate_in(data, Syntax::Xhtml).links.to_vec(), data);
+    read_back(&html, data, |document| locate(document).links.to_vec());
     // Where the locator departs from the tokenizer, and says so (link/tags.rs): conditional comments
     // hold markup, so does <noscript>, and `<![CDATA[` ends at `]]>`.
     let text = data.to_ascii_lowercase();

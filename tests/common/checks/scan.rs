@@ -29,7 +29,7 @@ pub fn check(data: &[u8]) {
         for above in tree.ancestors(id) {
             assert!(tree.part(above).span.contains(part.span));
         }
-        for field in tree.fields(id) {
+        for field in tree.fields(id).iter(message) {
             assert!(part.header.contains(field.whole));
             assert!(field.whole.contains(field.name) && field.whole.contains(field.value));
             assert!(!field.name.of(message).contains(&b':'));
@@ -41,7 +41,7 @@ pub fn check(data: &[u8]) {
         if part.content == Content::Leaf {
             let _ = part.encoding.decode(part.body.of(message));
         }
-        let _ = (tree.number(id), tree.boundaries_around(message, id));
+        let _ = (tree.number(id), tree.boundaries_around(id));
         let reading = Reading {
             header_limit: limits.header,
             shortcuts: Shortcuts::All,

@@ -1,0 +1,94 @@
+//! Which message rows are about, so that a log can be matched to mail: where it came from, its place
+//! there, its Message-ID and Subject.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use mail_parser::DateTime;
+use serde::Serialize;
+
+use super::say::harmless;
+use crate::mime::Header;
+use crate::mime::header::{Front, decoded_words, first, unfold};
+use crate::report::Row;
+use crate::span::Span;
+
+/// A header section is searched up to here for the two fields.
+const SEARCHED: usize = 1 << 20;
+
+/// Where a message came from, and what it calls itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Origin {
+    /// The file, or `-`.
+    source: String,
+    /// Its place in the file or folder, from 1.
+    index: u64,
+    message_id: Option<String>,
+    subject: Option<String>,
+}
+
+impl Origin {
+    /// Reads the two fields of a message's header.
+    pub(super) fn new(source: &str, index: u64, message: &[u8]) -> Self {
+        let within = Span::new(0, message.len());
+        let header = Header::read(message, within, Front::Message, SEARCHED, |_| false);
+        let value = |name| {
+            let field = first(message, &header.fields, name)?;
+            let text = decoded_words(&unfold(field.value.of(message)));
+            (!text.is_empty()).then_some(text)
+        };
+        Self {
+            source: source.to_owned(),
+            index,
+            message_id: value("Message-ID"),
+            subject: value("Subject"),
+        }
+    }
+
+    /// What the message calls itself, for a person; none where it has neither field.
+    pub(super) fn described(&self) -> Option<String> {
+        let id = self.message_id.as_deref().map(harmless);
+        let subject = self.subject.as_deref().map(harmless);
+        match (id, subject) {
+            (Some(id), Some(subject)) => Some(format!("Message-ID {id}, Subject: {subject}")),
+            (Some(id), None) => Some(format!("Message-ID {id}")),
+            (None, Some(subject)) => Some(format!("Subject: {subject}")),
+            (None, None) => None,
+        }
+    }
+}
+
+/// When the run began, as RFC 3339 has it, in UTC.
+#[derive(Clone, Debug)]
+pub(super) struct Start(String);
+
+impl Start {
+    /// Now.
+    pub(super) fn now() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let seconds = since.map_or(0, |since| since.as_secs());
+        Self(DateTime::from_timestamp(seconds.cast_signed()).to_rfc3339())
+    }
+}
+
+/// A row, and which message of which run it is about.
+#[derive(Serialize, Debug)]
+pub(super) struct Entry<'a> {
+    time: &'a str,
+    source: &'a str,
+    index: u64,
+    message_id: Option<&'a str>,
+    #[serde(flatten)]
+    row: &'a Row,
+}
+
+impl<'a> Entry<'a> {
+    pub(super) fn new(start: &'a Start, origin: &'a Origin, row: &'a Row) -> Self {
+        Self {
+            time: &start.0,
+            source: &origin.source,
+            index: origin.index,
+            message_id: origin.message_id.as_deref(),
+            row,
+        }
+    }
+}

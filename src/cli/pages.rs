@@ -1,0 +1,204 @@
+//! What the long help and the manual pages say besides the options: examples, exit statuses, files and
+//! what else to read. One text for both: a line at the margin that ends with a colon begins a section,
+//! one that is indented by two blanks is what is explained, one by six explains it.
+
+pub(super) const EMBODY: &str = "\
+Examples:
+  embody filter --fetch https < in.eml > out.eml
+      One message; what https URLs name is put in
+  embody inspect ~/Mail/archive.mbox
+      What a mailbox holds, and what would become of it
+
+Exit status:
+  0
+      Everything was done
+  1
+      Something could not be read or written
+  2
+      The command line makes no sense
+  75
+      From filter: anything but a whole message on stdout
+
+Files:
+  embody.toml
+      Options in TOML; read only when --config names it
+
+See also:
+  procmail(1), maildrop(1), mbox(5), maildir(5)
+  RFC 2017, RFC 2046 section 5.2.3, RFC 2397, RFC 2557
+";
+
+pub(super) const FILTER: &str = "\
+Examples:
+  embody filter --fetch https < in.eml > out.eml
+      What https URLs name is put in
+  embody filter --fetch https --allow-host .example.org < in.eml > out.eml
+      The same, but only hosts beneath example.org are asked
+  embody filter --config /etc/embody.toml
+      As mail systems call it
+
+Exit status:
+  0
+      A whole message is on stdout
+  75
+      Anything else, and nothing is on stdout: mail systems keep the message
+      and try again later
+
+Files:
+  FILE of --config
+      Options in TOML, under their long names without the hyphens in front
+  FILE of --report
+      JSON lines are appended, each in one write; several runs may share it
+
+See also:
+  embody(1), embody-convert(1), embody-inspect(1), procmail(1), maildrop(1)
+";
+
+pub(super) const CONVERT: &str = "\
+Examples:
+  embody convert --in-place --backup .old ~/Mail/archive.mbox
+      In place; the old mailbox stays as archive.mbox.old
+  embody convert --fetch https --dry-run --probe --in-place ~/Mail
+      Which sources would answer; nothing is retrieved or written
+  embody convert ~/Maildir --output ~/Maildir.new
+      Beside the old one
+
+Exit status:
+  0
+      Everything was done
+  1
+      Something could not be read or written, or is no mailbox
+  2
+      The command line makes no sense
+  128 and the signal's number
+      Stopped by a signal
+
+Files:
+  SOURCE.lock
+      The dotlock of an mbox while it is replaced
+  FILE of --config
+      Options in TOML, under their long names without the hyphens in front
+  FILE of --report
+      JSON lines are appended, each in one write
+
+See also:
+  embody(1), embody-filter(1), embody-inspect(1), mbox(5), maildir(5)
+";
+
+pub(super) const INSPECT: &str = "\
+Examples:
+  embody inspect --fetch https message.eml
+      The parts of a message and what filter would do with the same options
+  embody inspect --fetch https --probe --json ~/Mail/archive.mbox
+      One JSON object for each reference, each source asked whether it answers
+
+Exit status:
+  0
+      Everything was read
+  1
+      Something could not be read
+  2
+      The command line makes no sense
+
+Files:
+  FILE of --config
+      Options in TOML, under their long names without the hyphens in front
+
+See also:
+  embody(1), embody-filter(1), embody-convert(1)
+";
+
+pub(super) const SCHEMES: &str = "\
+Examples:
+  embody schemes > schemes.md
+      The tables, in Markdown
+
+Exit status:
+  0
+      The tables are on stdout
+  1
+      They could not be written
+
+Files:
+  none
+
+See also:
+  embody(1), embody-filter(1), RFC 2718
+";
+
+pub(super) const MAN: &str = "\
+Examples:
+  embody man /usr/local/share/man/man1
+      All pages, for man(1) to find
+  embody man | man -l -
+      The page embody(1), without installing it
+
+Exit status:
+  0
+      The pages are written
+  1
+      They could not be written
+
+Files:
+  DIR/embody.1, DIR/embody-filter.1, and one for each other command
+      What is written; DIR is made if it is not there
+
+See also:
+  embody(1), man(1)
+";
+
+pub(super) const COMPLETIONS: &str = "\
+Examples:
+  embody completions bash > ~/.local/share/bash-completion/completions/embody
+      For bash
+  embody completions zsh > ~/.zfunc/_embody
+      For zsh, where fpath names ~/.zfunc
+
+Exit status:
+  0
+      The script is on stdout
+  1
+      It could not be written
+
+Files:
+  none
+
+See also:
+  embody(1), bash(1), zsh(1), fish(1)
+";
+
+/// One section, its lines still indented.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Section {
+    pub(super) title: String,
+    pub(super) lines: Vec<Line>,
+}
+
+/// One line of a section.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Line {
+    /// What is explained.
+    Subject(String),
+    /// What explains it.
+    Explanation(String),
+}
+
+/// The sections of a text of this file.
+pub(super) fn sections(text: &str) -> Vec<Section> {
+    let mut sections: Vec<Section> = Vec::new();
+    for line in text.lines().filter(|line| !line.is_empty()) {
+        if let Some(title) = line.strip_suffix(':').filter(|_| !line.starts_with(' ')) {
+            sections.push(Section {
+                title: title.to_ascii_uppercase(),
+                lines: Vec::new(),
+            });
+        } else if let Some(section) = sections.last_mut() {
+            let words = line.trim().to_owned();
+            section.lines.push(match line.starts_with("      ") {
+                true => Line::Explanation(words),
+                false => Line::Subject(words),
+            });
+        }
+    }
+    sections
+}

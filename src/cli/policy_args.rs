@@ -1,0 +1,216 @@
+//! The options that all commands share, and the one crossing from options to [`Policy`].
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::values::{at_least_one, duration, duration_or_none, scheme, size};
+use crate::policy::{
+    Cidr, HostPattern, Limits, Links, Mapping, Mismatch, OnFailure, Policy, Protected, Proxy,
+    Scheme, Shortcuts, TypePattern, Userinfo, parse_file_root, parse_port,
+};
+
+// No option has a `default_value`: clap parses each as if it were given, for every message. The defaults
+// are the policy's; a test holds the words of the help to them.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "What may be retrieved")]
+pub(super) struct PolicyArgs {
+    /// Options in TOML; those given here win [default: none]
+    #[arg(long, value_name = "FILE", help_heading = None::<&'static str>)]
+    config: Option<PathBuf>,
+    /// Ask these: http, https, ftp, file [default: none]
+    #[arg(long, value_name = "SCHEME,...", value_delimiter = ',', value_parser = scheme)]
+    fetch: Vec<Scheme>,
+    /// Only NAME or *.example.org [default: all public]
+    #[arg(long, value_name = "PAT")]
+    allow_host: Vec<HostPattern>,
+    /// Never ask these hosts; wins over --allow-host [default: none]
+    #[arg(hide_short_help = true, long, value_name = "PAT")]
+    deny_host: Vec<HostPattern>,
+    /// Also ask addresses that are not globally reachable, e.g. 10.1.0.0/16 [default: none]
+    #[arg(hide_short_help = true, long, value_name = "CIDR")]
+    allow_net: Vec<Cidr>,
+    /// Ports besides the scheme's own [default: none]
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = parse_port)]
+    allow_port: Vec<u16>,
+    /// Follow URLs with user:password@ [default: off]
+    #[arg(hide_short_help = true, long)]
+    allow_userinfo: bool,
+    /// Read file: and local-file only beneath these folders [default: none]
+    #[arg(hide_short_help = true, long, value_name = "DIR", value_parser = parse_file_root)]
+    file_root: Vec<PathBuf>,
+    /// Rewrite the start of a reference before it is judged; the longest FROM wins [default: none]
+    #[arg(hide_short_help = true, long, value_name = "FROM=TO")]
+    map: Vec<Mapping>,
+    /// Go through this proxy for http and https [default: none]
+    #[arg(hide_short_help = true, long, value_name = "URL")]
+    proxy: Option<Proxy>,
+    /// Trust these certificates besides the system's [default: none]
+    #[arg(hide_short_help = true, long, value_name = "PEM")]
+    ca_file: Option<PathBuf>,
+    /// Only these media types, e.g. image/*; for data: URLs too [default: all]
+    #[arg(hide_short_help = true, long, value_name = "PAT", value_parser = TypePattern::parse, help_heading = "What may be put in")]
+    allow_type: Vec<TypePattern>,
+    /// Never these media types; wins over --allow-type [default: none]
+    #[arg(hide_short_help = true, long, value_name = "PAT", value_parser = TypePattern::parse, help_heading = "What may be put in")]
+    deny_type: Vec<TypePattern>,
+    /// Take content whose type is not the declared one [default: off]
+    #[arg(hide_short_help = true, long, help_heading = "What may be put in")]
+    accept_mismatch: bool,
+    /// Signed or encrypted: leave or rewrite [default: leave]
+    #[arg(
+        long,
+        value_enum,
+        hide_possible_values = true,
+        value_name = "WHAT",
+        help_heading = "What may be put in"
+    )]
+    signed: Option<SignedOption>,
+    /// Relative links: resolve or keep [default: resolve]
+    #[arg(
+        long,
+        value_enum,
+        hide_possible_values = true,
+        value_name = "WHAT",
+        help_heading = "What may be put in"
+    )]
+    links: Option<LinksOption>,
+    /// Shortcuts (.url files) to follow: exchange (those that Exchange sends) or all [default:
+    /// exchange]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_enum,
+        hide_possible_values = true,
+        value_name = "WHICH",
+        help_heading = "What may be put in"
+    )]
+    shortcuts: Option<ShortcutsOption>,
+    #[command(flatten)]
+    limits: LimitArgs,
+}
+
+// How much one message may cost. What is not given is as in `Limits::default`.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Limits")]
+struct LimitArgs {
+    /// One retrieved body, after decompression [default: 25M]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    max_body: Option<u64>,
+    /// What one message may gain [default: 50M]
+    #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = size)]
+    max_growth: Option<u64>,
+    /// Retrievals for one message [default: 32]
+    #[arg(hide_short_help = true, long, value_name = "N")]
+    max_fetches: Option<u32>,
+    /// Redirects for one retrieval [default: 5]
+    #[arg(hide_short_help = true, long, value_name = "N")]
+    max_redirects: Option<u32>,
+    /// Retrievals at the same time [default: 8]
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = at_least_one)]
+    max_in_flight: Option<usize>,
+    /// One retrieval; 0 is no limit [default: 20s]
+    #[arg(hide_short_help = true, long, value_name = "DUR", value_parser = duration_or_none)]
+    timeout: Option<Duration>,
+    /// All retrievals of one message [default: 60s]
+    #[arg(hide_short_help = true, long, value_name = "DUR", value_parser = duration)]
+    deadline: Option<Duration>,
+    /// Nesting that is looked into [default: 64]
+    #[arg(hide_short_help = true, long, value_name = "N")]
+    max_depth: Option<usize>,
+    /// Parts of one message that are looked at [default: 10000]
+    #[arg(hide_short_help = true, long, value_name = "N")]
+    max_parts: Option<usize>,
+    /// One header section [default: 64M]
+    #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = size)]
+    max_header: Option<u64>,
+    /// How many times the octets of a message, and of what was put into it, may be looked at [default: 32]
+    #[arg(hide_short_help = true, long, value_name = "N")]
+    max_work: Option<u64>,
+}
+
+#[derive(Clone, Copy, Default, Debug, ValueEnum)]
+enum LinksOption {
+    #[default]
+    Resolve,
+    Keep,
+}
+
+#[derive(Clone, Copy, Default, Debug, ValueEnum)]
+enum ShortcutsOption {
+    #[default]
+    Exchange,
+    All,
+}
+
+#[derive(Clone, Copy, Default, Debug, ValueEnum)]
+enum SignedOption {
+    #[default]
+    Leave,
+    Rewrite,
+}
+
+impl PolicyArgs {
+    /// What the options allow.
+    pub(super) fn policy(&self) -> Policy {
+        Policy {
+            fetch: self.fetch.iter().copied().collect(),
+            allow_hosts: self.allow_host.clone(),
+            deny_hosts: self.deny_host.clone(),
+            allow_nets: self.allow_net.clone(),
+            allow_ports: self.allow_port.iter().copied().collect(),
+            userinfo: if self.allow_userinfo {
+                Userinfo::Allow
+            } else {
+                Userinfo::Refuse
+            },
+            file_roots: self.file_root.clone(),
+            maps: self.map.clone(),
+            proxy: self.proxy.clone(),
+            ca_file: self.ca_file.clone(),
+            allow_types: self.allow_type.clone(),
+            deny_types: self.deny_type.clone(),
+            mismatch: if self.accept_mismatch {
+                Mismatch::Accept
+            } else {
+                Mismatch::Refuse
+            },
+            protected: match self.signed.unwrap_or_default() {
+                SignedOption::Leave => Protected::Leave,
+                SignedOption::Rewrite => Protected::Rewrite,
+            },
+            links: match self.links.unwrap_or_default() {
+                LinksOption::Resolve => Links::Resolve,
+                LinksOption::Keep => Links::Keep,
+            },
+            shortcuts: match self.shortcuts.unwrap_or_default() {
+                ShortcutsOption::Exchange => Shortcuts::Exchange,
+                ShortcutsOption::All => Shortcuts::All,
+            },
+            on_failure: OnFailure::default(),
+            limits: self.limits.limits(),
+        }
+    }
+}
+
+impl LimitArgs {
+    fn limits(&self) -> Limits {
+        let default = Limits::default();
+        Limits {
+            body: self.max_body.unwrap_or(default.body),
+            growth: self.max_growth.unwrap_or(default.growth),
+            fetches: self.max_fetches.unwrap_or(default.fetches),
+            redirects: self.max_redirects.unwrap_or(default.redirects),
+            timeout: self.timeout.unwrap_or(default.timeout),
+            deadline: self.deadline.unwrap_or(default.deadline),
+            in_flight: self.max_in_flight.unwrap_or(default.in_flight),
+            depth: self.max_depth.unwrap_or(default.depth),
+            parts: self.max_parts.unwrap_or(default.parts).max(1),
+            header: self.max_header.map_or(default.header, |octets| {
+                usize::try_from(octets).unwrap_or(usize::MAX)
+            }),
+            work: self.max_work.unwrap_or(default.work),
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! The options that would have allowed a reference that was left.
+//!
+//! Whether they would is tried out: the policy is opened option by option until it lets the reference
+//! through. Where no option does (`--deny-host` wins over `--allow-host`), none is named. What a name
+//! resolves to and where a redirect leads cannot be tried.
+
+use crate::link::url::Reference;
+use crate::policy::{Cidr, Host, HostPattern, Policy, Protected, Scheme, TypePattern, Userinfo};
+use crate::report::{Outcome, Reason, Row};
+
+/// The options, filled in as far as the row tells; none if the row was not left, or none would do.
+pub(super) fn remedy(row: &Row, policy: &Policy) -> Option<String> {
+    let reason = row.reason.filter(|_| row.outcome == Outcome::Left)?;
+    let url = policy.map(row.url.as_deref().unwrap_or_default());
+    let is_about_url = matches!(
+        reason,
+        Reason::SchemeNotAllowed
+            | Reason::HostNotAllowed
+            | Reason::PrivateAddress
+            | Reason::PortNotAllowed
+            | Reason::UserinfoNotAllowed
+            | Reason::OutsideFileRoot
+    );
+    let is_about_type = reason == Reason::TypeNotAllowed;
+    let is_protected = matches!(reason, Reason::Signed | Reason::Encrypted);
+    let words = match reason {
+        Reason::RedirectRefused => vec![redirect(row)?],
+        _ if is_about_url || is_about_type || is_protected => {
+            opening(row, &url, policy, is_protected)?
+        }
+        _ => Vec::new(),
+    };
+    let words = match words.is_empty() {
+        false => words.join(" "),
+        // The policy refuses what came later: an address, where a redirect led.
+        true if is_about_url && !policy.deny_hosts.is_empty() => return None,
+        true => reason.remedy().to_owned(),
+    };
+    (!words.is_empty()).then_some(words)
+}
+
+/// Opens a copy of the policy until it allows the row's reference. Each option is tried once.
+fn opening(row: &Row, url: &str, policy: &Policy, is_protected: bool) -> Option<Vec<String>> {
+    let mut policy = policy.clone();
+    let mut words = Vec::new();
+    if is_protected {
+        policy.protected = Protected::Rewrite;
+        words.push("--signed rewrite".to_owned());
+    }
+    let is_retrieved = Reference::split(url)
+        .scheme
+        .is_some_and(|scheme| !is_within_message(scheme));
+    let mut tried: Vec<Reason> = Vec::new();
+    while is_retrieved && let Err(refusal) = policy.judge_url(url) {
+        if tried.contains(&refusal.reason) {
+            return None;
+        }
+        words.push(open(&mut policy, refusal.reason, url)?);
+        tried.push(refusal.reason);
+    }
+    let is_ftp = Reference::split(url)
+        .scheme
+        .is_some_and(|scheme| scheme.eq_ignore_ascii_case("ftp"));
+    if is_ftp && policy.proxy.is_some() {
+        return None;
+    }
+    if let Some(media_type) = &row.media_type
+        && policy.judge_type(media_type).is_err()
+    {
+        policy
+            .allow_types
+            .push(TypePattern::parse(media_type).ok()?);
+        policy.judge_type(media_type).ok()?;
+        words.push(format!("--allow-type {media_type}"));
+    } else if row.reason == Some(Reason::TypeNotAllowed) && !policy.deny_types.is_empty() {
+        return None;
+    }
+    Some(words)
+}
+
+fn is_within_message(scheme: &str) -> bool {
+    ["data", "cid", "mid"]
+        .iter()
+        .any(|known| scheme.eq_ignore_ascii_case(known))
+}
+
+/// Gives the policy the option that a reason asks for, and says how it is written.
+fn open(policy: &mut Policy, reason: Reason, url: &str) -> Option<String> {
+    let reference = Reference::split(url);
+    let site = reference.site();
+    Some(match reason {
+        Reason::SchemeNotAllowed => {
+            let scheme = Scheme::from_name(reference.scheme?.as_bytes())?;
+            policy.fetch.insert(scheme);
+            format!("--fetch {}", scheme.as_str())
+        }
+        Reason::HostNotAllowed => {
+            let host = site?.host.to_ascii_lowercase();
+            let pattern: HostPattern = host.parse().ok()?;
+            policy.allow_hosts.push(pattern);
+            format!("--allow-host {host}")
+        }
+        Reason::PrivateAddress => {
+            let host = Host::parse(site?.host)?;
+            let network = host.known_addresses()?.first()?.to_string();
+            let opened: Cidr = network.parse().ok()?;
+            policy.allow_nets.push(opened);
+            format!("--allow-net {opened}")
+        }
+        Reason::PortNotAllowed => {
+            let port: u16 = site?.port?.parse().ok()?;
+            policy.allow_ports.insert(port);
+            format!("--allow-port {port}")
+        }
+        Reason::UserinfoNotAllowed => {
+            policy.userinfo = Userinfo::Allow;
+            "--allow-userinfo".to_owned()
+        }
+        Reason::OutsideFileRoot => {
+            policy.file_roots.push("/".into());
+            "--file-root DIR".to_owned()
+        }
+        _ => return None,
+    })
+}
+
+/// `--fetch` opens no way from https to http, and no scheme that redirects may not lead to.
+fn redirect(row: &Row) -> Option<String> {
+    let named = [Scheme::Http, Scheme::Https].map(Scheme::as_str);
+    let scheme = named
+        .into_iter()
+        .find(|name| row.detail == format!("a redirect to {name}:, which --fetch does not name"))?;
+    let from = Reference::split(row.url.as_deref()?).scheme?;
+    let is_downward = from.eq_ignore_ascii_case("https") && scheme == "http";
+    (!is_downward).then(|| format!("--fetch {scheme}"))
+}

@@ -1,0 +1,85 @@
+//! Signals that ask a run to stop, and the one for files that grow too large.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+
+use super::exit::Status;
+use crate::fetch::{Fetch, Request, Retrieved};
+use crate::mailbox::Stop;
+use crate::report::{Reason, Refusal};
+
+/// What was asked by signals.
+pub(super) struct Signals {
+    stop: Stop,
+    /// The last that asked to stop.
+    which: Arc<AtomicUsize>,
+}
+
+impl Signals {
+    /// SIGINT, SIGTERM and SIGHUP ask the run to stop between two messages, so that no lock and no
+    /// temporary file is left. Those that whoever started us had us ignore stay ignored: that is how
+    /// nohup and shells keep jobs in the background alive.
+    pub(super) fn watch() -> Self {
+        let flag = Arc::new(AtomicBool::new(false));
+        let which = Arc::new(AtomicUsize::new(0));
+        let ignored = ignored();
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            if ignored & 1 << (signal - 1) != 0 {
+                continue;
+            }
+            // Without the handler the signal ends the program at once, which loses no mail either.
+            let number = usize::try_from(signal).unwrap_or(0);
+            let _ = signal_hook::flag::register_usize(signal, Arc::clone(&which), number);
+            let _ = signal_hook::flag::register(signal, Arc::clone(&flag));
+        }
+        Self {
+            stop: Stop::over(flag),
+            which,
+        }
+    }
+
+    /// What the run looks at.
+    pub(super) fn stop(&self) -> &Stop {
+        &self.stop
+    }
+
+    /// How the program ends that was stopped.
+    pub(super) fn status(&self) -> Status {
+        let number = self.which.load(Ordering::SeqCst);
+        u8::try_from(number).map_or(Status::Trouble, Status::Stopped)
+    }
+}
+
+/// A world that asks for nothing more once the run is to stop: what is on its way is waited for, not
+/// what the message at work refers to besides.
+pub(super) struct Heeding<'w> {
+    pub(super) world: &'w dyn Fetch,
+    pub(super) stop: &'w Stop,
+}
+
+impl Fetch for Heeding<'_> {
+    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+        if self.stop.is_requested() {
+            return Err(Refusal::temporary(Reason::Deadline, "the run was stopped"));
+        }
+        self.world.fetch(request)
+    }
+}
+
+/// The signals that are ignored, a bit each; none where the system does not say.
+fn ignored() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let field = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    field
+        .and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok())
+        .unwrap_or(0)
+}
+
+/// A file that may not grow any more is a failed write, which is said, and no death by signal.
+pub(super) fn limits_on_files_are_failed_writes() {
+    // The handler does nothing but be there.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
+}

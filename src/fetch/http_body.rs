@@ -1,0 +1,141 @@
+//! Reading the content of an answer to its marked end (RFC 9112 §6.3); what is whole is said in `http`.
+
+use std::io::{self, Read};
+
+use ureq::Body;
+use ureq::http::{HeaderMap, Response, Version, header};
+
+use super::allowance::Allowance;
+use crate::policy::Policy;
+use crate::report::{Reason, Refusal};
+
+/// All of the content, or why it is not known to be all.
+pub(super) fn whole_body(
+    policy: &Policy,
+    response: Response<Body>,
+    allowance: Allowance,
+) -> Result<Vec<u8>, Refusal> {
+    let chunked = is_chunked(&response)?;
+    let coding = content_coding(response.headers())?;
+    // Of an empty body ureq itself does not tell the length.
+    let measured = response.headers().contains_key(header::CONTENT_LENGTH);
+    if !chunked && !measured {
+        return Err(Refusal::lasting(
+            Reason::IncompleteBody,
+            "the server does not say where the content ends",
+        ));
+    }
+    let length = response.body().content_length();
+    let wire = response.into_body().into_with_config().reader();
+    match coding {
+        Coding::Identity => {
+            if let Some(length) = length {
+                policy.judge_size(length)?;
+            }
+            read_whole(policy, wire, length.unwrap_or(0), allowance)
+        }
+        Coding::Gzip => read_whole(
+            policy,
+            flate2::read::MultiGzDecoder::new(wire),
+            0,
+            allowance,
+        ),
+    }
+}
+
+/// Whether the content comes in chunks; a refusal where it comes in anything else.
+fn is_chunked(response: &Response<Body>) -> Result<bool, Refusal> {
+    let mut fields = response.headers().get_all(header::TRANSFER_ENCODING).iter();
+    let Some(value) = fields.next() else {
+        return Ok(false);
+    };
+    let refused = |why: &str| Err(Refusal::lasting(Reason::BadResponse, why));
+    if fields.next().is_some()
+        || !value
+            .as_bytes()
+            .trim_ascii()
+            .eq_ignore_ascii_case(b"chunked")
+    {
+        return refused(
+            "a Transfer-Encoding that is not one chunked, so that the end is not known",
+        );
+    }
+    if response.version() < Version::HTTP_11 {
+        return refused("chunks in an answer of HTTP/1.0, which has none");
+    }
+    Ok(true)
+}
+
+/// What the content is coded in.
+pub(super) enum Coding {
+    Identity,
+    Gzip,
+}
+
+/// How the content is coded; a refusal where that is not known, or not undone here.
+pub(super) fn content_coding(headers: &HeaderMap) -> Result<Coding, Refusal> {
+    let mut fields = headers.get_all(header::CONTENT_ENCODING).iter();
+    let value = fields.next().map_or(&b""[..], |value| value.as_bytes());
+    if fields.next().is_some() {
+        return Err(Refusal::lasting(
+            Reason::BadResponse,
+            "more than one Content-Encoding",
+        ));
+    }
+    match value.trim_ascii().to_ascii_lowercase().as_slice() {
+        b"" | b"identity" => Ok(Coding::Identity),
+        b"gzip" | b"x-gzip" => Ok(Coding::Gzip),
+        other => Err(Refusal::lasting(
+            Reason::BadResponse,
+            format!(
+                "content coding {}, which was not asked for",
+                String::from_utf8_lossy(other)
+            ),
+        )),
+    }
+}
+
+/// Reads to the end, at most one piece above the limit; `expected` octets are allocated at once.
+fn read_whole(
+    policy: &Policy,
+    mut source: impl Read,
+    expected: u64,
+    allowance: Allowance,
+) -> Result<Vec<u8>, Refusal> {
+    let mut body = Vec::with_capacity(usize::try_from(expected).unwrap_or(0));
+    let mut piece = vec![0; 64 << 10];
+    loop {
+        let read = match source.read(&mut piece) {
+            Ok(read) => read,
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => continue,
+            Err(why) => return Err(cut(why, allowance)),
+        };
+        if read == 0 {
+            return Ok(body);
+        }
+        body.extend_from_slice(piece.get(..read).unwrap_or_default());
+        policy.judge_size(body.len() as u64)?;
+        allowance.remaining()?;
+    }
+}
+
+/// Why a body did not come whole.
+fn cut(why: io::Error, allowance: Allowance) -> Refusal {
+    if allowance.is_over() {
+        return allowance.overrun();
+    }
+    match why.kind() {
+        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
+            Refusal::lasting(Reason::BadResponse, format!("damaged content: {why}"))
+        }
+        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => allowance.overrun(),
+        _ => match why.downcast::<ureq::Error>() {
+            Ok(ureq::Error::Timeout(_)) => allowance.overrun(),
+            Ok(error @ ureq::Error::Protocol(_)) => {
+                Refusal::lasting(Reason::BadResponse, error.to_string())
+            }
+            Ok(error) => Refusal::lasting(Reason::IncompleteBody, error.to_string()),
+            Err(why) => Refusal::lasting(Reason::IncompleteBody, why.to_string()),
+        },
+    }
+}

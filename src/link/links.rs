@@ -1,0 +1,134 @@
+//! Many links in little memory: a link may have two octets, `ping="a b c"`, and a [`LinkValue`] has
+//! sixty-four.
+
+use super::value::{Context, LinkValue, Usage};
+use crate::span::Span;
+
+/// Links in document order, packed: of each its distance from the one before, its length, and whether it
+/// is of the same kind. Most take two octets.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Links {
+    packed: Vec<u8>,
+    /// The kinds there are; a document has few.
+    kinds: Vec<(Context, Usage)>,
+    count: usize,
+    /// Of the last link: its kind, and where it ends.
+    last: (usize, usize),
+}
+
+impl Links {
+    /// Adds a link. What does not stand behind the last one costs a few octets more.
+    pub fn push(&mut self, link: LinkValue) {
+        let kind = (link.context, link.usage);
+        let (last_kind, last_end) = self.last;
+        let is_same = self.kinds.get(last_kind) == Some(&kind);
+        self.write(link.span.start.wrapping_sub(last_end) as u64);
+        self.write((link.span.len() as u64) << 1 | u64::from(!is_same));
+        let mut index = last_kind;
+        if !is_same {
+            // A kind is a place, a grammar and a markup: a few hundred at most, whatever the document.
+            let known = self.kinds.iter().position(|known| *known == kind);
+            index = known.unwrap_or_else(|| {
+                self.kinds.push(kind);
+                self.kinds.len() - 1
+            });
+            self.write(index as u64);
+        }
+        self.last = (index, link.span.end);
+        self.count += 1;
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The links, in order.
+    pub fn iter(&self) -> impl Iterator<Item = LinkValue> + '_ {
+        let mut packed = self.packed.iter().copied();
+        let (mut kind, mut end) = (0, 0_usize);
+        std::iter::from_fn(move || {
+            let start = end.wrapping_add(read(&mut packed)? as usize);
+            let length = read(&mut packed)?;
+            if length & 1 == 1 {
+                kind = read(&mut packed)? as usize;
+            }
+            let &(context, usage) = self.kinds.get(kind)?;
+            end = start + (length >> 1) as usize;
+            Some(LinkValue {
+                span: Span::new(start, end),
+                context,
+                usage,
+            })
+        })
+    }
+
+    /// The links, in order, each at its full size.
+    #[must_use]
+    pub fn to_vec(&self) -> Vec<LinkValue> {
+        self.iter().collect()
+    }
+
+    /// Seven bits an octet, the lowest first; the eighth says that more follow.
+    fn write(&mut self, mut number: u64) {
+        while number > 0x7f {
+            self.packed.push((number & 0x7f) as u8 | 0x80);
+            number >>= 7;
+        }
+        self.packed.push(number as u8);
+    }
+}
+
+fn read(packed: &mut impl Iterator<Item = u8>) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..u64::BITS).step_by(7) {
+        let octet = packed.next()?;
+        number |= u64::from(octet & 0x7f) << shift;
+        if octet < 0x80 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::value::{Grammar, Markup, Role};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_packed_comes_back(
+            links in prop::collection::vec((0..1_usize << 40, 0..1_usize << 20, 0..3_usize), 0..40),
+        ) {
+            let grammars = [Grammar::Url, Grammar::Srcset, Grammar::CssUrl];
+            let links: Vec<LinkValue> = links.into_iter().map(|(start, length, kind)| LinkValue {
+                span: Span::new(start, start + length),
+                context: Context { markup: Markup::StyleSheet, grammar: grammars[kind] },
+                usage: Usage { place: "src", role: Role::Resource },
+            }).collect();
+            let mut packed = Links::default();
+            links.iter().for_each(|&link| packed.push(link));
+            prop_assert_eq!(packed.len(), links.len());
+            prop_assert_eq!(packed.to_vec(), links);
+        }
+    }
+
+    #[test]
+    fn a_link_takes_no_more_than_the_octets_it_stands_in() {
+        for unit in ["x ", "#\n"] {
+            let document = format!("<a ping='{}'>", unit.repeat(1000));
+            let links = crate::link::html::locate(document.as_bytes()).links;
+            assert_eq!(links.len(), 1000);
+            assert!(links.packed.len() <= document.len());
+        }
+    }
+}

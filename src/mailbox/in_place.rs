@@ -1,0 +1,298 @@
+//! An mbox in place: read, locked and replaced so that no deliverer's mail is lost.
+//!
+//! Usually the lock is held from before the first byte is read until the new file has the name.
+//! A transform that waits for a network ([`Locking::AtBothEnds`]) would let strangers' servers hold
+//! up the deliverers; for it the work is done in rounds between locks:
+//! 1. Lock, see how long the file is, unlock: up to there all messages are whole.
+//! 2. Read and transform that much, and write the result beside it. Nobody is kept out.
+//! 3. Lock again. If what was read is not there any more, start again; what was fetched the first
+//!    time is in the run's cache. If mail was appended, do another round over that alone.
+//! 4. After some rounds the mail that is still coming is taken over as it is, for a later run; and
+//!    still under the lock the new file gets the name.
+//!
+//! Deliverers with fcntl locks only, who opened the file before it was replaced, append to the old
+//! one: `latecomers` carries that over.
+//!
+//! What remains: see docs/mailboxes.md, "Locks and replacing".
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use md5::{Digest as _, Md5};
+
+use super::convert::Job;
+use super::latecomers::{carry_over, keep};
+use super::lock::{Lock, Patience};
+use super::mbox::Counted;
+use super::replace::Identity;
+use super::sink::Sink;
+use super::window::Section;
+use super::{Change, Effect, Locking, Message, Stop, Summary, Transform, cannot_read};
+use crate::error::Error;
+
+/// How often a mailbox is read from its start because another program changed it meanwhile.
+const ATTEMPTS: usize = 3;
+/// How often mail that was appended meanwhile is worked on before the rest is left.
+const ROUNDS: usize = 4;
+/// A file whose change is older cannot have changed again with the same time: file systems count
+/// in steps of some milliseconds, old ones in seconds.
+const SETTLED: Duration = Duration::from_secs(3);
+
+impl Job<'_> {
+    pub(super) fn mbox_in_place(&self) -> Result<Summary, Error> {
+        if self.options.effect == Effect::DryRun {
+            let (file, _) = self.open()?;
+            let mut summary = Summary::default();
+            let (whole, quoting) = (Section::whole(&file), self.quoting(&file)?);
+            self.mbox(
+                whole,
+                quoting,
+                &mut summary,
+                &mut Sink::Nowhere,
+                &mut |_| {},
+            )?;
+            self.progress.done(&summary);
+            return Ok(summary);
+        }
+        let target = self.path.canonicalize().map_err(cannot_read(self.path))?;
+        let lock = self.locked(&target)?;
+        match self.options.locking {
+            Locking::Throughout => self.under_lock(&lock, &target),
+            Locking::AtBothEnds => self.between_locks(lock, &target),
+        }
+    }
+
+    fn patience(&self) -> Patience<'_> {
+        Patience::new(self.options.lock_timeout, self.stop, self.progress)
+    }
+
+    fn locked(&self, target: &Path) -> Result<Lock, Error> {
+        Lock::acquire(target, self.path, &self.patience())
+    }
+
+    fn sink<'s>(&'s self, lock: &Lock, target: &'s Path) -> Sink<'s> {
+        Sink::in_place(
+            Arc::clone(lock.file()),
+            target,
+            self.options.backup.as_deref(),
+        )
+    }
+
+    fn under_lock(&self, lock: &Lock, target: &Path) -> Result<Summary, Error> {
+        let before = identity(lock, target)?;
+        let mut sink = self.sink(lock, target);
+        let mut summary = Summary::default();
+        let (whole, quoting) = (Section::whole(lock.file()), self.quoting(lock.file())?);
+        self.mbox(whole, quoting, &mut summary, &mut sink, &mut |_| {})?;
+        self.put(lock, target, sink, &before, &summary)?;
+        Ok(summary)
+    }
+
+    fn between_locks(&self, mut lock: Lock, target: &Path) -> Result<Summary, Error> {
+        for attempt in 0..ATTEMPTS {
+            if attempt > 0 {
+                self.progress.begin(self.path);
+            }
+            match self.attempt(lock, target)? {
+                Attempt::Done(summary) => return Ok(summary),
+                Attempt::Overtaken => lock = self.locked(target)?,
+            }
+        }
+        Err(Error::Changed {
+            path: target.into(),
+        })
+    }
+
+    fn attempt(&self, mut lock: Lock, target: &Path) -> Result<Attempt, Error> {
+        let quoting = self.quoting(lock.file())?;
+        let mut sink = self.sink(&lock, target);
+        let mut summary = Summary::default();
+        let mut digest = Md5::new();
+        let mut state = State::of(lock.file(), target)?;
+        let (mut read, mut counted) = (0, Counted::default());
+        for round in 0..ROUNDS {
+            let end = state.identity.length();
+            if round > 0 && end == read {
+                break;
+            }
+            let file = lock.let_go(target)?;
+            let section = Section {
+                file: &file,
+                start: read,
+                end,
+                counted,
+            };
+            let seen = &mut |bytes: &[u8]| digest.update(bytes);
+            counted = self.mbox(section, quoting, &mut summary, &mut sink, seen)?;
+            read = end;
+            lock = match Lock::again(file, target, self.path, &self.patience()) {
+                Err(Error::Changed { .. }) => return Ok(Attempt::Overtaken),
+                locked => locked?,
+            };
+            let now = State::of(lock.file(), target)?;
+            let whole = now.is_surely(&state)
+                || now.identity.length() >= read
+                    && summary.bytes_in == read
+                    && digest_of(lock.file(), read, target)?
+                        == digest.clone().finalize().as_slice()
+                    && message_starts(lock.file(), read, target)?;
+            if !whole {
+                return Ok(Attempt::Overtaken);
+            }
+            state = now;
+        }
+        let length = state.identity.length();
+        if length > read {
+            let section = Section {
+                file: lock.file(),
+                start: read,
+                end: length,
+                counted,
+            };
+            let seen = summary.messages;
+            let unseen = Job {
+                transform: &AsItCame,
+                ..*self
+            };
+            unseen.mbox(section, quoting, &mut summary, &mut sink, &mut |_| {})?;
+            summary.late += summary.messages - seen;
+        }
+        self.put(&lock, target, sink, &state.identity, &summary)?;
+        Ok(Attempt::Done(summary))
+    }
+
+    /// Gives the new file the name, if there is one.
+    fn put(
+        &self,
+        lock: &Lock,
+        target: &Path,
+        sink: Sink<'_>,
+        before: &Identity,
+        summary: &Summary,
+    ) -> Result<(), Error> {
+        let Some(beside) = sink.into_beside() else {
+            self.progress.done(summary);
+            return Ok(());
+        };
+        self.stop.check()?;
+        let finished = beside.finished(lock.file())?;
+        finished.sync()?;
+        lock.check(target)?;
+        let old = finished.replace(before, self.options.backup.as_deref())?;
+        self.progress.done(summary);
+        // From here on a stop would lose mail.
+        let never = Stop::default();
+        let patience = Patience::new(self.options.lock_timeout, &never, self.progress);
+        carry_over(lock, target, before.length(), &patience)
+            .map_err(|error| keep(old, target, error))
+    }
+}
+
+/// How the work between two locks ended.
+enum Attempt {
+    Done(Summary),
+    /// What was read is not what is there now.
+    Overtaken,
+}
+
+/// A file at a moment when it was locked.
+struct State {
+    identity: Identity,
+    /// Unlike the time of modification nobody can set it.
+    changed: (i64, i64),
+    taken: SystemTime,
+}
+
+impl State {
+    fn of(file: &File, path: &Path) -> Result<Self, Error> {
+        let metadata = file.metadata().map_err(cannot_read(path))?;
+        Ok(Self {
+            identity: Identity::of(&metadata),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+            taken: SystemTime::now(),
+        })
+    }
+
+    /// Whether nothing can have been written since `earlier`.
+    fn is_surely(&self, earlier: &Self) -> bool {
+        let seconds = u64::try_from(earlier.changed.0).unwrap_or(u64::MAX);
+        let changed = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
+        let age = changed.and_then(|changed| earlier.taken.duration_since(changed).ok());
+        self.identity == earlier.identity
+            && self.changed == earlier.changed
+            && age.is_some_and(|age| age > SETTLED)
+    }
+}
+
+fn identity(lock: &Lock, target: &Path) -> Result<Identity, Error> {
+    let metadata = lock.file().metadata().map_err(cannot_read(target))?;
+    Ok(Identity::of(&metadata))
+}
+
+/// Of the first `length` bytes.
+fn digest_of(file: &File, length: u64, path: &Path) -> Result<Vec<u8>, Error> {
+    let mut digest = Md5::new();
+    let mut buffer = vec![0; 1 << 20];
+    let mut at = 0;
+    while at < length {
+        let wanted = usize::try_from(length - at).unwrap_or(usize::MAX);
+        let wanted = wanted.min(buffer.len());
+        match file.read_at(&mut buffer[..wanted], at) {
+            Ok(0) => break,
+            Ok(read) => {
+                digest.update(&buffer[..read]);
+                at += read as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(cannot_read(path)(error)),
+        }
+    }
+    Ok(digest.finalize().to_vec())
+}
+
+/// Whether what stands at `at`, if anything, starts a message and does not go on with the last one.
+fn message_starts(file: &File, at: u64, path: &Path) -> Result<bool, Error> {
+    let mut start = [0; 16];
+    let read = file.read_at(&mut start, at).map_err(cannot_read(path))?;
+    let start = start.get(..read).unwrap_or_default();
+    let text = start.trim_ascii_start();
+    Ok(text.starts_with(b"From ") || start.is_empty())
+}
+
+/// Leaves every message as it is.
+struct AsItCame;
+
+impl Transform for AsItCame {
+    fn next_touch(&self, _bytes: &[u8]) -> Option<usize> {
+        None
+    }
+
+    fn transform(&self, _message: &Message<'_>) -> Result<Change, Error> {
+        Ok(Change::AsItCame)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_starts_behind_empty_lines_and_not_within_another() {
+        for (appended, starts) in [
+            ("", true),
+            ("From a 10:00\n", true),
+            ("\n\r\nFrom a 10:00\n", true),
+            ("From\n", false),
+            ("more of it\n\nFrom a 10:00\n", false),
+        ] {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), format!("1234{appended}")).unwrap();
+            let got = message_starts(file.as_file(), 4, file.path()).unwrap();
+            assert_eq!(got, starts, "{appended:?}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Where an mbox goes: to a new file, to a device, to the place of the old one, or nowhere.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::cannot_write;
+use super::replace::{self, Beside};
+use crate::error::Error;
+
+/// Whether bytes of an mbox are the source's own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Bytes {
+    Same,
+    New,
+}
+
+/// Where an mbox goes.
+pub(super) enum Sink<'a> {
+    Nowhere,
+    /// A file that will appear.
+    Beside(Beside),
+    /// A device or pipe.
+    Directly(PathBuf, BufWriter<File>),
+    InPlace(InPlace<'a>),
+}
+
+/// Nothing is written until something changed: most runs over a converted mailbox only read.
+pub(super) struct InPlace<'a> {
+    source: Arc<File>,
+    target: &'a Path,
+    backup: Option<&'a OsStr>,
+    /// Bytes of the source that were passed over while nothing was written.
+    unchanged: u64,
+    beside: Option<Beside>,
+}
+
+impl<'a> Sink<'a> {
+    /// For what is to take the place of `source`, which has the name `target`.
+    pub(super) fn in_place(source: Arc<File>, target: &'a Path, backup: Option<&'a OsStr>) -> Self {
+        Self::InPlace(InPlace {
+            source,
+            target,
+            backup,
+            unchanged: 0,
+            beside: None,
+        })
+    }
+
+    /// What was written to take the source's place, if anything changed.
+    pub(super) fn into_beside(self) -> Option<Beside> {
+        match self {
+            Self::InPlace(place) => place.beside,
+            _ => None,
+        }
+    }
+
+    pub(super) fn to(target: &Path) -> Result<Self, Error> {
+        match fs::metadata(target) {
+            Ok(found) if !found.is_file() && !found.is_dir() => {
+                let device = File::options().write(true).open(target);
+                let device = device.map_err(cannot_write(target))?;
+                Ok(Self::Directly(target.into(), BufWriter::new(device)))
+            }
+            Ok(_) => Err(cannot_write(target)(io::ErrorKind::AlreadyExists.into())),
+            Err(_) => Ok(Self::Beside(Beside::start(target)?)),
+        }
+    }
+
+    pub(super) fn put(&mut self, bytes: &[u8], kind: Bytes) -> Result<(), Error> {
+        match self {
+            Self::Nowhere => Ok(()),
+            Self::Beside(beside) => beside.write(bytes),
+            Self::Directly(path, writer) => writer.write_all(bytes).map_err(cannot_write(path)),
+            Self::InPlace(place) => {
+                if place.beside.is_none() {
+                    if kind == Bytes::Same {
+                        place.unchanged += bytes.len() as u64;
+                        return Ok(());
+                    }
+                    replace::check_replaceable(place.target, place.backup)?;
+                    let mut beside = Beside::start(place.target)?;
+                    beside.write_start_of(&place.source, place.unchanged)?;
+                    place.beside = Some(beside);
+                }
+                place
+                    .beside
+                    .as_mut()
+                    .map_or(Ok(()), |beside| beside.write(bytes))
+            }
+        }
+    }
+
+    pub(super) fn put_start_of(&mut self, source: &File, length: u64) -> Result<(), Error> {
+        match self {
+            Self::Beside(beside) => beside.write_start_of(source, length),
+            Self::Directly(path, writer) => {
+                let mut source = source;
+                io::copy(&mut Read::by_ref(&mut source).take(length), writer)
+                    .map(|_| ())
+                    .map_err(cannot_write(path))
+            }
+            Self::Nowhere | Self::InPlace(_) => Ok(()),
+        }
+    }
+
+    /// All is written: the file gets its name.
+    pub(super) fn appear(self, like: &File) -> Result<(), Error> {
+        match self {
+            Self::Nowhere | Self::InPlace(_) => Ok(()),
+            Self::Directly(path, mut writer) => writer.flush().map_err(cannot_write(&path)),
+            Self::Beside(beside) => beside.finished(like)?.appear(),
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! Header fields as small as can be: of each, where it begins. The rest of a [`Field`] is found when it
+//! is asked for.
+//!
+//! A mail may be nothing but fields of two octets, `:` and a line feed. Three spans for each were thirty
+//! times such a mail.
+
+use memchr::memchr;
+
+use crate::span::{Lines, Span};
+
+/// One header field.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Field {
+    /// The name, without blanks before the colon; empty for a stray continuation line.
+    pub name: Span,
+    /// Everything behind the colon up to the terminator of the last line, folds included.
+    pub value: Span,
+    /// The field with its terminator; fields tile their section.
+    pub whole: Span,
+}
+
+impl Field {
+    /// Whether the field has this name, case-blind.
+    #[must_use]
+    pub fn is(&self, original: &[u8], name: &str) -> bool {
+        self.name.len() == name.len()
+            && self.name.of(original).eq_ignore_ascii_case(name.as_bytes())
+    }
+
+    /// The field that these bytes are.
+    fn of(original: &[u8], whole: Span) -> Self {
+        let bytes = whole.of(original);
+        let content = bytes.strip_suffix(b"\n").map_or(bytes, |content| {
+            content.strip_suffix(b"\r").unwrap_or(content)
+        });
+        let (start, end) = (whole.start, whole.start + content.len());
+        let is_stray = matches!(bytes.first(), Some(b' ' | b'\t'));
+        let colon = memchr(b':', content).filter(|_| !is_stray);
+        let name = content.get(..colon.unwrap_or(0)).unwrap_or_default();
+        Self {
+            name: Span::new(start, start + name.trim_ascii_end().len()),
+            value: Span::new(colon.map_or(start, |colon| start + colon + 1), end),
+            whole,
+        }
+    }
+}
+
+/// Header fields in their order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fields {
+    /// What the offsets count from.
+    origin: usize,
+    /// Where the last field ends.
+    end: usize,
+    /// Where each field begins.
+    starts: Vec<u32>,
+    /// Whether something else stands between two of them.
+    has_gaps: bool,
+}
+
+impl Fields {
+    /// How far fields may reach, in octets: what offsets can say.
+    pub const LONGEST: usize = u32::MAX as usize;
+
+    /// No fields, where some may come.
+    #[must_use]
+    pub fn none_at(origin: usize) -> Self {
+        Self {
+            origin,
+            end: origin,
+            starts: Vec::new(),
+            has_gaps: false,
+        }
+    }
+
+    /// This one.
+    #[must_use]
+    pub fn one(field: &Field) -> Self {
+        Self {
+            origin: field.whole.start,
+            end: field.whole.end,
+            starts: vec![0],
+            has_gaps: false,
+        }
+    }
+
+    /// Adds a field behind the others. One that begins more than [`Fields::LONGEST`] octets behind the
+    /// first is none.
+    pub(super) fn push(&mut self, whole: Span) {
+        let offset = whole.start.checked_sub(self.origin);
+        if let Some(Ok(offset)) = offset.map(u32::try_from) {
+            self.has_gaps |= !self.is_empty() && whole.start != self.end;
+            if self.is_empty() {
+                self.end = whole.start;
+            }
+            self.starts.push(offset);
+            self.end = whole.end;
+        }
+    }
+
+    /// Makes the last field longer.
+    pub(super) fn extend_last(&mut self, end: usize) {
+        self.end = end;
+    }
+
+    /// Adds fields that stand behind the others. Whether all of them could be added.
+    pub fn append(&mut self, others: &Self) -> bool {
+        let before = self.len();
+        if self.is_empty() {
+            self.origin = others.origin;
+        }
+        for whole in others.wholes() {
+            self.push(whole);
+        }
+        self.has_gaps |= others.has_gaps;
+        self.len() == before + others.len()
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.starts.is_empty()
+    }
+
+    /// All of them, in order.
+    pub fn iter<'f>(&'f self, original: &'f [u8]) -> impl DoubleEndedIterator<Item = Field> + 'f {
+        (0..self.len()).filter_map(|index| self.at(original, index))
+    }
+
+    /// The first of that name, case-blind. Only the fields' beginnings are looked at.
+    #[must_use]
+    pub fn first(&self, original: &[u8], name: &str) -> Option<Field> {
+        let name = name.as_bytes();
+        let is_named = |&offset: &u32| {
+            let field = original.get(self.origin + offset as usize..);
+            let halves = field.and_then(|field| field.split_at_checked(name.len()));
+            halves.is_some_and(|(start, behind)| {
+                let is_blank = |byte: &&u8| byte.is_ascii_whitespace() && **byte != b'\n';
+                start.eq_ignore_ascii_case(name)
+                    && behind.iter().find(|byte| !is_blank(byte)) == Some(&b':')
+            })
+        };
+        self.at(original, self.starts.iter().position(is_named)?)
+    }
+
+    /// The last one.
+    #[must_use]
+    pub fn last(&self, original: &[u8]) -> Option<Field> {
+        self.at(original, self.len().checked_sub(1)?)
+    }
+
+    /// The field at this position.
+    fn at(&self, original: &[u8], index: usize) -> Option<Field> {
+        let mut whole = self.whole(index)?;
+        if self.has_gaps {
+            // Up to the first line that does not continue it.
+            let continues = |line: &Span| {
+                let is_first = line.start == whole.start;
+                is_first || matches!(line.of(original).first(), Some(b' ' | b'\t'))
+            };
+            let lines = Lines::new(original, whole).map(|line| line.whole);
+            let last = lines.take_while(continues).last();
+            whole.end = last.map_or(whole.start, |last| last.end);
+        }
+        Some(Field::of(original, whole))
+    }
+
+    /// A field with what stands between it and the next one.
+    fn whole(&self, index: usize) -> Option<Span> {
+        let place = |index: usize| Some(self.origin + *self.starts.get(index)? as usize);
+        Some(Span::new(
+            place(index)?,
+            place(index + 1).unwrap_or(self.end),
+        ))
+    }
+
+    /// The fields, each with its terminator; they tile a header section.
+    pub fn wholes(&self) -> impl Iterator<Item = Span> + '_ {
+        (0..self.len()).filter_map(|index| self.whole(index))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mime::header::{Front, Header};
+    use proptest::prelude::*;
+
+    /// What the lines say, read as slowly and plainly as can be.
+    fn reference(section: &[u8]) -> Vec<Field> {
+        let mut fields: Vec<Field> = Vec::new();
+        for line in Lines::new(section, Span::new(0, section.len())) {
+            let text = line.content.of(section);
+            match (text.first(), fields.last_mut()) {
+                (Some(b' ' | b'\t'), Some(field)) => {
+                    field.value.end = line.content.end;
+                    field.whole.end = line.whole.end;
+                }
+                (Some(b' ' | b'\t'), None) => fields.push(Field {
+                    name: Span::empty_at(line.content.start),
+                    value: line.content,
+                    whole: line.whole,
+                }),
+                _ => {
+                    let colon = text.iter().position(|&byte| byte == b':').expect("a field");
+                    let name = text[..colon].trim_ascii_end().len();
+                    fields.push(Field {
+                        name: Span::new(line.content.start, line.content.start + name),
+                        value: Span::new(line.content.start + colon + 1, line.content.end),
+                        whole: line.whole,
+                    });
+                }
+            }
+        }
+        fields
+    }
+
+    proptest! {
+        #[test]
+        fn fields_that_are_found_are_those_that_a_slow_reader_sees(
+            section in "( [a:]{0,3}\r?\n){0,2}(([aA]|ab|B|)[ \t\r\u{c}]{0,2}:[ -~\r]{0,5}\r?\n([ \t][ -~]{0,4}\r?\n){0,2}){0,8}(a:b)?",
+        ) {
+            let bytes = section.as_bytes();
+            let header = Header::read(bytes, Span::new(0, bytes.len()), Front::Part, 1 << 20, |_| false);
+            let wanted = reference(bytes);
+            let found: Vec<Field> = header.fields.iter(bytes).collect();
+            prop_assert_eq!(&found, &wanted);
+            prop_assert_eq!(header.fields.last(bytes), wanted.last().copied());
+            prop_assert!(header.fields.wholes().eq(wanted.iter().map(|field| field.whole)));
+            for name in ["a", "AB", "b", "abc", "c"] {
+                let first = wanted.iter().find(|field| field.is(bytes, name));
+                prop_assert_eq!(header.fields.first(bytes, name), first.copied(), "{}", name);
+            }
+        }
+
+        #[test]
+        fn fields_with_gaps_between_them_end_where_they_end(
+            blocks in prop::collection::vec(("(a: ?b\r?\n([ \t]c\n)?){1,3}", "\r?\n([ \t]{0,2}\n){0,2}"), 1..4),
+        ) {
+            let mut mail = String::from("front");
+            let mut all = Fields::none_at(0);
+            let mut wanted = Vec::new();
+            for (block, gap) in &blocks {
+                let start = mail.len();
+                mail.push_str(block);
+                let within = Span::new(start, mail.len());
+                let header = Header::read(mail.as_bytes(), within, Front::Part, 1 << 20, |_| false);
+                wanted.extend(header.fields.iter(mail.as_bytes()));
+                prop_assert!(all.append(&header.fields));
+                mail.push_str(gap);
+            }
+            let found: Vec<Field> = all.iter(mail.as_bytes()).collect();
+            prop_assert_eq!(found, wanted);
+        }
+    }
+
+    #[test]
+    fn a_field_costs_four_octets() {
+        let section = b":\n".repeat(1 << 16);
+        let within = Span::new(0, section.len());
+        let header = Header::read(&section, within, Front::Part, usize::MAX, |_| false);
+        assert_eq!(header.fields.len(), 1 << 16);
+        assert_eq!(size_of_val(header.fields.starts.as_slice()), 4 << 16);
+    }
+}

@@ -1,0 +1,478 @@
+//! The parameters of a Content-Type value and fields like it, as they are written (RFC 2045 §5.1, RFC 2231):
+//! slices of the field. What they mean together is [`MediaType`](super::MediaType)'s to say, which lists the
+//! deviations.
+//!
+//! However often a name, a section or an open parenthesis is repeated, each octet is read a fixed number
+//! of times.
+
+use std::borrow::Cow;
+
+use mail_parser::decoders::charsets::map::charset_decoder;
+use memchr::{memchr, memchr_iter, memchr2, memchr3, memrchr};
+
+/// What [`MediaType::look_up`] found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Found<'a> {
+    /// No parameter of that name.
+    None,
+    /// Its whole value.
+    Whole(Cow<'a, [u8]>),
+    /// The beginning of its value: the quote that opens it is never closed, or the input ends.
+    CutOff(Cow<'a, [u8]>),
+    /// Sections, but not the one with this number (RFC 2231 §3).
+    SectionMissing(u32),
+}
+
+impl<'a> Found<'a> {
+    /// What there is of the value.
+    pub(super) fn value(self) -> Option<Cow<'a, [u8]>> {
+        match self {
+            Self::Whole(value) | Self::CutOff(value) => Some(value),
+            Self::None | Self::SectionMissing(_) => None,
+        }
+    }
+
+    fn of(parameter: &Parameter<'a>) -> Self {
+        match parameter.quoting {
+            Quoting::Unclosed => Self::CutOff(parameter.unquoted()),
+            Quoting::Bare | Quoting::Quoted => Self::Whole(parameter.unquoted()),
+        }
+    }
+}
+
+/// How a parameter's value is encoded (RFC 2231 §4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ValueEncoding {
+    /// As it stands.
+    None,
+    /// `name*=charset'language'%xx`.
+    Percent,
+}
+
+/// One parameter as written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Parameter<'a> {
+    /// The name without RFC 2231's asterisks, in the case it was written.
+    pub name: &'a [u8],
+    /// RFC 2231 section number (`name*2=`).
+    pub section: Option<u32>,
+    /// Whether the name ends in an asterisk.
+    pub encoding: ValueEncoding,
+    /// The value as written, without enclosing quotes; quoted pairs and folds still in it.
+    pub raw: &'a [u8],
+    /// Whether it was written as a quoted-string.
+    pub quoting: Quoting,
+}
+
+/// How a value was written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Quoting {
+    /// A token, or something that should have been quoted.
+    Bare,
+    /// A quoted-string.
+    Quoted,
+    /// What has no end: a quoted-string, mostly.
+    Unclosed,
+}
+
+impl<'a> Parameter<'a> {
+    /// The value with quoted pairs undone; borrowed where there are none.
+    #[must_use]
+    pub fn unquoted(&self) -> Cow<'a, [u8]> {
+        if self.quoting == Quoting::Bare || memchr(b'\\', self.raw).is_none() {
+            return Cow::Borrowed(self.raw);
+        }
+        let mut value = Vec::with_capacity(self.raw.len());
+        let mut rest = self.raw;
+        while let Some(at) = memchr(b'\\', rest) {
+            let (before, behind) = rest.split_at(at);
+            value.extend_from_slice(before);
+            match behind.get(1) {
+                Some(&escaped) => value.push(escaped),
+                None => value.push(b'\\'),
+            }
+            rest = behind.get(2..).unwrap_or_default();
+        }
+        value.extend_from_slice(rest);
+        Cow::Owned(value)
+    }
+}
+
+/// Walks parameters as they are written.
+#[derive(Clone, Debug)]
+pub struct Parameters<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    /// Where a comment begins that is never closed: what follows is read as if there were none, instead
+    /// of looking for the end of each.
+    unclosed: Option<usize>,
+}
+
+impl<'a> Iterator for Parameters<'a> {
+    type Item = Parameter<'a>;
+
+    fn next(&mut self) -> Option<Parameter<'a>> {
+        self.next_at().map(|(_, parameter)| parameter)
+    }
+}
+
+impl<'a> Parameters<'a> {
+    /// The parameters in the bytes behind a type, from its first semicolon on.
+    pub(super) fn of(bytes: &'a [u8]) -> Self {
+        Self {
+            bytes,
+            at: 0,
+            unclosed: None,
+        }
+    }
+
+    /// Whether the last parameter stood at the end.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.at >= self.bytes.len()
+    }
+
+    /// The next parameter, and where it can be read again from.
+    pub(super) fn next_at(&mut self) -> Option<(usize, Parameter<'a>)> {
+        loop {
+            let mut at = skip_blanks_and_comments(self.bytes, self.at);
+            while self.bytes.get(at) == Some(&b';') {
+                at = skip_blanks_and_comments(self.bytes, at + 1);
+            }
+            if at >= self.bytes.len() {
+                self.at = at;
+                return None;
+            }
+            let start = at;
+            let (name, behind) = self.name(start);
+            if self.bytes.get(behind) != Some(&b'=') {
+                // A word without a value: `;base64`, a stray quote, a truncated field.
+                self.at = behind;
+                continue;
+            }
+            let (raw, quoting) = self.value(behind + 1);
+            let (name, section, encoding) = split_name(name);
+            let parameter = Parameter {
+                name,
+                section,
+                encoding,
+                raw,
+                quoting,
+            };
+            return Some((start, parameter));
+        }
+    }
+
+    /// The text from `start` up to the `=` or `;` behind it, without comments at its end, and where that
+    /// stands.
+    fn name(&mut self, start: usize) -> (&'a [u8], usize) {
+        let mut at = start;
+        let mut end = None;
+        loop {
+            let rest = self.bytes.get(at..).unwrap_or_default();
+            let hit = memchr3(b'=', b';', b'(', rest).map_or(self.bytes.len(), |hit| at + hit);
+            let is_comment = self.bytes.get(hit) == Some(&b'(');
+            if end.is_some_and(|_| hit > at) {
+                // A comment between two words: no parameter is called so.
+                end = None;
+            } else if is_comment {
+                end = end.or(Some(hit));
+            }
+            match self.behind_comments(hit) {
+                _ if !is_comment => {
+                    let name = self.bytes.get(start..end.unwrap_or(hit));
+                    return (name.unwrap_or_default().trim_ascii(), hit);
+                }
+                Some(behind) => at = behind,
+                None => {
+                    end = None;
+                    at = hit + 1;
+                }
+            }
+        }
+    }
+
+    /// Joins RFC 2231 sections, given by number and place; the error is the number of the missing one.
+    fn joined(&self, sections: &[(u32, u32)]) -> Result<Vec<u8>, u32> {
+        let numbers = (0u32..).zip(sections);
+        for (expected, &(section, _)) in numbers {
+            if section != expected {
+                return Err(expected);
+            }
+        }
+        let mut joined = Vec::new();
+        let mut charset = Vec::new();
+        for &(section, at) in sections {
+            let mut again = Parameters {
+                bytes: self.bytes,
+                at: at as usize,
+                unclosed: self.unclosed,
+            };
+            let Some(parameter) = again.next() else {
+                continue;
+            };
+            let value = parameter.unquoted();
+            if parameter.encoding == ValueEncoding::None {
+                joined.extend_from_slice(&value);
+                continue;
+            }
+            let mut text = value.as_ref();
+            if section == 0 {
+                let mut quotes = memchr_iter(b'\'', text);
+                if let (Some(first), Some(second)) = (quotes.next(), quotes.next()) {
+                    charset = text.get(..first).unwrap_or_default().to_ascii_lowercase();
+                    text = text.get(second + 1..).unwrap_or_default();
+                }
+            }
+            let octets = percent_decode(text);
+            match charset_decoder(&charset) {
+                Some(decode) if !matches!(charset.as_slice(), b"utf-8" | b"us-ascii") => {
+                    joined.extend_from_slice(decode(&octets).as_bytes());
+                }
+                _ => joined.extend_from_slice(&octets),
+            }
+        }
+        Ok(joined)
+    }
+
+    /// Where the blanks and comments that begin with the `(` at `at` end; none if one of them has no end.
+    fn behind_comments(&mut self, at: usize) -> Option<usize> {
+        let is_behind = self.unclosed.is_some_and(|unclosed| unclosed < at);
+        if is_behind || self.bytes.get(at) != Some(&b'(') {
+            return None;
+        }
+        let behind = closed_comments(self.bytes, at);
+        if behind.is_none() {
+            self.unclosed = Some(at);
+        }
+        behind
+    }
+
+    /// Reads a value, how it was written, and goes on behind it.
+    fn value(&mut self, from: usize) -> (&'a [u8], Quoting) {
+        let start = self.value_start(from);
+        if self.bytes.get(start) == Some(&b'"') {
+            return self.quoted(start + 1);
+        }
+        let mut at = start;
+        let end = loop {
+            let rest = self.bytes.get(at..).unwrap_or_default();
+            let hit = memchr2(b';', b'(', rest).map_or(self.bytes.len(), |hit| at + hit);
+            if self.bytes.get(hit) != Some(&b'(') {
+                self.at = hit;
+                break hit;
+            }
+            // A comment behind a bare value: `charset=us-ascii (Plain text)`, RFC 2045 §5.1's own
+            // example. Other parentheses may be part of a URL.
+            let before = hit.checked_sub(1).filter(|_| hit > start);
+            if before.is_some_and(|before| self.bytes.get(before).copied().is_some_and(is_blank)) {
+                let behind = self.behind_comments(hit).unwrap_or(hit);
+                let rest = self.bytes.get(behind..).unwrap_or_default();
+                self.at = memchr(b';', rest).map_or(self.bytes.len(), |semi| behind + semi);
+                break hit;
+            }
+            at = hit + 1;
+        };
+        let raw = self.bytes.get(start..end).unwrap_or_default();
+        (raw.trim_ascii(), Quoting::Bare)
+    }
+
+    /// Where a value begins: behind blanks, and behind comments that have a blank in front or a quote
+    /// behind. `name=(1).txt` is a name.
+    fn value_start(&mut self, from: usize) -> usize {
+        let start = skip_blanks(self.bytes, from);
+        if self.bytes.get(start) != Some(&b'(') {
+            return start;
+        }
+        if start > from {
+            return self.behind_comments(start).unwrap_or(start);
+        }
+        let rest = self.bytes.get(start..).unwrap_or_default();
+        let end = memchr(b';', rest).unwrap_or(rest.len());
+        let within = rest.get(..end).unwrap_or_default();
+        match closed_comments(within, 0) {
+            Some(behind) if within.get(behind) == Some(&b'"') => start + behind,
+            _ => start,
+        }
+    }
+
+    /// A quoted-string, from behind its quote on.
+    fn quoted(&mut self, open: usize) -> (&'a [u8], Quoting) {
+        let mut at = open;
+        loop {
+            let rest = self.bytes.get(at..).unwrap_or_default();
+            match memchr2(b'"', b'\\', rest) {
+                None => {
+                    self.at = self.bytes.len();
+                    let raw = self.bytes.get(open..).unwrap_or_default();
+                    return (raw, Quoting::Unclosed);
+                }
+                Some(hit) if rest[hit] == b'"' => {
+                    self.at = at + hit + 1;
+                    let raw = self.bytes.get(open..at + hit).unwrap_or_default();
+                    return (raw, Quoting::Quoted);
+                }
+                Some(hit) => at += hit + 2,
+            }
+        }
+    }
+}
+
+/// `name*2*` → name, section 2, percent-encoded. An asterisk form that RFC 2231 does not know is
+/// part of the name.
+fn split_name(written: &[u8]) -> (&[u8], Option<u32>, ValueEncoding) {
+    let (stem, encoding) = match written.strip_suffix(b"*") {
+        Some(stem) => (stem, ValueEncoding::Percent),
+        None => (written, ValueEncoding::None),
+    };
+    let Some(star) = memrchr(b'*', stem) else {
+        return (stem, None, encoding);
+    };
+    let section = stem
+        .get(star + 1..)
+        .and_then(|digits| std::str::from_utf8(digits).ok())
+        .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
+        .and_then(|digits| digits.parse().ok());
+    match section {
+        Some(section) => (
+            stem.get(..star).unwrap_or_default(),
+            Some(section),
+            encoding,
+        ),
+        None => (written, None, ValueEncoding::None),
+    }
+}
+
+/// All that is written under one name. A field may consist of sections: of each only its number and
+/// its place are kept.
+#[derive(Default)]
+pub(super) struct Written<'a> {
+    plain: Option<Parameter<'a>>,
+    sections: Vec<(u32, u32)>,
+    cut_off: bool,
+}
+
+impl<'a> Written<'a> {
+    pub(super) fn add(&mut self, at: usize, parameter: Parameter<'a>, is_open: bool) {
+        if parameter.section.is_none() && parameter.encoding == ValueEncoding::None {
+            self.plain.get_or_insert(parameter);
+            return;
+        }
+        // Behind what is there, another section may have stood.
+        self.cut_off |=
+            parameter.quoting == Quoting::Unclosed || (is_open && parameter.section.is_some());
+        // `name*=` without a number is a value in one section.
+        let section = parameter.section.unwrap_or(0);
+        match (self.sections.last(), u32::try_from(at)) {
+            (Some(&(last, _)), _) if last == section => {}
+            (_, Ok(at)) => self.sections.push((section, at)),
+            // Nobody reads a field of 4 GiB to its end.
+            (_, Err(_)) => self.cut_off = true,
+        }
+    }
+
+    /// The value, read once more from where `parameters` found it.
+    pub(super) fn found(mut self, parameters: &Parameters<'a>) -> Found<'a> {
+        let plain = self.plain.as_ref();
+        if self.sections.is_empty() {
+            return plain.map_or(Found::None, Found::of);
+        }
+        // Of two sections with one number the first counts.
+        self.sections.sort_unstable();
+        self.sections.dedup_by_key(|(section, _)| *section);
+        match parameters.joined(&self.sections) {
+            Ok(value) if self.cut_off => Found::CutOff(Cow::Owned(value)),
+            Ok(value) => Found::Whole(Cow::Owned(value)),
+            // The plain form is there for readers that do not know RFC 2231.
+            Err(missing) => plain.map_or(Found::SectionMissing(missing), Found::of),
+        }
+    }
+}
+
+/// Undoes `%xx` once; a percent sign without two hexadecimal digits stays.
+fn percent_decode(text: &[u8]) -> Vec<u8> {
+    let digit = |byte: Option<&u8>| byte.and_then(|&byte| char::from(byte).to_digit(16));
+    let mut octets = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = memchr(b'%', rest) {
+        let (before, behind) = rest.split_at(at);
+        octets.extend_from_slice(before);
+        match (digit(behind.get(1)), digit(behind.get(2))) {
+            (Some(high), Some(low)) => {
+                octets.push((high << 4 | low) as u8);
+                rest = behind.get(3..).unwrap_or_default();
+            }
+            _ => {
+                octets.push(b'%');
+                rest = behind.get(1..).unwrap_or_default();
+            }
+        }
+    }
+    octets.extend_from_slice(rest);
+    octets
+}
+
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
+}
+
+fn skip_blanks(bytes: &[u8], from: usize) -> usize {
+    let rest = bytes.get(from..).unwrap_or_default();
+    from + rest.iter().take_while(|&&byte| is_blank(byte)).count()
+}
+
+/// Comments may nest (RFC 5322 §3.2.2); one that is never closed runs to the end.
+pub(super) fn skip_blanks_and_comments(bytes: &[u8], from: usize) -> usize {
+    let at = skip_blanks(bytes, from);
+    closed_comments(bytes, at).unwrap_or(bytes.len())
+}
+
+/// Where the comments that begin at `from`, and the blanks behind each, end; none if one of them is never
+/// closed.
+fn closed_comments(bytes: &[u8], from: usize) -> Option<usize> {
+    let mut at = from;
+    while bytes.get(at) == Some(&b'(') {
+        let mut depth = 0usize;
+        loop {
+            match bytes.get(at)? {
+                b'\\' => at += 1,
+                b'(' => depth += 1,
+                b')' => depth -= 1,
+                _ => {}
+            }
+            at += 1;
+            if depth == 0 {
+                break;
+            }
+        }
+        at = skip_blanks(bytes, at);
+    }
+    Some(at.min(bytes.len()))
+}
+
+/// What stands in a field value that holds one word, between the comments in front of it and the first
+/// one behind it (RFC 822 §3.1.4): of Content-MD5 and the like.
+#[must_use]
+pub fn without_comments(value: &[u8]) -> &[u8] {
+    let start = skip_blanks_and_comments(value, 0);
+    let rest = value.get(start..).unwrap_or_default();
+    let end = memchr(b'(', rest).unwrap_or(rest.len());
+    rest.get(..end).unwrap_or_default().trim_ascii()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_word_is_read_between_comments() {
+        for text in [
+            "Q2hlY2s=",
+            " (a) Q2hlY2s= (b (c)) d",
+            "\r\n\tQ2hlY2s=(x",
+            "(a)(b)Q2hlY2s=\r\n",
+        ] {
+            assert_eq!(without_comments(text.as_bytes()), b"Q2hlY2s=", "{text:?}");
+        }
+        assert_eq!(without_comments(b"(never closed"), b"");
+    }
+}

@@ -1,0 +1,209 @@
+//! `convert --dry-run` and `inspect` ask nobody; with `--probe` they ask whether there is an answer, under
+//! the same policy (HEAD, then GET), and say so.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::Output;
+
+use crate::common::programs::{embody, stderr};
+use crate::common::raw::{Raw, ok};
+use tempfile::TempDir;
+
+struct Mailbox {
+    folder: TempDir,
+    options: String,
+}
+
+impl Mailbox {
+    /// One message with a reference to each of these, a `data:` URL, and a link that one clicks.
+    fn with(urls: &[String], options: String) -> Self {
+        let parts: String = urls
+            .iter()
+            .map(String::as_str)
+            .chain(["data:,x"])
+            .map(|url| {
+                format!(
+                    "--b\nContent-Type: message/external-body; access-type=URL; URL=\"{url}\"\n\n\
+                     Content-Type: text/plain\n\n\n"
+                )
+            })
+            .collect();
+        let link = urls.first().map_or("", String::as_str);
+        let mail = format!(
+            "From a@b Sat Jan  1 00:00:00 2022\nMIME-Version: 1.0\n\
+             Content-Type: multipart/mixed; boundary=b\n\n{parts}\
+             --b\nContent-Type: text/html\n\n<a href=\"{link}clicked\">x</a>\n--b--\n\n"
+        );
+        let mailbox = Self {
+            folder: tempfile::tempdir().unwrap(),
+            options,
+        };
+        fs::write(mailbox.path("box"), mail).unwrap();
+        mailbox
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn run(&self, command: &str) -> Output {
+        let mut program = embody();
+        let mut words = command.split(' ');
+        program.arg(words.next().unwrap()).arg(self.path("box"));
+        program.args(words).args(self.options.split(' '));
+        let output = program.output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        output
+    }
+
+    /// Outcome or reason of each external body, as `inspect` says it.
+    fn inspected(&self, more: &str) -> Vec<(String, String)> {
+        let output = self.run(&format!("inspect --json{more}"));
+        rows(&String::from_utf8(output.stdout).unwrap())
+    }
+
+    /// The same as `convert --dry-run` reports it.
+    fn dry(&self, more: &str) -> (Vec<(String, String)>, String) {
+        let before = fs::read(self.path("box")).unwrap();
+        let report = self.path("report");
+        let _ = fs::remove_file(&report);
+        let output = self.run(&format!(
+            "convert --in-place --dry-run --report {}{more}",
+            report.display()
+        ));
+        assert_eq!(fs::read(self.path("box")).unwrap(), before);
+        let rows = rows(&fs::read_to_string(report).unwrap());
+        (rows, stderr(&output))
+    }
+}
+
+fn rows(report: &str) -> Vec<(String, String)> {
+    let rows = report.lines().map(|row| {
+        let row: serde_json::Value = serde_json::from_str(row).unwrap();
+        let word = row.get("reason").filter(|reason| !reason.is_null());
+        let word = word.unwrap_or(&row["outcome"]).as_str().unwrap();
+        (word.to_owned(), row["detail"].as_str().unwrap().to_owned())
+    });
+    rows.collect()
+}
+
+fn words(rows: &[(String, String)]) -> Vec<&str> {
+    rows.iter().map(|(word, _)| word.as_str()).collect()
+}
+
+fn open(server: &Raw) -> String {
+    format!(
+        "--fetch http --allow-net 127.0.0.0/8 --allow-port {}",
+        server.address.port()
+    )
+}
+
+#[test]
+fn without_probe_nobody_is_asked() {
+    let server = Raw::saying(ok("text/plain", b"hello"));
+    let mailbox = Mailbox::with(&[server.url("/a")], open(&server));
+    let (dry, said) = mailbox.dry("");
+    assert_eq!(words(&dry), ["would-fetch", "expanded"]);
+    assert!(said.contains("nobody asked"), "{said}");
+    assert!(said.contains("1 messages, 1 changed"), "{said}");
+    assert_eq!(
+        words(&mailbox.inspected("")),
+        ["would-fetch", "would-expand"]
+    );
+    assert_eq!(server.count(), 0);
+}
+
+#[test]
+fn a_probe_asks_each_source_once_and_never_a_link() {
+    let server = Raw::http(|path, stream| {
+        let answer = match path {
+            "/gone" => b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_vec(),
+            "/large" => b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n".to_vec(),
+            _ => {
+                b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\n".to_vec()
+            }
+        };
+        let _ = stream.write_all(&answer);
+    });
+    let urls = ["/a", "/gone", "/large"].map(|path| server.url(path));
+    let mailbox = Mailbox::with(&urls, open(&server));
+    let (dry, said) = mailbox.dry(" --probe");
+    assert_eq!(
+        words(&dry),
+        ["would-fetch", "http-status", "too-large", "expanded"]
+    );
+    assert!(
+        dry[0].1.contains("HEAD was answered: text/plain, 5 octets"),
+        "{dry:?}"
+    );
+    assert!(said.contains("sources only probed"), "{said}");
+    let asked: Vec<String> = server
+        .heads()
+        .iter()
+        .filter_map(|head| head.split(" HTTP").next().map(str::to_owned))
+        .collect();
+    let mut sorted = asked.clone();
+    sorted.sort();
+    // Before a server is said to have nothing, it is asked in the way that all understand.
+    assert_eq!(
+        sorted,
+        ["GET /gone", "HEAD /a", "HEAD /gone", "HEAD /large"]
+    );
+    assert_eq!(
+        words(&mailbox.inspected(" --probe")),
+        ["would-fetch", "http-status", "too-large", "would-expand"]
+    );
+}
+
+#[test]
+fn a_server_without_head_is_asked_by_get_and_its_content_is_left_there() {
+    let server = Raw::connections(|mut stream| {
+        let head = crate::common::raw::head(&stream).unwrap_or_default();
+        if head.starts_with("HEAD ") {
+            let _ = stream.write_all(b"HTTP/1.1 501 What\r\nContent-Length: 0\r\n\r\n");
+        } else {
+            // The rest never comes; whoever waits for it waits too long.
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9000\r\n\r\nx");
+            std::thread::sleep(std::time::Duration::from_secs(30));
+        }
+    });
+    let mailbox = Mailbox::with(&[server.url("/")], open(&server) + " --timeout 5s");
+    let (dry, _) = mailbox.dry(" --probe");
+    assert_eq!(words(&dry), ["would-fetch", "expanded"]);
+    assert!(
+        dry[0].1.contains("GET was answered: no type, 9000 octets"),
+        "{dry:?}"
+    );
+}
+
+#[test]
+fn a_probe_asks_nobody_whom_the_policy_does_not_allow() {
+    let server = Raw::saying(ok("text/plain", b"hello"));
+    for options in [
+        "--fetch https",
+        "--fetch http",
+        "--fetch http --allow-net 127.0.0.0/8",
+    ] {
+        let mailbox = Mailbox::with(&[server.url("/a")], options.to_owned());
+        let (dry, _) = mailbox.dry(" --probe");
+        assert!(
+            dry[0].0.ends_with("-not-allowed") || dry[0].0 == "private-address",
+            "{dry:?}"
+        );
+        assert_eq!(mailbox.inspected(" --probe")[0].0, dry[0].0);
+    }
+    let redirecting = Raw::saying(crate::common::raw::redirect("http://10.0.0.1/"));
+    let mailbox = Mailbox::with(&[redirecting.url("/")], open(&redirecting));
+    assert_eq!(mailbox.dry(" --probe").0[0].0, "private-address");
+    assert_eq!(server.count(), 0);
+}
+
+#[test]
+fn convert_probes_only_in_a_dry_run() {
+    let output = embody()
+        .args(["convert", "--in-place", "--probe", "/nonexistent"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+}
