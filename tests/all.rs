@@ -12,6 +12,7 @@ mod figure;
 mod bounds;
 mod chromium;
 mod cli;
+mod composites;
 mod config_file;
 mod convert_cli;
 mod convert_safety;

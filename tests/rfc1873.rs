@@ -137,3 +137,65 @@ fn a_mid_url_of_this_message_is_a_content_id_and_of_another_is_not() {
         "content-id-not-found",
     );
 }
+
+/// One message after the other in a digest, each with an id of the same name.
+#[test]
+fn an_id_means_the_part_of_the_nearest_message_and_then_outwards() {
+    let inner = |own: &str| {
+        format!(
+            "Content-Type: message/rfc822\n\nSubject: inner\nMIME-Version: 1.0\n\
+             Content-Type: multipart/mixed; boundary=in\n\n--in\n{own}\n--in\n{REFERENCE}\n--in--\n"
+        )
+    };
+    let text = |text: &str| format!("Content-ID: <p@example.org>\n\n{text}");
+    let parts = [
+        inner(&text("of one")),
+        inner(&text("of two")),
+        inner("\nof nobody"),
+        text("around"),
+        REFERENCE.to_owned(),
+    ];
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let (output, report) = expand(&mail_of(&parts));
+    assert_eq!(report.expanded(), 4, "{report:?}");
+    let text = String::from_utf8(output).unwrap();
+    for (content, times) in [
+        ("of one", 2),
+        ("of two", 2),
+        ("of nobody", 1),
+        ("around", 3),
+    ] {
+        assert_eq!(text.matches(content).count(), times, "{content}: {text}");
+    }
+}
+
+#[test]
+fn the_id_of_a_part_in_a_forwarded_message_means_nothing_outside_of_it() {
+    let forwarded =
+        format!("Content-Type: message/rfc822\n\nSubject: x\nMIME-Version: 1.0\n{PICTURE}");
+    let mail = mail_of(&[&forwarded, REFERENCE]);
+    // The picture's header is that of the inner message.
+    assert_left(Policy::default(), &mail, "content-id-not-found");
+}
+
+#[test]
+fn of_two_parts_with_one_id_none_is_meant() {
+    let other = PICTURE.replace("image/png", "image/gif");
+    let mail = mail_of(&[PICTURE, &other, REFERENCE]);
+    assert_left(Policy::default(), &mail, "content-id-not-found");
+}
+
+/// What comes in may bear the id that another reference names, on whichever side it stands.
+#[test]
+fn content_that_comes_in_can_be_meant_from_outside_and_means_what_is_outside() {
+    let letter = "Content-Type: message/external-body; access-type=URL; URL=\"data:multipart/mixed;boundary=in,\
+        --in%0AContent-ID:%20%3Cp@example.org%3E%0A%0Afrom%20inside%0A\
+        --in%0AContent-Type:%20message/external-body;%20access-type=URL;%20URL=%22cid:o@example.org%22%0A%0A%0A--in--\"\n\n";
+    let outside = "Content-ID: <o@example.org>\n\nfrom outside";
+    let (output, report) = expand(&mail_of(&[REFERENCE, letter, outside]));
+    assert_eq!(report.expanded(), 3, "{report:?}");
+    let text = String::from_utf8(output.clone()).unwrap();
+    assert_eq!(text.matches("from inside").count(), 2, "{text}");
+    assert_eq!(text.matches("from outside").count(), 2, "{text}");
+    assert_bytes(&expand(&output).0, &output, "twice is once");
+}

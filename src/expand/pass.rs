@@ -5,9 +5,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
-use std::time;
 
 use super::content::Obtained;
+use super::facts::Facts;
+use super::removal::removal;
 use super::retrieve::{Contents, Found};
 use super::session::Session;
 use super::substitute::{Content, Substitute};
@@ -19,7 +20,6 @@ use crate::link::url::{Reference, equivalence_key, without_fragment};
 use crate::mime::{self, PartId, ScanLimits, Tree};
 use crate::plan::{self, Bases, Item, Plan, Step};
 use crate::report::{Duration, Outcome, Reason, Refusal, Row};
-use crate::span::Span;
 
 /// Where an entity stands.
 #[derive(Clone, Debug)]
@@ -62,8 +62,8 @@ pub(super) struct Pass {
     pub(super) edits: Edits,
     pub(super) rows: Vec<Row>,
     pub(super) notes: Vec<String>,
-    /// Whether what changed may let something be done that was left, or not even seen.
-    pub(super) again: bool,
+    /// Whether something is left, or was not even seen, that a change elsewhere may help.
+    pub(super) waits: bool,
     /// The first failure that may be over later.
     pub(super) temporary: Option<String>,
 }
@@ -125,8 +125,8 @@ impl Session<'_> {
             pass: Pass::default(),
             changed: Vec::new(),
             removed_to: 0,
-            waits: !plan::opaque_parts(&tree).is_empty(),
         };
+        pending.pass.waits = !plan::opaque_parts(&tree).is_empty();
         let mut decided: HashSet<usize> = HashSet::new();
         for index in 0..plan.items.len() {
             if decided.contains(&index) {
@@ -154,8 +154,6 @@ struct Pending<'p> {
     changed: Vec<PartId>,
     /// Where the last part that was removed ends.
     removed_to: usize,
-    /// Whether something is left that a change elsewhere may help.
-    waits: bool,
 }
 
 impl Pending<'_> {
@@ -210,9 +208,8 @@ impl Pending<'_> {
             Found::Unasked => return Ok(Decision::Unasked),
         };
         let before = session.ledger.gained();
-        let made = self.substitute(session, item, obtained);
-        let refusal = match made {
-            Ok(Ok(put)) => {
+        let refusal = match self.substitute(session, item, obtained)? {
+            Ok(put) => {
                 session.ledger.restore_gained(before);
                 let growth = put.group.iter().map(Edit::growth).sum();
                 match session.ledger.grow(growth) {
@@ -224,11 +221,7 @@ impl Pending<'_> {
                     Err(refusal) => refusal,
                 }
             }
-            Ok(Err(refusal)) => refusal,
-            Err(circle) => match &item.step {
-                Step::Retrieve { url, .. } if *url == circle.url => leads_back(url),
-                _ => return Err(circle),
-            },
+            Err(refusal) => refusal,
         };
         session.ledger.restore_gained(before);
         Ok(Decision::Left(refusal))
@@ -255,7 +248,7 @@ impl Pending<'_> {
             self.tree,
             &item.body,
             obtained,
-            self.place.prefix.is_empty(),
+            self.place.prefix.is_empty() && item.body.part == PartId::ROOT,
         ) {
             Ok(substitute) => substitute,
             Err(refusal) => return Ok(Err(refusal)),
@@ -328,7 +321,14 @@ impl Pending<'_> {
         let header = substitute.header_of_multipart();
         let entity = [header.as_slice(), &body].concat();
         drop(body);
-        let pass = session.pass(&entity, &place)?;
+        let pass = match (session.pass(&entity, &place), &item.step) {
+            (Ok(pass), _) => pass,
+            // Here the circle was entered.
+            (Err(circle), Step::Retrieve { url, .. }) if *url == circle.url => {
+                return Ok(Err(leads_back(url)));
+            }
+            (Err(circle), _) => return Err(circle),
+        };
         let mut body = pass.edits.splice(&entity).into_bytes().into_owned();
         body.drain(..header.len());
         Ok(Ok((body, pass)))
@@ -397,7 +397,7 @@ impl Pending<'_> {
         self.pass.notes.extend(put.inside.notes);
         let temporary = self.pass.temporary.take();
         self.pass.temporary = temporary.or(put.inside.temporary);
-        self.waits |= put.inside.again || put.is_reference;
+        self.pass.waits |= put.inside.waits || put.is_reference;
         Ok(())
     }
 
@@ -407,11 +407,8 @@ impl Pending<'_> {
         };
         let mut row = self.row(session, item);
         // A part that comes in elsewhere may be the one that is meant.
-        self.waits |= matches!(item.body.target, Ok(Target::ContentId { .. }))
-            && matches!(
-                refusal.reason,
-                Reason::ContentIdNotFound | Reason::ReferenceLoop | Reason::CompositeTarget
-            );
+        self.pass.waits |=
+            matches!(item.body.target, Ok(Target::ContentId { .. })) && !refusal.reason.is_bound();
         if refusal.duration == Duration::Temporary {
             let detail = format!("part {}: {}", row.part, refusal.detail);
             self.pass.temporary.get_or_insert(detail);
@@ -461,7 +458,6 @@ impl Pending<'_> {
             row.part = self.place.number(&row.part);
             row
         }));
-        self.pass.again = !self.pass.edits.is_empty() && self.waits;
         self.pass
     }
 }
@@ -469,77 +465,4 @@ impl Pending<'_> {
 fn leads_back(url: &str) -> Refusal {
     let url = crate::link::url::masked(url);
     Refusal::lasting(Reason::ReferenceLoop, format!("{url} leads back to itself"))
-}
-/// What a row says of content that was put in.
-struct Facts {
-    essence: String,
-    octets: u64,
-    location: Option<String>,
-    elapsed: Option<time::Duration>,
-    notes: Vec<String>,
-}
-
-impl Facts {
-    fn of(obtained: &Obtained) -> Self {
-        Self {
-            essence: obtained.essence.clone(),
-            octets: obtained.octets.len() as u64,
-            location: obtained.location.clone(),
-            elapsed: obtained.elapsed,
-            notes: obtained.notes.clone(),
-        }
-    }
-
-    fn describe(&self, row: &mut Row) {
-        row.outcome = Outcome::Expanded;
-        row.reason = None;
-        row.detail = match &self.location {
-            Some(location) => format!("{} octets of {} from {location}", self.octets, self.essence),
-            None => format!("{} octets of {}", self.octets, self.essence),
-        };
-        for note in &self.notes {
-            row.remark(note);
-        }
-        row.media_type = Some(self.essence.clone());
-        row.bytes = Some(self.octets);
-        row.ms = self
-            .elapsed
-            .map(|elapsed| u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX));
-    }
-}
-
-/// What goes when a part goes: the part and the boundary line in front of it, as far as it has not
-/// gone with the part before (`removed_to`).
-fn removal(current: &[u8], tree: &Tree, part: PartId, removed_to: usize) -> Span {
-    let ordinal = tree.part(part).ordinal;
-    let end = tree.part(part).span.end;
-    let delimiters = tree
-        .part(part)
-        .parent
-        .map(|parent| &tree.part(parent).content);
-    let Some(mime::Content::Multipart(multipart)) = delimiters else {
-        return Span::empty_at(end);
-    };
-    let Some(delimiter) = multipart.delimiters.get(ordinal) else {
-        return Span::empty_at(end);
-    };
-    let free_break = |at: usize| match current.get(at..) {
-        Some([b'\r', b'\n', ..]) => 2,
-        Some([b'\n', ..]) => 1,
-        _ => 0,
-    };
-    // One line break must be left where one was, and none where none was: what stands in front may
-    // need it, or a header have it already. A boundary line behind another part's header has none of
-    // its own, and of several parts that go only the first had one.
-    let start = delimiter.start.max(removed_to);
-    let own_break = if start == delimiter.start {
-        free_break(start)
-    } else {
-        0
-    };
-    if own_break > 0 && tree.abuts_boundary(current, part) {
-        return Span::new(start + own_break, end);
-    }
-    let behind = if own_break > 0 { 0 } else { free_break(end) };
-    Span::new(start, end + behind)
 }

@@ -143,7 +143,7 @@ impl<'s> Session<'s> {
                 break;
             }
             let next = pass
-                .again
+                .waits
                 .then(|| pass.edits.splice(&current).into_bytes().into_owned());
             outcomes.edits = outcomes.edits.then(message.len(), pass.edits);
             match next {

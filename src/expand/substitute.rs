@@ -16,6 +16,7 @@ use std::rc::Rc;
 
 use super::composite::{self, Misfit};
 use super::content::{Obtained, Octets};
+use super::field_text::{allows, folded_url, has_control_character, is_content_field, named};
 use super::lengths::is_length;
 use crate::edit::{Edit, Group};
 use crate::external_body::{ESSENCE, ExternalBody, Form, is_reference_field};
@@ -208,7 +209,6 @@ impl<'p> Substitute<'p> {
     }
 
     /// The Content-Type field of the new part, with its terminator.
-
     fn content_type_field(&self) -> Vec<u8> {
         let obtained = &self.obtained;
         let phantom = header::first(self.original, &self.body.phantom.fields, "Content-Type");
@@ -507,70 +507,4 @@ impl<'p> Substitute<'p> {
             Edit::replace(Span::new(part.header.end, part.body.end), body),
         ]
     }
-}
-
-fn named<'p>(parameters: &'p [(String, String)], name: &str) -> Option<&'p str> {
-    parameters
-        .iter()
-        .find(|(known, _)| known.eq_ignore_ascii_case(name))
-        .map(|(_, value)| value.as_str())
-}
-
-/// Whether a body in the encoding `used` may stand under a field that names `declared` (RFC 2045 §6.2).
-fn allows(declared: TransferEncoding, used: TransferEncoding) -> bool {
-    use TransferEncoding::{Binary, EightBit, SevenBit};
-    match declared {
-        EightBit => matches!(used, SevenBit | EightBit),
-        Binary => matches!(used, SevenBit | EightBit | Binary),
-        _ => declared == used,
-    }
-}
-
-fn is_content_field(original: &[u8], field: &Field) -> bool {
-    const PREFIX: &[u8] = b"content-";
-    let name = field.name.of(original);
-    name.get(..PREFIX.len())
-        .is_some_and(|start| start.eq_ignore_ascii_case(PREFIX))
-}
-
-/// Whether other readers may see a line end where there is none.
-fn has_control_character(field: &[u8]) -> bool {
-    let mut rest = field;
-    while let Some(at) = memchr::memchr2(b'\r', 0, rest) {
-        let is_line_end = rest.get(at..at + 2) == Some(b"\r\n".as_slice());
-        if !is_line_end {
-            return true;
-        }
-        rest = rest.get(at + 2..).unwrap_or_default();
-    }
-    false
-}
-
-/// A field that holds a URL, folded like RFC 2017's URL parameter where it would be too long: white
-/// space inside the field means nothing (the draft, 5.1.1).
-fn folded_url(name: &str, url: &str, newline: Newline) -> Vec<u8> {
-    const COLUMNS: usize = 76;
-    let mut field = name.as_bytes().to_vec();
-    let escaped: Vec<u8> = url
-        .bytes()
-        .flat_map(|byte| {
-            if byte.is_ascii_graphic() {
-                vec![byte]
-            } else {
-                format!("%{byte:02X}").into_bytes()
-            }
-        })
-        .collect();
-    let mut column = name.len();
-    for (index, word) in escaped.chunks(COLUMNS - 2).enumerate() {
-        if index > 0 || column + 1 + word.len() > COLUMNS {
-            field.extend_from_slice(newline.bytes());
-            column = 0;
-        }
-        field.push(b' ');
-        field.extend_from_slice(word);
-        column += 1 + word.len();
-    }
-    field.extend_from_slice(newline.bytes());
-    field
 }

@@ -29,7 +29,7 @@ pub(super) fn rivals(tree: &Tree, items: &[Item<'_>]) -> Vec<Vec<usize>> {
             continue;
         }
         let content_id = item.body.content_id.as_deref().map(Sign::ContentId);
-        let content_md5 = item.body.content_md5.as_deref().map(Sign::ContentMd5);
+        let content_md5 = item.body.content_md5.map(Sign::ContentMd5);
         for sign in content_id.into_iter().chain(content_md5) {
             let first = *bearers.entry((parent, sign)).or_insert(index);
             objects.join(first, index);

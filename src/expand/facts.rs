@@ -1,0 +1,44 @@
+//! What a row says of content that was put in.
+
+use std::time::Duration;
+
+use super::content::Obtained;
+use crate::report::{Outcome, Row};
+
+/// What a row says of content that was put in.
+pub(super) struct Facts {
+    essence: String,
+    octets: u64,
+    location: Option<String>,
+    elapsed: Option<Duration>,
+    pub(super) notes: Vec<String>,
+}
+
+impl Facts {
+    pub(super) fn of(obtained: &Obtained) -> Self {
+        Self {
+            essence: obtained.essence.clone(),
+            octets: obtained.octets.len() as u64,
+            location: obtained.location.clone(),
+            elapsed: obtained.elapsed,
+            notes: obtained.notes.clone(),
+        }
+    }
+
+    pub(super) fn describe(&self, row: &mut Row) {
+        row.outcome = Outcome::Expanded;
+        row.reason = None;
+        row.detail = match &self.location {
+            Some(location) => format!("{} octets of {} from {location}", self.octets, self.essence),
+            None => format!("{} octets of {}", self.octets, self.essence),
+        };
+        for note in &self.notes {
+            row.remark(note);
+        }
+        row.media_type = Some(self.essence.clone());
+        row.bytes = Some(self.octets);
+        row.ms = self
+            .elapsed
+            .map(|elapsed| u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX));
+    }
+}
