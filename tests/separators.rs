@@ -442,12 +442,12 @@ fn counted_by_mutt(mailbox: &[u8]) -> usize {
     child.wait().unwrap();
     drop(input);
     let screen = String::from_utf8_lossy(&screen);
-    let counts = screen.split('<').filter_map(|rest| {
+    let mut counts = screen.split('<').filter_map(|rest| {
         let (count, _) = rest.split_once('>')?;
         count.parse().ok()
     });
     counts
-        .last()
+        .next_back()
         .unwrap_or_else(|| panic!("no status line in {screen:?}"))
 }
 
