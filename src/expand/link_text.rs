@@ -31,7 +31,11 @@ pub(super) fn readable(value: &[u8]) -> String {
 }
 
 /// The octets of a text made by [`readable`].
-pub(super) fn raw(text: &str) -> Vec<u8> {
+pub(super) fn raw(text: String) -> Vec<u8> {
+    // What the private area begins with in UTF-8.
+    if memchr::memchr(0xef, text.as_bytes()).is_none() {
+        return text.into_bytes();
+    }
     let mut octets = Vec::with_capacity(text.len());
     for symbol in text.chars() {
         match u8::try_from(u32::from(symbol).wrapping_sub(CARRIED)) {

@@ -5,6 +5,7 @@
 //! where its bytes may not be what they look like. Attachments are somebody's files: nothing is done or said.
 
 use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use super::document_digest::{self, Digest};
@@ -19,9 +20,9 @@ use crate::link::html::{self, Syntax};
 use crate::link::label;
 use crate::link::links::Links;
 use crate::link::url::{Relation, relation, resolve_as_browser, without_fragment};
-use crate::link::value::LinkValue;
+use crate::link::value::{Context, LinkValue};
 use crate::mime::charset::{self, Charset};
-use crate::mime::mapped::{Change, MappedBody};
+use crate::mime::mapped::{Changes, MappedBody};
 use crate::mime::{Content, MediaType, PartId, TransferEncoding, Tree};
 use crate::plan::protection;
 use crate::policy::Policy;
@@ -30,14 +31,55 @@ use crate::report::{Reason, Refusal};
 /// What the links of one document become.
 #[derive(Clone, Debug)]
 pub(super) struct Rewriting {
-    changes: Vec<Change>,
+    changes: Changes,
     pub(super) absolute: u64,
     pub(super) to_parts: u64,
     pub(super) base: Option<Rc<Base>>,
     /// Parts that must get a Content-ID.
-    pub(super) named: Vec<PartId>,
+    pub(super) named: BTreeSet<PartId>,
     /// What became of the document's Content-MD5, if it has one.
     pub(super) digest: Option<Digest>,
+}
+
+/// Octets of a link, at most: no server takes as many, and it would be held several times.
+const LONGEST: usize = 64 << 10;
+
+/// What a reference becomes; none if it stays.
+#[derive(Clone)]
+struct Resolved {
+    context: Context,
+    is_relative: bool,
+    replacement: Option<Vec<u8>>,
+    /// The part that it is pointed at.
+    part: Option<PartId>,
+}
+
+/// What the references of a document become: most stand in it several times.
+#[derive(Default)]
+struct Memory {
+    known: HashMap<Vec<u8>, Resolved>,
+    octets: usize,
+}
+
+impl Memory {
+    /// Octets of references and of what they become, at most.
+    const MOST: usize = 256 << 10;
+
+    fn get(&self, value: &[u8], context: Context) -> Option<&Resolved> {
+        self.known
+            .get(value)
+            .filter(|known| known.context == context)
+    }
+
+    fn keep(&mut self, value: &[u8], resolved: &Resolved) {
+        // What a map takes for an entry is not counted to the octet.
+        let taken = resolved.replacement.as_ref().map_or(0, Vec::len);
+        let octets = size_of::<(Vec<u8>, Resolved)>() + value.len() + taken;
+        if self.octets + octets <= Self::MOST && !self.known.contains_key(value) {
+            self.octets += octets;
+            self.known.insert(value.to_vec(), resolved.clone());
+        }
+    }
 }
 
 /// A document's new links and their edits, or why it is left.
@@ -140,7 +182,7 @@ impl<'p> Relinker<'p> {
             );
             return (!is_hopeless).then_some(Err(refusal));
         };
-        let document = Document::read(part, language, mapped.octets(), charset);
+        let mut document = Document::read(part, language, mapped.octets(), charset);
         let base = match &document.base_href {
             Some(href) => {
                 let href = readable(&href.decoded(&document.text));
@@ -148,7 +190,8 @@ impl<'p> Relinker<'p> {
             }
             None => base,
         };
-        let mut rewriting = match self.resolve(&document, base, &related) {
+        let links = std::mem::take(&mut document.links);
+        let mut rewriting = match self.resolve(&document, links, base, &related) {
             Ok(rewriting) => rewriting,
             Err(refusal) => return Some(Err(refusal)),
         };
@@ -171,9 +214,11 @@ impl<'p> Relinker<'p> {
             )));
         };
         let digest =
-            document_digest::renewed(self.original, self.tree, part, document.octets, || {
-                mapped.changed(&changes)
+            document_digest::renewed(self.original, self.tree, part, document.octets, |piece| {
+                mapped.changed(&changes, piece);
             });
+        // The text has done its work, and may be a copy of the document.
+        drop(document);
         let mut group = Group::new();
         if let Some((digest, edits)) = digest {
             rewriting.digest = Some(digest);
@@ -223,75 +268,116 @@ impl<'p> Relinker<'p> {
     fn resolve(
         &mut self,
         document: &Document<'_>,
+        links: Links,
         base: Option<Rc<Base>>,
         related: &[PartId],
     ) -> Result<Rewriting, Refusal> {
         let inside = Base::this_message();
         let base_url = ascii(&base.as_deref().unwrap_or(&inside).url);
         let is_within_message = base.as_deref().is_none_or(Base::is_within_message);
-        // All of the base that counts for whether a reference is relative, `http:`.
-        let scheme = base_url.split_inclusive(':').next();
         let mut rewriting = Rewriting {
-            changes: Vec::new(),
+            changes: Changes::default(),
             absolute: 0,
             to_parts: 0,
             base,
-            named: Vec::new(),
+            named: BTreeSet::new(),
             digest: None,
         };
         let room = self.ledger.room();
         let mut gained = 0u64;
-        for link in document.links.iter() {
-            let link = &link;
-            let Some(value) = document.value(link) else {
-                continue;
-            };
-            let reference = readable(&value);
-            if relation(scheme, &reference) != Relation::Relative {
+        let mut memory = Memory::default();
+        for link in links.iter() {
+            if link.span.len() > LONGEST {
                 continue;
             }
-            // Growth does not bound `/y` or `../y` times a long base: they stay short.
-            self.ledger.work(base_url.len())?;
-            let Ok(absolute) = resolve_as_browser(&base_url, &reference) else {
+            let Some(value) = document.value(&link) else {
                 continue;
             };
-            // `a_b:c` is no scheme, and resolving gives it back under bases that are no browser's.
-            if absolute == reference {
-                continue;
+            let new;
+            let resolved = match memory.get(&value, link.context) {
+                Some(known) => known,
+                None => {
+                    new = self.reference(
+                        document,
+                        &link,
+                        &value,
+                        &base_url,
+                        related,
+                        is_within_message,
+                    );
+                    memory.keep(&value, &new);
+                    &new
+                }
+            };
+            if resolved.is_relative {
+                // Growth does not bound `/y` or `../y` times a long base: they stay short.
+                self.ledger.work(base_url.len())?;
             }
-            let new = match self.siblings.meant(document.part, related, &absolute) {
+            let Some(replacement) = &resolved.replacement else {
+                continue;
+            };
+            match resolved.part {
                 Some(sibling) => {
                     rewriting.to_parts += 1;
-                    let identity = self.siblings.identity(sibling);
-                    if identity.is_made {
-                        rewriting.named.push(sibling);
+                    if self.siblings.identity(sibling).is_made {
+                        rewriting.named.insert(sibling);
                     }
-                    let fragment = absolute.get(without_fragment(&absolute).len()..);
-                    format!(
-                        "cid:{}{}",
-                        cid_escaped(&identity.content_id),
-                        fragment.unwrap_or_default()
-                    )
                 }
-                None if is_within_message => continue,
-                None => {
-                    rewriting.absolute += 1;
-                    absolute
-                }
-            };
-            let replacement = link.encoded(raw(&new));
-            let gain = replacement.len().saturating_sub(link.span.len()) as u64;
-            gained += gain;
+                None => rewriting.absolute += 1,
+            }
+            gained += replacement.len().saturating_sub(link.span.len()) as u64;
             if gained > room {
                 // Hostile: a long base times many links. Stop before memory is spent.
                 return Err(self.ledger.too_much_growth("its links"));
             }
-            rewriting.changes.push(Change {
-                octets: link.span.start..link.span.end,
-                replacement,
-            });
+            let octets = link.span.start..link.span.end;
+            rewriting.changes.push(octets, replacement);
         }
         Ok(rewriting)
+    }
+
+    /// What becomes of one link.
+    fn reference(
+        &mut self,
+        document: &Document<'_>,
+        link: &LinkValue,
+        value: &[u8],
+        base_url: &str,
+        related: &[PartId],
+        is_within_message: bool,
+    ) -> Resolved {
+        let mut resolved = Resolved {
+            context: link.context,
+            is_relative: false,
+            replacement: None,
+            part: None,
+        };
+        let reference = readable(value);
+        // All of the base that counts for whether a reference is relative, `http:`.
+        let scheme = base_url.split_inclusive(':').next();
+        if relation(scheme, &reference) != Relation::Relative {
+            return resolved;
+        }
+        resolved.is_relative = true;
+        let Ok(absolute) = resolve_as_browser(base_url, &reference) else {
+            return resolved;
+        };
+        // `a_b:c` is no scheme, and resolving gives it back under bases that are no browser's.
+        if absolute == reference {
+            return resolved;
+        }
+        resolved.part = self.siblings.meant(document.part, related, &absolute);
+        let new = match resolved.part {
+            Some(sibling) => {
+                let content_id = cid_escaped(&self.siblings.identity(sibling).content_id);
+                let fragment = absolute.get(without_fragment(&absolute).len()..);
+                format!("cid:{content_id}{}", fragment.unwrap_or_default())
+            }
+            None if is_within_message => return resolved,
+            None => absolute,
+        };
+        resolved.replacement = Some(link.encoded(raw(new)));
+        resolved
     }
 
     /// The changes, with line ends where a body that has lines would get too long ones.
@@ -299,8 +385,8 @@ impl<'p> Relinker<'p> {
         &self,
         document: &Document<'_>,
         encoding: TransferEncoding,
-        changes: Vec<Change>,
-    ) -> Option<Vec<Change>> {
+        changes: Changes,
+    ) -> Option<Changes> {
         let has_lines = matches!(
             encoding,
             TransferEncoding::SevenBit | TransferEncoding::EightBit
@@ -308,14 +394,11 @@ impl<'p> Relinker<'p> {
         if !has_lines {
             return Some(changes);
         }
-        let blanks = |changes: &[Change]| match document.language {
-            Language::Html(syntax) => {
-                let values: Vec<usize> = changes.iter().map(|change| change.octets.start).collect();
-                html::blanks_in_tags(&document.text, syntax, &values)
-            }
-            Language::Css => Vec::new(),
+        let html = match document.language {
+            Language::Html(syntax) => Some((document.text.as_ref(), syntax)),
+            Language::Css => None,
         };
-        long_lines::broken(document.octets, changes, self.tree.newline, blanks)
+        long_lines::broken(document.octets, html, changes, self.tree.newline)
     }
 }
 

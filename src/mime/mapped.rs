@@ -1,13 +1,18 @@
 //! A decoded body that still knows where each octet came from, so that a few octets can be changed
 //! and the rest of an encoded body keeps its bytes.
 
+mod base64_lines;
+mod changes;
+mod joined;
 mod pieces;
 
 use std::borrow::Cow;
-use std::ops::Range;
 
+use self::base64_lines::Base64Lines;
+pub use self::changes::{Changes, Iter};
+use self::joined::Joined;
 use self::pieces::{Pieces, Places};
-use super::transfer::{TransferEncoding, encode_base64, in_alphabet, quoted_printable_octet};
+use super::transfer::{TransferEncoding, in_alphabet, quoted_printable_octet};
 use crate::span::{Lines, Newline, Span};
 
 /// Columns of a quoted-printable line (RFC 2045 §6.7 rule 5), one of them for a soft line break.
@@ -31,15 +36,6 @@ enum Layout {
     QuotedPrintable,
     /// Every change moves everything behind it.
     Base64,
-}
-
-/// A change to the octets of a body, and what it is in the message.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Change {
-    /// Which octets go.
-    pub octets: Range<usize>,
-    /// Which octets come.
-    pub replacement: Vec<u8>,
 }
 
 impl<'a> MappedBody<'a> {
@@ -75,43 +71,46 @@ impl<'a> MappedBody<'a> {
         &self.octets
     }
 
-    /// Turns changes (in order, disjoint) into replacements of spans of the original.
+    /// Turns changes into replacements of spans of the original. Those that stand close together are one,
+    /// and hold the bytes between them as they are.
     ///
     /// Identity bodies change only where the octets do. Of a quoted-printable body only the
     /// changed octets are written anew, with soft line breaks where a line would become too long.
     /// A base64 body is written anew from its first changed line on.
     #[must_use]
-    pub fn replacements(&self, changes: Vec<Change>, newline: Newline) -> Vec<(Span, Vec<u8>)> {
+    pub fn replacements(&self, changes: Changes, newline: Newline) -> Vec<(Span, Vec<u8>)> {
         if changes.is_empty() {
             return Vec::new();
         }
         match self.layout {
-            Layout::Identity => changes
-                .into_iter()
-                .map(|change| {
-                    let span = Span::new(change.octets.start, change.octets.end);
-                    (span.shifted(self.body.start), change.replacement)
-                })
-                .collect(),
-            Layout::QuotedPrintable => self.quoted_printable(&changes, newline),
-            Layout::Base64 => vec![self.base64(&changes, newline)],
+            Layout::Identity => {
+                let mut joined = Joined::new(self.original);
+                changes.for_each(|octets, replacement| {
+                    let span = Span::new(octets.start, octets.end);
+                    joined.push(span.shifted(self.body.start), replacement);
+                });
+                joined.finish()
+            }
+            Layout::QuotedPrintable => self.quoted_printable(changes, newline),
+            Layout::Base64 => vec![self.base64(changes, newline)],
         }
     }
 
-    fn quoted_printable(&self, changes: &[Change], newline: Newline) -> Vec<(Span, Vec<u8>)> {
+    fn quoted_printable(&self, changes: Changes, newline: Newline) -> Vec<(Span, Vec<u8>)> {
         let bytes = self.body.of(self.original);
         let mut places = Places::new(bytes);
         let mut line = LineAround::default();
-        let mut replacements = Vec::with_capacity(changes.len());
+        let mut joined = Joined::new(self.original);
+        let mut written = Vec::new();
         // The column at which the bytes behind the last replacement go on, if on the same line.
         let mut behind: Option<(usize, usize)> = None;
-        for change in changes {
-            let mut start = places.of(change.octets.start).start;
-            let end = match change.octets.end.checked_sub(1) {
-                Some(last) if last >= change.octets.start => places.of(last).end,
+        changes.for_each(|changed, replacement| {
+            let mut start = places.of(changed.start).start;
+            let end = match changed.end.checked_sub(1) {
+                Some(last) if last >= changed.start => places.of(last).end,
                 _ => start,
             };
-            let mut octets = Cow::Borrowed(change.replacement.as_slice());
+            let mut octets = Cow::Borrowed(replacement);
             let free = bytes.get(behind.map_or(0, |(from, _)| from)..start);
             let bare = free.map_or(0, |front| half_escape(front, &octets));
             if bare > 0 {
@@ -126,45 +125,47 @@ impl<'a> MappedBody<'a> {
             };
             line.seek(bytes, end);
             let rest = line.text_end.saturating_sub(end);
-            let (written, column) = write_octets(&octets, column, rest, newline);
+            written.clear();
+            let column = write_octets(&octets, column, rest, newline, &mut written);
             behind = Some((end, column));
-            replacements.push((Span::new(start, end).shifted(self.body.start), written));
-        }
-        replacements
+            joined.push(Span::new(start, end).shifted(self.body.start), &written);
+        });
+        joined.finish()
     }
 
-    /// The octets with changes made.
-    #[must_use]
-    pub fn changed(&self, changes: &[Change]) -> Vec<u8> {
-        self.changed_from(0, changes)
-    }
-
-    fn changed_from(&self, mut at: usize, changes: &[Change]) -> Vec<u8> {
-        let mut octets = Vec::with_capacity(self.octets.len());
-        for change in changes {
-            octets.extend_from_slice(self.octets.get(at..change.octets.start).unwrap_or_default());
-            octets.extend_from_slice(&change.replacement);
-            at = change.octets.end;
+    /// The octets with changes made, piece by piece.
+    pub fn changed(&self, changes: &Changes, mut piece: impl FnMut(&[u8])) {
+        let mut at = 0;
+        for (octets, replacement) in changes.iter() {
+            piece(self.octets.get(at..octets.start).unwrap_or_default());
+            piece(replacement);
+            at = octets.end;
         }
-        octets.extend_from_slice(self.octets.get(at..).unwrap_or_default());
-        octets
+        piece(self.octets.get(at..).unwrap_or_default());
     }
 
     /// The lines between the first change and the last symbol, written anew; what stands behind that
     /// symbol means nothing and stays.
-    fn base64(&self, changes: &[Change], newline: Newline) -> (Span, Vec<u8>) {
+    fn base64(&self, changes: Changes, newline: Newline) -> (Span, Vec<u8>) {
         let bytes = self.body.of(self.original);
         let symbols_end = bytes
             .iter()
             .rposition(|&byte| in_alphabet(byte))
             .map_or(0, |last| last + 1);
         let symbols = bytes.get(..symbols_end).unwrap_or_default();
-        let first_changed = changes.first().map_or(0, |change| change.octets.start);
+        let first_changed = changes.first().unwrap_or(0);
         let (kept_octets, kept_bytes) = intact_lines(symbols, first_changed);
-        let octets = self.changed_from(kept_octets, changes);
-        let written = encode_base64(&octets, newline).body;
+        let length = changes.length_after(self.octets.len() - kept_octets);
+        let mut lines = Base64Lines::new(length, newline);
+        let mut at = kept_octets;
+        changes.for_each(|octets, replacement| {
+            lines.push(self.octets.get(at..octets.start).unwrap_or_default());
+            lines.push(replacement);
+            at = octets.end;
+        });
+        lines.push(self.octets.get(at..).unwrap_or_default());
         let span = Span::new(kept_bytes, symbols_end).shifted(self.body.start);
-        (span, written)
+        (span, lines.finish())
     }
 }
 
@@ -190,32 +191,39 @@ fn intact_lines(bytes: &[u8], octet: usize) -> (usize, usize) {
 }
 
 /// Octets as quoted-printable text that starts at `column` and is followed by `rest` bytes on its
-/// line; gives the text and the column behind it.
+/// line; gives the column behind it.
 fn write_octets(
     octets: &[u8],
     mut column: usize,
     rest: usize,
     newline: Newline,
-) -> (Vec<u8>, usize) {
-    let mut written = Vec::with_capacity(octets.len() + 8);
+    written: &mut Vec<u8>,
+) -> usize {
     let soft_break = |written: &mut Vec<u8>| {
         written.push(b'=');
         written.extend_from_slice(newline.bytes());
     };
     for &octet in octets {
-        let symbols = quoted_printable_octet(octet);
+        let escape;
+        let symbols = match octet {
+            b' '..=b'<' | b'>'..=b'~' => std::slice::from_ref(&octet),
+            _ => {
+                escape = quoted_printable_octet(octet);
+                escape.as_slice()
+            }
+        };
         if column > 0 && column + symbols.len() > COLUMNS - 1 {
-            soft_break(&mut written);
+            soft_break(written);
             column = 0;
         }
-        written.extend_from_slice(&symbols);
+        written.extend_from_slice(symbols);
         column += symbols.len();
     }
     if rest > 0 && column > 0 && column + rest > COLUMNS {
-        soft_break(&mut written);
+        soft_break(written);
         column = 0;
     }
-    (written, column)
+    column
 }
 
 /// How many bytes at the end of `front` begin an escape that `octets`, or what follows if there are
@@ -266,16 +274,28 @@ impl LineAround {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use super::*;
     use crate::edit::{Edit, Edits};
+    use crate::mime::transfer::encode_base64;
     use proptest::prelude::*;
 
+    struct Change {
+        octets: Range<usize>,
+        replacement: Vec<u8>,
+    }
+
     fn changed(body: &[u8], encoding: TransferEncoding, changes: Vec<Change>) -> Vec<u8> {
+        let mut packed = Changes::default();
+        for change in &changes {
+            packed.push(change.octets.clone(), &change.replacement);
+        }
         let span = Span::new(0, body.len());
         let mapped = MappedBody::decode(body, span, encoding).expect("a sound body");
         let mut edits = Edits::new();
         let group = mapped
-            .replacements(changes, Newline::Lf)
+            .replacements(packed, Newline::Lf)
             .into_iter()
             .map(|(span, bytes)| Edit::replace(span, bytes))
             .collect();
