@@ -5,13 +5,14 @@
 //! where its bytes may not be what they look like. Attachments are somebody's files: nothing is done or said.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::document_digest::{self, Digest};
 use super::ledger::Ledger;
 use super::link_text::{ascii, cid_escaped, mentions_base, raw, readable};
 use super::long_lines;
+use super::resolved::{Memory, Resolved, Stage};
 use super::siblings::{Identity, RELATED, Siblings};
 use crate::edit::{Edit, Group};
 use crate::link::base::Base;
@@ -20,7 +21,7 @@ use crate::link::html::{self, Syntax};
 use crate::link::label;
 use crate::link::links::Links;
 use crate::link::url::{Relation, relation, resolve_as_browser, without_fragment};
-use crate::link::value::{Context, LinkValue};
+use crate::link::value::LinkValue;
 use crate::mime::charset::{self, Charset};
 use crate::mime::mapped::{Changes, MappedBody};
 use crate::mime::{Content, MediaType, PartId, TransferEncoding, Tree};
@@ -42,45 +43,7 @@ pub(super) struct Rewriting {
 }
 
 /// Octets of a link, at most: no server takes as many, and it would be held several times.
-const LONGEST: usize = 64 << 10;
-
-/// What a reference becomes; none if it stays.
-#[derive(Clone)]
-struct Resolved {
-    context: Context,
-    is_relative: bool,
-    replacement: Option<Vec<u8>>,
-    /// The part that it is pointed at.
-    part: Option<PartId>,
-}
-
-/// What the references of a document become: most stand in it several times.
-#[derive(Default)]
-struct Memory {
-    known: HashMap<Vec<u8>, Resolved>,
-    octets: usize,
-}
-
-impl Memory {
-    /// Octets of references and of what they become, at most.
-    const MOST: usize = 256 << 10;
-
-    fn get(&self, value: &[u8], context: Context) -> Option<&Resolved> {
-        self.known
-            .get(value)
-            .filter(|known| known.context == context)
-    }
-
-    fn keep(&mut self, value: &[u8], resolved: &Resolved) {
-        // What a map takes for an entry is not counted to the octet.
-        let taken = resolved.replacement.as_ref().map_or(0, Vec::len);
-        let octets = size_of::<(Vec<u8>, Resolved)>() + value.len() + taken;
-        if self.octets + octets <= Self::MOST && !self.known.contains_key(value) {
-            self.octets += octets;
-            self.known.insert(value.to_vec(), resolved.clone());
-        }
-    }
-}
+const LONGEST: usize = 1 << 20;
 
 /// A document's new links and their edits, or why it is left.
 pub(super) type Rewritten = Result<(Rewriting, Group), Refusal>;
@@ -191,7 +154,7 @@ impl<'p> Relinker<'p> {
             None => base,
         };
         let links = std::mem::take(&mut document.links);
-        let mut rewriting = match self.resolve(&document, links, base, &related) {
+        let mut rewriting = match self.resolve(&mapped, &document, links, base, &related) {
             Ok(rewriting) => rewriting,
             Err(refusal) => return Some(Err(refusal)),
         };
@@ -267,6 +230,7 @@ impl<'p> Relinker<'p> {
 
     fn resolve(
         &mut self,
+        mapped: &MappedBody<'_>,
         document: &Document<'_>,
         links: Links,
         base: Option<Rc<Base>>,
@@ -283,55 +247,74 @@ impl<'p> Relinker<'p> {
             named: BTreeSet::new(),
             digest: None,
         };
-        let room = self.ledger.room();
-        let mut gained = 0u64;
+        let room = i64::try_from(self.ledger.room()).unwrap_or(i64::MAX);
+        let mut gained = 0i64;
         let mut memory = Memory::default();
-        for link in links.iter() {
-            if link.span.len() > LONGEST {
-                continue;
-            }
-            let Some(value) = document.value(&link) else {
-                continue;
-            };
-            let new;
-            let resolved = match memory.get(&value, link.context) {
-                Some(known) => known,
-                None => {
-                    new = self.reference(
-                        document,
-                        &link,
-                        &value,
-                        &base_url,
-                        related,
-                        is_within_message,
-                    );
-                    memory.keep(&value, &new);
-                    &new
+        let mut links = links.iter();
+        // What gains more than the document has octets is only counted at first: it may be too much, and
+        // nothing shall be held for that.
+        for stage in [Stage::Begun, Stage::Counted, Stage::Made] {
+            let from = links.clone();
+            loop {
+                if stage == Stage::Begun && gained > document.octets.len() as i64 {
+                    break;
                 }
-            };
-            if resolved.is_relative {
-                // Growth does not bound `/y` or `../y` times a long base: they stay short.
-                self.ledger.work(base_url.len())?;
-            }
-            let Some(replacement) = &resolved.replacement else {
-                continue;
-            };
-            match resolved.part {
-                Some(sibling) => {
-                    rewriting.to_parts += 1;
-                    if self.siblings.identity(sibling).is_made {
-                        rewriting.named.insert(sibling);
+                let Some(link) = links.next() else { break };
+                if link.span.len() > LONGEST {
+                    continue;
+                }
+                let Some(value) = document.value(&link).filter(|value| value.len() <= LONGEST)
+                else {
+                    continue;
+                };
+                let new;
+                let resolved = match memory.get(&value, link.context) {
+                    Some(known) => known,
+                    None => {
+                        new = self.reference(
+                            document,
+                            &link,
+                            &value,
+                            &base_url,
+                            related,
+                            is_within_message,
+                        );
+                        memory.keep(&value, &new);
+                        &new
+                    }
+                };
+                if resolved.is_relative && stage != Stage::Made {
+                    // Growth does not bound `/y` or `../y` times a long base: they stay short.
+                    self.ledger.work(base_url.len())?;
+                }
+                let Some(replacement) = &resolved.replacement else {
+                    continue;
+                };
+                if stage != Stage::Made {
+                    gained += mapped.least_gain(link.span.len(), replacement).max(0);
+                    if gained > room {
+                        // Hostile: a long base times many links.
+                        return Err(self.ledger.too_much_growth("its links"));
                     }
                 }
-                None => rewriting.absolute += 1,
+                if stage == Stage::Counted {
+                    continue;
+                }
+                match resolved.part {
+                    Some(sibling) => {
+                        rewriting.to_parts += 1;
+                        if self.siblings.identity(sibling).is_made {
+                            rewriting.named.insert(sibling);
+                        }
+                    }
+                    None => rewriting.absolute += 1,
+                }
+                let octets = link.span.start..link.span.end;
+                rewriting.changes.push(octets, replacement);
             }
-            gained += replacement.len().saturating_sub(link.span.len()) as u64;
-            if gained > room {
-                // Hostile: a long base times many links. Stop before memory is spent.
-                return Err(self.ledger.too_much_growth("its links"));
+            if stage == Stage::Counted {
+                links = from;
             }
-            let octets = link.span.start..link.span.end;
-            rewriting.changes.push(octets, replacement);
         }
         Ok(rewriting)
     }

@@ -92,7 +92,7 @@ impl<'a> MappedBody<'a> {
                 joined.finish()
             }
             Layout::QuotedPrintable => self.quoted_printable(changes, newline),
-            Layout::Base64 => vec![self.base64(changes, newline)],
+            Layout::Base64 => self.base64(changes, newline),
         }
     }
 
@@ -133,6 +133,24 @@ impl<'a> MappedBody<'a> {
         joined.finish()
     }
 
+    /// Bytes that octets take at least where they come for others, and those that as many octets have at
+    /// most: what is gained is more than the difference. Lines are not counted.
+    #[must_use]
+    pub fn least_gain(&self, lost: usize, replacement: &[u8]) -> i64 {
+        let escapes = || {
+            replacement
+                .iter()
+                .filter(|&&octet| !is_plain(octet))
+                .count()
+        };
+        let (least, most) = match self.layout {
+            Layout::Identity => (replacement.len(), lost),
+            Layout::QuotedPrintable => (replacement.len() + 2 * escapes(), 3 * lost),
+            Layout::Base64 => (replacement.len() * 4 / 3, lost.div_ceil(3) * 4),
+        };
+        least as i64 - most as i64
+    }
+
     /// The octets with changes made, piece by piece.
     pub fn changed(&self, changes: &Changes, mut piece: impl FnMut(&[u8])) {
         let mut at = 0;
@@ -146,7 +164,7 @@ impl<'a> MappedBody<'a> {
 
     /// The lines between the first change and the last symbol, written anew; what stands behind that
     /// symbol means nothing and stays.
-    fn base64(&self, changes: Changes, newline: Newline) -> (Span, Vec<u8>) {
+    fn base64(&self, changes: Changes, newline: Newline) -> Vec<(Span, Vec<u8>)> {
         let bytes = self.body.of(self.original);
         let symbols_end = bytes
             .iter()
@@ -155,8 +173,7 @@ impl<'a> MappedBody<'a> {
         let symbols = bytes.get(..symbols_end).unwrap_or_default();
         let first_changed = changes.first().unwrap_or(0);
         let (kept_octets, kept_bytes) = intact_lines(symbols, first_changed);
-        let length = changes.length_after(self.octets.len() - kept_octets);
-        let mut lines = Base64Lines::new(length, newline);
+        let mut lines = Base64Lines::new(newline);
         let mut at = kept_octets;
         changes.for_each(|octets, replacement| {
             lines.push(self.octets.get(at..octets.start).unwrap_or_default());
@@ -164,8 +181,11 @@ impl<'a> MappedBody<'a> {
             at = octets.end;
         });
         lines.push(self.octets.get(at..).unwrap_or_default());
-        let span = Span::new(kept_bytes, symbols_end).shifted(self.body.start);
-        (span, lines.finish())
+        // The first piece stands in the place of all, the others come behind it.
+        let whole = Span::new(kept_bytes, symbols_end).shifted(self.body.start);
+        let behind = Span::empty_at(whole.end);
+        let spans = std::iter::once(whole).chain(std::iter::repeat(behind));
+        spans.zip(lines.finish()).collect()
     }
 }
 
@@ -190,6 +210,11 @@ fn intact_lines(bytes: &[u8], octet: usize) -> (usize, usize) {
     (octets, at)
 }
 
+/// Whether quoted-printable writes an octet as it is within a line.
+fn is_plain(octet: u8) -> bool {
+    matches!(octet, b' '..=b'<' | b'>'..=b'~')
+}
+
 /// Octets as quoted-printable text that starts at `column` and is followed by `rest` bytes on its
 /// line; gives the column behind it.
 fn write_octets(
@@ -205,12 +230,11 @@ fn write_octets(
     };
     for &octet in octets {
         let escape;
-        let symbols = match octet {
-            b' '..=b'<' | b'>'..=b'~' => std::slice::from_ref(&octet),
-            _ => {
-                escape = quoted_printable_octet(octet);
-                escape.as_slice()
-            }
+        let symbols = if is_plain(octet) {
+            std::slice::from_ref(&octet)
+        } else {
+            escape = quoted_printable_octet(octet);
+            escape.as_slice()
         };
         if column > 0 && column + symbols.len() > COLUMNS - 1 {
             soft_break(written);

@@ -6,22 +6,19 @@ use crate::span::Newline;
 /// Octets that are encoded at a time: so many full lines.
 const STAGE: usize = 57 << 10;
 
-/// Lines of base64.
+/// Lines of base64, in pieces that take the place of what they are made of.
 pub(super) struct Base64Lines {
     newline: Newline,
     stage: Vec<u8>,
-    written: Vec<u8>,
+    pieces: Vec<Vec<u8>>,
 }
 
 impl Base64Lines {
-    /// `length` octets will come.
-    pub(super) fn new(length: usize, newline: Newline) -> Self {
-        let symbols = length.div_ceil(3) * 4;
-        let ends = length.div_ceil(57) * newline.bytes().len();
+    pub(super) fn new(newline: Newline) -> Self {
         Self {
             newline,
-            stage: Vec::with_capacity(STAGE.min(length)),
-            written: Vec::with_capacity(symbols + ends),
+            stage: Vec::new(),
+            pieces: Vec::new(),
         }
     }
 
@@ -38,18 +35,18 @@ impl Base64Lines {
     }
 
     fn write(&mut self) {
-        if !self.written.is_empty() {
-            self.written.extend_from_slice(self.newline.bytes());
+        if let Some(last) = self.pieces.last_mut() {
+            last.extend_from_slice(self.newline.bytes());
         }
-        let lines = encode_base64(&self.stage, self.newline);
-        self.written.extend_from_slice(&lines.body);
+        self.pieces
+            .push(encode_base64(&self.stage, self.newline).body);
         self.stage.clear();
     }
 
-    pub(super) fn finish(mut self) -> Vec<u8> {
-        if !self.stage.is_empty() {
+    pub(super) fn finish(mut self) -> Vec<Vec<u8>> {
+        if !self.stage.is_empty() || self.pieces.is_empty() {
             self.write();
         }
-        self.written
+        self.pieces
     }
 }

@@ -17,8 +17,6 @@ pub struct Changes {
     blocks: VecDeque<Vec<u8>>,
     /// Where the last change ends.
     end: usize,
-    gained: usize,
-    lost: usize,
 }
 
 impl Changes {
@@ -36,8 +34,6 @@ impl Changes {
             write(block, replacement.len());
             block.extend_from_slice(replacement);
         }
-        self.lost += octets.len();
-        self.gained += replacement.len();
         self.end = octets.end;
     }
 
@@ -45,12 +41,6 @@ impl Changes {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
-    }
-
-    /// How long something is afterwards that has this length and in which all of them stand.
-    #[must_use]
-    pub fn length_after(&self, length: usize) -> usize {
-        (length + self.gained).saturating_sub(self.lost)
     }
 
     /// Where the first one begins.
