@@ -248,7 +248,7 @@ impl<'p> Relinker<'p> {
             digest: None,
         };
         let room = i64::try_from(self.ledger.room()).unwrap_or(i64::MAX);
-        let mut gained = 0i64;
+        let mut gained = -i64::try_from(mapped.spare()).unwrap_or(i64::MAX);
         let mut memory = Memory::default();
         let mut links = links.iter();
         // What gains more than the document has octets is only counted at first: it may be too much, and

@@ -133,8 +133,18 @@ impl<'a> MappedBody<'a> {
         joined.finish()
     }
 
-    /// Bytes that octets take at least where they come for others, and those that as many octets have at
-    /// most: what is gained is more than the difference. Lines are not counted.
+    /// Bytes of the body that no octet needs, of an encoding in which they go with the first change: line
+    /// ends of base64, and what means nothing in it.
+    #[must_use]
+    pub fn spare(&self) -> usize {
+        match self.layout {
+            Layout::Base64 => self.body.len().saturating_sub(self.octets.len() * 4 / 3),
+            Layout::Identity | Layout::QuotedPrintable => 0,
+        }
+    }
+
+    /// What the body gains at least, but for what is [spare](Self::spare), where octets come in the place
+    /// of so many others.
     #[must_use]
     pub fn least_gain(&self, lost: usize, replacement: &[u8]) -> i64 {
         let escapes = || {
@@ -146,7 +156,7 @@ impl<'a> MappedBody<'a> {
         let (least, most) = match self.layout {
             Layout::Identity => (replacement.len(), lost),
             Layout::QuotedPrintable => (replacement.len() + 2 * escapes(), 3 * lost),
-            Layout::Base64 => (replacement.len() * 4 / 3, lost.div_ceil(3) * 4),
+            Layout::Base64 => (replacement.len() * 4 / 3, (lost * 4).div_ceil(3)),
         };
         least as i64 - most as i64
     }
