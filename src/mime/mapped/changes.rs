@@ -24,7 +24,7 @@ impl Changes {
     pub fn push(&mut self, octets: Range<usize>, replacement: &[u8]) {
         let needed = NUMBERS + replacement.len();
         let last = self.blocks.back();
-        if !last.is_some_and(|block| block.capacity() - block.len() >= needed) {
+        if last.is_none_or(|block| block.capacity() - block.len() < needed) {
             let least = if last.is_none() { FIRST_BLOCK } else { BLOCK };
             self.blocks.push_back(Vec::with_capacity(needed.max(least)));
         }
