@@ -7,8 +7,8 @@ use clap::{Args, ValueEnum};
 
 use super::values::{at_least_one, duration, duration_or_none, scheme, size};
 use crate::policy::{
-    Cidr, HostPattern, Limits, Links, Mapping, Mismatch, OnFailure, Policy, Protected, Proxy,
-    Scheme, Shortcuts, TypePattern, Userinfo, parse_file_root, parse_port,
+    HostPattern, IpNet, Limits, Links, Mapping, Mismatch, OnFailure, Policy, Protected, Proxy,
+    Scheme, Shortcuts, TypePattern, Userinfo, parse_file_root, parse_network, parse_port,
 };
 
 // No option has a `default_value`: clap parses each as if it were given, for every message. The defaults
@@ -29,8 +29,8 @@ pub(super) struct PolicyArgs {
     #[arg(hide_short_help = true, long, value_name = "PAT")]
     deny_host: Vec<HostPattern>,
     /// Also ask addresses that are not globally reachable, e.g. 10.1.0.0/16 [default: none]
-    #[arg(hide_short_help = true, long, value_name = "CIDR")]
-    allow_net: Vec<Cidr>,
+    #[arg(hide_short_help = true, long, value_name = "CIDR", value_parser = parse_network)]
+    allow_net: Vec<IpNet>,
     /// Ports besides the scheme's own [default: none]
     #[arg(hide_short_help = true, long, value_name = "N", value_parser = parse_port)]
     allow_port: Vec<u16>,
@@ -107,7 +107,7 @@ struct LimitArgs {
     /// Redirects for one retrieval [default: 5]
     #[arg(hide_short_help = true, long, value_name = "N")]
     max_redirects: Option<u32>,
-    /// Retrievals at the same time [default: 8]
+    /// Retrievals at the same time, over all messages of a run [default: 8]
     #[arg(hide_short_help = true, long, value_name = "N", value_parser = at_least_one)]
     max_in_flight: Option<usize>,
     /// One retrieval; 0 is no limit [default: 20s]

@@ -1,5 +1,7 @@
 //! Header fields as text: what may stand in them, and how a URL is written into one.
 
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+
 use crate::mime::{Field, TransferEncoding};
 use crate::span::Newline;
 
@@ -45,18 +47,10 @@ pub(super) fn has_control_character(field: &[u8]) -> bool {
 pub(super) fn folded_url(name: &str, url: &str, newline: Newline) -> Vec<u8> {
     const COLUMNS: usize = 76;
     let mut field = name.as_bytes().to_vec();
-    let escaped: Vec<u8> = url
-        .bytes()
-        .flat_map(|byte| {
-            if byte.is_ascii_graphic() {
-                vec![byte]
-            } else {
-                format!("%{byte:02X}").into_bytes()
-            }
-        })
-        .collect();
+    const NOT_GRAPHIC: &AsciiSet = &CONTROLS.add(b' ');
+    let escaped = utf8_percent_encode(url, NOT_GRAPHIC).to_string();
     let mut column = name.len();
-    for (index, word) in escaped.chunks(COLUMNS - 2).enumerate() {
+    for (index, word) in escaped.as_bytes().chunks(COLUMNS - 2).enumerate() {
         if index > 0 || column + 1 + word.len() > COLUMNS {
             field.extend_from_slice(newline.bytes());
             column = 0;

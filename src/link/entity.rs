@@ -16,6 +16,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use memchr::{memchr, memchr3, memrchr};
+use percent_encoding::percent_encode_byte;
 
 /// No name in the table is longer (`CounterClockwiseContourIntegral`, 31); longer runs need no
 /// look-up, however long the attribute is.
@@ -239,12 +240,7 @@ pub(super) fn push_character(character: char, out: &mut Vec<u8>) {
         if byte.is_ascii() {
             out.push(byte);
         } else {
-            const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-            out.extend([
-                b'%',
-                DIGITS[usize::from(byte >> 4)],
-                DIGITS[usize::from(byte & 15)],
-            ]);
+            out.extend_from_slice(percent_encode_byte(byte).as_bytes());
         }
     }
 }
