@@ -1,7 +1,7 @@
 //! The house: which room may use which, and how large a file may grow.
 //!
-//! Imports point down the numbers, or stay within a room. The table is README's architecture
-//! section in numbers.
+//! Imports point down the numbers, or stay within a room. The table is that of docs/design.md in
+//! numbers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
