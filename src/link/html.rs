@@ -1,4 +1,4 @@
-//! Where URLs stand in HTML (spec §5, *Which links*): attributes, refreshes, style attributes and
+//! Where URLs stand in HTML (docs/design.md, "Links"): attributes, refreshes, style attributes and
 //! elements, also inside conditional comments.
 //!
 //! It locates. It resolves nothing, writes nothing and judges no URL: empty, absolute and

@@ -1,4 +1,4 @@
-//! Many messages: mbox files, Maildirs, single `.eml` files and folders of them (spec §9).
+//! Many messages: mbox files, Maildirs, single `.eml` files and folders of them (docs/mailboxes.md).
 //!
 //! What lives here: where a message starts and ends, how a changed one is put back, and how the
 //! file that holds it is replaced so that neither a kill nor a full disk loses mail. What never
