@@ -313,11 +313,10 @@ fn commands_and_options_within_the_text_exist() {
     for (name, page) in pages() {
         for text in quoted(&page) {
             let mut words = text.split_whitespace().filter(|word| *word != "help");
-            if let Some(option) = words.clone().next().filter(|word| word.len() > 2) {
-                if option.starts_with("--") {
-                    assert!(all.contains(option), "{name}: {option} is no option");
-                    options += 1;
-                }
+            let first = words.clone().next();
+            if let Some(option) = first.filter(|word| word.len() > 2 && word.starts_with("--")) {
+                assert!(all.contains(option), "{name}: {option} is no option");
+                options += 1;
             }
             if text.starts_with("cargo ") {
                 assert!(is_elsewhere(text), "{name}: {text}: who runs it?");
