@@ -1,4 +1,4 @@
-//! What a single mail can cost at most (the contract's P5, §2): for each bound on structure and growth
+//! What a single mail can cost at most (P5 of docs/design.md): for each bound on structure and growth
 //! one mail far beyond it, through the program. It passes whole, what is beyond is left with the
 //! bound's reason, and time and memory stay in proportion to the mail.
 //!

@@ -303,7 +303,7 @@ pub(super) fn admit(
     if policy.mismatch == Mismatch::Refuse && is_page_instead(&obtained, body) {
         return Err(Refusal::lasting(
             Reason::TypeMismatch,
-            "the answer is a page, and not the file",
+            "the answer is a web page, not the file",
         ));
     }
     if let Some(declared) = &body.declared {
@@ -341,7 +341,7 @@ pub(super) fn admit(
     }
     if let Some(date) = body.expiration.as_deref().filter(|date| is_past(date)) {
         obtained.notes.push(format!(
-            "the expiration parameter says {}, which is over",
+            "the expiration parameter says {}, which is past",
             date.trim()
         ));
     }

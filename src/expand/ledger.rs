@@ -90,7 +90,7 @@ impl Ledger {
             return Err(Refusal::lasting(
                 Reason::TooManyFetches,
                 format!(
-                    "--max-fetches is {}, and as many stand in front of it",
+                    "--max-fetches is {}, and as many retrievals come before it",
                     self.limits.fetches
                 ),
             ));
@@ -130,7 +130,7 @@ impl Ledger {
         Err(Refusal::lasting(
             Reason::TooMuchWork,
             format!(
-                "more than {} times the message would have to be looked at, the limit of --max-work",
+                "the message would have to be read more than {} times; the limit is --max-work",
                 self.limits.work
             ),
         ))

@@ -381,7 +381,7 @@ impl Pending<'_> {
     fn put(&mut self, session: &Session<'_>, item: &Item<'_>, put: Put) -> Result<(), Refusal> {
         let mut row = self.row(session, item);
         if self.pass.edits.add(put.group).is_err() {
-            let detail = "another change of the message meets it";
+            let detail = "it overlaps with another change of the message";
             return Err(Refusal::lasting(Reason::BoundaryCollision, detail));
         }
         self.changed.push(item.body.part);

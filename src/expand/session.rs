@@ -88,7 +88,7 @@ impl<'s> Session<'s> {
                 .iter()
                 .any(|row| row.reason.is_some_and(Reason::is_bound))
         {
-            let note = "a bound of the message was reached; another run may go on from here";
+            let note = "a limit was reached; another run may go on from here";
             report.notes.push(note.to_owned());
         }
         if !outcomes.edits.is_empty() && has_dkim_signature(message) {
