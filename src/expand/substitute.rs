@@ -157,6 +157,11 @@ impl<'p> Substitute<'p> {
         self.obtained.essence.starts_with("multipart/")
     }
 
+    /// How many octets the content has.
+    pub(super) fn octets(&self) -> usize {
+        self.obtained.octets.len()
+    }
+
     /// The octets of composite content with the message's line ends.
     pub(super) fn composite_body(&self) -> Vec<u8> {
         with_newlines(self.obtained.octets.bytes().to_vec(), self.newline)

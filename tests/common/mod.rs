@@ -3,6 +3,7 @@
 
 pub mod checks;
 pub mod filter;
+pub mod hostile;
 pub mod imap;
 pub mod mail;
 pub mod mailboxes;
