@@ -145,6 +145,24 @@ impl Ledger {
         ))
     }
 
+    /// Whether this many octets of content in content in content may be held at the same time.
+    ///
+    /// # Errors
+    /// [`Reason::TooMuchWork`] if they are more than twice the message and what was retrieved for it.
+    pub(super) fn judge_held(&self, octets: usize) -> Result<(), Refusal> {
+        // Small messages may be nested as deep as they like.
+        const FREE: u64 = 1 << 20;
+        let most = self
+            .message
+            .saturating_add(self.retrieved)
+            .saturating_mul(2);
+        if octets as u64 <= most.max(FREE) {
+            return Ok(());
+        }
+        let detail = "the contents around it and its own are more than twice the message";
+        Err(Refusal::lasting(Reason::TooMuchWork, detail))
+    }
+
     /// Counts octets that are looked at whatever the bound: each message is looked at once.
     pub(super) fn spend(&mut self, octets: usize) {
         self.work = self.work.saturating_add(octets as u64);

@@ -33,6 +33,8 @@ pub(super) struct Place {
     base: Option<Rc<Base>>,
     /// URLs that led here, outermost first.
     trail: Vec<String>,
+    /// Octets of the contents around it, which are held while it is looked at.
+    held: usize,
 }
 
 impl Place {
@@ -44,6 +46,7 @@ impl Place {
             level,
             base: None,
             trail: Vec::new(),
+            held: 0,
         }
     }
 
@@ -244,7 +247,7 @@ impl Pending<'_> {
         if let Err(refusal) = ledger.would_fit(least).and_then(|()| ledger.work(octets)) {
             return Ok(Err(refusal));
         }
-        let substitute = match Substitute::prepare(
+        let mut substitute = match Substitute::prepare(
             self.entity,
             self.tree,
             &item.body,
@@ -257,7 +260,7 @@ impl Pending<'_> {
         let is_reference = substitute.content == Content::Reference;
         let mut inside = Pass::default();
         let body = match substitute.content {
-            Content::Composite => match self.composite(session, item, &substitute)? {
+            Content::Composite => match self.composite(session, item, &mut substitute)? {
                 Ok((body, pass)) => {
                     inside = pass;
                     Some(body)
@@ -279,7 +282,7 @@ impl Pending<'_> {
         &mut self,
         session: &mut Session<'_>,
         item: &Item<'_>,
-        substitute: &Substitute<'_>,
+        substitute: &mut Substitute<'_>,
     ) -> Result<Result<(Vec<u8>, Pass), Refusal>, Circle> {
         let mut trail = self.place.trail.clone();
         let mut base = self.bases.of(self.entity, self.tree, item.body.part);
@@ -306,6 +309,10 @@ impl Pending<'_> {
         if !session.expander.candidates.external_bodies(&body) {
             return Ok(Ok((body, Pass::default())));
         }
+        let held = self.place.held.saturating_add(body.len());
+        if let Err(refusal) = session.ledger.judge_held(held) {
+            return Ok(Err(refusal));
+        }
         let limits = self.place.limits;
         let place = Place {
             prefix: self.place.number(&substitute.number()),
@@ -316,6 +323,7 @@ impl Pending<'_> {
             level: self.place.level + 1,
             base,
             trail,
+            held,
         };
         if place.level > session.policy().limits.depth || limits.depth <= part.depth {
             let detail = "it would be nested deeper than --max-depth";
@@ -325,8 +333,10 @@ impl Pending<'_> {
             return Ok(Err(refusal));
         }
         let header = substitute.header_of_multipart();
-        let entity = [header.as_slice(), &body].concat();
-        drop(body);
+        let mut entity = body;
+        if !header.is_empty() {
+            entity.splice(..0, header.iter().copied());
+        }
         let pass = match (session.pass(&entity, &place), &item.step) {
             (Ok(pass), _) => pass,
             // Here the circle was entered.

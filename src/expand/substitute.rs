@@ -163,8 +163,10 @@ impl<'p> Substitute<'p> {
     }
 
     /// The octets of composite content with the message's line ends.
-    pub(super) fn composite_body(&self) -> Vec<u8> {
-        with_newlines(self.obtained.octets.bytes().to_vec(), self.newline)
+    /// They are taken out: content in content in content is held once a level.
+    pub(super) fn composite_body(&mut self) -> Vec<u8> {
+        let octets = Octets::into_vec(self.obtained.take_octets());
+        with_newlines(octets, self.newline)
     }
 
     /// The header that makes a multipart's body an entity; a message has its own.

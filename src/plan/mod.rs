@@ -253,9 +253,9 @@ impl Planner<'_> {
     ) -> (String, Result<Step, Refusal>) {
         let absolute = match self.absolute(body.part, reference) {
             Ok(absolute) => absolute,
-            Err(refusal) => return (url::masked(reference).into_owned(), Err(refusal)),
+            Err(refusal) => return (shown_url(reference), Err(refusal)),
         };
-        let shown = url::masked(&absolute).into_owned();
+        let shown = shown_url(&absolute);
         let mapped = self.policy.map(&absolute).into_owned();
         let step = self.policy.judge_url(&mapped).and_then(|target| {
             self.policy.judge_size(body.size.unwrap_or(0))?;
@@ -299,6 +299,18 @@ impl Planner<'_> {
             )
         })
     }
+}
+
+/// A URL as reports show it: the password masked; of a very long one, which one base may give to ten
+/// thousand parts, the start.
+fn shown_url(url: &str) -> String {
+    const LONGEST: usize = 1_000;
+    let shown = url::masked(url);
+    if shown.len() <= LONGEST {
+        return shown.into_owned();
+    }
+    let start: String = shown.chars().take(LONGEST).collect();
+    format!("{start}... ({} octets)", shown.len())
 }
 
 /// The start of a `data:` URL without its folds, for a report.
