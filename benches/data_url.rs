@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use embody::link::data::DataUrl;
+use embody::internals::link::data::DataUrl;
 
 use figure::{Figure, Goal, quick, short};
 

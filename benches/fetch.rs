@@ -16,7 +16,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use embody::fetch::{Cached, Request, World, fetch_all};
+use embody::fetch::{Cached, Request, SystemFetcher, fetch_all};
 use embody::policy::{Policy, Scheme};
 
 use figure::{Figure, Goal, quick, short};
@@ -221,15 +221,13 @@ fn filter(address: SocketAddr, in_flight: usize) -> Result<Duration, Box<dyn std
 
 /// The world is made anew each time: curl starts from nothing too.
 fn library(address: SocketAddr, in_flight: usize) -> Result<Duration, Box<dyn std::error::Error>> {
-    let mut policy = Policy {
-        fetch: [Scheme::Http].into(),
-        allow_nets: vec!["127.0.0.0/8".parse()?],
-        allow_ports: [address.port()].into(),
-        ..Policy::default()
-    };
+    let mut policy = Policy::default()
+        .with_fetch([Scheme::Http])
+        .with_allow_nets(["127.0.0.0/8".parse()?])
+        .with_allow_ports([address.port()]);
     policy.limits.in_flight = in_flight;
     let begun = Instant::now();
-    let world = Cached::new(World::new(&policy)?);
+    let world = Cached::new(SystemFetcher::new(policy)?);
     let requests: Vec<_> = (0..URLS)
         .map(|number| Request {
             url: url(address, number),

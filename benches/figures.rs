@@ -93,7 +93,15 @@ fn collect(
     }
     let mut child = command
         .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .args(["bench", "--quiet", "--bench", name, "--"])
+        .args([
+            "bench",
+            "--quiet",
+            "--features",
+            "internals",
+            "--bench",
+            name,
+            "--",
+        ])
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use embody::fetch::Nowhere;
+use embody::policy::Limits;
 use embody::{Expander, Policy};
 use figure::{Figure, Goal, quick, short, skipped};
 use mail_builder::mime::MimePart;
@@ -115,15 +115,10 @@ fn large(folder: &Path) {
                 .expect("its end");
         String::from_utf8_lossy(&mail[start..end]).into_owned()
     };
-    let policy = Policy {
-        limits: embody::policy::Limits {
-            body: 100 << 20,
-            growth: 100 << 20,
-            ..Default::default()
-        },
-        ..Policy::default()
-    };
-    let expander = Expander::new(policy, &Nowhere);
+    let limits = Limits::default()
+        .with_body(100 << 20)
+        .with_growth(100 << 20);
+    let expander = Expander::new(Policy::default().with_limits(limits)).expect("nothing is opened");
     let (mut ours, mut decode, mut peer) = (Duration::MAX, Duration::MAX, Duration::MAX);
     let mut crates = Duration::MAX;
     for _ in 0..rounds {
@@ -133,7 +128,7 @@ fn large(folder: &Path) {
         ours = ours.min(start.elapsed());
         drop(black_box(expansion));
         let start = Instant::now();
-        let parsed = embody::link::data::DataUrl::parse(url.as_bytes()).expect("a URL");
+        let parsed = embody::internals::link::data::DataUrl::parse(url.as_bytes()).expect("a URL");
         black_box(parsed.decode(u64::MAX).expect("sound base64"));
         decode = decode.min(start.elapsed());
         let start = Instant::now();

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use embody::link::html;
+use embody::internals::link::html;
 use figure::{Figure, Goal, quick, short};
 use lol_html::{RewriteStrSettings, element, rewrite_str};
 

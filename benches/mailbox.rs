@@ -21,9 +21,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use embody::error::Error;
+use embody::Error;
+use embody::Span;
 use embody::mailbox::{Change, Message, Options, Replacement, Stop, Transform, convert_to};
-use embody::span::Span;
 use figure::{Figure, Goal, quick, short, skipped};
 use memchr::memmem::{self, Finder};
 

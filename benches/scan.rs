@@ -8,8 +8,8 @@ mod figure;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use embody::expand::Candidates;
-use embody::mime::{ScanLimits, scan};
+use embody::internals::Candidates;
+use embody::internals::mime::{ScanLimits, scan};
 use embody::policy::Policy;
 
 use figure::{Figure, Goal, quick, short};

@@ -9,10 +9,10 @@
 //! parts, is put in:
 //!
 //! ```
-//! use embody::{Expander, Policy, fetch::Nowhere};
+//! use embody::{Expander, Policy};
 //!
 //! let mail = b"Subject: a card\nMIME-Version: 1.0\nContent-Type: message/external-body;\n access-type=URL; URL=\"data:text/plain,A%20brief%20note\"\n\nContent-Type: text/plain\n\n";
-//! let expander = Expander::new(Policy::default(), &Nowhere);
+//! let expander = Expander::new(Policy::default())?;
 //! let expansion = expander.expand(mail, "card.eml")?;
 //! assert_eq!(
 //!     expansion.output().into_bytes().as_ref(),
@@ -92,22 +92,49 @@
 //! * *world*: what implements [`fetch::Fetch`]. [`fetch::Nowhere`] retrieves nothing,
 //!   [`fetch::World`] does what a [`Policy`] allows, [`fetch::canned::Canned`] is for tests.
 
-pub mod cli;
-pub mod edit;
-pub mod error;
-pub mod expand;
-pub mod external_body;
+// Benches, fuzz targets and the tests of this crate use what is behind the public interface: `internals`.
+#[cfg(feature = "cli")]
+#[allow(unreachable_pub)]
+mod cli;
+#[allow(unreachable_pub)]
+mod edit;
+mod error;
+#[allow(unreachable_pub)]
+mod expand;
+#[allow(unreachable_pub)]
+mod external_body;
 pub mod fetch;
-pub mod link;
+#[allow(unreachable_pub)]
+mod link;
+#[cfg(feature = "mailbox")]
 pub mod mailbox;
-pub mod mime;
-pub mod plan;
+#[allow(unreachable_pub)]
+mod mime;
+#[allow(unreachable_pub)]
+mod plan;
 pub mod policy;
 pub mod report;
-pub mod span;
+#[allow(unreachable_pub)]
+mod span;
 
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub use cli::run as run_program;
+pub use edit::{Edit, Edits, Spliced};
 pub use error::Error;
-pub use expand::{Expander, Expansion, Mark};
+pub use expand::{Expander, ExpanderBuilder, Expansion, Lengths, MARK_FIELD, Mark};
 pub use policy::Policy;
 pub use report::Report;
 pub use span::Span;
+
+#[cfg(any(test, feature = "internals"))]
+#[doc(hidden)]
+#[allow(missing_docs, unused_imports)]
+pub mod internals;
+
+// The tests of what is not public name the crate as those outside do.
+#[cfg(all(test, feature = "cli"))]
+extern crate self as embody;
+#[cfg(all(test, feature = "cli"))]
+#[path = "../tests/unit/mod.rs"]
+mod unit;

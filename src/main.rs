@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    embody::cli::run()
+    embody::run_program()
 }

@@ -224,16 +224,16 @@ pub struct Refusal {
     /// A sentence for a person, without a full stop; may quote the mail.
     pub detail: String,
     /// Whether trying later may help (time-outs, refused connections, 408, 429, 5xx).
-    pub duration: Duration,
+    pub retry: Retry,
 }
 
-/// How long a [`Refusal`] holds.
+/// Whether trying again may help.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Duration {
+pub enum Retry {
     /// The same answer is expected the next time.
-    Lasting,
-    /// `--on-failure defer` tries the mail again later.
-    Temporary,
+    Never,
+    /// A later try may succeed; [`OnFailure::Defer`](crate::policy::OnFailure::Defer) asks for one.
+    Later,
 }
 
 impl Refusal {
@@ -242,7 +242,7 @@ impl Refusal {
         Self {
             reason,
             detail: detail.into(),
-            duration: Duration::Lasting,
+            retry: Retry::Never,
         }
     }
 
@@ -251,7 +251,7 @@ impl Refusal {
         Self {
             reason,
             detail: detail.into(),
-            duration: Duration::Temporary,
+            retry: Retry::Later,
         }
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::common::filter::filter;
-use crate::common::mail::{crlf, mhtml_samples, our_leaves};
+use crate::common::mail::{crlf, mail_parser_leaves, mhtml_samples};
 use crate::common::programs::{program, skipped};
 
 /// Samples, and the upper edges of their pictures, which are all at the left.
@@ -88,7 +88,7 @@ impl Picture {
 
 /// The one colour of the enclosed picture.
 fn colour(message: &[u8]) -> Pixel {
-    let leaves = our_leaves(message);
+    let leaves = mail_parser_leaves(message);
     let enclosed = leaves.iter().find(|leaf| leaf.essence == "image/png");
     let octets = std::io::Cursor::new(&enclosed.unwrap().octets);
     let picture = Picture::decode(png::Decoder::new(octets));

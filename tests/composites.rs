@@ -2,11 +2,12 @@
 //! other programs read in another way.
 
 use crate::common::mail::{
-    assert_bytes, assert_left, expand, expand_with, second_part, with_external_body, with_url,
+    assert_bytes, assert_left, expand, expand_with, expander, second_part, with_external_body,
+    with_url,
 };
-use embody::fetch::canned::Canned;
+use embody::fetch::Canned;
 use embody::policy::{Links, Scheme};
-use embody::{Expander, Policy, Report};
+use embody::{Policy, Report};
 
 fn escaped(text: &str) -> String {
     text.bytes()
@@ -22,11 +23,8 @@ fn message(url_type: &str, content: &str) -> Vec<u8> {
 }
 
 fn retrieved(world: &Canned, mail: &[u8]) -> (Vec<u8>, Report) {
-    let policy = Policy {
-        fetch: Scheme::ALL.into_iter().collect(),
-        ..Policy::default()
-    };
-    let expander = Expander::new(policy, world);
+    let policy = Policy::default().with_fetch(Scheme::ALL);
+    let expander = expander(policy, world.clone());
     let expansion = expander.expand(mail, "test").unwrap();
     (
         expansion.output().into_bytes().into_owned(),
@@ -249,13 +247,11 @@ fn a_circle_of_files_is_left_where_it_is_entered() {
         .with(one, None, letter(two))
         .with(two, None, letter(one))
         .with("file:///a/into", None, letter(one));
-    let policy = Policy {
-        fetch: Scheme::ALL.into_iter().collect(),
-        file_roots: vec!["/a".into()],
-        links: Links::Keep,
-        ..Policy::default()
-    };
-    let expander = Expander::new(policy, &world);
+    let policy = Policy::default()
+        .with_fetch(Scheme::ALL)
+        .with_file_roots(["/a".into()])
+        .with_links(Links::Keep);
+    let expander = expander(policy, world);
     for (url, expanded) in [(one, 0), ("file:///a/into", 1)] {
         let mail = with_external_body(
             &format!("access-type=URL; URL=\"{url}\""),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::mailboxes::{Expand, Numbers, in_place, mbox, skipped, to};
 use crate::common::programs::{again, stderr};
-use embody::error::Error;
+use embody::Error;
 use embody::mailbox::{Change, Message, Options, Stop, Transform, convert_in_place, convert_to};
 
 /// Which part of a test a child process plays, and on which file.

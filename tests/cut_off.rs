@@ -52,10 +52,7 @@ fn no_reference_is_filled_with_a_part_of_its_content() {
 
 #[test]
 fn no_relative_of_an_external_body_is_either() {
-    let policy = Policy {
-        shortcuts: Shortcuts::All,
-        ..Policy::default()
-    };
+    let policy = Policy::default().with_shortcuts(Shortcuts::All);
     for part in [
         "Content-Type: message/external-body; access-type=URL; URL=data:,0123456789\n\nContent-Type: text/plain\n",
         "Content-Type: message/external-body; URL=data:,0123456789 ; access-type=URL\n\n",

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::mailboxes::{Expand, in_place, mbox};
 use crate::common::programs::again;
-use embody::error::Error;
+use embody::Error;
 use embody::mailbox::{Change, Locking, Message, Options, Stop, Transform, convert_in_place};
 
 const ROLE: &str = "EMBODY_TEST_ROLE";

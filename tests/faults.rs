@@ -587,10 +587,9 @@ fn whatever_fails_the_parts_that_were_left_are_as_they_came() {
     let mail = format!("{HEADER}{}--\n", parts.join("\n"));
     let (mut expanded, mut left, mut deferred) = (0, 0, 0);
     for seed in 0..200 {
-        let world = Unreliable { seed };
         let mut policy = embody::Policy::default();
         policy.fetch.insert(Scheme::Https);
-        let expander = embody::Expander::new(policy.clone(), &world);
+        let expander = mail::expander(policy.clone(), Unreliable { seed });
         let expansion = expander.expand(mail.as_bytes(), "test").unwrap();
         let output = expansion.output().into_bytes().into_owned();
         let text = String::from_utf8(output.clone()).unwrap();
@@ -604,7 +603,7 @@ fn whatever_fails_the_parts_that_were_left_are_as_they_came() {
         let again = expander.expand(&output, "test").unwrap();
         assert!(again.output().into_bytes() == output, "seed {seed}");
         policy.on_failure = OnFailure::Defer;
-        let late = embody::Expander::new(policy, &world)
+        let late = mail::expander(policy, Unreliable { seed })
             .expand(mail.as_bytes(), "test")
             .is_err();
         let temporary = expansion

@@ -1,14 +1,15 @@
 //! What one message may have retrieved and hold together (P4 and P5 of docs/design.md).
 
+use crate::common::mail::expander;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use embody::fetch::canned::Canned;
+use embody::Report;
+use embody::fetch::Canned;
 use embody::fetch::{Fetch, Request, Retrieved, fetch_all};
 use embody::policy::{Policy, Scheme};
 use embody::report::{Reason, Refusal};
-use embody::{Expander, Report};
 
 /// Every body has 1000 octets; later requests answer sooner.
 #[derive(Default)]
@@ -65,10 +66,7 @@ fn bodies_are_kept_in_the_order_of_the_requests_as_far_as_they_fit() {
 }
 
 fn policy(growth: u64) -> Policy {
-    let mut policy = Policy {
-        fetch: Scheme::ALL.into_iter().collect(),
-        ..Policy::default()
-    };
+    let mut policy = Policy::default().with_fetch(Scheme::ALL);
     policy.limits.growth = growth;
     policy.limits.in_flight = 1;
     policy
@@ -86,7 +84,7 @@ fn multipart(urls: &[&str], phantom: &str) -> Vec<u8> {
 }
 
 fn expanded(policy: &Policy, world: &Canned, mail: &[u8]) -> (Vec<u8>, Report) {
-    let expander = Expander::new(policy.clone(), world);
+    let expander = expander(policy.clone(), world.clone());
     let expansion = expander.expand(mail, "-").unwrap();
     (
         expansion.output().into_bytes().into_owned(),
@@ -165,7 +163,7 @@ fn fragments_and_types_that_nobody_is_asked_for_make_no_second_retrieval() {
     mail.truncate(mail.len() - "--b--\n".len());
     let other = multipart(&["ftp://h.example/1#b"], "Content-Type: image/png");
     mail.extend_from_slice(&other[memchr::memmem::find(&other, b"--b\n").unwrap()..]);
-    let expander = Expander::new(policy(8000), &world);
+    let expander = expander(policy(8000), world.clone());
     let report = expander.expand(&mail, "-").unwrap().report;
     assert_eq!(report.expanded(), 3, "{report:?}");
     assert_eq!(world.asked().len(), 1, "{:?}", world.asked());

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use crate::common::programs::ftp;
 use crate::common::raw::Raw;
 use crate::common::world::{Told, fetch, policy, refused, request};
-use embody::fetch::{Fetch as _, World};
+use embody::fetch::{Fetch as _, SystemFetcher};
 use embody::policy::Userinfo;
-use embody::report::{Duration as Holds, Reason};
+use embody::report::{Reason, Retry};
 
 const TEXT: &[u8] = b"one\ntwo\n";
 
@@ -127,8 +127,8 @@ fn what_is_no_file_is_refused() {
         let url = format!("ftp://127.0.0.1:{}{path}", server.port);
         let refusal = refused(&policy, &url);
         assert_eq!(
-            (refusal.reason, refusal.duration),
-            (reason, Holds::Lasting),
+            (refusal.reason, refusal.retry),
+            (reason, Retry::Never),
             "{url}"
         );
     }
@@ -157,7 +157,7 @@ fn what_a_name_resolves_to_is_judged_for_ftp_too() {
         ("good.example", &["127.0.0.1"]),
         ("both.example", &["127.0.0.1", "10.0.0.1"]),
     ]);
-    let world = World::with_names(&policy(&[server.port]), names).unwrap();
+    let world = SystemFetcher::with_names(policy(&[server.port]), names).unwrap();
     let ask = |host: &str| world.fetch(&request(&format!("ftp://{host}:{}/text.txt", server.port)));
     assert_eq!(ask("good.example").unwrap().body, TEXT);
     assert_eq!(
@@ -291,8 +291,8 @@ fn a_server_that_wants_nobody_now_is_temporary() {
     let url = format!("ftp://{}/f", server.address);
     let refusal = refused(&policy(&[server.address.port()]), &url);
     assert_eq!(
-        (refusal.reason, refusal.duration),
-        (Reason::FtpStatus, Holds::Temporary)
+        (refusal.reason, refusal.retry),
+        (Reason::FtpStatus, Retry::Later)
     );
     let server = Raw::connections(|mut stream| {
         let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
@@ -361,8 +361,8 @@ fn a_slow_server_is_left_in_time_on_both_connections() {
         let refusal = refused(&policy, &format!("ftp://{}/f", server.address));
         let took = begun.elapsed();
         assert_eq!(
-            (refusal.reason, refusal.duration),
-            (Reason::Timeout, Holds::Temporary)
+            (refusal.reason, refusal.retry),
+            (Reason::Timeout, Retry::Later)
         );
         assert!(
             took > Duration::from_millis(900) && took < Duration::from_millis(1500),

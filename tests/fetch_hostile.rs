@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use crate::common::programs::again;
 use crate::common::raw::{Raw, head, ok, redirect};
 use crate::common::world::{fetch, policy, refused, request};
-use embody::fetch::{Fetch as _, World};
+use embody::fetch::{Fetch as _, SystemFetcher};
 use embody::policy::{Policy, Scheme, Userinfo};
-use embody::report::{Duration as Holds, Reason};
+use embody::report::{Reason, Retry};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -167,8 +167,8 @@ fn what_is_not_http_is_a_bad_response() {
     let server = Raw::http(|_, _| {});
     let refusal = refused(&open(&server), &server.url("/"));
     assert_eq!(
-        (refusal.reason, refusal.duration),
-        (Reason::ConnectionFailed, Holds::Temporary)
+        (refusal.reason, refusal.retry),
+        (Reason::ConnectionFailed, Retry::Later)
     );
     assert_eq!(server.count(), 2, "tried once more, no oftener");
 }
@@ -178,8 +178,8 @@ fn nobody_there_is_temporary() {
     let port = crate::common::programs::free_port();
     let refusal = refused(&policy(&[port]), &format!("http://127.0.0.1:{port}/"));
     assert_eq!(
-        (refusal.reason, refusal.duration),
-        (Reason::ConnectionFailed, Holds::Temporary)
+        (refusal.reason, refusal.retry),
+        (Reason::ConnectionFailed, Retry::Later)
     );
 }
 
@@ -260,14 +260,14 @@ fn a_slow_server_is_left_in_time_wherever_it_is_slow() {
         let mut policy = policy(&[port.parse().unwrap()]);
         policy.limits.timeout = Duration::from_millis(timeout);
         policy.limits.redirects = 1000;
-        let world = World::new(&policy).unwrap();
+        let world = SystemFetcher::new(policy.clone()).unwrap();
         let begun = Instant::now();
         let mut asked = request(url);
         asked.deadline = begun + Duration::from_millis(deadline);
         let refusal = world.fetch(&asked).expect_err(url);
         assert_eq!(
-            (refusal.reason, refusal.duration),
-            (reason, Holds::Temporary),
+            (refusal.reason, refusal.retry),
+            (reason, Retry::Later),
             "{url}"
         );
         let took = begun.elapsed();
@@ -420,7 +420,7 @@ fn a_cookie_is_not_sent_back() {
     let server = Raw::saying(
         "HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx",
     );
-    let world = World::new(&open(&server)).unwrap();
+    let world = SystemFetcher::new(open(&server)).unwrap();
     for _ in 0..2 {
         world.fetch(&request(&server.url("/"))).unwrap();
     }

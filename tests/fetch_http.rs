@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use crate::common::programs::{Served, nginx};
 use crate::common::world::{Told, fetch, policy, refused, request};
-use embody::fetch::{Fetch as _, World};
+use embody::fetch::{Fetch as _, SystemFetcher};
 use embody::policy::Policy;
-use embody::report::{Duration as Holds, Reason};
+use embody::report::{Reason, Retry};
 
 const FILES: &[(&str, &[u8])] = &[
     ("hello.txt", b"hello\r\nworld, world, world, world"),
@@ -86,7 +86,7 @@ fn unlike_nmh_a_404_page_is_not_a_body() {
     ] {
         let refusal = refused(&policy, &url);
         assert_eq!(refusal.reason, Reason::HttpStatus);
-        assert_eq!(refusal.duration, Holds::Lasting);
+        assert_eq!(refusal.retry, Retry::Never);
         assert!(refusal.detail.contains("404"), "{refusal:?}");
     }
 }
@@ -100,7 +100,10 @@ fn unlike_nmh_text_html_is_not_taken_for_a_declared_image_gif() {
     };
     let mut asked = request(&plain(&server, "/page.html"));
     asked.accept = Some("image/gif".to_owned());
-    let got = World::new(&policy).unwrap().fetch(&asked).unwrap();
+    let got = SystemFetcher::new(policy.clone())
+        .unwrap()
+        .fetch(&asked)
+        .unwrap();
     // The expander compares this with the declared type; it must not be lost or made up.
     assert_eq!(got.media_type.as_deref(), Some("text/html"));
 }
@@ -112,14 +115,14 @@ fn only_200_is_an_answer_and_busy_servers_are_temporary() {
         return;
     };
     for (path, holds) in [
-        ("/gone", Holds::Lasting),
-        ("/none", Holds::Lasting),
-        ("/busy", Holds::Temporary),
-        ("/many", Holds::Temporary),
+        ("/gone", Retry::Never),
+        ("/none", Retry::Never),
+        ("/busy", Retry::Later),
+        ("/many", Retry::Later),
     ] {
         let refusal = refused(&policy, &plain(&server, path));
         assert_eq!(refusal.reason, Reason::HttpStatus, "{path}");
-        assert_eq!(refusal.duration, holds, "{path}");
+        assert_eq!(refusal.retry, holds, "{path}");
     }
 }
 
@@ -149,7 +152,7 @@ fn a_server_is_told_the_type_our_name_and_nothing_else() {
     else {
         return;
     };
-    let world = World::new(&policy).unwrap();
+    let world = SystemFetcher::new(policy.clone()).unwrap();
     for (accept, sent) in [
         (Some("image/gif"), "image/gif"),
         (None, "*/*"),
@@ -177,7 +180,7 @@ fn an_unknown_ca_or_another_name_is_refused() {
         ("www.example.test", &["127.0.0.1"]),
         ("other.example.test", &["127.0.0.1"]),
     ]);
-    let world = World::with_names(&policy, names).unwrap();
+    let world = SystemFetcher::with_names(policy.clone(), names).unwrap();
     let url = |host: &str| format!("https://{host}:{}/hello.txt", server.secure);
     let got = world.fetch(&request(&url("www.example.test"))).unwrap();
     assert_eq!(got.body, FILES[0].1);
@@ -201,7 +204,7 @@ fn what_a_name_resolves_to_is_judged_whole() {
         ("mapped.example", &["::ffff:10.0.0.1"]),
         ("nothing.example", &[]),
     ]);
-    let world = World::with_names(&policy, Arc::clone(&names) as _).unwrap();
+    let world = SystemFetcher::with_names(policy.clone(), Arc::clone(&names) as _).unwrap();
     let ask = |host: &str| {
         world.fetch(&request(&format!(
             "http://{host}:{}/hello.txt",

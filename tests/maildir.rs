@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::mailboxes::{Expand, Look, Numbers, in_place, mbox, skipped, to};
 use crate::common::programs::again;
-use embody::error::Error;
+use embody::Error;
 use embody::mailbox::{Change, Message, Options, Stop, Transform, convert_in_place};
 
 const PATH: &str = "EMBODY_TEST_PATH";

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::common::mailboxes::{Expand, ExpandWhole, Look, in_place, mbox, to};
-use embody::error::Error;
+use embody::Error;
 use embody::mailbox::{
     Effect, Format, Options, Quoting, Stop, Transform, convert_in_place, convert_to,
 };

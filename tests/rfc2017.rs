@@ -117,10 +117,7 @@ fn a_type_that_disagrees_leaves_the_part_as_it_came() {
 
 #[test]
 fn accept_mismatch_takes_it_under_the_declared_type() {
-    let policy = Policy {
-        mismatch: Mismatch::Accept,
-        ..Policy::default()
-    };
+    let policy = Policy::default().with_mismatch(Mismatch::Accept);
     let mail = with_url("data:text/html,x", "Content-Type: image/png\n");
     let (output, report) = expand_with(policy, &mail);
     assert!(expanded(&report));
@@ -240,18 +237,14 @@ fn what_cannot_be_had_leaves_the_part_as_it_came() {
 #[test]
 fn allowed_and_denied_types_hold_for_data_urls_too() {
     let mail = with_url("data:image/png,x", "Content-Type: image/png\n");
-    let allow = |patterns: &[&str]| Policy {
-        allow_types: patterns.iter().map(|text| pattern(text)).collect(),
-        ..Policy::default()
+    let allow = |patterns: &[&str]| {
+        Policy::default().with_allow_types(patterns.iter().map(|text| pattern(text)))
     };
     assert!(expanded(
         &expand_with(allow(&["text/*", "image/*"]), &mail).1
     ));
     assert_left(allow(&["text/*"]), &mail, "type-not-allowed");
-    let deny = |allowed: &str| Policy {
-        deny_types: vec![pattern("image/png")],
-        ..allow(&[allowed])
-    };
+    let deny = |allowed: &str| allow(&[allowed]).with_deny_types([pattern("image/png")]);
     assert_left(deny("image/*"), &mail, "type-not-allowed");
     // The URL's own type counts as well as the declared one.
     let disguised = with_url(
@@ -389,10 +382,7 @@ fn signed_and_encrypted_content_is_left_unless_told() {
             "MIME-Version: 1.0\nContent-Type: multipart/{kind}; boundary=s\n\n--s\nContent-Type: message/rfc822\n\n{inner}\n--s--\n"
         );
         assert_left(Policy::default(), mail.as_bytes(), reason);
-        let rewrite = Policy {
-            protected: Protected::Rewrite,
-            ..Policy::default()
-        };
+        let rewrite = Policy::default().with_protected(Protected::Rewrite);
         if kind == "report" {
             assert_left(rewrite, mail.as_bytes(), reason);
         } else {

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use crate::common::mailboxes::{Look, MARK, in_place, to};
 use crate::common::programs::{embody, fed, program, skipped};
-use embody::error::Error;
+use embody::Error;
+use embody::Span;
 use embody::mailbox::{Change, Message, Replacement, Transform};
-use embody::span::Span;
 use memchr::memmem;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;

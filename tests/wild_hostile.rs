@@ -48,12 +48,10 @@ fn cloud(url: &str) -> String {
 
 /// Everything is allowed but what never is.
 fn trusting() -> Policy {
-    Policy {
-        fetch: Scheme::ALL.into_iter().collect(),
-        file_roots: vec!["/home/me/Mail".into()],
-        shortcuts: Shortcuts::All,
-        ..Policy::default()
-    }
+    Policy::default()
+        .with_fetch(Scheme::ALL)
+        .with_file_roots(["/home/me/Mail".into()])
+        .with_shortcuts(Shortcuts::All)
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use super::args::{Asking, ConvertArgs, ProgressOption, Volume};
@@ -19,8 +19,8 @@ use super::say;
 use super::signals::{self, Heeding, Signals};
 use super::totals::{self, Totals};
 use crate::error::Error;
-use crate::expand::Expander;
-use crate::fetch::{AtMost, Cached, Fetch, Nowhere, Probing, Unasked, World};
+use crate::expand::{Expander, Lengths};
+use crate::fetch::{AtMost, Cached, Fetch, NoFetch, Probing, SystemFetcher, Unasked};
 use crate::mailbox::find::{Kind, find};
 use crate::mailbox::{
     Effect, Options, Output, Stop, Summary, convert_in_place, convert_open, convert_to,
@@ -53,12 +53,12 @@ fn convert(args: &ConvertArgs) -> Result<Status, Error> {
     let signals = Signals::watch();
     let stop = signals.stop();
     let options = args.options();
-    let policy = args.policy();
-    let policy_asks = !policy.fetch.is_empty();
-    let world = shared_world(&policy, args.asking(), stop)?;
-    let expander = Expander::new(policy, world.as_ref())
-        .with_mark(args.mark())
-        .with_lengths(crate::expand::Lengths::Kept);
+    let expander = Expander::builder(args.policy())
+        .fetch_with(|policy| shared_fetcher(policy, args.asking(), stop))?
+        .mark(args.mark())
+        .lengths(Lengths::Kept)
+        .build()?;
+    let policy_asks = !expander.policy().fetch.is_empty();
     if let Some(output) = &args.output {
         make_room(output, args.sources.len(), options.effect)?;
     }
@@ -201,25 +201,25 @@ fn make_room(output: &Path, sources: usize, effect: Effect) -> Result<(), Error>
     fs::create_dir(output).map_err(failed)
 }
 
-/// One world for all messages of a run: what was retrieved for one is there for the next, and no more is
+/// One for all messages of a run: what was retrieved for one message is there for the next, and no more is
 /// asked at a time than the policy allows. Once the run is to stop, nothing is asked for any more.
-pub(super) fn shared_world(
-    policy: &Policy,
+pub(super) fn shared_fetcher(
+    policy: &Arc<Policy>,
     asking: Asking,
     stop: &Stop,
-) -> Result<Box<dyn Fetch>, Error> {
+) -> Result<Arc<dyn Fetch>, Error> {
     if policy.fetch.is_empty() && policy.ca_file.is_none() {
-        return Ok(Box::new(Nowhere));
+        return Ok(Arc::new(NoFetch));
     }
-    let world = Heeding {
-        world: World::new(policy)?,
+    let system = Heeding {
+        fetcher: SystemFetcher::new(Arc::clone(policy))?,
         stop: stop.clone(),
     };
-    let world = AtMost::new(policy.limits.in_flight, world);
+    let system = AtMost::new(policy.limits.in_flight, system);
     Ok(match asking {
-        Asking::Nobody => Box::new(Unasked),
-        Asking::WhetherThereIsAnAnswer => Box::new(Cached::new(Probing(world))),
-        Asking::ForContent => Box::new(Cached::new(world)),
+        Asking::Nobody => Arc::new(Unasked),
+        Asking::WhetherThereIsAnAnswer => Arc::new(Cached::new(Probing(system))),
+        Asking::ForContent => Arc::new(Cached::new(system)),
     })
 }
 

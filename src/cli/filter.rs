@@ -19,11 +19,9 @@ use super::say;
 use super::signals;
 use crate::error::Error;
 use crate::expand::{Candidates, Expander, Mark};
-use crate::fetch::{Fetch, Nowhere, World};
 use crate::mailbox::{has_second_message, second_message, takes_separators};
 use crate::mime::scan;
 use crate::plan::opaque_parts;
-use crate::policy::Policy;
 use crate::report::{Report, Row};
 
 /// Filters one message.
@@ -41,14 +39,13 @@ fn filter(args: &FilterArgs) -> Result<(), Error> {
     let abort = OnAbort::watch();
     let start = args.saying.report.as_ref().map(|_| Start::now());
     signals::limits_on_files_are_failed_writes();
-    let policy = args.policy();
-    let world = world(&policy)?;
-    let candidates = Candidates::new(&policy);
+    let expander = Expander::builder(args.policy()).mark(args.mark()).build()?;
+    let candidates = expander.candidates();
     let mut output = output::open()?;
     let file = args.file.as_deref().filter(|path| !is_standard(path));
     let input = match file {
-        Some(path) => read_file(path, &candidates)?,
-        None => Input::read(output::input()?, &candidates).map_err(output::read_error)?,
+        Some(path) => read_file(path, candidates)?,
+        None => Input::read(output::input()?, candidates).map_err(output::read_error)?,
     };
     let second = match &input {
         Input::Message(message) | Input::Unspooled(message, _) => second_message(message).is_some(),
@@ -97,7 +94,6 @@ fn filter(args: &FilterArgs) -> Result<(), Error> {
             return Ok(());
         }
     };
-    let expander = Expander::new(policy, world.as_ref()).with_mark(args.mark());
     let name = file.map_or_else(|| "-".to_owned(), |path| path.display().to_string());
     let mut expansion = expander.expand(&message, &name)?;
     // What starts like a mailbox may be one, whoever feeds it to a filter.
@@ -172,15 +168,6 @@ impl OnAbort {
     }
 }
 
-/// The world, or nothing at all where the policy allows no retrieval: most runs need no TLS. A CA file
-/// that is named is read all the same, so that a mistake shows before it matters.
-fn world(policy: &Policy) -> Result<Box<dyn Fetch>, Error> {
-    if policy.fetch.is_empty() && policy.ca_file.is_none() {
-        return Ok(Box::new(Nowhere));
-    }
-    Ok(Box::new(World::new(policy)?))
-}
-
 fn read_file(path: &Path, candidates: &Candidates) -> Result<Input, Error> {
     let failed = |source| Error::Read {
         what: path.display().to_string(),
@@ -198,7 +185,7 @@ fn tell(line: &str) {
 /// What a report needs to know of the run.
 struct Run<'r> {
     args: &'r FilterArgs,
-    expander: &'r Expander<'r>,
+    expander: &'r Expander,
     start: Option<Start>,
     name: &'r str,
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use super::args::{Asking, InspectArgs};
-use super::convert::shared_world;
+use super::convert::shared_fetcher;
 use super::exit::Status;
 use super::input::spooled;
 use super::mailboxes::{Filter, Listener, Work, probe};
@@ -44,9 +44,9 @@ pub(super) fn run(args: &InspectArgs) -> Status {
 
 fn inspect_all(args: &InspectArgs) -> Result<Status, Error> {
     drop(output::open()?);
-    let policy = args.policy();
-    let world = shared_world(&policy, args.asking(), &Stop::default())?;
-    let expander = Expander::new(policy, world.as_ref());
+    let expander = Expander::builder(args.policy())
+        .fetch_with(|policy| shared_fetcher(policy, args.asking(), &Stop::default()))?
+        .build()?;
     let stdin = [Path::new("-").to_owned()];
     let sources = if args.sources.is_empty() {
         stdin.as_slice()
@@ -76,7 +76,7 @@ fn inspect_all(args: &InspectArgs) -> Result<Status, Error> {
 
 /// How sources are looked at.
 struct Inspection<'i> {
-    expander: &'i Expander<'i>,
+    expander: &'i Expander,
     work: Work,
     as_json: bool,
     /// Whether files that hold no mail are named.

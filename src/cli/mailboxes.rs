@@ -9,7 +9,7 @@ use super::origin::Origin;
 use super::totals::Totals;
 use crate::edit::Edits;
 use crate::error::Error;
-use crate::expand::{Candidates, Expander};
+use crate::expand::Expander;
 use crate::mailbox::{Change, Message, Progress, Replacement, Stop, Summary, Transform};
 use crate::report::{Outcome, Reason, Report, Row};
 
@@ -26,7 +26,7 @@ pub(super) enum Work {
 
 /// What would become of a message, in a world that only asks whether there is an answer
 /// ([`crate::fetch::Probing`]).
-pub(super) fn probe(expander: &Expander<'_>, message: &[u8], name: &str) -> Result<Report, Error> {
+pub(super) fn probe(expander: &Expander, message: &[u8], name: &str) -> Result<Report, Error> {
     let mut report = expander.expand(message, name)?.report;
     foresee(&mut report);
     for row in &mut report.rows {
@@ -66,8 +66,7 @@ pub(super) trait Listener: Sync {
 
 /// The filter for mailboxes.
 pub(super) struct Filter<'f> {
-    expander: &'f Expander<'f>,
-    candidates: Candidates,
+    expander: &'f Expander,
     work: Work,
     /// Whether rows of an mbox name their file besides the message's number.
     several: bool,
@@ -94,14 +93,13 @@ struct State {
 
 impl<'f> Filter<'f> {
     pub(super) fn new(
-        expander: &'f Expander<'f>,
+        expander: &'f Expander,
         work: Work,
         several: bool,
         stop: Stop,
         listener: &'f dyn Listener,
     ) -> Self {
         Self {
-            candidates: Candidates::new(expander.policy()),
             expander,
             work,
             several,
@@ -172,7 +170,7 @@ pub(super) fn leave_for_separator(report: &mut Report) {
 
 impl Transform for Filter<'_> {
     fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
-        self.candidates.first(bytes)
+        self.expander.first_touch(bytes)
     }
 
     fn transform(&self, message: &Message<'_>) -> Result<Change, Error> {

@@ -48,6 +48,24 @@ pub fn run() -> ExitCode {
         .into()
 }
 
+/// The tables that `embody schemes` prints.
+#[cfg(test)]
+pub(crate) use self::schemes::tables;
+
+/// The policy that options make.
+#[cfg(test)]
+pub(crate) fn policy_of(options: &str) -> crate::policy::Policy {
+    let words = ["embody", "inspect"].into_iter();
+    let arguments: Vec<OsString> = words
+        .chain(options.split_whitespace())
+        .map(OsString::from)
+        .collect();
+    match parse(&arguments) {
+        Ok(Command::Inspect(args)) => args.policy(),
+        other => panic!("{options}: {:?}", other.err()),
+    }
+}
+
 fn parse_and_run(arguments: &[OsString]) -> Status {
     let (merged, file) = match config::merged(arguments) {
         Ok(merged) => merged,

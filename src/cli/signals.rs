@@ -53,12 +53,12 @@ impl Signals {
     }
 }
 
-/// A world that asks for nothing more once the run is to stop: what is on its way is waited for, not
+/// A fetcher that asks for nothing more once the run is to stop: what is on its way is waited for, not
 /// what the message at work refers to besides.
 ///
 /// It stands behind whatever makes a request wait, because a stop may come while it waits.
 pub(super) struct Heeding<F> {
-    pub(super) world: F,
+    pub(super) fetcher: F,
     pub(super) stop: Stop,
 }
 
@@ -74,12 +74,12 @@ impl<F> Heeding<F> {
 impl<F: Fetch> Fetch for Heeding<F> {
     fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
         self.check()?;
-        self.world.fetch(request)
+        self.fetcher.fetch(request)
     }
 
     fn probe(&self, request: &Request) -> Result<Probed, Refusal> {
         self.check()?;
-        self.world.probe(request)
+        self.fetcher.probe(request)
     }
 }
 

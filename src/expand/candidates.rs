@@ -31,6 +31,7 @@ impl Candidates {
     }
 
     /// Whether any of the words is there.
+    #[cfg(any(test, feature = "cli", feature = "internals"))]
     #[must_use]
     pub fn any(&self, bytes: &[u8]) -> bool {
         self.first(bytes).is_some()

@@ -1,6 +1,6 @@
 //! The `X-Embody` field that `--mark` adds, and what the message's own header says of signatures.
 
-use super::MARK_FIELD;
+use super::settings::MARK_FIELD;
 use crate::edit::{Edit, Edits, Group};
 use crate::mime::{self, Content, Limit, PartId, ScanLimits};
 use crate::report::Report;

@@ -19,7 +19,7 @@ use crate::link::base::Base;
 use crate::link::url::{Reference, equivalence_key, without_fragment};
 use crate::mime::{self, PartId, ScanLimits, Tree};
 use crate::plan::{self, Bases, Item, Plan, Step};
-use crate::report::{Duration, Outcome, Reason, Refusal, Row};
+use crate::report::{Outcome, Reason, Refusal, Retry, Row};
 
 /// Where an entity stands.
 #[derive(Clone, Debug)]
@@ -306,7 +306,7 @@ impl Pending<'_> {
         if let Err(refusal) = session.ledger.grow(growth) {
             return Ok(Err(refusal));
         }
-        if !session.expander.candidates.external_bodies(&body) {
+        if !session.settings.candidates.external_bodies(&body) {
             return Ok(Ok((body, Pass::default())));
         }
         let held = self.place.held.saturating_add(body.len());
@@ -441,7 +441,7 @@ impl Pending<'_> {
         // A part that comes in elsewhere may be the one that is meant.
         self.pass.waits |=
             matches!(item.body.target, Ok(Target::ContentId { .. })) && !refusal.reason.is_bound();
-        if refusal.duration == Duration::Temporary {
+        if refusal.retry == Retry::Later {
             let detail = format!("part {}: {}", row.part, refusal.detail);
             self.pass.temporary.get_or_insert(detail);
         }
@@ -484,7 +484,7 @@ impl Pending<'_> {
         let untrue = lengths::untrue_around(self.entity, self.tree, changed, is_message);
         // Header fields of what is around do not overlap with the parts.
         let _ = self.pass.edits.add(untrue);
-        let candidates = &session.expander.candidates;
+        let candidates = &session.settings.candidates;
         let unseen = unseen::rows(self.entity, self.tree, self.plan, candidates, session.name);
         self.pass.rows.extend(unseen.into_iter().map(|mut row| {
             row.part = self.place.number(&row.part);

@@ -8,7 +8,8 @@ use super::ledger::Ledger;
 use super::mark::{has_dkim_signature, marked};
 use super::pass::{Pass, Place};
 use super::retrieve::Answered;
-use super::{Expander, Mark, documents, lengths};
+use super::settings::{Lengths, Mark, Settings};
+use super::{documents, lengths};
 use crate::edit::Edits;
 use crate::error::Error;
 use crate::fetch::Fetch;
@@ -21,7 +22,7 @@ const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// One message while it is worked on.
 pub(super) struct Session<'s> {
-    pub(super) expander: &'s Expander<'s>,
+    pub(super) settings: &'s Settings,
     /// What rows call the message.
     pub(super) name: &'s str,
     pub(super) asking: Asking<'s>,
@@ -50,14 +51,14 @@ pub(super) struct Outcomes {
 
 impl<'s> Session<'s> {
     pub(super) fn new(
-        expander: &'s Expander<'s>,
+        settings: &'s Settings,
         message: &[u8],
         name: &'s str,
         asking: Asking<'s>,
     ) -> Self {
-        let limits = &expander.policy.limits;
+        let limits = &settings.policy.limits;
         Self {
-            expander,
+            settings,
             name,
             asking,
             // Instants end somewhere; whoever waits longer than this waits for ever.
@@ -68,7 +69,7 @@ impl<'s> Session<'s> {
     }
 
     pub(super) fn policy(&self) -> &'s Policy {
-        &self.expander.policy
+        &self.settings.policy
     }
 
     /// Whether it is only to be said what would be done.
@@ -103,11 +104,11 @@ impl<'s> Session<'s> {
         if self.is_forecast() {
             return outcomes;
         }
-        if self.expander.lengths == super::Lengths::Corrected && !outcomes.edits.is_empty() {
+        if self.settings.lengths == Lengths::Corrected && !outcomes.edits.is_empty() {
             outcomes.edits = lengths::corrected(message, outcomes.edits);
         }
-        if self.expander.mark == Mark::Field {
-            let limits = self.expander.scan_limits();
+        if self.settings.mark == Mark::Field {
+            let limits = self.settings.scan_limits();
             outcomes.edits = marked(message, outcomes.edits, &outcomes.report, &limits);
         }
         outcomes
@@ -121,7 +122,7 @@ impl<'s> Session<'s> {
             report: Report::default(),
             temporary: None,
         };
-        if !self.expander.candidates.external_bodies(message) {
+        if !self.settings.candidates.external_bodies(message) {
             return outcomes;
         }
         let mut current = Cow::Borrowed(message);
@@ -132,7 +133,7 @@ impl<'s> Session<'s> {
             } else if self.ledger.work(current.len() * 2).is_err() {
                 break;
             }
-            let place = Place::message(self.expander.scan_limits(), level);
+            let place = Place::message(self.settings.scan_limits(), level);
             // A circle ends at the reference where it was entered, which stands in the message.
             let pass: Pass = self.pass(&current, &place).unwrap_or_default();
             // What was left is looked at again in the next pass.
@@ -164,7 +165,7 @@ impl<'s> Session<'s> {
         }
         let output = outcomes.edits.splice(message);
         // Types stand in header fields, which are never divided between two chunks.
-        let candidates = &self.expander.candidates;
+        let candidates = &self.settings.candidates;
         if !output
             .chunks()
             .iter()
@@ -173,7 +174,7 @@ impl<'s> Session<'s> {
             return;
         }
         let output = output.into_bytes();
-        let tree = mime::scan(&output, &self.expander.scan_limits());
+        let tree = mime::scan(&output, &self.settings.scan_limits());
         let policy = self.policy();
         let made = documents::rewrite(&output, &tree, policy, self.name, &mut self.ledger);
         let is_forecast = self.is_forecast();

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::Candidates;
+use super::candidates::Candidates;
 use crate::mime::{PartId, Tree};
 use crate::plan::{Plan, opaque_parts};
 use crate::report::{Kind, Outcome, Row};

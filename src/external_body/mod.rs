@@ -15,6 +15,8 @@
 
 mod access;
 mod detached;
+// What only the program prints is in the same table as what is looked up.
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
 pub mod schemes;
 mod shortcut;
 mod url;
@@ -26,7 +28,6 @@ use crate::mime::parameters::without_comments;
 use crate::mime::{Header, MediaType, PartId, TransferEncoding, Tree};
 
 pub use self::detached::is_reference_field;
-pub use self::url::read_url;
 
 /// The media type of external bodies.
 pub const ESSENCE: &str = "message/external-body";

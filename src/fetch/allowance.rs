@@ -26,6 +26,7 @@ impl Allowance {
     }
 
     /// This long from now; whoever asked knows which limit that is.
+    #[cfg(feature = "http")]
     pub(super) fn of(duration: Duration) -> Self {
         let far = Duration::from_secs(24 * 60 * 60);
         Self {
@@ -43,6 +44,7 @@ impl Allowance {
         Ok(remaining)
     }
 
+    #[cfg(any(feature = "http", feature = "ftp"))]
     pub(super) fn is_over(self) -> bool {
         Instant::now() >= self.until
     }

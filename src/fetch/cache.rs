@@ -6,8 +6,9 @@ use std::time::Instant;
 use quick_cache::sync::{Cache, DefaultLifecycle, GuardResult};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 
-use super::{Fetch, Probed, Request, Retrieved, late};
-use crate::report::{Duration, Reason, Refusal};
+use super::waiting::late;
+use super::{Fetch, Probed, Request, Retrieved};
+use crate::report::{Reason, Refusal, Retry};
 
 /// URL without fragment, and the type asked for.
 type Key = (String, Option<String>);
@@ -16,7 +17,7 @@ type Answer = Result<Retrieved, Refusal>;
 /// What one entry costs besides its body, roughly.
 const ENTRY: usize = 512;
 
-/// Remembers the answers of another world, lasting refusals included.
+/// Remembers the answers of another fetcher, lasting refusals included.
 ///
 /// Whoever asks for what is being retrieved right now waits for it and shares the answer, but waits no
 /// longer than its own deadline. A refusal because *a message's* deadline passed is not shared: it says
@@ -64,13 +65,13 @@ impl<F: Fetch> Cached<F> {
         Self { inner, answers }
     }
 
-    /// The world behind it.
+    /// The fetcher behind it.
     #[must_use]
     pub fn inner(&self) -> &F {
         &self.inner
     }
 
-    /// Gives back the world behind it.
+    /// Gives back the fetcher behind it.
     #[must_use]
     pub fn into_inner(self) -> F {
         self.inner
@@ -89,7 +90,7 @@ impl Weighter<Key, Answer> for Octets {
 }
 
 fn is_temporary(answer: &Answer) -> bool {
-    let is_temporary = |refusal: &Refusal| refusal.duration == Duration::Temporary;
+    let is_temporary = |refusal: &Refusal| refusal.retry == Retry::Later;
     answer.as_ref().is_err_and(is_temporary)
 }
 

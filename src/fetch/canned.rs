@@ -1,21 +1,21 @@
-//! A world made of answers given beforehand, for tests of this crate and of programs that use it.
+//! A fetcher made of answers given beforehand, for tests of this crate and of programs that use it.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::{Fetch, Request, Retrieved};
 use crate::report::{Reason, Refusal};
 
-/// Answers each URL with what it was given, and remembers what it was asked.
-#[derive(Debug, Default)]
+/// Answers each URL with what it was given, and remembers what it was asked; clones remember together.
+#[derive(Clone, Debug, Default)]
 pub struct Canned {
     answers: HashMap<String, Result<Retrieved, Refusal>>,
-    asked: Mutex<Vec<Request>>,
+    asked: Arc<Mutex<Vec<Request>>>,
 }
 
 impl Canned {
-    /// A world that knows no URL.
+    /// A fetcher that knows no URL.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex};
 use std::time::Instant;
 
-use super::{Fetch, Probed, Request, Retrieved, late, locked};
+use super::waiting::{late, locked};
+use super::{Fetch, Probed, Request, Retrieved};
 use crate::report::Refusal;
 
 /// Another world, of which at most `most` questions are asked at the same time, whoever asks. Whoever

@@ -88,6 +88,7 @@ pub(super) fn judged(
 }
 
 /// The same without judging, for the proxy, which the user named.
+#[cfg(feature = "http")]
 pub(super) fn unjudged(
     names: &Arc<dyn Names>,
     host: &Host,

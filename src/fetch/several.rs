@@ -3,7 +3,8 @@
 use std::sync::{Condvar, Mutex};
 use std::thread;
 
-use super::{Fetch, Request, Retrieved, late, locked};
+use super::waiting::{late, locked};
+use super::{Fetch, Request, Retrieved};
 use crate::report::{Reason, Refusal};
 
 /// Retrieves all of it, at most `in_flight` at a time; answers stand in the order of the requests,

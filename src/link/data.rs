@@ -30,7 +30,7 @@
 //!    keep their escapes, so that no line end can get into a header this way.
 //! 3. The URL parser in front of Fetch's algorithm is not run: `//host:port/` and dot segments are
 //!    text like any other, where it would judge or remove them.
-//! 4. Parameters beyond the [`MAX_PARAMETERS`]th are dropped.
+//! 4. Parameters beyond the `MAX_PARAMETERS`th are dropped.
 
 mod media_type;
 
@@ -40,7 +40,9 @@ use base64_simd::{STANDARD_NO_PAD, forgiving_decode_inplace};
 use memchr::{memchr, memchr2};
 use percent_encoding::percent_encode_byte;
 
-pub use self::media_type::{MAX_PARAMETERS, MediaTypeText, Origin};
+pub use self::media_type::MediaTypeText;
+#[cfg(any(test, feature = "internals"))]
+pub use self::media_type::{MAX_PARAMETERS, Origin};
 
 /// Symbols collected before they are decoded. Small enough for the first-level cache and for a
 /// thread with a small stack; a multiple of four.
@@ -125,12 +127,14 @@ impl<'a> DataUrl<'a> {
 
     /// What stands before the comma, `;base64` and white space removed; octets that a URL cannot
     /// hold are percent-escaped. Empty if there is nothing.
+    #[cfg(any(test, feature = "internals"))]
     #[must_use]
     pub fn declared(&self) -> &str {
         &self.declared
     }
 
     /// How the data is written.
+    #[cfg(any(test, feature = "internals"))]
     #[must_use]
     pub fn encoding(&self) -> Encoding {
         self.encoding
@@ -144,6 +148,7 @@ impl<'a> DataUrl<'a> {
 
     /// Whether the URL itself names a type: one that does not, or that names none that can be read,
     /// agrees with whatever the phantom header declares.
+    #[cfg(any(test, feature = "internals"))]
     #[must_use]
     pub fn essence_declared(&self) -> bool {
         self.media_type().origin() == Origin::Declared

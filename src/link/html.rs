@@ -49,6 +49,7 @@ pub struct Found {
 }
 
 /// The links of a text/html document: [`locate_in`] with [`Syntax::Html`].
+#[cfg(any(test, feature = "internals"))]
 #[must_use]
 pub fn locate(document: &[u8]) -> Found {
     locate_in(document, Syntax::Html)

@@ -39,12 +39,14 @@ impl Links {
     }
 
     /// How many there are.
+    #[cfg(any(test, feature = "internals"))]
     #[must_use]
     pub fn len(&self) -> usize {
         self.count
     }
 
     /// Whether there are none.
+    #[cfg(any(test, feature = "internals"))]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
@@ -71,6 +73,7 @@ impl Links {
     }
 
     /// The links, in order, each at its full size.
+    #[cfg(any(test, feature = "internals"))]
     #[must_use]
     pub fn to_vec(&self) -> Vec<LinkValue> {
         self.iter().collect()

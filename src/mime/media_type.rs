@@ -22,7 +22,7 @@ use std::borrow::Cow;
 use mail_builder::headers::{Header as _, content_type::ContentType};
 
 use super::header;
-pub use super::parameters::{Found, Parameter, Parameters, Quoting, ValueEncoding};
+pub use super::parameters::{Found, Parameter, Parameters, Quoting};
 use super::parameters::{Written, skip_blanks_and_comments};
 
 use super::charset::Charset;

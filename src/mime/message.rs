@@ -253,6 +253,7 @@ impl Tree {
     }
 
     /// Every byte of the input under exactly one span, in order; empty spans are left out.
+    #[cfg(any(test, feature = "internals"))]
     #[must_use]
     pub fn tiles(&self) -> Vec<Span> {
         enum Step {

@@ -12,9 +12,8 @@ pub mod parameters;
 pub mod quoted_printable;
 pub mod transfer;
 
-pub use charset::Charset;
 pub use fields::{Field, Fields};
 pub use header::Header;
 pub use media_type::MediaType;
-pub use message::{Content, Limit, Part, PartId, ScanLimits, Tree, scan};
+pub use message::{Content, Limit, PartId, ScanLimits, Tree, scan};
 pub use transfer::TransferEncoding;

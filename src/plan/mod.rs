@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 pub use self::bases::Bases;
 use self::content_id::ContentIds;
-pub use self::opaque::{OpaquePart, opaque_parts};
+pub use self::opaque::opaque_parts;
 use self::rivals::rivals;
 use self::unusable::refusal_of;
 use crate::external_body::{ExternalBody, Form, Reading, Target};

@@ -153,6 +153,7 @@ pub enum Userinfo {
 }
 
 /// How much one message may cost.
+#[non_exhaustive]
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// `--max-body`: octets of one retrieved body, after decompression.

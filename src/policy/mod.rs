@@ -17,6 +17,7 @@ mod address;
 mod choice;
 mod host;
 mod mapping;
+mod setters;
 mod target;
 
 use std::borrow::Cow;
@@ -35,6 +36,22 @@ pub use mapping::Mapping;
 pub use target::{Proxy, Target, parse_file_root, parse_port};
 
 /// Everything the user decided about what may be done. Pure data and pure answers.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use embody::Policy;
+/// use embody::policy::{Limits, Scheme};
+///
+/// let policy = Policy::default()
+///     .with_fetch([Scheme::Https])
+///     .with_allow_hosts(["*.example.org".parse()?])
+///     .with_limits(Limits::default().with_body(1 << 20).with_timeout(Duration::from_secs(5)));
+/// assert!(policy.judge_url("https://www.example.org/note.txt").is_ok());
+/// assert!(policy.judge_url("http://www.example.org/note.txt").is_err());
+/// # Ok::<(), String>(())
+/// ```
+#[non_exhaustive]
 #[derive(Clone, Default, Debug)]
 pub struct Policy {
     /// `--fetch`: schemes that may be retrieved besides `data:` and `cid:`.

@@ -6,8 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use embody::fetch::Nowhere;
-use embody::mime::{self, Content, ScanLimits};
+use embody::fetch::{Fetch, NoFetch};
 use embody::report::{Outcome, Report};
 use embody::{Expander, Policy};
 
@@ -95,9 +94,15 @@ pub fn expand(message: &[u8]) -> (Vec<u8>, Report) {
     expand_with(Policy::default(), message)
 }
 
-/// Expands in a world without anything.
+/// An expander that retrieves with this.
+pub fn expander(policy: Policy, fetch: impl Fetch + 'static) -> Expander {
+    let builder = Expander::builder(policy).fetch(fetch);
+    builder.build().expect("nothing of the system is used")
+}
+
+/// Expands and retrieves nothing.
 pub fn expand_with(policy: Policy, message: &[u8]) -> (Vec<u8>, Report) {
-    let expander = Expander::new(policy, &Nowhere);
+    let expander = expander(policy, NoFetch);
     let expansion = expander.expand(message, "test").expect("nothing to defer");
     (
         expansion.output().into_bytes().into_owned(),
@@ -219,23 +224,6 @@ impl Leaf {
             octets,
         }
     }
-}
-
-/// The leaves as our own scanner sees them.
-pub fn our_leaves(message: &[u8]) -> Vec<Leaf> {
-    let tree = mime::scan(message, &ScanLimits::default());
-    tree.ids()
-        .map(|id| tree.part(id))
-        .filter(|part| part.content == Content::Leaf)
-        .map(|part| {
-            let body = part.body.of(message);
-            let octets = part
-                .encoding
-                .decode(body)
-                .unwrap_or(std::borrow::Cow::Borrowed(body));
-            Leaf::new(&part.essence, &octets)
-        })
-        .collect()
 }
 
 const READER: &str = r#"

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use embody::error::Error;
+use embody::Error;
+use embody::Span;
 use embody::mailbox::{
     Change, Message, Options, Replacement, Stop, Summary, Transform, convert_in_place, convert_to,
 };
-use embody::span::Span;
 use memchr::memmem;
 
 /// What [`Expand`] looks for.

@@ -1,9 +1,7 @@
 //! What several test files need.
 #![allow(unreachable_pub)]
 
-pub mod checks;
 pub mod filter;
-pub mod hostile;
 pub mod imap;
 pub mod mail;
 pub mod mailboxes;
@@ -11,7 +9,5 @@ pub mod mta;
 pub mod postfix;
 pub mod programs;
 pub mod raw;
-pub mod seeds;
 pub mod smtp;
-pub mod trees;
 pub mod world;

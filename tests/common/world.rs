@@ -5,20 +5,17 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use embody::fetch::{Fetch as _, Names, Request, Retrieved, World};
-use embody::policy::{Policy, Scheme};
+use embody::fetch::{Fetch as _, Names, Request, Retrieved, SystemFetcher};
+use embody::policy::{Limits, Policy, Scheme};
 use embody::report::{Reason, Refusal};
 
 /// All schemes, 127.0.0.0/8, these ports, short time-outs.
 pub fn policy(ports: &[u16]) -> Policy {
-    let mut policy = Policy {
-        fetch: Scheme::ALL.into_iter().collect(),
-        allow_nets: vec!["127.0.0.0/8".parse().unwrap()],
-        allow_ports: ports.iter().copied().collect(),
-        ..Policy::default()
-    };
-    policy.limits.timeout = Duration::from_secs(5);
-    policy
+    Policy::default()
+        .with_fetch(Scheme::ALL)
+        .with_allow_nets(["127.0.0.0/8".parse().unwrap()])
+        .with_allow_ports(ports.iter().copied())
+        .with_limits(Limits::default().with_timeout(Duration::from_secs(5)))
 }
 
 pub fn request(url: &str) -> Request {
@@ -30,7 +27,9 @@ pub fn request(url: &str) -> Request {
 }
 
 pub fn fetch(policy: &Policy, url: &str) -> Result<Retrieved, Refusal> {
-    World::new(policy).unwrap().fetch(&request(url))
+    SystemFetcher::new(policy.clone())
+        .unwrap()
+        .fetch(&request(url))
 }
 
 #[track_caller]

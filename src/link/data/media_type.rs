@@ -113,6 +113,7 @@ impl MediaTypeText {
     }
 
     /// Where it comes from.
+    #[cfg(any(test, feature = "internals"))]
     #[must_use]
     pub fn origin(&self) -> Origin {
         self.origin

@@ -64,33 +64,12 @@ pub fn without_fragment(url: &str) -> &str {
 #[must_use]
 pub fn masked(url: &str) -> Cow<'_, str> {
     let mut passwords = passwords(url);
-    passwords.retain(|password| !password.text.is_empty());
+    passwords.retain(|password| !password.is_empty());
     replaced(url, &passwords, ":***")
 }
 
-/// The URL without the password in its own authority and the colon before it; a user name
-/// stays. For URLs that are written into a message.
-#[must_use]
-pub fn without_password(url: &str) -> Cow<'_, str> {
-    let mut passwords = passwords(url);
-    passwords.truncate(1);
-    passwords.retain(|password| {
-        let before = url[..password.authority].trim_end_matches(is_slash_or_ignored);
-        !before.contains(['/', '\\', '?', '#'])
-    });
-    replaced(url, &passwords, "")
-}
-
-/// A password in a URL.
-struct Password {
-    /// Where its authority starts.
-    authority: usize,
-    /// The password itself; the byte before it is the colon.
-    text: Range<usize>,
-}
-
-/// All passwords, ascending and disjoint.
-fn passwords(url: &str) -> Vec<Password> {
+/// All passwords, ascending and disjoint; the byte before each is the colon.
+fn passwords(url: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let Some(last_at) = url.rfind('@') else {
         return found;
@@ -102,7 +81,7 @@ fn passwords(url: &str) -> Vec<Password> {
         from = end;
         if let Some(text) = password_in(url, authority..end, last_at) {
             from = text.end;
-            found.push(Password { authority, text });
+            found.push(text);
         }
     }
     found
@@ -165,16 +144,16 @@ fn ends_in_network_scheme(text: &str) -> bool {
 }
 
 /// The URL with each password and its colon replaced.
-fn replaced<'a>(url: &'a str, passwords: &[Password], replacement: &str) -> Cow<'a, str> {
+fn replaced<'a>(url: &'a str, passwords: &[Range<usize>], replacement: &str) -> Cow<'a, str> {
     if passwords.is_empty() {
         return Cow::Borrowed(url);
     }
     let mut text = String::with_capacity(url.len());
     let mut from = 0;
     for password in passwords {
-        text.push_str(&url[from..password.text.start - 1]);
+        text.push_str(&url[from..password.start - 1]);
         text.push_str(replacement);
-        from = password.text.end;
+        from = password.end;
     }
     text.push_str(&url[from..]);
     Cow::Owned(text)
@@ -202,7 +181,6 @@ mod tests {
         #[test]
         fn cleaning_never_panics_and_never_grows(text in "[<>URLurl:/ \\\\@#?\ta]{0,20}") {
             prop_assert!(from_parameter(&text).len() <= text.len());
-            prop_assert!(without_password(&text).len() <= text.len());
             prop_assert!(masked(&text).len() <= 4 * text.len() + 4);
         }
     }
@@ -265,13 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_written_url_has_no_password_of_its_own() {
-        assert_eq!(without_password("http://u:p@h/x"), "http://u@h/x");
-        assert_eq!(without_password("http://u:@h/x"), "http://u@h/x");
-        assert_eq!(
-            without_password("http://h/?u=ftp://u:p@h"),
-            "http://h/?u=ftp://u:p@h"
-        );
+    fn a_fragment_begins_at_the_first_number_sign() {
         assert_eq!(without_fragment("http://h/a?b#c#d"), "http://h/a?b");
         assert_eq!(without_fragment("http://h"), "http://h");
     }

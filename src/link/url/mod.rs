@@ -6,7 +6,7 @@
 //! * [`resolve_as_browser`]: what a browser makes of a reference that stands in HTML.
 //! * [`equivalent`]: the draft's §6.
 //! * [`from_parameter`]: a URL as mail carries it (RFC 2017 §3.1, the draft's appendix E).
-//! * [`masked`], [`without_fragment`], [`without_password`]: what reports and header fields show.
+//! * [`masked`], [`without_fragment`]: what reports and header fields show.
 //!
 //! Everything is textual. What an algorithm does not have to touch keeps its bytes: nothing is
 //! percent-encoded, decoded, lower-cased or sorted, no port is dropped, no host is looked at.
@@ -22,6 +22,10 @@ mod resolve;
 mod split;
 
 pub use browser::{Relation, relation, resolve_as_browser};
-pub use clean::{from_parameter, masked, unwrapped, without_fragment, without_password};
-pub use resolve::{Dialect, Unresolvable, resolve};
-pub use split::{Reference, Site, equivalence_key, equivalent};
+pub use clean::{from_parameter, masked, unwrapped, without_fragment};
+#[cfg(any(test, feature = "internals"))]
+pub use resolve::Unresolvable;
+pub use resolve::{Dialect, resolve};
+#[cfg(any(test, feature = "internals"))]
+pub use split::equivalent;
+pub use split::{Reference, equivalence_key};

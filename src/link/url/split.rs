@@ -106,12 +106,6 @@ impl<'a> Reference<'a> {
             && self.query.is_none()
     }
 
-    /// Whether there is a fragment and nothing else.
-    #[must_use]
-    pub fn is_fragment_only(&self) -> bool {
-        self.is_same_document() && self.fragment.is_some()
-    }
-
     /// Whether the scheme is this one, case-blind.
     #[must_use]
     pub fn has_scheme(&self, name: &str) -> bool {
@@ -170,6 +164,7 @@ fn default_port(scheme: &str) -> Option<&'static str> {
 /// a default port or an empty one like none, and for the network schemes http, https, ftp, ws, wss
 /// and gopher an empty path like `/` (RFC 3986 §6.2.3). Everything else is compared byte by byte:
 /// `%7e` is not `~`, and an empty query is not an absent one.
+#[cfg(any(test, feature = "internals"))]
 #[must_use]
 pub fn equivalent(one: &str, other: &str) -> bool {
     one == other || equivalence_key(one) == equivalence_key(other)
@@ -248,8 +243,7 @@ mod tests {
         assert_eq!(all.query, Some(""));
         assert_eq!(all.fragment, Some(""));
         assert_eq!(Reference::split("").query, None);
-        assert!(Reference::split("#").is_fragment_only());
-        assert!(!Reference::split("").is_fragment_only());
+        assert_eq!(Reference::split("#").fragment, Some(""));
         assert!(!Reference::split("?").is_same_document());
         assert_eq!(Reference::split(":x").scheme, None);
         assert_eq!(Reference::split("./a:b").scheme, None);

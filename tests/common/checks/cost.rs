@@ -3,6 +3,7 @@
 //!
 //! The count is ours; the fuzz target holds it against the allocations that were made meanwhile.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use embody::fetch::{Fetch, Request, Retrieved};
@@ -42,8 +43,11 @@ pub fn check(data: &[u8]) -> Cost {
     } else {
         Mark::Field
     };
-    let world = Counting::default();
-    let expander = Expander::new(policy, &world).with_mark(mark);
+    let world = Arc::new(Counting::default());
+    let builder = Expander::builder(policy)
+        .fetch(Arc::clone(&world))
+        .mark(mark);
+    let expander = builder.build().expect("nothing of the system is used");
     let expansion = expander
         .expand(message, "fuzz")
         .expect("the policy defers nothing");
@@ -86,7 +90,7 @@ fn policy(choice: u8) -> Policy {
     policy
 }
 
-/// The other checks' world, its answers counted.
+/// The other checks' answers, counted.
 #[derive(Default)]
 struct Counting {
     retrieved: AtomicU64,

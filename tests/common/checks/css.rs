@@ -2,8 +2,8 @@
 //! tokens hold the same URLs.
 
 use cssparser::{Parser, Token};
-use embody::link::css::locate;
-use embody::link::value::LinkValue;
+use embody::internals::link::css::locate;
+use embody::internals::link::value::LinkValue;
 
 /// The bytes are the style sheet.
 pub fn check(data: &[u8]) {

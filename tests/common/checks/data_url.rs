@@ -1,6 +1,6 @@
 //! `data:` URLs: sizes are exact, folding changes nothing, and the `data-url` crate reads the same.
 
-use embody::link::data::{DataUrl, DataUrlError};
+use embody::internals::link::data::{DataUrl, DataUrlError};
 
 /// What a URL reads as: its media type and its content.
 pub type Read = (String, Vec<u8>);
@@ -67,7 +67,7 @@ fn comparable(header: &str) -> bool {
         .bytes()
         .all(|byte| byte.is_ascii() && !b"%?".contains(&byte))
         && names.len() == count
-        && count < embody::link::data::MAX_PARAMETERS
+        && count < embody::internals::link::data::MAX_PARAMETERS
 }
 
 /// The three sizes agree, and a limit is kept to the octet.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use embody::fetch::{Fetch, Request, Retrieved};
-use embody::mime::{self, ScanLimits};
+use embody::internals::mime::{self, ScanLimits};
 use embody::policy::{Links, Mismatch, Policy, Protected, Scheme, Shortcuts};
 use embody::report::{Outcome, Reason, Refusal, Report};
 use embody::{Expander, Mark, Span};
@@ -23,10 +23,10 @@ pub fn check(data: &[u8]) {
     } else {
         Mark::Field
     };
-    let expander = Expander::new(policy.clone(), &Echo).with_mark(mark);
+    let expander = expander_of(&policy, mark);
     let (output, report) = expanded(&expander, message);
     // The mark tells of one run, so only the first one is marked here.
-    let unmarked = Expander::new(policy.clone(), &Echo);
+    let unmarked = expander_of(&policy, Mark::Off);
     let (again, second) = expanded(&unmarked, &output);
     let mut reasons = report.rows.iter().filter_map(|row| row.reason);
     let reached_a_bound = reasons.any(Reason::is_bound);
@@ -51,11 +51,22 @@ pub fn check(data: &[u8]) {
         }
     }
     tiles(&mime::scan(&output, &ScanLimits::default()), &output);
-    kept(message, &output, &report, &expander.scan_limits());
+    let limits = &policy.limits;
+    let limits = ScanLimits {
+        depth: limits.depth,
+        parts: limits.parts,
+        header: limits.header,
+    };
+    kept(message, &output, &report, &limits);
     let _ = expander.forecast(message, "fuzz");
 }
 
-fn expanded(expander: &Expander<'_>, message: &[u8]) -> (Vec<u8>, Report) {
+fn expander_of(policy: &Policy, mark: Mark) -> Expander {
+    let builder = Expander::builder(policy.clone()).fetch(Echo).mark(mark);
+    builder.build().expect("nothing of the system is used")
+}
+
+fn expanded(expander: &Expander, message: &[u8]) -> (Vec<u8>, Report) {
     let expansion = expander
         .expand(message, "fuzz")
         .expect("the policy defers nothing");

@@ -1,8 +1,8 @@
 //! Links in HTML: spans in order over any bytes in both syntaxes, what is written is read back, and
 //! html5gum's tokens hold the same attributes.
 
-use embody::link::html::{Syntax, locate, locate_in};
-use embody::link::value::{Grammar, LinkValue};
+use embody::internals::link::html::{Syntax, locate, locate_in};
+use embody::internals::link::value::{Grammar, LinkValue};
 use memchr::memmem;
 
 use super::css::{in_order, read_back};

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use embody::Error;
+use embody::Span;
 use embody::mailbox::{
     Change, Format, Message, Options, Quoting, Replacement, Stop, Transform, convert_to,
 };
-use embody::span::Span;
 
 /// The first byte chooses the window, the second what is put into the bodies; the rest is the
 /// mailbox, behind a `From `.

@@ -1,9 +1,9 @@
 //! Resolving: total in both dialects, textual, and as `Url::join` where browsers are meant.
 
-use embody::link::base::Base;
-use embody::link::url::{
+use embody::internals::link::base::Base;
+use embody::internals::link::url::{
     Dialect, Reference, Relation, Unresolvable, equivalent, masked, relation, resolve,
-    resolve_as_browser, unwrapped, without_fragment, without_password,
+    resolve_as_browser, unwrapped, without_fragment,
 };
 use url::Url;
 
@@ -17,7 +17,7 @@ pub fn check(data: &[u8]) {
         assert_eq!(Reference::split(one).recompose(), one);
         assert!(equivalent(one, one));
         let _ = (masked(one), unwrapped(one), without_fragment(one));
-        let _ = (without_password(one), Base::of_retrieval(one));
+        let _ = Base::of_retrieval(one);
     }
     if let Ok(absolute) = resolve(base, reference, Dialect::Rfc3986) {
         assert!(!Reference::split(&absolute).is_relative(), "{absolute:?}");

@@ -1,7 +1,7 @@
 //! The scanner is total: spans tile any bytes under any limits, and what stands in them can be read.
 
-use embody::external_body::{ExternalBody, Reading, Shortcuts};
-use embody::mime::{self, Content, MediaType, ScanLimits, Tree};
+use embody::internals::external_body::{ExternalBody, Reading, Shortcuts};
+use embody::internals::mime::{self, Content, MediaType, ScanLimits, Tree};
 
 /// The first byte chooses the limits; the rest is the message.
 pub fn check(data: &[u8]) {

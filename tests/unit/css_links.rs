@@ -1,6 +1,6 @@
 //! CSS Syntax Level 3 §4.3: where URLs stand in style sheets. The oracle is cssparser.
 
-use crate::common::checks::css::{comparable, oracle};
+use super::common::checks::css::{comparable, oracle};
 use embody::link::css::locate;
 use proptest::prelude::*;
 

@@ -1,10 +1,10 @@
 //! RFC 2557: aggregates of HTML and what it shows, in the shapes of its §9, with the Content-Base of
 //! RFC 2110 and of the draft. The messages are those of `samples/mhtml`.
 
-use crate::common::mail::{self, assert_bytes, crlf, expand, mhtml_samples, our_leaves};
-use embody::fetch::Nowhere;
+use super::common::mail::{self, assert_bytes, crlf, expand, mhtml_samples, our_leaves};
+use embody::Policy;
+use embody::fetch::NoFetch;
 use embody::mime::{self, ScanLimits};
-use embody::{Expander, Policy};
 
 /// What the links of every sample are afterwards, in the order in which they stand: `part 2` is the
 /// `cid:` of that part. Written down from the documents, not from the output.
@@ -153,7 +153,7 @@ fn the_twin_with_crlf_comes_out_as_the_twin_of_the_output() {
 
 #[test]
 fn twice_is_once() {
-    let expander = Expander::new(Policy::default(), &Nowhere);
+    let expander = mail::expander(Policy::default(), NoFetch);
     for sample in mhtml_samples() {
         for after in [sample.after.clone(), crlf(&sample.after)] {
             let expansion = expander.expand(&after, "test").unwrap();

@@ -1,18 +1,18 @@
 //! Links in hostile and broken documents, as the filter leaves a message: nothing is lost, and time is
 //! linear.
 
+use super::common::mail::expander;
 use std::time::{Duration, Instant};
 
-use embody::fetch::Nowhere;
+use embody::Policy;
+use embody::fetch::NoFetch;
 use embody::report::{Outcome, Reason, Report};
-use embody::{Expander, Policy};
 
 const BASE: &str = "Content-Base: http://www.example.org/a/b/c\n";
 
 fn run_with(policy: Policy, mail: &[u8]) -> (Vec<u8>, Report) {
-    let expansion = Expander::new(policy, &Nowhere)
-        .expand(mail, "test")
-        .expect("never deferred");
+    let expander = expander(policy, NoFetch);
+    let expansion = expander.expand(mail, "test").expect("never deferred");
     (
         expansion.output().into_bytes().into_owned(),
         expansion.report,
@@ -301,7 +301,7 @@ fn many_links_to_one_large_part_take_time_like_the_part() {
         let mail = format!(
             "Content-Type: multipart/related; boundary=r\n\n--r\nContent-Type: text/html\n\n{links}\n--r\n{sibling}\n--r--\n"
         );
-        let expander = Expander::new(Policy::default(), &Nowhere);
+        let expander = expander(Policy::default(), NoFetch);
         let begun = Instant::now();
         let expansion = expander
             .expand(mail.as_bytes(), "test")

@@ -1,6 +1,6 @@
 //! WHATWG's published tables (tests/whatwg), all rows, and the `data-url` crate as second opinion.
 
-use crate::common::checks::data_url::{peer, read};
+use super::common::checks::data_url::{peer, read};
 use embody::link::data::MediaTypeText;
 use proptest::prelude::*;
 use serde_json::Value;
@@ -81,7 +81,7 @@ fn octets(value: &Value) -> Option<Vec<u8>> {
 
 #[test]
 fn every_row_of_data_urls_json_holds_or_is_a_known_deviation() {
-    let rows = rows(include_str!("whatwg/data-urls.json"));
+    let rows = rows(include_str!("../whatwg/data-urls.json"));
     assert_eq!(rows.len(), 78);
     let mut deviations = 0;
     for row in rows {
@@ -106,7 +106,7 @@ fn every_row_of_data_urls_json_holds_or_is_a_known_deviation() {
 
 #[test]
 fn every_row_of_base64_json_holds() {
-    let rows = rows(include_str!("whatwg/base64.json"));
+    let rows = rows(include_str!("../whatwg/base64.json"));
     assert_eq!(rows.len(), 80);
     for row in rows {
         let symbols = row[0].as_str().expect("symbols");
@@ -130,8 +130,8 @@ fn every_row_of_base64_json_holds() {
 fn every_row_of_the_media_type_tables_holds() {
     let mut tested = [0, 0];
     let tables = [
-        include_str!("whatwg/mime-types.json"),
-        include_str!("whatwg/generated-mime-types.json"),
+        include_str!("../whatwg/mime-types.json"),
+        include_str!("../whatwg/generated-mime-types.json"),
     ];
     for (table, tested) in tables.into_iter().zip(&mut tested) {
         for row in rows(table).iter().filter(|row| row.is_object()) {

@@ -1,7 +1,7 @@
 //! The scanner (RFC 2046 §5.1): total, line-anchored, bounded, and in agreement with two other
 //! readers where those read what the document says.
 
-use crate::common::mail;
+use super::common::mail;
 use embody::mime::{self, Content, Limit, PartId, ScanLimits, Tree};
 use proptest::prelude::*;
 

@@ -4,12 +4,12 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use crate::common::mail::{
+use super::common::mail::{
     self, assert_bytes, changed_samples, crlf, expand, our_leaves, untouched_samples,
 };
-use embody::fetch::Nowhere;
+use embody::Policy;
+use embody::fetch::NoFetch;
 use embody::report::Outcome;
-use embody::{Expander, Policy};
 
 #[test]
 fn every_sample_comes_out_as_its_after_says() {
@@ -42,7 +42,7 @@ fn twice_is_once() {
 
 #[test]
 fn what_is_untouched_is_borrowed_with_lf_and_with_crlf() {
-    let expander = Expander::new(Policy::default(), &Nowhere);
+    let expander = mail::expander(Policy::default(), NoFetch);
     for sample in untouched_samples() {
         for message in [sample.before.clone(), crlf(&sample.before)] {
             let expansion = expander.expand(&message, "test").unwrap();

@@ -2,7 +2,7 @@
 //! our
 //! result gives what `Url::join` gives. 100 000 cases a run.
 
-use crate::common::checks::resolve::{Agreement, agrees, is_drive_only, is_file};
+use super::common::checks::resolve::{Agreement, agrees, is_drive_only, is_file};
 use embody::link::url::{Relation, relation, resolve_as_browser};
 use url::Url;
 

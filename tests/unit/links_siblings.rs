@@ -3,11 +3,11 @@
 
 use std::time::{Duration, Instant};
 
-use crate::common::mail::{assert_bytes, crlf};
-use crate::links::{BASE, run};
-use embody::fetch::Nowhere;
+use super::common::mail::{assert_bytes, crlf, expander};
+use super::links::{BASE, run};
+use embody::Policy;
+use embody::fetch::NoFetch;
 use embody::policy::Shortcuts;
-use embody::{Expander, Policy};
 
 /// A related of an HTML document and further parts.
 fn related(header: &str, body: &str, parts: &[&str]) -> String {
@@ -62,7 +62,7 @@ fn an_attached_shortcut_is_a_sibling_unless_it_is_a_reference() {
         shortcuts: Shortcuts::All,
         ..Policy::default()
     };
-    let expander = Expander::new(policy, &Nowhere);
+    let expander = expander(policy, NoFetch);
     let before = mail("a.url");
     let expansion = expander.expand(before.as_bytes(), "test").unwrap();
     assert_bytes(
@@ -180,7 +180,7 @@ fn many_siblings_take_time_like_their_number() {
             .collect();
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         let mail = related("", &links, &parts);
-        let expander = Expander::new(Policy::default(), &Nowhere);
+        let expander = expander(Policy::default(), NoFetch);
         let begun = Instant::now();
         let expansion = expander.expand(mail.as_bytes(), "test").unwrap();
         assert_eq!(expansion.report.links(), count as u64);

@@ -1,16 +1,21 @@
 //! Relative links, as the filter leaves a message (docs/design.md, "Links").
 
-use embody::fetch::canned::Canned;
-use embody::fetch::{Fetch, Nowhere};
+use super::common::mail::expander;
+use embody::Policy;
+use embody::fetch::Canned;
+use embody::fetch::{Fetch, NoFetch};
 use embody::policy::{Links, Scheme};
 use embody::report::{Kind, Outcome, Reason, Report};
-use embody::{Expander, Policy};
 use proptest::prelude::*;
 
 pub(crate) const BASE: &str = "Content-Base: http://www.example.org/a/b/c\n";
 
-pub(crate) fn run_in(world: &dyn Fetch, policy: Policy, mail: &[u8]) -> (Vec<u8>, Report) {
-    let expander = Expander::new(policy, world);
+pub(crate) fn run_in(
+    fetch: impl Fetch + 'static,
+    policy: Policy,
+    mail: &[u8],
+) -> (Vec<u8>, Report) {
+    let expander = expander(policy, fetch);
     let expansion = expander.expand(mail, "test").expect("never deferred");
     let output = expansion.output().into_bytes().into_owned();
     let again = expander.expand(&output, "test").expect("never deferred");
@@ -28,7 +33,7 @@ pub(crate) fn run_in(world: &dyn Fetch, policy: Policy, mail: &[u8]) -> (Vec<u8>
 }
 
 pub(crate) fn run(mail: &[u8]) -> (Vec<u8>, Report) {
-    run_in(&Nowhere, Policy::default(), mail)
+    run_in(NoFetch, Policy::default(), mail)
 }
 
 fn html(header: &str, body: &str) -> Vec<u8> {
@@ -85,7 +90,7 @@ fn links_keep_changes_nothing() {
         links: Links::Keep,
         ..Policy::default()
     };
-    assert_eq!(run_in(&Nowhere, policy, &mail).0, mail);
+    assert_eq!(run_in(NoFetch, policy, &mail).0, mail);
 }
 
 #[test]
@@ -173,7 +178,7 @@ fn retrieved_html_has_its_retrieval_url_as_base() {
         ..Policy::default()
     };
     let mail = b"Content-Base: https://www.example.org/d/\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: message/external-body; access-type=URL; URL=\"page\"\n\nContent-Type: text/html\n\n--b--\n";
-    let (output, report) = run_in(&world, policy, mail);
+    let (output, report) = run_in(world.clone(), policy, mail);
     let output = String::from_utf8_lossy(&output).into_owned();
     assert!(
         output.contains("<img src=https://www.example.org/d/i.png>"),

@@ -3,8 +3,8 @@
 //! In Shift_JIS, Big5, GBK and windows-949 the second byte of a character may be `\`, which would become
 //! `/` in a link. Labels are those of the Encoding Standard and of mail.
 
-use crate::common::mail::assert_bytes;
-use crate::links::{BASE, run};
+use super::common::mail::assert_bytes;
+use super::links::{BASE, run};
 use embody::report::{Outcome, Reason};
 
 fn mail(charset: &str, body: &[u8]) -> Vec<u8> {

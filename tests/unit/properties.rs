@@ -3,8 +3,8 @@
 
 use std::sync::OnceLock;
 
-use crate::common::mail::crlf;
-use embody::fetch::Nowhere;
+use super::common::mail::{crlf, expander};
+use embody::fetch::NoFetch;
 use embody::mime::{self, ScanLimits};
 use embody::report::Outcome;
 use embody::{Expander, Mark, Policy};
@@ -212,7 +212,8 @@ fn policy() -> impl Strategy<Value = Policy> {
 }
 
 fn expand(policy: &Policy, mark: Mark, message: &[u8]) -> (Vec<u8>, embody::Report) {
-    let expander = Expander::new(policy.clone(), &Nowhere).with_mark(mark);
+    let builder = Expander::builder(policy.clone()).mark(mark);
+    let expander = builder.build().unwrap();
     let expansion = expander.expand(message, "test").unwrap();
     (
         expansion.output().into_bytes().into_owned(),
@@ -301,7 +302,7 @@ proptest! {
 
     #[test]
     fn inspect_foretells_what_filter_does_not_do(message in message(), policy in policy()) {
-        let expander = Expander::new(policy.clone(), &Nowhere);
+        let expander = expander(policy.clone(), NoFetch);
         let forecast = expander.forecast(&message, "test");
         let (output, _) = expand(&policy, Mark::Off, &message);
         if forecast.rows.iter().all(|row| row.outcome == Outcome::Left) {
@@ -426,7 +427,7 @@ fn retrievals_are_granted_level_by_level_and_a_later_run_goes_on() {
         let mut policy = Policy::default();
         policy.fetch.insert(embody::policy::Scheme::Https);
         policy.limits.fetches = limit;
-        let expander = Expander::new(policy, &Library);
+        let expander = expander(policy, Library);
         let expansion = expander.expand(mail, "test").unwrap();
         let expanded = expansion.report.expanded();
         (expansion.output().into_bytes().into_owned(), expanded)

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::mail::{self, Leaf, crlf, expand, our_leaves};
-use crate::common::trees;
-use crate::common::trees::{Made, Truth};
+use super::common::mail::{self, Leaf, crlf, expand, our_leaves};
+use super::common::trees;
+use super::common::trees::{Made, Truth};
 
 const MESSAGES: u64 = 1_500;
 
@@ -193,4 +193,25 @@ fn python_sees_the_same_but_for_what_is_named() {
     };
     let read = theirs.into_iter().zip(cases.iter().map(meant));
     compare("Python's email", &made, &cases, read, &PYTHON);
+}
+
+/// Other programs see in what became of `samples/wild` what we say is in it.
+#[test]
+fn in_the_wild_samples_the_same_leaves_are_read() {
+    let samples = mail::samples_in(&mail::samples_folder().join("wild"));
+    let messages: Vec<Vec<u8>> = samples.iter().map(|sample| sample.after.clone()).collect();
+    let python = mail::python_leaves(&messages);
+    for (index, sample) in samples.iter().enumerate() {
+        let ours = our_leaves(&sample.after);
+        assert!(ours.len() > 1, "{}", sample.name);
+        assert_eq!(
+            mail::mail_parser_leaves(&sample.after),
+            ours,
+            "{}",
+            sample.name
+        );
+        if let Some(python) = &python {
+            assert_eq!(python[index], ours, "{}", sample.name);
+        }
+    }
 }

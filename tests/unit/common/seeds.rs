@@ -113,7 +113,7 @@ fn mailboxes() -> Vec<Vec<u8>> {
 
 fn data_urls() -> Vec<Vec<u8>> {
     let table: serde_json::Value =
-        serde_json::from_str(include_str!("../whatwg/data-urls.json")).unwrap();
+        serde_json::from_str(include_str!("../../whatwg/data-urls.json")).unwrap();
     let rows = table.as_array().unwrap();
     rows.iter()
         .map(|row| row[0].as_str().unwrap().as_bytes().to_vec())

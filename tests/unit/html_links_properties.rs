@@ -1,7 +1,7 @@
 //! Properties of the HTML link locator over nasty input: html5gum sees the same attributes, spans
 //! lie in order whatever the bytes, and what is written is read back.
 
-use crate::common::checks::html::{oracle, plain};
+use super::common::checks::html::{oracle, plain};
 use embody::link::html::{Syntax, locate, locate_in};
 use embody::link::value::{Grammar, LinkValue};
 use proptest::prelude::*;

@@ -1,6 +1,6 @@
 //! RFC 2231, parameter value continuations and extensions, on the parameters of external bodies.
 
-use crate::common::mail::{assert_left, expand, second_part, with_external_body, with_url};
+use super::common::mail::{assert_left, expand, second_part, with_external_body, with_url};
 use embody::Policy;
 
 /// The text that comes out of a reference with these parameters.

@@ -1,12 +1,12 @@
 //! What a document's body, its encoding and its header say of a change: lines, digests, attachments, and
 //! bodies that are not encoded as they are labelled.
 
-use crate::common::mail::{assert_bytes, crlf};
-use crate::links::{BASE, quoted_printable, run, run_in};
+use super::common::mail::{assert_bytes, crlf};
+use super::links::{BASE, quoted_printable, run, run_in};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use embody::Policy;
-use embody::fetch::canned::Canned;
+use embody::fetch::Canned;
 use embody::mime::{self, ScanLimits};
 use embody::policy::Scheme;
 use embody::report::{Outcome, Reason};
@@ -159,7 +159,7 @@ fn the_digest_of_a_retrieved_document_is_that_of_what_stands_there() {
         "Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: message/external-body; access-type=URL;\n URL=\"https://www.example.org/dir/html\"\n\nContent-Type: text/html; charset=utf-8\nContent-MD5: {}\n\n--b--\n",
         digest(BODY)
     );
-    let (output, report) = run_in(&world, policy, mail.as_bytes());
+    let (output, report) = run_in(world, policy, mail.as_bytes());
     assert_eq!((report.expanded(), report.links()), (1, 1));
     let text = document(&output);
     assert!(text.contains("https://www.example.org/dir/x"), "{text}");

@@ -1,14 +1,14 @@
 //! RFC 2046: external bodies (§5.2.3), rivals in a multipart/alternative (§5.1.4), and what may
 //! stand where (§5.1, §5.2); RFC 2045 §6 for how the content is encoded.
 
-use crate::common::mail::{
+use super::common::mail::{
     self, assert_bytes, assert_left, expand, second_part, with_external_body, with_url,
 };
 use embody::Policy;
 use embody::fetch::{Fetch, Request, Retrieved};
+use embody::mime;
 use embody::policy::Scheme;
 use embody::report::{Outcome, Reason, Refusal, Report};
-use embody::{Expander, mime};
 
 const MAIL_SERVER: &str = "access-type=mail-server; server=a@example.org";
 
@@ -225,12 +225,13 @@ fn rivals_are_tried_in_order_of_usefulness() {
     let http = "access-type=URL; URL=\"http://example.org/b\"";
     let https = "access-type=URL; URL=\"https://example.org/b\"";
     let mail = alternative(&[(ftp, id), (http, id), (https, id)]);
-    let world = Asked(std::sync::Mutex::default());
+    let world = std::sync::Arc::new(Asked(std::sync::Mutex::default()));
     let mut policy = Policy::default();
     policy
         .fetch
         .extend([Scheme::Ftp, Scheme::Http, Scheme::Https]);
-    let expansion = Expander::new(policy, &world).expand(&mail, "test").unwrap();
+    let expander = mail::expander(policy, std::sync::Arc::clone(&world));
+    let expansion = expander.expand(&mail, "test").unwrap();
     assert_eq!(
         *world.0.lock().unwrap(),
         [

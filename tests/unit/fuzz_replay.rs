@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::checks::{Check, TARGETS};
-use crate::common::{hostile, seeds};
+use super::common::checks::{Check, TARGETS};
+use super::common::{hostile, seeds};
 
 fn fuzz_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz")
@@ -105,7 +105,7 @@ fn the_lock_file_of_the_fuzzers_fits_the_manifest() {
         // A version stands behind the name if there are several.
         .filter_map(|dependency| dependency.as_str()?.split(' ').next())
         .collect();
-    let manifest: toml::Table = toml::from_str(include_str!("../Cargo.toml")).unwrap();
+    let manifest: toml::Table = toml::from_str(include_str!("../../Cargo.toml")).unwrap();
     let of_unix = &manifest["target"]["cfg(unix)"]["dependencies"];
     let wanted: BTreeSet<&str> = [&manifest["dependencies"], of_unix]
         .into_iter()

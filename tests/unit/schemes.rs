@@ -1,8 +1,9 @@
 //! `embody schemes` says what the program does (RFC 2718 §2): each row's example is tried, by default
 //! and with the option that the row names.
 
-use crate::common::mail::expand;
-use crate::common::programs::embody;
+use super::common::mail::expand;
+use embody::Expander;
+use embody::cli::{policy_of, tables};
 use embody::external_body::schemes::{Facility, facilities};
 use embody::policy::Scheme;
 
@@ -16,31 +17,20 @@ fn mail_of(facility: &Facility) -> Option<Vec<u8>> {
     )
 }
 
-/// The outcome and reason of the first row that `embody inspect` prints.
+/// The outcome and reason of the first row of what would be done under these options.
 fn inspected(options: &str, message: &[u8]) -> (String, String) {
-    let folder = tempfile::tempdir().expect("a folder can be made");
-    let file = folder.path().join("x.eml");
-    std::fs::write(&file, message).expect("the folder can be written to");
-    let output = embody()
-        .args(["inspect", "--json"])
-        .args(options.split_whitespace())
-        .arg(&file)
-        .output()
-        .expect("embody can be run");
-    assert!(output.status.success(), "{options}: {output:?}");
-    let text = String::from_utf8(output.stdout).expect("rows are text");
-    let Some(line) = text.lines().next() else {
+    let expander = Expander::new(policy_of(options)).expect("the folders are there");
+    let report = expander.forecast(message, "x");
+    let Some(row) = report.rows.first() else {
         return (String::new(), String::new());
     };
-    let row: serde_json::Value = serde_json::from_str(line).expect("rows are JSON");
-    let word = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
-    (word("outcome"), word("reason"))
+    let reason = row.reason.map_or("", |reason| reason.as_str());
+    (row.outcome.as_str().to_owned(), reason.to_owned())
 }
 
 #[test]
 fn what_a_row_says_of_the_default_is_what_happens() {
-    let printed = embody().arg("schemes").output().expect("embody can be run");
-    let printed = String::from_utf8(printed.stdout).expect("the tables are text");
+    let printed = tables();
     let mut tried = 0;
     for facility in facilities() {
         let row = printed

@@ -1,0 +1,224 @@
+//! Expands messages, one after the other or many at a time, under one policy.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::candidates::Candidates;
+use super::mark::has_mark;
+use super::session::{Asking, Session};
+use super::settings::{Lengths, Mark, Settings};
+use crate::edit::{Edits, Spliced};
+use crate::error::Error;
+use crate::fetch::{Cached, Fetch, NoFetch, SystemFetcher};
+use crate::policy::Policy;
+use crate::report::Report;
+
+/// Fills external bodies and resolves links.
+///
+/// It may be shared between threads. It owns its policy and what retrieves under it.
+///
+/// ```
+/// use embody::{Expander, Policy};
+///
+/// let mail = b"Content-Type: message/external-body; access-type=URL;\n URL=\"data:,A%20brief%20note\"\n\n";
+/// let expander = Expander::new(Policy::default())?;
+/// let expansion = expander.expand(mail, "stdin")?;
+/// assert_eq!(expansion.report.expanded(), 1);
+/// assert!(expansion.output().into_bytes().ends_with(b"\n\nA brief note"));
+/// # Ok::<(), embody::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Expander {
+    settings: Settings,
+    fetch: Arc<dyn Fetch>,
+}
+
+/// Makes an [`Expander`]; see [`Expander::builder`].
+#[derive(Clone)]
+#[must_use = "a builder makes nothing until `build`"]
+pub struct ExpanderBuilder {
+    settings: Settings,
+    fetch: Option<Arc<dyn Fetch>>,
+    cache: Option<usize>,
+}
+
+/// What became of one message.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Expansion<'m> {
+    message: &'m [u8],
+    /// What changes in the message.
+    pub edits: Edits,
+    /// What was done and what was not.
+    pub report: Report,
+    /// Octets that were looked at, counted as [`Limits::work`](crate::policy::Limits::work) counts them:
+    /// 0 if the message holds nothing that could be worked on.
+    pub work: u64,
+}
+
+impl Expansion<'_> {
+    /// The message with the edits made; borrowed from the input wherever nothing changed.
+    #[must_use]
+    pub fn output(&self) -> Spliced<'_> {
+        self.edits.splice(self.message)
+    }
+}
+
+impl ExpanderBuilder {
+    /// Retrieves with this. Without it, [`Expander::builder`] says what is used.
+    pub fn fetch(mut self, fetch: impl Fetch + 'static) -> Self {
+        self.fetch = Some(Arc::new(fetch));
+        self
+    }
+
+    /// Retrieves with what is made from this expander's policy: a [`Fetch`] that hands requests on to a
+    /// [`SystemFetcher`], say.
+    ///
+    /// # Errors
+    /// What `make` says.
+    pub fn fetch_with<F: Fetch + 'static>(
+        self,
+        make: impl FnOnce(&Arc<Policy>) -> Result<F, Error>,
+    ) -> Result<Self, Error> {
+        let fetch = make(&self.settings.policy)?;
+        Ok(self.fetch(fetch))
+    }
+
+    /// Remembers what was retrieved, up to this many octets, from message to message ([`Cached`]).
+    pub fn cache(mut self, octets: usize) -> Self {
+        self.cache = Some(octets);
+        self
+    }
+
+    /// Whether to add the `X-Embody` field.
+    pub fn mark(mut self, mark: Mark) -> Self {
+        self.settings.mark = mark;
+        self
+    }
+
+    /// What becomes of Content-Length and Lines.
+    pub fn lengths(mut self, lengths: Lengths) -> Self {
+        self.settings.lengths = lengths;
+        self
+    }
+
+    /// The expander.
+    ///
+    /// # Errors
+    /// As [`SystemFetcher::new`], if that is what is used.
+    pub fn build(self) -> Result<Expander, Error> {
+        let policy = &self.settings.policy;
+        let fetch: Arc<dyn Fetch> = match self.fetch {
+            Some(fetch) => fetch,
+            // A CA file that is named is read all the same, so that a mistake shows before it matters.
+            None if policy.fetch.is_empty() && policy.ca_file.is_none() => Arc::new(NoFetch),
+            None => Arc::new(SystemFetcher::new(Arc::clone(policy))?),
+        };
+        Ok(Expander {
+            settings: self.settings,
+            fetch: match self.cache {
+                Some(octets) => Arc::new(Cached::with_capacity(fetch, octets)),
+                None => fetch,
+            },
+        })
+    }
+}
+
+impl Expander {
+    /// An expander that retrieves from servers and files what the policy allows.
+    ///
+    /// # Errors
+    /// As [`SystemFetcher::new`]; never if the policy allows no retrieval and names no CA file.
+    pub fn new(policy: Policy) -> Result<Self, Error> {
+        Self::builder(policy).build()
+    }
+
+    /// An expander to be told more about.
+    ///
+    /// Without [`ExpanderBuilder::fetch`] it retrieves with a [`SystemFetcher`] under the same policy, or with
+    /// [`NoFetch`] if the policy allows no retrieval.
+    pub fn builder(policy: impl Into<Arc<Policy>>) -> ExpanderBuilder {
+        ExpanderBuilder {
+            settings: Settings::new(policy.into()),
+            fetch: None,
+            cache: None,
+        }
+    }
+
+    /// The policy in force.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.settings.policy
+    }
+
+    /// Expands one message. `name` is what the report calls it.
+    ///
+    /// # Errors
+    /// [`Error::Deferred`] if a retrieval failed for a while only and the policy says to try later.
+    pub fn expand<'m>(&self, message: &'m [u8], name: &str) -> Result<Expansion<'m>, Error> {
+        let is_marked = self.settings.mark == Mark::Field && has_mark(message);
+        if !is_marked && !self.settings.candidates.in_message(message) {
+            return Ok(Expansion {
+                message,
+                edits: Edits::new(),
+                report: Report::default(),
+                work: 0,
+            });
+        }
+        let asking = Asking::Of(&*self.fetch);
+        let mut session = Session::new(&self.settings, message, name, asking);
+        let outcomes = session.run(message).unless_deferred(self.policy())?;
+        Ok(Expansion {
+            message,
+            edits: outcomes.edits,
+            report: outcomes.report,
+            work: session.ledger.spent(),
+        })
+    }
+
+    /// What [`Expander::expand`] would do, as far as that can be known without retrieving: the rows
+    /// of the report with the outcomes `would-expand`, `would-fetch`, `would-rewrite` and `left`.
+    #[must_use]
+    pub fn forecast(&self, message: &[u8], name: &str) -> Report {
+        Session::new(&self.settings, message, name, Asking::Nobody)
+            .run(message)
+            .report
+    }
+
+    /// Where the first byte is that [`Expander::expand`] might care about, in any run of whole messages.
+    ///
+    /// This runs at memory speed and proves nothing; `None` does: nothing in there would change.
+    #[must_use]
+    pub fn first_touch(&self, bytes: &[u8]) -> Option<usize> {
+        self.candidates().first(bytes)
+    }
+
+    pub(crate) fn candidates(&self) -> &Candidates {
+        &self.settings.candidates
+    }
+
+    /// The policy's structural bounds.
+    #[cfg(any(feature = "cli", test))]
+    pub(crate) fn scan_limits(&self) -> crate::mime::ScanLimits {
+        self.settings.scan_limits()
+    }
+}
+
+impl fmt::Debug for Expander {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Expander")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ExpanderBuilder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ExpanderBuilder")
+            .field("settings", &self.settings)
+            .field("cache", &self.cache)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,60 @@
+//! What holds for every message that an expander works on.
+
+use std::sync::Arc;
+
+use super::candidates::Candidates;
+use crate::mime::ScanLimits;
+use crate::policy::Policy;
+
+/// The header field that [`Mark::Field`] adds.
+pub const MARK_FIELD: &str = "X-Embody";
+
+/// Whether to say in the message that it was worked on.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Mark {
+    /// Add nothing.
+    #[default]
+    Off,
+    /// Add `X-Embody: expanded=2 left=1 links=14` to messages that hold references.
+    Field,
+}
+
+/// What becomes of Content-Length and Lines in the header of a message that changes.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Lengths {
+    /// They are made true.
+    #[default]
+    Corrected,
+    /// They stay: a mailbox corrects them, because it may quote lines of the body besides.
+    Kept,
+}
+
+/// The policy and what else was chosen.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    pub(super) policy: Arc<Policy>,
+    pub(super) mark: Mark,
+    pub(super) lengths: Lengths,
+    pub(super) candidates: Candidates,
+}
+
+impl Settings {
+    pub(super) fn new(policy: Arc<Policy>) -> Self {
+        Self {
+            candidates: Candidates::new(&policy),
+            policy,
+            mark: Mark::default(),
+            lengths: Lengths::default(),
+        }
+    }
+
+    /// The policy's structural bounds.
+    pub(super) fn scan_limits(&self) -> ScanLimits {
+        let limits = &self.policy.limits;
+        ScanLimits {
+            depth: limits.depth,
+            parts: limits.parts,
+            header: limits.header,
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! One retrieval: what is asked, what comes back, and who is asked.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use crate::report::{Reason, Refusal};
+
+/// One retrieval.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// Absolute URL without white space, already rewritten by `--map`, fragment included.
+    pub url: String,
+    /// The `type/subtype` that the phantom header declares; http asks for it with `Accept`.
+    pub accept: Option<String>,
+    /// When the whole message's retrievals must be over, whatever the per-retrieval time-out.
+    pub deadline: Instant,
+}
+
+/// A whole body, and what its source said about it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Retrieved {
+    /// The URL that finally answered: after redirects, without fragment, without password.
+    pub url: String,
+    /// The source's own Content-Type value, unparsed; none for ftp and file.
+    pub media_type: Option<String>,
+    /// The octets, after decompression; a clone shares them.
+    pub body: Bytes,
+    /// How long it took; of an answer from the cache, how long it took the first time.
+    pub elapsed: Duration,
+}
+
+/// Retrieves what is not in the message. Implementations are shared between threads.
+///
+/// The expander asks only for what its policy allows ([`Policy::judge_url`]), and puts in only what the policy
+/// lets it (types, sizes, growth). What a host's name resolves to and where a redirect leads is for the
+/// implementation to judge, as [`SystemFetcher`](super::SystemFetcher) does.
+///
+/// ```
+/// use std::collections::HashMap;
+/// use std::time::Duration;
+///
+/// use embody::fetch::{Fetch, Request, Retrieved};
+/// use embody::report::{Reason, Refusal};
+///
+/// /// Content that is at hand already.
+/// struct Archive(HashMap<String, Vec<u8>>);
+///
+/// impl Fetch for Archive {
+///     fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+///         let body = self.0.get(&request.url).ok_or_else(|| {
+///             Refusal::lasting(Reason::FileNotReadable, "it is not in the archive")
+///         })?;
+///         Ok(Retrieved {
+///             url: request.url.clone(),
+///             media_type: None,
+///             body: body.clone().into(),
+///             elapsed: Duration::ZERO,
+///         })
+///     }
+/// }
+/// ```
+///
+/// [`Policy::judge_url`]: crate::policy::Policy::judge_url
+pub trait Fetch: Send + Sync {
+    /// Retrieves the whole body or says why not.
+    ///
+    /// # Errors
+    /// A [`Refusal`] with its reason; temporary ones are marked so.
+    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal>;
+
+    /// Whether [`Fetch::fetch`] would be answered, with as little transferred as the source allows.
+    ///
+    /// # Errors
+    /// As [`Fetch::fetch`], as far as that shows without the content.
+    fn probe(&self, request: &Request) -> Result<Probed, Refusal> {
+        self.fetch(request).map(Probed::from)
+    }
+}
+
+impl<F: Fetch + ?Sized> Fetch for Arc<F> {
+    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+        (**self).fetch(request)
+    }
+
+    fn probe(&self, request: &Request) -> Result<Probed, Refusal> {
+        (**self).probe(request)
+    }
+}
+
+/// What a source says of content that was not taken.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Probed {
+    /// What was asked: `HEAD`, or `GET` where that was not understood and for ftp and file, which have
+    /// no question of that kind.
+    pub method: &'static str,
+    /// The URL that finally answered, as in [`Retrieved::url`].
+    pub url: String,
+    /// The source's own Content-Type value, unparsed.
+    pub media_type: Option<String>,
+    /// Octets, as far as the source says.
+    pub length: Option<u64>,
+}
+
+impl From<Retrieved> for Probed {
+    fn from(retrieved: Retrieved) -> Self {
+        Self {
+            method: "GET",
+            url: retrieved.url,
+            media_type: retrieved.media_type,
+            length: Some(retrieved.body.len() as u64),
+        }
+    }
+}
+
+/// As the end of a sentence about the source: `HEAD was answered: image/png, 125 octets`.
+impl fmt::Display for Probed {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let media_type = self.media_type.as_deref().unwrap_or("no type");
+        write!(formatter, "{} was answered: {media_type}", self.method)?;
+        match self.length {
+            Some(length) => write!(formatter, ", {length} octets"),
+            None => formatter.write_str(", length not said"),
+        }
+    }
+}
+
+/// Asks nobody and retrieves nothing.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct NoFetch;
+
+impl Fetch for NoFetch {
+    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+        Err(Refusal::lasting(
+            Reason::SchemeNotAllowed,
+            format!("{} was not retrieved", request.url),
+        ))
+    }
+}

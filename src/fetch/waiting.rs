@@ -1,0 +1,17 @@
+//! What those share who wait for each other.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::report::{Reason, Refusal};
+
+pub(super) fn late() -> Refusal {
+    Refusal::temporary(
+        Reason::Deadline,
+        "not whole within --deadline, which holds for the whole message",
+    )
+}
+
+/// A lock that another thread's panic does not spoil: every state here is whole between steps.
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,12 @@
+//! What benches and fuzz targets measure and check. It changes without notice.
+
+pub use crate::expand::Candidates;
+pub mod external_body {
+    pub use crate::external_body::*;
+}
+pub mod link {
+    pub use crate::link::*;
+}
+pub mod mime {
+    pub use crate::mime::*;
+}

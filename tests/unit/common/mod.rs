@@ -1,0 +1,19 @@
+//! What several of these files need; some of it is shared with the tests outside.
+#![allow(unreachable_pub)]
+
+#[path = "../../common/checks/mod.rs"]
+pub mod checks;
+pub mod hostile;
+#[path = "../../common/mail.rs"]
+mod mail_everywhere;
+#[path = "../../common/mailboxes.rs"]
+pub mod mailboxes;
+pub mod ours;
+pub mod seeds;
+pub mod trees;
+
+/// What every test of mail uses, and what our own scanner sees.
+pub mod mail {
+    pub use super::mail_everywhere::*;
+    pub use super::ours::our_leaves;
+}

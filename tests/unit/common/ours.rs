@@ -1,0 +1,22 @@
+//! What our own scanner sees.
+
+use embody::mime::{self, Content, ScanLimits};
+
+use super::mail::Leaf;
+
+/// The leaves as our own scanner sees them.
+pub fn our_leaves(message: &[u8]) -> Vec<Leaf> {
+    let tree = mime::scan(message, &ScanLimits::default());
+    tree.ids()
+        .map(|id| tree.part(id))
+        .filter(|part| part.content == Content::Leaf)
+        .map(|part| {
+            let body = part.body.of(message);
+            let octets = part
+                .encoding
+                .decode(body)
+                .unwrap_or(std::borrow::Cow::Borrowed(body));
+            Leaf::new(&part.essence, &octets)
+        })
+        .collect()
+}

@@ -1,0 +1,29 @@
+//! The tests of what is not public, as a part of the crate: `cargo test --lib unit::rfc3986::` runs one file of
+//! them. What is tested through the public interface or as a program is in `tests/`.
+#![allow(clippy::unwrap_used, dead_code)]
+
+mod common;
+
+mod css_links;
+mod draft1997;
+mod fuzz_replay;
+mod html_links;
+mod html_links_properties;
+mod links;
+mod links_bodies;
+mod links_charsets;
+mod links_hostile;
+mod links_siblings;
+mod policy_table;
+mod properties;
+mod rfc2046;
+mod rfc2231;
+mod rfc2397;
+mod rfc2557;
+mod rfc3986;
+mod samples;
+mod scanner;
+mod schemes;
+mod second_opinions;
+mod url_property;
+mod whatwg_data_urls;
