@@ -1,8 +1,9 @@
-//! The house: which module may use which, and how large a file may grow.
+//! The house: which module may use which, that no file uses what uses it, and how large a file may grow.
 //!
-//! Imports point down the numbers, or stay within a module. The table is that of docs/design.md in
-//! numbers.
+//! Imports point down the numbers, or stay within a module, and never lead back to where they came from. The
+//! table is that of docs/design.md in numbers.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -163,6 +164,281 @@ fn imports_point_down() {
         "only {arrows} uses of another module were found"
     );
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The modules that files are: `link::css` is `src/link/css.rs`, the empty name is `lib.rs`.
+#[derive(Default)]
+struct Modules {
+    /// Each with its code, its tests excepted.
+    code: BTreeMap<String, String>,
+    /// What `pub use` makes appear in a module: module and name, and the path that is meant.
+    doors: BTreeMap<(String, String), String>,
+}
+
+impl Modules {
+    fn read() -> Self {
+        let mut modules = Self::default();
+        for path in sources() {
+            let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+            let inside = path.strip_prefix(source).unwrap().with_extension("");
+            let steps: Vec<_> = inside.iter().map(|step| step.to_string_lossy()).collect();
+            let name = steps.join("::");
+            let name = match name.strip_suffix("::mod").unwrap_or(&name) {
+                "main" => continue,
+                "lib" | "internals" => "",
+                other => other,
+            };
+            let text = fs::read_to_string(&path).unwrap();
+            let text = text.split("\n#[cfg(test)]\nmod ").next().unwrap();
+            if modules.code.get(name).is_none_or(String::is_empty) {
+                modules.code.insert(name.to_owned(), code(text));
+            }
+        }
+        for (module, text) in modules.code.clone() {
+            for used in uses(&text) {
+                if used.is_door
+                    && let Some(path) = modules.absolute(&module, &used.path)
+                {
+                    modules.doors.insert((module.clone(), used.name), path);
+                }
+            }
+        }
+        modules
+    }
+
+    /// The path from the crate's root; none for what is of another crate.
+    fn absolute(&self, module: &str, path: &str) -> Option<String> {
+        let mut at: Vec<&str> = module.split("::").filter(|step| !step.is_empty()).collect();
+        let mut steps: Vec<&str> = path.split("::").collect();
+        match *steps.first()? {
+            "crate" => at.clear(),
+            "self" => {}
+            "super" => {
+                while steps.get(1) == Some(&"super") {
+                    steps.remove(0);
+                    at.pop();
+                }
+                at.pop();
+            }
+            first => {
+                let child = [at.as_slice(), &[first]].concat().join("::");
+                if !self.code.contains_key(&child) {
+                    return None;
+                }
+                at.push(first);
+            }
+        }
+        Some([at.as_slice(), &steps[1..]].concat().join("::"))
+    }
+
+    /// The file that has what a path means, behind whatever doors.
+    fn file_of(&self, path: &str) -> String {
+        let steps: Vec<&str> = path.split("::").filter(|step| !step.is_empty()).collect();
+        let longest = (0..=steps.len())
+            .rev()
+            .find(|&length| self.code.contains_key(&steps[..length].join("::")))
+            .unwrap_or(0);
+        let module = steps[..longest].join("::");
+        match steps.get(longest) {
+            Some(name) => match self.doors.get(&(module.clone(), (*name).to_owned())) {
+                Some(meant) => self.file_of(meant),
+                None => module,
+            },
+            None => module,
+        }
+    }
+
+    /// The files that a file uses.
+    fn used_by(&self, module: &str) -> BTreeSet<String> {
+        let text = &self.code[module];
+        let body: String = text
+            .split_inclusive(';')
+            .filter(|statement| !is_use(statement))
+            .collect();
+        let mut used = BTreeSet::new();
+        let mut add = |path: &str| {
+            if let Some(path) = self.absolute(module, path) {
+                let file = self.file_of(&path);
+                if file != module {
+                    used.insert(file);
+                }
+            }
+        };
+        for each in uses(text) {
+            // What is only handed on is not used.
+            if !each.is_door || words(&body).any(|word| word == each.name) {
+                add(&each.path);
+            }
+        }
+        for path in
+            body.split(|symbol: char| !(symbol.is_alphanumeric() || symbol == '_' || symbol == ':'))
+        {
+            if path.contains("::") {
+                add(path.trim_matches(':'));
+            }
+        }
+        used
+    }
+}
+
+/// One name that a `use` brings in.
+struct Used {
+    path: String,
+    name: String,
+    is_door: bool,
+}
+
+fn is_use(statement: &str) -> bool {
+    !uses(statement).is_empty()
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|symbol: char| !(symbol.is_alphanumeric() || symbol == '_'))
+}
+
+fn uses(text: &str) -> Vec<Used> {
+    let mut found = Vec::new();
+    for statement in text.split(';') {
+        let Some((before, tree)) = statement.rsplit_once("use ") else {
+            continue;
+        };
+        let visibility = before.lines().last().unwrap_or_default().trim();
+        if !visibility.is_empty() && !visibility.starts_with("pub") {
+            continue;
+        }
+        let mut names = Vec::new();
+        leaves("", tree, &mut names);
+        for (path, name) in names {
+            found.push(Used {
+                path,
+                name,
+                is_door: !visibility.is_empty(),
+            });
+        }
+    }
+    found
+}
+
+/// The paths of a use tree, each with the name that it has here.
+fn leaves(prefix: &str, tree: &str, found: &mut Vec<(String, String)>) {
+    let tree = tree.trim();
+    let joined = |step: &str| match prefix {
+        "" => step.to_owned(),
+        prefix => format!("{prefix}::{step}"),
+    };
+    if let Some((path, list)) = tree.split_once('{') {
+        let prefix = match path.trim().trim_end_matches("::") {
+            "" => prefix.to_owned(),
+            path => joined(path),
+        };
+        let list = list.trim_end().trim_end_matches('}');
+        let mut depth = 0;
+        let items = list.split(|symbol| {
+            match symbol {
+                '{' => depth += 1,
+                '}' => depth -= 1,
+                _ => {}
+            }
+            symbol == ',' && depth == 0
+        });
+        for item in items.filter(|item| !item.trim().is_empty()) {
+            leaves(&prefix, item, found);
+        }
+        return;
+    }
+    let (path, name) = match tree.split_once(" as ") {
+        Some((path, name)) => (path.trim(), name.trim()),
+        None => (tree, tree.rsplit("::").next().unwrap_or_default()),
+    };
+    match path {
+        "self" => {
+            let name = prefix.rsplit("::").next().unwrap_or_default();
+            found.push((prefix.to_owned(), name.to_owned()));
+        }
+        path => found.push((joined(path), name.to_owned())),
+    }
+}
+
+/// Files that reach each other, a list for each knot of them.
+fn circles(arrows: &BTreeMap<String, BTreeSet<String>>) -> Vec<Vec<String>> {
+    let reached = |from: &String| {
+        let mut reached = BTreeSet::new();
+        let mut waiting = vec![from];
+        while let Some(file) = waiting.pop() {
+            for next in arrows.get(file).into_iter().flatten() {
+                if reached.insert(next.clone()) {
+                    waiting.push(next);
+                }
+            }
+        }
+        reached
+    };
+    let all: BTreeMap<&String, BTreeSet<String>> =
+        arrows.keys().map(|file| (file, reached(file))).collect();
+    let mut knots = BTreeSet::new();
+    for (file, reached) in &all {
+        let knot: Vec<String> = reached
+            .iter()
+            .filter(|other| all.get(other).is_some_and(|back| back.contains(*file)))
+            .cloned()
+            .collect();
+        if knot.len() > 1 {
+            knots.insert(knot);
+        }
+    }
+    knots.into_iter().collect()
+}
+
+#[test]
+fn no_file_uses_what_uses_it() {
+    let modules = Modules::read();
+    let arrows: BTreeMap<String, BTreeSet<String>> = modules
+        .code
+        .keys()
+        .filter(|module| !module.is_empty())
+        .map(|module| (module.clone(), modules.used_by(module)))
+        .collect();
+    let count: usize = arrows.values().map(BTreeSet::len).sum();
+    assert!(count > 300, "only {count} uses of another file were found");
+    let mut wrong = String::new();
+    for knot in circles(&arrows) {
+        wrong.push_str(&format!("{} files:\n", knot.len()));
+        for file in &knot {
+            let within = arrows[file].iter().filter(|used| knot.contains(used));
+            let within: Vec<&str> = within.map(String::as_str).collect();
+            wrong.push_str(&format!("  {file} uses {}\n", within.join(", ")));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn circles_are_found_through_doors_and_without_use() {
+    let mut modules = Modules::default();
+    for (name, text) in [
+        ("", "mod a; mod b;"),
+        (
+            "a",
+            "mod c;\nmod d;\npub use c::{C, E as F};\nfn f() { d::g() }",
+        ),
+        ("a::c", "use super::super::b::{self, B};\nuse std::fmt;"),
+        ("a::d", "use crate::b;"),
+        ("b", "use crate::a::{\n    F,\n};"),
+    ] {
+        modules.code.insert(name.to_owned(), text.to_owned());
+    }
+    for used in uses(&modules.code["a"].clone()) {
+        let path = modules.absolute("a", &used.path).unwrap();
+        modules.doors.insert(("a".to_owned(), used.name), path);
+    }
+    let files = |module: &str| modules.used_by(module).into_iter().collect::<Vec<_>>();
+    assert_eq!(files("a"), ["a::d"]);
+    assert_eq!(files("a::c"), ["b"]);
+    assert_eq!(files("b"), ["a::c"]);
+    let arrows = ["a", "a::c", "a::d", "b"]
+        .map(|module| (module.to_owned(), modules.used_by(module)))
+        .into();
+    assert_eq!(circles(&arrows), [["a::c", "b"]]);
 }
 
 #[test]

@@ -28,6 +28,7 @@ mod relink;
 mod removal;
 mod resolved;
 mod retrieve;
+mod run;
 mod session;
 mod settings;
 mod siblings;

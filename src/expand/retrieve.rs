@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use super::content::{self, Answer, Obtained, Octets};
-use super::session::{Asking, Session};
+use super::session::{Answered, Asking, Session};
 use crate::fetch::{Request, fetch_all};
 use crate::mime::{self, PartId, TransferEncoding, Tree};
 use crate::plan::{Item, Plan, Step};
@@ -29,17 +29,6 @@ impl From<Result<Obtained, Refusal>> for Found {
             Err(refusal) => Self::Refused(refusal),
         }
     }
-}
-
-/// What is known of a URL.
-#[derive(Clone, Debug)]
-pub(super) enum Answered {
-    /// The whole body.
-    Content(Answer),
-    /// Why there is none.
-    Refused(Refusal),
-    /// It was not asked for, or is being asked for now.
-    Unasked,
 }
 
 /// Content of the items of one entity, got when it is asked for.

@@ -1,21 +1,14 @@
-//! The run over one message: its references, then the links of its documents, then the mark.
+//! One message while it is worked on: what was chosen, what is known, what may still be spent.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use super::content::Answer;
 use super::ledger::Ledger;
-use super::mark::{has_dkim_signature, marked};
-use super::pass::{Pass, Place};
-use super::retrieve::Answered;
-use super::settings::{Lengths, Mark, Settings};
-use super::{documents, lengths};
-use crate::edit::Edits;
-use crate::error::Error;
+use super::settings::Settings;
 use crate::fetch::Fetch;
-use crate::mime;
-use crate::policy::{Links, OnFailure, Policy};
-use crate::report::{Outcome, Reason, Report, Row};
+use crate::policy::Policy;
+use crate::report::Refusal;
 
 /// More than any deadline needs, and little enough to be added to any instant.
 const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
@@ -32,6 +25,17 @@ pub(super) struct Session<'s> {
     pub(super) ledger: Ledger,
 }
 
+/// What is known of a URL.
+#[derive(Clone, Debug)]
+pub(super) enum Answered {
+    /// The whole body.
+    Content(Answer),
+    /// Why there is none.
+    Refused(Refusal),
+    /// It was not asked for, or is being asked for now.
+    Unasked,
+}
+
 /// Who is asked for what is not in the message.
 #[derive(Clone, Copy)]
 pub(super) enum Asking<'s> {
@@ -39,14 +43,6 @@ pub(super) enum Asking<'s> {
     Of(&'s dyn Fetch),
     /// Nobody: it is to be said what would be done.
     Nobody,
-}
-
-/// What was decided about a message.
-pub(super) struct Outcomes {
-    pub(super) edits: Edits,
-    pub(super) report: Report,
-    /// The first failure that may be over later.
-    temporary: Option<String>,
 }
 
 impl<'s> Session<'s> {
@@ -76,139 +72,4 @@ impl<'s> Session<'s> {
     pub(super) fn is_forecast(&self) -> bool {
         matches!(self.asking, Asking::Nobody)
     }
-
-    /// Decides about everything in the message.
-    pub(super) fn run(&mut self, message: &[u8]) -> Outcomes {
-        let mut outcomes = self.references(message);
-        self.links(message, &mut outcomes);
-        let report = &mut outcomes.report;
-        report.rows.sort_by_cached_key(|row| number_key(&row.part));
-        if !outcomes.edits.is_empty()
-            && report
-                .rows
-                .iter()
-                .any(|row| row.reason.is_some_and(Reason::is_bound))
-        {
-            let note = "a limit was reached; another run may go on from here";
-            report.notes.push(note.to_owned());
-        }
-        if !outcomes.edits.is_empty() && has_dkim_signature(message) {
-            let note = "the message carries a DKIM-Signature, which will not verify any more";
-            let mut rows = report.rows.iter_mut();
-            let is_change = |row: &&mut Row| row.outcome != Outcome::Left;
-            if let Some(row) = rows.find(is_change) {
-                row.remark(note);
-            }
-            report.notes.push(note.to_owned());
-        }
-        if self.is_forecast() {
-            return outcomes;
-        }
-        if self.settings.lengths == Lengths::Corrected && !outcomes.edits.is_empty() {
-            outcomes.edits = lengths::corrected(message, outcomes.edits);
-        }
-        if self.settings.mark == Mark::Field {
-            let limits = self.settings.scan_limits();
-            outcomes.edits = marked(message, outcomes.edits, &outcomes.report, &limits);
-        }
-        outcomes
-    }
-
-    /// Follows the references, in passes over the message: what came in may have brought the
-    /// Content-ID that another reference names.
-    fn references(&mut self, message: &[u8]) -> Outcomes {
-        let mut outcomes = Outcomes {
-            edits: Edits::new(),
-            report: Report::default(),
-            temporary: None,
-        };
-        if !self.settings.candidates.external_bodies(message) {
-            return outcomes;
-        }
-        let mut current = Cow::Borrowed(message);
-        for level in 0..=self.policy().limits.depth {
-            // Nothing refuses the first pass: each message may be looked at twice.
-            if level == 0 {
-                self.ledger.spend(current.len() * 2);
-            } else if self.ledger.work(current.len() * 2).is_err() {
-                break;
-            }
-            let place = Place::message(self.settings.scan_limits(), level);
-            // A circle ends at the reference where it was entered, which stands in the message.
-            let pass: Pass = self.pass(&current, &place).unwrap_or_default();
-            // What was left is looked at again in the next pass.
-            let report = &mut outcomes.report;
-            report.rows.retain(|row| row.outcome != Outcome::Left);
-            report.rows.extend(pass.rows);
-            report.notes.extend(pass.notes);
-            outcomes.temporary = outcomes.temporary.take().or(pass.temporary);
-            self.ledger.keep();
-            if pass.edits.is_empty() {
-                break;
-            }
-            let next = pass
-                .waits
-                .then(|| pass.edits.splice(&current).into_bytes().into_owned());
-            outcomes.edits = outcomes.edits.then(message.len(), pass.edits);
-            match next {
-                Some(next) => current = Cow::Owned(next),
-                None => break,
-            }
-        }
-        outcomes
-    }
-
-    /// Resolves the links of all documents.
-    fn links(&mut self, message: &[u8], outcomes: &mut Outcomes) {
-        if self.policy().links != Links::Resolve {
-            return;
-        }
-        let output = outcomes.edits.splice(message);
-        // Types stand in header fields, which are never divided between two chunks.
-        let candidates = &self.settings.candidates;
-        if !output
-            .chunks()
-            .iter()
-            .any(|chunk| candidates.documents(chunk))
-        {
-            return;
-        }
-        let output = output.into_bytes();
-        let tree = mime::scan(&output, &self.settings.scan_limits());
-        let policy = self.policy();
-        let made = documents::rewrite(&output, &tree, policy, self.name, &mut self.ledger);
-        let is_forecast = self.is_forecast();
-        outcomes
-            .report
-            .rows
-            .extend(made.rows.into_iter().map(|mut row| {
-                if is_forecast && row.outcome == Outcome::Rewritten {
-                    row.outcome = Outcome::WouldRewrite;
-                }
-                row
-            }));
-        let edits = std::mem::take(&mut outcomes.edits);
-        outcomes.edits = edits.then(message.len(), made.edits);
-    }
-}
-
-impl Outcomes {
-    /// # Errors
-    /// [`Error::Deferred`] if something failed for a while and the policy says to try later.
-    pub(super) fn unless_deferred(self, policy: &Policy) -> Result<Self, Error> {
-        match &self.temporary {
-            Some(detail) if policy.on_failure == OnFailure::Defer => {
-                Err(Error::Deferred(detail.clone()))
-            }
-            _ => Ok(self),
-        }
-    }
-}
-
-/// Sorts `1.10` behind `1.9`.
-fn number_key(number: &str) -> Vec<u64> {
-    number
-        .split('.')
-        .map(|step| step.parse().unwrap_or(0))
-        .collect()
 }

@@ -17,8 +17,9 @@
 
 use std::borrow::Cow;
 
+use super::reference::size_of;
 use super::url::read_url;
-use super::{ExternalBody, Form, Reading, Target, Unusable, size_of};
+use super::{ExternalBody, Form, Reading, Target, Unusable};
 use crate::mime::header::{self, End, Front};
 use crate::mime::{Content, Field, Fields, Header, MediaType, PartId, TransferEncoding, Tree};
 use crate::span::{Lines, Span};

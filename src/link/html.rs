@@ -32,7 +32,7 @@ use super::tags::{Attribute, Event, Tags};
 use super::value::{Context, Grammar, LinkValue, Markup, Role, Usage};
 use crate::span::Span;
 
-pub use super::tags::Syntax;
+pub use super::names::Syntax;
 
 /// The links of a document.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]

@@ -3,6 +3,7 @@
 
 pub mod base;
 pub mod css;
+mod css_escape;
 pub mod data;
 pub mod entity;
 pub mod html;
@@ -14,3 +15,4 @@ mod srcset;
 mod tags;
 pub mod url;
 pub mod value;
+mod wrapping;

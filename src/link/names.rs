@@ -2,6 +2,17 @@
 //! is for.
 //! Names are matched case-blind, whatever element an attribute stands on.
 
+/// Which of its two syntaxes an HTML document is written in.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Syntax {
+    /// text/html.
+    #[default]
+    Html,
+    /// application/xhtml+xml: `<title/>` and its like are empty, names are still matched
+    /// case-blind, and new values are well-formed XML.
+    Xhtml,
+}
+
 /// The elements whose name matters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Element {

@@ -8,7 +8,7 @@
 //!
 //! Constant time for each tag: nothing is searched.
 
-use super::tags::Syntax;
+use super::names::Syntax;
 
 /// What is open around a place of a document.
 #[derive(Debug)]

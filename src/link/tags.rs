@@ -17,21 +17,10 @@
 use memchr::{memchr, memchr2, memmem};
 
 use super::entity::Delimiter;
-use super::names::{Element, LONGEST_NAME, Name, Raw, attribute_name, element, lower_case};
+use super::names::{Element, LONGEST_NAME, Name, Raw, Syntax, attribute_name, element, lower_case};
 use super::scopes::Scopes;
 use super::srcset::is_blank;
 use crate::span::Span;
-
-/// Which of its two syntaxes an HTML document is written in.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum Syntax {
-    /// text/html.
-    #[default]
-    Html,
-    /// application/xhtml+xml: `<title/>` and its like are empty, names are still matched
-    /// case-blind, and new values are well-formed XML.
-    Xhtml,
-}
 
 /// What [`Tags`] finds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

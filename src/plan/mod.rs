@@ -5,6 +5,7 @@
 
 mod bases;
 mod content_id;
+mod item;
 mod opaque;
 mod rivals;
 mod unusable;
@@ -14,6 +15,7 @@ use std::rc::Rc;
 
 pub use self::bases::Bases;
 use self::content_id::ContentIds;
+pub use self::item::{Item, Plan, Step};
 pub use self::opaque::opaque_parts;
 use self::rivals::rivals;
 use self::unusable::refusal_of;
@@ -23,92 +25,10 @@ use crate::link::url::{self, Dialect};
 use crate::mime::header::End;
 use crate::mime::{Content, Limit, PartId, Tree};
 use crate::policy::{Policy, Protected, Scheme};
-use crate::report::{Kind, Outcome, Reason, Refusal, Row};
+use crate::report::{Kind, Reason, Refusal};
 
 /// How many characters of a `data:` URL a report shows.
 const SHOWN_DATA: usize = 48;
-
-/// Everything that would be done with one message.
-#[derive(Clone, Debug, Default)]
-pub struct Plan<'a> {
-    /// One per reference, in the order of the message.
-    pub items: Vec<Item<'a>>,
-    /// Items (by their position in `items`) that offer the same object in one
-    /// multipart/alternative, in the order in which they are tried.
-    pub rivals: Vec<Vec<usize>>,
-}
-
-/// One reference and what to do with it.
-#[derive(Clone, Debug)]
-pub struct Item<'a> {
-    /// The reference.
-    pub body: ExternalBody<'a>,
-    /// The part's number, as reports write it.
-    pub number: String,
-    /// What kind of reference.
-    pub kind: Kind,
-    /// The URL as reports show it: absolute if possible, password masked, `data:` shortened.
-    pub shown_url: Option<String>,
-    /// What to do.
-    pub step: Step,
-}
-
-/// What to do with a reference.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Step {
-    /// Decode the `data:` URL.
-    Decode,
-    /// Copy the content of another part.
-    Copy(PartId),
-    /// Retrieve this URL (absolute, mapped); asking for the declared type.
-    Retrieve {
-        /// The URL to give to [`Fetch`](crate::fetch::Fetch).
-        url: String,
-        /// The phantom header's `type/subtype`.
-        accept: Option<String>,
-    },
-    /// Leave the part.
-    Leave(Refusal),
-}
-
-impl Item<'_> {
-    /// What the report says before anything was done.
-    #[must_use]
-    pub fn forecast(&self, message: &str) -> Row {
-        let (outcome, reason, detail) = match &self.step {
-            Step::Decode => (
-                Outcome::WouldExpand,
-                None,
-                "the content is in the data: URL".to_owned(),
-            ),
-            Step::Copy(_) => (
-                Outcome::WouldExpand,
-                None,
-                "the content is in another part".to_owned(),
-            ),
-            Step::Retrieve { url, .. } => (
-                Outcome::WouldFetch,
-                None,
-                format!("would retrieve {}", url::masked(url)),
-            ),
-            Step::Leave(refusal) => (Outcome::Left, Some(refusal.reason), refusal.detail.clone()),
-        };
-        let declared = self.body.declared.as_ref();
-        Row {
-            message: message.to_owned(),
-            part: self.number.clone(),
-            kind: self.kind,
-            url: self.shown_url.clone(),
-            outcome,
-            reason,
-            detail,
-            media_type: declared.map(|declared| declared.essence.to_string()),
-            bytes: self.body.size,
-            ms: None,
-            links: None,
-        }
-    }
-}
 
 /// Plans one message, or content that is to be put into one. `around` is the base that holds where
 /// the content is put.

@@ -1,0 +1,101 @@
+//! Escapes of CSS: taken off, and put on.
+
+use std::borrow::Cow;
+
+use super::entity::{character, push_character};
+use super::srcset::is_blank;
+use super::value::{Markup, Quote};
+
+/// The text of a CSS name, string or URL. What names a character outside ASCII, or NUL, reads
+/// percent-encoded, for the reason given in [`entity`](super::entity).
+pub(super) fn unescape(css: &[u8]) -> Cow<'_, [u8]> {
+    if memchr::memchr2(b'\\', 0, css).is_none() {
+        return Cow::Borrowed(css);
+    }
+    let mut out = Vec::with_capacity(css.len());
+    let mut at = 0;
+    while let Some(&byte) = css.get(at) {
+        at += 1;
+        if byte == 0 {
+            push_character('\u{FFFD}', &mut out);
+        }
+        if byte != b'\\' {
+            if byte != 0 {
+                out.push(byte);
+            }
+            continue;
+        }
+        let rest = css.get(at..).unwrap_or_default();
+        let mut code_point = 0;
+        let mut digits = 0;
+        for digit in rest
+            .iter()
+            .take(6)
+            .map_while(|&byte| char::from(byte).to_digit(16))
+        {
+            code_point = code_point * 16 + digit;
+            digits += 1;
+        }
+        if digits > 0 {
+            push_character(character(code_point), &mut out);
+            at += digits + line_end(rest.get(digits..).unwrap_or_default(), is_blank);
+        } else if let Some(&next) = rest.first() {
+            let continuation = line_end(rest, |byte| matches!(byte, b'\n' | b'\r' | 0x0C));
+            if continuation == 0 && next != 0 {
+                out.push(next);
+            } else if next == 0 {
+                push_character('\u{FFFD}', &mut out);
+            }
+            at += continuation.max(1);
+        } else {
+            push_character('\u{FFFD}', &mut out);
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// The length of one such byte at the front, where CR LF counts as one.
+fn line_end(text: &[u8], counts: impl Fn(u8) -> bool) -> usize {
+    match text {
+        [b'\r', b'\n', ..] => 2,
+        [first, ..] if counts(*first) => 1,
+        _ => 0,
+    }
+}
+
+/// Writes a URL for `url(...)` without quotes.
+pub(super) fn escape_url(url: &[u8], markup: Markup) -> Vec<u8> {
+    escape(url, markup, |byte| {
+        matches!(byte, b'"' | b'\'' | b'(' | b')' | b'\\')
+    })
+}
+
+/// Writes a URL for a string in that quote.
+pub(super) fn escape_string(url: &[u8], quote: Quote, markup: Markup) -> Vec<u8> {
+    escape(url, markup, |byte| byte == quote.byte() || byte == b'\\')
+}
+
+fn escape(url: &[u8], markup: Markup, special: impl Fn(u8) -> bool) -> Vec<u8> {
+    let mut out = Vec::with_capacity(url.len() + 8);
+    let mut before = 0;
+    for &byte in url {
+        let is_markup = match markup {
+            // `</style` would end the element, `-->` a conditional comment around it.
+            Markup::StyleElement => byte == b'<' || byte == b'>' && matches!(before, b'-' | b'!'),
+            Markup::XhtmlStyleElement => matches!(byte, b'<' | b'>' | b'&'),
+            Markup::StyleSheet | Markup::Attribute(..) => false,
+        };
+        if byte == 0 {
+            out.extend_from_slice(b"%00");
+        } else if byte <= b' ' || byte == 0x7F || is_markup {
+            out.extend_from_slice(format!("\\{byte:x} ").as_bytes());
+        } else {
+            if special(byte) {
+                out.push(b'\\');
+            }
+            out.push(byte);
+        }
+        before = byte;
+    }
+    out
+}

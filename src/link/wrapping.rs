@@ -1,0 +1,96 @@
+//! Takes the layers around a URL off and puts them on ([`LinkValue`]).
+
+use std::borrow::Cow;
+
+use percent_encoding::percent_encode_byte;
+
+use super::css_escape;
+use super::entity::{self, Delimiter};
+use super::srcset::is_blank;
+use super::value::{Grammar, LinkValue, Markup};
+
+impl LinkValue {
+    /// The URL as a parser reads it: character references and CSS escapes decoded, nothing
+    /// resolved or percent-decoded. `document` must be the one that was searched.
+    #[must_use]
+    pub fn decoded<'a>(&self, document: &'a [u8]) -> Cow<'a, [u8]> {
+        let raw = self.span.of(document);
+        let text = match self.context.markup {
+            Markup::Attribute(..) => entity::text(raw),
+            Markup::StyleSheet | Markup::StyleElement | Markup::XhtmlStyleElement => {
+                Cow::Borrowed(raw)
+            }
+        };
+        match self.context.grammar {
+            Grammar::CssUrl | Grammar::CssString(_) => match text {
+                Cow::Borrowed(bytes) => css_escape::unescape(bytes),
+                Cow::Owned(bytes) => Cow::Owned(css_escape::unescape(&bytes).into_owned()),
+            },
+            _ => text,
+        }
+    }
+
+    /// The bytes to put at the span so that a parser reads `url` there.
+    ///
+    /// For a URL without white space and NUL, reading gives exactly `url` back, with these
+    /// exceptions, where the grammar has no escape and percent-encoding stands in for it: outer
+    /// commas in `srcset`; commas in a comma-separated list; the quote around the URL of a
+    /// refresh, or a first `"`, `'`, `,`, `;` in one that has none. White space is percent-encoded
+    /// where it separates. An empty `url` cannot be a list member or candidate and writes nothing.
+    #[must_use]
+    pub fn encoded(&self, url: impl AsRef<[u8]>) -> Vec<u8> {
+        let url = url.as_ref();
+        let text = match self.context.grammar {
+            Grammar::Url => Cow::Borrowed(url),
+            Grammar::Srcset => srcset_url(url),
+            Grammar::SpaceSeparated => percent_encoded(url, |_, byte| is_blank(byte)),
+            Grammar::CommaSeparated => {
+                percent_encoded(url, |_, byte| is_blank(byte) || byte == b',')
+            }
+            Grammar::Refresh(Some(quote)) => percent_encoded(url, |_, byte| byte == quote.byte()),
+            Grammar::Refresh(None) => percent_encoded(url, |at, byte| {
+                at == 0 && matches!(byte, b'"' | b'\'' | b',' | b';')
+            }),
+            Grammar::CssUrl => Cow::Owned(css_escape::escape_url(url, self.context.markup)),
+            Grammar::CssString(quote) => {
+                Cow::Owned(css_escape::escape_string(url, quote, self.context.markup))
+            }
+        };
+        match self.context.markup {
+            // Without quotes, what follows would be taken for the value.
+            Markup::Attribute(Delimiter::None, _)
+                if text.is_empty() && self.context.grammar == Grammar::Url =>
+            {
+                b"\"\"".to_vec()
+            }
+            Markup::Attribute(delimiter, ampersand) => entity::encode(&text, delimiter, ampersand),
+            Markup::StyleSheet | Markup::StyleElement | Markup::XhtmlStyleElement => {
+                text.into_owned()
+            }
+        }
+    }
+}
+
+fn srcset_url(url: &[u8]) -> Cow<'_, [u8]> {
+    let comma = |byte: &&u8| **byte == b',';
+    let leading = url.iter().take_while(comma).count();
+    let trailing = url.iter().rev().take_while(comma).count();
+    percent_encoded(url, |at, byte| {
+        is_blank(byte) || byte == b',' && (at < leading || at >= url.len() - trailing)
+    })
+}
+
+fn percent_encoded(url: &[u8], must: impl Fn(usize, u8) -> bool) -> Cow<'_, [u8]> {
+    if !url.iter().enumerate().any(|(at, &byte)| must(at, byte)) {
+        return Cow::Borrowed(url);
+    }
+    let mut out = Vec::with_capacity(url.len() + 8);
+    for (at, &byte) in url.iter().enumerate() {
+        if must(at, byte) {
+            out.extend_from_slice(percent_encode_byte(byte).as_bytes());
+        } else {
+            out.push(byte);
+        }
+    }
+    Cow::Owned(out)
+}
