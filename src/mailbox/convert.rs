@@ -10,6 +10,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use super::failure::{cannot_read, cannot_write};
 use super::find::{self, Finds, Found, Kind};
 use super::maildir::{self, Destination};
 use super::mbox::{Counted, Extent};
@@ -17,10 +18,11 @@ use super::pipeline::{self, Limits, Stages};
 use super::replace::{self, Beside, Identity};
 use super::rewrite::{self, Rewritten};
 use super::sink::{Bytes, Sink};
+use super::temporary;
 use super::window::{Chunk, Pool, Section, Windows};
 use super::{
-    Effect, Format, Message, Options, Progress, Quoting, Stop, Summary, Transform, cannot_read,
-    cannot_write, check_backup_suffix,
+    Effect, Format, Message, Options, Progress, Quoting, Stop, Summary, Transform,
+    check_backup_suffix,
 };
 use crate::error::Error;
 
@@ -51,7 +53,7 @@ pub fn convert_to(
             destination.display()
         )));
     }
-    let folder = replace::folder_of(destination);
+    let folder = temporary::folder_of(destination);
     if options.effect == Effect::Write && !folder.is_dir() {
         let what = format!("there is no folder {}", folder.display());
         let missing = io::Error::new(io::ErrorKind::NotFound, what);
@@ -60,7 +62,7 @@ pub fn convert_to(
     let finds = look_at(source, options.format, Destination::Folder(destination))?;
     if options.effect == Effect::Write {
         sweep(&finds);
-        replace::sweep(folder);
+        temporary::sweep(folder);
     }
     let mut summary = begun(&finds, progress);
     for found in finds.mailboxes {
@@ -78,7 +80,7 @@ pub fn convert_to(
             stop,
         };
         if options.effect == Effect::Write && target != destination {
-            let folder = replace::folder_of(&target);
+            let folder = temporary::folder_of(&target);
             fs::create_dir_all(folder).map_err(cannot_write(folder))?;
         }
         progress.begin(&found.path);
@@ -187,12 +189,12 @@ fn sweep(finds: &Finds) {
             _ => {
                 let target = found.path.canonicalize();
                 let target = target.as_deref().unwrap_or(&found.path);
-                folders.insert(replace::folder_of(target).to_owned());
+                folders.insert(temporary::folder_of(target).to_owned());
             }
         }
     }
     for folder in folders {
-        replace::sweep(&folder);
+        temporary::sweep(&folder);
     }
 }
 

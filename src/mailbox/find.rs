@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 
 use memchr::memchr;
 
-use super::{cannot_read, replace};
+use super::failure::cannot_read;
+use super::temporary;
 use crate::error::Error;
 
 /// Bytes looked at to tell what a file is.
@@ -168,7 +169,7 @@ fn in_folder(source: &Path, format: Format) -> Result<Finds, Error> {
                 }
                 continue;
             }
-            if !kind.is_file() || replace::is_temporary(&name) {
+            if !kind.is_file() || temporary::is_temporary(&name) {
                 continue;
             }
             let path = entry.path();

@@ -25,13 +25,14 @@ use std::time::{Duration, SystemTime};
 use md5::{Digest as _, Md5};
 
 use super::convert::Job;
+use super::failure::cannot_read;
 use super::latecomers::{carry_over, keep};
 use super::lock::{Lock, Patience};
 use super::mbox::Counted;
 use super::replace::Identity;
 use super::sink::Sink;
 use super::window::Section;
-use super::{Change, Effect, Locking, Message, Stop, Summary, Transform, cannot_read};
+use super::{Change, Effect, Locking, Message, Stop, Summary, Transform};
 use crate::error::Error;
 
 /// How often a mailbox is read from its start because another program changed it meanwhile.

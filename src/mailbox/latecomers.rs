@@ -16,8 +16,9 @@ use std::time::{Duration, Instant};
 use rustix::fs::OFlags;
 use tempfile::NamedTempFile;
 
+use super::failure::{cannot_read, cannot_write};
 use super::lock::{Lock, Patience, wait_for_file};
-use super::{cannot_read, cannot_write, replace};
+use super::replace;
 use crate::error::Error;
 
 /// For so long nobody may have appended to the old file.

@@ -32,7 +32,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::FlockOperation;
 
-use super::{Progress, Stop, cannot_read, cannot_write};
+use super::failure::{cannot_read, cannot_write};
+use super::process::{host, is_gone, started, system};
+use super::temporary::{folder_of, temporary_in};
+use super::{Progress, Stop};
 use crate::error::Error;
 
 /// A dotlock that names no process of this system is stale when untouched for so long.
@@ -311,7 +314,7 @@ fn make(path: &Path) -> io::Result<Option<File>> {
     if let (Some(system), Some(start)) = (system(), started(std::process::id())) {
         contents.extend_from_slice(format!("\n{system} {start}\n").as_bytes());
     }
-    let mut finished = super::replace::temporary_in(super::replace::folder_of(path))?;
+    let mut finished = temporary_in(folder_of(path))?;
     finished.write_all(&contents)?;
     match fs::hard_link(finished.path(), path) {
         Ok(()) => Ok(Some(finished.into_file())),
@@ -326,28 +329,6 @@ fn make(path: &Path) -> io::Result<Option<File>> {
             Err(error) => Err(error),
         },
     }
-}
-
-/// This machine's name.
-pub(super) fn host() -> std::ffi::OsString {
-    std::ffi::OsStr::from_bytes(rustix::system::uname().nodename().to_bytes()).to_owned()
-}
-
-/// What tells this system from every other, also from those of the same name: within one boot and
-/// one pid namespace a number means one process. None where the system does not say.
-pub(super) fn system() -> Option<String> {
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
-    Some(format!("{} {}", boot.trim(), namespace.to_str()?))
-}
-
-/// When a process of this system started, in ticks since the boot: its number may be used again.
-fn started(pid: u32) -> Option<String> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    // The second field is a name in parentheses and may hold anything.
-    let behind = stat.rsplit(|&b| b == b')').next()?;
-    let field = behind.split(|&b| b == b' ').nth(20)?;
-    String::from_utf8(field.to_vec()).ok()
 }
 
 fn is_stale(path: &Path) -> bool {
@@ -374,20 +355,9 @@ fn is_dead(contents: &[u8]) -> Option<bool> {
     Some(is_gone(pid.as_bytes()) || started(number).is_some_and(|found| found != start))
 }
 
-/// Whether no process here has the number that `digits` say.
-pub(super) fn is_gone(digits: &[u8]) -> bool {
-    process(digits)
-        .is_some_and(|pid| rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH))
-}
-
-fn process(digits: &[u8]) -> Option<rustix::process::Pid> {
-    let number: i32 = std::str::from_utf8(digits).ok()?.parse().ok()?;
-    rustix::process::Pid::from_raw(number)
-}
-
 fn remove_stale(path: &Path) {
     // Under a name that is swept, should we be killed before it is gone.
-    let Ok(aside) = super::replace::temporary_in(super::replace::folder_of(path)) else {
+    let Ok(aside) = temporary_in(folder_of(path)) else {
         return;
     };
     if fs::rename(path, aside.path()).is_err() {

@@ -29,15 +29,14 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{CWD, RenameFlags};
 
+use super::failure::{cannot_read, cannot_write};
 use super::find;
 use super::lock::{Dotlock, Patience};
 use super::pipeline::{self, Limits, Stages};
-use super::replace::{self, Beside, Finished, Identity, sync_folder};
+use super::replace::{Beside, Finished, Identity, sync_folder};
 use super::rewrite;
-use super::{
-    Effect, Message, Options, Progress, Quoting, Stop, Summary, Transform, cannot_read,
-    cannot_write,
-};
+use super::temporary;
+use super::{Effect, Message, Options, Progress, Quoting, Stop, Summary, Transform};
 use crate::error::Error;
 
 /// Where results go.
@@ -397,7 +396,7 @@ fn supersede(
     before: &Identity,
     bytes: &[u8],
 ) -> Result<bool, Error> {
-    let folder = replace::folder_of(new);
+    let folder = temporary::folder_of(new);
     let mut ours = true;
     match fs::hard_link(finished.temporary.path(), new) {
         Ok(()) => {}

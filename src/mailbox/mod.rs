@@ -14,6 +14,7 @@
 //! inode number of a changed message.
 
 mod convert;
+mod failure;
 pub mod find;
 mod in_place;
 mod latecomers;
@@ -21,11 +22,13 @@ mod lock;
 mod maildir;
 pub mod mbox;
 mod pipeline;
+mod process;
 mod replace;
 mod rewrite;
 mod separator;
 mod sink;
 mod stream;
+mod temporary;
 mod window;
 
 use std::ffi::{OsStr, OsString};
@@ -297,20 +300,4 @@ pub fn check_backup_suffix(suffix: &OsStr) -> Result<(), Error> {
         _ => return Ok(()),
     };
     Err(Error::Usage(format!("the suffix of --backup {wrong}")))
-}
-
-/// [`Error::Read`] for a path.
-fn cannot_read(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
-    move |source| Error::Read {
-        what: path.display().to_string(),
-        source,
-    }
-}
-
-/// [`Error::Write`] for a path.
-fn cannot_write(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
-    move |source| Error::Write {
-        what: path.display().to_string(),
-        source,
-    }
 }

@@ -13,18 +13,15 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, FileTimes, Metadata};
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use rustix::fs::{Access, CWD, Gid, RenameFlags, Uid, XattrFlags};
 use tempfile::NamedTempFile;
 
-use super::lock::{host, system};
-use super::{cannot_read, cannot_write};
+use super::failure::{cannot_read, cannot_write};
+use super::temporary::{folder_of, temporary_in};
 use crate::error::Error;
 
 /// Small writes are put together up to this; larger ones go through.
@@ -286,75 +283,8 @@ fn copy_attributes(new: &File, like: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// The folder that holds `path`.
-pub(super) fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    }
-}
-
 pub(super) fn with_suffix(path: &Path, suffix: &OsStr) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
-}
-
-/// What the temporary files of every run on this host start with.
-fn our_prefix() -> std::ffi::OsString {
-    let mut prefix = std::ffi::OsString::from(".embody-");
-    prefix.push(host());
-    prefix.push("-");
-    prefix
-}
-
-/// [`system`] in a few digits: machines of one name may share a folder.
-fn our_system() -> String {
-    let mut hasher = DefaultHasher::new();
-    system().hash(&mut hasher);
-    format!("{:08x}", hasher.finish() & 0xffff_ffff)
-}
-
-/// A temporary file that goes when dropped.
-pub(super) fn temporary_in(folder: &Path) -> io::Result<NamedTempFile> {
-    let mut prefix = our_prefix();
-    prefix.push(format!("{}-{}-", std::process::id(), our_system()));
-    tempfile::Builder::new()
-        .prefix(&prefix)
-        .rand_bytes(8)
-        .tempfile_in(folder)
-}
-
-/// Whether a file is a temporary one of ours, of any host.
-pub(super) fn is_temporary(name: &OsStr) -> bool {
-    name.as_bytes().starts_with(b".embody-")
-}
-
-/// Takes away what runs on this host left in `folder` when they were killed: what a process of
-/// this system made that is gone, and what nobody touched for a day (of a boot before this one).
-pub(super) fn sweep(folder: &Path) {
-    const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
-    let (prefix, here) = (our_prefix(), our_system());
-    let Ok(entries) = fs::read_dir(folder) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let Some(rest) = name.as_bytes().strip_prefix(prefix.as_bytes()) else {
-            continue;
-        };
-        let mut fields = rest.split(|&b| b == b'-');
-        let digits = fields.next().unwrap_or_default();
-        let abandoned = if fields.next() == Some(here.as_bytes()) {
-            super::lock::is_gone(digits)
-        } else {
-            let modified = entry.metadata().and_then(|found| found.modified());
-            let age = modified.ok().and_then(|at| at.elapsed().ok());
-            age.is_some_and(|age| age > ABANDONED)
-        };
-        if abandoned {
-            // Best effort: it is in nobody's way.
-            let _ = fs::remove_file(entry.path());
-        }
-    }
 }

@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::cannot_write;
+use super::failure::cannot_write;
 use super::replace::{self, Beside};
 use crate::error::Error;
 

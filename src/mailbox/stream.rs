@@ -11,14 +11,14 @@ use std::path::Path;
 use memchr::memchr;
 
 use super::convert::Job;
+use super::failure::{cannot_read, cannot_write};
 use super::find::{self, Kind, NotMail};
 use super::replace::{self, Identity};
 use super::separator::{Next, next_separator};
 use super::sink::{Bytes, Sink};
+use super::temporary;
 use super::window::{Pool, Section, Windows};
-use super::{
-    Effect, Format, Options, Progress, Stop, Summary, Transform, cannot_read, cannot_write,
-};
+use super::{Effect, Format, Options, Progress, Stop, Summary, Transform};
 use crate::error::Error;
 
 /// Bytes looked at to tell what a stream is, and the window in which one is searched.
@@ -66,7 +66,7 @@ pub fn convert_open(
     let mut sink = match (output, options.effect) {
         (_, Effect::DryRun) | (Output::Nowhere, _) => Sink::Nowhere,
         (Output::Path(path), _) => {
-            replace::sweep(replace::folder_of(path));
+            temporary::sweep(temporary::folder_of(path));
             Sink::to(path)?
         }
         (Output::Open(file), _) => {

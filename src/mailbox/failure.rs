@@ -1,0 +1,21 @@
+//! What could not be read or written, as an [`Error`].
+
+use std::path::Path;
+
+use crate::error::Error;
+
+/// [`Error::Read`] for a path.
+pub(super) fn cannot_read(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
+    move |source| Error::Read {
+        what: path.display().to_string(),
+        source,
+    }
+}
+
+/// [`Error::Write`] for a path.
+pub(super) fn cannot_write(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
+    move |source| Error::Write {
+        what: path.display().to_string(),
+        source,
+    }
+}

@@ -1,0 +1,37 @@
+//! Which processes of which machine are alive.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+
+/// This machine's name.
+pub(super) fn host() -> std::ffi::OsString {
+    std::ffi::OsStr::from_bytes(rustix::system::uname().nodename().to_bytes()).to_owned()
+}
+
+/// What tells this system from every other, also from those of the same name: within one boot and
+/// one pid namespace a number means one process. None where the system does not say.
+pub(super) fn system() -> Option<String> {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
+    Some(format!("{} {}", boot.trim(), namespace.to_str()?))
+}
+
+/// When a process of this system started, in ticks since the boot: its number may be used again.
+pub(super) fn started(pid: u32) -> Option<String> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // The second field is a name in parentheses and may hold anything.
+    let behind = stat.rsplit(|&b| b == b')').next()?;
+    let field = behind.split(|&b| b == b' ').nth(20)?;
+    String::from_utf8(field.to_vec()).ok()
+}
+
+/// Whether no process here has the number that `digits` say.
+pub(super) fn is_gone(digits: &[u8]) -> bool {
+    process(digits)
+        .is_some_and(|pid| rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH))
+}
+
+fn process(digits: &[u8]) -> Option<rustix::process::Pid> {
+    let number: i32 = std::str::from_utf8(digits).ok()?.parse().ok()?;
+    rustix::process::Pid::from_raw(number)
+}
