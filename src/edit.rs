@@ -55,7 +55,7 @@ impl Edit {
 }
 
 /// Edits that stand or fall together; an external body is one group.
-pub type Group = Vec<Edit>;
+pub(crate) type Group = Vec<Edit>;
 
 /// Sorted, disjoint edits of one original.
 #[derive(Clone, Default, Debug)]
@@ -66,7 +66,7 @@ pub struct Edits {
 /// A group was refused because it overlaps edits that were there before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("an edit of bytes {start}..{end} overlaps another", start = .0.start, end = .0.end)]
-pub struct Overlap(pub Span);
+pub(crate) struct Overlap(pub(crate) Span);
 
 impl Edits {
     /// No edits.
@@ -93,7 +93,7 @@ impl Edits {
     ///
     /// # Errors
     /// [`Overlap`] if a span of the group meets one that is there, or another of the group.
-    pub fn add(&mut self, mut group: Group) -> Result<(), Overlap> {
+    pub(crate) fn add(&mut self, mut group: Group) -> Result<(), Overlap> {
         group.sort_by_key(|edit| (edit.span.start, edit.span.end));
         if let Some(pair) = group
             .windows(2)
@@ -133,7 +133,7 @@ impl Edits {
     ///
     /// Only bytes that `next` changes again are copied anew.
     #[must_use]
-    pub fn then(self, original_length: usize, next: Self) -> Self {
+    pub(crate) fn then(self, original_length: usize, next: Self) -> Self {
         if self.edits.is_empty() {
             return next;
         }

@@ -4,9 +4,10 @@
 //! (RFC 2046 §5.2.3, RFC 2017). embody puts the content where the reference was, makes relative
 //! links in HTML and CSS work, and leaves every other byte unchanged.
 //!
-//! The front door is [`Expander`]: a [`Policy`], a *world* to retrieve from, and one message after the
-//! other. By default nothing is retrieved; what is in the message itself, in `data:` URLs and in other
-//! parts, is put in:
+//! # Fill a mail
+//!
+//! An [`Expander`] has a [`Policy`] and works on one message after the other. By default nothing is
+//! retrieved; what is in the message itself, in `data:` URLs and in other parts, is put in:
 //!
 //! ```
 //! use embody::{Expander, Policy};
@@ -21,15 +22,39 @@
 //! # Ok::<(), embody::Error>(())
 //! ```
 //!
-//! With a policy that allows more, and a world that has more, more is put in. What is left stays byte for
-//! byte, and a [`report::Row`] says why. Here the world is made of answers given beforehand; the real one is
-//! `fetch::World::new(&policy)?`, and `fetch::Cached` remembers its answers from message to message:
+//! With a policy that allows more, servers and files are asked:
+//! `Policy::default().with_fetch([Scheme::Https])`. [`Expander::forecast`] says what would be done and asks
+//! nobody.
+//!
+//! # Retrieve in one's own way
+//!
+//! What is not in the mail is asked of a [`fetch::Fetch`], for what the policy allows. What is left stays byte
+//! for byte, and a [`report::Row`] says why:
 //!
 //! ```
-//! use embody::fetch::canned::Canned;
+//! use std::collections::HashMap;
+//! use std::time::Duration;
+//!
+//! use embody::fetch::{Fetch, Request, Retrieved};
 //! use embody::policy::Scheme;
-//! use embody::report::{Outcome, Reason};
+//! use embody::report::{Outcome, Reason, Refusal};
 //! use embody::{Expander, Policy};
+//!
+//! /// Content that is at hand already, by URL.
+//! struct Archive(HashMap<&'static str, &'static str>);
+//!
+//! impl Fetch for Archive {
+//!     fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+//!         let refusal = || Refusal::lasting(Reason::FileNotReadable, "it is not in the archive");
+//!         let body = self.0.get(&*request.url).ok_or_else(refusal)?;
+//!         Ok(Retrieved {
+//!             url: request.url.clone(),
+//!             media_type: Some("text/plain".to_owned()),
+//!             body: body.as_bytes().to_vec(),
+//!             elapsed: Duration::ZERO,
+//!         })
+//!     }
+//! }
 //!
 //! let mail = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n\
 //!     --b\nContent-Type: message/external-body; access-type=URL;\n URL=\"https://www.example.org/note.txt\"\n\n\
@@ -37,9 +62,11 @@
 //!     --b\nContent-Type: message/external-body; access-type=URL;\n URL=\"ftp://ftp.example.org/note.txt\"\n\n\
 //!     Content-Type: text/plain\n\n--b--\n";
 //!
-//! let policy = Policy { fetch: [Scheme::Https].into(), ..Policy::default() };
-//! let world = Canned::new().with("https://www.example.org/note.txt", Some("text/plain"), "A brief note");
-//! let expansion = Expander::new(policy, &world).expand(mail.as_bytes(), "two.eml")?;
+//! let archive = Archive([("https://www.example.org/note.txt", "A brief note")].into());
+//! let expander = Expander::builder(Policy::default().with_fetch([Scheme::Https]))
+//!     .fetch(archive)
+//!     .build()?;
+//! let expansion = expander.expand(mail.as_bytes(), "two.eml")?;
 //!
 //! let [first, second] = expansion.report.rows.as_slice() else { panic!("two references") };
 //! assert_eq!(first.outcome, Outcome::Expanded);
@@ -51,8 +78,40 @@
 //! # Ok::<(), embody::Error>(())
 //! ```
 //!
-//! [`Expander::forecast`] says what would be done and asks nobody. [`mailbox::convert_to`] and
-//! [`mailbox::convert_in_place`] do to each message of a mailbox what a [`mailbox::Transform`] says.
+//! [`fetch::SystemFetcher`] is what an expander uses otherwise; a `Fetch` of one's own may hand requests on to
+//! one ([`ExpanderBuilder::fetch_with`]).
+//!
+//! # Walk a mailbox
+//!
+//! An expander is a [`mailbox::Transform`]: [`mailbox::convert_to`] and [`mailbox::convert_in_place`] do to each
+//! message of an mbox file, a Maildir or a folder of messages what a transform says. They need the feature
+//! `mailbox`.
+//!
+#![cfg_attr(feature = "mailbox", doc = "```")]
+#![cfg_attr(not(feature = "mailbox"), doc = "```ignore")]
+//! use embody::mailbox::{Options, Stop, convert_to};
+//! use embody::{Expander, Lengths, Policy};
+//!
+//! let folder = std::env::temp_dir().join(format!("embody-example-{}", std::process::id()));
+//! std::fs::create_dir_all(&folder)?;
+//! let (source, target) = (folder.join("in.mbox"), folder.join("out.mbox"));
+//! std::fs::write(
+//!     &source,
+//!     "From a@example.org Sat Jan  3 01:05:34 1996\nSubject: one\n\nhello\n\n\
+//!      From a@example.org Sat Jan  3 01:05:35 1996\nMIME-Version: 1.0\nContent-Type: message/external-body;\n \
+//!      access-type=URL; URL=\"data:,A%20brief%20note\"\n\nContent-Type: text/plain\n\n",
+//! )?;
+//!
+//! let expander = Expander::builder(Policy::default())
+//!     .lengths(Lengths::Kept)
+//!     .build()?;
+//! let summary = convert_to(&source, &target, &Options::default(), &expander, &(), &Stop::default())?;
+//!
+//! assert_eq!((summary.messages, summary.changed), (2, 1));
+//! assert!(std::fs::read_to_string(&target)?.contains("\n\nA brief note\n"));
+//! std::fs::remove_dir_all(&folder)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! # Promises
 //!
@@ -65,32 +124,36 @@
 //! * Hostile mail costs bounded time, memory, requests and growth ([`policy::Limits`]).
 //! * What is signed or encrypted is not touched, unless [`policy::Protected::Rewrite`] says so.
 //!
-//! The program's options are in its manual pages, its reports and recipes for mail systems in docs/. The module
-//! [`cli`] is the program; libraries do not need it.
+//! # Features
+//!
+//! All are on by default. A library needs no `cli`: `default-features = false`.
+//!
+//! * `http`: `http:` and `https:` URLs are retrieved (ureq, rustls).
+//! * `ftp`: `ftp:` URLs are (suppaftp).
+//! * `mailbox`: the module [`mailbox`].
+//! * `cli`: the program `embody`, with all of the above. Its options are in its manual pages, its reports and
+//!   recipes for mail systems in docs/.
 //!
 //! # How it works
 //!
 //! ```text
-//! bytes --mime::scan--> Tree of spans --plan--> Plan --expand + trait Fetch--> Edits --splice--> bytes
-//!                                         `------- left, and why -------------> Report
+//! bytes --scan--> tree of spans --plan--> Plan --retrieve--> Edits --splice--> bytes
+//!                                   `------- left, and why -------------> Report
 //! ```
 //!
 //! One idea carries everything: spans over an immutable original, edited once. Parts, header
 //! fields and attribute values are [`Span`]s into the same bytes; a decision is an
-//! [`edit::Edit`]; output is made in one place, by copying the original up to each edit. No edits:
+//! [`Edit`]; output is made in one place, by copying the original up to each edit. No edits:
 //! the input is given back borrowed.
 //!
 //! # Vocabulary
 //!
 //! * *external body*: a part that refers to its content; *phantom header*: the header fields, in the
 //!   part's body, that the content would have.
-//! * *other forms*: parts that refer to their content in ways that no document describes: detached
-//!   attachments, enclosures, cloud files, shortcuts ([`external_body::Form`]).
-//! * *reference*: what a part refers to; *base*: what a relative one is resolved against.
+//! * *reference*: what a part refers to, an external body or another form of one ([`report::Kind`]);
+//!   *base*: what a relative one is resolved against.
 //! * *rivals*: external bodies of one multipart/alternative that offer the same object.
 //! * *left*: unchanged, byte for byte, for a [`report::Reason`].
-//! * *world*: what implements [`fetch::Fetch`]. [`fetch::Nowhere`] retrieves nothing,
-//!   [`fetch::World`] does what a [`Policy`] allows, [`fetch::canned::Canned`] is for tests.
 
 // Benches, fuzz targets and the tests of this crate use what is behind the public interface: `internals`.
 #[cfg(feature = "cli")]

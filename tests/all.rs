@@ -1,4 +1,4 @@
-//! All tests, one file per document, mail system or promise, as one program: it is linked once, and tests
+//! All tests of what is public and of the program, one file per document, mail system or promise, as one program: it is linked once, and tests
 //! that wait for a server run beside tests that compute.
 //!
 //! `cargo test --test all rfc2017::` runs one of them. A file that is not in the list below is not
@@ -41,6 +41,7 @@ mod manual;
 mod mbox;
 mod postfix;
 mod procmail;
+mod public_types;
 mod rfc1864;
 mod rfc1873;
 mod rfc2017;

@@ -11,7 +11,7 @@ use signal_hook::consts::SIGABRT;
 use super::args::{FilterArgs, Volume};
 use super::exit::Status;
 use super::input::{Input, is_standard};
-use super::mailboxes::{change_of, leave_for_separator};
+use super::mailboxes::leave_for_separator;
 use super::origin::{Origin, Start};
 use super::output::{self, write_error};
 use super::report_file::ReportFile;
@@ -97,7 +97,7 @@ fn filter(args: &FilterArgs) -> Result<(), Error> {
     let name = file.map_or_else(|| "-".to_owned(), |path| path.display().to_string());
     let mut expansion = expander.expand(&message, &name)?;
     // What starts like a mailbox may be one, whoever feeds it to a filter.
-    let is_left = second && takes_separators(&message, change_of(expansion.edits.clone()));
+    let is_left = second && takes_separators(&message, expansion.edits.clone().into());
     let mut buffered = BufWriter::with_capacity(64 << 10, &mut output);
     if is_left {
         leave_for_separator(&mut expansion.report);

@@ -7,10 +7,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::origin::Origin;
 use super::totals::Totals;
-use crate::edit::Edits;
 use crate::error::Error;
 use crate::expand::Expander;
-use crate::mailbox::{Change, Message, Progress, Replacement, Stop, Summary, Transform};
+use crate::mailbox::{Change, Message, Progress, Stop, Summary, Transform};
 use crate::report::{Outcome, Reason, Report, Row};
 
 /// What is done with each message.
@@ -144,18 +143,6 @@ impl<'f> Filter<'f> {
     }
 }
 
-/// An expansion as the mailbox takes it.
-pub(super) fn change_of(edits: Edits) -> Change {
-    if edits.is_empty() {
-        return Change::AsItCame;
-    }
-    let replacements = edits.into_iter().map(|edit| Replacement {
-        span: edit.span,
-        bytes: edit.replacement,
-    });
-    Change::Edited(replacements.collect())
-}
-
 /// Says of each row that changed its message that the message was left.
 pub(super) fn leave_for_separator(report: &mut Report) {
     for row in &mut report.rows {
@@ -191,7 +178,7 @@ impl Transform for Filter<'_> {
                 // What it would have fetched was not asked for any more.
                 self.stop.check()?;
                 foresee(&mut expansion.report);
-                let change = change_of(expansion.edits);
+                let change = Change::from(expansion.edits);
                 (change, expansion.report)
             }
         };

@@ -22,6 +22,8 @@ mod ledger;
 mod lengths;
 mod link_text;
 mod long_lines;
+#[cfg(feature = "mailbox")]
+mod mailbox;
 mod mark;
 mod pass;
 mod relink;

@@ -40,7 +40,7 @@ pub enum Format {
 
 /// What something is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// An mbox file.
     Mbox,
     /// A folder with `cur` and `new`.
@@ -51,7 +51,7 @@ pub enum Kind {
 
 /// A mailbox or message found.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Found {
+pub(crate) struct Found {
     /// Where it is.
     pub path: PathBuf,
     /// The same, seen from the source; empty for the source itself.
@@ -62,7 +62,7 @@ pub struct Found {
 
 /// Everything found in a source.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Finds {
+pub(crate) struct Finds {
     /// Sorted by path.
     pub mailboxes: Vec<Found>,
     /// Files that hold no mail, and what they are; sorted by path.
@@ -71,7 +71,7 @@ pub struct Finds {
 
 /// What holds no mail that embody can read.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum NotMail {
+pub(crate) enum NotMail {
     /// A format that is known: its name, and what to do with it.
     Format(&'static str, &'static str),
     /// No header field and no separator in the first lines, and not text either.
@@ -87,7 +87,7 @@ pub enum NotMail {
 impl NotMail {
     /// The name of the kind.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Format(name, _) => name,
             Self::Binary => "binary data",
@@ -99,7 +99,7 @@ impl NotMail {
 
     /// The error about a source that was given by name.
     #[must_use]
-    pub fn error(self, path: &Path) -> Error {
+    pub(crate) fn error(self, path: &Path) -> Error {
         let why = match self {
             Self::Format(name, advice) => format!("{name}; {advice}"),
             Self::Binary => "binary data, not mail: no header field and no \"From \" line".into(),
@@ -118,7 +118,7 @@ impl NotMail {
 ///
 /// # Errors
 /// [`Error::Read`] if something cannot be looked at; [`Error::NotAMailbox`] if there is no mail.
-pub fn find(source: &Path, format: Format) -> Result<Finds, Error> {
+pub(crate) fn find(source: &Path, format: Format) -> Result<Finds, Error> {
     let metadata = fs::metadata(source).map_err(cannot_read(source))?;
     if metadata.is_dir() {
         return in_folder(source, format);
@@ -212,7 +212,7 @@ pub(super) fn is_maildir(folder: &Path) -> bool {
 ///
 /// # Errors
 /// [`Error::Read`] if it cannot be looked at.
-pub fn look_at(path: &Path, format: Format) -> Result<Result<Kind, NotMail>, Error> {
+pub(crate) fn look_at(path: &Path, format: Format) -> Result<Result<Kind, NotMail>, Error> {
     let mut start = Vec::new();
     File::open(path)
         .and_then(|file| file.take(LOOKED_AT).read_to_end(&mut start))
@@ -224,7 +224,7 @@ pub fn look_at(path: &Path, format: Format) -> Result<Result<Kind, NotMail>, Err
 ///
 /// # Errors
 /// What it is instead of mail.
-pub fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
+pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
     let kind = kind_of_start(start);
     match (format, kind) {
         (Format::Auto, kind) => kind,

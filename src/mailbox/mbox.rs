@@ -28,7 +28,7 @@ use memchr::memchr;
 use memchr::memmem::Finder;
 
 use super::separator::{self, Next, next_separator};
-pub use super::separator::{LOOK_AHEAD, is_separator};
+pub(super) use super::separator::{LOOK_AHEAD, is_separator};
 
 /// Line ends accepted between a right Content-Length's last byte and what follows.
 const MAX_TRAILING_LINE_ENDS: usize = 2;

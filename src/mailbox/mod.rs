@@ -4,7 +4,7 @@
 //! file that holds it is replaced so that neither a kill nor a full disk loses mail. What never
 //! does: MIME and the network. What becomes of a message is asked of a [`Transform`].
 //!
-//! The modules: [`find`] says what a path holds; [`mbox`] is the format, `window` walks a file of
+//! The modules: `find` says what a path holds; `mbox` is the format, `window` walks a file of
 //! any size through it, `rewrite` puts a changed message back; `maildir` does the same for a
 //! message a file; `pipeline` works on many at a time and keeps their order; `lock`, `latecomers`,
 //! `replace` and `in_place` make in place safe; `sink` is where an mbox goes; `convert` is the
@@ -15,18 +15,20 @@
 
 mod convert;
 mod failure;
-pub mod find;
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
+pub(crate) mod find;
 mod in_place;
 mod latecomers;
 mod lock;
 mod maildir;
-pub mod mbox;
+mod mbox;
 mod pipeline;
 mod process;
 mod replace;
 mod rewrite;
 mod separator;
 mod sink;
+#[cfg(feature = "cli")]
 mod stream;
 mod temporary;
 mod window;
@@ -43,9 +45,13 @@ use crate::span::Span;
 
 pub use convert::{convert_in_place, convert_to};
 pub use find::Format;
-pub use mbox::{Extent, Quoting};
-pub use rewrite::takes_separators;
-pub use stream::{Output, convert_open, has_second_message, kind_of_open, second_message, spooled};
+pub use mbox::Quoting;
+#[cfg(feature = "cli")]
+pub(crate) use rewrite::takes_separators;
+#[cfg(feature = "cli")]
+pub(crate) use stream::{
+    Output, convert_open, has_second_message, kind_of_open, second_message, spooled,
+};
 
 /// What is done to each message.
 ///

@@ -86,7 +86,8 @@ pub(super) fn rewritten(
 /// Whether a change would take away a line of `content` that some reader takes for a separator, so
 /// that a message which may start there would be lost to it.
 #[must_use]
-pub fn takes_separators(content: &[u8], change: Change) -> bool {
+#[cfg(feature = "cli")]
+pub(crate) fn takes_separators(content: &[u8], change: Change) -> bool {
     changed(content, change)
         .is_ok_and(|new| new.is_some_and(|new| kept_lines(content, &new).is_none()))
 }

@@ -20,14 +20,14 @@ use memchr::memmem::Finder;
 use std::sync::LazyLock;
 
 /// Bytes from `From ` on that are looked at: more cannot change an answer.
-pub const LOOK_AHEAD: usize = 512;
+pub(super) const LOOK_AHEAD: usize = 512;
 
 static SEPARATOR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\nFrom "));
 
 /// Whether `bytes`, which start at the start of a line behind an empty one, start with a
 /// separator. Looks at [`LOOK_AHEAD`] bytes, so whoever has fewer and could have more must wait.
 #[must_use]
-pub fn is_separator(bytes: &[u8]) -> bool {
+pub(super) fn is_separator(bytes: &[u8]) -> bool {
     let Some((line, behind)) = from_line(bytes) else {
         return false;
     };

@@ -26,7 +26,7 @@ const WINDOW: usize = 1 << 20;
 
 /// Where a stream goes.
 #[derive(Debug)]
-pub enum Output<'a> {
+pub(crate) enum Output<'a> {
     /// Nowhere: only the reports count.
     Nowhere,
     /// A new file of this name.
@@ -42,7 +42,7 @@ pub enum Output<'a> {
 /// # Errors
 /// As [`convert_to`](super::convert_to).
 #[allow(clippy::too_many_arguments)] // those of `convert_to`, and where from
-pub fn convert_open(
+pub(crate) fn convert_open(
     source: &File,
     name: &Path,
     named: bool,
@@ -108,7 +108,7 @@ pub fn convert_open(
 ///
 /// # Errors
 /// [`Error::Read`].
-pub fn kind_of_open(
+pub(crate) fn kind_of_open(
     mut source: &File,
     name: &Path,
     format: Format,
@@ -126,7 +126,7 @@ pub fn kind_of_open(
 ///
 /// # Errors
 /// [`Error::Read`] about `name`; [`Error::Write`] if there is no room; [`Error::Interrupted`].
-pub fn spooled(mut reader: impl io::Read, name: &Path, stop: &Stop) -> Result<File, Error> {
+pub(crate) fn spooled(mut reader: impl io::Read, name: &Path, stop: &Stop) -> Result<File, Error> {
     let folder = std::env::temp_dir();
     let mut file = tempfile::tempfile_in(&folder).map_err(cannot_write(&folder))?;
     let mut buffer = vec![0; WINDOW >> 2];
@@ -148,7 +148,7 @@ pub fn spooled(mut reader: impl io::Read, name: &Path, stop: &Stop) -> Result<Fi
 
 /// Where a second message starts in `bytes`, if they start like an mbox.
 #[must_use]
-pub fn second_message(bytes: &[u8]) -> Option<usize> {
+pub(crate) fn second_message(bytes: &[u8]) -> Option<usize> {
     let blanks = bytes
         .iter()
         .take_while(|&&b| b == b'\n' || b == b'\r')
@@ -168,7 +168,7 @@ pub fn second_message(bytes: &[u8]) -> Option<usize> {
 ///
 /// # Errors
 /// What reading it says.
-pub fn has_second_message(file: &File) -> io::Result<bool> {
+pub(crate) fn has_second_message(file: &File) -> io::Result<bool> {
     let mut windows = Windows::new(file, Pool::default(), WINDOW, WINDOW);
     let mut messages = 0;
     while let Some(chunk) = windows.next_chunk()? {

@@ -5,8 +5,10 @@
 
 use memchr::memchr;
 
-use super::transfer::ENCODED_COLUMNS as COLUMNS;
 use crate::span::{Lines, Newline, Span};
+
+/// Columns of an encoded line (RFC 2045 §6.7 rule 5, §6.8).
+pub(super) const ENCODED_COLUMNS: usize = 76;
 
 /// What an `=` stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -194,7 +196,11 @@ pub(super) fn push_line(content: &[u8], newline: Newline, encoded: &mut Vec<u8>)
         };
         let width = |column| if is_literal(column) { 1 } else { 3 };
         // A soft line break needs a column of its own unless the line ends here.
-        let room = if is_last { COLUMNS } else { COLUMNS - 1 };
+        let room = if is_last {
+            ENCODED_COLUMNS
+        } else {
+            ENCODED_COLUMNS - 1
+        };
         if column + width(column) > room {
             encoded.push(b'=');
             encoded.extend_from_slice(newline.bytes());

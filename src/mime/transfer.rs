@@ -6,13 +6,11 @@ use base64_simd::AsOut as _;
 use memchr::{memchr, memchr_iter};
 
 use super::parameters::without_comments;
-use super::quoted_printable;
+use super::quoted_printable::{self, ENCODED_COLUMNS};
 use crate::span::{Lines, Newline, Span};
 
 /// The longest line that may go as 7bit or 8bit, without its terminator (RFC 5322 §2.1.1).
 pub const LINE_LIMIT: usize = 998;
-/// Columns of an encoded line (RFC 2045 §6.7 rule 5, §6.8).
-pub(super) const ENCODED_COLUMNS: usize = 76;
 
 /// A transfer encoding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,7 +2,7 @@
 //! components begin and end, without its rewriting of what is in them.
 //!
 //! The measure is the `url` crate: parsing what [`resolve_as_browser`] gives must equal
-//! `Url::join` (`tests/url_property.rs`).
+//! `Url::join` (`tests/unit/url_property.rs`).
 
 use std::borrow::Cow;
 

@@ -1,6 +1,6 @@
 //! What must hold for any bytes, one function for each fuzz target.
 //!
-//! `tests/fuzz` calls them with what libFuzzer makes up, `tests/fuzz_replay.rs` with the seeds and
+//! `tests/fuzz` calls them with what libFuzzer makes up, `tests/unit/fuzz_replay.rs` with the seeds and
 //! with everything found so far, on stable Rust: so the targets cannot rot, and what was found once
 //! is tested for ever. The oracles (other crates that read the same thing) are shared with the
 //! property tests.

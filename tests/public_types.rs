@@ -1,0 +1,84 @@
+//! What the library shows: the types of `tests/public_types.txt` and no others, few enough to be read.
+//!
+//! Who changes the list changes what others may rely on: it belongs into CHANGELOG.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// More than these nobody reads.
+const MOST: usize = 60;
+
+fn source(path: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let text = fs::read_to_string(folder.join(path)).unwrap();
+    text.split("\n#[cfg(test)]\nmod ")
+        .next()
+        .unwrap()
+        .to_owned()
+}
+
+/// The types that a file makes public, as its own or handed on.
+fn types(module: &str, text: &str, found: &mut BTreeSet<String>) {
+    let mut add = |name: &str| {
+        let is_type = name.starts_with(char::is_uppercase) && name.contains(char::is_lowercase);
+        if is_type {
+            found.insert(format!("{module}{name}"));
+        }
+    };
+    // `;` ends what is handed on, `{` begins what is defined.
+    for statement in text.split("\npub use ").skip(1) {
+        let names = statement.split(';').next().unwrap();
+        for name in names.split(|symbol: char| !(symbol.is_alphanumeric() || symbol == '_')) {
+            add(name);
+        }
+    }
+    for line in text.lines() {
+        for word in ["pub struct ", "pub enum ", "pub trait ", "pub type "] {
+            if let Some(rest) = line.trim_start().strip_prefix(word) {
+                let name = rest.split(|symbol: char| !symbol.is_alphanumeric());
+                add(name.into_iter().next().unwrap_or_default());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_public_types_are_those_of_the_list_and_few() {
+    let root = source("lib.rs");
+    let mut found = BTreeSet::new();
+    types("", &root, &mut found);
+    let mut modules = BTreeSet::new();
+    for line in root.lines() {
+        if let Some(name) = line.strip_prefix("pub mod ") {
+            let name = name.trim_end_matches(';');
+            if name != "internals" {
+                modules.insert(name.to_owned());
+            }
+        }
+    }
+    assert_eq!(
+        Vec::from_iter(&modules),
+        ["fetch", "mailbox", "policy", "report"]
+    );
+    for name in modules {
+        let file = format!("{name}.rs");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let text = match folder.join(&file).is_file() {
+            true => source(&file),
+            false => source(&format!("{name}/mod.rs")),
+        };
+        // No module in a module.
+        assert!(!text.contains("\npub mod "), "{name}");
+        types(&format!("{name}::"), &text, &mut found);
+    }
+    let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/public_types.txt");
+    let listed = fs::read_to_string(list).unwrap();
+    let now: Vec<&str> = found.iter().map(String::as_str).collect();
+    assert_eq!(
+        now,
+        Vec::from_iter(listed.lines()),
+        "tests/public_types.txt"
+    );
+    assert!(now.len() < MOST, "{} types", now.len());
+}
