@@ -35,7 +35,7 @@
 //! use std::collections::HashMap;
 //! use std::time::Duration;
 //!
-//! use embody::fetch::{Fetch, Request, Retrieved};
+//! use embody::fetch::{Bytes, Fetch, Request, Retrieved};
 //! use embody::policy::Scheme;
 //! use embody::report::{Outcome, Reason, Refusal};
 //! use embody::{Expander, Policy};
@@ -50,7 +50,7 @@
 //!         Ok(Retrieved {
 //!             url: request.url.clone(),
 //!             media_type: Some("text/plain".to_owned()),
-//!             body: body.as_bytes().to_vec(),
+//!             body: Bytes::from(*body),
 //!             elapsed: Duration::ZERO,
 //!         })
 //!     }
