@@ -89,6 +89,21 @@ impl Answer {
     pub(super) fn len(&self) -> usize {
         self.octets.len()
     }
+
+    pub(super) fn octets(&self) -> Rc<Octets> {
+        Rc::clone(&self.octets)
+    }
+
+    /// `type/subtype` as the source names it.
+    pub(super) fn essence(&self) -> Option<String> {
+        let named = self.media_type.as_deref()?;
+        Some(MediaType::parse(named.as_bytes()).essence.into_owned())
+    }
+
+    /// How long it took.
+    pub(super) fn milliseconds(&self) -> u64 {
+        u64::try_from(self.elapsed.as_millis()).unwrap_or(u64::MAX)
+    }
 }
 
 impl From<Retrieved> for Answer {

@@ -12,6 +12,8 @@ use crate::report::{Reason, Refusal};
 #[derive(Clone, Debug)]
 pub(super) struct Ledger {
     limits: Limits,
+    /// Octets of the message.
+    message: u64,
     /// Octets gained so far; less than nothing if the message became shorter.
     gained: i64,
     retrievals: u32,
@@ -27,6 +29,7 @@ impl Ledger {
     pub(super) fn new(limits: &Limits, message: usize) -> Self {
         Self {
             limits: limits.clone(),
+            message: message as u64,
             gained: 0,
             retrievals: 0,
             retrieved: 0,
@@ -50,6 +53,13 @@ impl Ledger {
         let total = self.gained.saturating_add(octets);
         if octets > 0 && total > signed(self.limits.growth) {
             return Err(self.too_much_growth(&format!("it would add {octets} octets, which")));
+        }
+        let result = signed(self.message).saturating_add(total);
+        if let Some(most) = self.limits.message.filter(|&most| octets > 0 && result > signed(most)) {
+            return Err(Refusal::lasting(
+                Reason::MessageLimit,
+                format!("the message would have {result} octets; --max-message is {most}"),
+            ));
         }
         Ok(())
     }

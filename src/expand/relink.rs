@@ -5,6 +5,7 @@
 //! where its bytes may not be what they look like. Attachments are somebody's files: nothing is done or said.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::document_digest::{self, Digest};
@@ -38,6 +39,43 @@ pub(super) struct Rewriting {
     pub(super) named: Vec<PartId>,
     /// What became of the document's Content-MD5, if it has one.
     pub(super) digest: Option<Digest>,
+}
+
+impl Rewriting {
+    /// No change yet.
+    fn of(base: Option<Rc<Base>>) -> Self {
+        Self {
+            changes: Vec::new(),
+            absolute: 0,
+            to_parts: 0,
+            base,
+            named: Vec::new(),
+            digest: None,
+        }
+    }
+}
+
+/// A link, and what it means.
+pub(super) struct Shown {
+    /// Its number among the links of the document.
+    pub(super) ordinal: usize,
+    pub(super) link: LinkValue,
+    /// The URL; absolute, if there is any base.
+    pub(super) absolute: String,
+    /// What stands behind the `//` of a reference that names no scheme.
+    host: Option<String>,
+    /// The part of the mail that it names, and the Content-ID that the part has or will have.
+    pub(super) sibling: Option<(PartId, Identity)>,
+}
+
+impl Shown {
+    /// The URL with each scheme that may be tried: `//host` is https, then http.
+    pub(super) fn candidates(&self) -> Vec<String> {
+        match &self.host {
+            Some(host) => vec![format!("https://{host}"), format!("http://{host}")],
+            None => vec![self.absolute.clone()],
+        }
+    }
 }
 
 /// A document's new links and their edits, or why it is left.
@@ -99,6 +137,101 @@ impl<'p> Relinker<'p> {
 
     /// What becomes of a part's links; none if it is no document or nothing in it would change.
     pub(super) fn document(&mut self, part: PartId) -> Option<Rewritten> {
+        self.looked_at(part, false, |relinker, document, base, related| {
+            relinker.resolve(document, base, related)
+        })
+    }
+
+    /// Shows every link of a document with what it means; none if the part is no document.
+    pub(super) fn shown(
+        &mut self,
+        part: PartId,
+        mut show: impl FnMut(Shown),
+    ) -> Option<Result<(), Refusal>> {
+        let mut refusal = None;
+        let looked = self.looked_at(part, true, |relinker, document, base, related| {
+            let inside = Base::this_message();
+            let base_url = ascii(&base.as_deref().unwrap_or(&inside).url);
+            let scheme = base_url.split_inclusive(':').next();
+            let mut meant = 0_usize;
+            for (ordinal, link) in document.links.iter().enumerate() {
+                let Some(value) = document.value(&link) else {
+                    continue;
+                };
+                let reference = readable(&value);
+                let relation = relation(scheme, &reference);
+                let host = reference.trim_start().strip_prefix("//").map(str::to_owned);
+                let host = host.as_deref();
+                let absolute = match relation {
+                    Relation::Absolute => reference,
+                    Relation::Relative => {
+                        relinker.ledger.work(base_url.len())?;
+                        match resolve_as_browser(&base_url, &reference) {
+                            Ok(absolute) => absolute,
+                            Err(_) => continue,
+                        }
+                    }
+                    Relation::Empty | Relation::SameDocument => continue,
+                };
+                let sibling = relinker
+                    .siblings
+                    .meant(document.part, related, &absolute)
+                    .map(|part| (part, relinker.siblings.identity(part).clone()));
+                meant += 1;
+                show(Shown {
+                    ordinal,
+                    link,
+                    host: host.map(str::to_owned),
+                    absolute,
+                    sibling,
+                });
+            }
+            if meant > 0 {
+                refusal = document.refusal(relinker.tree.part(part).encoding);
+            }
+            Ok(Rewriting::of(base))
+        });
+        match (looked, refusal) {
+            (Some(Err(refusal)), _) | (_, Some(refusal)) => Some(Err(refusal)),
+            _ => Some(Ok(())),
+        }
+    }
+
+    /// Puts these URLs in the places of links, by their numbers.
+    pub(super) fn embedded(
+        &mut self,
+        part: PartId,
+        urls: &HashMap<usize, String>,
+    ) -> Option<Result<Group, Refusal>> {
+        let rewritten = self.looked_at(part, true, |_, document, base, _| {
+            let mut rewriting = Rewriting::of(base);
+            for (ordinal, link) in document.links.iter().enumerate() {
+                if let Some(url) = urls.get(&ordinal) {
+                    rewriting.changes.push(Change {
+                        octets: link.span.start..link.span.end,
+                        replacement: link.encoded(raw(url)),
+                    });
+                }
+            }
+            Ok(rewriting)
+        })?;
+        Some(rewritten.map(|(_, group)| group))
+    }
+
+    /// Decodes and reads a document, and makes the changes that `decide` wants; none if the part is no
+    /// document, or nothing changes. Where links are only resolved, a document without any base or sibling is not
+    /// looked at.
+    fn looked_at(
+        &mut self,
+        part: PartId,
+        always: bool,
+        decide: impl FnOnce(
+            &mut Self,
+            &Document<'_>,
+            Option<Rc<Base>>,
+            &[PartId],
+        ) -> Result<Rewriting, Refusal>,
+    ) -> Option<Rewritten> {
         let language = match self.tree.part(part).essence.as_str() {
             "text/html" => Language::Html(Syntax::Html),
             "application/xhtml+xml" => Language::Html(Syntax::Xhtml),
@@ -110,7 +243,7 @@ impl<'p> Relinker<'p> {
         }
         let base = self.siblings.base_of(part);
         let related = self.siblings.around(part);
-        let is_hopeless = base.is_none() && related.is_empty();
+        let is_hopeless = !always && base.is_none() && related.is_empty();
         let charset = match self.charset(part) {
             Ok(charset) => charset,
             Err(_) if is_hopeless => return None,
@@ -148,7 +281,7 @@ impl<'p> Relinker<'p> {
             }
             None => base,
         };
-        let mut rewriting = match self.resolve(&document, base, &related) {
+        let mut rewriting = match decide(self, &document, base, &related) {
             Ok(rewriting) => rewriting,
             Err(refusal) => return Some(Err(refusal)),
         };
@@ -231,14 +364,7 @@ impl<'p> Relinker<'p> {
         let is_within_message = base.as_deref().is_none_or(Base::is_within_message);
         // All of the base that counts for whether a reference is relative, `http:`.
         let scheme = base_url.split_inclusive(':').next();
-        let mut rewriting = Rewriting {
-            changes: Vec::new(),
-            absolute: 0,
-            to_parts: 0,
-            base,
-            named: Vec::new(),
-            digest: None,
-        };
+        let mut rewriting = Rewriting::of(base);
         let room = self.ledger.room();
         let mut gained = 0u64;
         for link in document.links.iter() {

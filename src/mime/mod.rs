@@ -3,6 +3,7 @@
 //! decoded while scanning.
 
 pub mod charset;
+pub mod entity;
 pub mod fields;
 pub mod header;
 pub mod mapped;
