@@ -20,6 +20,7 @@ mod css_links;
 mod cut_off;
 mod deliverers;
 mod draft1997;
+mod embed;
 mod dry_run;
 mod exim;
 mod faults;
