@@ -172,7 +172,11 @@ impl Reason {
     pub fn is_bound(self) -> bool {
         matches!(
             self,
-            Self::GrowthLimit | Self::MessageLimit | Self::TooManyFetches | Self::TooMuchWork | Self::Deadline
+            Self::GrowthLimit
+                | Self::MessageLimit
+                | Self::TooManyFetches
+                | Self::TooMuchWork
+                | Self::Deadline
         )
     }
 }

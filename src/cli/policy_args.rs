@@ -7,8 +7,8 @@ use clap::{Args, ValueEnum};
 
 use super::values::{HostList, at_least_one, duration, duration_or_none, host_list, scheme, size};
 use crate::policy::{
-    Cidr, Embed, HostPattern, Limits, Links, Mapping, Mismatch, OnFailure, Policy, Protected, Proxy,
-    Scheme, Shortcuts, Trackers, TypePattern, Userinfo, parse_file_root, parse_port,
+    Cidr, Embed, HostPattern, Limits, Links, Mapping, Mismatch, OnFailure, Policy, Protected,
+    Proxy, Scheme, Shortcuts, Trackers, TypePattern, Userinfo, parse_file_root, parse_port,
 };
 
 // No option has a `default_value`: clap parses each as if it were given, for every message. The defaults

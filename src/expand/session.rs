@@ -162,7 +162,11 @@ impl<'s> Session<'s> {
         }
         let output = outcomes.edits.splice(message);
         let candidates = &self.expander.candidates;
-        if !output.chunks().iter().any(|chunk| candidates.documents(chunk)) {
+        if !output
+            .chunks()
+            .iter()
+            .any(|chunk| candidates.documents(chunk))
+        {
             return;
         }
         let output = output.into_bytes();

@@ -28,7 +28,9 @@ use crate::report::{Reason, Refusal};
 
 pub use crate::external_body::Shortcuts;
 pub use address::Cidr;
-pub use choice::{Embed, Limits, Links, Mismatch, OnFailure, Protected, Scheme, Trackers, TypePattern, Userinfo};
+pub use choice::{
+    Embed, Limits, Links, Mismatch, OnFailure, Protected, Scheme, Trackers, TypePattern, Userinfo,
+};
 pub use host::{Host, HostPattern};
 pub use mapping::Mapping;
 pub use target::{Proxy, Target, parse_file_root, parse_port};

@@ -12,7 +12,7 @@ mod pictures;
 mod places;
 mod shape;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use self::pictures::Pictures;
 use self::places::{Meaning, Place, Places};
@@ -103,7 +103,7 @@ impl Pending<'_> {
         let placed = self.shapes.mark();
         let mut rows: Vec<Row> = Vec::new();
         // One row for each thing that is shown, however often.
-        let mut told: HashMap<Meaning, ()> = HashMap::new();
+        let mut told: HashSet<(Meaning, Option<String>)> = HashSet::new();
         let container = self.shapes.container(part);
         let mut values: HashMap<usize, String> = HashMap::new();
         for tag in found.chunk_by(|_, next| !next.opens_tag) {
@@ -113,7 +113,12 @@ impl Pending<'_> {
                     Ok(container) => self.give(session, *container, place, places),
                     Err(refusal) => Given::Refused(refusal.clone()),
                 };
-                if told.insert(place.meaning.clone(), ()).is_none()
+                // One that is retrieved is one, whatever its fragment.
+                let shown = match &place.meaning {
+                    Meaning::Url(_) => None,
+                    _ => place.shown.clone(),
+                };
+                if told.insert((place.meaning.clone(), shown))
                     && let Some(row) = self.row(session, part, place, places, &given)
                 {
                     rows.push(row);
@@ -141,7 +146,9 @@ impl Pending<'_> {
             let refusal = match rewritten {
                 Some(Ok(group)) => match session.ledger.grow(new) {
                     Ok(()) => {
-                        let kept = found.iter().filter(|place| values.contains_key(&place.ordinal));
+                        let kept = found
+                            .iter()
+                            .filter(|place| values.contains_key(&place.ordinal));
                         self.keep(part, kept, group);
                         None
                     }
@@ -172,10 +179,11 @@ impl Pending<'_> {
         self.shapes.changed.push(part);
         // Documents are different parts: their edits cannot meet.
         let _ = self.embedding.edits.add(group);
-        self.named.extend(kept.filter_map(|place| match place.meaning {
-            Meaning::Part(part, _) => Some(part),
-            _ => None,
-        }));
+        self.named
+            .extend(kept.filter_map(|place| match place.meaning {
+                Meaning::Part(part, _) => Some(part),
+                _ => None,
+            }));
     }
 
     /// What is to stand at a place.
@@ -204,7 +212,9 @@ impl Pending<'_> {
                 let (content_id, bytes) = self.pictures.part(picture, newline);
                 if !self.shapes.holds(picture) {
                     // What goes with the URL is gained back when the document is written.
-                    let growth = bytes.len() as i64 - place.octets as i64;
+                    let cost = self.shapes.cost(container, bytes.len());
+                    let longest = content_id.len() + "cid:%40".len();
+                    let growth = (cost + longest) as i64 - place.octets as i64;
                     if let Err(refusal) = session.ledger.grow(growth) {
                         return Given::Refused(refusal);
                     }

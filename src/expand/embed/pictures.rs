@@ -87,7 +87,9 @@ impl<'p> Pictures<'p> {
         let declared = answer.essence();
         let octets = answer.octets();
         let kind = admitted(octets.bytes(), declared.as_deref(), None, policy)?;
-        let is_tiny = kind.size.is_some_and(|(width, height)| width <= 3 && height <= 3);
+        let is_tiny = kind
+            .size
+            .is_some_and(|(width, height)| width <= 3 && height <= 3);
         if is_tiny {
             match policy.embed.trackers {
                 Trackers::Fetch => {}
@@ -184,16 +186,16 @@ impl<'p> Pictures<'p> {
         if picture.content_id.is_some() {
             return;
         }
-        let bearers = self
-            .bearers
-            .get_or_insert_with(|| bearers(original, tree));
+        let bearers = self.bearers.get_or_insert_with(|| bearers(original, tree));
         let digits = picture.hash.get(..DIGITS).unwrap_or_default();
         let mut content_id = format!("{digits}@embody");
         let mut further = 0_u32;
         let is_held = loop {
             match bearers.get(&content_id).map(Vec::as_slice) {
                 None => break false,
-                Some([part]) if holds(original, tree, self.policy, *part, picture.octets.bytes()) => {
+                Some([part])
+                    if holds(original, tree, self.policy, *part, picture.octets.bytes()) =>
+                {
                     break true;
                 }
                 Some(_) => {}
@@ -252,8 +254,12 @@ fn admitted(
     policy.judge_size(octets.len() as u64)?;
     let is_wanted = |wanted: Role| role.is_none_or(|role| role == wanted);
     let found = picture::sniff(octets)
-        .or_else(|| picture::sniff_font(octets).filter(|_| policy.embed.fonts && is_wanted(Role::Font)))
-        .or_else(|| picture::sniff_media(octets).filter(|_| policy.embed.media && is_wanted(Role::Media)));
+        .or_else(|| {
+            picture::sniff_font(octets).filter(|_| policy.embed.fonts && is_wanted(Role::Font))
+        })
+        .or_else(|| {
+            picture::sniff_media(octets).filter(|_| policy.embed.media && is_wanted(Role::Media))
+        });
     let Some(kind) = found else {
         let is_called_one = declared.is_some_and(|declared| declared.starts_with("image/"));
         return Err(match declared {
@@ -261,7 +267,10 @@ fn admitted(
                 Reason::TypeMismatch,
                 format!("it is called {declared}, and its octets are none"),
             ),
-            _ => Refusal::lasting(Reason::NotAnImage, "its octets are no picture that is known"),
+            _ => Refusal::lasting(
+                Reason::NotAnImage,
+                "its octets are no picture that is known",
+            ),
         });
     };
     if kind.essence == "image/svg+xml" && !is_harmless_svg(octets) {

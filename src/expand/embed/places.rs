@@ -125,7 +125,9 @@ impl Places {
         let embed = policy.embed;
         let role = shown.link.usage.role;
         if let Some((part, identity)) = &shown.sibling {
-            let fragment = shown.absolute.get(without_fragment(&shown.absolute).len()..);
+            let fragment = shown
+                .absolute
+                .get(without_fragment(&shown.absolute).len()..);
             let fragment = fragment.unwrap_or_default();
             let url = format!("cid:{}{fragment}", cid_escaped(&identity.content_id));
             if identity.is_made {

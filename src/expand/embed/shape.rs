@@ -13,6 +13,13 @@ use crate::report::{Reason, Refusal};
 
 const RELATED: &str = "multipart/related";
 
+/// Octets of a boundary line and its line ends, at most: ours, or that of a multipart that is extended, which
+/// RFC 2046 §5.1.1 bounds.
+const BOUNDARY_LINE: usize = 80;
+
+/// Octets of the fields and lines around a document, at most.
+const WRAPPING: usize = 300;
+
 /// What the parts of a document are put into.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Container {
@@ -33,8 +40,8 @@ pub(super) struct Shapes<'p> {
     original: &'p [u8],
     tree: &'p Tree,
     parts: BTreeMap<Container, Vec<New>>,
-    /// In the order in which they were put.
-    log: Vec<(Container, usize)>,
+    /// In the order in which they were put, with what each costs.
+    log: Vec<(Container, usize, usize)>,
     held: HashSet<usize>,
     /// Documents that changed.
     pub(super) changed: Vec<PartId>,
@@ -67,7 +74,10 @@ impl<'p> Shapes<'p> {
             if entity.essence == RELATED {
                 return match multipart.close {
                     Some(_) => Ok(Container::Extended(above)),
-                    None => refuse(Reason::IncompleteBody, "no boundary line ends its multipart"),
+                    None => refuse(
+                        Reason::IncompleteBody,
+                        "no boundary line ends its multipart",
+                    ),
                 };
             }
             if entity.essence == "multipart/alternative" {
@@ -92,11 +102,12 @@ impl<'p> Shapes<'p> {
     }
 
     pub(super) fn put(&mut self, container: Container, picture: usize, bytes: Vec<u8>) {
+        let cost = self.cost(container, bytes.len());
         self.parts
             .entry(container)
             .or_default()
             .push(New { picture, bytes });
-        self.log.push((container, picture));
+        self.log.push((container, picture, cost));
         self.held.insert(picture);
     }
 
@@ -107,7 +118,7 @@ impl<'p> Shapes<'p> {
     /// Takes everything back that was put since.
     pub(super) fn reset(&mut self, mark: &Mark) {
         while self.log.len() > mark.0 {
-            let Some((container, picture)) = self.log.pop() else {
+            let Some((container, picture, _)) = self.log.pop() else {
                 return;
             };
             self.held.remove(&picture);
@@ -117,22 +128,20 @@ impl<'p> Shapes<'p> {
         }
     }
 
-    /// Octets of the parts that were put since; about what the message gains by them.
+    /// Octets that the message gains at most by one more part.
+    pub(super) fn cost(&self, container: Container, octets: usize) -> usize {
+        let is_first = self.parts.get(&container).is_none_or(Vec::is_empty);
+        let around = match container {
+            Container::Wrapped(_) if is_first => WRAPPING,
+            _ => 0,
+        };
+        octets + BOUNDARY_LINE + around
+    }
+
+    /// Octets of everything that was put since: the same, added up.
     pub(super) fn octets_since(&self, mark: &Mark) -> i64 {
         let since = self.log.get(mark.0..).unwrap_or_default();
-        let mut counts: BTreeMap<Container, usize> = BTreeMap::new();
-        for (container, _) in since {
-            *counts.entry(*container).or_default() += 1;
-        }
-        let octets: usize = counts
-            .into_iter()
-            .filter_map(|(container, count)| {
-                let parts = self.parts.get(&container)?;
-                let new = parts.get(parts.len().checked_sub(count)?..)?;
-                // The boundary line, and what a wrapping costs.
-                Some(new.iter().map(|new| new.bytes.len() + 48).sum::<usize>() + 200)
-            })
-            .sum();
+        let octets: usize = since.iter().map(|(_, _, cost)| cost).sum();
         octets as i64
     }
 
@@ -153,7 +162,12 @@ impl<'p> Shapes<'p> {
             });
         }
         let changed = self.changed.iter().copied();
-        groups.push(lengths::untrue_around(self.original, self.tree, changed, true));
+        groups.push(lengths::untrue_around(
+            self.original,
+            self.tree,
+            changed,
+            true,
+        ));
         groups
     }
 
@@ -244,7 +258,11 @@ impl<'p> Shapes<'p> {
             ],
             newline,
         );
-        push_line(&mut fields, &[b" boundary=\"", boundary.as_bytes(), b"\""], newline);
+        push_line(
+            &mut fields,
+            &[b" boundary=\"", boundary.as_bytes(), b"\""],
+            newline,
+        );
         // A multipart says what is in it (RFC 2045 §6.4).
         let encoding = match entity.encoding {
             TransferEncoding::EightBit => Some("8bit"),
@@ -281,7 +299,11 @@ impl<'p> Shapes<'p> {
             seed.extend(part.bytes.iter().filter(|byte| !byte.is_ascii_whitespace()));
         }
         let around = self.tree.boundaries_around(document);
-        boundary(&seed, self.tree.part(document).span.of(self.original), &around)
+        boundary(
+            &seed,
+            self.tree.part(document).span.of(self.original),
+            &around,
+        )
     }
 }
 
