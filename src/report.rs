@@ -163,6 +163,7 @@ reasons! {
     RivalExpanded "rival-expanded" "another source of the same object was put in, and this one removed" "";
     TooDeep "too-deep" "the part is nested deeper than --max-depth" "--max-depth N";
     TooManyParts "too-many-parts" "the message has more parts than --max-parts" "--max-parts N";
+    HoldsSeparator "holds-separator" "what would change holds a line that starts with \"From \", where another message of the mailbox may start" "";
     HeaderTooLarge "header-too-large" "a header section is larger than --max-header" "--max-header SIZE";
 }
 

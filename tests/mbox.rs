@@ -11,6 +11,9 @@ use embody::mailbox::{
 use proptest::prelude::*;
 
 const ONE: &str = "From a@b Thu Jan  1 00:00:00 1970\nSubject: one\n\nbody\n";
+/// The same with a right Content-Length.
+const COUNTED: &str =
+    "From a@b Thu Jan  1 00:00:00 1970\nSubject: one\nContent-Length: 5\n\nbody\n";
 
 struct Folder {
     folder: tempfile::TempDir,
@@ -85,9 +88,35 @@ fn variants() -> Vec<(&'static str, String, u64)> {
         (
             "mboxcl2",
             format!(
-                "{header}Content-Length: 43\n\na\n\nFrom c@d Thu Jan  1 00:00:00 1970\nbody\n\n{ONE}"
+                "{header}Content-Length: 43\n\na\n\nFrom c@d Thu Jan  1 00:00:00 1970\nbody\n\n{COUNTED}"
             ),
             2,
+        ),
+        (
+            "a Content-Length over a separator where the next message has none",
+            format!(
+                "{header}Content-Length: 43\n\na\n\nFrom c@d Thu Jan  1 00:00:00 1970\nbody\n\n{ONE}"
+            ),
+            3,
+        ),
+        (
+            "a last Content-Length over a separator, with none before it",
+            format!(
+                "{header}Content-Length: 43\n\na\n\nFrom c@d Thu Jan  1 00:00:00 1970\nbody\n\n"
+            ),
+            2,
+        ),
+        (
+            "a last Content-Length over a separator, with right ones before it",
+            format!(
+                "{COUNTED}\n{header}Content-Length: 43\n\na\n\nFrom c@d Thu Jan  1 00:00:00 1970\nbody\n\n"
+            ),
+            2,
+        ),
+        (
+            "no empty line before a separator",
+            format!("{header}\nbody\n{ONE}{header}{ONE}"),
+            4,
         ),
         (
             "a wrong Content-Length",
@@ -128,7 +157,8 @@ fn a_mailbox_with_nothing_to_do_comes_out_identical() {
         // In mboxcl2 the length has to count the line ends of the twin.
         let crlf = lf
             .replace('\n', "\r\n")
-            .replace("Content-Length: 43\r", "Content-Length: 47\r");
+            .replace("Content-Length: 43\r", "Content-Length: 47\r")
+            .replace("Content-Length: 5\r", "Content-Length: 6\r");
         for bytes in [lf, crlf] {
             let (out, summary) = converted(bytes.as_bytes(), &Look);
             assert_eq!(text(&out), bytes, "{name}");
@@ -149,7 +179,7 @@ fn what_is_not_a_mailbox_is_said_and_left() {
         (b"\x01\x01\x01\x01\nFrom: a\n".as_slice(), "MMDF"),
         (b"Dear all,\n", "neither"),
         (b"\x1f\x8b\x08\0", "gzip"),
-        (b"\0\0\0", "neither"),
+        (b"\0\0\0", "binary"),
     ] {
         let source = folder.file("in", bytes);
         for outcome in [
@@ -201,7 +231,7 @@ fn new_text_is_quoted_the_way_the_mailbox_quotes() {
 fn nothing_is_quoted_where_lengths_are_counted_and_the_count_is_corrected() {
     let old = "From a@b Thu Jan  1 00:00:00 1970\nContent-Length: 44\nLines: 4\nSubject: x\n\n\
                EXPAND-ME\n\nFrom c@d Thu Jan  1 00:00:00 1970\n\n";
-    let old = format!("{}{ONE}", old.replace("44", "45"));
+    let old = format!("{}{COUNTED}", old.replace("44", "45"));
     let (new, summary) = converted(old.as_bytes(), &Expand("one\n\nFrom me at 10:00\nthree"));
     assert_eq!(summary.messages, 2);
     let expected = "From a@b Thu Jan  1 00:00:00 1970\nContent-Length: 63\nLines: 7\nSubject: x\n\n\
@@ -212,7 +242,7 @@ fn nothing_is_quoted_where_lengths_are_counted_and_the_count_is_corrected() {
     let expected = expected
         .replace("63", &length.to_string())
         .replace("Lines: 7", &format!("Lines: {lines}"));
-    assert_eq!(text(&new), format!("{expected}{ONE}"));
+    assert_eq!(text(&new), format!("{expected}{COUNTED}"));
     let (again, summary) = converted(&new, &Look);
     assert_eq!((again, summary.messages), (new, 2));
 }
@@ -256,13 +286,13 @@ fn a_message_that_lost_its_last_line_end_gets_it_back() {
 }
 
 #[test]
-fn an_edit_that_would_divide_a_message_is_quoted() {
+fn an_edit_that_would_make_a_separator_of_an_old_line_is_not_made() {
     let old = "From x 10:00\nSubject: a\n\nb\nEXPAND-ME\nFrom c 10:00\n\n";
-    let (new, _) = converted(old.as_bytes(), &Expand(""));
-    assert_eq!(
-        text(&new),
-        "From x 10:00\nSubject: a\n\nb\n\n>From c 10:00\n\n"
-    );
+    let expand: [&dyn Transform; 2] = [&Expand(""), &ExpandWhole("")];
+    for with in expand {
+        let (new, summary) = converted(old.as_bytes(), with);
+        assert_eq!((text(&new), summary.changed), (old, 0));
+    }
 }
 
 #[test]

@@ -222,6 +222,9 @@ pub(super) struct InspectArgs {
     /// Print JSON lines, one per reference [default: off]
     #[arg(long)]
     pub(super) json: bool,
+    /// Name files that hold no mail on stderr [default: off]
+    #[arg(hide_short_help = true, long)]
+    pub(super) verbose: bool,
     /// Ask each source whether it answers, HEAD or GET; retrieve nothing [default: off]
     #[arg(long)]
     probe: bool,

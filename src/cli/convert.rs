@@ -1,7 +1,7 @@
 //! `embody convert`: whole mailboxes, beside or in place.
 
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -9,8 +9,10 @@ use std::time::Instant;
 
 use super::args::{Asking, ConvertArgs, ProgressOption, Volume};
 use super::exit::Status;
+use super::input::{is_standard, spooled};
 use super::mailboxes::{Filter, Listener, Work};
 use super::origin::{Origin, Start};
+use super::output;
 use super::progress::Display;
 use super::report_file::ReportFile;
 use super::say;
@@ -20,7 +22,9 @@ use crate::error::Error;
 use crate::expand::Expander;
 use crate::fetch::{Cached, Fetch, Nowhere, Probing, Unasked, World};
 use crate::mailbox::find::{Kind, find};
-use crate::mailbox::{Effect, Options, Summary, convert_in_place, convert_to};
+use crate::mailbox::{
+    Effect, Options, Output, Stop, Summary, convert_in_place, convert_open, convert_to,
+};
 use crate::policy::Policy;
 use crate::report::{Outcome, Row};
 
@@ -44,6 +48,7 @@ fn status_of(error: &Error) -> Status {
 
 fn convert(args: &ConvertArgs) -> Result<Status, Error> {
     let start = Instant::now();
+    check_standard_streams(args)?;
     signals::limits_on_files_are_failed_writes();
     let signals = Signals::watch();
     let stop = signals.stop();
@@ -69,7 +74,7 @@ fn convert(args: &ConvertArgs) -> Result<Status, Error> {
         let result = match &args.output {
             Some(output) => {
                 let target = target(source, output, args.sources.len())?;
-                convert_to(source, &target, &options, &filter, &filter, stop)
+                convert_source(source, &target, &options, &filter, stop)
             }
             None => convert_in_place(source, &options, &filter, &filter, stop),
         };
@@ -110,6 +115,59 @@ fn convert(args: &ConvertArgs) -> Result<Status, Error> {
         status = Status::Trouble;
     }
     Ok(status)
+}
+
+/// What cannot be done with standard input and output is known before anything is read.
+fn check_standard_streams(args: &ConvertArgs) -> Result<(), Error> {
+    let from_standard = args.sources.iter().filter(|path| is_standard(path)).count();
+    let problem = match &args.output {
+        None if from_standard > 0 => {
+            "standard input cannot be replaced; name a file, or --output instead of --in-place"
+        }
+        _ if from_standard > 1 => "standard input can be read once only",
+        Some(output) if is_standard(output) && args.sources.len() > 1 => {
+            "--output - takes one source; name a folder for several"
+        }
+        Some(_) if from_standard > 0 && args.sources.len() > 1 => {
+            "standard input has no name in a folder; convert it on its own"
+        }
+        Some(output) if is_standard(output) && args.sources.iter().any(|path| path.is_dir()) => {
+            "a folder cannot go to standard output; name a new folder"
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::Usage(problem.to_owned()))
+}
+
+/// One source to a new file or folder, or to standard output.
+fn convert_source(
+    source: &Path,
+    target: &Path,
+    options: &Options,
+    filter: &Filter<'_>,
+    stop: &Stop,
+) -> Result<Summary, Error> {
+    let spooled = spooled(source, stop)?;
+    if spooled.is_none() && !is_standard(target) {
+        return convert_to(source, target, options, filter, filter, stop);
+    }
+    let to = if is_standard(target) {
+        Output::Open(output::open()?)
+    } else {
+        Output::Path(target)
+    };
+    let (file, named) = match spooled {
+        Some(file) => (file, false),
+        None => (open_source(source)?, true),
+    };
+    convert_open(&file, source, named, to, options, filter, filter, stop)
+}
+
+fn open_source(source: &Path) -> Result<File, Error> {
+    File::open(source).map_err(|error| Error::Read {
+        what: source.display().to_string(),
+        source: error,
+    })
 }
 
 /// What a run did that was stopped.
@@ -249,6 +307,14 @@ impl Voice {
 }
 
 impl Listener for Voice {
+    fn skipped(&self, path: &Path, what: &str) {
+        if self.volume == Volume::Verbose {
+            let path = path.display().to_string();
+            self.display
+                .say(&format!("{}: skipped: {what}", say::harmless(&path)));
+        }
+    }
+
     fn rows(&self, origin: &Origin, rows: &[Row]) {
         // Twenty years of mail hold too many references to name each one that went well.
         let is_said = |row: &&Row| self.volume == Volume::Verbose || row.outcome == Outcome::Left;

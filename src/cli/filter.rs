@@ -1,7 +1,7 @@
 //! `embody filter`: one message in, one message out; output appears only when it is whole.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read as _, Seek as _, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,8 @@ use signal_hook::consts::SIGABRT;
 
 use super::args::{FilterArgs, Volume};
 use super::exit::Status;
-use super::input::Input;
+use super::input::{Input, is_standard};
+use super::mailboxes::{change_of, leave_for_separator};
 use super::origin::{Origin, Start};
 use super::output::{self, write_error};
 use super::report_file::ReportFile;
@@ -19,6 +20,7 @@ use super::signals;
 use crate::error::Error;
 use crate::expand::{Candidates, Expander, Mark};
 use crate::fetch::{Fetch, Nowhere, World};
+use crate::mailbox::{has_second_message, second_message, takes_separators};
 use crate::mime::scan;
 use crate::plan::opaque_parts;
 use crate::policy::Policy;
@@ -43,10 +45,39 @@ fn filter(args: &FilterArgs) -> Result<(), Error> {
     let world = world(&policy)?;
     let candidates = Candidates::new(&policy);
     let mut output = output::open()?;
-    let input = match &args.file {
+    let file = args.file.as_deref().filter(|path| !is_standard(path));
+    let input = match file {
         Some(path) => read_file(path, &candidates)?,
         None => Input::read(output::input()?, &candidates).map_err(output::read_error)?,
     };
+    let second = match &input {
+        Input::Message(message) | Input::Unspooled(message, _) => second_message(message).is_some(),
+        Input::Untouched(spooled) => starts_like_mbox(spooled)
+            .and_then(|starts| Ok(starts && has_second_message(spooled)?))
+            .map_err(|source| Error::Read {
+                what: "the temporary file".to_owned(),
+                source,
+            })?,
+    };
+    if second {
+        // What is fed to a filter is one message, or a stranger's line would delay a mail.
+        let is_fed = |path: &Path| {
+            path == Path::new("/dev/stdin") || !fs::metadata(path).is_ok_and(|data| data.is_file())
+        };
+        if let Some(path) = file.filter(|path| !is_fed(path)) {
+            return Err(Error::NotAMailbox {
+                path: path.to_owned(),
+                why: "a mailbox of several messages, and filter takes one message; use embody convert"
+                    .to_owned(),
+            });
+        }
+        if args.saying.volume() > Volume::Quiet {
+            say::tell(
+                "standard input holds a line that starts a second message of a mailbox; all of it \
+                 is taken as one message (for a mailbox, use embody convert)",
+            );
+        }
+    }
     let message = match input {
         Input::Message(message) => message,
         Input::Unspooled(message, why) => {
@@ -67,17 +98,19 @@ fn filter(args: &FilterArgs) -> Result<(), Error> {
         }
     };
     let expander = Expander::new(policy, world.as_ref()).with_mark(args.mark());
-    let name = args
-        .file
-        .as_ref()
-        .map_or_else(|| "-".to_owned(), |path| path.display().to_string());
-    let expansion = expander.expand(&message, &name)?;
+    let name = file.map_or_else(|| "-".to_owned(), |path| path.display().to_string());
+    let mut expansion = expander.expand(&message, &name)?;
+    // What starts like a mailbox may be one, whoever feeds it to a filter.
+    let is_left = second && takes_separators(&message, change_of(expansion.edits.clone()));
     let mut buffered = BufWriter::with_capacity(64 << 10, &mut output);
-    expansion
-        .output()
-        .write_to(&mut buffered)
-        .and_then(|()| buffered.flush())
-        .map_err(write_error)?;
+    if is_left {
+        leave_for_separator(&mut expansion.report);
+        buffered.write_all(&message)
+    } else {
+        expansion.output().write_to(&mut buffered)
+    }
+    .and_then(|()| buffered.flush())
+    .map_err(write_error)?;
     drop(buffered);
     abort.mail_is_out();
     // The mail is out: nothing that goes wrong with the report may change the exit status.
@@ -89,6 +122,18 @@ fn filter(args: &FilterArgs) -> Result<(), Error> {
     };
     run.report(&expansion.report, &message);
     Ok(())
+}
+
+/// Whether a spooled message starts with a `From ` line; it is read from its start afterwards.
+fn starts_like_mbox(mut file: &File) -> io::Result<bool> {
+    let mut start = Vec::new();
+    file.take(1 << 10).read_to_end(&mut start)?;
+    file.rewind()?;
+    let blank = |byte: &u8| matches!(byte, b'\n' | b'\r');
+    let blanks = start.iter().take_while(|byte| blank(byte)).count();
+    Ok(start
+        .get(blanks..)
+        .is_some_and(|text| text.starts_with(b"From ")))
 }
 
 /// What the process ends with if it is aborted, as Rust does when memory or stack runs out: "try

@@ -1,7 +1,7 @@
 //! `embody inspect`: what is in there, and what the same options would do. Fetches nothing; with
 //! `--probe` it asks whether there would be an answer.
 
-use std::fs;
+use std::fs::File;
 use std::io::{self, Read as _, Write};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use super::args::{Asking, InspectArgs};
 use super::convert::shared_world;
 use super::exit::Status;
+use super::input::spooled;
 use super::mailboxes::{Filter, Listener, Work, probe};
 use super::origin::{Entry, Origin, Start};
 use super::output::{self, write_error};
@@ -18,8 +19,10 @@ use super::totals::Totals;
 use crate::error::Error;
 use crate::expand::Expander;
 use crate::link::url::masked;
-use crate::mailbox::find::{Kind, find};
-use crate::mailbox::{Effect, Format, Options, Stop, convert_in_place};
+use crate::mailbox::find::{Kind, NotMail, look_at};
+use crate::mailbox::{
+    Effect, Format, Options, Output, Stop, convert_in_place, convert_open, kind_of_open,
+};
 use crate::mime::{Content, PartId, Tree, scan};
 use crate::plan::{Bases, opaque_parts};
 use crate::policy::Policy;
@@ -57,17 +60,13 @@ fn inspect_all(args: &InspectArgs) -> Result<Status, Error> {
             Asking::Nobody | Asking::ForContent => Work::Forecast,
         },
         as_json: args.json,
+        verbose: args.verbose,
         named: sources.len() > 1,
         start: Start::now(),
     };
     let mut status = Status::Success;
     for source in sources {
-        let result = if is_mailbox(source) {
-            inspection.mailbox(source)
-        } else {
-            inspection.message(source)
-        };
-        if let Err(error) = result {
+        if let Err(error) = inspection.run(source) {
             say::tell(&say::error(&error));
             status = Status::Trouble;
         }
@@ -75,30 +74,58 @@ fn inspect_all(args: &InspectArgs) -> Result<Status, Error> {
     Ok(status)
 }
 
-/// Whether a source holds many messages. What cannot be told is read as one message.
-fn is_mailbox(source: &Path) -> bool {
-    source.as_os_str() != "-"
-        && (source.is_dir()
-            || find(source, Format::Auto)
-                .is_ok_and(|finds| finds.mailboxes.iter().any(|found| found.kind != Kind::Eml)))
-}
-
 /// How sources are looked at.
 struct Inspection<'i> {
     expander: &'i Expander<'i>,
     work: Work,
     as_json: bool,
+    /// Whether files that hold no mail are named.
+    verbose: bool,
     /// Whether what is printed names its source.
     named: bool,
     start: Start,
 }
 
 impl Inspection<'_> {
+    fn run(&self, source: &Path) -> Result<(), Error> {
+        let failed = |error| Error::Read {
+            what: source.display().to_string(),
+            source: error,
+        };
+        if source.is_dir() {
+            return self.mailbox(source, None);
+        }
+        let spooled = spooled(source, &Stop::default())?;
+        let kind = match &spooled {
+            Some(file) => kind_of_open(file, source, Format::Auto)?,
+            None => look_at(source, Format::Auto)?,
+        };
+        let is_empty = |file: &File| file.metadata().is_ok_and(|data| data.len() == 0);
+        match (kind, spooled) {
+            // Nothing on standard input is an empty message, as filter takes it.
+            (Ok(Kind::Mbox), spooled) if !spooled.as_ref().is_some_and(is_empty) => {
+                self.mailbox(source, spooled)
+            }
+            (Ok(_) | Err(NotMail::Text), spooled) => {
+                let mut message = Vec::new();
+                match spooled {
+                    Some(file) => file,
+                    None => File::open(source).map_err(failed)?,
+                }
+                .read_to_end(&mut message)
+                .map_err(failed)?;
+                self.message(source, &message)
+            }
+            (Err(other), _) => Err(other.error(source)),
+        }
+    }
+
     /// Totals per kind, scheme, host and outcome, so that one sees what a run would do; or, as JSON,
     /// every row.
-    fn mailbox(&self, source: &Path) -> Result<(), Error> {
+    fn mailbox(&self, source: &Path, spooled: Option<File>) -> Result<(), Error> {
         let rows = Rows {
             as_json: self.as_json,
+            verbose: self.verbose,
             start: &self.start,
             failure: Mutex::new(None),
         };
@@ -109,7 +136,19 @@ impl Inspection<'_> {
         let stop = Stop::default();
         let several = self.named || source.is_dir();
         let filter = Filter::new(self.expander, self.work, several, stop.clone(), &rows);
-        let summary = convert_in_place(source, &options, &filter, &filter, &stop)?;
+        let summary = match spooled {
+            Some(file) => convert_open(
+                &file,
+                source,
+                false,
+                Output::Nowhere,
+                &options,
+                &filter,
+                &filter,
+                &stop,
+            ),
+            None => convert_in_place(source, &options, &filter, &filter, &stop),
+        }?;
         let (_, totals) = filter.finish();
         let failure = rows
             .failure
@@ -137,25 +176,15 @@ impl Inspection<'_> {
     }
 
     /// The tree of one message; or, as JSON, every row.
-    fn message(&self, source: &Path) -> Result<(), Error> {
+    fn message(&self, source: &Path, message: &[u8]) -> Result<(), Error> {
         let name = source.display().to_string();
-        let read = if source.as_os_str() == "-" {
-            let mut bytes = Vec::new();
-            io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
-        } else {
-            fs::read(source)
-        };
-        let message = read.map_err(|source| Error::Read {
-            what: name.clone(),
-            source,
-        })?;
         let report = match self.work {
-            Work::Probe => probe(self.expander, &message, &name)?,
-            Work::Forecast | Work::Expand => self.expander.forecast(&message, &name),
+            Work::Probe => probe(self.expander, message, &name)?,
+            Work::Forecast | Work::Expand => self.expander.forecast(message, &name),
         };
         let mut text = Vec::new();
         if self.as_json {
-            let origin = Origin::new(&name, 1, &message);
+            let origin = Origin::new(&name, 1, message);
             for row in &report.rows {
                 let entry = Entry::new(&self.start, &origin, row);
                 text.extend(json(&entry).map_err(write_error)?);
@@ -165,8 +194,8 @@ impl Inspection<'_> {
             if self.named {
                 text.extend(format!("{}:\n", harmless(&name)).bytes());
             }
-            let tree = scan(&message, &self.expander.scan_limits());
-            let outline = outline(&message, &tree, &report, self.expander.policy());
+            let tree = scan(message, &self.expander.scan_limits());
+            let outline = outline(message, &tree, &report, self.expander.policy());
             text.extend(outline.bytes());
         }
         print(&text)
@@ -184,11 +213,19 @@ fn print(text: &[u8]) -> Result<(), Error> {
 /// Prints rows as they come.
 struct Rows<'r> {
     as_json: bool,
+    verbose: bool,
     start: &'r Start,
     failure: Mutex<Option<io::Error>>,
 }
 
 impl Listener for Rows<'_> {
+    fn skipped(&self, path: &Path, what: &str) {
+        if self.verbose {
+            let path = path.display().to_string();
+            say::tell(&format!("{}: skipped: {what}", harmless(&path)));
+        }
+    }
+
     fn rows(&self, origin: &Origin, rows: &[Row]) {
         if !self.as_json {
             return;

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::origin::Origin;
 use super::totals::Totals;
+use crate::edit::Edits;
 use crate::error::Error;
 use crate::expand::{Candidates, Expander};
 use crate::mailbox::{Change, Message, Progress, Replacement, Stop, Summary, Transform};
@@ -50,6 +51,9 @@ fn foresee(report: &mut Report) {
 
 /// Gets rows in the order of the messages.
 pub(super) trait Listener: Sync {
+    /// A file in a folder holds no mail, but that.
+    fn skipped(&self, path: &Path, what: &str);
+
     /// Rows of one message; called in order.
     fn rows(&self, origin: &Origin, rows: &[Row]);
 
@@ -142,6 +146,30 @@ impl<'f> Filter<'f> {
     }
 }
 
+/// An expansion as the mailbox takes it.
+pub(super) fn change_of(edits: Edits) -> Change {
+    if edits.is_empty() {
+        return Change::AsItCame;
+    }
+    let replacements = edits.into_iter().map(|edit| Replacement {
+        span: edit.span,
+        bytes: edit.replacement,
+    });
+    Change::Edited(replacements.collect())
+}
+
+/// Says of each row that changed its message that the message was left.
+pub(super) fn leave_for_separator(report: &mut Report) {
+    for row in &mut report.rows {
+        if matches!(row.outcome, Outcome::Expanded | Outcome::Rewritten) {
+            row.outcome = Outcome::Left;
+            row.reason = Some(Reason::HoldsSeparator);
+            row.detail = format!("{}; the message was left", Reason::HoldsSeparator.meaning());
+            (row.bytes, row.links) = (None, None);
+        }
+    }
+}
+
 impl Transform for Filter<'_> {
     fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
         self.candidates.first(bytes)
@@ -165,16 +193,7 @@ impl Transform for Filter<'_> {
                 // What it would have fetched was not asked for any more.
                 self.stop.check()?;
                 foresee(&mut expansion.report);
-                let change = if expansion.edits.is_empty() {
-                    Change::AsItCame
-                } else {
-                    let edits = expansion.edits.into_iter();
-                    let replacements = edits.map(|edit| Replacement {
-                        span: edit.span,
-                        bytes: edit.replacement,
-                    });
-                    Change::Edited(replacements.collect())
-                };
+                let change = change_of(expansion.edits);
                 (change, expansion.report)
             }
         };
@@ -188,12 +207,26 @@ impl Transform for Filter<'_> {
         Ok(change)
     }
 
+    fn refused(&self, message: &Message<'_>) {
+        if let Some((_, report)) = self.state().waiting.get_mut(&message.number) {
+            leave_for_separator(report);
+        }
+    }
+
     fn discard(&self, number: u64) {
         self.state().waiting.remove(&number);
     }
 }
 
 impl Progress for Filter<'_> {
+    fn skipped(&self, path: &Path, what: &'static str) {
+        let mut state = self.state();
+        state.settled.0.skipped_files += 1;
+        state.settled.1.count_skipped(what);
+        drop(state);
+        self.listener.skipped(path, what);
+    }
+
     fn begin(&self, mailbox: &Path) {
         let mut state = self.state();
         // What is left of a mailbox that was not finished was not done.
@@ -210,6 +243,7 @@ impl Progress for Filter<'_> {
         self.tell(&mut state, done);
         self.listener.advanced(bytes, messages, &state.totals);
     }
+
     fn done(&self, summary: &Summary) {
         let mut state = self.state();
         self.tell(&mut state, u64::MAX);

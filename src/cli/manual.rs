@@ -12,6 +12,7 @@ use clap_mangen::roff::{Roff, bold, roman};
 
 use super::args::Cli;
 use super::exit::Status;
+use super::input::is_standard;
 use super::output;
 use super::pages::{Line, sections};
 use super::say;
@@ -20,6 +21,8 @@ use crate::policy::Scheme;
 
 /// Prints embody(1), or writes it and a page for each command into a folder.
 pub(super) fn man(folder: Option<&Path>) -> Status {
+    // `-` is standard output, wherever it stands.
+    let folder = folder.filter(|path| !is_standard(path));
     let written = match folder {
         None => page().and_then(|page| print(&page)),
         Some(folder) => pages(folder),

@@ -21,6 +21,7 @@ pub(super) struct Totals {
     schemes: BTreeMap<String, u64>,
     hosts: BTreeMap<String, u64>,
     outcomes: BTreeMap<String, u64>,
+    skipped: BTreeMap<&'static str, u64>,
 }
 
 impl Totals {
@@ -55,6 +56,11 @@ impl Totals {
         }
     }
 
+    /// Counts a file that holds no mail, but that.
+    pub(super) fn count_skipped(&mut self, what: &'static str) {
+        *self.skipped.entry(what).or_default() += 1;
+    }
+
     /// Adds the counts of others.
     pub(super) fn add(&mut self, other: Self) {
         fn add<N: Ord>(one: &mut BTreeMap<N, u64>, other: BTreeMap<N, u64>) {
@@ -69,9 +75,10 @@ impl Totals {
         add(&mut self.schemes, other.schemes);
         add(&mut self.hosts, other.hosts);
         add(&mut self.outcomes, other.outcomes);
+        add(&mut self.skipped, other.skipped);
     }
 
-    /// Totals per kind, scheme, host and outcome.
+    /// Totals per kind, scheme, host and outcome, and per kind of what was skipped.
     pub(super) fn table(&self) -> String {
         let mut text = String::new();
         section(
@@ -102,6 +109,12 @@ impl Totals {
             self.outcomes
                 .iter()
                 .map(|(name, count)| (name.as_str(), *count)),
+            99,
+        );
+        section(
+            &mut text,
+            "skipped",
+            self.skipped.iter().map(|(name, count)| (*name, *count)),
             99,
         );
         text

@@ -12,11 +12,12 @@ use std::path::{Path, PathBuf};
 
 use super::find::{self, Finds, Found, Kind};
 use super::maildir::{self, Destination};
+use super::mbox::{Counted, Extent};
 use super::pipeline::{self, Limits, Stages};
 use super::replace::{self, Beside, Identity};
-use super::rewrite;
+use super::rewrite::{self, Rewritten};
 use super::sink::{Bytes, Sink};
-use super::window::{Chunk, Pool, Source, Windows};
+use super::window::{Chunk, Pool, Section, Windows};
 use super::{
     Effect, Format, Message, Options, Progress, Quoting, Stop, Summary, Transform, cannot_read,
     cannot_write, check_backup_suffix,
@@ -151,7 +152,7 @@ fn look_at(source: &Path, format: Format, destination: Destination<'_>) -> Resul
                     relative: PathBuf::new(),
                     kind: Kind::Maildir,
                 }],
-                skipped_files: 0,
+                skipped: Vec::new(),
             });
         }
         return find::find(source, Format::Eml);
@@ -168,12 +169,13 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
 
 /// Tells what was found and is no mail.
 fn begun(finds: &Finds, progress: &dyn Progress) -> Summary {
-    let summary = Summary {
-        skipped_files: finds.skipped_files,
+    for (path, other) in &finds.skipped {
+        progress.skipped(path, other.name());
+    }
+    Summary {
+        skipped_files: finds.skipped.len() as u64,
         ..Summary::default()
-    };
-    progress.done(&summary);
-    summary
+    }
 }
 
 /// Takes away what killed runs left where we are to work.
@@ -202,34 +204,6 @@ pub(super) struct Job<'a> {
     pub(super) transform: &'a dyn Transform,
     pub(super) progress: &'a dyn Progress,
     pub(super) stop: &'a Stop,
-}
-
-/// The bytes of a file between two offsets.
-#[derive(Clone, Copy)]
-pub(super) struct Section<'a> {
-    pub(super) file: &'a File,
-    pub(super) start: u64,
-    pub(super) end: u64,
-}
-
-impl<'a> Section<'a> {
-    /// All of it.
-    pub(super) fn whole(file: &'a File) -> Self {
-        Self {
-            file,
-            start: 0,
-            end: u64::MAX,
-        }
-    }
-}
-
-impl Source for Section<'_> {
-    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-        let at = self.start.saturating_add(offset);
-        let left = usize::try_from(self.end.saturating_sub(at)).unwrap_or(usize::MAX);
-        let wanted = left.min(bytes.len());
-        FileExt::read_at(self.file, &mut bytes[..wanted], at)
-    }
 }
 
 impl Job<'_> {
@@ -301,7 +275,7 @@ impl Job<'_> {
 
     /// A single message: its content (unless it is too large) and what becomes of it.
     #[allow(clippy::type_complexity)] // three values that are used apart
-    fn message(
+    pub(super) fn message(
         &self,
         mut file: &File,
         before: &Identity,
@@ -338,6 +312,7 @@ impl Job<'_> {
 
     /// The messages of an mbox, or of a section that starts with one, through the pipeline into
     /// `sink`. Adds to `summary`, whose messages are those before; `seen` is shown what was read.
+    /// Gives what the messages up to its end say about the Content-Lengths behind.
     pub(super) fn mbox(
         &self,
         section: Section<'_>,
@@ -345,10 +320,11 @@ impl Job<'_> {
         summary: &mut Summary,
         sink: &mut Sink<'_>,
         seen: &mut dyn FnMut(&[u8]),
-    ) -> Result<(), Error> {
+    ) -> Result<Counted, Error> {
         let pool = Pool::default();
         let window = self.options.window;
-        let mut windows = Windows::new(section, pool.clone(), window, self.options.max_message);
+        let mut windows = Windows::new(section, pool.clone(), window, self.options.max_message)
+            .behind(section.counted);
         let stages = Messages {
             path: self.path,
             transform: self.transform,
@@ -395,7 +371,8 @@ impl Job<'_> {
                 pool.give_back(chunk.buffer, window);
                 Ok(())
             },
-        )
+        )?;
+        Ok(windows.counted())
     }
 }
 
@@ -408,7 +385,12 @@ fn quoting_of(file: &File) -> io::Result<Quoting> {
             read => filled += read,
         }
     }
-    Ok(Quoting::of_sample(&sample[..filled]))
+    let extent = if filled < SAMPLE {
+        Extent::Whole
+    } else {
+        Extent::Start
+    };
+    Ok(Quoting::of_sample(&sample[..filled], extent))
 }
 
 /// The stages of an mbox: a chunk's messages that something points at are transformed.
@@ -434,19 +416,27 @@ impl Stages for Messages<'_> {
         let frame = chunk.frames[index];
         let (_, content, _) = frame.parts(chunk.bytes());
         let number = self.before + chunk.first_number + index as u64;
-        let change = self.transform.transform(&Message {
+        let message = Message {
             number,
             source: self.path,
             content,
             quoting: self.quoting,
-        })?;
+        };
+        let change = self.transform.transform(&message)?;
         let new = rewrite::rewritten(chunk.bytes(), &frame, change, self.quoting);
         let new = new.map_err(|_| {
             cannot_write(self.path)(io::Error::other(format!(
                 "message {number}: replacements overlap or lie outside the message"
             )))
         })?;
-        Ok((index, new))
+        Ok(match new {
+            Rewritten::Unchanged => (index, None),
+            Rewritten::Changed(new) => (index, Some(new)),
+            Rewritten::Refused => {
+                self.transform.refused(&message);
+                (index, None)
+            }
+        })
     }
 }
 

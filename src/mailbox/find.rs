@@ -4,8 +4,11 @@
 //!   `.Folder`, or plain nested ones) are found as well.
 //! * A file that starts with `From `, perhaps behind empty lines, is an mbox; so is an empty file.
 //! * A file that starts with header fields, one of which every mail has some of, is a message.
-//! * In a folder, other files are skipped and counted; given by name, they are an error that says
-//!   what they are instead. Symbolic links are followed when given by name only.
+//! * In a folder, other files are skipped, and each is named to who asks; given by name, they are
+//!   an error that says what they are instead, and what to do. Symbolic links are followed when
+//!   given by name only.
+//! * What is neither a file nor a folder (a pipe, say) is not looked at: who reads it knows the
+//!   start and asks [`kind_of`].
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -18,7 +21,7 @@ use super::{cannot_read, replace};
 use crate::error::Error;
 
 /// Bytes looked at to tell what a file is.
-const LOOKED_AT: u64 = 64 << 10;
+pub(super) const LOOKED_AT: u64 = 64 << 10;
 
 /// What the sources are said to be: `--format`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -61,8 +64,53 @@ pub struct Found {
 pub struct Finds {
     /// Sorted by path.
     pub mailboxes: Vec<Found>,
-    /// Files that hold no mail.
-    pub skipped_files: u64,
+    /// Files that hold no mail, and what they are; sorted by path.
+    pub skipped: Vec<(PathBuf, NotMail)>,
+}
+
+/// What holds no mail that embody can read.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum NotMail {
+    /// A format that is known: its name, and what to do with it.
+    Format(&'static str, &'static str),
+    /// No header field and no separator in the first lines, and not text either.
+    Binary,
+    /// Text without a mail header in front.
+    Text,
+    /// A file beside the `cur` and `new` of a Maildir.
+    BesideMaildir,
+    /// Mail, but not what `--format` asks for.
+    OtherFormat(&'static str),
+}
+
+impl NotMail {
+    /// The name of the kind.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Format(name, _) => name,
+            Self::Binary => "binary data",
+            Self::Text => "text without a mail header",
+            Self::BesideMaildir => "a file beside cur and new",
+            Self::OtherFormat(_) => "mail of another format",
+        }
+    }
+
+    /// The error about a source that was given by name.
+    #[must_use]
+    pub fn error(self, path: &Path) -> Error {
+        let why = match self {
+            Self::Format(name, advice) => format!("{name}; {advice}"),
+            Self::Binary => "binary data, not mail: no header field and no \"From \" line".into(),
+            Self::Text => {
+                "not a mailbox: it starts neither with a \"From \" line nor with a mail header"
+                    .into()
+            }
+            Self::BesideMaildir => "a file beside a Maildir's folders".into(),
+            Self::OtherFormat(why) => why.into(),
+        };
+        not_a_mailbox(path, &why)
+    }
 }
 
 /// Looks at `source`.
@@ -77,14 +125,14 @@ pub fn find(source: &Path, format: Format) -> Result<Finds, Error> {
     if !metadata.is_file() {
         return Err(not_a_mailbox(source, "neither a file nor a folder"));
     }
-    let kind = kind_of_file(source, format)?.map_err(|why| not_a_mailbox(source, why))?;
+    let kind = look_at(source, format)?.map_err(|other| other.error(source))?;
     Ok(Finds {
         mailboxes: vec![Found {
             path: source.into(),
             relative: PathBuf::new(),
             kind,
         }],
-        skipped_files: 0,
+        skipped: Vec::new(),
     })
 }
 
@@ -126,9 +174,9 @@ fn in_folder(source: &Path, format: Format) -> Result<Finds, Error> {
             let path = entry.path();
             // Beside cur and new there are only indexes, whatever they look like.
             let kind = if is_maildir || format == Format::Maildir {
-                Err("an index")
+                Err(NotMail::BesideMaildir)
             } else {
-                kind_of_file(&path, format)?
+                look_at(&path, format)?
             };
             match kind {
                 Ok(kind) => finds.mailboxes.push(Found {
@@ -136,7 +184,7 @@ fn in_folder(source: &Path, format: Format) -> Result<Finds, Error> {
                     relative,
                     kind,
                 }),
-                Err(_) => finds.skipped_files += 1,
+                Err(other) => finds.skipped.push((path, other)),
             }
         }
     }
@@ -150,6 +198,7 @@ fn in_folder(source: &Path, format: Format) -> Result<Finds, Error> {
         return Err(not_a_mailbox(source, why));
     }
     finds.mailboxes.sort();
+    finds.skipped.sort();
     Ok(finds)
 }
 
@@ -158,63 +207,101 @@ pub(super) fn is_maildir(folder: &Path) -> bool {
     folder.join("cur").is_dir() && folder.join("new").is_dir()
 }
 
-fn kind_of_file(path: &Path, format: Format) -> Result<Result<Kind, &'static str>, Error> {
+/// What a file is, seen from its start, or is instead.
+///
+/// # Errors
+/// [`Error::Read`] if it cannot be looked at.
+pub fn look_at(path: &Path, format: Format) -> Result<Result<Kind, NotMail>, Error> {
     let mut start = Vec::new();
     File::open(path)
         .and_then(|file| file.take(LOOKED_AT).read_to_end(&mut start))
         .map_err(cannot_read(path))?;
-    Ok(match format {
-        Format::Eml => Ok(Kind::Eml),
-        Format::Maildir => Err("not a Maildir: a file, and a Maildir is a folder"),
-        Format::Auto | Format::Mbox => match kind_of(&start) {
-            Ok(Kind::Eml) if format == Format::Mbox => {
-                Err("not an mbox: it starts with a message, not with a \"From \" line")
-            }
-            kind => kind,
-        },
-    })
+    Ok(kind_of(&start, format))
 }
 
-/// What a file that starts with `start` is, or is instead.
-fn kind_of(start: &[u8]) -> Result<Kind, &'static str> {
-    const OTHERS: [(&[u8], &str); 12] = [
-        (
-            b"\x01\x01\x01\x01\n",
-            "an MMDF mailbox (^A^A^A^A lines), which embody does not convert",
-        ),
-        (
-            b"\x01\x01\x01\x01\r\n",
-            "an MMDF mailbox (^A^A^A^A lines), which embody does not convert",
-        ),
+/// The same for what starts with `start`.
+///
+/// # Errors
+/// What it is instead of mail.
+pub fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
+    let kind = kind_of_start(start);
+    match (format, kind) {
+        (Format::Auto, kind) => kind,
+        (Format::Maildir, _) => Err(NotMail::OtherFormat(
+            "not a Maildir: a file, and a Maildir is a folder",
+        )),
+        (Format::Mbox, Ok(Kind::Eml)) => Err(NotMail::OtherFormat(
+            "not an mbox: it starts with a message, not with a \"From \" line",
+        )),
+        (Format::Mbox, kind) => kind,
+        (Format::Eml, Ok(_) | Err(NotMail::Text)) => Ok(Kind::Eml),
+        (Format::Eml, Err(other)) => Err(other),
+    }
+}
+
+/// Formats that are recognised by their first octets, and what to do with them.
+const OTHERS: [(&[u8], NotMail); 12] = {
+    const MMDF: NotMail = NotMail::Format(
+        "an MMDF mailbox (^A^A^A^A lines)",
+        "embody does not convert those; save it as mbox first, with mutt for one",
+    );
+    const UNPACK: &str = "decompress it first";
+    [
+        (b"\x01\x01\x01\x01\n", MMDF),
+        (b"\x01\x01\x01\x01\r\n", MMDF),
         (
             b"BABYL OPTIONS",
-            "a Babyl mailbox, which embody does not convert",
+            NotMail::Format(
+                "a Babyl mailbox",
+                "embody does not convert those; save it as mbox first, with Emacs's unrmail",
+            ),
         ),
-        (b"*mbx*", "an MBX mailbox, which embody does not convert"),
+        (
+            b"*mbx*",
+            NotMail::Format(
+                "an MBX mailbox",
+                "embody does not convert those; make an mbox of it first, with mailutil",
+            ),
+        ),
         (
             b"!BDN",
-            "an Outlook PST file, which embody does not convert",
+            NotMail::Format(
+                "an Outlook PST file",
+                "embody does not convert those; make an mbox of it first, with readpst",
+            ),
         ),
         (
             b"\xcf\xad\x12\xfe",
-            "an Outlook Express file, which embody does not convert",
+            NotMail::Format(
+                "an Outlook Express file",
+                "embody does not convert those; make an mbox of it first, with readdbx",
+            ),
         ),
-        (b"\x1f\x8b", "compressed (gzip); decompress it first"),
+        (b"\x1f\x8b", NotMail::Format("compressed (gzip)", UNPACK)),
         (
             b"\x28\xb5\x2f\xfd",
-            "compressed (zstd); decompress it first",
+            NotMail::Format("compressed (zstd)", UNPACK),
         ),
-        (b"BZh", "compressed (bzip2); decompress it first"),
-        (b"\xfd7zXZ\0", "compressed (xz); decompress it first"),
-        (b"PK\x03\x04", "a zip archive; unpack it first"),
-        (b"SQLite format 3\0", "a database, not a mailbox"),
-    ];
+        (b"BZh", NotMail::Format("compressed (bzip2)", UNPACK)),
+        (b"\xfd7zXZ\0", NotMail::Format("compressed (xz)", UNPACK)),
+        (
+            b"PK\x03\x04",
+            NotMail::Format("a zip archive", "unpack it first"),
+        ),
+        (
+            b"SQLite format 3\0",
+            NotMail::Format("an SQLite database", "embody reads no databases"),
+        ),
+    ]
+};
+
+fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
     if start.is_empty() {
         return Ok(Kind::Mbox);
     }
-    for (magic, what) in OTHERS {
+    for (magic, other) in OTHERS {
         if start.starts_with(magic) {
-            return Err(what);
+            return Err(other);
         }
     }
     let blanks = start
@@ -228,7 +315,33 @@ fn kind_of(start: &[u8]) -> Result<Kind, &'static str> {
     if blanks == 0 && starts_with_mail_header(start) {
         return Ok(Kind::Eml);
     }
-    Err("not a mailbox: it starts neither with a \"From \" line nor with a mail header")
+    Err(if is_binary(start) {
+        NotMail::Binary
+    } else {
+        NotMail::Text
+    })
+}
+
+/// Whether no header field and no separator is in the first lines, and there are NULs or more than
+/// three control characters in ten octets.
+fn is_binary(start: &[u8]) -> bool {
+    const LINES: usize = 32;
+    let is_field = |line: &[u8]| {
+        let name = line
+            .iter()
+            .take_while(|&&b| b.is_ascii_graphic() && b != b':')
+            .count();
+        name > 0 && line.get(name) == Some(&b':')
+    };
+    let mut lines = start.split(|&byte| byte == b'\n').take(LINES);
+    if lines.any(|line| line.starts_with(b"From ") || is_field(line)) {
+        return false;
+    }
+    // Line ends, tabs, form feeds, and the escapes of ISO-2022 stand in text.
+    let is_control = |&&byte: &&u8| {
+        byte.is_ascii_control() && !matches!(byte, b'\t' | b'\n' | b'\r' | b'\x0c' | b'\x1b')
+    };
+    start.contains(&0) || start.iter().filter(is_control).count() * 10 > start.len() * 3
 }
 
 /// Fields of which every mail has at least one, and files that are no mail seldom any.
@@ -289,22 +402,36 @@ mod tests {
 
     #[test]
     fn what_a_file_is_shows_in_its_start() {
+        let kind_of = |start: &[u8]| kind_of(start, Format::Auto);
         assert_eq!(kind_of(b""), Ok(Kind::Mbox));
         assert_eq!(kind_of(b"From a\nSubject: x\n\n"), Ok(Kind::Mbox));
         assert_eq!(kind_of(b"\r\n\nFrom a\n"), Ok(Kind::Mbox));
         assert_eq!(kind_of(b"From: a@b\nSubject: x\n\n"), Ok(Kind::Eml));
+        assert_eq!(kind_of(b"From: a@b\nSubject: x\n\n\0\0"), Ok(Kind::Eml));
         assert_eq!(kind_of(b"Received: a\r\n\tb\r\n\r\nFrom "), Ok(Kind::Eml));
         assert_eq!(kind_of(b"Subject: no end"), Ok(Kind::Eml));
-        for other in [
-            b"\x01\x01\x01\x01\nFrom: a\n".as_slice(),
-            b"Dear all,\nSubject: x\n",
+        for text in [
+            b"Dear all,\nSubject: x\n".as_slice(),
             b"title: x\nlayout: post\n\n",
+            b"title: x\n\n\0\0",
             b" From a\n",
             b"\n\n",
-            b"\x1f\x8b\x08",
-            b"\0\0",
+            b"\x1b$B%a\x1b(B\n",
         ] {
-            assert!(kind_of(other).is_err(), "{}", other.escape_ascii());
+            assert_eq!(kind_of(text), Err(NotMail::Text), "{}", text.escape_ascii());
+            assert_eq!(super::kind_of(text, Format::Eml), Ok(Kind::Eml));
+        }
+        for (other, name) in [
+            (b"\x01\x01\x01\x01\nFrom: a\n".as_slice(), "MMDF"),
+            (b"\x1f\x8b\x08Subject: x\n", "gzip"),
+            (b"\0\0", "binary"),
+            (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "binary"),
+            (b"ab\x01\x02\x03\x04", "binary"),
+        ] {
+            for format in [Format::Auto, Format::Eml, Format::Mbox] {
+                let found = super::kind_of(other, format).expect_err("it is no mail");
+                assert!(found.name().contains(name), "{}", other.escape_ascii());
+            }
         }
     }
 }

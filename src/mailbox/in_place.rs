@@ -24,11 +24,13 @@ use std::time::{Duration, SystemTime};
 
 use md5::{Digest as _, Md5};
 
-use super::convert::{Job, Section};
+use super::convert::Job;
 use super::latecomers::{carry_over, keep};
 use super::lock::{Lock, Patience};
+use super::mbox::Counted;
 use super::replace::Identity;
 use super::sink::Sink;
+use super::window::Section;
 use super::{Change, Effect, Locking, Message, Stop, Summary, Transform, cannot_read};
 use crate::error::Error;
 
@@ -111,7 +113,7 @@ impl Job<'_> {
         let mut summary = Summary::default();
         let mut digest = Md5::new();
         let mut state = State::of(lock.file(), target)?;
-        let mut read = 0;
+        let (mut read, mut counted) = (0, Counted::default());
         for round in 0..ROUNDS {
             let end = state.identity.length();
             if round > 0 && end == read {
@@ -122,9 +124,10 @@ impl Job<'_> {
                 file: &file,
                 start: read,
                 end,
+                counted,
             };
             let seen = &mut |bytes: &[u8]| digest.update(bytes);
-            self.mbox(section, quoting, &mut summary, &mut sink, seen)?;
+            counted = self.mbox(section, quoting, &mut summary, &mut sink, seen)?;
             read = end;
             lock = match Lock::again(file, target, self.path, &self.patience()) {
                 Err(Error::Changed { .. }) => return Ok(Attempt::Overtaken),
@@ -148,6 +151,7 @@ impl Job<'_> {
                 file: lock.file(),
                 start: read,
                 end: length,
+                counted,
             };
             let seen = summary.messages;
             let unseen = Job {

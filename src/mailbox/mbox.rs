@@ -4,15 +4,19 @@
 //! names of qmail's mbox(5). Pure: bytes in, spans out; any bytes give a division that tiles
 //! them. Reading files is `window`'s.
 //!
-//! **A separator** is a line that starts with `From `, at the start of the file or after an empty
-//! line, and *either* holds a time of day (`12:34`, which every dialect of the date has) *or* is
-//! followed by a header field or a `>From ` line. The first line of a file needs only the `From `.
-//! That is stricter than formail (any `From ` after an empty line) and looser than Dovecot and
-//! mutt (the whole asctime date): body text like "From here on, walk" after an empty line, which
-//! lax writers leave unquoted, stays in its message; a home-made separator without a date works.
+//! What a separator is says [`separator`](super::separator).
 //!
-//! **Content-Length** is honoured where it is right: at its end there is the end of the file or a
-//! separator, with at most two line ends between. Elsewhere it is ignored.
+//! **Content-Length** is a stranger's word. It is *right* if at its end there is the end of the
+//! file or a separator, with at most two line ends between. A right one is *believed* in two cases:
+//!
+//! * no plausible separator stands inside what it covers: it then says where the body ends, which
+//!   the next separator says as well, and nothing depends on it but a count that is kept true;
+//! * the mailbox is mboxcl2 as far as it was read: each message before has a right one, and so has
+//!   the one that follows; the last message needs at least one before it. Then `From ` lines
+//!   inside are text.
+//!
+//! Everywhere else it is ignored: one that was guessed so that it ends at a later separator would
+//! take in the mails of others.
 //!
 //! What is not kept apart: mboxo and mboxrd differ only in what they do to `>From `, and a file
 //! seldom tells; see [`Quoting::of_sample`].
@@ -23,13 +27,15 @@ use std::sync::LazyLock;
 use memchr::memchr;
 use memchr::memmem::Finder;
 
-/// Bytes from `From ` on that [`is_separator`] looks at: more cannot change its answer.
-pub const LOOK_AHEAD: usize = 512;
+use super::separator::{self, Next, next_separator};
+pub use super::separator::{LOOK_AHEAD, is_separator};
 
 /// Line ends accepted between a right Content-Length's last byte and what follows.
 const MAX_TRAILING_LINE_ENDS: usize = 2;
 
-static SEPARATOR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\nFrom "));
+/// Bytes of the following message's header that are looked at for its Content-Length.
+const FOLLOWING_HEADER: usize = 64 << 10;
+
 static FROM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"From "));
 
 /// How a mailbox hides body lines that would read as separators.
@@ -46,24 +52,19 @@ pub enum Quoting {
 impl Quoting {
     /// How the mailbox that starts with `sample` quotes its messages.
     ///
-    /// * a body line that starts with `>>From `: mboxrd (and mboxcl of that kind);
-    /// * else, a `From ` line that only a right Content-Length keeps from being a separator, and
-    ///   no `>From ` line: mboxcl2;
+    /// * a `From ` line that only a Content-Length which is believed keeps from being a separator:
+    ///   mboxcl2, whatever `>From ` lines there are, which are then text;
+    /// * else, a body line that starts with `>>From `: mboxrd (and mboxcl of that kind);
     /// * else mboxo: what Dovecot, mutt, procmail and Postfix write.
     #[must_use]
-    pub fn of_sample(sample: &[u8]) -> Self {
-        let mut quoted = false;
-        for (line, at) in from_lines(sample) {
-            match at - line {
-                0 => {}
-                1 => quoted = true,
-                _ => return Self::Rd,
-            }
+    pub fn of_sample(sample: &[u8], extent: Extent) -> Self {
+        if holds_unquoted(sample, extent) {
+            Self::None
+        } else if from_lines(sample).any(|(line, at)| at - line > 1) {
+            Self::Rd
+        } else {
+            Self::O
         }
-        if !quoted && holds_unquoted(sample) {
-            return Self::None;
-        }
-        Self::O
     }
 
     /// Whether a line (of `>`s before a `From `) has to be quoted.
@@ -138,72 +139,76 @@ pub(super) fn with_marks(bytes: &[u8], places: &[usize]) -> Vec<u8> {
     out
 }
 
-/// Whether a right Content-Length in `sample` covers a line that would be a separator.
-fn holds_unquoted(sample: &[u8]) -> bool {
+/// How much of a mailbox bytes are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Extent {
+    /// All of it, or its end.
+    Whole,
+    /// More follows.
+    Start,
+}
+
+/// Whether a Content-Length that is believed covers a line that would be a separator.
+fn holds_unquoted(sample: &[u8], extent: Extent) -> bool {
+    let whole = extent == Extent::Whole;
     let mut at = 0;
-    while let End::At(frame) = end_of_message(sample, at, true, &mut |_, _| None) {
-        if let Some(content_end) = frame.content_end {
-            let body = &sample[frame.start..content_end];
-            let mut hits = SEPARATOR.find_iter(body);
-            if hits.any(|hit| empty_line_before(body, hit) && is_separator(&body[hit + 1..])) {
+    let mut counted = Counted::default();
+    while at < sample.len()
+        && let End::At(frame) = end_of_message(sample, at, whole, &mut counted, &mut |_, _| None)
+    {
+        if frame.is_mboxcl2 {
+            let message = &sample[frame.start..frame.content_end.unwrap_or(frame.end)];
+            if matches!(next_separator(message, 0, true).0, Next::At(_)) {
                 return true;
             }
         }
-        if frame.end >= sample.len() {
-            break;
-        }
+        counted.count(&frame);
         at = frame.end;
     }
     false
 }
 
-/// Whether `bytes`, which start at the start of a line behind an empty one, start with a
-/// separator. Looks at [`LOOK_AHEAD`] bytes, so whoever has fewer and could have more must wait.
-#[must_use]
-pub fn is_separator(bytes: &[u8]) -> bool {
-    let bytes = &bytes[..bytes.len().min(LOOK_AHEAD)];
-    if !bytes.starts_with(b"From ") {
-        return false;
-    }
-    let Some(end) = memchr(b'\n', bytes) else {
-        return holds_time(bytes);
-    };
-    holds_time(&bytes[..end]) || starts_header(&bytes[end + 1..])
+/// What is known of the messages before one, and of itself because one before was believed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Counted {
+    /// There was one.
+    any: bool,
+    /// Each had a right Content-Length.
+    all: bool,
+    /// What was found of the message that starts at the first number: so no header of an mboxcl2
+    /// mailbox is read twice. Offsets are into the window.
+    following: Option<(u64, Right)>,
 }
 
-fn holds_time(line: &[u8]) -> bool {
-    line.windows(4).any(|w| {
-        w[0].is_ascii_digit() && w[1] == b':' && w[2].is_ascii_digit() && w[3].is_ascii_digit()
-    })
-}
-
-/// Whether the next line is a header field or a further `From ` line. `http://...` is neither.
-fn starts_header(bytes: &[u8]) -> bool {
-    if bytes.starts_with(b">From ") {
-        return true;
-    }
-    let name = bytes
-        .iter()
-        .take_while(|&&b| b.is_ascii_graphic() && b != b':')
-        .count();
-    let blanks = bytes[name..]
-        .iter()
-        .take_while(|&&b| b == b' ' || b == b'\t')
-        .count();
-    let rest = &bytes[name + blanks..];
-    name > 0 && rest.starts_with(b":") && !rest.starts_with(b"://")
-}
-
-/// Whether the line that the `\n` at `newline` ends is empty (`\n\n`, `\n\r\n`), or the first of
-/// `bytes` and empty.
-pub(super) fn empty_line_before(bytes: &[u8], newline: usize) -> bool {
-    match newline {
-        0 => true,
-        1 => bytes[0] == b'\n' || bytes[0] == b'\r',
-        _ => {
-            bytes[newline - 1] == b'\n'
-                || (bytes[newline - 1] == b'\r' && bytes[newline - 2] == b'\n')
+impl Default for Counted {
+    fn default() -> Self {
+        Self {
+            any: false,
+            all: true,
+            following: None,
         }
+    }
+}
+
+impl Counted {
+    /// The same for another window.
+    pub(super) fn elsewhere(self) -> Self {
+        Self {
+            following: None,
+            ..self
+        }
+    }
+
+    /// One more message.
+    pub(super) fn count(&mut self, frame: &Frame) {
+        self.any = true;
+        self.all &= frame.content_end.is_some();
+    }
+
+    /// One more message, of which it is known whether its Content-Length was believed.
+    pub(super) fn count_passed(&mut self, believed: bool) {
+        self.any = true;
+        self.all &= believed;
     }
 }
 
@@ -212,8 +217,10 @@ pub(super) fn empty_line_before(bytes: &[u8], newline: usize) -> bool {
 pub(super) struct Frame {
     pub(super) start: usize,
     pub(super) end: usize,
-    /// Where a right Content-Length says that the body ends.
+    /// Where a Content-Length that is believed says that the body ends.
     pub(super) content_end: Option<usize>,
+    /// Whether it is believed because the mailbox is mboxcl2: then nothing in the body is quoted.
+    pub(super) is_mboxcl2: bool,
 }
 
 impl Frame {
@@ -250,127 +257,164 @@ fn content_start(raw: &[u8]) -> usize {
 pub(super) enum End {
     /// There.
     At(Frame),
-    /// More bytes are needed; if a Content-Length was found right, it is known how many: the
-    /// message's end, counted like `start`.
+    /// More bytes are needed; if a Content-Length is believed, it is known how many: the message's
+    /// end, counted like `start`.
     NotInSight(Option<u64>),
 }
 
-/// What is at a Content-Length's end, for ends beyond the window: the byte before it and up to
-/// [`CHECKED`] bytes from it on (fewer only at the end of the file). Takes an offset into the
-/// window, beyond its end; `None` if it cannot be known.
+/// What is in the file beyond the window: reads from an offset into (or behind) the window, fewer
+/// bytes than asked for only at the end of the file; `None` if it cannot be known.
 pub(super) type Peek<'a> = dyn FnMut(u64, &mut [u8]) -> Option<usize> + 'a;
 
 /// Bytes needed from a Content-Length's end on to tell whether it is right.
 const CHECKED: usize = LOOK_AHEAD + 2 * MAX_TRAILING_LINE_ENDS;
 
-/// The end of the message that starts at `start`; `whole`: nothing follows `bytes`.
-pub(super) fn end_of_message(bytes: &[u8], start: usize, whole: bool, peek: &mut Peek<'_>) -> End {
-    let first = start + content_start(&bytes[start..]);
-    let header = Header::of(&bytes[first..]);
-    let Some(body) = header.body.map(|body| first + body) else {
-        return if whole {
-            End::At(Frame {
-                start,
-                end: bytes.len(),
-                content_end: None,
-            })
-        } else {
-            End::NotInSight(None)
-        };
+/// The end of the message that starts at `start`, behind those that were `counted`; `whole`:
+/// nothing follows `bytes`.
+pub(super) fn end_of_message(
+    bytes: &[u8],
+    start: usize,
+    whole: bool,
+    counted: &mut Counted,
+    peek: &mut Peek<'_>,
+) -> End {
+    let mut window = Window { bytes, whole, peek };
+    let known = counted
+        .following
+        .take()
+        .filter(|&(at, _)| at == start as u64);
+    let header = || {
+        let first = start + content_start(&bytes[start..]);
+        let header = Header::of(&bytes[first..]);
+        Header {
+            body: header.body.map(|body| first + body),
+            ..header
+        }
     };
-    if let Some(length) = header.content_length
-        && let Some(end) = counted_end(bytes, body, length, whole, peek)
+    if counted.all
+        && let Some(right) = known
+            .map(|(_, right)| right)
+            .or_else(|| window.right_of(&header()))
+        && window.is_right_behind(&right, counted)
     {
-        return match end {
-            Counted::Here(content_end, end) => End::At(Frame {
+        // Both ends are in the window, or neither is of use yet.
+        return match (usize::try_from(right.end), usize::try_from(right.content)) {
+            (Ok(end), Ok(content)) if end <= bytes.len() => End::At(Frame {
                 start,
                 end,
-                content_end: Some(content_end),
+                content_end: Some(content),
+                is_mboxcl2: true,
             }),
-            Counted::Beyond(end) => End::NotInSight(Some(end)),
+            _ => End::NotInSight(Some(right.end)),
         };
     }
-    // The empty line that ends the header also serves the next separator: a body may be empty.
-    match next_separator(bytes, body.saturating_sub(1), whole) {
-        Next::At(end) => End::At(Frame {
-            start,
-            end,
-            content_end: None,
-        }),
-        Next::NotHere if whole => End::At(Frame {
-            start,
-            end: bytes.len(),
-            content_end: None,
-        }),
-        Next::NotHere | Next::Unsure => End::NotInSight(None),
-    }
+    let header = header();
+    // The empty line that ends the header also serves the next separator: a body may be empty. In a
+    // header that has an end there is none; in others even the first line may be one.
+    let from = header.body.map_or(start, |body| body.saturating_sub(1));
+    let (next, passed_plausible) = next_separator(bytes, from, whole);
+    let end = match next {
+        Next::At(end) => end,
+        Next::NotHere if whole => bytes.len(),
+        Next::NotHere | Next::Unsure => return End::NotInSight(None),
+    };
+    let content_end = Some(header)
+        .filter(|header| !passed_plausible && header.counted_end() <= Some(end as u64))
+        .and_then(|header| window.right_of(&header))
+        .filter(|right| right.end == end as u64)
+        .and_then(|right| usize::try_from(right.content).ok());
+    End::At(Frame {
+        start,
+        end,
+        content_end,
+        is_mboxcl2: false,
+    })
 }
 
-/// What a search for a separator came to.
-pub(super) enum Next {
-    /// Its `F`.
-    At(usize),
-    /// One may start in the last bytes.
-    Unsure,
-    /// None.
-    NotHere,
+/// A Content-Length that is right.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Right {
+    /// The body's end.
+    content: u64,
+    /// The message's.
+    end: u64,
+    /// Whether the file ends there, too.
+    is_last: bool,
 }
 
-/// The first separator whose preceding `\n` is at `from` or later.
-pub(super) fn next_separator(bytes: &[u8], from: usize, whole: bool) -> Next {
-    let searched = bytes.get(from..).unwrap_or_default();
-    for hit in SEPARATOR.find_iter(searched) {
-        let newline = from + hit;
-        if !empty_line_before(bytes, newline) {
-            continue;
-        }
-        let rest = &bytes[newline + 1..];
-        if rest.len() < LOOK_AHEAD && !whole {
-            return Next::Unsure;
-        }
-        if is_separator(rest) {
-            return Next::At(newline + 1);
-        }
-    }
-    Next::NotHere
-}
-
-enum Counted {
-    /// The body's end and the message's.
-    Here(usize, usize),
-    /// Right, and the message ends there, beyond the window.
-    Beyond(u64),
-}
-
-/// Whether a Content-Length is right, and where that puts the end.
-fn counted_end(
-    bytes: &[u8],
-    body: usize,
-    length: u64,
+/// Bytes of the file, and a look beyond them.
+struct Window<'a, 'p> {
+    bytes: &'a [u8],
     whole: bool,
-    peek: &mut Peek<'_>,
-) -> Option<Counted> {
-    let end = (body as u64).checked_add(length)?;
-    let here = usize::try_from(end).ok().filter(|&end| end <= bytes.len());
-    if let Some(end) = here
-        && (whole || bytes.len() - end >= CHECKED)
-    {
-        let before = if end > 0 { bytes[end - 1] } else { b'\n' };
-        let line_ends = boundary_behind(before, &bytes[end..])?;
-        return Some(Counted::Here(end, end + line_ends));
-    }
-    if whole || end == 0 {
-        return None;
-    }
-    let mut there = [0; CHECKED + 1];
-    let read = peek(end - 1, &mut there)?;
-    let (&before, rest) = there.get(..read)?.split_first()?;
-    let line_ends = boundary_behind(before, rest)? as u64;
-    match here {
-        Some(here) if end + line_ends <= bytes.len() as u64 => {
-            Some(Counted::Here(here, here + line_ends as usize))
+    peek: &'a mut Peek<'p>,
+}
+
+impl Window<'_, '_> {
+    /// Up to `length` bytes from `at` on, fewer only at the end of the file.
+    fn look(&mut self, at: u64, length: usize) -> Option<Cow<'_, [u8]>> {
+        let here = usize::try_from(at)
+            .ok()
+            .and_then(|at| self.bytes.get(at..))
+            .filter(|rest| self.whole || rest.len() >= length);
+        if let Some(rest) = here {
+            return Some(Cow::Borrowed(rest.get(..length).unwrap_or(rest)));
         }
-        _ => Some(Counted::Beyond(end + line_ends)),
+        if self.whole {
+            return None;
+        }
+        let mut there = vec![0; length];
+        let read = (self.peek)(at, &mut there)?;
+        there.truncate(read);
+        Some(Cow::Owned(there))
+    }
+
+    /// Where the Content-Length of a header puts the ends, if it is right.
+    fn right_of(&mut self, header: &Header) -> Option<Right> {
+        self.right(header.body? as u64, header.content_length?)
+    }
+
+    /// The same for a body that starts at `body`.
+    fn right(&mut self, body: u64, length: u64) -> Option<Right> {
+        let content = body.checked_add(length)?;
+        // With the byte before it; so no end behind the end of the file is one at it.
+        let there = self.look(content.checked_sub(1)?, CHECKED + 1)?;
+        let (&before, rest) = there.split_first()?;
+        let line_ends = boundary_behind(before, rest)?;
+        Some(Right {
+            content,
+            end: content + line_ends as u64,
+            is_last: line_ends == rest.len(),
+        })
+    }
+
+    /// Whether what is behind a message, and before it, shows that the mailbox is mboxcl2.
+    fn is_right_behind(&mut self, right: &Right, counted: &mut Counted) -> bool {
+        if right.is_last {
+            return counted.any;
+        }
+        let following = self.following(right.end);
+        let following = following.and_then(|(body, length)| self.right(body, length));
+        counted.following = following.map(|following| (right.end, following));
+        following.is_some()
+    }
+
+    /// Body and Content-Length of the message that starts at `at`.
+    fn following(&mut self, at: u64) -> Option<(u64, u64)> {
+        let of = |bytes: &[u8]| {
+            let first = content_start(bytes);
+            let header = Header::of(&bytes[first..]);
+            header
+                .body
+                .map(|body| (at + (first + body) as u64, header.content_length))
+        };
+        let here = usize::try_from(at).ok().and_then(|at| self.bytes.get(at..));
+        let here = here.map(|rest| rest.get(..FOLLOWING_HEADER).unwrap_or(rest));
+        let (body, length) = match here.and_then(of) {
+            Some(found) => found,
+            // It may end in the window by chance: only what the file holds counts.
+            None => of(&self.look(at, FOLLOWING_HEADER)?)?,
+        };
+        Some((body, length?))
     }
 }
 
@@ -400,6 +444,11 @@ pub(super) struct Header {
 }
 
 impl Header {
+    /// Where the Content-Length says that the body ends.
+    fn counted_end(&self) -> Option<u64> {
+        (self.body? as u64).checked_add(self.content_length?)
+    }
+
     /// Reads the header that `content` starts with.
     pub(super) fn of(content: &[u8]) -> Self {
         let mut header = Self::default();
@@ -413,6 +462,10 @@ impl Header {
                 }
                 Some(b'\r') if length == 1 => {
                     header.body = Some(at + 2);
+                    return header;
+                }
+                // The header was never closed; the next message starts.
+                Some(b'F') if separator::is_separator_in_text(&content[at..]) => {
                     return header;
                 }
                 Some(b'C' | b'c') if header.content_length.is_none() => {

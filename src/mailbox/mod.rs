@@ -6,9 +6,9 @@
 //!
 //! The rooms: [`find`] says what a path holds; [`mbox`] is the format, `window` walks a file of
 //! any size through it, `rewrite` puts a changed message back; `maildir` does the same for a
-//! message a file; `pipeline` works on many at a time and keeps their order; `lock`,
-//! `latecomers`,
-//! `replace` and `in_place` make in place safe; `sink` is where an mbox goes; `convert` is the driver.
+//! message a file; `pipeline` works on many at a time and keeps their order; `lock`, `latecomers`,
+//! `replace` and `in_place` make in place safe; `sink` is where an mbox goes; `convert` is the
+//! driver, `stream` the one for standard input and output; `separator` says what divides an mbox.
 //!
 //! What is not preserved: the last access time, holes in sparse files, and, for a Maildir, the
 //! inode number of a changed message.
@@ -23,7 +23,9 @@ pub mod mbox;
 mod pipeline;
 mod replace;
 mod rewrite;
+mod separator;
 mod sink;
+mod stream;
 mod window;
 
 use std::ffi::{OsStr, OsString};
@@ -38,11 +40,13 @@ use crate::span::Span;
 
 pub use convert::{convert_in_place, convert_to};
 pub use find::Format;
-pub use mbox::Quoting;
+pub use mbox::{Extent, Quoting};
+pub use rewrite::takes_separators;
+pub use stream::{Output, convert_open, has_second_message, kind_of_open, second_message, spooled};
 
 /// What is done to each message.
 ///
-/// Both methods are called from several threads at once. The first is asked about every byte of
+/// All methods are called from several threads at once. The first is asked about every byte of
 /// every mailbox and must run at memory speed; the second only about messages it pointed at.
 pub trait Transform: Sync {
     /// The offset of the first byte in `bytes` that [`transform`](Self::transform) might care
@@ -59,6 +63,10 @@ pub trait Transform: Sync {
     /// # Errors
     /// Ends the whole run; the source stays as it is. Trouble with one message is not an error.
     fn transform(&self, message: &Message<'_>) -> Result<Change, Error>;
+
+    /// The change of a message was not made, and the message passed on as it is: a line which some
+    /// mailbox reader takes for a separator would have gone, and a message of others with it.
+    fn refused(&self, _message: &Message<'_>) {}
 
     /// What was made of this message of the mailbox at work is not used: another program moved
     /// the message, or it could not be written.
@@ -106,6 +114,9 @@ pub struct Replacement {
 pub trait Progress {
     /// A mailbox begins: an mbox file, one Maildir, one message. Message numbers start again.
     fn begin(&self, _mailbox: &Path) {}
+
+    /// A file in a folder holds no mail, but that.
+    fn skipped(&self, _path: &Path, _what: &'static str) {}
 
     /// That many more bytes of the source, holding that many messages, are done.
     fn advance(&self, bytes: u64, messages: u64);

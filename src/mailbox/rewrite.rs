@@ -4,13 +4,20 @@
 //! say what is true again (only their digits change), and the message still ends so that the next
 //! separator is one. Bytes outside the change stay.
 //!
+//! A change that would take away a line which starts with `From ` is refused: somebody's mailbox
+//! reader starts a message there. So is one that would make a separator of a line that was none.
+//!
 //! Lines: a value that was off by one (some writers count the empty line behind) stays off by
 //! that; any other becomes the count of line ends.
+
+use std::cell::LazyCell;
+use std::collections::{HashMap, VecDeque};
 
 use memchr::memchr;
 use memchr::memchr_iter;
 
-use super::mbox::{self, Frame, Header, Next, Quoting};
+use super::mbox::{self, Frame, Header, Quoting};
+use super::separator::{self, Next, next_separator};
 use super::{Change, Replacement};
 use crate::span::{Lines, Newline, Span};
 
@@ -18,28 +25,40 @@ use crate::span::{Lines, Newline, Span};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Misfit;
 
-/// The frame's new bytes, `From ` line and separating line ends included; `None` if they are the
-/// old ones.
+/// What a change comes to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Rewritten {
+    /// The old bytes.
+    Unchanged,
+    /// The frame's new bytes, `From ` line and separating line ends included.
+    Changed(Vec<u8>),
+    /// It would take away, or make, a line that some reader takes for a separator.
+    Refused,
+}
+
+/// The frame after a change.
 pub(super) fn rewritten(
     bytes: &[u8],
     frame: &Frame,
     change: Change,
     quoting: Quoting,
-) -> Result<Option<Vec<u8>>, Misfit> {
+) -> Result<Rewritten, Misfit> {
     let (from_line, content, behind) = frame.parts(bytes);
-    let Some(New {
-        bytes: mut new,
-        spans,
-        known,
-    }) = changed(content, change)?
-    else {
-        return Ok(None);
+    let Some(new) = changed(content, change)? else {
+        return Ok(Rewritten::Unchanged);
     };
-    if new == content {
-        return Ok(None);
+    if new.bytes == content {
+        return Ok(Rewritten::Unchanged);
     }
-    let counted = frame.content_end.is_some();
-    new = quoted(new, &spans, known, quoting, counted);
+    let Some(kept) = kept_lines(content, &new) else {
+        return Ok(Rewritten::Refused);
+    };
+    let quoting = match quoting {
+        // In a message whose length nobody believes, a line that is not quoted divides.
+        Quoting::None if !frame.is_mboxcl2 => Quoting::O,
+        quoting => quoting,
+    };
+    let mut new = quoted(new, &kept, quoting);
 
     let newline = Newline::of_first_line(content).bytes();
     if content.ends_with(b"\n") && !new.ends_with(b"\n") {
@@ -50,7 +69,26 @@ pub(super) fn rewritten(
         new.extend_from_slice(newline);
     }
     new = counts_corrected(content, new);
-    Ok(Some([from_line, &new, behind].concat()))
+    let new = [from_line, &new, behind].concat();
+    // What is new is quoted, but what was no separator may have become one by what is beside it,
+    // and the message's own may have been one because of the field behind it.
+    let old = bytes.get(frame.start..).unwrap_or_default();
+    let is_lost = |is: fn(&[u8]) -> bool| is(old) && !is(&new);
+    if is_lost(separator::is_separator)
+        || is_lost(separator::is_separator_in_text)
+        || (!frame.is_mboxcl2 && next_separator(&new, 0, true).0 != Next::NotHere)
+    {
+        return Ok(Rewritten::Refused);
+    }
+    Ok(Rewritten::Changed(new))
+}
+
+/// Whether a change would take away a line of `content` that some reader takes for a separator, so
+/// that a message which may start there would be lost to it.
+#[must_use]
+pub fn takes_separators(content: &[u8], change: Change) -> bool {
+    changed(content, change)
+        .is_ok_and(|new| new.is_some_and(|new| kept_lines(content, &new).is_none()))
 }
 
 /// The content of a single message after a change: nothing is quoted or counted.
@@ -61,35 +99,36 @@ pub(super) fn spliced(content: &[u8], change: Change) -> Result<Option<Vec<u8>>,
 }
 
 /// A change carried out.
-struct New<'a> {
+struct New {
     bytes: Vec<u8>,
-    /// What in them is new.
-    spans: Vec<Span>,
-    /// The bytes that the new ones took the place of, if lines of those may be among the new.
-    known: &'a [u8],
+    /// What went, and what came in its place: spans of the old and of the new bytes.
+    replaced: Vec<(Span, Span)>,
+    /// Whether lines of the old bytes may be among the new ones.
+    is_whole: bool,
 }
 
-fn changed(content: &[u8], change: Change) -> Result<Option<New<'_>>, Misfit> {
+fn changed(content: &[u8], change: Change) -> Result<Option<New>, Misfit> {
     match change {
         Change::AsItCame => Ok(None),
         Change::Edited(replacements) => edited(content, &replacements).map(Some),
         Change::Whole(bytes) => {
             let prefix = common_prefix(content, &bytes);
             let suffix = common_suffix(&content[prefix..], &bytes[prefix..]);
-            let span = Span::new(prefix, bytes.len() - suffix);
+            let went = Span::new(prefix, content.len() - suffix);
+            let came = Span::new(prefix, bytes.len() - suffix);
             Ok(Some(New {
                 bytes,
-                spans: vec![span],
-                known: &content[prefix..content.len() - suffix],
+                replaced: vec![(went, came)],
+                is_whole: true,
             }))
         }
     }
 }
 
-fn edited<'a>(content: &'a [u8], replacements: &[Replacement]) -> Result<New<'a>, Misfit> {
+fn edited(content: &[u8], replacements: &[Replacement]) -> Result<New, Misfit> {
     let gain: usize = replacements.iter().map(|new| new.bytes.len()).sum();
     let mut bytes = Vec::with_capacity(content.len() + gain);
-    let mut spans = Vec::with_capacity(replacements.len());
+    let mut replaced = Vec::with_capacity(replacements.len());
     let mut copied = 0;
     for replacement in replacements {
         let Span { start, end } = replacement.span;
@@ -100,13 +139,13 @@ fn edited<'a>(content: &'a [u8], replacements: &[Replacement]) -> Result<New<'a>
         copied = end;
         let new = bytes.len();
         bytes.extend_from_slice(&replacement.bytes);
-        spans.push(Span::new(new, bytes.len()));
+        replaced.push((replacement.span, Span::new(new, bytes.len())));
     }
     bytes.extend_from_slice(content.get(copied..).ok_or(Misfit)?);
     Ok(New {
         bytes,
-        spans,
-        known: &[],
+        replaced,
+        is_whole: false,
     })
 }
 
@@ -119,45 +158,93 @@ fn common_suffix(a: &[u8], b: &[u8]) -> usize {
     pairs.take_while(|(a, b)| a == b).count()
 }
 
-/// Quotes the lines of the body that are new and have to be, and whatever else would now divide
-/// the message. In a counted message nothing divides it.
-fn quoted(new: Vec<u8>, spans: &[Span], known: &[u8], quoting: Quoting, counted: bool) -> Vec<u8> {
-    let Some(body) = Header::of(&new).body else {
-        return new;
-    };
-    let known: std::collections::HashSet<&[u8]> = mbox::from_lines(known)
-        .map(|(line, _)| line_at(known, line))
-        .collect();
-    let mut spans = spans.iter().peekable();
-    let mut places = Vec::new();
-    for (line, at) in mbox::from_lines(&new) {
-        if line < body {
+/// Where in the new bytes the old lines are that start with `>`s or none and `From `, sorted;
+/// `None` if one without a `>` is not there any more. Python divides a mailbox at each of those,
+/// Dovecot and mutt at those with a date, so another message may start there.
+fn kept_lines(content: &[u8], new: &New) -> Option<Vec<usize>> {
+    let mut kept = Vec::new();
+    let mut replaced = new.replaced.iter().peekable();
+    // Where the bytes behind the last replacement before a line start, in the old and the new.
+    let (mut old_start, mut new_start) = (0, 0);
+    let mut among_new = AmongNew::of(new);
+    for (line, at) in mbox::from_lines(content) {
+        let quoted = at > line;
+        let needed = if separator::is_plausible(&content[line..]) {
+            line + line_at(content, line).len()
+        } else {
+            at + b"From ".len()
+        };
+        // Those that end before the line, insertions right in front of it included.
+        while let Some((went, came)) = replaced.next_if(|(went, _)| went.end <= line) {
+            (old_start, new_start) = (went.end, came.end);
+        }
+        let next = replaced
+            .peek()
+            .map_or(content.len(), |(went, _)| went.start);
+        if line >= old_start && needed <= next {
+            let place = new_start + (line - old_start);
+            if place == 0 || new.bytes[place - 1] == b'\n' {
+                kept.push(place);
+                continue;
+            }
+        } else if let Some(place) = among_new.find(line_at(content, line)) {
+            kept.push(place);
             continue;
         }
-        while spans.next_if(|span| span.end <= line).is_some() {}
-        let is_new = spans.peek().is_some_and(|span| span.start <= line)
-            && !known.contains(line_at(&new, line));
-        if is_new && quoting.hides(at - line) {
-            places.push(line);
+        if !quoted {
+            return None;
         }
     }
-    let mut new = if places.is_empty() {
-        new
-    } else {
-        mbox::with_marks(&new, &places)
-    };
-    if !counted {
-        let mut places = Vec::new();
-        let mut from = body.saturating_sub(1);
-        while let Next::At(separator) = mbox::next_separator(&new, from, true) {
-            places.push(separator);
-            from = separator;
+    Some(kept)
+}
+
+/// Lines of new text that may be old ones, where the change does not say what it kept: those that
+/// are equal, in the order of the old ones.
+#[derive(Default)]
+struct AmongNew<'a> {
+    places: HashMap<&'a [u8], VecDeque<usize>>,
+    behind: usize,
+}
+
+impl<'a> AmongNew<'a> {
+    fn of(new: &'a New) -> Self {
+        let mut among = Self::default();
+        if !new.is_whole {
+            return among;
         }
-        if !places.is_empty() {
-            new = mbox::with_marks(&new, &places);
+        let came = new.replaced.first().map_or(Span::default(), |pair| pair.1);
+        for (line, _) in mbox::from_lines(&new.bytes) {
+            if (came.start..came.end).contains(&line) {
+                let places = among.places.entry(line_at(&new.bytes, line));
+                places.or_default().push_back(line);
+            }
         }
+        among
     }
-    new
+
+    /// The next place of a line with this text.
+    fn find(&mut self, text: &[u8]) -> Option<usize> {
+        let places = self.places.get_mut(text)?;
+        while let Some(place) = places.pop_front() {
+            if place >= self.behind {
+                self.behind = place + 1;
+                return Some(place);
+            }
+        }
+        None
+    }
+}
+
+/// Quotes the lines that are new and have to be.
+fn quoted(new: New, kept: &[usize], quoting: Quoting) -> Vec<u8> {
+    let places: Vec<usize> = mbox::from_lines(&new.bytes)
+        .filter(|&(line, at)| quoting.hides(at - line) && kept.binary_search(&line).is_err())
+        .map(|(line, _)| line)
+        .collect();
+    if places.is_empty() {
+        return new.bytes;
+    }
+    mbox::with_marks(&new.bytes, &places)
 }
 
 fn line_at(bytes: &[u8], start: usize) -> &[u8] {
@@ -176,6 +263,9 @@ fn counts_corrected(old: &[u8], new: Vec<u8>) -> Vec<u8> {
     let header = Header::of(&new);
     let body = header.body.unwrap_or(new.len());
     let line_ends = |bytes: &[u8]| memchr_iter(b'\n', bytes).count() as u64;
+    let old_body = Header::of(old).body.unwrap_or(old.len());
+    // Counted once, however often the field stands there.
+    let counts = LazyCell::new(|| (line_ends(&old[old_body..]), line_ends(&new[body..])));
     let mut fields: Vec<(Span, u64)> = Vec::new();
     for line in Lines::new(&new, Span::new(0, body)) {
         let text = line.content.of(&new);
@@ -187,9 +277,7 @@ fn counts_corrected(old: &[u8], new: Vec<u8>) -> Vec<u8> {
         } else if let Some(value) = mbox::field(text, b"lines")
             && let Some(lines) = mbox::number(value.of(text))
         {
-            let old_body = Header::of(old).body.unwrap_or(old.len());
-            let true_before = line_ends(&old[old_body..]);
-            let true_now = line_ends(&new[body..]);
+            let (true_before, true_now) = *counts;
             let now = if lines == true_before + 1 {
                 true_now + 1
             } else if lines + 1 == true_before {

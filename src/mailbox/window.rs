@@ -10,7 +10,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::mbox::{self, End, Frame, LOOK_AHEAD, Next};
+use super::mbox::{self, Counted, End, Frame};
+use super::separator::{LOOK_AHEAD, Next, next_separator};
 
 /// What windows are read from.
 pub(super) trait Source {
@@ -39,6 +40,37 @@ impl Source for [u8] {
 impl<S: Source + ?Sized> Source for &S {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         (**self).read_at(bytes, offset)
+    }
+}
+
+/// The bytes of a file between two offsets.
+#[derive(Clone, Copy)]
+pub(super) struct Section<'a> {
+    pub(super) file: &'a File,
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// What the messages before it say about its Content-Lengths.
+    pub(super) counted: Counted,
+}
+
+impl<'a> Section<'a> {
+    /// All of it.
+    pub(super) fn whole(file: &'a File) -> Self {
+        Self {
+            file,
+            start: 0,
+            end: u64::MAX,
+            counted: Counted::default(),
+        }
+    }
+}
+
+impl Source for Section<'_> {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        let at = self.start.saturating_add(offset);
+        let left = usize::try_from(self.end.saturating_sub(at)).unwrap_or(usize::MAX);
+        let wanted = left.min(bytes.len());
+        FileExt::read_at(self.file, &mut bytes[..wanted], at)
     }
 }
 
@@ -115,6 +147,8 @@ pub(super) struct Windows<S> {
     offset: u64,
     next_number: u64,
     at: At,
+    /// What the messages so far say about the next one's Content-Length.
+    counted: Counted,
 }
 
 impl<S: Source> Windows<S> {
@@ -130,7 +164,18 @@ impl<S: Source> Windows<S> {
             offset: 0,
             next_number: 1,
             at: At::FirstByte,
+            counted: Counted::default(),
         }
+    }
+
+    /// The same walk, behind messages that say this about the next one's Content-Length.
+    pub(super) fn behind(self, counted: Counted) -> Self {
+        Self { counted, ..self }
+    }
+
+    /// What the messages so far say about the next one's Content-Length.
+    pub(super) fn counted(&self) -> Counted {
+        self.counted.elsewhere()
     }
 
     /// The next chunk; `None` at the end of the file.
@@ -166,6 +211,7 @@ impl<S: Source> Windows<S> {
                     let beyond = needed.is_some_and(|needed| needed > self.max_message as u64);
                     if stuck && (filled >= self.max_message || beyond) {
                         self.at = At::Passing(needed);
+                        self.counted.count_passed(needed.is_some());
                         self.next_number += 1;
                         chunk.oversized += 1;
                         self.pass(bytes, whole, needed)
@@ -212,8 +258,14 @@ impl<S: Source> Windows<S> {
     }
 
     /// The whole messages in `bytes`: where they end, and how long the one behind is if known.
-    fn frames(&self, bytes: &[u8], whole: bool, frames: &mut Vec<Frame>) -> (usize, Option<u64>) {
+    fn frames(
+        &mut self,
+        bytes: &[u8],
+        whole: bool,
+        frames: &mut Vec<Frame>,
+    ) -> (usize, Option<u64>) {
         let mut at = 0;
+        let mut counted = self.counted.elsewhere();
         let mut peek = |place: u64, there: &mut [u8]| -> Option<usize> {
             let start = self.offset.checked_add(place)?;
             let mut read = 0;
@@ -228,16 +280,19 @@ impl<S: Source> Windows<S> {
             Some(read)
         };
         while at < bytes.len() {
-            match mbox::end_of_message(bytes, at, whole, &mut peek) {
+            match mbox::end_of_message(bytes, at, whole, &mut counted, &mut peek) {
                 End::At(frame) => {
                     at = frame.end;
+                    counted.count(&frame);
                     frames.push(frame);
                 }
                 End::NotInSight(needed) => {
+                    self.counted = counted;
                     return (at, needed.map(|end| end.saturating_sub(at as u64)));
                 }
             }
         }
+        self.counted = counted;
         (at, None)
     }
 
@@ -256,7 +311,7 @@ impl<S: Source> Windows<S> {
         // The `From ` line of the message that is passed is no separator here: offset 0 has no
         // `\n` before it. An empty first line of the *file* counts, one of a window does not.
         let from = usize::from(self.at != At::FirstByte) * 2;
-        if let Next::At(separator) = mbox::next_separator(bytes, from, whole) {
+        if let (Next::At(separator), _) = next_separator(bytes, from, whole) {
             self.at = At::Message;
             return separator;
         }
@@ -303,6 +358,13 @@ mod tests {
             Just(b"\r".to_vec()),
             Just(b"Subject: s\n".to_vec()),
             (0_usize..900).prop_map(|n| format!("Content-Length: {n}\n").into_bytes()),
+            (0_usize..4, 0_usize..900).prop_map(|(hidden, n)| {
+                let line = "\nFrom a@b Thu Jan  1 00:00:00 1970\nSubject: s\n";
+                let body = format!("{}{}\n", line.repeat(hidden), "x".repeat(n));
+                let length = body.len();
+                format!("From a@b Thu Jan  1 00:00:00 1970\nContent-Length: {length}\n\n{body}\n")
+                    .into_bytes()
+            }),
             (1_usize..700).prop_map(|n| vec![b'x'; n]),
             any::<[u8; 3]>().prop_map(|b| b.to_vec()),
         ];
@@ -330,6 +392,42 @@ mod tests {
             let (_, at_once, _) = divided(&bytes, 1 << 20, 1 << 20);
             prop_assert_eq!(messages.len() as u64 + oversized, at_once.len() as u64);
         }
+    }
+
+    #[test]
+    fn what_is_appended_to_an_mboxcl2_mailbox_is_divided_as_if_it_had_been_there() {
+        let line = "From a@b Thu Jan  1 00:00:00 1970\n";
+        let message = |body: &str| {
+            let length = body.len();
+            format!("{line}Content-Length: {length}\n\n{body}\n")
+        };
+        let before = [message("one\n"), message("two\n")].concat();
+        let appended = message(&format!("a\n\n{line}Subject: hidden\n\nb\n"));
+        let file = tempfile::tempfile().unwrap();
+        FileExt::write_all_at(&file, (before + &appended).as_bytes(), 0).unwrap();
+        let end = file.metadata().unwrap().len();
+        let start = end - appended.len() as u64;
+        let messages_of = |section: Section<'_>| {
+            let counted = section.counted;
+            let mut windows = Windows::new(section, Pool::default(), 1, 1 << 20).behind(counted);
+            let mut messages = 0;
+            while let Some(chunk) = windows.next_chunk().unwrap() {
+                messages += chunk.frames.len();
+            }
+            (messages, windows.counted())
+        };
+        let section = |start, end, counted| Section {
+            file: &file,
+            start,
+            end,
+            counted,
+        };
+        let (messages, counted) = messages_of(section(0, start, Counted::default()));
+        assert_eq!(messages, 2);
+        assert_eq!(messages_of(section(start, end, counted)).0, 1);
+        // Nothing says that what has nothing before it is mboxcl2.
+        assert_eq!(messages_of(section(start, end, Counted::default())).0, 2);
+        assert_eq!(messages_of(Section::whole(&file)).0, 3);
     }
 
     /// Gives a few bytes at a time, is interrupted before each read, and fails at `bad`.

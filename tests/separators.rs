@@ -1,0 +1,505 @@
+//! No reader of a mailbox loses a message, however it divides the mailbox: docs/mailboxes.md.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::common::mailboxes::{Look, MARK, in_place, to};
+use crate::common::programs::{embody, fed, program, skipped};
+use embody::error::Error;
+use embody::mailbox::{Change, Message, Replacement, Transform};
+use embody::span::Span;
+use memchr::memmem;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::TestRunner;
+
+const DATE: &str = "Mon Jan  1 10:00:00 2024";
+
+/// The mailbox after `embody convert --in-place`, and what it said.
+fn converted(bytes: &[u8]) -> (Vec<u8>, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("box");
+    fs::write(&path, bytes).unwrap();
+    let output = embody()
+        .args(["convert", "--in-place"])
+        .arg(&path)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    (fs::read(&path).unwrap(), said)
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+const REFERENCE: &str =
+    "Content-Type: message/external-body; access-type=URL;\n URL=\"data:text/plain,hello%0A\"\n";
+const EXPANDED: &str = "Content-Type: text/plain\nContent-Transfer-Encoding: 7bit\n";
+
+#[test]
+fn a_separator_without_an_empty_line_before_it_ends_the_message() {
+    let message = |subject: &str, behind: &str| {
+        format!("From - {DATE}\nSubject: {subject}\nMIME-Version: 1.0\n{behind}")
+    };
+    let others = format!(
+        "{}{}",
+        message("two", "\nan important one\n"),
+        message("three", "\nand another\n")
+    );
+    let before = format!(
+        "{}\nContent-Type: text/plain\n\nphantom\n{others}",
+        message("one", REFERENCE)
+    );
+    let expected = format!("{}\nhello\n{others}", message("one", EXPANDED));
+    assert_eq!(text(&converted(before.as_bytes()).0), expected);
+}
+
+#[test]
+fn a_span_with_a_dated_line_that_is_no_separator_is_left_and_said() {
+    // No header field follows, so it is text to embody; Dovecot, mutt and Python divide there.
+    for line in [
+        format!("From - {DATE}\nplain text\n"),
+        "From here on\n".to_owned(),
+    ] {
+        let before = format!(
+            "From - {DATE}\nSubject: one\n{REFERENCE}\nContent-Type: text/plain\n\nphantom\n{line}"
+        );
+        let (after, said) = converted(before.as_bytes());
+        assert_eq!(text(&after), before);
+        assert!(said.contains("may start; the message was left"), "{said}");
+        assert!(said.contains("0 changed; 0 expanded, 1 left"), "{said}");
+        assert!(said.contains("left: holds-separator"), "{said}");
+    }
+}
+
+#[test]
+fn a_guessed_content_length_takes_in_no_other_message() {
+    let hostile = |length: usize| {
+        format!(
+            "From a@x {DATE}\nSubject: hi\nContent-Length: {length:08}\nContent-Type: \
+             message/external-body; access-type=URL; URL=\"data:,hi\"\n\nContent-Type: text/plain\n\nx\n\n"
+        )
+    };
+    let victim =
+        format!("From v@x {DATE}\nFrom: v@x\nSubject: precious\n\nwhat nobody may lose\n\n");
+    let body = hostile(0).find("\n\n").unwrap() + 2;
+    let counted =
+        |subject: &str| format!("From a@x {DATE}\nSubject: {subject}\nContent-Length: 2\n\nx\n\n");
+    for (before, last) in [
+        (
+            String::new(),
+            format!("From a@x {DATE}\nSubject: last\n\nlast\n\n"),
+        ),
+        // Nor where the mailbox looks as if everything in it was counted.
+        (String::new(), counted("last")),
+        (counted("first"), counted("last")),
+        (counted("first"), String::new()),
+    ] {
+        let length = hostile(0).len() - body + victim.len() - 1;
+        let mailbox = format!("{before}{}{victim}{last}", hostile(length));
+        let (after, said) = converted(mailbox.as_bytes());
+        let after = text(&after);
+        assert!(after.contains(&victim), "{said}\n{after}");
+        assert!(after.ends_with(&last) && after.starts_with(&before));
+    }
+}
+
+#[test]
+fn mboxcl2_is_told_by_lines_that_only_a_length_covers_whatever_else_is_quoted() {
+    for quoted in [
+        ">From the archive",
+        "> From the archive",
+        ">>From the archive",
+    ] {
+        let body = format!("> quoted:\n{quoted}\n\nFrom x@y.example {DATE}\nthis is body text\n");
+        let first = format!(
+            "From u@example.org {DATE}\nSubject: 1\nContent-Length: {}\n\n{body}\n",
+            body.len()
+        );
+        let second = |fields: &str, body: &str| {
+            let length = body.len();
+            format!(
+                "From u@example.org {DATE}\nSubject: 2\nMIME-Version: 1.0\n{fields}Content-Length: {length}\n\n{body}\n"
+            )
+        };
+        let reference = REFERENCE.replace("hello", "From%20here%20on");
+        let before = first.clone() + &second(&reference, "Content-Type: text/plain\n\n");
+        let expected = first + &second(EXPANDED, "From here on\n");
+        let (after, said) = converted(before.as_bytes());
+        assert_eq!(text(&after), expected, "{said}");
+        assert_eq!(converted(&after).0, after);
+    }
+}
+
+#[test]
+fn counts_that_are_repeated_without_end_cost_linear_time() {
+    for field in ["Lines: 3\n", "Content-Length: 3\n"] {
+        let many = field.repeat(4_000_000 / field.len());
+        let mailbox = format!(
+            "From a@b {DATE}\n{many}{REFERENCE}\nContent-Type: text/plain\n\n{}",
+            "x\n".repeat(500_000)
+        );
+        let start = Instant::now();
+        let (after, said) = converted(mailbox.as_bytes());
+        assert!(start.elapsed() < Duration::from_secs(30), "{field}");
+        assert!(said.contains("1 expanded"), "{said}");
+        assert_ne!(after, mailbox.as_bytes());
+    }
+}
+
+/// Replaces everything from a mark to the next one, or the mark alone if it is the last.
+struct Swallow {
+    new: String,
+    as_whole: bool,
+}
+
+impl Transform for Swallow {
+    fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
+        memmem::find(bytes, MARK)
+    }
+
+    fn transform(&self, message: &Message<'_>) -> Result<Change, Error> {
+        let marks: Vec<usize> = memmem::find_iter(message.content, MARK).collect();
+        let edits: Vec<Replacement> = marks
+            .chunks(2)
+            .map(|pair| Replacement {
+                span: Span::new(pair[0], pair[pair.len() - 1] + MARK.len()),
+                bytes: self.new.clone().into_bytes(),
+            })
+            .collect();
+        if !self.as_whole {
+            return Ok(Change::Edited(edits));
+        }
+        let mut new = message.content.to_vec();
+        for edit in edits.into_iter().rev() {
+            new.splice(edit.span.start..edit.span.end, edit.bytes);
+        }
+        Ok(Change::Whole(new))
+    }
+}
+
+/// A mailbox with `From ` lines, guessed lengths and marks anywhere, and what is to be put in.
+fn mailboxes() -> impl Strategy<Value = (Vec<u8>, String, bool)> {
+    let piece = prop_oneof![
+        4 => Just(format!("From a@b {DATE}\n")),
+        4 => Just(format!("\nFrom a@b {DATE}\nSubject: x\n\n")),
+        2 => Just(format!("From - {DATE}\nSubject: y\n")),
+        1 => Just("From here on\nwe walk\n".to_owned()),
+        1 => Just("From x\nSubject: y\n".to_owned()),
+        1 => Just(format!(">From z {DATE}\n")),
+        1 => Just(">>From z\n".to_owned()),
+        2 => Just("\n".to_owned()),
+        1 => Just("\r\n".to_owned()),
+        2 => Just("text\n".to_owned()),
+        4 => Just("EXPAND-ME".to_owned()),
+        4 => Just("EXPAND-ME\n".to_owned()),
+        3 => (0_usize..400).prop_map(|n| format!("Content-Length: {n}\n\n")),
+        3 => "[a-z]{0,20}\n".prop_map(|body| format!(
+            "\nFrom c@d {DATE}\nContent-Length: {}\n\n{body}", body.len()
+        )),
+    ];
+    let new = "(a|>|From |\n|\r\n|From a@b Thu Jan  1 00:00:00 2024\n|Subject: x\n){0,6}";
+    (
+        proptest::collection::vec(piece, 1..40)
+            .prop_map(|all| format!("From a@b {DATE}\n{}", all.concat()).into_bytes()),
+        new,
+        any::<bool>(),
+    )
+}
+
+/// The messages as Python's mailbox divides them, without the fields that count.
+fn as_python_divides(mailbox: &[u8]) -> Vec<Vec<u8>> {
+    let mut messages: Vec<Vec<u8>> = Vec::new();
+    for line in mailbox.split_inclusive(|&byte| byte == b'\n') {
+        if line.starts_with(b"From ") || messages.is_empty() {
+            messages.push(Vec::new());
+        }
+        let counts = line.starts_with(b"Content-Length:");
+        if let Some(message) = messages.last_mut().filter(|_| !counts) {
+            message.extend_from_slice(line);
+        }
+    }
+    messages
+}
+
+/// How many messages embody finds.
+fn messages_in(mailbox: &[u8]) -> u64 {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("box");
+    fs::write(&path, mailbox).unwrap();
+    in_place(&path, &Look).unwrap().messages
+}
+
+/// The mailbox after a run.
+fn swallowed(mailbox: &[u8], with: &Swallow) -> Vec<u8> {
+    // Not in place, which waits for the disk each time.
+    let folder = tempfile::tempdir().unwrap();
+    let (source, out) = (folder.path().join("in"), folder.path().join("out"));
+    fs::write(&source, mailbox).unwrap();
+    to(&source, &out, with).unwrap();
+    fs::read(out).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn every_other_message_survives_however_a_reader_divides((mailbox, new, as_whole) in mailboxes()) {
+        let after = swallowed(&mailbox, &Swallow { new, as_whole });
+        let after_messages = as_python_divides(&after);
+        let mut rest = after_messages.iter();
+        for message in as_python_divides(&mailbox) {
+            if memmem::find(&message, MARK).is_none() {
+                prop_assert!(
+                    rest.any(|other| *other == message),
+                    "{:?}\nis gone from\n{:?}\nin\n{:?}",
+                    message.escape_ascii().to_string(),
+                    mailbox.escape_ascii().to_string(),
+                    after.escape_ascii().to_string()
+                );
+            }
+        }
+        // What was put in divides nothing anew, as far as embody divides. (A wrong length of an
+        // earlier message may become right by chance.)
+        if memmem::find(&mailbox, b"Content-Length").is_none() {
+            prop_assert_eq!(messages_in(&mailbox), messages_in(&after), "{}", mailbox.escape_ascii());
+        }
+    }
+}
+
+/// The same by Python itself: messages without a mark before, all still there in order after.
+#[test]
+fn python_sees_the_same_other_messages_before_and_after() {
+    const CHECK: &str = r#"
+import mailbox, pathlib, re, sys
+def messages(path):
+    return [re.sub(rb"(?m)^Content-Length:.*\n", b"", box.get_bytes(key, from_=True))
+            for box in [mailbox.mbox(path)] for key in box.keys()]
+checked = 0
+for before in sorted(pathlib.Path(sys.argv[1]).glob("*.before")):
+    rest = iter(messages(before.with_suffix(".after")))
+    for message in messages(before):
+        if b"EXPAND-ME" not in message:
+            if not any(message == other for other in rest):
+                sys.exit(f"{before.read_bytes()!r}: {message!r} is gone from {before.with_suffix('.after').read_bytes()!r}")
+            checked += 1
+print(checked)
+"#;
+    if program("python3").is_none() {
+        return skipped(
+            "python_sees_the_same_other_messages_before_and_after",
+            "python3",
+        );
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut runner = TestRunner::deterministic();
+    let strategy = mailboxes();
+    for number in 0..300 {
+        let (mailbox, new, as_whole) = strategy.new_tree(&mut runner).unwrap().current();
+        let after = swallowed(&mailbox, &Swallow { new, as_whole });
+        fs::write(folder.path().join(format!("{number}.before")), mailbox).unwrap();
+        fs::write(folder.path().join(format!("{number}.after")), after).unwrap();
+    }
+    let output = Command::new("python3")
+        .args(["-c", CHECK])
+        .arg(folder.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let checked: usize = text(&output.stdout).trim().parse().unwrap();
+    assert!(checked > 1000, "only {checked} messages");
+}
+
+/// The rows of docs/mailboxes.md: a name, and what follows a first message. Behind `=`, all of it.
+fn odd_boxes() -> Vec<(&'static str, String)> {
+    let first = format!("From a@example.org {DATE}\nSubject: 1\n\nbody\n");
+    let second = format!("From b@example.org {DATE}\nSubject: 2\n\nbody\n");
+    let counted = |length: usize, body: &str| {
+        format!("From a@example.org {DATE}\nSubject: 1\nContent-Length: {length}\n\n{body}\n")
+    };
+    let hidden = format!("a\n\nFrom c@example.org {DATE}\nSubject: c\n\nx\n");
+    let full = hidden.len();
+    let behind = |text: &str| format!("{first}{text}");
+    vec![
+        (
+            "an empty line, a date, a header field",
+            behind(&format!("\n{second}")),
+        ),
+        ("no empty line", behind(&second)),
+        (
+            "no empty line, `From -`",
+            behind(&second.replace("b@example.org", "-")),
+        ),
+        (
+            "no empty line, CR LF",
+            behind(&second).replace('\n', "\r\n"),
+        ),
+        (
+            "no empty line, no header field behind",
+            behind(&format!("From b@example.org {DATE}\nmore text\n")),
+        ),
+        (
+            "an empty line, no header field behind",
+            behind(&format!("\nFrom b@example.org {DATE}\nmore text\n")),
+        ),
+        (
+            "an empty line, a time of day, no date",
+            behind("\nFrom 10:30 on we meet\nhere\n"),
+        ),
+        (
+            "no empty line, a time of day, no date, a header field",
+            behind("From 10:30 on we meet\nNote: here\n"),
+        ),
+        (
+            "an empty line, no date, a header field",
+            behind("\nFrom b\nSubject: 2\n\nbody\n"),
+        ),
+        (
+            "no empty line, no date, a header field",
+            behind("From b\nSubject: 2\n\nbody\n"),
+        ),
+        (
+            "an empty line, `From here on, walk`",
+            behind("\nFrom here on, walk\nto town\n"),
+        ),
+        (
+            "a date without seconds",
+            behind("\nFrom b Mon Jan  1 10:00 2024\nSubject: 2\n\nbody\n"),
+        ),
+        (
+            "an address in words, `b at example.org`",
+            behind(&format!(
+                "\nFrom b at example.org  {DATE}\nSubject: 2\n\nbody\n"
+            )),
+        ),
+        (
+            "`>From ` behind it",
+            behind(&format!(
+                "\nFrom b@example.org {DATE}\n>From b@example.org {DATE}\nSubject: 2\n\nbody\n"
+            )),
+        ),
+        (
+            "in the header of the first",
+            format!("From a@example.org {DATE}\nSubject: 1\n{second}"),
+        ),
+        (
+            "inside a right Content-Length, the next message has a right one",
+            counted(full, &hidden) + &counted(5, "body\n"),
+        ),
+        (
+            "inside a right Content-Length, the next message has none",
+            counted(full, &hidden) + &second,
+        ),
+        (
+            "inside a Content-Length that ends anywhere",
+            counted(7, &hidden) + &second,
+        ),
+        (
+            "inside a Content-Length that ends behind the file",
+            counted(99_999, &hidden) + &second,
+        ),
+    ]
+}
+
+/// Messages that formail finds: it starts a program for each.
+fn counted_by_formail(mailbox: &[u8]) -> usize {
+    let mut command = Command::new("formail");
+    command
+        .args(["-s", "sh", "-c", "cat > /dev/null; echo x >&2"])
+        .stdout(Stdio::null());
+    fed(&mut command, mailbox)
+        .stderr
+        .iter()
+        .filter(|&&byte| byte == b'x')
+        .count()
+}
+
+/// Messages that mutt finds: its status line says so. `script` gives it the terminal it asks for.
+fn counted_by_mutt(mailbox: &[u8]) -> usize {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("box"), mailbox).unwrap();
+    // Else it asks whether to make it.
+    fs::create_dir(folder.path().join("Mail")).unwrap();
+    let mutt = r#"timeout --foreground 20 mutt -n -F /dev/null -R -f box -e 'set status_format="<%m>"' -e 'push "<refresh><exit>"'"#;
+    let mut command = Command::new("script");
+    command
+        .args(["-qec", mutt, "/dev/null"])
+        .current_dir(folder.path())
+        .env("HOME", folder.path())
+        .env("TERM", "xterm")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // Open until the end: mutt would get the end of input as a key.
+    let input = child.stdin.take();
+    let mut screen = Vec::new();
+    let mut output = child.stdout.take().unwrap();
+    output.read_to_end(&mut screen).unwrap();
+    child.wait().unwrap();
+    drop(input);
+    let screen = String::from_utf8_lossy(&screen);
+    let mut counts = screen.split('<').filter_map(|rest| {
+        let (count, _) = rest.split_once('>')?;
+        count.parse().ok()
+    });
+    counts
+        .next_back()
+        .unwrap_or_else(|| panic!("no status line in {screen:?}"))
+}
+
+#[test]
+fn the_table_of_odd_boxes_is_what_programs_do() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/mailboxes.md");
+    let page = fs::read_to_string(page).unwrap();
+    let has_formail = program("formail").is_some();
+    let has_mutt = program("mutt").is_some() && program("script").is_some();
+    let mut rows = 0;
+    for (name, mailbox) in odd_boxes() {
+        let row = page
+            .lines()
+            .find_map(|line| line.strip_prefix(&format!("| {name} | ")))
+            .unwrap_or_else(|| panic!("no row '{name}'"));
+        let columns: Vec<usize> = row
+            .trim_end_matches(" |")
+            .split(" | ")
+            .map(|column| column.parse().unwrap())
+            .collect();
+        let ours = messages_in(mailbox.as_bytes());
+        assert_eq!(columns[0] as u64, ours, "{name}");
+        assert_eq!(
+            columns[1],
+            mailbox
+                .lines()
+                .filter(|line| line.starts_with("From "))
+                .count(),
+            "{name}"
+        );
+        if has_formail {
+            assert_eq!(
+                columns[4],
+                counted_by_formail(mailbox.as_bytes()),
+                "{name}: formail"
+            );
+        }
+        if has_mutt {
+            assert_eq!(
+                columns[3],
+                counted_by_mutt(mailbox.as_bytes()),
+                "{name}: mutt"
+            );
+        }
+        rows += 1;
+    }
+    let table = page.lines().filter(|line| line.starts_with("| ")).count();
+    assert_eq!(rows, table - 1, "a row that is not tested");
+    if !has_formail {
+        skipped("the_table_of_odd_boxes_is_what_programs_do", "formail");
+    }
+    if !has_mutt {
+        skipped("the_table_of_odd_boxes_is_what_programs_do", "mutt");
+    }
+}

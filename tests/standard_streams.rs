@@ -1,0 +1,303 @@
+//! `-` is standard input or output wherever a file may stand; what is no mail is named.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+use crate::common::programs::{embody, fed, stderr};
+
+const DATE: &str = "Mon Jan  1 10:00:00 2024";
+
+fn mailbox() -> String {
+    let first = "Subject: 1\nMIME-Version: 1.0\nContent-Type: message/external-body; access-type=URL;\n URL=\"data:,one%0A\"\n\n\
+                 Content-Type: text/plain\n\nphantom\n\n";
+    format!("From a@b {DATE}\n{first}From a@b {DATE}\nSubject: 2\n\ntwo\n")
+}
+
+fn expanded() -> String {
+    let first = "Subject: 1\nMIME-Version: 1.0\nContent-Type: text/plain\nContent-Transfer-Encoding: 7bit\n\none\n\n";
+    format!("From a@b {DATE}\n{first}From a@b {DATE}\nSubject: 2\n\ntwo\n")
+}
+
+/// A run in `folder` with something on standard input.
+fn run(arguments: &[&str], folder: &Path, input: &[u8]) -> (i32, String, String) {
+    let mut command = embody();
+    command.args(arguments).current_dir(folder);
+    let output = fed(&mut command, input);
+    assert!(
+        !folder.join("-").exists(),
+        "{arguments:?} made a file named -"
+    );
+    seen(&output)
+}
+
+fn seen(output: &Output) -> (i32, String, String) {
+    (
+        output.status.code().expect("it ended by itself"),
+        String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr(output),
+    )
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_mailbox_is_converted_from_and_to_standard_streams_and_files_alike() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("box"), mailbox()).unwrap();
+    for arguments in [
+        &["convert", "-", "--output", "-"][..],
+        &["convert", "box", "--output", "-"],
+        &["convert", "/dev/stdin", "--output", "-"],
+    ] {
+        let (status, out, said) = run(arguments, folder.path(), mailbox().as_bytes());
+        assert_eq!((status, out), (0, expanded()), "{arguments:?}: {said}");
+        assert!(said.contains("2 messages, 1 changed; 1 expanded"), "{said}");
+    }
+    let (status, out, said) = run(
+        &["convert", "-", "--output", "new"],
+        folder.path(),
+        mailbox().as_bytes(),
+    );
+    assert_eq!((status, out.as_str()), (0, ""), "{said}");
+    let new = fs::read_to_string(folder.path().join("new")).unwrap();
+    assert_eq!(new, expanded());
+    let (status, ..) = run(
+        &["convert", "-", "--output", "new"],
+        folder.path(),
+        mailbox().as_bytes(),
+    );
+    assert_eq!(status, 1, "nothing is overwritten");
+    let (status, out, said) = run(
+        &["convert", "--dry-run", "-", "--output", "-"],
+        folder.path(),
+        mailbox().as_bytes(),
+    );
+    assert_eq!((status, out.as_str()), (0, ""), "{said}");
+    assert!(said.contains("1 changed"), "{said}");
+    assert_eq!(names(folder.path()), ["box", "new"]);
+}
+
+#[test]
+fn a_single_message_and_an_empty_mailbox_go_through_standard_streams_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let message = mailbox()
+        .split_once('\n')
+        .unwrap()
+        .1
+        .split("From a@b")
+        .next()
+        .unwrap()
+        .to_owned();
+    let (status, out, said) = run(
+        &["convert", "-", "--output", "-"],
+        folder.path(),
+        message.as_bytes(),
+    );
+    assert_eq!(status, 0, "{said}");
+    assert!(out.ends_with("\n\none\n"), "{out}");
+    let (status, out, _) = run(&["convert", "-", "--output", "-"], folder.path(), b"");
+    assert_eq!((status, out.as_str()), (0, ""));
+}
+
+#[test]
+fn what_standard_streams_cannot_do_is_bad_usage_and_makes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("box"), mailbox()).unwrap();
+    fs::create_dir(folder.path().join("folder")).unwrap();
+    for arguments in [
+        &["convert", "--in-place", "-"][..],
+        &["convert", "-", "-", "--output", "out"],
+        &["convert", "-", "box", "--output", "out"],
+        &["convert", "box", "box", "--output", "-"],
+        &["convert", "folder", "--output", "-"],
+    ] {
+        let (status, out, said) = run(arguments, folder.path(), mailbox().as_bytes());
+        assert_eq!((status, out.as_str()), (2, ""), "{arguments:?}: {said}");
+        assert_eq!(names(folder.path()), ["box", "folder"]);
+    }
+    assert_eq!(
+        fs::read_to_string(folder.path().join("box")).unwrap(),
+        mailbox()
+    );
+}
+
+#[test]
+fn a_closed_standard_input_is_no_mailbox_and_a_file_is_not_appended_to_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("box"), mailbox()).unwrap();
+    for (script, status) in [
+        ("\"$1\" convert - --output new <&-", 1),
+        ("\"$1\" inspect - <&-", 1),
+        ("\"$1\" convert box --output - >>box", 2),
+    ] {
+        let output = std::process::Command::new("sh")
+            .args(["-c", script, "sh", env!("CARGO_BIN_EXE_embody")])
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(status), "{script}");
+        assert_eq!(names(folder.path()), ["box"], "{script}");
+        let now = fs::read_to_string(folder.path().join("box")).unwrap();
+        assert_eq!(now, mailbox(), "{script}");
+    }
+}
+
+#[test]
+fn inspect_reads_a_mailbox_on_standard_input_as_one() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("box"), mailbox()).unwrap();
+    let (_, expected, _) = run(&["inspect", "box"], folder.path(), b"");
+    assert!(expected.contains("2 messages"), "{expected}");
+    for arguments in [
+        &["inspect"][..],
+        &["inspect", "-"],
+        &["inspect", "/dev/stdin"],
+    ] {
+        let (status, out, said) = run(arguments, folder.path(), mailbox().as_bytes());
+        assert_eq!((status, &out), (0, &expected), "{arguments:?}: {said}");
+    }
+    let (_, out, _) = run(&["inspect"], folder.path(), b"Subject: x\n\ny\n");
+    assert!(
+        out.contains("text/plain") && out.contains("nothing to do"),
+        "{out}"
+    );
+}
+
+#[test]
+fn filter_refuses_a_mailbox_by_name_and_passes_one_on_that_is_fed_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut large = mailbox().into_bytes();
+    large.extend_from_slice(&b"0123456789abcde\n".repeat(1_200_000));
+    let plain = format!("From a@b {DATE}\nSubject: 1\n\n");
+    let spooled = [
+        plain.as_bytes(),
+        &b"0123456789abcde\n".repeat(1_200_000),
+        mailbox().as_bytes(),
+    ]
+    .concat();
+    let quiet = String::from_utf8(spooled)
+        .unwrap()
+        .replace("external-body", "plain-text")
+        .into_bytes();
+    for bytes in [mailbox().as_bytes(), &large, &quiet] {
+        fs::write(folder.path().join("box"), bytes).unwrap();
+        let (status, out, said) = run(&["filter", "box"], folder.path(), b"");
+        assert_eq!((status, out.as_str()), (75, ""), "{said}");
+        assert!(said.contains("use embody convert"), "{said}");
+        for arguments in [&["filter"][..], &["filter", "-"], &["filter", "/dev/stdin"]] {
+            // The reference is followed by another message, which may not go.
+            let (status, out, said) = run(arguments, folder.path(), bytes);
+            assert_eq!(status, 0, "{said}");
+            assert!(out.as_bytes() == bytes, "{arguments:?}");
+            assert!(said.contains("a second message of a mailbox"), "{said}");
+        }
+        let (status, _, said) = run(&["filter", "--quiet"], folder.path(), bytes);
+        assert_eq!((status, said.as_str()), (0, ""));
+    }
+    // One message with the line that procmail puts in front.
+    let one = mailbox().split("\n\nFrom ").next().unwrap().to_owned();
+    let (status, out, said) = run(&["filter"], folder.path(), one.as_bytes());
+    assert_eq!(status, 0);
+    assert!(
+        out.ends_with("\n\none\n") && !said.contains("second"),
+        "{out}{said}"
+    );
+}
+
+#[test]
+fn what_is_no_mail_is_named_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, bytes, words) in [
+        (
+            "gz",
+            b"\x1f\x8b\x08\0From: a\n".as_slice(),
+            ["gzip", "decompress it first"],
+        ),
+        (
+            "mmdf",
+            b"\x01\x01\x01\x01\nFrom: a@b\nSubject: x\n\nx\n",
+            ["MMDF", "save it as mbox first"],
+        ),
+        (
+            "png",
+            b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
+            ["binary data", "not mail"],
+        ),
+    ] {
+        fs::write(folder.path().join(name), bytes).unwrap();
+        for arguments in [
+            &["inspect", name][..],
+            &["convert", "--in-place", name],
+            &["convert", "--format", "eml", "--in-place", name],
+            &["convert", name, "--output", "out"],
+            &["convert", name, "--output", "-"],
+        ] {
+            let (status, out, said) = run(arguments, folder.path(), b"");
+            assert_eq!((status, out.as_str()), (1, ""), "{arguments:?}");
+            assert!(
+                said.contains(name) && words.iter().all(|word| said.contains(word)),
+                "{said}"
+            );
+        }
+        let (status, _, said) = run(&["inspect"], folder.path(), bytes);
+        assert_eq!(status, 1, "{said}");
+        assert!(said.contains(words[0]), "{said}");
+    }
+    assert_eq!(names(folder.path()), ["gz", "mmdf", "png"]);
+    fs::write(folder.path().join("box"), mailbox()).unwrap();
+    fs::write(folder.path().join("gz2"), b"\x1f\x8b\x08\0").unwrap();
+    for command in [
+        &["inspect", "."][..],
+        &["convert", "--dry-run", "--in-place", "."],
+    ] {
+        let (status, out, said) = run(command, folder.path(), b"");
+        assert_eq!(status, 0, "{said}");
+        let both = out + &said;
+        assert!(
+            both.contains("skipped         2  compressed (gzip)"),
+            "{both}"
+        );
+        assert!(both.contains("skipped         1  binary data"), "{both}");
+        assert!(!both.contains("png"), "{both}");
+        let (_, _, said) = run(&[command, &["--verbose"]].concat(), folder.path(), b"");
+        assert!(said.contains("./png: skipped: binary data"), "{said}");
+    }
+}
+
+#[test]
+fn a_stop_ends_a_run_that_waits_for_standard_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = embody()
+        .args(["convert", "-", "--output", "out"])
+        .current_dir(folder.path())
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(mailbox().as_bytes()).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    drop(stdin);
+    assert!(!output.status.success());
+    assert!(stderr(&output).contains("stopped"), "{}", stderr(&output));
+    assert!(names(folder.path()).is_empty());
+}
+
+#[test]
+fn a_page_of_the_manual_goes_to_standard_output() {
+    let folder = tempfile::tempdir().unwrap();
+    let (status, out, _) = run(&["man", "-"], folder.path(), b"");
+    assert!(status == 0 && out.contains(".TH"), "{out}");
+}
