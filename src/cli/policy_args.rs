@@ -90,7 +90,10 @@ pub(super) struct PolicyArgs {
         help_heading = "What may be put in"
     )]
     shortcuts: Option<ShortcutsOption>,
-    /// What HTML shows becomes a part of the mail: data (data: URLs), remote (the web; needs --fetch) [default: none]
+    /// Pictures of HTML into the mail: data, remote [default: none]
+    ///
+    /// What HTML shows becomes a part of the mail: from data: URLs, and from the web, which needs --fetch.
+    /// [default: none]
     #[arg(
         long,
         value_enum,
