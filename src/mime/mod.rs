@@ -9,6 +9,7 @@ pub mod mapped;
 pub mod media_type;
 pub mod message;
 pub mod parameters;
+pub mod picture;
 pub mod transfer;
 
 pub use charset::Charset;
