@@ -378,9 +378,11 @@ const LOADING: [&[u8]; 7] = [
 /// Whether a `<link>` names one of these relations.
 fn is_related(document: &[u8], all: &[Attribute], relations: &[&[u8]]) -> bool {
     attribute_is(document, all, Name::Rel, |value| {
-        value
-            .split(|&byte| is_blank(byte))
-            .any(|word| relations.iter().any(|known| word.eq_ignore_ascii_case(known)))
+        value.split(|&byte| is_blank(byte)).any(|word| {
+            relations
+                .iter()
+                .any(|known| word.eq_ignore_ascii_case(known))
+        })
     })
 }
 

@@ -23,7 +23,9 @@ impl Links {
         let (last_kind, last_end) = self.last;
         let is_same = self.kinds.get(last_kind) == Some(&kind);
         self.write(link.span.start.wrapping_sub(last_end) as u64);
-        self.write((link.span.len() as u64) << 2 | u64::from(link.opens_tag) << 1 | u64::from(!is_same));
+        self.write(
+            (link.span.len() as u64) << 2 | u64::from(link.opens_tag) << 1 | u64::from(!is_same),
+        );
         let mut index = last_kind;
         if !is_same {
             // A kind is a place, a grammar and a markup: a few hundred at most, whatever the document.

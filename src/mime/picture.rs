@@ -107,9 +107,21 @@ pub fn sniff_media(octets: &[u8]) -> Option<Kind> {
                 Kind::new("audio/ogg", "ogg")
             })
         }
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'A', b'V', b'E', ..] => {
-            Some(Kind::new("audio/wav", "wav"))
-        }
+        [
+            b'R',
+            b'I',
+            b'F',
+            b'F',
+            _,
+            _,
+            _,
+            _,
+            b'W',
+            b'A',
+            b'V',
+            b'E',
+            ..,
+        ] => Some(Kind::new("audio/wav", "wav")),
         [b'I', b'D', b'3', version, _, flags, ..] if *version < 0xff && flags & 0x0f == 0 => {
             Some(Kind::new("audio/mpeg", "mp3"))
         }
@@ -128,7 +140,7 @@ pub fn sniff_media(octets: &[u8]) -> Option<Kind> {
 pub fn sniff_font(octets: &[u8]) -> Option<Kind> {
     // A directory of tables: how many, three numbers, and the name of the first (OpenType, `otff`).
     let has_tables = || {
-        let tables = octets.get(4..6).is_some_and(|count| count != [0, 0]);
+        let tables = matches!(octets.get(4..6), Some([0, count]) if *count > 0);
         let name = octets.get(12..16).unwrap_or_default();
         tables && name.len() == 4 && name.iter().all(|byte| matches!(byte, b' '..=b'~'))
     };
@@ -202,7 +214,10 @@ fn svg(octets: &[u8]) -> Option<Kind> {
             break rest.strip_prefix(b"<svg")?;
         };
     };
-    if !matches!(attributes.first()?, b' ' | b'\t' | b'\r' | b'\n' | b'/' | b'>') {
+    if !matches!(
+        attributes.first()?,
+        b' ' | b'\t' | b'\r' | b'\n' | b'/' | b'>'
+    ) {
         return None;
     }
     let side = |name| plain_number(attribute(attributes, name)?);
