@@ -119,17 +119,19 @@ impl Style {
         while !rest.is_empty() {
             let (declaration, behind) = first_declaration(rest);
             rest = behind;
-            let Some(colon) = memchr::memchr(b':', declaration) else {
+            let declaration = without_comments(declaration);
+            let Some(colon) = memchr::memchr(b':', &declaration) else {
                 continue;
             };
             let (name, value) = declaration.split_at(colon);
-            let name = plain(name);
+            let name = css::unescape(name.trim_ascii());
             // Most declarations are about something else, and nothing is copied for them.
             let known = PROPERTIES
                 .iter()
                 .find(|known| known.eq_ignore_ascii_case(&name));
             if let Some(name) = known {
-                let value = plain(value.get(1..).unwrap_or_default()).to_ascii_lowercase();
+                let value = value.get(1..).unwrap_or_default().trim_ascii();
+                let value = css::unescape(value).to_ascii_lowercase();
                 let (value, important) = without_importance(&value);
                 self.declare(name, value, important);
             }
@@ -173,11 +175,8 @@ fn first_declaration(text: &[u8]) -> (&[u8], &[u8]) {
     while let Some(&byte) = text.get(at) {
         match (quote, byte) {
             (_, b'\\') => at += 1,
-            (Some(open), _) => {
-                if byte == open || byte == b'\n' {
-                    quote = None;
-                }
-            }
+            (Some(open), _) if byte == open || byte == b'\n' => quote = None,
+            (Some(_), _) => {}
             (None, b'/') if text.get(at + 1) == Some(&b'*') => {
                 at = behind_comment(text, at) - 1;
             }
@@ -201,10 +200,10 @@ fn behind_comment(text: &[u8], at: usize) -> usize {
     memmem::find(content, b"*/").map_or(text.len(), |length| at + 2 + length + 2)
 }
 
-/// A name or value with its escapes read and its comments as blanks.
-fn plain(text: &[u8]) -> Cow<'_, [u8]> {
+/// A declaration with its comments as blanks.
+fn without_comments(text: &[u8]) -> Cow<'_, [u8]> {
     if memmem::find(text, b"/*").is_none() {
-        return css::unescape(text.trim_ascii());
+        return Cow::Borrowed(text);
     }
     let mut out = Vec::with_capacity(text.len());
     let mut at = 0;
@@ -214,7 +213,7 @@ fn plain(text: &[u8]) -> Cow<'_, [u8]> {
         at = behind_comment(text, at + length);
     }
     out.extend_from_slice(text.get(at..).unwrap_or_default());
-    Cow::Owned(css::unescape(out.trim_ascii()).into_owned())
+    Cow::Owned(out)
 }
 
 /// The value without `!important`, and whether it had that.

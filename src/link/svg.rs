@@ -107,10 +107,13 @@ fn has_event_attribute(lower: &[u8]) -> bool {
     memmem::find_iter(lower, b"on").any(|at| {
         let separates = |byte: &u8| is_blank(*byte) || matches!(byte, b'"' | b'\'' | b'/');
         let before = lower.get(..at).and_then(<[u8]>::last);
+        // Only there are letters counted: in `ononon` each would be counted again and again.
+        if !before.is_none_or(separates) {
+            return false;
+        }
         let behind = lower.get(at + 2..).unwrap_or_default();
         let letters = letters_in_front(behind);
-        before.is_none_or(separates)
-            && letters > 0
+        letters > 0
             && behind
                 .get(letters..)
                 .is_some_and(|rest| rest.trim_ascii_start().starts_with(b"="))

@@ -140,7 +140,7 @@ pub fn sniff_media(octets: &[u8]) -> Option<Kind> {
 pub fn sniff_font(octets: &[u8]) -> Option<Kind> {
     // A directory of tables: how many, three numbers, and the name of the first (OpenType, `otff`).
     let has_tables = || {
-        let tables = octets.get(4..6).is_some_and(|count| count != [0, 0]);
+        let tables = matches!(octets.get(4..6), Some([0, count]) if *count > 0);
         let name = octets.get(12..16).unwrap_or_default();
         tables && name.len() == 4 && name.iter().all(|byte| matches!(byte, b' '..=b'~'))
     };
