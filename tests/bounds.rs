@@ -304,3 +304,76 @@ fn many_growing_documents() {
     let most = 40 * MEGABYTE;
     assert!(ran.peak.is_none_or(|peak| peak < most), "{:?}", ran.peak);
 }
+
+/// What a mail takes besides four times its octets and what it gains: the process, and an optimiser that
+/// did not run.
+const PROCESS: u64 = 24 * MEGABYTE;
+
+/// The shapes that took the most: what is kept for each link or field is many times as large as they are.
+#[test]
+fn memory_is_four_times_the_mail_and_what_it_gains() {
+    let octets = 4 << 20;
+    let many = |unit: &str| unit.repeat(octets / unit.len());
+    let based = "Content-Base: http://www.example.org/\nContent-Type: text/html\n";
+    let quoted = "Content-Transfer-Encoding: quoted-printable\n";
+    let reference = REFERENCE.trim_end();
+    let blanks = format!("<a{} href=x>\n", " b".repeat(490));
+    for (what, mail) in [
+        ("links", format!("{based}\n{}", many("<a src=x>"))),
+        ("a list", format!("{based}\n<a ping=\"{}\">", many("x "))),
+        (
+            "candidates",
+            format!("{based}\n<img srcset=\"{}\">", many("x, ")),
+        ),
+        (
+            "one link",
+            format!("{based}\n<img srcset=\"{}\">", many("x")),
+        ),
+        (
+            "a style sheet",
+            format!("{based}\n<style>{}", many("url(x)")),
+        ),
+        ("line ends", format!("{based}\n<a ping=\"{}\">", many("\r"))),
+        ("NUL", format!("{based}\n<a ping=\"{}\">", many("\0"))),
+        (
+            "references",
+            format!("{based}\n<a ping=\"{}\">", many("&nGt;")),
+        ),
+        (
+            "long lines",
+            format!(
+                "{based}\n{}",
+                many(&format!("{}\n", "<a id=b href=x>".repeat(60)))
+            ),
+        ),
+        ("blanks", format!("{based}\n{}", many(&blanks))),
+        (
+            "quoted-printable",
+            format!("{based}{quoted}\n{}", many("<a href=3Dx>=\n")),
+        ),
+        (
+            "phantom fields",
+            format!("{reference}\n\n{}\n", many("a:\n")),
+        ),
+        (
+            "fields that go",
+            format!("{reference}\n{}\nA:b\n\n", many("Content-Type:\n")),
+        ),
+    ] {
+        for options in ["--max-header 1G", "--max-header 1G --max-growth 1G"] {
+            let before = mail.as_bytes();
+            let Some(ran) = measured(what, options, before) else {
+                return;
+            };
+            assert_eq!(ran.code, Some(0), "{what}: {:.300}", ran.stderr);
+            assert!(ran.took < TIME, "{what}: {:?}", ran.took);
+            let gained = (ran.stdout.len() as u64).saturating_sub(before.len() as u64);
+            let most = PROCESS + 4 * before.len() as u64 + gained;
+            assert!(
+                ran.peak.is_none_or(|peak| peak < most),
+                "{what}, {options}: {:?} of {most} octets",
+                ran.peak
+            );
+        }
+    }
+}

@@ -572,7 +572,7 @@ impl embody::fetch::Fetch for Unreliable {
                 media_type: [None, Some("text/plain"), Some("???"), Some("image/png")]
                     [draw as usize / 4 % 4]
                     .map(str::to_owned),
-                body: vec![b'y'; draw as usize % 50],
+                body: vec![b'y'; draw as usize % 50].into(),
                 elapsed: std::time::Duration::MAX,
             }),
         }

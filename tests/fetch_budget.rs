@@ -26,7 +26,7 @@ impl Fetch for Thousands {
         Ok(Retrieved {
             url: request.url.clone(),
             media_type: None,
-            body: vec![b'x'; 1000],
+            body: vec![b'x'; 1000].into(),
             elapsed: Duration::ZERO,
         })
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use embody::fetch::{Cached, Fetch, Request, Retrieved, fetch_all};
+use embody::fetch::{AtMost, Bytes, Cached, Fetch, Request, Retrieved, fetch_all};
 use embody::report::{Reason, Refusal};
 
 /// Takes its time, counts who asks, and how many at once.
@@ -42,6 +42,9 @@ impl Fetch for Slow {
             .parse()
             .unwrap_or(20);
         thread::sleep(Duration::from_millis(40 - number.min(40)));
+        if request.url.contains("long") {
+            thread::sleep(Duration::from_millis(400));
+        }
         self.now.fetch_sub(1, Ordering::SeqCst);
         if request.url.contains("panic") {
             panic!("as the test wants");
@@ -52,10 +55,16 @@ impl Fetch for Slow {
         if request.url.contains("missing") {
             return Err(Refusal::lasting(Reason::HttpStatus, "404"));
         }
+        if request.url.contains("busy") {
+            return Err(Refusal::temporary(Reason::HttpStatus, "503"));
+        }
         Ok(Retrieved {
             url: request.url.clone(),
             media_type: request.accept.clone(),
-            body: request.url.clone().into_bytes(),
+            body: match request.url.contains("large") {
+                true => vec![b'x'; 9_000].into(),
+                false => request.url.clone().into(),
+            },
             elapsed: Duration::ZERO,
         })
     }
@@ -121,18 +130,92 @@ fn the_same_url_is_retrieved_once_also_when_it_fails() {
 }
 
 #[test]
-fn what_does_not_fit_is_asked_for_again() {
-    let world = Cached::with_capacity(Slow::default(), 1000);
-    for _ in 0..2 {
-        for url in ["http://h/1", "http://h/2"] {
-            assert_eq!(world.fetch(&request(url)).unwrap().body, url.as_bytes());
-        }
+fn a_temporary_refusal_is_shared_by_those_who_wait_and_not_kept() {
+    let world = Cached::new(Slow::default());
+    let requests = vec![request("http://h/busy"); 8];
+    let answers = fetch_all(&world, &requests, 8, u64::MAX);
+    assert!(answers.iter().all(Result::is_err));
+    // A thread that was slow to start may have come after the answer.
+    let asked = world.inner().asked("http://h/busy");
+    assert!(asked < 8, "{asked}");
+    assert!(world.fetch(&request("http://h/busy")).is_err());
+    assert_eq!(world.inner().asked("http://h/busy"), asked + 1);
+}
+
+#[test]
+fn a_hit_shares_the_octets() {
+    let world = Cached::new(Slow::default());
+    let body = |world: &Cached<Slow>| world.fetch(&request("http://h/large")).unwrap().body;
+    let (first, second): (Bytes, Bytes) = (body(&world), body(&world));
+    assert_eq!(first.as_ptr(), second.as_ptr());
+}
+
+#[test]
+fn what_was_not_asked_for_lately_makes_room() {
+    // Room for two large bodies, or for some of the small ones with what each costs besides.
+    let world = Cached::with_capacity(Slow::default(), 20_000);
+    let ask = |url: &str| world.fetch(&request(url)).unwrap();
+    ask("http://h/large");
+    ask("http://h/large");
+    assert_eq!(world.inner().asked("http://h/large"), 1);
+    let once = |number: usize| format!("http://h/once{number}/39");
+    for number in 0..100 {
+        ask(&once(number));
+        ask("http://h/often/39");
     }
-    let inner = world.into_inner();
-    assert_eq!(
-        (inner.asked("http://h/1"), inner.asked("http://h/2")),
-        (1, 2)
-    );
+    assert_eq!(world.inner().asked("http://h/often/39"), 1);
+    ask("http://h/large");
+    assert_eq!(world.inner().asked("http://h/large"), 2);
+    for number in 0..100 {
+        ask(&once(number));
+    }
+    let again = (0..100).filter(|&number| world.inner().asked(&once(number)) > 1);
+    let again = again.count();
+    assert!(again > 50, "{again}");
+    // What is larger than half the room is handed through.
+    let narrow = Cached::with_capacity(Slow::default(), 15_000);
+    for _ in 0..2 {
+        let answer = narrow.fetch(&request("http://h/large")).unwrap();
+        assert_eq!(answer.body.len(), 9_000);
+    }
+    assert_eq!(narrow.inner().asked("http://h/large"), 2);
+}
+
+#[test]
+fn retrievals_of_many_messages_run_no_more_at_a_time_than_allowed() {
+    let world = Cached::new(AtMost::new(3, Slow::default()));
+    thread::scope(|scope| {
+        for message in 0..6 {
+            let world = &world;
+            scope.spawn(move || {
+                let requests: Vec<_> = (0..8)
+                    .map(|number| request(&format!("http://h/{message}/{number}")))
+                    .collect();
+                let answers = fetch_all(world, &requests, 8, u64::MAX);
+                assert!(answers.iter().all(Result::is_ok));
+            });
+        }
+    });
+    let most = world.inner().inner().most.load(Ordering::SeqCst);
+    assert_eq!(most, 3);
+}
+
+#[test]
+fn who_waits_for_a_turn_waits_no_longer_than_its_deadline_and_takes_no_turn_along() {
+    let world = AtMost::new(1, Slow::default());
+    thread::scope(|scope| {
+        scope.spawn(|| world.fetch(&request("http://h/long")));
+        thread::sleep(Duration::from_millis(50));
+        let mut hurried = request("http://h/hurried");
+        hurried.deadline = Instant::now() + Duration::from_millis(5);
+        assert_eq!(world.fetch(&hurried).unwrap_err().reason, Reason::Deadline);
+        assert!(world.fetch(&request("http://h/1")).is_ok());
+        let panicked = scope.spawn(|| world.fetch(&request("http://h/panic")));
+        assert!(panicked.join().is_err());
+        assert!(world.fetch(&request("http://h/2")).is_ok());
+    });
+    assert_eq!(world.inner().asked("http://h/hurried"), 0);
+    assert_eq!(world.inner().most.load(Ordering::SeqCst), 1);
 }
 
 #[test]
@@ -144,9 +227,9 @@ fn one_message_out_of_time_does_not_spoil_the_next() {
     assert!(world.fetch(&request("http://h/late")).is_ok());
     // Whoever waits for another's retrieval waits no longer than its own deadline.
     thread::scope(|scope| {
-        scope.spawn(|| world.fetch(&request("http://h/0")));
-        thread::sleep(Duration::from_millis(10));
-        let mut hurried = request("http://h/0");
+        scope.spawn(|| world.fetch(&request("http://h/long")));
+        thread::sleep(Duration::from_millis(50));
+        let mut hurried = request("http://h/long");
         hurried.deadline = Instant::now() + Duration::from_millis(5);
         assert_eq!(world.fetch(&hurried).unwrap_err().reason, Reason::Deadline);
     });

@@ -251,7 +251,7 @@ fn pasv_cannot_send_us_to_another_host() {
     let url = format!("ftp://127.0.0.1:{}/f", server.control.address.port());
     let got = fetch(&policy(&[server.control.address.port()]), &url).unwrap();
     assert_eq!(
-        (got.body.as_slice(), count.load(Ordering::SeqCst)),
+        (&*got.body, count.load(Ordering::SeqCst)),
         (b"hello".as_slice(), 1)
     );
     let commands = server.commands.lock().unwrap().clone();

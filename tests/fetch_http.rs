@@ -137,7 +137,7 @@ fn redirects_are_followed_upwards_and_never_from_https_to_http() {
         (plain(&server, "/insecure"), plain(&server, "/hello.txt")),
     ] {
         let got = fetch(&policy, &from).expect(&from);
-        assert_eq!((got.url, got.body.as_slice()), (to, FILES[0].1));
+        assert_eq!((got.url, &*got.body), (to, FILES[0].1));
     }
     let refusal = refused(&policy, &secure(&server, "/insecure"));
     assert_eq!(refusal.reason, Reason::RedirectRefused);

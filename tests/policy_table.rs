@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use embody::policy::{
-    Cidr, Host, HostPattern, Mapping, Policy, Proxy, Scheme, Userinfo, parse_port,
+    Host, HostPattern, Mapping, Policy, Proxy, Scheme, Userinfo, parse_network, parse_port,
 };
 use embody::report::Reason;
 
@@ -642,7 +642,7 @@ fn options_that_make_no_sense_are_refused_with_a_sentence() {
         "localhost/8",
         "127.1/8",
     ] {
-        assert!(text.parse::<Cidr>().is_err(), "{text}");
+        assert!(parse_network(text).is_err(), "{text}");
     }
     for (text, inside, outside) in [
         ("0.0.0.0/0", "255.255.255.255", "::1"),
@@ -651,13 +651,13 @@ fn options_that_make_no_sense_are_refused_with_a_sentence() {
         ("::/0", "ffff::", "1.2.3.4"),
         ("2001:db8::/33", "2001:db8:7fff::", "2001:db8:8000::"),
     ] {
-        let network: Cidr = text.parse().expect(text);
+        let network = parse_network(text).expect(text);
         assert!(
-            network.contains(inside.parse::<IpAddr>().unwrap()),
+            network.contains(&inside.parse::<IpAddr>().unwrap()),
             "{text}"
         );
         assert!(
-            !network.contains(outside.parse::<IpAddr>().unwrap()),
+            !network.contains(&outside.parse::<IpAddr>().unwrap()),
             "{text}"
         );
     }

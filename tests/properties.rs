@@ -409,7 +409,7 @@ impl embody::fetch::Fetch for Library {
         Ok(embody::fetch::Retrieved {
             url: request.url.clone(),
             media_type: Some(media_type.to_owned()),
-            body: body.into_bytes(),
+            body: body.into(),
             elapsed: std::time::Duration::ZERO,
         })
     }

@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -114,16 +114,43 @@ fn slow(delay: Duration) -> (Raw, Arc<AtomicBool>) {
 }
 
 fn convert(server: &Raw) -> Command {
+    convert_in(1, server)
+}
+
+fn convert_in(jobs: usize, server: &Raw) -> Command {
     let mut command = embody();
-    command.args([
-        "convert",
-        "--fetch=http",
-        "--allow-net=127.0.0.0/8",
-        "--jobs=1",
-    ]);
+    command.args(["convert", "--fetch=http", "--allow-net=127.0.0.0/8"]);
+    command.arg(format!("--jobs={jobs}"));
     command.args(["--max-in-flight=1", "--allow-port"]);
     command.arg(server.address.port().to_string());
     command
+}
+
+#[test]
+fn a_stopped_run_asks_for_nothing_more_also_for_those_who_wait_for_their_turn() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&asked);
+    let server = Raw::http(move |_, stream| {
+        seen.fetch_add(1, Ordering::SeqCst);
+        sleep(Duration::from_millis(1000));
+        let _ = stream.write_all(&ok("text/plain", b"slow"));
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("box");
+    let before: String = (0..6)
+        .map(|number| in_mbox(&server.url(&format!("/{number}"))))
+        .collect();
+    fs::write(&path, &before).unwrap();
+    // One retrieval at a time for the whole run, not for each job.
+    let mut command = convert_in(4, &server);
+    command.args(["--in-place", "box"]);
+    let run = start(command.current_dir(&folder));
+    wait_until(|| asked.load(Ordering::SeqCst) > 0);
+    sleep(Duration::from_millis(300));
+    let output = signalled(run, Signal::TERM);
+    assert_eq!(output.status.code(), Some(143), "{}", stderr(&output));
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    assert_eq!(fs::read_to_string(&path).unwrap(), before);
 }
 
 #[test]

@@ -20,7 +20,7 @@ use super::signals::{self, Heeding, Signals};
 use super::totals::{self, Totals};
 use crate::error::Error;
 use crate::expand::Expander;
-use crate::fetch::{Cached, Fetch, Nowhere, Probing, Unasked, World};
+use crate::fetch::{AtMost, Cached, Fetch, Nowhere, Probing, Unasked, World};
 use crate::mailbox::find::{Kind, find};
 use crate::mailbox::{
     Effect, Options, Output, Stop, Summary, convert_in_place, convert_open, convert_to,
@@ -55,12 +55,8 @@ fn convert(args: &ConvertArgs) -> Result<Status, Error> {
     let options = args.options();
     let policy = args.policy();
     let policy_asks = !policy.fetch.is_empty();
-    let world = shared_world(&policy, args.asking())?;
-    let world = Heeding {
-        world: world.as_ref(),
-        stop,
-    };
-    let expander = Expander::new(policy, &world)
+    let world = shared_world(&policy, args.asking(), stop)?;
+    let expander = Expander::new(policy, world.as_ref())
         .with_mark(args.mark())
         .with_lengths(crate::expand::Lengths::Kept);
     if let Some(output) = &args.output {
@@ -205,12 +201,21 @@ fn make_room(output: &Path, sources: usize, effect: Effect) -> Result<(), Error>
     fs::create_dir(output).map_err(failed)
 }
 
-/// One world for all messages of a run: what was retrieved for one is there for the next.
-pub(super) fn shared_world(policy: &Policy, asking: Asking) -> Result<Box<dyn Fetch>, Error> {
+/// One world for all messages of a run: what was retrieved for one is there for the next, and no more is
+/// asked at a time than the policy allows. Once the run is to stop, nothing is asked for any more.
+pub(super) fn shared_world(
+    policy: &Policy,
+    asking: Asking,
+    stop: &Stop,
+) -> Result<Box<dyn Fetch>, Error> {
     if policy.fetch.is_empty() && policy.ca_file.is_none() {
         return Ok(Box::new(Nowhere));
     }
-    let world = World::new(policy)?;
+    let world = Heeding {
+        world: World::new(policy)?,
+        stop: stop.clone(),
+    };
+    let world = AtMost::new(policy.limits.in_flight, world);
     Ok(match asking {
         Asking::Nobody => Box::new(Unasked),
         Asking::WhetherThereIsAnAnswer => Box::new(Cached::new(Probing(world))),

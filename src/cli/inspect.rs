@@ -45,7 +45,7 @@ pub(super) fn run(args: &InspectArgs) -> Status {
 fn inspect_all(args: &InspectArgs) -> Result<Status, Error> {
     drop(output::open()?);
     let policy = args.policy();
-    let world = shared_world(&policy, args.asking())?;
+    let world = shared_world(&policy, args.asking(), &Stop::default())?;
     let expander = Expander::new(policy, world.as_ref());
     let stdin = [Path::new("-").to_owned()];
     let sources = if args.sources.is_empty() {

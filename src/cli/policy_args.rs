@@ -7,8 +7,9 @@ use clap::{Args, ValueEnum};
 
 use super::values::{HostList, at_least_one, duration, duration_or_none, host_list, scheme, size};
 use crate::policy::{
-    Cidr, Embed, HostPattern, Limits, Links, Mapping, Mismatch, OnFailure, Policy, Protected,
-    Proxy, Scheme, Shortcuts, Trackers, TypePattern, Userinfo, parse_file_root, parse_port,
+    Embed, HostPattern, IpNet, Limits, Links, Mapping, Mismatch, OnFailure, Policy, Protected,
+    Proxy, Scheme, Shortcuts, Trackers, TypePattern, Userinfo, parse_file_root, parse_network,
+    parse_port,
 };
 
 // No option has a `default_value`: clap parses each as if it were given, for every message. The defaults
@@ -32,8 +33,8 @@ pub(super) struct PolicyArgs {
     #[arg(hide_short_help = true, long, value_name = "FILE", value_parser = host_list)]
     deny_host_file: Vec<HostList>,
     /// Also ask addresses that are not globally reachable, e.g. 10.1.0.0/16 [default: none]
-    #[arg(hide_short_help = true, long, value_name = "CIDR")]
-    allow_net: Vec<Cidr>,
+    #[arg(hide_short_help = true, long, value_name = "CIDR", value_parser = parse_network)]
+    allow_net: Vec<IpNet>,
     /// Ports besides the scheme's own [default: none]
     #[arg(hide_short_help = true, long, value_name = "N", value_parser = parse_port)]
     allow_port: Vec<u16>,
@@ -148,7 +149,7 @@ struct LimitArgs {
     /// Redirects for one retrieval [default: 5]
     #[arg(hide_short_help = true, long, value_name = "N")]
     max_redirects: Option<u32>,
-    /// Retrievals at the same time [default: 8]
+    /// Retrievals at the same time, over all messages of a run [default: 8]
     #[arg(hide_short_help = true, long, value_name = "N", value_parser = at_least_one)]
     max_in_flight: Option<usize>,
     /// One retrieval; 0 is no limit [default: 20s]

@@ -5,7 +5,7 @@
 //! resolves to and where a redirect leads cannot be tried.
 
 use crate::link::url::Reference;
-use crate::policy::{Cidr, Host, HostPattern, Policy, Protected, Scheme, TypePattern, Userinfo};
+use crate::policy::{Host, HostPattern, IpNet, Policy, Protected, Scheme, TypePattern, Userinfo};
 use crate::report::{Outcome, Reason, Row};
 
 /// The options, filled in as far as the row tells; none if the row was not left, or none would do.
@@ -102,8 +102,7 @@ fn open(policy: &mut Policy, reason: Reason, url: &str) -> Option<String> {
         }
         Reason::PrivateAddress => {
             let host = Host::parse(site?.host)?;
-            let network = host.known_addresses()?.first()?.to_string();
-            let opened: Cidr = network.parse().ok()?;
+            let opened = IpNet::from(*host.known_addresses()?.first()?);
             policy.allow_nets.push(opened);
             format!("--allow-net {opened}")
         }

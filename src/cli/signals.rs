@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
 use super::exit::Status;
-use crate::fetch::{Fetch, Request, Retrieved};
+use crate::fetch::{Fetch, Probed, Request, Retrieved};
 use crate::mailbox::Stop;
 use crate::report::{Reason, Refusal};
 
@@ -55,17 +55,31 @@ impl Signals {
 
 /// A world that asks for nothing more once the run is to stop: what is on its way is waited for, not
 /// what the message at work refers to besides.
-pub(super) struct Heeding<'w> {
-    pub(super) world: &'w dyn Fetch,
-    pub(super) stop: &'w Stop,
+///
+/// It stands behind whatever makes a request wait, because a stop may come while it waits.
+pub(super) struct Heeding<F> {
+    pub(super) world: F,
+    pub(super) stop: Stop,
 }
 
-impl Fetch for Heeding<'_> {
-    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
-        if self.stop.is_requested() {
-            return Err(Refusal::temporary(Reason::Deadline, "the run was stopped"));
+impl<F> Heeding<F> {
+    fn check(&self) -> Result<(), Refusal> {
+        match self.stop.check() {
+            Ok(()) => Ok(()),
+            Err(_) => Err(Refusal::temporary(Reason::Deadline, "the run was stopped")),
         }
+    }
+}
+
+impl<F: Fetch> Fetch for Heeding<F> {
+    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+        self.check()?;
         self.world.fetch(request)
+    }
+
+    fn probe(&self, request: &Request) -> Result<Probed, Refusal> {
+        self.check()?;
+        self.world.probe(request)
     }
 }
 

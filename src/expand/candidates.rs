@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use aho_corasick::packed;
 use memchr::{memchr, memchr3_iter};
 
+use crate::mime::quoted_printable::Sign;
 use crate::policy::{Links, Policy};
 
 /// A search for the few words that any work needs, in any case.
@@ -154,9 +155,11 @@ fn escapes_base(bytes: &[u8]) -> bool {
             return true;
         }
         let behind = escape.get(1..).unwrap_or_default();
-        let (octet, length) = escaped(behind);
-        if let Some(octet) = octet {
-            spelling.octet(octet);
+        let (sign, length) = Sign::read(behind);
+        match sign {
+            Sign::Escape(octet) => spelling.octet(octet),
+            Sign::SoftBreak => {}
+            Sign::Bare => spelling.octet(b'='),
         }
         if spelling.is_whole() {
             return true;
@@ -165,21 +168,6 @@ fn escapes_base(bytes: &[u8]) -> bool {
     }
     spelling.literal(rest);
     spelling.is_whole()
-}
-
-/// What an `=` in a quoted-printable body stands for, none if it is a soft line break, and how many of
-/// the bytes behind it belong to it.
-fn escaped(behind: &[u8]) -> (Option<u8>, usize) {
-    let digit = |at: usize| char::from(*behind.get(at)?).to_digit(16);
-    if let (Some(high), Some(low)) = (digit(0), digit(1)) {
-        return (u8::try_from(high << 4 | low).ok(), 2);
-    }
-    let is_blank = |byte: &&u8| byte.is_ascii_whitespace() && **byte != b'\n';
-    let blanks = behind.iter().take_while(is_blank).count();
-    match behind.get(blanks) {
-        Some(b'\n') => (None, blanks + 1),
-        _ => (Some(b'='), 0),
-    }
 }
 
 /// How much of `<base` the octets so far end in. The `<` stands nowhere else in it, so that one number

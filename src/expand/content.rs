@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use mail_parser::DateTime;
 use md5::{Digest as _, Md5};
 
@@ -27,16 +28,16 @@ const OCTETS: &str = "application/octet-stream";
 /// size nor the time of its digest thousands of times.
 #[derive(Debug)]
 pub(super) struct Octets {
-    bytes: Vec<u8>,
+    bytes: Bytes,
     digest: OnceCell<[u8; 16]>,
     canonical_digest: OnceCell<[u8; 16]>,
     carriage_returns: OnceCell<usize>,
 }
 
 impl Octets {
-    pub(super) fn shared(bytes: Vec<u8>) -> Rc<Self> {
+    pub(super) fn shared(bytes: impl Into<Bytes>) -> Rc<Self> {
         Rc::new(Self {
-            bytes,
+            bytes: bytes.into(),
             digest: OnceCell::new(),
             canonical_digest: OnceCell::new(),
             carriage_returns: OnceCell::new(),
@@ -62,7 +63,9 @@ impl Octets {
 
     /// The bytes for keeps; copied only if somebody else holds them as well.
     pub(super) fn into_vec(shared: Rc<Self>) -> Vec<u8> {
-        Rc::try_unwrap(shared).map_or_else(|held| held.bytes.clone(), |octets| octets.bytes)
+        Rc::try_unwrap(shared)
+            .map_or_else(|held| held.bytes.clone(), |octets| octets.bytes)
+            .into()
     }
 
     fn digest(&self) -> &[u8; 16] {
@@ -146,7 +149,7 @@ impl Obtained {
 
     /// Takes the octets out.
     pub(super) fn take_octets(&mut self) -> Rc<Octets> {
-        std::mem::replace(&mut self.octets, Octets::shared(Vec::new()))
+        std::mem::replace(&mut self.octets, Octets::shared(Bytes::new()))
     }
 }
 

@@ -5,7 +5,6 @@ use base64::engine::general_purpose::STANDARD;
 use md5::{Digest as _, Md5};
 
 use crate::edit::{Edit, Group};
-use crate::mime::transfer::canonical_text;
 use crate::mime::{Field, PartId, Tree};
 use crate::span::Span;
 
@@ -30,35 +29,73 @@ impl Digest {
     }
 }
 
+/// A digest of octets that come piece by piece: a copy in canonical form would be another document.
+struct Hash {
+    md5: Md5,
+    /// Whether line ends are CRLF, whatever they are.
+    is_text: bool,
+    last: u8,
+}
+
+impl Hash {
+    fn new(is_text: bool) -> Self {
+        Self {
+            md5: Md5::new(),
+            is_text,
+            last: 0,
+        }
+    }
+
+    fn update(&mut self, octets: &[u8]) {
+        let mut rest = octets;
+        while self.is_text
+            && let Some(at) = memchr::memchr(b'\n', rest)
+        {
+            let (line, behind) = rest.split_at(at);
+            self.md5.update(line);
+            if line.last().copied().unwrap_or(self.last) != b'\r' {
+                self.md5.update(b"\r");
+            }
+            self.md5.update(b"\n");
+            self.last = b'\n';
+            rest = behind.get(1..).unwrap_or_default();
+        }
+        self.md5.update(rest);
+        self.last = rest.last().copied().unwrap_or(self.last);
+    }
+
+    fn finish(self) -> String {
+        STANDARD.encode(self.md5.finalize())
+    }
+}
+
 /// What becomes of a part's digest when its octets change; none if it has none.
 pub(super) fn renewed(
     original: &[u8],
     tree: &Tree,
     part: PartId,
     before: &[u8],
-    after: impl FnOnce() -> Vec<u8>,
+    after: impl FnOnce(&mut dyn FnMut(&[u8])),
 ) -> Option<(Digest, Group)> {
     let fields: Vec<Field> = fields(original, tree, part).collect();
     let (first, others) = fields.split_first()?;
     let is_text = tree.part(part).essence.starts_with("text/");
-    let digest_of = |octets: &[u8], is_text: bool| {
-        let digest = match is_text {
-            true => Md5::digest(canonical_text(octets)),
-            false => Md5::digest(octets),
-        };
-        STANDARD.encode(digest)
-    };
     let value = value_of(original, first);
     let mut written = value.of(original).to_vec();
     written.retain(|byte| !byte.is_ascii_whitespace());
     // The canonical form is the right one; many programs hash the octets.
-    let was_right = written == digest_of(before, false).as_bytes()
-        || (is_text && written == digest_of(before, true).as_bytes());
+    let was_right = [false, is_text].into_iter().any(|is_text| {
+        let mut hash = Hash::new(is_text);
+        hash.update(before);
+        written == hash.finish().as_bytes()
+    });
     if !was_right {
         return Some((Digest::Removed, removed(&fields)));
     }
     let mut group = removed(others);
-    group.insert(0, Edit::replace(value, digest_of(&after(), is_text)));
+    let mut hash = Hash::new(is_text);
+    after(&mut |octets| hash.update(octets));
+    group.insert(0, Edit::replace(value, hash.finish()));
     Some((Digest::Computed, group))
 }
 

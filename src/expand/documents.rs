@@ -5,6 +5,8 @@
 //! [`siblings`](super::siblings)'. Only the bytes of the values change, and what would be false of the
 //! document otherwise: its Content-MD5, lines that became too long.
 
+use std::collections::BTreeSet;
+
 use super::ledger::Ledger;
 use super::lengths;
 use super::relink::{Relinker, Rewriting};
@@ -31,7 +33,7 @@ pub(super) fn rewrite(
 ) -> Documents {
     let mut relinker = Relinker::new(original, tree, policy, ledger);
     let mut documents = Documents::default();
-    let mut named: Vec<PartId> = Vec::new();
+    let mut named: BTreeSet<PartId> = BTreeSet::new();
     let mut changed: Vec<PartId> = Vec::new();
     for part in tree.ids() {
         let Some(outcome) = relinker.document(part) else {
@@ -46,8 +48,6 @@ pub(super) fn rewrite(
         });
         documents.rows.push(row(tree, part, name, outcome));
     }
-    named.sort_unstable();
-    named.dedup();
     let mut around = lengths::untrue_around(original, tree, changed.into_iter(), true);
     around.extend(named.into_iter().map(|part| {
         let identity = relinker.identity(part);

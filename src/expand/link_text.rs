@@ -1,6 +1,8 @@
 //! Link values as text that can be resolved, and back: the octets of any ASCII-compatible charset are
 //! carried through. Nothing here knows a part or a policy.
 
+use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
+
 /// Whether `<base` stands anywhere, in any case.
 pub(super) fn mentions_base(document: &[u8]) -> bool {
     memchr::memchr_iter(b'<', document).any(|at| {
@@ -31,7 +33,11 @@ pub(super) fn readable(value: &[u8]) -> String {
 }
 
 /// The octets of a text made by [`readable`].
-pub(super) fn raw(text: &str) -> Vec<u8> {
+pub(super) fn raw(text: String) -> Vec<u8> {
+    // What the private area begins with in UTF-8.
+    if memchr::memchr(0xef, text.as_bytes()).is_none() {
+        return text.into_bytes();
+    }
     let mut octets = Vec::with_capacity(text.len());
     for symbol in text.chars() {
         match u8::try_from(u32::from(symbol).wrapping_sub(CARRIED)) {
@@ -53,7 +59,10 @@ pub(super) fn ascii(url: &str) -> String {
         if symbol.is_ascii() || carried.contains(&u32::from(symbol)) {
             written.push(symbol);
         } else {
-            written += &percent_encoded(symbol.encode_utf8(&mut [0; 4]), |_| false);
+            written.extend(utf8_percent_encode(
+                symbol.encode_utf8(&mut [0; 4]),
+                CONTROLS,
+            ));
         }
         written
     })
@@ -61,19 +70,18 @@ pub(super) fn ascii(url: &str) -> String {
 
 /// A Content-ID in a `cid:` URL (RFC 2392 §2).
 pub(super) fn cid_escaped(content_id: &str) -> String {
-    percent_encoded(content_id, |byte| {
-        byte.is_ascii_alphanumeric() || b"-._~!$&'*+=@".contains(&byte)
-    })
-}
-
-fn percent_encoded(text: &str, keeps: impl Fn(u8) -> bool) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if keeps(byte) {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    encoded
+    const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+        .remove(b'-')
+        .remove(b'.')
+        .remove(b'_')
+        .remove(b'~')
+        .remove(b'!')
+        .remove(b'$')
+        .remove(b'&')
+        .remove(b'\'')
+        .remove(b'*')
+        .remove(b'+')
+        .remove(b'=')
+        .remove(b'@');
+    utf8_percent_encode(content_id, ESCAPED).to_string()
 }

@@ -1,132 +1,165 @@
 //! No line of a 7bit or 8bit body is made longer than 998 octets (RFC 2045 §2.7 and §2.8): where changes
 //! would, a blank between two attributes becomes a line end.
 
-use crate::mime::mapped::Change;
+use std::iter::Peekable;
+
+use crate::link::html::{self, Syntax};
+use crate::mime::mapped::{Changes, Iter};
 use crate::mime::transfer::LINE_LIMIT;
 use crate::span::Newline;
 
-/// Changes (in order) and the line ends that they need; none if a line would be too long nevertheless.
+/// The changes and the line ends that they need; none if a line would be too long nevertheless.
 ///
-/// `blanks` gives, in order, where a blank may become a line end; it is asked only if a line has to be
-/// broken. A line that was too long before is none of our making, and stays one line.
+/// `html` is the document as its tags are read, and its syntax: a blank in a tag may become a line end. A
+/// line that was too long before is none of our making, and stays one line.
 pub(super) fn broken(
     document: &[u8],
-    changes: Vec<Change>,
+    html: Option<(&[u8], Syntax)>,
+    changes: Changes,
     newline: Newline,
-    blanks: impl FnOnce(&[Change]) -> Vec<usize>,
-) -> Option<Vec<Change>> {
-    let long = long_stretches(document, &changes);
-    if long.is_empty() {
+) -> Option<Changes> {
+    let mut long = Stretches::new(document, &changes).peekable();
+    if long.peek().is_none() {
         return Some(changes);
     }
-    let blanks = blanks(&changes);
+    // No line of a style sheet can be broken.
+    let (text, syntax) = html?;
+    let values = changes.iter().map(|(octets, _)| octets.start);
+    let mut blanks = html::blanks_in_tags(text, syntax, values).peekable();
     let mut breaks = Vec::new();
     for stretch in long {
-        let from = blanks.partition_point(|&at| at < stretch.start);
-        let until = blanks.partition_point(|&at| at < stretch.end);
-        let within = blanks.get(from..until).unwrap_or_default();
-        let changes = changes.get(stretch.changes.clone()).unwrap_or_default();
-        breaks.extend(stretch.breaks(changes, within)?);
+        stretch.breaks(&mut blanks, &mut breaks)?;
     }
-    let mut all = changes;
-    all.extend(breaks.into_iter().map(|at| Change {
-        octets: at..at + 1,
-        replacement: newline.bytes().to_vec(),
-    }));
-    all.sort_by_key(|change| change.octets.start);
-    Some(all)
+    drop(blanks);
+    Some(changes.with(&breaks, newline.bytes()))
 }
 
 /// Lines that become one line, or the one line that changes stand in.
-struct Stretch {
+struct Stretch<'c> {
     start: usize,
     /// Where its line feed stands, or the end of the document.
     end: usize,
     /// Its octets afterwards, a CR at its end not counted.
     length: usize,
-    /// Which changes stand in it.
-    changes: std::ops::Range<usize>,
+    /// The changes from the first one in it on.
+    changes: Iter<'c>,
 }
 
 /// The stretches that were no longer than the limit and will be.
-fn long_stretches(document: &[u8], changes: &[Change]) -> Vec<Stretch> {
-    let mut long = Vec::new();
-    let mut index = 0;
-    let mut searched = 0;
-    while let Some(first) = changes.get(index) {
-        let between = document
-            .get(searched..first.octets.start)
-            .unwrap_or_default();
-        let start = memchr::memrchr(b'\n', between).map_or(searched, |at| searched + at + 1);
-        let from = index;
-        let mut end = start;
-        let mut length = 0;
-        let mut gained = 0;
-        let mut lost = 0;
-        while let Some(change) = changes.get(index)
-            && (index == from || change.octets.start <= end)
-        {
-            // A change that covers line ends joins their lines.
-            if end < change.octets.end || index == from {
-                end = line_end(document, change.octets.end);
-            }
-            gained += change.replacement.len();
-            lost += change.octets.len();
-            index += 1;
+struct Stretches<'c> {
+    document: &'c [u8],
+    changes: Iter<'c>,
+    /// The document is searched up to here.
+    searched: usize,
+}
+
+impl<'c> Stretches<'c> {
+    fn new(document: &'c [u8], changes: &'c Changes) -> Self {
+        Self {
+            document,
+            changes: changes.iter(),
+            searched: 0,
         }
-        let text = document.get(start..end).unwrap_or_default();
-        length += text.strip_suffix(b"\r").unwrap_or(text).len() + gained;
-        length = length.saturating_sub(lost);
-        let was_long = || {
-            text.split(|&byte| byte == b'\n')
-                .any(|line| line.strip_suffix(b"\r").unwrap_or(line).len() > LINE_LIMIT)
-        };
-        if length > LINE_LIMIT && !was_long() {
-            long.push(Stretch {
-                start,
-                end,
-                length,
-                changes: from..index,
-            });
-        }
-        searched = (end + 1).min(document.len());
     }
-    long
+
+    /// Where the line ends that `from` stands in.
+    fn line_end(&self, from: usize) -> usize {
+        let rest = self.document.get(from..).unwrap_or_default();
+        from + memchr::memchr(b'\n', rest).unwrap_or(rest.len())
+    }
+
+    /// Whether a line in this part of the document is too long.
+    fn is_long(&self, from: usize, to: usize) -> bool {
+        let lines = self.document.get(from..to).unwrap_or_default();
+        lines
+            .split(|&byte| byte == b'\n')
+            .any(|line| line.strip_suffix(b"\r").unwrap_or(line).len() > LINE_LIMIT)
+    }
 }
 
-fn line_end(document: &[u8], from: usize) -> usize {
-    let rest = document.get(from..).unwrap_or_default();
-    from + memchr::memchr(b'\n', rest).unwrap_or(rest.len())
-}
+impl<'c> Iterator for Stretches<'c> {
+    type Item = Stretch<'c>;
 
-impl Stretch {
-    /// The blanks that have to become line ends: each time the last one that is not too far.
-    fn breaks(&self, changes: &[Change], blanks: &[usize]) -> Option<Vec<usize>> {
-        // Where each blank will stand, counted from the start of the stretch.
-        let mut changes = changes.iter().peekable();
-        let (mut gained, mut lost) = (0, 0);
-        let places: Vec<usize> = blanks
-            .iter()
-            .map(|&blank| {
-                while let Some(change) = changes.next_if(|change| change.octets.end <= blank) {
-                    gained += change.replacement.len();
-                    lost += change.octets.len();
+    fn next(&mut self) -> Option<Stretch<'c>> {
+        loop {
+            let from_here = self.changes.clone();
+            let (first, replacement) = self.changes.next()?;
+            let between = self.document.get(self.searched..first.start);
+            let start = memchr::memrchr(b'\n', between.unwrap_or_default())
+                .map_or(self.searched, |at| self.searched + at + 1);
+            let mut end = self.line_end(first.end);
+            let mut was_long = self.is_long(start, end);
+            let (mut gained, mut lost) = (replacement.len(), first.len());
+            loop {
+                let behind = self.changes.clone();
+                match self.changes.next() {
+                    Some((octets, replacement)) if octets.start <= end => {
+                        // A change that covers line ends joins their lines.
+                        if end < octets.end {
+                            let joined_from = end + 1;
+                            end = self.line_end(octets.end);
+                            was_long |= self.is_long(joined_from, end);
+                        }
+                        gained += replacement.len();
+                        lost += octets.len();
+                    }
+                    _ => {
+                        self.changes = behind;
+                        break;
+                    }
                 }
-                (blank - self.start + gained).saturating_sub(lost)
-            })
-            .collect();
-        let mut breaks = Vec::new();
+            }
+            self.searched = (end + 1).min(self.document.len());
+            let text = self.document.get(start..end).unwrap_or_default();
+            let before = text.strip_suffix(b"\r").unwrap_or(text).len();
+            let length = (before + gained).saturating_sub(lost);
+            if length > LINE_LIMIT && !was_long {
+                return Some(Stretch {
+                    start,
+                    end,
+                    length,
+                    changes: from_here,
+                });
+            }
+        }
+    }
+}
+
+impl Stretch<'_> {
+    /// Adds the blanks that have to become line ends: each time the last one that is not too far.
+    fn breaks(
+        self,
+        blanks: &mut Peekable<impl Iterator<Item = usize>>,
+        breaks: &mut Vec<usize>,
+    ) -> Option<()> {
+        while blanks.next_if(|&at| at < self.start).is_some() {}
+        let mut changes = self.changes.peekable();
+        let (mut gained, mut lost) = (0, 0);
+        // Where a blank will stand, counted from the start of the stretch.
+        let mut place_of = |blank: usize| {
+            while let Some((octets, replacement)) =
+                changes.next_if(|(octets, _)| octets.end <= blank)
+            {
+                gained += replacement.len();
+                lost += octets.len();
+            }
+            (blank - self.start + gained).saturating_sub(lost)
+        };
         let mut line = 0;
-        let mut waiting = blanks.iter().zip(&places).peekable();
         while self.length.saturating_sub(line) > LINE_LIMIT {
             let mut last = None;
-            while let Some(next) = waiting.next_if(|(_, place)| **place - line <= LINE_LIMIT) {
-                last = Some(next);
+            while let Some(&blank) = blanks.peek().filter(|&&blank| blank < self.end) {
+                let place = place_of(blank);
+                if place.saturating_sub(line) > LINE_LIMIT {
+                    break;
+                }
+                last = Some((blank, place));
+                blanks.next();
             }
-            let (&blank, &place) = last?;
+            let (blank, place) = last?;
             breaks.push(blank);
             line = place + 1;
         }
-        Some(breaks)
+        Some(())
     }
 }

@@ -26,6 +26,7 @@ mod mark;
 mod pass;
 mod relink;
 mod removal;
+mod resolved;
 mod retrieve;
 mod session;
 mod siblings;

@@ -4,14 +4,18 @@
 //! at the part whose Content-Location it means (RFC 2557 §8). A document is left as a whole, with a reason,
 //! where its bytes may not be what they look like. Attachments are somebody's files: nothing is done or said.
 
+mod shown;
+
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
+pub(super) use self::shown::Shown;
 use super::document_digest::{self, Digest};
 use super::ledger::Ledger;
 use super::link_text::{ascii, cid_escaped, mentions_base, raw, readable};
 use super::long_lines;
+use super::resolved::{Memory, Resolved, Stage};
 use super::siblings::{Identity, RELATED, Siblings};
 use crate::edit::{Edit, Group};
 use crate::link::base::Base;
@@ -22,7 +26,7 @@ use crate::link::links::Links;
 use crate::link::url::{Relation, relation, resolve_as_browser, without_fragment};
 use crate::link::value::LinkValue;
 use crate::mime::charset::{self, Charset};
-use crate::mime::mapped::{Change, MappedBody};
+use crate::mime::mapped::{Changes, MappedBody};
 use crate::mime::{Content, MediaType, PartId, TransferEncoding, Tree};
 use crate::plan::protection;
 use crate::policy::Policy;
@@ -31,12 +35,12 @@ use crate::report::{Reason, Refusal};
 /// What the links of one document become.
 #[derive(Clone, Debug)]
 pub(super) struct Rewriting {
-    changes: Vec<Change>,
+    changes: Changes,
     pub(super) absolute: u64,
     pub(super) to_parts: u64,
     pub(super) base: Option<Rc<Base>>,
     /// Parts that must get a Content-ID.
-    pub(super) named: Vec<PartId>,
+    pub(super) named: BTreeSet<PartId>,
     /// What became of the document's Content-MD5, if it has one.
     pub(super) digest: Option<Digest>,
 }
@@ -45,38 +49,18 @@ impl Rewriting {
     /// No change yet.
     fn of(base: Option<Rc<Base>>) -> Self {
         Self {
-            changes: Vec::new(),
+            changes: Changes::default(),
             absolute: 0,
             to_parts: 0,
             base,
-            named: Vec::new(),
+            named: BTreeSet::new(),
             digest: None,
         }
     }
 }
 
-/// A link, and what it means.
-pub(super) struct Shown {
-    /// Its number among the links of the document.
-    pub(super) ordinal: usize,
-    pub(super) link: LinkValue,
-    /// The URL; absolute, if there is any base.
-    pub(super) absolute: String,
-    /// What stands behind the `//` of a reference that names no scheme.
-    host: Option<String>,
-    /// The part of the mail that it names, and the Content-ID that the part has or will have.
-    pub(super) sibling: Option<(PartId, Identity)>,
-}
-
-impl Shown {
-    /// The URL with each scheme that may be tried: `//host` is https, then http.
-    pub(super) fn candidates(&self) -> Vec<String> {
-        match &self.host {
-            Some(host) => vec![format!("https://{host}"), format!("http://{host}")],
-            None => vec![self.absolute.clone()],
-        }
-    }
-}
+/// Octets of a link, at most: no server takes as many, and it would be held several times.
+const LONGEST: usize = 1 << 20;
 
 /// A document's new links and their edits, or why it is left.
 pub(super) type Rewritten = Result<(Rewriting, Group), Refusal>;
@@ -137,97 +121,21 @@ impl<'p> Relinker<'p> {
 
     /// What becomes of a part's links; none if it is no document or nothing in it would change.
     pub(super) fn document(&mut self, part: PartId) -> Option<Rewritten> {
-        self.looked_at(part, false, |relinker, document, base, related| {
-            relinker.resolve(document, base, related)
+        self.looked_at(part, false, |relinker, mapped, document, base, related| {
+            relinker.resolve(mapped, document, base, related)
         })
     }
 
-    /// Shows every link of a document with what it means; none if the part is no document.
-    pub(super) fn shown(
-        &mut self,
-        part: PartId,
-        mut show: impl FnMut(Shown),
-    ) -> Option<Result<(), Refusal>> {
-        let mut refusal = None;
-        let looked = self.looked_at(part, true, |relinker, document, base, related| {
-            let inside = Base::this_message();
-            let base_url = ascii(&base.as_deref().unwrap_or(&inside).url);
-            let scheme = base_url.split_inclusive(':').next();
-            let mut meant = 0_usize;
-            for (ordinal, link) in document.links.iter().enumerate() {
-                let Some(value) = document.value(&link) else {
-                    continue;
-                };
-                let reference = readable(&value);
-                let relation = relation(scheme, &reference);
-                let host = reference.trim_start().strip_prefix("//").map(str::to_owned);
-                let host = host.as_deref();
-                let absolute = match relation {
-                    Relation::Absolute => reference,
-                    Relation::Relative => {
-                        relinker.ledger.work(base_url.len())?;
-                        match resolve_as_browser(&base_url, &reference) {
-                            Ok(absolute) => absolute,
-                            Err(_) => continue,
-                        }
-                    }
-                    Relation::Empty | Relation::SameDocument => continue,
-                };
-                let sibling = relinker
-                    .siblings
-                    .meant(document.part, related, &absolute)
-                    .map(|part| (part, relinker.siblings.identity(part).clone()));
-                meant += 1;
-                show(Shown {
-                    ordinal,
-                    link,
-                    host: host.map(str::to_owned),
-                    absolute,
-                    sibling,
-                });
-            }
-            if meant > 0 {
-                refusal = document.refusal(relinker.tree.part(part).encoding);
-            }
-            Ok(Rewriting::of(base))
-        });
-        match (looked, refusal) {
-            (Some(Err(refusal)), _) | (_, Some(refusal)) => Some(Err(refusal)),
-            _ => Some(Ok(())),
-        }
-    }
-
-    /// Puts these URLs in the places of links, by their numbers.
-    pub(super) fn embedded(
-        &mut self,
-        part: PartId,
-        urls: &HashMap<usize, String>,
-    ) -> Option<Result<Group, Refusal>> {
-        let rewritten = self.looked_at(part, true, |_, document, base, _| {
-            let mut rewriting = Rewriting::of(base);
-            for (ordinal, link) in document.links.iter().enumerate() {
-                if let Some(url) = urls.get(&ordinal) {
-                    rewriting.changes.push(Change {
-                        octets: link.span.start..link.span.end,
-                        replacement: link.encoded(raw(url)),
-                    });
-                }
-            }
-            Ok(rewriting)
-        })?;
-        Some(rewritten.map(|(_, group)| group))
-    }
-
     /// Decodes and reads a document, and makes the changes that `decide` wants; none if the part is no
-    /// document, or nothing changes. Where links are only resolved, a document without any base or sibling is not
-    /// looked at.
+    /// document, or nothing changes. Unless `always`, a document without any base or sibling is not looked at.
     fn looked_at(
         &mut self,
         part: PartId,
         always: bool,
         decide: impl FnOnce(
             &mut Self,
-            &Document<'_>,
+            &MappedBody<'_>,
+            &mut Document<'_>,
             Option<Rc<Base>>,
             &[PartId],
         ) -> Result<Rewriting, Refusal>,
@@ -273,7 +181,7 @@ impl<'p> Relinker<'p> {
             );
             return (!is_hopeless).then_some(Err(refusal));
         };
-        let document = Document::read(part, language, mapped.octets(), charset);
+        let mut document = Document::read(part, language, mapped.octets(), charset);
         let base = match &document.base_href {
             Some(href) => {
                 let href = readable(&href.decoded(&document.text));
@@ -281,7 +189,7 @@ impl<'p> Relinker<'p> {
             }
             None => base,
         };
-        let mut rewriting = match decide(self, &document, base, &related) {
+        let mut rewriting = match decide(self, &mapped, &mut document, base, &related) {
             Ok(rewriting) => rewriting,
             Err(refusal) => return Some(Err(refusal)),
         };
@@ -304,9 +212,11 @@ impl<'p> Relinker<'p> {
             )));
         };
         let digest =
-            document_digest::renewed(self.original, self.tree, part, document.octets, || {
-                mapped.changed(&changes)
+            document_digest::renewed(self.original, self.tree, part, document.octets, |piece| {
+                mapped.changed(&changes, piece);
             });
+        // The text has done its work, and may be a copy of the document.
+        drop(document);
         let mut group = Group::new();
         if let Some((digest, edits)) = digest {
             rewriting.digest = Some(digest);
@@ -355,69 +265,130 @@ impl<'p> Relinker<'p> {
 
     fn resolve(
         &mut self,
-        document: &Document<'_>,
+        mapped: &MappedBody<'_>,
+        document: &mut Document<'_>,
         base: Option<Rc<Base>>,
         related: &[PartId],
     ) -> Result<Rewriting, Refusal> {
+        let links = std::mem::take(&mut document.links);
         let inside = Base::this_message();
         let base_url = ascii(&base.as_deref().unwrap_or(&inside).url);
         let is_within_message = base.as_deref().is_none_or(Base::is_within_message);
-        // All of the base that counts for whether a reference is relative, `http:`.
-        let scheme = base_url.split_inclusive(':').next();
         let mut rewriting = Rewriting::of(base);
-        let room = self.ledger.room();
-        let mut gained = 0u64;
-        for link in document.links.iter() {
-            let link = &link;
-            let Some(value) = document.value(link) else {
-                continue;
-            };
-            let reference = readable(&value);
-            if relation(scheme, &reference) != Relation::Relative {
-                continue;
-            }
-            // Growth does not bound `/y` or `../y` times a long base: they stay short.
-            self.ledger.work(base_url.len())?;
-            let Ok(absolute) = resolve_as_browser(&base_url, &reference) else {
-                continue;
-            };
-            // `a_b:c` is no scheme, and resolving gives it back under bases that are no browser's.
-            if absolute == reference {
-                continue;
-            }
-            let new = match self.siblings.meant(document.part, related, &absolute) {
-                Some(sibling) => {
-                    rewriting.to_parts += 1;
-                    let identity = self.siblings.identity(sibling);
-                    if identity.is_made {
-                        rewriting.named.push(sibling);
+        let room = i64::try_from(self.ledger.room()).unwrap_or(i64::MAX);
+        let mut gained = -i64::try_from(mapped.spare()).unwrap_or(i64::MAX);
+        let mut memory = Memory::default();
+        let mut links = links.iter();
+        // What gains more than the document has octets is only counted at first: it may be too much, and
+        // nothing shall be held for that.
+        for stage in [Stage::Begun, Stage::Counted, Stage::Made] {
+            let from = links.clone();
+            loop {
+                if stage == Stage::Begun && gained > document.octets.len() as i64 {
+                    break;
+                }
+                let Some(link) = links.next() else { break };
+                if link.span.len() > LONGEST {
+                    continue;
+                }
+                let Some(value) = document.value(&link).filter(|value| value.len() <= LONGEST)
+                else {
+                    continue;
+                };
+                let new;
+                let resolved = match memory.get(&value, link.context) {
+                    Some(known) => known,
+                    None => {
+                        new = self.reference(
+                            document,
+                            &link,
+                            &value,
+                            &base_url,
+                            related,
+                            is_within_message,
+                        );
+                        memory.keep(&value, &new);
+                        &new
                     }
-                    let fragment = absolute.get(without_fragment(&absolute).len()..);
-                    format!(
-                        "cid:{}{}",
-                        cid_escaped(&identity.content_id),
-                        fragment.unwrap_or_default()
-                    )
+                };
+                if resolved.is_relative && stage != Stage::Made {
+                    // Growth does not bound `/y` or `../y` times a long base: they stay short.
+                    self.ledger.work(base_url.len())?;
                 }
-                None if is_within_message => continue,
-                None => {
-                    rewriting.absolute += 1;
-                    absolute
+                let Some(replacement) = &resolved.replacement else {
+                    continue;
+                };
+                if stage != Stage::Made {
+                    gained += mapped.least_gain(link.span.len(), replacement).max(0);
+                    if gained > room {
+                        // Hostile: a long base times many links.
+                        return Err(self.ledger.too_much_growth("its links"));
+                    }
                 }
-            };
-            let replacement = link.encoded(raw(&new));
-            let gain = replacement.len().saturating_sub(link.span.len()) as u64;
-            gained += gain;
-            if gained > room {
-                // Hostile: a long base times many links. Stop before memory is spent.
-                return Err(self.ledger.too_much_growth("its links"));
+                if stage == Stage::Counted {
+                    continue;
+                }
+                match resolved.part {
+                    Some(sibling) => {
+                        rewriting.to_parts += 1;
+                        if self.siblings.identity(sibling).is_made {
+                            rewriting.named.insert(sibling);
+                        }
+                    }
+                    None => rewriting.absolute += 1,
+                }
+                let octets = link.span.start..link.span.end;
+                rewriting.changes.push(octets, replacement);
             }
-            rewriting.changes.push(Change {
-                octets: link.span.start..link.span.end,
-                replacement,
-            });
+            if stage == Stage::Counted {
+                links = from;
+            }
         }
         Ok(rewriting)
+    }
+
+    /// What becomes of one link.
+    fn reference(
+        &mut self,
+        document: &Document<'_>,
+        link: &LinkValue,
+        value: &[u8],
+        base_url: &str,
+        related: &[PartId],
+        is_within_message: bool,
+    ) -> Resolved {
+        let mut resolved = Resolved {
+            context: link.context,
+            is_relative: false,
+            replacement: None,
+            part: None,
+        };
+        let reference = readable(value);
+        // All of the base that counts for whether a reference is relative, `http:`.
+        let scheme = base_url.split_inclusive(':').next();
+        if relation(scheme, &reference) != Relation::Relative {
+            return resolved;
+        }
+        resolved.is_relative = true;
+        let Ok(absolute) = resolve_as_browser(base_url, &reference) else {
+            return resolved;
+        };
+        // `a_b:c` is no scheme, and resolving gives it back under bases that are no browser's.
+        if absolute == reference {
+            return resolved;
+        }
+        resolved.part = self.siblings.meant(document.part, related, &absolute);
+        let new = match resolved.part {
+            Some(sibling) => {
+                let content_id = cid_escaped(&self.siblings.identity(sibling).content_id);
+                let fragment = absolute.get(without_fragment(&absolute).len()..);
+                format!("cid:{content_id}{}", fragment.unwrap_or_default())
+            }
+            None if is_within_message => return resolved,
+            None => absolute,
+        };
+        resolved.replacement = Some(link.encoded(raw(new)));
+        resolved
     }
 
     /// The changes, with line ends where a body that has lines would get too long ones.
@@ -425,8 +396,8 @@ impl<'p> Relinker<'p> {
         &self,
         document: &Document<'_>,
         encoding: TransferEncoding,
-        changes: Vec<Change>,
-    ) -> Option<Vec<Change>> {
+        changes: Changes,
+    ) -> Option<Changes> {
         let has_lines = matches!(
             encoding,
             TransferEncoding::SevenBit | TransferEncoding::EightBit
@@ -434,14 +405,11 @@ impl<'p> Relinker<'p> {
         if !has_lines {
             return Some(changes);
         }
-        let blanks = |changes: &[Change]| match document.language {
-            Language::Html(syntax) => {
-                let values: Vec<usize> = changes.iter().map(|change| change.octets.start).collect();
-                html::blanks_in_tags(&document.text, syntax, &values)
-            }
-            Language::Css => Vec::new(),
+        let html = match document.language {
+            Language::Html(syntax) => Some((document.text.as_ref(), syntax)),
+            Language::Css => None,
         };
-        long_lines::broken(document.octets, changes, self.tree.newline, blanks)
+        long_lines::broken(document.octets, html, changes, self.tree.newline)
     }
 }
 

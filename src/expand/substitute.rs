@@ -188,7 +188,7 @@ impl<'p> Substitute<'p> {
             .tree
             .fields(self.body.part)
             .last(self.original)
-            .is_some_and(|last| !group.iter().any(|edit| edit.span == last.whole));
+            .is_some_and(|last| !group.iter().any(|edit| edit.span.contains(last.whole)));
         group.extend(self.body_edits(encoded, last_stays, &homeless));
         Ok(group)
     }
@@ -386,7 +386,7 @@ impl<'p> Substitute<'p> {
                 || (is_length(original, field) && !self.is_whole_message)
                 || names.contains(&field.name.of(original).to_ascii_lowercase());
             if replaced {
-                group.push(Edit::remove(field.whole));
+                remove(&mut group, field.whole);
             } else if is_disposition && let Some(written) = self.written_disposition(field) {
                 group.push(Edit::replace(field.whole, written));
             }
@@ -507,5 +507,14 @@ impl<'p> Substitute<'p> {
             Edit::insert(part.header.end, front),
             Edit::replace(Span::new(part.header.end, part.body.end), body),
         ]
+    }
+}
+
+/// Removes a span, together with what is replaced in front of it: a header may be nothing but fields that
+/// go.
+fn remove(group: &mut Group, span: Span) {
+    match group.last_mut() {
+        Some(last) if last.span.end == span.start => last.span.end = span.end,
+        _ => group.push(Edit::remove(span)),
     }
 }

@@ -1,6 +1,8 @@
 //! Parameters of `message/external-body` → [`Target`], one way for each access type (RFC 2046 §5.2.3,
 //! RFC 2017, RFC 1873).
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
 use super::schemes::{Access, access_of};
 use super::url::read_url;
 use super::{Target, Unusable, identifier};
@@ -135,8 +137,26 @@ fn required(media_type: &MediaType<'_>, name: &'static str) -> Result<String, Un
     }
 }
 
-/// One path segment with everything escaped that is not RFC 3986 `unreserved`, `sub-delims`
-/// without `;`, `:` or `@`. Control characters would be commands on an FTP connection.
+/// All but RFC 3986 `unreserved`, `sub-delims` without `;`, `:` and `@`.
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'!')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b'=')
+    .remove(b':')
+    .remove(b'@');
+
+/// One path segment, [`SEGMENT`] escaped. Control characters would be commands on an FTP connection.
 fn escaped_segment(segment: &str) -> Result<String, Unusable> {
     if segment.chars().any(char::is_control) {
         return Err(Unusable::BadValue(
@@ -148,13 +168,5 @@ fn escaped_segment(segment: &str) -> Result<String, Unusable> {
             "'{segment}' is not a file name"
         )));
     }
-    let mut escaped = String::with_capacity(segment.len());
-    for byte in segment.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,=:@".contains(&byte) {
-            escaped.push(char::from(byte));
-        } else {
-            escaped.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    Ok(escaped)
+    Ok(utf8_percent_encode(segment, SEGMENT).to_string())
 }

@@ -1,42 +1,32 @@
 //! The same URL once per run.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::fmt;
 use std::time::Instant;
 
-use super::{Fetch, Probed, Request, Retrieved};
-use crate::report::{Reason, Refusal};
+use quick_cache::sync::{Cache, DefaultLifecycle, GuardResult};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
+
+use super::{Fetch, Probed, Request, Retrieved, late};
+use crate::report::{Duration, Reason, Refusal};
 
 /// URL without fragment, and the type asked for.
 type Key = (String, Option<String>);
-type Answer = Result<Arc<Retrieved>, Refusal>;
+type Answer = Result<Retrieved, Refusal>;
 
 /// What one entry costs besides its body, roughly.
 const ENTRY: usize = 512;
 
-/// Remembers the answers of another world, refusals included.
+/// Remembers the answers of another world, lasting refusals included.
 ///
-/// Whoever asks for what is being retrieved right now waits for it, not longer than its own
-/// deadline. Answers are kept until they hold `capacity` octets together; what comes later is
-/// handed to those who wait for it and forgotten. A refusal because *a message's* deadline
-/// passed says nothing about the next message and is not kept.
-#[derive(Debug)]
+/// Whoever asks for what is being retrieved right now waits for it and shares the answer, but waits no
+/// longer than its own deadline. A refusal because *a message's* deadline passed is not shared: it says
+/// nothing about another message. No temporary refusal is kept: the next message may be luckier.
+///
+/// Answers are kept until they hold `capacity` octets together; then those go that were not asked for
+/// lately. One that has more than half of that is not kept. A hit shares the body with the cache.
 pub struct Cached<F> {
     inner: F,
-    capacity: usize,
-    state: Mutex<State>,
-}
-
-#[derive(Default, Debug)]
-struct State {
-    entries: HashMap<Key, Arc<Entry>>,
-    held: usize,
-}
-
-#[derive(Default, Debug)]
-struct Entry {
-    answer: Mutex<Option<Answer>>,
-    done: Condvar,
+    answers: Cache<Key, Answer, Octets>,
 }
 
 impl<F: Fetch> Cached<F> {
@@ -52,70 +42,61 @@ impl<F: Fetch> Cached<F> {
     /// Remembers up to this many octets.
     #[must_use]
     pub fn with_capacity(inner: F, capacity: usize) -> Self {
-        Self {
-            inner,
-            capacity,
-            state: Mutex::default(),
-        }
+        let mut options = OptionsBuilder::new();
+        options
+            // Each shard has its part of the capacity, where a large body would not fit.
+            .shards(1)
+            // Half for what was asked for once, lately; with less, what comes next would hardly stay.
+            .hot_allocation(0.5)
+            // Only sizes the memory of what was thrown out.
+            .estimated_items_capacity(1000)
+            .weight_capacity(capacity as u64);
+        let answers = match options.build() {
+            Ok(options) => Cache::with_options(
+                options,
+                Octets,
+                DefaultHashBuilder::default(),
+                DefaultLifecycle::default(),
+            ),
+            // No number is missing, which would be the only error.
+            Err(_) => Cache::with_weighter(1000, capacity as u64, Octets),
+        };
+        Self { inner, answers }
     }
 
     /// The world behind it.
     #[must_use]
+    pub fn inner(&self) -> &F {
+        &self.inner
+    }
+
+    /// Gives back the world behind it.
+    #[must_use]
     pub fn into_inner(self) -> F {
         self.inner
     }
+}
 
-    /// Asks, tells whoever waits, and keeps the answer if there is room.
-    fn ask(&self, request: &Request, key: &Key, entry: &Arc<Entry>) -> Answer {
-        let mut promise = Promise {
-            cached: self,
-            key,
-            entry,
-            answer: None,
-        };
-        let answer = self.inner.fetch(request).map(Arc::new);
-        promise.answer = Some(answer.clone());
-        answer
+/// Weighs an answer in octets.
+#[derive(Clone)]
+struct Octets;
+
+impl Weighter<Key, Answer> for Octets {
+    fn weight(&self, key: &Key, answer: &Answer) -> u64 {
+        let body = answer.as_ref().map_or(0, |retrieved| retrieved.body.len());
+        (key.0.len() + ENTRY + body) as u64
     }
 }
 
-/// Keeps what was promised to those who wait, even if the retrieval panics.
-struct Promise<'a, F> {
-    cached: &'a Cached<F>,
-    key: &'a Key,
-    entry: &'a Entry,
-    answer: Option<Answer>,
+fn is_temporary(answer: &Answer) -> bool {
+    let is_temporary = |refusal: &Refusal| refusal.duration == Duration::Temporary;
+    answer.as_ref().is_err_and(is_temporary)
 }
 
-impl<F> Drop for Promise<'_, F> {
-    fn drop(&mut self) {
-        let answer = self.answer.take();
-        let cost = self.key.0.len()
-            + ENTRY
-            + match &answer {
-                Some(Ok(retrieved)) => retrieved.body.len(),
-                _ => 0,
-            };
-        let mut state = locked(&self.cached.state);
-        if lasts(answer.as_ref()) && cost <= self.cached.capacity.saturating_sub(state.held) {
-            state.held += cost;
-        } else {
-            state.entries.remove(self.key);
-        }
-        drop(state);
-        let gone = Refusal::temporary(Reason::ConnectionFailed, "the retrieval was given up");
-        *locked(&self.entry.answer) = Some(answer.unwrap_or(Err(gone)));
-        self.entry.done.notify_all();
-    }
-}
-
-/// Whether an answer holds for the next message too.
-fn lasts(answer: Option<&Answer>) -> bool {
-    match answer {
-        Some(Ok(_)) => true,
-        Some(Err(refusal)) => refusal.reason != Reason::Deadline,
-        None => false,
-    }
+/// Whether a message ran out of time.
+fn is_late(answer: &Answer) -> bool {
+    let is_late = |refusal: &Refusal| refusal.reason == Reason::Deadline;
+    answer.as_ref().is_err_and(is_late)
 }
 
 impl<F: Fetch> Fetch for Cached<F> {
@@ -125,22 +106,22 @@ impl<F: Fetch> Fetch for Cached<F> {
             .split_once('#')
             .map_or(&*request.url, |(url, _)| url);
         let key = (url.to_owned(), request.accept.clone());
-        loop {
-            let mut state = locked(&self.state);
-            let Some(entry) = state.entries.get(&key).cloned() else {
-                let entry = Arc::new(Entry::default());
-                state.entries.insert(key.clone(), Arc::clone(&entry));
-                drop(state);
-                return given(self.ask(request, &key, &entry));
-            };
-            drop(state);
-            let answer = wait(&entry, request.deadline)?;
-            if lasts(Some(&answer)) {
-                return given(answer);
-            }
-            // Another message ran out of time; ours may have some left.
-            if Instant::now() >= request.deadline {
-                return Err(late());
+        let patience = request.deadline.saturating_duration_since(Instant::now());
+        // A guard that is dropped, by a panic too, passes to one of those who wait.
+        match self.answers.get_value_or_guard(&key, Some(patience)) {
+            GuardResult::Value(answer) => answer,
+            GuardResult::Timeout => Err(late()),
+            GuardResult::Guard(guard) => {
+                let answer = self.inner.fetch(request);
+                if is_late(&answer) {
+                    return answer;
+                }
+                // Those who wait get it in any case.
+                let _ = guard.insert(answer.clone());
+                if is_temporary(&answer) {
+                    self.answers.remove_if(&key, is_temporary);
+                }
+                answer
             }
         }
     }
@@ -150,35 +131,11 @@ impl<F: Fetch> Fetch for Cached<F> {
     }
 }
 
-fn given(answer: Answer) -> Result<Retrieved, Refusal> {
-    answer.map(Arc::unwrap_or_clone)
-}
-
-fn wait(entry: &Entry, deadline: Instant) -> Result<Answer, Refusal> {
-    let mut answer = locked(&entry.answer);
-    loop {
-        if let Some(answer) = &*answer {
-            return Ok(answer.clone());
-        }
-        let remaining = deadline.saturating_duration_since(Instant::now());
-        if remaining.is_zero() {
-            return Err(late());
-        }
-        answer = match entry.done.wait_timeout(answer, remaining) {
-            Ok((answer, _)) => answer,
-            Err(poisoned) => poisoned.into_inner().0,
-        };
+impl<F: fmt::Debug> fmt::Debug for Cached<F> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Cached")
+            .field("inner", &self.inner)
+            .finish_non_exhaustive()
     }
-}
-
-pub(super) fn late() -> Refusal {
-    Refusal::temporary(
-        Reason::Deadline,
-        "not whole within --deadline, which holds for the whole message",
-    )
-}
-
-/// A lock that another thread's panic does not spoil: every state here is whole between steps.
-pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

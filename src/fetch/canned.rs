@@ -27,7 +27,7 @@ impl Canned {
         let answer = Retrieved {
             url: url.to_owned(),
             media_type: media_type.map(str::to_owned),
-            body: body.into(),
+            body: body.into().into(),
             elapsed: Duration::ZERO,
         };
         self.answers.insert(url.to_owned(), Ok(answer));

@@ -11,16 +11,20 @@ mod file;
 mod ftp;
 mod http;
 mod http_body;
+mod in_flight;
 mod names;
 mod probe;
 mod several;
 pub mod world;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::report::{Reason, Refusal};
 
+pub use bytes::Bytes;
 pub use cache::Cached;
+pub use in_flight::AtMost;
 pub use names::{Names, SystemNames};
 pub use probe::{Probed, Probing, Unasked};
 pub use several::fetch_all;
@@ -44,8 +48,8 @@ pub struct Retrieved {
     pub url: String,
     /// The source's own Content-Type value, unparsed; none for ftp and file.
     pub media_type: Option<String>,
-    /// The octets, after decompression.
-    pub body: Vec<u8>,
+    /// The octets, after decompression; a clone shares them.
+    pub body: Bytes,
     /// How long it took; of an answer from the cache, how long it took the first time.
     pub elapsed: Duration,
 }
@@ -78,4 +82,16 @@ impl Fetch for Nowhere {
             format!("{} was not retrieved", request.url),
         ))
     }
+}
+
+fn late() -> Refusal {
+    Refusal::temporary(
+        Reason::Deadline,
+        "not whole within --deadline, which holds for the whole message",
+    )
+}
+
+/// A lock that another thread's panic does not spoil: every state here is whole between steps.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,8 +3,7 @@
 use std::sync::{Condvar, Mutex};
 use std::thread;
 
-use super::cache::{late, locked};
-use super::{Fetch, Request, Retrieved};
+use super::{Fetch, Request, Retrieved, late, locked};
 use crate::report::{Reason, Refusal};
 
 /// Retrieves all of it, at most `in_flight` at a time; answers stand in the order of the requests,

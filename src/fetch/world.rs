@@ -53,7 +53,7 @@ impl Fetch for World {
         let target = self.policy.judge_url(&request.url)?;
         let allowance = Allowance::starting_now(self.policy.limits.timeout, request.deadline);
         allowance.remaining()?;
-        let (url, media_type, body) = match target.scheme() {
+        let (url, media_type, mut body) = match target.scheme() {
             Scheme::Http | Scheme::Https => {
                 let answer = self
                     .http
@@ -80,10 +80,12 @@ impl Fetch for World {
                 (target.public_url(), None, body)
             }
         };
+        // A cache counts the octets of a body, not what was allocated to read it.
+        body.shrink_to_fit();
         Ok(Retrieved {
             url,
             media_type,
-            body,
+            body: body.into(),
             elapsed: begun.elapsed(),
         })
     }

@@ -40,7 +40,11 @@ pub(super) struct Found {
 
 impl Found {
     /// The link, once offsets are turned into those of the document. It stands alone.
-    pub(super) fn into_link(self, markup: Markup, offset: impl Fn(usize) -> usize) -> LinkValue {
+    pub(super) fn into_link(
+        self,
+        markup: Markup,
+        mut offset: impl FnMut(usize) -> usize,
+    ) -> LinkValue {
         LinkValue {
             span: Span::new(offset(self.range.start), offset(self.range.end)),
             context: Context {

@@ -38,6 +38,7 @@ use std::borrow::Cow;
 
 use base64_simd::{STANDARD_NO_PAD, forgiving_decode_inplace};
 use memchr::{memchr, memchr2};
+use percent_encoding::percent_encode_byte;
 
 pub use self::media_type::{MAX_PARAMETERS, MediaTypeText, Origin};
 
@@ -276,24 +277,15 @@ fn header_text(header: &[u8]) -> Cow<'_, str> {
     for &byte in header {
         match byte {
             _ if is_folding(byte) => {}
-            b'"' | b'<' | b'>' if in_query => push_escape(byte, &mut text),
+            b'"' | b'<' | b'>' if in_query => text.push_str(percent_encode_byte(byte)),
             b'!'..=b'~' => {
                 in_query |= byte == b'?';
                 text.push(char::from(byte));
             }
-            _ => push_escape(byte, &mut text),
+            _ => text.push_str(percent_encode_byte(byte)),
         }
     }
     Cow::Owned(text)
-}
-
-fn push_escape(byte: u8, text: &mut String) {
-    text.push('%');
-    for digit in [byte >> 4, byte & 15] {
-        // A nibble always is a digit to base 16.
-        let digit = char::from_digit(u32::from(digit), 16).unwrap_or('0');
-        text.push(digit.to_ascii_uppercase());
-    }
 }
 
 /// Where the media type ends if `;base64` follows it.
@@ -537,7 +529,8 @@ fn run_length(bytes: &[u8]) -> usize {
     length + tail.iter().take_while(|byte| !ends_run(byte)).count()
 }
 
-/// The octet of an escape behind its `%`, and the length of its digits with the white space between.
+/// The octet of an escape behind its `%`, and the length of its digits with the white space between, which
+/// the percent-encoding crate would not know.
 fn escaped(behind: &[u8]) -> Option<(u8, usize)> {
     let mut rest = behind;
     let mut octet = 0;

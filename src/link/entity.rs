@@ -16,6 +16,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use memchr::{memchr, memchr3, memrchr};
+use percent_encoding::percent_encode_byte;
 
 /// No name in the table is longer (`CounterClockwiseContourIntegral`, 31); longer runs need no
 /// look-up, however long the attribute is.
@@ -41,98 +42,131 @@ pub enum Delimiter {
     None,
 }
 
-/// An attribute value as a parser reads it, and the way back to its raw bytes.
-#[derive(Debug)]
-pub(super) struct Decoded<'a> {
-    /// The text.
-    pub(super) text: Cow<'a, [u8]>,
-    /// Where runs of literal bytes begin, sorted; empty means that text and raw bytes are equal.
-    runs: Vec<Run>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Run {
-    decoded: usize,
-    raw: usize,
-    /// The bytes in front are a reference without its `;`: text that begins with a letter or a
-    /// digit, written here, could become part of it.
-    open_reference: bool,
-}
-
-impl<'a> Decoded<'a> {
-    /// Reads a raw attribute value.
-    pub(super) fn new(raw: &'a [u8]) -> Self {
-        let mut runs = Vec::new();
-        let text = decode(raw, |run| {
-            if runs.is_empty() {
-                runs.push(Run {
-                    decoded: 0,
-                    raw: 0,
-                    open_reference: false,
-                });
-            }
-            runs.push(run);
-        });
-        Self { text, runs }
-    }
-
-    /// The offset in the raw value of an offset in the text that is not inside an expansion.
-    pub(super) fn raw_offset(&self, decoded: usize) -> usize {
-        self.run(decoded)
-            .map_or(decoded, |run| run.raw + (decoded - run.decoded))
-    }
-
-    /// Whether other text may begin at this offset: not behind a reference that lacks its `;`.
-    pub(super) fn may_write_at(&self, decoded: usize) -> bool {
-        self.run(decoded)
-            .is_none_or(|run| !run.open_reference || run.decoded != decoded)
-    }
-
-    fn run(&self, decoded: usize) -> Option<Run> {
-        let behind = self.runs.partition_point(|run| run.decoded <= decoded);
-        self.runs.get(behind.checked_sub(1)?).copied()
-    }
-}
-
 /// The text of a raw attribute value.
 pub(super) fn text(raw: &[u8]) -> Cow<'_, [u8]> {
-    decode(raw, |_| {})
+    decode(raw, |expansion, text| expansion.write(text))
 }
 
-/// Reads a raw attribute value and tells where literal bytes go on behind what was not literal.
-fn decode(raw: &[u8], mut resumes: impl FnMut(Run)) -> Cow<'_, [u8]> {
-    let Some(first) = memchr3(b'&', b'\r', 0, raw) else {
+/// A raw attribute value as text that can be taken apart, no longer than itself: one octet stands for
+/// each character outside ASCII that it names, which no grammar tells from others.
+pub(super) fn split_text(raw: &[u8]) -> Cow<'_, [u8]> {
+    decode(raw, |expansion, text| expansion.write_short(text))
+}
+
+fn decode(raw: &[u8], mut write: impl FnMut(&Expansion, &mut Vec<u8>)) -> Cow<'_, [u8]> {
+    let mut steps = Steps { raw, from: 0 }.peekable();
+    if steps.peek().is_none() {
         return Cow::Borrowed(raw);
-    };
+    }
     let mut text = Vec::with_capacity(raw.len());
     let mut copied = 0;
-    let mut next = Some(first);
-    while let Some(at) = next {
-        let rest = raw.get(at..).unwrap_or_default();
-        let found = match rest {
-            [b'&', ..] => reference(rest),
-            // The LF that follows a CR stands for both.
-            [b'\r', b'\n', ..] => Some((Expansion::Named(b""), 1)),
-            [b'\r', ..] => Some((Expansion::Character('\n'), 1)),
-            _ => Some((Expansion::Character('\u{FFFD}'), 1)),
-        };
-        let mut from = at + 1;
-        if let Some((expansion, length)) = found {
-            text.extend_from_slice(raw.get(copied..at).unwrap_or_default());
-            expansion.write(&mut text);
-            from = at + length;
-            copied = from;
-            resumes(Run {
-                decoded: text.len(),
-                raw: from,
-                open_reference: rest.first() == Some(&b'&') && raw.get(from - 1) != Some(&b';'),
-            });
-        }
-        next = memchr3(b'&', b'\r', 0, raw.get(from..).unwrap_or_default())
-            .map(|distance| from + distance);
+    for step in steps {
+        text.extend_from_slice(raw.get(copied..step.start).unwrap_or_default());
+        write(&step.expansion, &mut text);
+        copied = step.end;
     }
     text.extend_from_slice(raw.get(copied..).unwrap_or_default());
     Cow::Owned(text)
+}
+
+/// The bytes of a raw attribute value that are not literal.
+struct Step {
+    start: usize,
+    end: usize,
+    expansion: Expansion,
+    /// They are a reference without its `;`: text that begins with a letter or a digit, written behind
+    /// them, could become part of it.
+    is_open: bool,
+}
+
+struct Steps<'a> {
+    raw: &'a [u8],
+    from: usize,
+}
+
+impl Iterator for Steps<'_> {
+    type Item = Step;
+
+    fn next(&mut self) -> Option<Step> {
+        loop {
+            let behind = self.raw.get(self.from..)?;
+            let start = self.from + memchr3(b'&', b'\r', 0, behind)?;
+            let rest = self.raw.get(start..)?;
+            let found = match rest {
+                [b'&', ..] => reference(rest),
+                // The LF that follows a CR stands for both.
+                [b'\r', b'\n', ..] => Some((Expansion::Named(b""), 1)),
+                [b'\r', ..] => Some((Expansion::Character('\n'), 1)),
+                _ => Some((Expansion::Character('\u{FFFD}'), 1)),
+            };
+            let Some((expansion, length)) = found else {
+                self.from = start + 1;
+                continue;
+            };
+            self.from = start + length;
+            return Some(Step {
+                start,
+                end: self.from,
+                expansion,
+                is_open: rest.first() == Some(&b'&') && self.raw.get(self.from - 1) != Some(&b';'),
+            });
+        }
+    }
+}
+
+/// The way back from the octets of [`split_text`] to the raw bytes, asked for in order. It is read once
+/// more: a table would be many times as large as a value of nothing but references.
+pub(super) struct Offsets<'a> {
+    steps: Steps<'a>,
+    /// What is not literal next, and where the text goes on behind it.
+    next: Option<(Step, usize)>,
+    /// Where literal bytes go on, in the text and in the raw value.
+    text_from: usize,
+    raw_from: usize,
+    is_behind_open: bool,
+}
+
+impl<'a> Offsets<'a> {
+    pub(super) fn new(raw: &'a [u8]) -> Self {
+        let mut offsets = Self {
+            steps: Steps { raw, from: 0 },
+            next: None,
+            text_from: 0,
+            raw_from: 0,
+            is_behind_open: false,
+        };
+        offsets.look_ahead();
+        offsets
+    }
+
+    /// The offset in the raw value of an offset in the text that is not inside an expansion.
+    pub(super) fn raw_offset(&mut self, at: usize) -> usize {
+        self.seek(at);
+        self.raw_from + (at - self.text_from)
+    }
+
+    /// Whether other text may begin at this offset: not behind a reference that lacks its `;`.
+    pub(super) fn may_write_at(&mut self, at: usize) -> bool {
+        self.seek(at);
+        !self.is_behind_open || self.text_from != at
+    }
+
+    fn seek(&mut self, at: usize) {
+        while let Some((step, text_from)) = self.next.take_if(|(_, text_from)| *text_from <= at) {
+            self.text_from = text_from;
+            self.raw_from = step.end;
+            self.is_behind_open = step.is_open;
+            self.look_ahead();
+        }
+    }
+
+    fn look_ahead(&mut self) {
+        self.next = self.steps.next().map(|step| {
+            let literal = step.start - self.raw_from;
+            let text_from = self.text_from + literal + step.expansion.short_length();
+            (step, text_from)
+        });
+    }
 }
 
 impl Ampersand {
@@ -206,12 +240,7 @@ pub(super) fn push_character(character: char, out: &mut Vec<u8>) {
         if byte.is_ascii() {
             out.push(byte);
         } else {
-            const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-            out.extend([
-                b'%',
-                DIGITS[usize::from(byte >> 4)],
-                DIGITS[usize::from(byte & 15)],
-            ]);
+            out.extend_from_slice(percent_encode_byte(byte).as_bytes());
         }
     }
 }
@@ -241,6 +270,37 @@ impl Expansion {
             }
         }
     }
+}
+
+/// Stands for a character outside ASCII.
+const STAND_IN: u8 = 0x80;
+
+impl Expansion {
+    /// Writes one octet for each character.
+    fn write_short(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Character(character) => {
+                out.push(u8::try_from(*character).unwrap_or(STAND_IN).min(STAND_IN));
+            }
+            Self::Named(utf8) => {
+                let starts = utf8.iter().filter(|byte| is_start(**byte));
+                out.extend(starts.map(|byte| (*byte).min(STAND_IN)));
+            }
+        }
+    }
+
+    /// How many octets [`Expansion::write_short`] writes.
+    fn short_length(&self) -> usize {
+        match self {
+            Self::Character(_) => 1,
+            Self::Named(utf8) => utf8.iter().filter(|byte| is_start(**byte)).count(),
+        }
+    }
+}
+
+/// Whether this octet of UTF-8 begins a character.
+fn is_start(byte: u8) -> bool {
+    byte & 0xC0 != 0x80
 }
 
 /// The character reference that `bytes`, which begin with `&`, begin with, and its length.

@@ -28,7 +28,7 @@
 use std::mem::take;
 
 use super::css;
-use super::entity::{self, Ampersand, Decoded, Delimiter};
+use super::entity::{self, Ampersand, Delimiter, Offsets};
 use super::hidden;
 use super::label;
 use super::links::Links;
@@ -90,39 +90,52 @@ pub fn locate_in(document: &[u8], syntax: Syntax) -> Found {
 
 /// Where a blank in front of an attribute may become a line end, in the tags in which one of `values`
 /// begins (which are in order): no line would begin like a boundary or a separator of a mailbox.
-#[must_use]
-pub fn blanks_in_tags(document: &[u8], syntax: Syntax, values: &[usize]) -> Vec<usize> {
-    let mut found = Vec::new();
-    let mut values = values.iter().peekable();
-    let mut gather = |tags: &Tags<'_>| {
-        let tag = tags.tag();
-        while values.next_if(|value| **value < tag.start).is_some() {}
-        if values.peek().is_some_and(|value| **value < tag.end) {
-            let may_break = |at: &usize| {
-                let rest = document.get(*at..).unwrap_or_default();
-                matches!(rest, [b' ' | b'\t', next, ..] if next.is_ascii_alphabetic())
-                    && !rest.get(1..).unwrap_or_default().starts_with(b"From ")
-            };
-            found.extend(tags.blanks().iter().copied().filter(may_break));
-        }
-    };
+pub fn blanks_in_tags<'d>(
+    document: &'d [u8],
+    syntax: Syntax,
+    values: impl Iterator<Item = usize> + 'd,
+) -> impl Iterator<Item = usize> + 'd {
     let whole = Span::new(0, document.len());
-    let mut tags = Tags::new(document, whole, syntax).with_blanks();
-    while let Some(event) = tags.next() {
-        match event {
-            Event::Conditional(content) => {
-                let mut inner = Tags::new(document, content, syntax).with_blanks();
-                while let Some(event) = inner.next() {
-                    if let Event::Start(_) = event {
-                        gather(&inner);
-                    }
+    let mut outer = Tags::new(document, whole, syntax).with_blanks();
+    let mut inner: Option<Tags<'d>> = None;
+    let mut values = values.peekable();
+    // Whether the blanks of the tag last found are wanted, and how many of them were looked at.
+    let (mut wanted, mut seen) = (false, 0);
+    std::iter::from_fn(move || {
+        loop {
+            let tags = inner.as_mut().unwrap_or(&mut outer);
+            while wanted && let Some(at) = tags.blank(seen) {
+                seen += 1;
+                if may_break(document, at) {
+                    return Some(at);
                 }
             }
-            Event::Start(_) => gather(&tags),
-            Event::Style(_) => {}
+            let event = tags.next();
+            if let Some(Event::Start(_)) = event {
+                let tag = tags.tag();
+                while values.next_if(|&value| value < tag.start).is_some() {}
+                wanted = values.peek().is_some_and(|&value| value < tag.end);
+                seen = 0;
+                continue;
+            }
+            wanted = false;
+            match event {
+                Some(Event::Conditional(content)) if inner.is_none() => {
+                    inner = Some(Tags::new(document, content, syntax).with_blanks());
+                }
+                None if inner.is_none() => return None,
+                None => inner = None,
+                Some(_) => {}
+            }
         }
-    }
-    found
+    })
+}
+
+/// Whether a blank stands at `at`, and what would begin a line then is an attribute's name.
+fn may_break(document: &[u8], at: usize) -> bool {
+    let rest = document.get(at..).unwrap_or_default();
+    matches!(rest, [b' ' | b'\t', next, ..] if next.is_ascii_alphabetic())
+        && !rest.get(1..).unwrap_or_default().starts_with(b"From ")
 }
 
 struct Locator<'a> {
@@ -198,25 +211,26 @@ impl Locator<'_> {
             }
             return;
         }
-        let decoded = Decoded::new(raw);
+        let text = entity::split_text(raw);
+        let mut offsets = Offsets::new(raw);
         let (links, opens_tag) = (&mut self.found.links, &mut self.opens_tag);
         let mut push = |range: std::ops::Range<usize>, grammar| {
-            if decoded.may_write_at(range.start) {
-                let start = attribute.value.start + decoded.raw_offset(range.start);
-                let end = attribute.value.start + decoded.raw_offset(range.end);
+            if offsets.may_write_at(range.start) {
+                let start = attribute.value.start + offsets.raw_offset(range.start);
+                let end = attribute.value.start + offsets.raw_offset(range.end);
                 links.push(link(Span::new(start, end), grammar, take(opens_tag)));
             }
         };
         match grammar {
-            Grammar::Srcset => candidates(&decoded.text, |range| push(range, grammar)),
+            Grammar::Srcset => candidates(&text, |range| push(range, grammar)),
             Grammar::Refresh(_) => {
-                if let Some((range, quote)) = refresh(&decoded.text) {
+                if let Some((range, quote)) = refresh(&text) {
                     push(range, Grammar::Refresh(quote));
                 }
             }
             _ => {
                 let commas = grammar == Grammar::CommaSeparated;
-                members(&decoded.text, commas, |range| push(range, grammar));
+                members(&text, commas, |range| push(range, grammar));
             }
         }
     }
@@ -227,12 +241,13 @@ impl Locator<'_> {
         if memchr::memchr2(b'(', b'&', raw).is_none() {
             return;
         }
-        let decoded = Decoded::new(raw);
+        let text = entity::split_text(raw);
+        let mut offsets = Offsets::new(raw);
         let markup = self.markup(attribute);
-        css::scan(&decoded.text, |found| {
-            if decoded.may_write_at(found.range.start) {
+        css::scan(&text, |found| {
+            if offsets.may_write_at(found.range.start) {
                 let link =
-                    found.into_link(markup, |at| attribute.value.start + decoded.raw_offset(at));
+                    found.into_link(markup, |at| attribute.value.start + offsets.raw_offset(at));
                 self.found.links.push(LinkValue {
                     opens_tag: take(&mut self.opens_tag),
                     ..link
@@ -339,7 +354,7 @@ fn kind(document: &[u8], element: Element, name: Name, all: &[Attribute]) -> Kin
 fn charset(document: &[u8], all: &[Attribute]) -> Option<Vec<u8>> {
     let value = |name| {
         let attribute = all.iter().find(|attribute| attribute.name == name)?;
-        Some(entity::text(attribute.value.of(document)))
+        Some(entity::split_text(attribute.value.of(document)))
     };
     if let Some(label) = value(Name::Charset) {
         return Some(label.into_owned());
@@ -398,7 +413,7 @@ fn attribute_is(
 ) -> bool {
     all.iter()
         .find(|attribute| attribute.name == name)
-        .is_some_and(|attribute| holds(&entity::text(attribute.value.of(document))))
+        .is_some_and(|attribute| holds(&entity::split_text(attribute.value.of(document))))
 }
 
 /// The span without outer white space, which is no part of a URL. White space that is written as

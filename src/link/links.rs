@@ -53,7 +53,7 @@ impl Links {
     }
 
     /// The links, in order.
-    pub fn iter(&self) -> impl Iterator<Item = LinkValue> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = LinkValue> + Clone + '_ {
         let mut packed = self.packed.iter().copied();
         let (mut kind, mut end) = (0, 0_usize);
         std::iter::from_fn(move || {

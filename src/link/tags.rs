@@ -64,8 +64,9 @@ pub(super) struct Tags<'a> {
     scopes: Scopes,
     /// Where the start tag last found begins, behind its `<`.
     tag_start: usize,
-    /// White space between the attributes of start tags, if that is wanted.
-    blanks: Option<Vec<usize>>,
+    /// White space between the attributes of a start tag, if that is wanted: how far behind its start. A
+    /// tag may be nothing but blanks.
+    blanks: Option<Vec<u32>>,
     /// Behind this offset there is no `]]>`; so that a million `<![CDATA[` search only once.
     no_section_end_from: usize,
     /// Those of the start tag last found. At most one of each [`Name`].
@@ -88,7 +89,7 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// The same, which also gathers [`Tags::blanks`].
+    /// The same, which also gathers what [`Tags::blank`] tells.
     pub(super) fn with_blanks(self) -> Self {
         Self {
             blanks: Some(Vec::new()),
@@ -101,9 +102,18 @@ impl<'a> Tags<'a> {
         Span::new(self.tag_start, self.at)
     }
 
-    /// Where a blank stands in front of an attribute of the start tag last found; in order.
-    pub(super) fn blanks(&self) -> &[usize] {
-        self.blanks.as_deref().unwrap_or_default()
+    /// Where white space stands in front of an attribute of the start tag last found; in order.
+    pub(super) fn blank(&self, index: usize) -> Option<usize> {
+        let distance = *self.blanks.as_ref()?.get(index)?;
+        Some(self.tag_start + distance as usize)
+    }
+
+    /// Remembers white space of the current tag. What stands too far in it is passed over.
+    fn remember_blanks(&mut self, places: std::ops::Range<usize>) {
+        let tag_start = self.tag_start;
+        if let Some(blanks) = &mut self.blanks {
+            blanks.extend(places.map_while(|at| u32::try_from(at - tag_start).ok()));
+        }
     }
 
     /// The next event. A tag that the end of the span cuts off is none.
@@ -199,8 +209,8 @@ impl<'a> Tags<'a> {
                     continue;
                 }
                 byte if is_blank(byte) => {
-                    if let (Keep::Known, Some(blanks)) = (keep, &mut self.blanks) {
-                        blanks.push(self.at);
+                    if keep == Keep::Known {
+                        self.remember_blanks(self.at..self.at + 1);
                     }
                     self.at += 1;
                 }
@@ -220,8 +230,9 @@ impl<'a> Tags<'a> {
             self.at += 1;
             self.value()?
         } else {
-            if let Some(blanks) = &mut self.blanks {
-                blanks.extend(name.end..self.at);
+            // The places in an end tag are nobody's, and gone with the next start tag.
+            if keep == Keep::Known {
+                self.remember_blanks(name.end..self.at);
             }
             None
         };

@@ -23,6 +23,8 @@
 
 use std::borrow::Cow;
 
+use percent_encoding::percent_encode_byte;
+
 use super::css;
 use super::entity::{self, Ampersand, Delimiter};
 use super::srcset::is_blank;
@@ -215,7 +217,7 @@ fn percent_encoded(url: &[u8], must: impl Fn(usize, u8) -> bool) -> Cow<'_, [u8]
     let mut out = Vec::with_capacity(url.len() + 8);
     for (at, &byte) in url.iter().enumerate() {
         if must(at, byte) {
-            out.extend_from_slice(format!("%{byte:02X}").as_bytes());
+            out.extend_from_slice(percent_encode_byte(byte).as_bytes());
         } else {
             out.push(byte);
         }

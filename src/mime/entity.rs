@@ -3,10 +3,14 @@
 //! Everything here is derived from the content: no clock, no random number. A part that came in is never
 //! written anew.
 
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use sha2::{Digest as _, Sha256};
 
 use super::transfer::{TransferEncoding, encode_base64, has_boundary};
 use crate::span::Newline;
+
+/// What a field cannot hold as it is.
+const NOT_GRAPHIC: &AsciiSet = &CONTROLS.add(b' ');
 
 /// Columns of a folded field.
 const COLUMNS: usize = 76;
@@ -73,18 +77,9 @@ impl NewPart {
 pub fn folded_url(name: &str, url: &str, newline: Newline) -> Vec<u8> {
     let mut field = name.as_bytes().to_vec();
     field.push(b':');
-    let escaped: Vec<u8> = url
-        .bytes()
-        .flat_map(|byte| {
-            if byte.is_ascii_graphic() {
-                vec![byte]
-            } else {
-                format!("%{byte:02X}").into_bytes()
-            }
-        })
-        .collect();
+    let escaped = utf8_percent_encode(url, NOT_GRAPHIC).to_string();
     let mut column = field.len();
-    for (index, word) in escaped.chunks(COLUMNS - 2).enumerate() {
+    for (index, word) in escaped.as_bytes().chunks(COLUMNS - 2).enumerate() {
         if index > 0 || column + 1 + word.len() > COLUMNS {
             field.extend_from_slice(newline.bytes());
             column = 0;

@@ -11,6 +11,7 @@ pub mod media_type;
 pub mod message;
 pub mod parameters;
 pub mod picture;
+pub mod quoted_printable;
 pub mod transfer;
 
 pub use charset::Charset;

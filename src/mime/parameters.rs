@@ -9,6 +9,7 @@ use std::borrow::Cow;
 
 use mail_parser::decoders::charsets::map::charset_decoder;
 use memchr::{memchr, memchr_iter, memchr2, memchr3, memrchr};
+use percent_encoding::percent_decode;
 
 /// What [`MediaType::look_up`] found.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -223,7 +224,7 @@ impl<'a> Parameters<'a> {
                     text = text.get(second + 1..).unwrap_or_default();
                 }
             }
-            let octets = percent_decode(text);
+            let octets: Cow<'_, [u8]> = percent_decode(text).into();
             match charset_decoder(&charset) {
                 Some(decode) if !matches!(charset.as_slice(), b"utf-8" | b"us-ascii") => {
                     joined.extend_from_slice(decode(&octets).as_bytes());
@@ -386,29 +387,6 @@ impl<'a> Written<'a> {
             Err(missing) => plain.map_or(Found::SectionMissing(missing), Found::of),
         }
     }
-}
-
-/// Undoes `%xx` once; a percent sign without two hexadecimal digits stays.
-fn percent_decode(text: &[u8]) -> Vec<u8> {
-    let digit = |byte: Option<&u8>| byte.and_then(|&byte| char::from(byte).to_digit(16));
-    let mut octets = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = memchr(b'%', rest) {
-        let (before, behind) = rest.split_at(at);
-        octets.extend_from_slice(before);
-        match (digit(behind.get(1)), digit(behind.get(2))) {
-            (Some(high), Some(low)) => {
-                octets.push((high << 4 | low) as u8);
-                rest = behind.get(3..).unwrap_or_default();
-            }
-            _ => {
-                octets.push(b'%');
-                rest = behind.get(1..).unwrap_or_default();
-            }
-        }
-    }
-    octets.extend_from_slice(rest);
-    octets
 }
 
 fn is_blank(byte: u8) -> bool {

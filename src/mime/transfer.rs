@@ -6,12 +6,13 @@ use base64_simd::AsOut as _;
 use memchr::{memchr, memchr_iter};
 
 use super::parameters::without_comments;
+use super::quoted_printable;
 use crate::span::{Lines, Newline, Span};
 
 /// The longest line that may go as 7bit or 8bit, without its terminator (RFC 5322 §2.1.1).
 pub const LINE_LIMIT: usize = 998;
 /// Columns of an encoded line (RFC 2045 §6.7 rule 5, §6.8).
-const ENCODED_COLUMNS: usize = 76;
+pub(super) const ENCODED_COLUMNS: usize = 76;
 
 /// A transfer encoding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,7 +83,7 @@ impl TransferEncoding {
         match self {
             Self::SevenBit | Self::EightBit | Self::Binary => Some(Cow::Borrowed(body)),
             Self::Base64 => decode_base64(body).map(Cow::Owned),
-            Self::QuotedPrintable => Some(Cow::Owned(decode_quoted_printable(body))),
+            Self::QuotedPrintable => Some(Cow::Owned(quoted_printable::decode(body))),
             Self::Unknown => None,
         }
     }
@@ -112,48 +113,6 @@ pub(super) fn in_alphabet(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
 }
 
-fn decode_quoted_printable(body: &[u8]) -> Vec<u8> {
-    let digit = |byte: Option<&u8>| byte.and_then(|&byte| char::from(byte).to_digit(16));
-    let mut octets = Vec::with_capacity(body.len());
-    for line in Lines::new(body, Span::new(0, body.len())) {
-        let content = line.content.of(body);
-        // Blanks at the end of a line were added in transport (RFC 2045 §6.7 rule 3).
-        let mut rest = trim_blanks_end(content);
-        let soft = rest.ends_with(b"=");
-        if soft {
-            rest = rest.get(..rest.len() - 1).unwrap_or_default();
-        }
-        while let Some(at) = memchr(b'=', rest) {
-            let (before, behind) = rest.split_at(at);
-            octets.extend_from_slice(before);
-            match (digit(behind.get(1)), digit(behind.get(2))) {
-                (Some(high), Some(low)) => {
-                    octets.push((high << 4 | low) as u8);
-                    rest = behind.get(3..).unwrap_or_default();
-                }
-                _ => {
-                    octets.push(b'=');
-                    rest = behind.get(1..).unwrap_or_default();
-                }
-            }
-        }
-        octets.extend_from_slice(rest);
-        if !soft {
-            octets.extend_from_slice(Span::new(line.content.end, line.whole.end).of(body));
-        }
-    }
-    octets
-}
-
-fn trim_blanks_end(line: &[u8]) -> &[u8] {
-    let blanks = line
-        .iter()
-        .rev()
-        .take_while(|&&byte| matches!(byte, b' ' | b'\t'))
-        .count();
-    line.get(..line.len() - blanks).unwrap_or_default()
-}
-
 /// A body ready to be put into a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Encoded {
@@ -176,7 +135,7 @@ pub fn encode_text(text: Vec<u8>, newline: Newline, boundaries: &[&[u8]]) -> Enc
             body: with_newlines(text, newline),
         };
     }
-    let printable = encode_quoted_printable(&text, newline);
+    let printable = quoted_printable::encode(&text, newline);
     // A line end counts as one octet: the twins of a message in LF and CRLF shall choose alike.
     let line_ends = memchr_iter(b'\n', &printable).count();
     let printable_length = printable.len() - line_ends * (newline.bytes().len() - 1);
@@ -238,7 +197,7 @@ pub fn encode_like(
     }
     let body = if before == TransferEncoding::QuotedPrintable && !is_text {
         let mut encoded = Vec::with_capacity(octets.len() * 2);
-        push_printable_line(octets, newline, &mut encoded);
+        quoted_printable::push_line(octets, newline, &mut encoded);
         encoded
     } else {
         let lines = with_newlines(octets.to_vec(), newline);
@@ -250,7 +209,7 @@ pub fn encode_like(
         match before {
             TransferEncoding::SevenBit if is_seven_bit(&lines) && !has_boundary => lines,
             TransferEncoding::EightBit if is_eight_bit(&lines) && !has_boundary => lines,
-            TransferEncoding::QuotedPrintable => encode_quoted_printable(&lines, newline),
+            TransferEncoding::QuotedPrintable => quoted_printable::encode(&lines, newline),
             _ => return None,
         }
     };
@@ -310,71 +269,6 @@ pub fn has_boundary(text: &[u8], boundaries: &[&[u8]]) -> bool {
         })
 }
 
-/// Quoted-printable (RFC 2045 §6.7). Bare CR, blanks before a line end, `From ` and `--` at the
-/// start of a line are escaped too: no transport and no boundary can mistake them.
-fn encode_quoted_printable(text: &[u8], newline: Newline) -> Vec<u8> {
-    let mut encoded = Vec::with_capacity(text.len() + text.len() / 8);
-    for line in Lines::new(text, Span::new(0, text.len())) {
-        push_printable_line(line.content.of(text), newline, &mut encoded);
-        if line.whole.end > line.content.end {
-            encoded.extend_from_slice(newline.bytes());
-        }
-    }
-    encoded
-}
-
-/// One line as quoted-printable, with soft line breaks; line ends in it are octets like others.
-fn push_printable_line(content: &[u8], newline: Newline, encoded: &mut Vec<u8>) {
-    let mut column = 0;
-    for (index, &byte) in content.iter().enumerate() {
-        let is_last = index + 1 == content.len();
-        // What starts an encoded line may do so behind a soft line break as well.
-        let is_literal = |column| match byte {
-            b' ' | b'\t' => !is_last,
-            b'-' | b'F' | b'.' if column == 0 => {
-                let rest = content.get(index..).unwrap_or_default();
-                !(rest.starts_with(b"--") || rest.starts_with(b"From ") || rest == b".")
-            }
-            b'=' => false,
-            _ => (b'!'..=b'~').contains(&byte),
-        };
-        let width = |column| if is_literal(column) { 1 } else { 3 };
-        // A soft line break needs a column of its own unless the line ends here.
-        let room = if is_last {
-            ENCODED_COLUMNS
-        } else {
-            ENCODED_COLUMNS - 1
-        };
-        if column + width(column) > room {
-            encoded.push(b'=');
-            encoded.extend_from_slice(newline.bytes());
-            column = 0;
-        }
-        if is_literal(column) {
-            encoded.push(byte);
-        } else {
-            encoded.extend_from_slice(&escape(byte));
-        }
-        column += width(column);
-    }
-}
-
-/// One octet inside a quoted-printable line, at neither end of it: itself or an escape.
-#[must_use]
-pub fn quoted_printable_octet(octet: u8) -> Vec<u8> {
-    if octet == b' ' || (octet.is_ascii_graphic() && octet != b'=') {
-        vec![octet]
-    } else {
-        escape(octet).to_vec()
-    }
-}
-
-fn escape(octet: u8) -> [u8; 3] {
-    const HEX: &[u8; 16] = b"0123456789ABCDEF";
-    let digit = |nibble: u8| HEX.get(usize::from(nibble)).copied().unwrap_or(b'0');
-    [b'=', digit(octet >> 4), digit(octet & 15)]
-}
-
 /// Text in its canonical form: every line end CRLF (RFC 1864 §2 hashes that form).
 #[must_use]
 pub fn canonical_text(text: &[u8]) -> Cow<'_, [u8]> {
@@ -423,16 +317,6 @@ mod tests {
             let decoded = TransferEncoding::Base64.decode(&encoded.body).expect("base64");
             prop_assert_eq!(decoded.as_ref(), octets.as_slice());
         }
-
-        #[test]
-        fn quoted_printable_lines_are_short(text in "[ -~é=]{0,600}") {
-            let encoded = encode_quoted_printable(text.as_bytes(), Newline::Lf);
-            for line in Lines::new(&encoded, Span::new(0, encoded.len())) {
-                prop_assert!(line.content.len() <= 76);
-            }
-            let decoded = decode_quoted_printable(&encoded);
-            prop_assert_eq!(decoded.as_slice(), text.as_bytes());
-        }
     }
 
     #[test]
@@ -474,23 +358,6 @@ mod tests {
     fn the_canonical_form_of_text_has_crlf_everywhere() {
         assert_eq!(canonical_text(b"a\nb\r\nc").as_ref(), b"a\r\nb\r\nc");
         assert!(matches!(canonical_text(b"a\r\nb"), Cow::Borrowed(_)));
-    }
-
-    #[test]
-    fn what_a_soft_line_break_uncovers_is_no_boundary() {
-        for dangerous in ["--b1", "From me"] {
-            let text = format!("\u{e9}{}{dangerous}\n", "x".repeat(69));
-            let encoded = encode_quoted_printable(text.as_bytes(), Newline::Lf);
-            let shown = String::from_utf8(encoded.clone()).expect("it is ASCII");
-            assert!(
-                shown
-                    .lines()
-                    .skip(1)
-                    .all(|line| !line.starts_with(dangerous)),
-                "{shown}"
-            );
-            assert_eq!(decode_quoted_printable(&encoded), text.as_bytes());
-        }
     }
 
     #[test]

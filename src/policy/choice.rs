@@ -206,7 +206,8 @@ pub struct Limits {
     pub timeout: Duration,
     /// `--deadline`: all retrievals of one message.
     pub deadline: Duration,
-    /// `--max-in-flight`: retrievals that run at the same time.
+    /// `--max-in-flight`: retrievals that run at the same time, over all messages of a run
+    /// ([`AtMost`](crate::fetch::AtMost)); one message asks for no more than that by itself.
     pub in_flight: usize,
     /// `--max-depth`: how deep parts may be nested and still be looked at.
     pub depth: usize,

@@ -27,11 +27,12 @@ use std::path::{Path, PathBuf};
 use crate::report::{Reason, Refusal};
 
 pub use crate::external_body::Shortcuts;
-pub use address::Cidr;
+pub use address::parse_network;
 pub use choice::{
     Embed, Limits, Links, Mismatch, OnFailure, Protected, Scheme, Trackers, TypePattern, Userinfo,
 };
 pub use host::{Host, HostPattern};
+pub use ipnet::IpNet;
 pub use mapping::Mapping;
 pub use target::{Proxy, Target, parse_file_root, parse_port};
 
@@ -45,7 +46,7 @@ pub struct Policy {
     /// `--deny-host`: these are not; they win over `allow_hosts`.
     pub deny_hosts: Vec<HostPattern>,
     /// `--allow-net`: networks that are asked although they are not globally reachable.
-    pub allow_nets: Vec<Cidr>,
+    pub allow_nets: Vec<IpNet>,
     /// `--allow-port`: ports besides the scheme's own.
     pub allow_ports: BTreeSet<u16>,
     /// `--allow-userinfo`: URLs with a user name or password.
@@ -174,7 +175,7 @@ impl Policy {
             ));
         }
         let canonical = address.to_canonical();
-        let opened = |network: &Cidr| network.contains(address) || network.contains(canonical);
+        let opened = |network: &IpNet| network.contains(&address) || network.contains(&canonical);
         if self.allow_nets.iter().any(opened) {
             return Ok(());
         }

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::escaped;
+use percent_encoding::percent_decode_str;
 
 /// How many parameters of a media type are kept; fends off headers made of a million of them, for
 /// each new name is compared with those before it.
@@ -210,15 +210,8 @@ fn unquoted(text: &str) -> (String, &str) {
 
 /// `text` with its `%xx` decoded, bad ones left; nothing if that is not UTF-8.
 fn unescaped(text: &str) -> Option<String> {
-    let mut octets = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, behind @ ..] = rest {
-        let escape = (*first == b'%').then(|| escaped(behind)).flatten();
-        let (octet, length) = escape.unwrap_or((*first, 0));
-        octets.push(octet);
-        rest = behind.get(length..).unwrap_or_default();
-    }
-    String::from_utf8(octets).ok()
+    let octets = percent_decode_str(text).decode_utf8().ok()?;
+    Some(octets.into_owned())
 }
 
 fn unescaped_token(text: &str) -> Option<String> {

@@ -6,6 +6,8 @@
 
 use std::borrow::Cow;
 
+use percent_encoding::percent_encode_byte;
+
 use super::resolve::{Dialect, Unresolvable, resolve, up_to_last_slash};
 use super::split::Reference;
 
@@ -250,9 +252,7 @@ fn without_path(base: Reference<'_>, relative: &str) -> Option<String> {
     let kept = text.trim_end_matches(is_c0_or_space).len();
     if kept < text.len() {
         let blanks = text.split_off(kept);
-        for byte in blanks.bytes() {
-            text.push_str(&format!("%{byte:02X}"));
-        }
+        text.extend(blanks.bytes().map(percent_encode_byte));
     }
     Some(text)
 }

@@ -1,0 +1,193 @@
+//! Changes in little memory: a body may be nothing but links of two octets.
+
+use std::collections::{VecDeque, vec_deque};
+use std::ops::Range;
+
+/// Octets of a block. Each is freed when it is used up, so that what is made of the changes takes its place.
+const BLOCK: usize = 64 << 10;
+/// A document with few links needs no more.
+const FIRST_BLOCK: usize = 1 << 10;
+/// Octets of the three numbers in front of a replacement, at most.
+const NUMBERS: usize = 30;
+
+/// Changes of octets, in order and disjoint, packed: of each its distance from the one before, how many
+/// octets go, and those that come.
+#[derive(Clone, Default, Debug)]
+pub struct Changes {
+    blocks: VecDeque<Vec<u8>>,
+    /// Where the last change ends.
+    end: usize,
+}
+
+impl Changes {
+    /// Adds a change behind the last one: octets that go, and those that come.
+    pub fn push(&mut self, octets: Range<usize>, replacement: &[u8]) {
+        let needed = NUMBERS + replacement.len();
+        let last = self.blocks.back();
+        if last.is_none_or(|block| block.capacity() - block.len() < needed) {
+            let least = if last.is_none() { FIRST_BLOCK } else { BLOCK };
+            self.blocks.push_back(Vec::with_capacity(needed.max(least)));
+        }
+        if let Some(block) = self.blocks.back_mut() {
+            write(block, octets.start.saturating_sub(self.end));
+            write(block, octets.len());
+            write(block, replacement.len());
+            block.extend_from_slice(replacement);
+        }
+        self.end = octets.end;
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// Where the first one begins.
+    #[must_use]
+    pub fn first(&self) -> Option<usize> {
+        Some(self.iter().next()?.0.start)
+    }
+
+    /// The changes, in order.
+    #[must_use]
+    pub fn iter(&self) -> Iter<'_> {
+        Iter {
+            blocks: self.blocks.iter(),
+            block: &[],
+            end: 0,
+        }
+    }
+
+    /// Uses the changes up, in order.
+    pub fn for_each(mut self, mut made: impl FnMut(Range<usize>, &[u8])) {
+        let mut end = 0;
+        while let Some(block) = self.blocks.pop_front() {
+            let mut block = block.as_slice();
+            while let Some((octets, replacement)) = read_change(&mut block, &mut end) {
+                made(octets, replacement);
+            }
+        }
+    }
+
+    /// The same and others: at each of `places`, which are in order and in no change, `bytes` come for one
+    /// octet.
+    #[must_use]
+    pub fn with(self, places: &[usize], bytes: &[u8]) -> Self {
+        let mut all = Self::default();
+        let mut places = places.iter().copied().peekable();
+        self.for_each(|octets, replacement| {
+            while let Some(at) = places.next_if(|&at| at < octets.start) {
+                all.push(at..at + 1, bytes);
+            }
+            all.push(octets, replacement);
+        });
+        places.for_each(|at| all.push(at..at + 1, bytes));
+        all
+    }
+}
+
+/// Walks [`Changes`].
+#[derive(Clone, Debug)]
+pub struct Iter<'c> {
+    blocks: vec_deque::Iter<'c, Vec<u8>>,
+    block: &'c [u8],
+    end: usize,
+}
+
+impl<'c> Iterator for Iter<'c> {
+    type Item = (Range<usize>, &'c [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.block.is_empty() {
+            self.block = self.blocks.next()?;
+        }
+        read_change(&mut self.block, &mut self.end)
+    }
+}
+
+fn read_change<'b>(block: &mut &'b [u8], end: &mut usize) -> Option<(Range<usize>, &'b [u8])> {
+    let start = *end + read(block)?;
+    *end = start + read(block)?;
+    let length = read(block)?;
+    let (replacement, rest) = block.split_at_checked(length)?;
+    *block = rest;
+    Some((start..*end, replacement))
+}
+
+/// Seven bits an octet, the lowest first; the eighth says that more follow.
+fn write(block: &mut Vec<u8>, mut number: usize) {
+    while number > 0x7f {
+        block.push((number & 0x7f) as u8 | 0x80);
+        number >>= 7;
+    }
+    block.push(number as u8);
+}
+
+fn read(block: &mut &[u8]) -> Option<usize> {
+    let mut number = 0;
+    for shift in (0..usize::BITS).step_by(7) {
+        let (&octet, rest) = block.split_first()?;
+        *block = rest;
+        number |= usize::from(octet & 0x7f) << shift;
+        if octet < 0x80 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    type Unpacked = Vec<(Range<usize>, Vec<u8>)>;
+
+    fn some_changes() -> impl Strategy<Value = Unpacked> {
+        let change = (0..1_usize << 20, 0..1_usize << 20, 0..20_000_usize);
+        prop::collection::vec(change, 0..20).prop_map(|changes| {
+            let mut end = 0;
+            let placed = changes.into_iter().map(|(distance, lost, gained)| {
+                let start = end + distance;
+                end = start + lost;
+                (start..end, vec![gained as u8; gained])
+            });
+            placed.collect()
+        })
+    }
+
+    fn packed(changes: &Unpacked) -> Changes {
+        let mut packed = Changes::default();
+        for (octets, replacement) in changes {
+            packed.push(octets.clone(), replacement);
+        }
+        packed
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_packed_comes_back(changes in some_changes()) {
+            let packed = packed(&changes);
+            let back: Unpacked = packed.iter().map(|(octets, new)| (octets, new.to_vec())).collect();
+            prop_assert_eq!(&back, &changes);
+            prop_assert_eq!(packed.is_empty(), changes.is_empty());
+            let mut used = Unpacked::new();
+            packed.for_each(|octets, new| used.push((octets, new.to_vec())));
+            prop_assert_eq!(used, changes);
+        }
+
+        #[test]
+        fn others_come_between(changes in some_changes(), mut places in prop::collection::vec(0..1_usize << 22, 0..9)) {
+            places.sort_unstable();
+            places.dedup();
+            places.retain(|at| !changes.iter().any(|(octets, _)| octets.start <= *at && *at <= octets.end));
+            let mut expected = changes.clone();
+            expected.extend(places.iter().map(|&at| (at..at + 1, b"\r\n".to_vec())));
+            expected.sort_by_key(|(octets, _)| octets.start);
+            let all = packed(&changes).with(&places, b"\r\n");
+            let all: Unpacked = all.iter().map(|(octets, new)| (octets, new.to_vec())).collect();
+            prop_assert_eq!(all, expected);
+        }
+    }
+}
