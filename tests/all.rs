@@ -22,6 +22,8 @@ mod deliverers;
 mod draft1997;
 mod dry_run;
 mod embed;
+mod embed_chromium;
+mod embed_hostile;
 mod exim;
 mod faults;
 mod faults_memory;

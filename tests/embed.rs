@@ -89,7 +89,12 @@ fn pictures(output: &[u8]) -> BTreeMap<String, Vec<u8>> {
 }
 
 fn cids(text: &str) -> Vec<String> {
-    let ends = |symbol: char| matches!(symbol, '"' | '\'' | ')' | '>' | ' ' | ',' | '\r' | '\n');
+    let ends = |symbol: char| {
+        matches!(
+            symbol,
+            '"' | '\'' | ')' | '>' | ' ' | ',' | '&' | '\r' | '\n'
+        )
+    };
     text.match_indices("cid:")
         .map(|(at, _)| {
             let url = text[at + 4..].split(ends).next().unwrap_or_default();
@@ -261,6 +266,17 @@ fn equal_octets_are_one_part_and_each_url_is_asked_once() {
     assert_eq!(report.rows.len(), 2, "{report:?}");
     // Of equal ones the first tells where it is from: a data: URL is from nowhere.
     assert!(!text.contains("Content-Location"), "{text}");
+}
+
+#[test]
+fn blanks_in_a_data_url_are_data() {
+    let svg =
+        "<svg xmlns='http://www.w3.org/2000/svg' width='9'><rect width='9' height='9'/></svg>";
+    let mail = html(&format!(
+        "<b style=\"background: url(&quot; data:image/svg+xml,{svg} &quot;)\"></b>"
+    ));
+    let (output, _) = embedded(&mail);
+    assert_shows(output.as_bytes(), &[svg.as_bytes()]);
 }
 
 #[test]

@@ -64,6 +64,7 @@ pub(super) struct PolicyArgs {
     accept_mismatch: bool,
     /// Signed or encrypted: leave or rewrite [default: leave]
     #[arg(
+        hide_short_help = true,
         long,
         value_enum,
         hide_possible_values = true,
@@ -91,7 +92,7 @@ pub(super) struct PolicyArgs {
         help_heading = "What may be put in"
     )]
     shortcuts: Option<ShortcutsOption>,
-    /// Pictures of HTML into the mail: data, remote [default: none]
+    /// Pictures of HTML from data, remote [default: none]
     ///
     /// What HTML shows becomes a part of the mail: from data: URLs, and from the web, which needs --fetch.
     /// [default: none]

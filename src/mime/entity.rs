@@ -66,7 +66,9 @@ impl NewPart {
         let newline = self.newline;
         let mut part = self.field("Content-Transfer-Encoding", encoding).bytes;
         part.extend_from_slice(newline.bytes());
-        part.extend_from_slice(&encode_base64(octets, newline).body);
+        let body = encode_base64(octets, newline).body;
+        part.reserve_exact(body.len());
+        part.extend_from_slice(&body);
         part
     }
 }

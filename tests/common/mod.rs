@@ -1,6 +1,7 @@
 //! What several test files need.
 #![allow(unreachable_pub)]
 
+pub mod browser;
 pub mod checks;
 pub mod filter;
 pub mod imap;

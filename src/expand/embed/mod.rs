@@ -218,7 +218,8 @@ impl Pending<'_> {
                     if let Err(refusal) = session.ledger.grow(growth) {
                         return Given::Refused(refusal);
                     }
-                    self.shapes.put(container, picture, bytes);
+                    self.shapes
+                        .put(container, picture, content_id.clone(), bytes);
                 }
                 content_id
             }
@@ -328,6 +329,8 @@ impl Pending<'_> {
     }
 
     fn finish(mut self, session: &Session<'_>, places: &Places) -> Embedding {
+        // They stand in their parts now.
+        drop(self.pictures);
         if !session.is_forecast() {
             for part in &self.named {
                 if let Some(content_id) = places.made.get(part) {

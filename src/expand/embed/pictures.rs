@@ -1,11 +1,12 @@
 //! The contents that are embedded, each once, and the parts that hold them.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::super::content::{Answer, Octets};
 use crate::external_body::{ExternalBody, Reading, identifier};
-use crate::link::data::DataUrl;
+use crate::link::data::{DataUrl, DataUrlError};
 use crate::link::svg::is_harmless_svg;
 use crate::link::value::Role;
 use crate::mime::entity::{NewPart, sha256};
@@ -66,12 +67,17 @@ impl<'p> Pictures<'p> {
         role: Role,
         policy: &Policy,
     ) -> Result<usize, Refusal> {
-        let refuse = |detail: String| Refusal::lasting(Reason::BadDataUrl, detail);
-        let parsed = DataUrl::parse(url.as_bytes()).map_err(|error| refuse(error.to_string()))?;
+        let refuse = |error: DataUrlError| {
+            let reason = match error {
+                DataUrlError::TooLarge { .. } => Reason::TooLarge,
+                _ => Reason::BadDataUrl,
+            };
+            Refusal::lasting(reason, error.to_string())
+        };
+        let url = spaces_kept(url);
+        let parsed = DataUrl::parse(url.as_bytes()).map_err(refuse)?;
         let declared = parsed.media_type().essence().to_owned();
-        let octets = parsed
-            .decode(policy.limits.body)
-            .map_err(|error| refuse(error.to_string()))?;
+        let octets = parsed.decode(policy.limits.body).map_err(refuse)?;
         let octets = Octets::shared(octets);
         let kind = admitted(octets.bytes(), Some(&declared), Some(role), policy)?;
         Ok(self.add(octets, kind, None, None))
@@ -216,6 +222,18 @@ impl<'p> Pictures<'p> {
         row.bytes = Some(octets as u64);
         row.ms = picture.elapsed;
         row.detail = format!("{octets} octets of {}", picture.kind.essence);
+    }
+}
+
+/// The URL as a browser takes it: blanks within the data are data, other than in a folded parameter, for
+/// which [`DataUrl`] reads.
+fn spaces_kept(url: &str) -> Cow<'_, str> {
+    let trimmed = url.trim_matches(|symbol: char| symbol <= ' ');
+    match trimmed.split_once(',') {
+        Some((front, data)) if memchr::memchr(b' ', data.as_bytes()).is_some() => {
+            Cow::Owned(format!("{front},{}", data.replace(' ', "%20")))
+        }
+        _ => Cow::Borrowed(url),
     }
 }
 

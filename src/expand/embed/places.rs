@@ -96,7 +96,7 @@ impl Places {
         places
     }
 
-    fn place(&mut self, shown: Shown, policy: &Policy, pictures: &mut Pictures<'_>) -> Place {
+    fn place(&mut self, shown: Shown<'_>, policy: &Policy, pictures: &mut Pictures<'_>) -> Place {
         let usage = shown.link.usage;
         let grammar = shown.link.context.grammar;
         let is_wanted = is_wanted(policy.embed, usage.role);
@@ -118,7 +118,7 @@ impl Places {
 
     fn meaning(
         &mut self,
-        shown: &Shown,
+        shown: &Shown<'_>,
         policy: &Policy,
         pictures: &mut Pictures<'_>,
     ) -> (Meaning, Option<String>) {
@@ -171,7 +171,7 @@ impl Places {
     /// The URL to retrieve: `//host` is https, or http where only that is allowed.
     fn retrieval(
         &mut self,
-        shown: &Shown,
+        shown: &Shown<'_>,
         policy: &Policy,
         source: String,
     ) -> (Meaning, Option<String>) {

@@ -29,9 +29,9 @@ pub(super) enum Container {
     Wrapped(PartId),
 }
 
-/// A new part: its number among the contents, and its octets.
+/// A new part: its Content-ID, and its octets.
 struct New {
-    picture: usize,
+    content_id: String,
     bytes: Vec<u8>,
 }
 
@@ -101,12 +101,18 @@ impl<'p> Shapes<'p> {
         self.held.contains(&picture)
     }
 
-    pub(super) fn put(&mut self, container: Container, picture: usize, bytes: Vec<u8>) {
+    pub(super) fn put(
+        &mut self,
+        container: Container,
+        picture: usize,
+        content_id: String,
+        bytes: Vec<u8>,
+    ) {
         let cost = self.cost(container, bytes.len());
         self.parts
             .entry(container)
             .or_default()
-            .push(New { picture, bytes });
+            .push(New { content_id, bytes });
         self.log.push((container, picture, cost));
         self.held.insert(picture);
     }
@@ -154,11 +160,11 @@ impl<'p> Shapes<'p> {
                 continue;
             }
             groups.push(match container {
-                Container::Extended(related) => self.extended(related, &parts),
+                Container::Extended(related) => self.extended(related, parts),
                 Container::Wrapped(document) if self.tree.is_message(document) => {
-                    self.wrapped_message(document, &parts)
+                    self.wrapped_message(document, parts)
                 }
-                Container::Wrapped(document) => self.wrapped(document, &parts),
+                Container::Wrapped(document) => self.wrapped(document, parts),
             });
         }
         let changed = self.changed.iter().copied();
@@ -171,7 +177,7 @@ impl<'p> Shapes<'p> {
         groups
     }
 
-    fn extended(&self, related: PartId, parts: &[New]) -> Group {
+    fn extended(&self, related: PartId, parts: Vec<New>) -> Group {
         let newline = self.tree.newline.bytes();
         let Content::Multipart(multipart) = &self.tree.part(related).content else {
             return Group::new();
@@ -180,7 +186,7 @@ impl<'p> Shapes<'p> {
             return Group::new();
         };
         let has_break = matches!(self.original.get(close.start), Some(b'\r' | b'\n'));
-        let mut inserted = Vec::new();
+        let mut inserted = Vec::with_capacity(octets(&parts));
         for part in parts {
             if has_break {
                 inserted.extend_from_slice(newline);
@@ -194,10 +200,10 @@ impl<'p> Shapes<'p> {
         vec![Edit::insert(close.start, inserted)]
     }
 
-    fn wrapped(&self, document: PartId, parts: &[New]) -> Group {
+    fn wrapped(&self, document: PartId, parts: Vec<New>) -> Group {
         let newline = self.tree.newline.bytes();
         let entity = self.tree.part(document);
-        let boundary = self.boundary(document, parts);
+        let boundary = self.boundary(document, &parts);
         let mut front = self.fields(document, &boundary);
         front.extend_from_slice(newline);
         push_line(&mut front, &[b"--", boundary.as_bytes()], newline);
@@ -212,11 +218,11 @@ impl<'p> Shapes<'p> {
     }
 
     /// A message that is only HTML: its Content-* fields move into the new part.
-    fn wrapped_message(&self, document: PartId, parts: &[New]) -> Group {
+    fn wrapped_message(&self, document: PartId, parts: Vec<New>) -> Group {
         let newline = self.tree.newline.bytes();
         let entity = self.tree.part(document);
         let fields = self.tree.fields(document);
-        let boundary = self.boundary(document, parts);
+        let boundary = self.boundary(document, &parts);
         let is_content = |field: &Field| {
             let name = field.name.of(self.original);
             let start = name.get(..b"content-".len()).unwrap_or_default();
@@ -276,9 +282,10 @@ impl<'p> Shapes<'p> {
         fields
     }
 
-    fn behind(&self, parts: &[New], boundary: &str) -> Vec<u8> {
+    fn behind(&self, parts: Vec<New>, boundary: &str) -> Vec<u8> {
         let newline = self.tree.newline.bytes();
-        let mut behind = Vec::new();
+        // A line end of the caller's may follow.
+        let mut behind = Vec::with_capacity(octets(&parts) + BOUNDARY_LINE);
         for part in parts {
             behind.extend_from_slice(newline);
             push_line(&mut behind, &[b"--", boundary.as_bytes()], newline);
@@ -294,9 +301,8 @@ impl<'p> Shapes<'p> {
     fn boundary(&self, document: PartId, parts: &[New]) -> String {
         let mut seed = self.tree.number(document).into_bytes();
         for part in parts {
-            seed.extend_from_slice(&part.picture.to_le_bytes());
-            // Line ends differ between the twins of a message, what is in the lines does not.
-            seed.extend(part.bytes.iter().filter(|byte| !byte.is_ascii_whitespace()));
+            // It is the hash of what is in the part.
+            seed.extend_from_slice(part.content_id.as_bytes());
         }
         let around = self.tree.boundaries_around(document);
         boundary(
@@ -305,6 +311,12 @@ impl<'p> Shapes<'p> {
             &around,
         )
     }
+}
+
+/// Octets of parts with a boundary line each. A part is let go of as soon as it was put in.
+fn octets(parts: &[New]) -> usize {
+    let octets = parts.iter().map(|part| part.bytes.len() + BOUNDARY_LINE);
+    octets.sum()
 }
 
 fn push_line(bytes: &mut Vec<u8>, pieces: &[&[u8]], newline: &[u8]) {
