@@ -1,13 +1,13 @@
-//! Every figure of the README in one run: starts the other benches one after the other with quick
+//! Every figure of docs/figures.md in one run: starts the other benches one after the other with quick
 //! settings, collects the lines `figure | what | ours | peer | ratio | goal` that they print, and
-//! makes one Markdown table (printed) and one plot (`benches/figures.svg`) of them.
+//! makes one Markdown table of them, and one plot.
 //!
-//!     cargo bench --bench figures                 a few minutes
+//!     cargo bench --bench figures                 a few minutes; prints the table
 //!     cargo bench --bench figures -- --all        a 5 GB mailbox for the memory too (10 GB of disk)
-//!     cargo bench --bench figures -- --readme     also writes the table into README.md
+//!     cargo bench --bench figures -- --docs       also writes docs/figures.md and docs/figures.svg
 //!
-//! Ends with status 1 if a bench failed: what it did not print is then missing from both, and
-//! README.md and the plot are left. What could not be measured, because a program is missing, is
+//! Ends with status 1 if a bench failed: what it did not print is then missing from the table, and
+//! docs/ stays unchanged. What could not be measured, because a program is missing, is
 //! listed below the table.
 
 mod figure;
@@ -20,7 +20,7 @@ use std::time::Instant;
 
 use figure::{Figure, plot, read_skipped, table};
 
-/// Where the table stands in README.md.
+/// Where the table stands in docs/figures.md.
 const BEGIN: &str = "<!-- figures -->\n";
 const END: &str = "<!-- end of figures -->\n";
 
@@ -65,11 +65,11 @@ fn main() -> Result<ExitCode, Trouble> {
         eprintln!("failed: {}", failed.join(", "));
         return Ok(ExitCode::FAILURE);
     }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    fs::write(root.join("benches/figures.svg"), plot::draw(&figures))?;
-    println!("the plot is in benches/figures.svg");
-    if has("--readme") {
-        write_readme(&root.join("README.md"), &text)?;
+    if has("--docs") {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+        fs::write(docs.join("figures.svg"), plot::draw(&figures))?;
+        write_table(&docs.join("figures.md"), &text)?;
+        println!("the table and the plot are in docs/figures.md");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -108,9 +108,9 @@ fn collect(
     Ok(child.wait()?.success())
 }
 
-fn write_readme(file: &Path, text: &str) -> Result<(), Trouble> {
-    let readme = fs::read_to_string(file)?;
-    let (before, rest) = readme.split_once(BEGIN).ok_or("no place for the table")?;
+fn write_table(file: &Path, text: &str) -> Result<(), Trouble> {
+    let page = fs::read_to_string(file)?;
+    let (before, rest) = page.split_once(BEGIN).ok_or("no place for the table")?;
     let (_, after) = rest.split_once(END).ok_or("no end of the table")?;
     fs::write(file, format!("{before}{BEGIN}\n{text}\n{END}{after}"))?;
     Ok(())

@@ -9,7 +9,7 @@
 //!
 //! The mailbox is made here, the same each time: threads with quoted text, HTML (half of it in
 //! quoted-printable), attachments. What is measured is `embody convert` as a process, and next to
-//! it, as "walk", the mailbox room alone: reading, dividing, searching for two words, writing.
+//! it, as "walk", the mailbox module alone: reading, dividing, searching for two words, writing.
 //! Files are in `$TMPDIR`. Rates are the best of several runs, sources in the page cache.
 
 mod figure;

@@ -1,11 +1,11 @@
-//! embody gives external bodies their body.
+//! embody puts attachments that a mail only refers to back into the mail.
 //!
 //! A mail may hold a `message/external-body` part: a reference to content that is elsewhere
 //! (RFC 2046 §5.2.3, RFC 2017). embody puts the content where the reference was, makes relative
-//! links in HTML and CSS work, and hands on every other byte as it came.
+//! links in HTML and CSS work, and leaves every other byte unchanged.
 //!
 //! The front door is [`Expander`]: a [`Policy`], a *world* to retrieve from, and one message after the
-//! other. By default nothing is retrieved; what stands in the message itself, in `data:` URLs and in other
+//! other. By default nothing is retrieved; what is in the message itself, in `data:` URLs and in other
 //! parts, is put in:
 //!
 //! ```
@@ -57,21 +57,22 @@
 //! # Promises
 //!
 //! * No mail is lost or cut short: output is whole, or there is an [`Error`]. Trouble with one reference leaves
-//!   its part as it came.
-//! * Bytes that need not change do not. Nothing to do: the output is the input, borrowed.
+//!   its part unchanged.
+//! * Bytes that need not change do not change. Nothing to do: the output is the input, borrowed.
 //! * Nothing is retrieved that the [`Policy`] does not allow.
-//! * Same input, same policy, same answers: same output. A second run changes nothing more.
+//! * Same input, same policy, same answers: same output. A second run changes nothing more, unless a limit was
+//!   reached: limits are met in document order, and a later run goes on from there.
 //! * Hostile mail costs bounded time, memory, requests and growth ([`policy::Limits`]).
 //! * What is signed or encrypted is not touched, unless [`policy::Protected::Rewrite`] says so.
 //!
-//! The program's options, its reports and recipes for mail systems are in README.md; the module [`cli`] is the
-//! program and of no use to others.
+//! The program's options are in its manual pages, its reports and recipes for mail systems in docs/. The module
+//! [`cli`] is the program; libraries do not need it.
 //!
 //! # How it works
 //!
 //! ```text
 //! bytes --mime::scan--> Tree of spans --plan--> Plan --expand + trait Fetch--> Edits --splice--> bytes
-//!                                         `------- left alone, and why -------> Report
+//!                                         `------- left, and why -------------> Report
 //! ```
 //!
 //! One idea carries everything: spans over an immutable original, edited once. Parts, header
@@ -83,11 +84,11 @@
 //!
 //! * *external body*: a part that refers to its content; *phantom header*: the header fields, in the
 //!   part's body, that the content would have.
-//! * *relatives*: parts that refer to their content in ways no document describes: detached
+//! * *other forms*: parts that refer to their content in ways that no document describes: detached
 //!   attachments, enclosures, cloud files, shortcuts ([`external_body::Form`]).
 //! * *reference*: what a part refers to; *base*: what a relative one is resolved against.
 //! * *rivals*: external bodies of one multipart/alternative that offer the same object.
-//! * *left*: not touched, byte for byte, for a [`report::Reason`].
+//! * *left*: unchanged, byte for byte, for a [`report::Reason`].
 //! * *world*: what implements [`fetch::Fetch`]. [`fetch::Nowhere`] retrieves nothing,
 //!   [`fetch::World`] does what a [`Policy`] allows, [`fetch::canned::Canned`] is for tests.
 

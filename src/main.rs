@@ -1,4 +1,4 @@
-//! The command-line program; everything is in the library's `cli` room.
+//! The command-line program; everything is in the library's `cli` module.
 
 use std::process::ExitCode;
 

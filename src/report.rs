@@ -1,9 +1,9 @@
 //! What became of each reference, and why.
 //!
 //! One [`Row`] per reference and per rewritten document, in the order of the message. A row that
-//! says `left` always carries a [`Reason`]; [`Reason`] is the one list of them, and the README's
-//! table is printed from it. Rows hold text as the mail had it: whoever prints one to a terminal
-//! sanitises it there (`cli/say.rs`); passwords are masked before a row is made.
+//! says `left` always carries a [`Reason`]; [`Reason`] is the one list of them, and a test
+//! compares it with docs/reasons.md. Rows hold the text of the mail: whoever prints one to a terminal
+//! removes control characters there (`cli/say.rs`). Passwords are masked before a row is made.
 
 use serde::Serialize;
 
@@ -43,9 +43,9 @@ impl Kind {
 pub enum Outcome {
     /// The content stands where the reference was.
     Expanded,
-    /// Bytes of a document, or a rival part, were changed because of it.
+    /// Links of a document were changed, or a rival part was removed.
     Rewritten,
-    /// Every byte of it is as it came.
+    /// Every byte of it is unchanged.
     Left,
     /// `inspect`: the content is in the message itself and would be put in.
     WouldExpand,
@@ -72,7 +72,7 @@ impl Outcome {
 
 macro_rules! reasons {
     ($($variant:ident $word:literal $meaning:literal $remedy:literal;)*) => {
-        /// Why a part was left as it came: the one list. Words are stable.
+        /// Why a part was left unchanged: the one list. Words are stable.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         #[non_exhaustive]
         pub enum Reason {
@@ -80,7 +80,7 @@ macro_rules! reasons {
         }
 
         impl Reason {
-            /// Every reason, in the order of the README's table.
+            /// Every reason, in the order of the table in docs/reasons.md.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
             /// The stable kebab-case word.
@@ -106,8 +106,8 @@ macro_rules! reasons {
 
 reasons! {
     SchemeNotAllowed "scheme-not-allowed" "the URL's scheme is not among those that may be retrieved" "--fetch SCHEME";
-    NotRetrieved "not-retrieved" "a dry run asks nobody, or asks only whether there is an answer" "";
-    UnsupportedScheme "unsupported-scheme" "the scheme is known, but not this use of it: ftp through --proxy, a folder, a file of another machine" "";
+    NotRetrieved "not-retrieved" "a dry run retrieves nothing; with --probe it only asks whether the source answers" "";
+    UnsupportedScheme "unsupported-scheme" "the scheme can be retrieved, but not in this case: ftp through --proxy, a folder, a file of another machine" "";
     HostNotAllowed "host-not-allowed" "the host is denied, or not among the allowed ones" "--allow-host HOST";
     PrivateAddress "private-address" "the host is, or resolves to, an address that is not globally reachable" "--allow-net CIDR";
     PortNotAllowed "port-not-allowed" "the port is not the scheme's own" "--allow-port PORT";
@@ -121,7 +121,7 @@ reasons! {
     TooLarge "too-large" "the content, or its declared size, is above --max-body" "--max-body SIZE";
     GrowthLimit "growth-limit" "the message would gain more than --max-growth" "--max-growth SIZE";
     MessageLimit "message-limit" "the message would be larger than --max-message" "--max-message SIZE";
-    TooMuchWork "too-much-work" "the message makes us look at the same octets too often" "--max-work N";
+    TooMuchWork "too-much-work" "following this would mean reading more octets than --max-work allows" "--max-work N";
     TooManyFetches "too-many-fetches" "the message asks for more retrievals than --max-fetches" "--max-fetches N";
     TooManyRedirects "too-many-redirects" "more redirects than --max-redirects, or a redirect loop" "--max-redirects N";
     RedirectRefused "redirect-refused" "a redirect leads to a scheme that is not allowed, from https to http, or nowhere" "--fetch SCHEME";
@@ -130,7 +130,7 @@ reasons! {
     ConnectionFailed "connection-failed" "no connection could be made, or it broke" "";
     NameNotFound "name-not-found" "the host's name does not resolve" "";
     TlsFailed "tls-failed" "the server's certificate or TLS handshake was not acceptable" "--ca-file PEM";
-    HttpStatus "http-status" "the server answered with something else than 200" "";
+    HttpStatus "http-status" "the server answered with another status than 200" "";
     FtpStatus "ftp-status" "the FTP server refused a command" "";
     IncompleteBody "incomplete-body" "the content ended before it was whole: the server closed the connection, or the part referred to was cut off" "";
     BadResponse "bad-response" "the server's answer could not be understood" "";
@@ -140,27 +140,27 @@ reasons! {
     MissingUrl "missing-url" "access-type=URL without a URL parameter" "";
     MissingParameter "missing-parameter" "a parameter that the access type needs is missing" "";
     NoAccessType "no-access-type" "message/external-body without an access-type" "";
-    UnsupportedAccessType "unsupported-access-type" "the access type is known, but no retrieval is possible or wise" "";
-    UnknownAccessType "unknown-access-type" "nobody told us of this access type" "";
+    UnsupportedAccessType "unsupported-access-type" "the access type is known, but embody does not retrieve by it" "";
+    UnknownAccessType "unknown-access-type" "the access type is unknown" "";
     UnsupportedDocument "unsupported-document" "pictures are not embedded into this kind of document: AMP" "";
     Tracker "tracker" "the picture is at most 3 by 3 or hidden: it is there to be asked for" "--trackers fetch";
     NotAnImage "not-an-image" "the content is none that may be embedded, or an SVG that runs scripts or refers elsewhere" "";
     Deleted "deleted" "the attachment was deleted, not detached: there is nothing to retrieve" "";
     ContentIdNotFound "content-id-not-found" "no other part of the message has this Content-ID" "";
-    ReferenceLoop "reference-loop" "the reference leads back to itself or to what it stands in" "";
+    ReferenceLoop "reference-loop" "the reference leads back to itself, or to a part that it is inside of" "";
     CompositeTarget "composite-target" "the Content-ID belongs to a multipart or a message, which is not copied" "";
-    BoundaryCollision "boundary-collision" "the content holds a line that is a boundary of the message it would be put into, or a multipart that would take in the parts behind it" "";
+    BoundaryCollision "boundary-collision" "the content holds a line that is a boundary of the message it would be put into, or is a multipart that would swallow the parts that follow" "";
     UnfitComposite "unfit-composite" "the content is a multipart or a message that cannot stand here without an encoding: it has no boundary, 8-bit octets or lines that are too long, or is itself an external body" "";
     ControlCharacter "control-character" "a phantom header field, or a multipart or message that would be put in, holds a bare CR or a NUL, which other readers take for a line end" "";
-    Signed "signed" "the part is inside something signed" "--signed rewrite";
-    Encrypted "encrypted" "the part is inside something encrypted" "--signed rewrite";
-    InsideReport "inside-report" "the part is inside a multipart/report, which is evidence" "";
+    Signed "signed" "the part is signed, or inside a signed part" "--signed rewrite";
+    Encrypted "encrypted" "the part is encrypted, or inside an encrypted part" "--signed rewrite";
+    InsideReport "inside-report" "the part is inside a multipart/report, which is kept as evidence" "";
     EncodedReference "encoded-reference" "the external-body part is itself base64 or quoted-printable encoded" "";
     CharsetNotSupported "charset-not-supported" "the text is in a charset that is not a superset of ASCII" "";
     UndecodableBody "undecodable-body" "the body's transfer encoding is damaged" "";
-    LooksEncoded "looks-encoded" "the text looks quoted-printable beneath its transfer encoding" "";
+    LooksEncoded "looks-encoded" "the text looks quoted-printable, but is not labelled so" "";
     LineTooLong "line-too-long" "the change would make a line of a 7bit or 8bit body longer than 998 octets" "";
-    RivalExpanded "rival-expanded" "another source of the same object was put in, and this one removed" "";
+    RivalExpanded "rival-expanded" "another source of the same object was put in, and this one was removed" "";
     TooDeep "too-deep" "the part is nested deeper than --max-depth" "--max-depth N";
     TooManyParts "too-many-parts" "the message has more parts than --max-parts" "--max-parts N";
     HoldsSeparator "holds-separator" "what would change holds a line that starts with \"From \", where another message of the mailbox may start" "";
@@ -168,7 +168,7 @@ reasons! {
 }
 
 impl Reason {
-    /// Whether a bound of the message was reached: what stands behind may be done by a later run.
+    /// Whether a limit of the message was reached: a later run may do what was left.
     #[must_use]
     pub fn is_bound(self) -> bool {
         matches!(
@@ -217,7 +217,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Adds to the detail what is worth knowing and changed nothing.
+    /// Adds a remark to the detail: something worth knowing that changed nothing.
     pub fn remark(&mut self, note: &str) {
         self.detail.push_str("; ");
         self.detail.push_str(note);

@@ -1,4 +1,4 @@
-//! `--config FILE` (the contract's §1): the same names, unknown keys are errors, read only when named.
+//! `--config FILE`: the same names, unknown keys are errors, read only when named.
 
 use std::fs;
 use std::path::PathBuf;

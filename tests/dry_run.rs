@@ -105,7 +105,7 @@ fn without_probe_nobody_is_asked() {
     let mailbox = Mailbox::with(&[server.url("/a")], open(&server));
     let (dry, said) = mailbox.dry("");
     assert_eq!(words(&dry), ["would-fetch", "expanded"]);
-    assert!(said.contains("nobody asked"), "{said}");
+    assert!(said.contains("nothing retrieved"), "{said}");
     assert!(said.contains("1 messages, 1 changed"), "{said}");
     assert_eq!(
         words(&mailbox.inspected("")),

@@ -1,4 +1,4 @@
-//! What one message may have retrieved and hold together (spec §7, P4, P5).
+//! What one message may have retrieved and hold together (P4 and P5 of docs/design.md).
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;

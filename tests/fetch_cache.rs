@@ -1,4 +1,4 @@
-//! The same URL once per run, several at a time, answers in order (spec §7, P4).
+//! The same URL once per run, several at a time, answers in order (P4 of docs/design.md).
 
 use std::collections::HashMap;
 use std::sync::Mutex;

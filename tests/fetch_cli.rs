@@ -1,5 +1,5 @@
 //! `embody filter` against real servers: what is retrieved, how it is asked for, and what is said
-//! about it (spec §1, §3 "Retrieval", §7, §8). What goes wrong is in fetch_cli_hostile.rs.
+//! about it (docs/design.md, "Retrieval"; docs/reasons.md). What goes wrong is in fetch_cli_hostile.rs.
 
 use std::hash::BuildHasher as _;
 use std::io::Write as _;

@@ -1,6 +1,5 @@
 //! `embody filter` against servers that fail, lie, drip and flood: the part stays byte for byte, the
-//! mail goes on, inside the deadline and in bounded memory (the contract's P1, P5; spec §1
-//! `--on-failure`, §3 "Retrieval").
+//! mail goes on, inside the deadline and in bounded memory (P1 and P5 of docs/design.md; `--on-failure`).
 
 use std::io::{Read as _, Write as _, repeat};
 use std::sync::LazyLock;

@@ -1,4 +1,4 @@
-//! Files beneath `--file-root`, and nothing else (RFC 8089; spec §1, §7).
+//! Files beneath `--file-root`, and nothing else (RFC 8089).
 #![cfg(unix)]
 
 use std::fs;

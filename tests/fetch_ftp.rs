@@ -1,4 +1,4 @@
-//! ftp against pyftpdlib and against servers that lie (RFC 959, RFC 1738 §3.2; spec §3, §7).
+//! ftp against pyftpdlib and against servers that lie (RFC 959, RFC 1738 §3.2).
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! http servers that lie, loop, drip and say nothing (spec §3 "Retrieval", §7, P5).
+//! http servers that lie, loop, drip and say nothing (docs/design.md, "Retrieval", P5).
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;

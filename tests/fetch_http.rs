@@ -1,4 +1,4 @@
-//! http and https against nginx (spec §3 "Retrieval", §7).
+//! http and https against nginx (docs/design.md, "Retrieval").
 //!
 //! No address but 127.0.0.1 is connected to; names resolve to what the tests say.
 

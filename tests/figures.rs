@@ -1,12 +1,9 @@
-//! The README's table of figures, its plot, and the lines that they are made from.
+//! The table of docs/figures.md, its plot, and the lines that they are made from.
 
-use std::process::Command;
+use crate::figure::{Figure, Goal, read_skipped, table};
 
-use crate::common::programs;
-use crate::figure::{Figure, Goal, plot, read_skipped, table};
-
-const README: &str = include_str!("../README.md");
-const PLOT: &str = include_str!("../benches/figures.svg");
+const PAGE: &str = include_str!("../docs/figures.md");
+const PLOT: &str = include_str!("../docs/figures.svg");
 
 fn figure(what: &str, ratio: f64, goal: Goal) -> Figure {
     Figure {
@@ -69,45 +66,9 @@ fn a_goal_is_met_from_its_own_side() {
     );
 }
 
-/// The number of an attribute of the first element that begins so.
-fn number(svg: &str, element: &str, attribute: &str) -> f64 {
-    let rest = svg
-        .split(element)
-        .nth(1)
-        .unwrap_or_else(|| panic!("no {element} in {svg}"));
-    let value = rest
-        .split(&format!(" {attribute}=\""))
-        .nth(1)
-        .and_then(|rest| rest.split('"').next());
-    value
-        .and_then(|value| value.parse().ok())
-        .unwrap_or_else(|| panic!("no {attribute} behind {element}"))
-}
-
-#[test]
-fn bars_are_logarithms_and_goals_stand_on_the_same_scale() {
-    let svg = plot::draw(&[
-        figure("first", 4.0, Goal::More),
-        figure("second", 16.0, Goal::AtLeast(4.0)),
-        figure("third", 0.5, Goal::AtLeast(4.0)),
-    ]);
-    let (four, sixteen) = (
-        number(&svg, "<rect class=\"none\"", "width"),
-        number(&svg, "<rect class=\"met\"", "width"),
-    );
-    assert!((sixteen - 2.0 * four).abs() < 0.2, "{four} and {sixteen}");
-    let one = number(&svg, "<rect class=\"none\"", "x");
-    let goal = number(&svg, "<line class=\"goal\"", "x1");
-    assert!((goal - one - four).abs() < 0.2, "{goal}, {one} and {four}");
-    // Less than the peer: to the left of it, and as long as twice the peer would be to the right.
-    let left = number(&svg, "<rect class=\"missed\"", "x");
-    let half = number(&svg, "<rect class=\"missed\"", "width");
-    assert!((left + half - one).abs() < 0.2 && (half - four / 2.0).abs() < 0.2);
-}
-
-/// The cells of the rows between the marks in the README, without the two lines above them.
+/// The cells of the rows between the marks on the page, without the two lines above them.
 fn rows() -> Vec<Vec<&'static str>> {
-    let (_, rest) = README.split_once("<!-- figures -->").expect("a mark");
+    let (_, rest) = PAGE.split_once("<!-- figures -->").expect("a mark");
     let (section, _) = rest.split_once("<!-- end of figures -->").expect("an end");
     section
         .lines()
@@ -118,10 +79,10 @@ fn rows() -> Vec<Vec<&'static str>> {
 }
 
 #[test]
-fn the_plot_shows_the_rows_of_the_readme() {
+fn the_plot_shows_the_rows_of_the_table() {
     let rows = rows();
     assert!(rows.len() > 15, "only {} rows", rows.len());
-    assert!(README.contains("](benches/figures.svg)"));
+    assert!(PAGE.contains("](figures.svg)"));
     for row in &rows {
         let [what, ours, peer, ratio, ..] = row[..] else {
             panic!("too short: {row:?}");
@@ -136,18 +97,4 @@ fn the_plot_shows_the_rows_of_the_readme() {
         assert!(what.chars().count() <= 48, "too long for the plot: {what}");
     }
     assert_eq!(PLOT.matches("<rect ").count(), rows.len());
-}
-
-#[test]
-fn the_plots_are_well_formed_xml() {
-    let Some(python) = programs::program("python3") else {
-        return programs::skipped("the_plots_are_well_formed_xml", "python3");
-    };
-    let odd = plot::draw(&[figure("a < b && \"c\" > 'd'", 1.0, Goal::AtMost(1e-3))]);
-    for svg in [PLOT, &odd] {
-        let reader = "import sys, xml.etree.ElementTree as tree\nprint(tree.parse(sys.stdin.buffer).getroot().tag)";
-        let output = programs::fed(Command::new(&python).args(["-c", reader]), svg.as_bytes());
-        assert!(output.status.success(), "not XML: {svg}");
-        assert_eq!(output.stdout, b"{http://www.w3.org/2000/svg}svg\n");
-    }
 }

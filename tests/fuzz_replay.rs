@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::common::checks::{Check, TARGETS};
-use crate::common::seeds;
+use crate::common::{hostile, seeds};
 
 fn fuzz_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz")
@@ -124,6 +124,20 @@ fn write_the_seeds() {
         fs::create_dir_all(&folder).unwrap();
         for (number, seed) in seeds::of(target).iter().enumerate() {
             fs::write(folder.join(format!("seed-{number:03}")), seed).unwrap();
+        }
+    }
+}
+
+/// Not a test: `tests/hostile` calls it to have mails to measure.
+#[test]
+#[ignore = "writes the folder that EMBODY_HOSTILE names"]
+fn write_the_hostile_mails() {
+    let folder = PathBuf::from(std::env::var_os("EMBODY_HOSTILE").unwrap());
+    for octets in [5 << 20, 10 << 20] {
+        let folder = folder.join(octets.to_string());
+        fs::create_dir_all(&folder).unwrap();
+        for shape in hostile::SHAPES {
+            fs::write(folder.join(shape.name), (shape.make)(octets)).unwrap();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! HTML standard §13.2.5 (tokenization) and the URL-valued attributes of spec §5: where links stand
+//! HTML standard §13.2.5 (tokenization) and the attributes with URLs of docs/design.md: where links stand
 //! in HTML, how they read, and that what is written in their place is what it should be. The
 //! properties, with html5gum as oracle, are in html_links_properties.rs.
 

@@ -1,4 +1,4 @@
-//! Relative links, as the filter leaves a message (spec §5).
+//! Relative links, as the filter leaves a message (docs/design.md, "Links").
 
 use embody::fetch::canned::Canned;
 use embody::fetch::{Fetch, Nowhere};

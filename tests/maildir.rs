@@ -1,4 +1,4 @@
-//! Maildirs: names, flags, sizes, movements, and Dovecot as the reader (spec §9).
+//! Maildirs: names, flags, sizes, movements, and Dovecot as the reader (docs/mailboxes.md).
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! The refusal table of spec §7: what a hostile mail may ask for, and why it does not get it.
+//! The table of refusals: what a hostile mail may ask for, and why it does not get it.
 //!
 //! Everything here is pure: no socket, no file, no name is looked up.
 

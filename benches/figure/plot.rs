@@ -1,6 +1,6 @@
 //! The plot of the figures: a bar for each ratio on a logarithmic scale, the goal as a mark.
 //!
-//! Plain SVG without scripts or fonts of its own, so that it can stand in a README as an image; its
+//! Plain SVG without scripts or fonts of its own, so that it can stand in a Markdown page as an image; its
 //! colours follow the reader's light or dark mode. What a colour says is also said in words.
 
 use std::fmt::Write as _;

@@ -12,7 +12,7 @@ use crate::expand::Mark;
 use crate::mailbox::{self, Effect, Format, Locking};
 use crate::policy::{OnFailure, Policy};
 
-/// A mail filter that gives external bodies their body.
+/// Puts attachments that a mail only refers to back into the mail.
 #[derive(Parser, Debug)]
 #[command(
     name = "embody",
@@ -44,7 +44,7 @@ pub(super) struct FilterCli {
     pub(super) args: FilterArgs,
 }
 
-const FILTER_ABOUT: &str = "Read one message, write it with its external bodies in place";
+const FILTER_ABOUT: &str = "Read one message, write it with what it refers to put in";
 const FILTER_HELP: &str = "Example: embody filter --fetch https < in.eml > out.eml\n\
     Exit status: 0 with a whole message on stdout, else 75 and nothing on stdout.";
 
@@ -52,10 +52,10 @@ const FILTER_HELP: &str = "Example: embody filter --fetch https < in.eml > out.e
 pub(super) enum Command {
     #[command(about = FILTER_ABOUT, after_help = FILTER_HELP, after_long_help = pages::FILTER)]
     Filter(FilterArgs),
-    /// Convert mboxes, Maildirs, .eml files and folders of them
+    /// Do the same to mboxes, Maildirs, .eml files and folders of them
     #[command(after_help = "Example: embody convert --in-place --backup .old ~/Mail/archive.mbox", after_long_help = pages::CONVERT)]
     Convert(ConvertArgs),
-    /// Say what is in there, and what the same options would do; fetches nothing
+    /// Say what is in a mail and what the same options would do; retrieves nothing
     #[command(after_help = "Example: embody inspect --fetch https message.eml", after_long_help = pages::INSPECT)]
     Inspect(InspectArgs),
     /// Print the table of access types and URL schemes
@@ -74,7 +74,7 @@ pub(super) struct FilterArgs {
     /// The message; standard input if not given
     #[arg(hide_short_help = true)]
     pub(super) file: Option<PathBuf>,
-    /// Temporary trouble: leave or defer [default: leave]
+    /// Temporary failure: leave or defer [default: leave]
     #[arg(long, value_enum, hide_possible_values = true, value_name = "WHAT")]
     on_failure: Option<OnFailureOption>,
     /// Add one header field, X-Embody, to messages that hold references [default: off]
@@ -110,7 +110,7 @@ pub(super) struct ConvertArgs {
     /// Threads for the processor's work [default: one for each core]
     #[arg(hide_short_help = true, long, value_name = "N", value_parser = at_least_one)]
     jobs: Option<usize>,
-    /// In place: keep the old file under its name with this behind it [default: none]
+    /// With --in-place: keep the old file; its name ends with this [default: none]
     #[arg(
         hide_short_help = true,
         long,
@@ -119,7 +119,7 @@ pub(super) struct ConvertArgs {
         value_parser = OsStringValueParser::new().try_map(backup_suffix)
     )]
     backup: Option<std::ffi::OsString>,
-    /// Write nothing and ask nobody; say what would be done [default: off]
+    /// Write nothing, retrieve nothing; say what would be done [default: off]
     #[arg(hide_short_help = true, long)]
     dry_run: bool,
     /// With --dry-run: ask each source whether it answers, HEAD or GET [default: off]
@@ -179,7 +179,7 @@ impl ConvertArgs {
         if self.mark { Mark::Field } else { Mark::Off }
     }
 
-    /// How the mailbox room is to work. While messages wait for a network, more of them are worked
+    /// How the mailbox module is to work. While messages wait for a network, more of them are worked
     /// on than there are cores.
     pub(super) fn options(&self) -> mailbox::Options {
         let defaults = mailbox::Options::default();
@@ -256,7 +256,7 @@ pub(super) struct SayingArgs {
     /// Say nothing on stderr but errors [default: off]
     #[arg(hide_short_help = true, long, conflicts_with = "verbose")]
     quiet: bool,
-    /// Say more on stderr: every row, Message-ID, Subject, structure, a sum [default: off]
+    /// Say more on stderr: every line, Message-ID, Subject, totals [default: off]
     #[arg(hide_short_help = true, long)]
     verbose: bool,
 }

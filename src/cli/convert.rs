@@ -98,7 +98,7 @@ fn convert(args: &ConvertArgs) -> Result<Status, Error> {
         let word = match options.effect {
             Effect::Write => "",
             Effect::DryRun if policy_asks && args.asking() == Asking::Nobody => {
-                "dry run, nothing written, nobody asked: "
+                "dry run, nothing written, nothing retrieved: "
             }
             Effect::DryRun if policy_asks => "dry run, nothing written, sources only probed: ",
             Effect::DryRun => "dry run, nothing written: ",

@@ -1,4 +1,4 @@
-//! Exit statuses (the contract's §1).
+//! Exit statuses (docs/reasons.md).
 
 use std::ffi::OsString;
 use std::process::ExitCode;

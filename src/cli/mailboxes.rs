@@ -1,4 +1,4 @@
-//! The filter as the mailbox room sees it: [`Transform`] over [`Expander`], and what is to be said
+//! The filter as the mailbox module sees it: [`Transform`] over [`Expander`], and what is to be said
 //! of each message, in the order of the mailbox.
 
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
-//! The command line: the only room that prints or exits.
+//! The command line: the only module that prints or exits.
 //!
 //! `args` has the commands, `policy_args` turns options into a policy, `values` reads what stands behind them, `config` reads options
 //! from a file, `filter`, `convert` and `inspect` do the work, `mailboxes` hands the filter to the
-//! mailbox room, `progress` and `totals` say how far it has come, `manual` and `pages` describe the
+//! mailbox module, `progress` and `totals` say how far it has come, `manual` and `pages` describe the
 //! program, `schemes` what it follows, `remedy` finds the option that would have allowed something,
 //! `origin` says which message a row is about, `exit` knows the exit statuses, `signals` what asks a run
 //! to stop, `say` makes text from strangers fit for a terminal, `input` reads and spools, `output` knows

@@ -2,10 +2,33 @@
 //! what else to read. One text for both: a line at the margin that ends with a colon begins a section,
 //! one that is indented by two blanks is what is explained, one by six explains it.
 
+/// How values are written: the same for all commands that take the policy's options.
+macro_rules! values {
+    () => {
+        "\
+Values:
+  SIZE
+      25M, 1.5M, 512k, 1e6, 1000
+  DUR
+      20s, 500ms, 1m30s
+  PAT of a host
+      www.example.org, or *.example.org for all hosts beneath it (.example.org
+      is the same); a denied address is denied whatever name leads to it
+  FROM=TO of --map
+      Starts of URLs. TO ends behind its host (https://new.example/), or where
+      FROM ends (http:=https:)
+  An option that is given twice
+      The last one wins; lists (SCHEME, PAT, CIDR, DIR, FROM=TO and
+      the N of --allow-port) add up
+
+"
+    };
+}
+
 pub(super) const EMBODY: &str = "\
 Examples:
   embody filter --fetch https < in.eml > out.eml
-      One message; what https URLs name is put in
+      One message; what is behind https URLs is put in
   embody inspect ~/Mail/archive.mbox
       What a mailbox holds, and what would become of it
 
@@ -15,7 +38,7 @@ Exit status:
   1
       Something could not be read or written
   2
-      The command line makes no sense
+      The command line is wrong
   75
       From filter: anything but a whole message on stdout
 
@@ -28,48 +51,60 @@ See also:
   RFC 2017, RFC 2046 section 5.2.3, RFC 2397, RFC 2557
 ";
 
-pub(super) const FILTER: &str = "\
+pub(super) const FILTER: &str = concat!(
+    "\
 Examples:
   embody filter --fetch https < in.eml > out.eml
-      What https URLs name is put in
+      What is behind https URLs is put in
   embody filter --fetch https --allow-host .example.org < in.eml > out.eml
-      The same, but only hosts beneath example.org are asked
+      The same, but only from hosts beneath example.org
   embody filter --config /etc/embody.toml
       As mail systems call it
 
+",
+    values!(),
+    "\
 Exit status:
   0
       A whole message is on stdout
   75
       Anything else, and nothing is on stdout: mail systems keep the message
-      and try again later
+      and try again later. With --on-failure defer that includes temporary
+      failures: time-outs, refused connections, status 408, 429 and 5xx
 
 Files:
   FILE of --config
       Options in TOML, under their long names without the hyphens in front
   FILE of --report
-      JSON lines are appended, each in one write; several runs may share it
+      JSON lines are appended, each in one write; several runs may share it.
+      docs/reasons.md explains fields and reasons
 
 See also:
   embody(1), embody-convert(1), embody-inspect(1), procmail(1), maildrop(1)
-";
+"
+);
 
-pub(super) const CONVERT: &str = "\
+pub(super) const CONVERT: &str = concat!(
+    "\
 Examples:
   embody convert --in-place --backup .old ~/Mail/archive.mbox
       In place; the old mailbox stays as archive.mbox.old
   embody convert --fetch https --dry-run --probe --in-place ~/Mail
-      Which sources would answer; nothing is retrieved or written
+      Which sources answer (HEAD, then GET; ftp and file are read); nothing is
+      written
   embody convert ~/Maildir --output ~/Maildir.new
       Beside the old one
 
+",
+    values!(),
+    "\
 Exit status:
   0
       Everything was done
   1
       Something could not be read or written, or is no mailbox
   2
-      The command line makes no sense
+      The command line is wrong
   128 and the signal's number
       Stopped by a signal
 
@@ -83,22 +118,27 @@ Files:
 
 See also:
   embody(1), embody-filter(1), embody-inspect(1), mbox(5), maildir(5)
-";
+"
+);
 
-pub(super) const INSPECT: &str = "\
+pub(super) const INSPECT: &str = concat!(
+    "\
 Examples:
   embody inspect --fetch https message.eml
       The parts of a message and what filter would do with the same options
   embody inspect --fetch https --probe --json ~/Mail/archive.mbox
       One JSON object for each reference, each source asked whether it answers
 
+",
+    values!(),
+    "\
 Exit status:
   0
       Everything was read
   1
       Something could not be read
   2
-      The command line makes no sense
+      The command line is wrong
 
 Files:
   FILE of --config
@@ -106,7 +146,8 @@ Files:
 
 See also:
   embody(1), embody-filter(1), embody-convert(1)
-";
+"
+);
 
 pub(super) const SCHEMES: &str = "\
 Examples:

@@ -20,22 +20,22 @@ pub(super) struct PolicyArgs {
     /// Options in TOML; those given here win [default: none]
     #[arg(long, value_name = "FILE", help_heading = None::<&'static str>)]
     config: Option<PathBuf>,
-    /// Ask these: http, https, ftp, file [default: none]
+    /// Retrieve by: http, https, ftp, file [default: none]
     #[arg(long, value_name = "SCHEME,...", value_delimiter = ',', value_parser = scheme)]
     fetch: Vec<Scheme>,
     /// Only NAME or *.example.org [default: all public]
     #[arg(long, value_name = "PAT")]
     allow_host: Vec<HostPattern>,
-    /// Never ask these hosts; wins over --allow-host [default: none]
+    /// Never these hosts; wins over --allow-host [default: none]
     #[arg(hide_short_help = true, long, value_name = "PAT")]
     deny_host: Vec<HostPattern>,
     /// A file of hosts never to ask: a host or *.host a line, # begins a comment [default: none]
     #[arg(hide_short_help = true, long, value_name = "FILE", value_parser = host_list)]
     deny_host_file: Vec<HostList>,
-    /// Also ask addresses that are not globally reachable, e.g. 10.1.0.0/16 [default: none]
+    /// Also from addresses that are not globally reachable, e.g. 10.1.0.0/16 [default: none]
     #[arg(hide_short_help = true, long, value_name = "CIDR", value_parser = parse_network)]
     allow_net: Vec<IpNet>,
-    /// Ports besides the scheme's own [default: none]
+    /// Also from these ports, not only the scheme's own [default: none]
     #[arg(hide_short_help = true, long, value_name = "N", value_parser = parse_port)]
     allow_port: Vec<u16>,
     /// Follow URLs with user:password@ [default: off]
@@ -44,7 +44,7 @@ pub(super) struct PolicyArgs {
     /// Read file: and local-file only beneath these folders [default: none]
     #[arg(hide_short_help = true, long, value_name = "DIR", value_parser = parse_file_root)]
     file_root: Vec<PathBuf>,
-    /// Rewrite the start of a reference before it is judged; the longest FROM wins [default: none]
+    /// Retrieve from TO what refers to FROM; the longest FROM wins [default: none]
     #[arg(hide_short_help = true, long, value_name = "FROM=TO")]
     map: Vec<Mapping>,
     /// Go through this proxy for http and https [default: none]
@@ -59,7 +59,7 @@ pub(super) struct PolicyArgs {
     /// Never these media types; wins over --allow-type [default: none]
     #[arg(hide_short_help = true, long, value_name = "PAT", value_parser = TypePattern::parse, help_heading = "What may be put in")]
     deny_type: Vec<TypePattern>,
-    /// Take content whose type is not the declared one [default: off]
+    /// Put in content whose type is not the declared one [default: off]
     #[arg(hide_short_help = true, long, help_heading = "What may be put in")]
     accept_mismatch: bool,
     /// Signed or encrypted: leave or rewrite [default: leave]
@@ -159,16 +159,16 @@ struct LimitArgs {
     /// All retrievals of one message [default: 60s]
     #[arg(hide_short_help = true, long, value_name = "DUR", value_parser = duration)]
     deadline: Option<Duration>,
-    /// Nesting that is looked into [default: 64]
+    /// Levels of nesting; what is deeper stays unchanged [default: 64]
     #[arg(hide_short_help = true, long, value_name = "N")]
     max_depth: Option<usize>,
-    /// Parts of one message that are looked at [default: 10000]
+    /// Parts of one message; those behind stay unchanged [default: 10000]
     #[arg(hide_short_help = true, long, value_name = "N")]
     max_parts: Option<usize>,
     /// One header section [default: 64M]
     #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = size)]
     max_header: Option<u64>,
-    /// How many times the octets of a message, and of what was put into it, may be looked at [default: 32]
+    /// How many times the octets of a message, and of what was put into it, may be read [default: 32]
     #[arg(hide_short_help = true, long, value_name = "N")]
     max_work: Option<u64>,
 }

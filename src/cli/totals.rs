@@ -159,7 +159,7 @@ pub(super) fn summary(summary: &Summary, totals: &Totals, seconds: f64) -> Strin
     for (count, what) in [
         (
             summary.oversized,
-            "messages were too large to look at and passed on",
+            "messages were too large to be worked on and stay unchanged",
         ),
         (
             summary.late,
@@ -168,7 +168,7 @@ pub(super) fn summary(summary: &Summary, totals: &Totals, seconds: f64) -> Strin
         (summary.skipped_files, "files hold no mail and were skipped"),
         (
             summary.moved,
-            "messages were moved by another program meanwhile and left alone",
+            "messages were moved by another program meanwhile and stay unchanged",
         ),
     ] {
         if count > 0 {

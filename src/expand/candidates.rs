@@ -57,7 +57,7 @@ impl Candidates {
             || (self.embeds && self.documents(message))
     }
 
-    /// Whether there may be external bodies, or their relatives.
+    /// Whether there may be external bodies, or other forms of references.
     #[must_use]
     pub fn external_bodies(&self, bytes: &[u8]) -> bool {
         REFERENCES.first(bytes).is_some()
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_the_relatives_are_found_in_any_case() {
+    fn the_words_of_the_other_forms_are_found_in_any_case() {
         let candidates = Candidates::new(&Policy::default());
         for text in [
             "X-Mozilla-External-Attachment-URL: file:///x",

@@ -107,6 +107,11 @@ impl Answer {
     pub(super) fn milliseconds(&self) -> u64 {
         u64::try_from(self.elapsed.as_millis()).unwrap_or(u64::MAX)
     }
+
+    /// The octets of what is said about the content: its URL and its type.
+    pub(super) fn names_length(&self) -> usize {
+        self.url.len() + self.media_type.as_ref().map_or(0, String::len)
+    }
 }
 
 impl From<Retrieved> for Answer {
@@ -241,6 +246,16 @@ pub(super) fn copy(original: &[u8], tree: &Tree, part: PartId, octets: Rc<Octets
     }
 }
 
+/// Whether an encoding says how content is stored.
+fn is_described(encoding: TransferEncoding) -> bool {
+    encoding.is_encoded() && encoding != TransferEncoding::Unknown
+}
+
+/// Whether [`take`] decodes what was retrieved.
+pub(super) fn is_decoded(body: &ExternalBody<'_>, encoding: TransferEncoding) -> bool {
+    is_described(encoding) && body.describes_stored_octets()
+}
+
 /// Takes what was retrieved.
 pub(super) fn take(
     body: &ExternalBody<'_>,
@@ -248,8 +263,7 @@ pub(super) fn take(
     encoding: TransferEncoding,
 ) -> Result<Obtained, Refusal> {
     let mut notes = Vec::new();
-    let described = encoding.is_encoded() && encoding != TransferEncoding::Unknown;
-    let octets = if described && body.describes_stored_octets() {
+    let octets = if is_decoded(body, encoding) {
         // RFC 2046 §5.2.3: the phantom header describes the body as it is to be had there.
         let decoded = encoding.decode(retrieved.octets.bytes()).ok_or_else(|| {
             Refusal::lasting(
@@ -262,7 +276,7 @@ pub(super) fn take(
         })?;
         Octets::shared(decoded.into_owned())
     } else {
-        if described && body.form == Form::ExternalBody {
+        if is_described(encoding) && body.form == Form::ExternalBody {
             notes.push(format!(
                 "the phantom header's Content-Transfer-Encoding {} was ignored: URLs have none",
                 encoding.as_str()
@@ -318,7 +332,7 @@ pub(super) fn admit(
     if policy.mismatch == Mismatch::Refuse && is_page_instead(&obtained, body) {
         return Err(Refusal::lasting(
             Reason::TypeMismatch,
-            "the answer is a page, and not the file",
+            "the answer is a web page, not the file",
         ));
     }
     if let Some(declared) = &body.declared {
@@ -356,7 +370,7 @@ pub(super) fn admit(
     }
     if let Some(date) = body.expiration.as_deref().filter(|date| is_past(date)) {
         obtained.notes.push(format!(
-            "the expiration parameter says {}, which is over",
+            "the expiration parameter says {}, which is past",
             date.trim()
         ));
     }

@@ -1,4 +1,4 @@
-//! Relative links in HTML and CSS made to work (the contract's §5): all documents of a message, the
+//! Relative links in HTML and CSS made to work (docs/design.md, "Links"): all documents of a message, the
 //! bounds they share, and what is said of each.
 //!
 //! What becomes of one document's links is [`relink`](super::relink)'s, which parts they may mean

@@ -12,8 +12,6 @@ use crate::report::{Reason, Refusal};
 #[derive(Clone, Debug)]
 pub(super) struct Ledger {
     limits: Limits,
-    /// Octets of the message.
-    message: u64,
     /// Octets gained so far; less than nothing if the message became shorter.
     gained: i64,
     retrievals: u32,
@@ -21,20 +19,22 @@ pub(super) struct Ledger {
     retrieved: u64,
     /// Octets looked at so far.
     work: u64,
-    /// Octets of the message, and of everything that was obtained for it.
-    material: u64,
+    /// Octets of the message.
+    message: u64,
+    /// What the message had gained when it was last put together.
+    kept: u64,
 }
 
 impl Ledger {
     pub(super) fn new(limits: &Limits, message: usize) -> Self {
         Self {
             limits: limits.clone(),
-            message: message as u64,
             gained: 0,
             retrievals: 0,
             retrieved: 0,
             work: 0,
-            material: message as u64,
+            message: message as u64,
+            kept: 0,
         }
     }
 
@@ -104,7 +104,7 @@ impl Ledger {
             return Err(Refusal::lasting(
                 Reason::TooManyFetches,
                 format!(
-                    "--max-fetches is {}, and as many stand in front of it",
+                    "--max-fetches is {}, and as many retrievals come before it",
                     self.limits.fetches
                 ),
             ));
@@ -122,32 +122,48 @@ impl Ledger {
     /// Counts a body that was retrieved.
     pub(super) fn hold(&mut self, octets: usize) {
         self.retrieved = self.retrieved.saturating_add(octets as u64);
-        self.obtain(octets);
     }
 
-    /// Counts content that was obtained: it may be looked at as often as the message.
-    pub(super) fn obtain(&mut self, octets: usize) {
-        self.material = self.material.saturating_add(octets as u64);
+    /// The message was put together: what it gained may be looked at as often as the message. Content
+    /// that only was decoded may not, or a mail would buy work with what it makes us decode.
+    pub(super) fn keep(&mut self) {
+        self.kept = self
+            .kept
+            .max(u64::try_from(self.gained).unwrap_or_default());
     }
 
     /// Counts octets that are looked at.
     ///
     /// # Errors
-    /// [`Reason::TooMuchWork`] once the message has cost more than [`Limits::work`] allows. What a mail
-    /// can make us look at again and again must be counted before it is looked at.
+    /// [`Reason::TooMuchWork`] if the message would cost more than [`Limits::work`] allows; then nothing
+    /// is counted. What a mail can make us look at again and again must be counted before it is looked at.
     pub(super) fn work(&mut self, octets: usize) -> Result<(), Refusal> {
-        self.work = self.work.saturating_add(octets as u64);
-        let most = self.material.saturating_mul(self.limits.work);
-        if self.work <= most.saturating_add(self.limits.growth) {
+        let total = self.work.saturating_add(octets as u64);
+        let material = self.message.saturating_add(self.retrieved);
+        let most = material
+            .saturating_add(self.kept)
+            .saturating_mul(self.limits.work);
+        if total <= most.saturating_add(self.limits.growth) {
+            self.work = total;
             return Ok(());
         }
         Err(Refusal::lasting(
             Reason::TooMuchWork,
             format!(
-                "more than {} times the message would have to be looked at, the limit of --max-work",
+                "the message would have to be read more than {} times; the limit is --max-work",
                 self.limits.work
             ),
         ))
+    }
+
+    /// Counts octets that are looked at whatever the bound: each message is looked at once.
+    pub(super) fn spend(&mut self, octets: usize) {
+        self.work = self.work.saturating_add(octets as u64);
+    }
+
+    /// Octets looked at so far.
+    pub(super) fn spent(&self) -> u64 {
+        self.work
     }
 }
 
@@ -183,11 +199,20 @@ mod tests {
     #[test]
     fn work_is_in_proportion_to_the_message_and_what_came_in() {
         let mut ledger = Ledger::new(&limits(), 10);
-        assert!(ledger.work(130).is_ok());
+        assert!(ledger.work(129).is_ok());
+        assert!(ledger.work(2).is_err());
+        assert!(ledger.work(1).is_ok(), "what was refused is not counted");
         assert!(ledger.work(1).is_err());
-        ledger.obtain(10);
-        assert!(ledger.work(29).is_ok());
+        ledger.hold(10);
+        assert!(ledger.work(30).is_ok());
         assert!(ledger.work(1).is_err());
+        assert!(ledger.grow(10).is_ok());
+        assert!(ledger.work(1).is_err(), "it may be restored yet");
+        ledger.keep();
+        assert!(ledger.work(30).is_ok());
+        assert!(ledger.work(1).is_err());
+        ledger.spend(5);
+        assert_eq!(ledger.spent(), 195);
     }
 
     #[test]

@@ -94,6 +94,9 @@ pub struct Expansion<'m> {
     pub edits: Edits,
     /// What was done and what was not.
     pub report: Report,
+    /// Octets that were looked at, counted as [`Limits::work`](crate::policy::Limits::work) counts them:
+    /// 0 if the message holds nothing that could be worked on.
+    pub work: u64,
 }
 
 impl Expansion<'_> {
@@ -148,16 +151,17 @@ impl<'w> Expander<'w> {
                 message,
                 edits: Edits::new(),
                 report: Report::default(),
+                work: 0,
             });
         }
         let asking = Asking::Of(self.world);
-        let outcomes = Session::new(self, message, name, asking)
-            .run(message)
-            .unless_deferred(&self.policy)?;
+        let mut session = Session::new(self, message, name, asking);
+        let outcomes = session.run(message).unless_deferred(&self.policy)?;
         Ok(Expansion {
             message,
             edits: outcomes.edits,
             report: outcomes.report,
+            work: session.ledger.spent(),
         })
     }
 

@@ -99,6 +99,9 @@ impl Session<'_> {
     pub(super) fn pass(&mut self, entity: &[u8], place: &Place) -> Result<Pass, Circle> {
         let tree = mime::scan(entity, &place.limits);
         let plan = plan::plan(entity, &tree, self.policy(), place.base.clone());
+        // One base may make the URLs of ten thousand parts long.
+        let urls = plan.items.iter().filter_map(|item| item.shown_url.as_ref());
+        self.ledger.spend(urls.map(String::len).sum());
         let in_group: HashMap<usize, &[usize]> = plan
             .rivals
             .iter()
@@ -214,8 +217,6 @@ impl Pending<'_> {
                 let growth = put.group.iter().map(Edit::growth).sum();
                 match session.ledger.grow(growth) {
                     Ok(()) => {
-                        let new = put.group.iter().map(|edit| edit.replacement.len()).sum();
-                        session.ledger.obtain(new);
                         return Ok(Decision::Put(Box::new(put)));
                     }
                     Err(refusal) => refusal,
@@ -284,12 +285,17 @@ impl Pending<'_> {
         let mut base = self.bases.of(self.entity, self.tree, item.body.part);
         if let Step::Retrieve { url, .. } = &item.step {
             let location = substitute.location();
-            if let Some(refusal) = self.closes_circle(item, url, location)? {
+            if let Some(refusal) = self.closes_circle(session, item, url, location)? {
                 return Ok(Err(refusal));
             }
             trail.push(url.clone());
             trail.extend(location.map(str::to_owned));
             base = substitute.base_around(base);
+        }
+        // It is copied, searched, and looked at from several sides before it can stand there.
+        let octets = substitute.octets();
+        if let Err(refusal) = session.ledger.work(octets * 2) {
+            return Ok(Err(refusal));
         }
         let body = substitute.composite_body();
         let part = self.tree.part(item.body.part);
@@ -331,6 +337,10 @@ impl Pending<'_> {
         };
         let mut body = pass.edits.splice(&entity).into_bytes().into_owned();
         body.drain(..header.len());
+        // What came in deep inside is looked at again around every level.
+        if let Err(refusal) = session.ledger.work(body.len() * 2) {
+            return Ok(Err(refusal));
+        }
         Ok(Ok((body, pass)))
     }
 
@@ -340,10 +350,15 @@ impl Pending<'_> {
     /// place of a file is not written into the message: for that the circle is left as a whole.
     fn closes_circle(
         &mut self,
+        session: &mut Session<'_>,
         item: &Item<'_>,
         url: &str,
         location: Option<&str>,
     ) -> Result<Option<Refusal>, Circle> {
+        let around = self.place.trail.iter().map(String::len).sum::<usize>();
+        if let Err(refusal) = session.ledger.work(around) {
+            return Ok(Some(refusal));
+        }
         let key = |url: &str| equivalence_key(without_fragment(url));
         let keys: Vec<String> = location.into_iter().chain([url]).map(key).collect();
         if let Some(entered) = self
@@ -360,11 +375,18 @@ impl Pending<'_> {
             return Ok(Some(leads_back(url)));
         }
         let above: Vec<PartId> = self.tree.ancestors(item.body.part).collect();
-        let is_around = above.into_iter().any(|above| {
-            let base = self.bases.of(self.entity, self.tree, above);
-            base.is_some_and(|base| keys.contains(&key(&base.url)))
-        });
-        Ok(is_around.then(|| leads_back(url)))
+        for above in above {
+            let Some(base) = self.bases.of(self.entity, self.tree, above) else {
+                continue;
+            };
+            if let Err(refusal) = session.ledger.work(base.url.len()) {
+                return Ok(Some(refusal));
+            }
+            if keys.contains(&key(&base.url)) {
+                return Ok(Some(leads_back(url)));
+            }
+        }
+        Ok(None)
     }
 
     fn row(&self, session: &Session<'_>, item: &Item<'_>) -> Row {
@@ -381,7 +403,7 @@ impl Pending<'_> {
     fn put(&mut self, session: &Session<'_>, item: &Item<'_>, put: Put) -> Result<(), Refusal> {
         let mut row = self.row(session, item);
         if self.pass.edits.add(put.group).is_err() {
-            let detail = "another change of the message meets it";
+            let detail = "it overlaps with another change of the message";
             return Err(Refusal::lasting(Reason::BoundaryCollision, detail));
         }
         self.changed.push(item.body.part);

@@ -206,7 +206,7 @@ impl<'p> Relinker<'p> {
             return Some(Err(Refusal::lasting(
                 Reason::LineTooLong,
                 format!(
-                    "a line of its {} body would be longer than 998 octets, and no blank in a tag is where it could be broken",
+                    "a line of its {} body would be longer than 998 octets, and there is no blank in a tag to break it at",
                     encoding.as_str()
                 ),
             )));
@@ -504,7 +504,7 @@ impl<'d> Document<'d> {
             .filter(|href| base_is_unclear(href))?;
         Some(Refusal::lasting(
             Reason::CharsetNotSupported,
-            "its <base href> is not in ASCII, in a charset whose bytes are not told apart",
+            "its <base href> is not ASCII, and in its charset a byte may be half of a character",
         ))
     }
 }
@@ -518,6 +518,6 @@ fn unsupported(label: &[u8]) -> Refusal {
     let label = String::from_utf8_lossy(label.trim_ascii()).to_ascii_lowercase();
     Refusal::lasting(
         Reason::CharsetNotSupported,
-        format!("links in {label} are not looked at"),
+        format!("links in the charset {label} are not supported"),
     )
 }

@@ -127,13 +127,7 @@ impl<'g> Contents<'g> {
     fn directly(&mut self, session: &mut Session<'_>, item: &Item<'_>) -> Found {
         match &item.step {
             Step::Leave(refusal) => Found::Refused(refusal.clone()),
-            Step::Decode => {
-                let decoded = content::decode(&item.body, session.policy());
-                if let Ok(obtained) = &decoded {
-                    session.ledger.obtain(obtained.octets.len());
-                }
-                decoded.into()
-            }
+            Step::Decode => content::decode(&item.body, session.policy()).into(),
             Step::Retrieve { url, accept } => {
                 session.retrieve(&[item]);
                 let key = (url.clone(), accept.clone());
@@ -141,6 +135,10 @@ impl<'g> Contents<'g> {
                     None | Some(Answered::Unasked) => Found::Unasked,
                     Some(Answered::Refused(refusal)) => Found::Refused(refusal.clone()),
                     Some(Answered::Content(answer)) => {
+                        // Thousands of parts may refer to one answer: each reads what names it anew.
+                        if let Err(refusal) = session.ledger.work(answer.names_length()) {
+                            return Found::Refused(refusal);
+                        }
                         let field = mime::header::first(
                             self.current,
                             &item.body.phantom.fields,
@@ -148,6 +146,12 @@ impl<'g> Contents<'g> {
                         );
                         let encoding =
                             TransferEncoding::of(field.map(|field| field.value.of(self.current)));
+                        // And each decodes it anew, which makes digests and line ends its own, too.
+                        if content::is_decoded(&item.body, encoding)
+                            && let Err(refusal) = session.ledger.work(answer.len() * 3)
+                        {
+                            return Found::Refused(refusal);
+                        }
                         content::take(&item.body, answer, encoding).into()
                     }
                 }
@@ -157,12 +161,13 @@ impl<'g> Contents<'g> {
                 let ledger = &mut session.ledger;
                 let octets = self.copies.entry(*part).or_insert_with(|| {
                     ledger.work(tree.part(*part).body.len())?;
-                    let octets = content::decoded(current, tree, *part)?;
-                    ledger.obtain(octets.len());
-                    Ok(octets)
+                    content::decoded(current, tree, *part)
                 });
                 let octets = octets.clone();
+                // Each reference reads the fields of the part anew.
+                let header = tree.part(*part).header.len();
                 octets
+                    .and_then(|octets| session.ledger.work(header).map(|()| octets))
                     .map(|octets| content::copy(current, tree, *part, octets))
                     .into()
             }

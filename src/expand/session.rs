@@ -89,7 +89,7 @@ impl<'s> Session<'s> {
                 .iter()
                 .any(|row| row.reason.is_some_and(Reason::is_bound))
         {
-            let note = "a bound of the message was reached; another run may go on from here";
+            let note = "a limit was reached; another run may go on from here";
             report.notes.push(note.to_owned());
         }
         if !outcomes.edits.is_empty() && has_dkim_signature(message) {
@@ -128,7 +128,9 @@ impl<'s> Session<'s> {
         let mut current = Cow::Borrowed(message);
         for level in 0..=self.policy().limits.depth {
             // Nothing refuses the first pass: each message may be looked at twice.
-            if self.ledger.work(current.len() * 2).is_err() && level > 0 {
+            if level == 0 {
+                self.ledger.spend(current.len() * 2);
+            } else if self.ledger.work(current.len() * 2).is_err() {
                 break;
             }
             let place = Place::message(self.expander.scan_limits(), level);
@@ -140,6 +142,7 @@ impl<'s> Session<'s> {
             report.rows.extend(pass.rows);
             report.notes.extend(pass.notes);
             outcomes.temporary = outcomes.temporary.take().or(pass.temporary);
+            self.ledger.keep();
             if pass.edits.is_empty() {
                 break;
             }

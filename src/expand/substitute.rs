@@ -1,4 +1,4 @@
-//! The edits that put content where a reference was (the contract's §3, "The new part").
+//! The edits that put content where a reference was (docs/design.md, "The new part").
 //!
 //! The outer Content-Type field gives way to the phantom header's own fields, byte for byte; the
 //! outer Content-Transfer-Encoding goes; the other outer fields stay, except those that the phantom
@@ -156,6 +156,11 @@ impl<'p> Substitute<'p> {
 
     fn is_multipart(&self) -> bool {
         self.obtained.essence.starts_with("multipart/")
+    }
+
+    /// How many octets the content has.
+    pub(super) fn octets(&self) -> usize {
+        self.obtained.octets.len()
     }
 
     /// The octets of composite content with the message's line ends.

@@ -1,5 +1,5 @@
-//! Attachments that Thunderbird and its relatives keep elsewhere. No document describes them; this is
-//! what the programs write.
+//! Attachments that Thunderbird and programs made from it keep elsewhere. No document describes them;
+//! this is what the programs write.
 //!
 //! * *Detached*: `X-Mozilla-External-Attachment-URL` and `X-Mozilla-Altered: AttachmentDetached` in the
 //!   part's header, and in its body [`SENTENCE`] with the header the part had. In older mail the
@@ -13,8 +13,7 @@
 //!   part is a page about the file.
 //! * *Deleted*: `X-Mozilla-Altered: AttachmentDeleted`, or the type `text/x-moz-deleted`.
 //!
-//! A part with more in it than a note is not a reference that may be followed: nothing of it
-//! could be brought back.
+//! A part that holds more than a note is not followed: what it holds would be lost.
 
 use std::borrow::Cow;
 
@@ -44,7 +43,7 @@ pub fn is_reference_field(original: &[u8], field: &Field) -> bool {
     REFERENCE_FIELDS.iter().any(|name| field.is(original, name))
 }
 
-/// Reads a part whose type says nothing of a reference; none if its fields don't either.
+/// Reads a part whose type is not that of a reference; none if its fields refer to nothing either.
 pub(super) fn read<'a>(
     original: &'a [u8],
     tree: &Tree,
@@ -100,7 +99,7 @@ impl<'a> Reader<'a, '_> {
         if is("AttachmentDeleted") || is_deleted {
             return Some(self.unusable(Unusable::Deleted));
         }
-        // A text that shows somebody such a part is none.
+        // A text that quotes such a part is not one.
         if strays.is_some_and(|strays| !strays.is_empty())
             && (self.tree.is_message(self.part) || !is("AttachmentDetached"))
         {
@@ -116,7 +115,7 @@ impl<'a> Reader<'a, '_> {
         if is("AttachmentDetached") {
             return Some(self.unusable(Unusable::MissingUrl));
         }
-        // A draft has this field for what is not yet sent, with other words in front.
+        // A draft also has this field, with another first word, for a file that is not sent yet.
         let cloud_field = field(CLOUD_FIELD)?;
         let cloud = cloud_field.value.of(self.original);
         if !first_word(cloud).eq_ignore_ascii_case(b"cloudFile") {
@@ -128,7 +127,7 @@ impl<'a> Reader<'a, '_> {
         Some(body)
     }
 
-    /// What a field refers to, if the input goes on behind it.
+    /// What a field refers to; cut off if the input ends with the field.
     fn unless_cut_off(
         &self,
         field: &Field,
@@ -154,7 +153,7 @@ impl<'a> Reader<'a, '_> {
             Content::Multipart(_) if !entity.children.is_empty() => {
                 Err(Unusable::OwnContent("the part has parts of its own"))
             }
-            // Octets of base64 have no blanks; under quoted-printable the quoted header may be escaped.
+            // Base64 cannot hold the sentence, which has blanks. Quoted-printable can, and may escape the header.
             _ if entity.encoding == TransferEncoding::QuotedPrintable => Err(Unusable::Encoded),
             _ => target,
         };
@@ -194,7 +193,7 @@ impl<'a> Reader<'a, '_> {
         } else {
             target
         };
-        // A page's type says nothing of what the page is about.
+        // The type of a page does not tell the type of the file.
         let field = own_type.filter(|_| !is_page);
         let size =
             field.and_then(|field| size_of(&MediaType::parse(field.value.of(self.original))));
@@ -275,7 +274,7 @@ impl<'a> Reader<'a, '_> {
             .then_some(block)
     }
 
-    /// Everything behind [`SENTENCE`] as one header, and whether it is nothing else.
+    /// The header behind [`SENTENCE`], and whether nothing else follows.
     fn quoted_header(&self, from: usize, end: usize) -> (Header, bool) {
         let mut at = self.behind_empty_lines(from, end);
         let mut fields = Fields::none_at(at);
@@ -368,7 +367,7 @@ fn split_cloud_part(value: &[u8]) -> Option<(&[u8], &[u8])> {
     let begins_parameter = |at: &usize| {
         let behind = url.get(at + 1..).unwrap_or_default();
         let named = behind.trim_ascii_start();
-        // As far as the longest of the names: there may be a million semicolons, and no `=`.
+        // No further than the longest of the names: a hostile value may hold a million semicolons and no `=`.
         let front = named.get(..named.len().min(LONGEST + 1));
         let end = memchr::memchr2(b'=', b'*', front.unwrap_or_default()).unwrap_or(0);
         let name = named.get(..end).unwrap_or_default();
@@ -389,8 +388,7 @@ fn url_of_cloud_part(value: &[u8]) -> Result<Target<'_>, Unusable> {
     url_of_field(url)
 }
 
-/// The file's name: the last parameter, unquoted, in mail of Thunderbird up to version 91, which named
-/// the file nowhere else.
+/// The file's name: the last parameter, unquoted. Thunderbird up to version 91 wrote it nowhere else.
 fn name_of_cloud_part(value: &[u8]) -> Option<String> {
     const NAME: &[u8] = b"name=";
     let (_, behind) = split_cloud_part(value)?;

@@ -1,7 +1,7 @@
 //! Parts that refer to their content → [`ExternalBody`].
 //!
-//! `message/external-body` (RFC 2046 §5.2.3, RFC 2017, RFC 1873), and its relatives in the wild, which
-//! no document describes: attachments that Thunderbird detached, enclosures of its feed reader, files
+//! `message/external-body` (RFC 2046 §5.2.3, RFC 2017, RFC 1873), and other forms, which programs write
+//! and no document describes: attachments that Thunderbird detached, enclosures of its feed reader, files
 //! it left in a cloud, and the shortcuts that Exchange writes ([`Form`]).
 //!
 //! Reads what a part refers to and what is declared of the content. Nothing is resolved, allowed or
@@ -78,8 +78,8 @@ pub struct ExternalBody<'a> {
     pub access_type: String,
     /// What is referred to, or why that cannot be said.
     pub target: Result<Target<'a>, Unusable>,
-    /// The phantom header: the fields the content would have. Those that are quoted of a detached
-    /// part; the part's own Content-Type where that describes the content.
+    /// The phantom header: the fields the content would have. For a detached part those that it quotes,
+    /// or its own Content-Type if that describes the content.
     pub phantom: Header,
     /// The phantom header's Content-Type, if it has one.
     pub declared: Option<MediaType<'a>>,
@@ -91,7 +91,7 @@ pub struct ExternalBody<'a> {
     pub size: Option<u64>,
     /// The `expiration` parameter, as written.
     pub expiration: Option<String>,
-    /// The file's name where only the reference says it.
+    /// The file's name, if no header field has it.
     pub file_name: Option<String>,
 }
 
@@ -118,11 +118,11 @@ pub enum Unusable {
     Encoded,
     /// No `access-type` parameter.
     NoAccessType,
-    /// An access type that is known but cannot be retrieved by a program: its name.
+    /// An access type that is known but not retrieved by: its name.
     Unsupported(String),
-    /// An access type nobody described: its name.
+    /// An unknown access type: its name.
     Unknown(String),
-    /// access-type=URL without URL, or a detached part without one.
+    /// access-type=URL, or a detached part, without a URL.
     MissingUrl,
     /// Another parameter is missing: its name, and its RFC 2231 section if only that is missing.
     MissingParameter(&'static str, Option<u32>),
@@ -135,9 +135,9 @@ pub enum Unusable {
     CutOff(&'static str),
     /// A LOCAL-FILE name that is not an absolute path.
     RelativeFile(String),
-    /// The content was deleted on purpose.
+    /// The attachment was deleted.
     Deleted,
-    /// The part refers elsewhere, but what would be lost is more than a note: what it is.
+    /// The part refers elsewhere, but holds more than a note, which would be lost: what it holds.
     OwnContent(&'static str),
 }
 
@@ -220,13 +220,13 @@ impl<'a> ExternalBody<'a> {
         self.form == Form::ExternalBody && !self.access_type.eq_ignore_ascii_case("url")
     }
 
-    /// Whether nothing is declared of the content because the part's header is that of a page about it.
+    /// Whether the part's header describes a page about the content, so that nothing declares the content.
     #[must_use]
     pub fn is_page_about_it(&self) -> bool {
         self.form == Form::CloudFile && self.declared.is_none()
     }
 
-    /// What the part's file name has behind the content's: `Report.docx.url`, `Report.docx.html`.
+    /// The suffix that the part's file name has in addition: `Report.docx.url`, `Report.docx.html`.
     #[must_use]
     pub fn suffix(&self) -> Option<&'static str> {
         match self.form {

@@ -1,5 +1,5 @@
-//! Every access type and URL scheme there is a word about: one table each, by which references are read
-//! and which `embody schemes` prints.
+//! Every access type and URL scheme that embody knows, in one table each. References are read by these
+//! tables, and `embody schemes` prints them.
 //!
 //! The last columns answer what RFC 2718 §2 asks of a scheme: syntax and relative use (§2.1),
 //! mapping, characters and operations (§2.2), utility (§2.3), and security (§2.4: who learns of the
@@ -16,35 +16,35 @@ pub(super) enum Access {
     LocalFile,
     /// RFC 1873.
     ContentId,
-    /// There is nothing any more.
+    /// The content was deleted.
     Deleted,
     /// Known, and not retrieved.
     Unsupported,
 }
 
-/// Where the content is that a URL of a scheme names.
+/// Where the content of a URL is, as its scheme says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Locator {
     /// In the URL.
     Within,
     /// In another part of the message.
     Part,
-    /// In a part of the message that it names besides.
+    /// In a part of the message; the URL names both (`mid:`).
     PartOfMessage,
     /// Elsewhere: the policy decides.
     Elsewhere,
 }
 
-/// What there is to say about an access type or a scheme.
+/// One row of the tables: an access type or a scheme.
 #[derive(Clone, Copy, Debug)]
 pub struct Facility {
     /// The access type, the scheme with its colon, or the field.
     pub name: &'static str,
     /// What a reference becomes.
     pub maps_to: &'static str,
-    /// The one operation that is made.
+    /// What embody does to get the content.
     pub operation: &'static str,
-    /// A body part, as far as an example says what happens by default; else it depends on the URL.
+    /// A body part with such a reference; none where the URL's scheme decides what happens.
     pub example: Option<&'static str>,
     /// The options under which it is followed; empty if none is needed, or if none helps.
     pub allowed_by: &'static str,
@@ -52,7 +52,7 @@ pub struct Facility {
     pub syntax: &'static str,
     /// RFC 2718 §2.2.5: characters and their octets.
     pub characters: &'static str,
-    /// RFC 2718 §2.3: why it is there.
+    /// RFC 2718 §2.3: what it is good for.
     pub utility: &'static str,
     /// RFC 2718 §2.4: who learns of it, and what secrets it holds.
     pub disclosure: &'static str,
@@ -60,7 +60,7 @@ pub struct Facility {
     pub danger: &'static str,
 }
 
-/// The access types, and what is none but refers elsewhere all the same, in the order of the README.
+/// The access types, in the order of docs/schemes.md.
 pub(super) const ACCESS_TYPES: [(Access, Facility); 9] = [
     (
         Access::Url,
@@ -215,7 +215,7 @@ pub(super) const ACCESS_TYPES: [(Access, Facility); 9] = [
     ),
 ];
 
-/// What is no access type and refers elsewhere all the same ([`super::Form`]).
+/// Other forms of references, without an access type ([`super::Form`]).
 pub(super) const RELATIVES: [Facility; 5] = [
     Facility {
         name: "X-Mozilla-External-Attachment-URL",
@@ -283,7 +283,7 @@ pub(super) const RELATIVES: [Facility; 5] = [
     },
 ];
 
-/// The schemes, in the order of the README. Whatever else a URL begins with is left.
+/// The schemes, in the order of docs/schemes.md. A URL of any other scheme is left.
 pub(super) const SCHEMES: [(Locator, Facility); 7] = [
     (
         Locator::Within,
@@ -406,7 +406,7 @@ pub(super) const SCHEMES: [(Locator, Facility); 7] = [
     ),
 ];
 
-/// What is in no table.
+/// The rows for all that is in no table.
 const OTHERS: [Facility; 2] = [
     Facility {
         name: "any other access type, or none",
@@ -438,7 +438,7 @@ const OTHERS: [Facility; 2] = [
     },
 ];
 
-/// How the parameters of an access type (any case) are read; none if nobody described it.
+/// How the parameters of an access type (any case) are read; none if it is unknown.
 pub(super) fn access_of(name: &str) -> Option<Access> {
     ACCESS_TYPES
         .iter()
@@ -446,7 +446,7 @@ pub(super) fn access_of(name: &str) -> Option<Access> {
         .map(|(access, _)| *access)
 }
 
-/// Where a URL says its content is, and what stands behind the scheme.
+/// Where the content of a URL is, and the URL without its scheme.
 pub(super) fn locate(url: &str) -> (Locator, &str) {
     SCHEMES
         .iter()
@@ -459,7 +459,7 @@ pub(super) fn locate(url: &str) -> (Locator, &str) {
         .unwrap_or((Locator::Elsewhere, url))
 }
 
-/// Access types first, then their relatives, then the schemes.
+/// Access types first, then the other forms, then the schemes.
 pub fn facilities() -> impl Iterator<Item = &'static Facility> {
     let access_types = ACCESS_TYPES.iter().map(|(_, facility)| facility);
     let schemes = SCHEMES.iter().map(|(_, facility)| facility);

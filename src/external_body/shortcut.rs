@@ -22,8 +22,8 @@ pub(crate) const ESSENCES: [&str; 2] = [
 /// Octets of a shortcut: it holds one URL and a few lines more. Content behind this is no shortcut.
 const LONGEST: usize = 64 << 10;
 
-/// A `message/external-body` whose body is a shortcut. One with an access type says itself where its
-/// content is.
+/// A `message/external-body` whose body is a shortcut. One with an access type is none: its parameters
+/// say where the content is.
 pub(super) fn of_exchange<'a>(
     original: &'a [u8],
     tree: &Tree,
@@ -37,7 +37,7 @@ pub(super) fn of_exchange<'a>(
     read(original, tree, part, reading)
 }
 
-/// An attached file, if those are asked for.
+/// An attached file, with `--shortcuts all`.
 pub(super) fn of_file<'a>(
     original: &'a [u8],
     tree: &Tree,

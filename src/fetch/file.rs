@@ -1,4 +1,4 @@
-//! Files beneath `--file-root`, and no others (spec §1, §7; RFC 8089).
+//! Files beneath `--file-root`, and no others (RFC 8089).
 //!
 //! A root is opened once, as a handle, when the world is made; files are opened relative to that
 //! handle by cap-std, which on Linux asks the kernel (openat2, RESOLVE_BENEATH, no magic links)

@@ -1,4 +1,4 @@
-//! From a host to addresses that were judged (spec §7).
+//! From a host to addresses that were judged.
 //!
 //! All addresses of a name are judged, and one that may not be asked refuses the name: whoever
 //! gives a name a public and a private address wants the second one reached. The addresses that

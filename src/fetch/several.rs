@@ -108,7 +108,7 @@ fn too_much(octets: u64) -> Refusal {
     Refusal::lasting(
         Reason::GrowthLimit,
         format!(
-            "with what stands in front of it, it has more octets than the {octets} that --max-growth still allows"
+            "with the bodies before it, it has more octets than the {octets} that --max-growth still allows"
         ),
     )
 }

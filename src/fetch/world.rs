@@ -1,4 +1,4 @@
-//! The real world: http, https, ftp and file, each behind the policy (spec §3 "Retrieval", §7).
+//! The real world: http, https, ftp and file, each behind the policy (docs/design.md, "Retrieval").
 
 use std::sync::Arc;
 use std::time::Instant;

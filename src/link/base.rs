@@ -24,9 +24,8 @@ pub const THIS_MESSAGE: &str = "thismessage:/";
 /// message is held once for each of its parts.
 pub const VALUE_LIMIT: usize = 8_192;
 
-/// Longest encoded-word, in bytes, that is looked at. RFC 2047 §2 allows 75; without a limit, a
-/// value full of openings
-/// that are never closed would be read once for each.
+/// Longest encoded-word, in bytes, that is decoded. RFC 2047 §2 allows 75. Without a limit, a value
+/// full of openings that are never closed would be read once for each.
 const WORD_LIMIT: usize = 1_024;
 
 /// Where a base comes from.
@@ -100,11 +99,10 @@ impl Base {
     /// The base that holds in an entity's header fields and for what it encloses.
     ///
     /// `enclosing` is the base of the entity around it; for retrieved content, that is
-    /// [`Base::of_retrieval`]. The two values are the fields' as they came, folded or not. First
+    /// [`Base::of_retrieval`]. The two values are those of the fields, unchanged, folded or not. First
     /// the Content-Base, which must be absolute; else the Content-Location, which may be relative
-    /// to `enclosing`, or to [`THIS_MESSAGE`] if there is none; else `enclosing` itself. The field
-    /// names are
-    /// the caller's to find; of several fields of one name, the first should be given.
+    /// to `enclosing`, or to [`THIS_MESSAGE`] if there is none; else `enclosing` itself. The caller
+    /// finds the fields; of several with one name it should give the first.
     ///
     /// A value that can be no base is skipped: see [`is_usable`].
     #[must_use]
@@ -136,13 +134,11 @@ impl Base {
         declared.or_else(located).or_else(|| enclosing.cloned())
     }
 
-    /// The base that holds for the links of an HTML document whose first `<base>` with an `href`
-    /// has
-    /// this one, entities decoded. `entity` is what holds without it.
+    /// The base that holds for the links of an HTML document. `href` is that of its first `<base>`
+    /// that has one, entities decoded; `entity` is the base that holds without it.
     ///
     /// As in browsers, the href may be relative to `entity`. One that can be no base, and a
-    /// relative one without
-    /// `entity`, counts as absent.
+    /// relative one without `entity`, count as absent.
     #[must_use]
     pub fn of_document(entity: Option<&Self>, href: &str) -> Option<Self> {
         let around = entity.map_or(THIS_MESSAGE, |entity| &entity.url);
@@ -166,9 +162,8 @@ impl Base {
     }
 }
 
-/// The absolute form of a Content-Location, for a base or for comparing it with links: relative
-/// ones are
-/// resolved against `enclosing`, the base of the entity *around* the part (or, with a Content-Base,
+/// The absolute form of a Content-Location, for a base or for comparing it with links. A relative
+/// one is resolved against `enclosing`, the base of the entity *around* the part (or, with a Content-Base,
 /// that one), or against [`THIS_MESSAGE`].
 ///
 /// Nothing if the value is empty or cannot be resolved.
@@ -186,9 +181,8 @@ pub fn location(enclosing: Option<&Base>, value: &[u8], dialect: Dialect) -> Opt
 /// it is no script and no data.
 ///
 /// Deviation: the draft asks for a scheme only. `cid:x`, `mailto:x` and `C:\x` have one, and
-/// nothing can be
-/// relative to them; taken as a base, they would hide one further out that works. So they are
-/// skipped.
+/// nothing can be relative to them. Taken as a base, they would hide one further out that works, so
+/// they are skipped.
 #[must_use]
 pub fn is_usable(url: &str) -> bool {
     let reference = Reference::split(url);
@@ -214,7 +208,7 @@ pub fn is_usable(url: &str) -> bool {
     well_formed && !is_drive(url) && located && !inert
 }
 
-/// `C:\x`, `c:/x`: a path on somebody's disk, not a scheme of one letter.
+/// `C:\x`, `c:/x`: a path on a disk of Windows, not a scheme of one letter.
 fn is_drive(url: &str) -> bool {
     matches!(url.as_bytes(), [letter, b':', ..] if letter.is_ascii_alphabetic())
 }
@@ -454,7 +448,7 @@ mod tests {
     fn a_value_full_of_openings_is_no_trouble() {
         let hostile = "=?a?q?".repeat(VALUE_LIMIT / 6);
         assert_eq!(value(&hostile).as_deref(), Some(hostile.as_str()));
-        // One that closes at its very end, so that every opening finds a closing.
+        // The only closing is at the very end, so that every opening finds one.
         let closing = format!("{}?=", "=?a?x?".repeat(VALUE_LIMIT / 6 - 1));
         assert!(value(&closing).is_some());
         let wrapped = format!("{}x{}", "<".repeat(4_000), ">".repeat(4_000));

@@ -78,8 +78,8 @@ pub(super) fn scan(css: &[u8], found: impl FnMut(Found)) {
     }
 }
 
-/// A cheap look that spares most style sheets the scan: without a backslash, names are what they
-/// look like.
+/// A cheap test that spares most style sheets the scan. It holds because names without a backslash are
+/// written out.
 fn may_hold_links(css: &[u8]) -> bool {
     let ends_with = |text: &[u8], end: &[u8]| {
         text.len() >= end.len()
@@ -96,7 +96,7 @@ fn may_hold_links(css: &[u8]) -> bool {
     }) || memchr(b'\\', css).is_some()
 }
 
-/// What a string at this place would be.
+/// What a string at this place means.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Awaits {
     Nothing,
@@ -183,7 +183,7 @@ impl<F: FnMut(Found)> Scanner<'_, F> {
                 }
                 self.depth = self.depth.saturating_sub(1);
             }
-            // The parser gives up what a declaration left open no later than here.
+            // Here at the latest the parser closes what a declaration left open.
             b';' | b'{' | b'}' => {
                 self.depth = 0;
                 self.image_set = None;

@@ -336,7 +336,7 @@ fn decode_lines<'a>(
             } else {
                 stage.room()
             };
-            // The reach keeps one endless line from being searched again for each stage.
+            // The limit keeps one endless line from being searched again for each stage.
             let ahead = rest.get(..reach).unwrap_or(rest);
             // Folding makes words of one length: look for the blank behind the next one there
             // first. Should another stand before it, the decoder will refuse it.
@@ -351,7 +351,7 @@ fn decode_lines<'a>(
                 rest = rest.get(symbols.len()..).unwrap_or_default();
                 break;
             }
-            // Never nothing: a symbol stands first and the stage has room.
+            // This is never empty: a symbol comes first, and the stage has space.
             let taken = stage.take(rest, word);
             rest = skip_folding(rest.get(taken..).unwrap_or_default());
         }
@@ -366,7 +366,7 @@ fn decode_pieces(body: &[u8], stage: &mut Stage, content: &mut Vec<u8>) -> Optio
     stage.clear();
     for piece in Pieces::of(body) {
         let mut symbols = match &piece {
-            // The white space of an escape or a form feed: forgiven in base64 only.
+            // White space that was escaped, and form feeds, are ignored in base64 only.
             Piece::Octet([octet]) if octet.is_ascii_whitespace() => continue,
             piece => piece.as_slice(),
         };
@@ -439,7 +439,7 @@ impl Stage {
         count
     }
 
-    /// Decodes what is here, more being to come: so it is whole quanta, and has no padding.
+    /// Decodes what is here while more is to come: whole quanta, without padding.
     fn flush(&mut self, content: &mut Vec<u8>) -> Option<()> {
         let symbols = self.symbols.get(..self.length)?;
         self.length = 0;
@@ -455,7 +455,7 @@ impl Stage {
     }
 }
 
-/// Octets of the data that stand together, decoded.
+/// A run of octets of the data, decoded.
 enum Piece<'a> {
     Run(&'a [u8]),
     Octet([u8; 1]),

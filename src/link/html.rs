@@ -1,10 +1,10 @@
-//! Where URLs stand in HTML (spec §5, *Which links*): attributes, refreshes, style attributes and
+//! Where URLs stand in HTML (docs/design.md, "Links"): attributes, refreshes, style attributes and
 //! elements, also inside conditional comments.
 //!
 //! It locates. It resolves nothing, writes nothing and judges no URL: empty, absolute and
 //! fragment-only values are reported like any other. [`value`](super::value) says how a value is
-//! read and what to put in its place, and what holds in which charset. Total, linear in time, in
-//! memory linear in the number of links; no recursion by input.
+//! read and what to put in its place, and what is true in which charset. Total; time is linear in
+//! the document, memory in the number of links; nothing recurses by input.
 //!
 //! # What counts, and where this differs from a browser
 //!
@@ -15,8 +15,8 @@
 //!   and other elements hide nothing. Of two opinions in one tag the one that hides counts.
 //! * Of a repeated attribute the first counts; a tag cut off by the end of the document is none.
 //! * `codebase` is the base of `classid`, `data` and `archive` on `<object>` and `<applet>`: where
-//!   it stands it is a link itself and those three are not, so that readers that honour it go on
-//!   to find what they found. `archive` is a list by commas on `<applet>`, by blanks elsewhere.
+//!   it stands it is a link itself and those three are not, so that readers that honour it still
+//!   find what they found before. `archive` is a list by commas on `<applet>`, by blanks elsewhere.
 //! * Nothing inside `<script>`, `<textarea>`, `<title>`, `<xmp>`, `<iframe>`, `<noembed>`, `<noframes>`,
 //!   `<plaintext>`, plain comments, CDATA. `<noscript>` holds markup.
 //! * The content of a conditional comment is markup of its own: what it leaves open ends with it,
@@ -364,7 +364,7 @@ fn charset(document: &[u8], all: &[Attribute]) -> Option<Vec<u8>> {
     label::in_content(&content).map(<[u8]>::to_vec)
 }
 
-/// `3D"x"` or `3Dx` without quotes around it: the `=` in front was `=3D` to whoever wrote it.
+/// `3D"x"` or `3Dx` without quotes around it: whoever wrote it meant `=3D`, a quoted-printable `=`.
 fn looks_encoded(document: &[u8], attribute: &Attribute) -> bool {
     // Numbers and words prove nothing.
     let holds_url = !matches!(

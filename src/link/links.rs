@@ -4,7 +4,7 @@
 use super::value::{Context, LinkValue, Usage};
 use crate::span::Span;
 
-/// Links in document order, packed: of each its distance from the one before, its length, whether it opens a
+/// Links in document order, packed: for each its distance from the one before, its length, whether it opens a
 /// tag, and whether it is of the same kind. Most take two octets.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Links {
@@ -12,12 +12,12 @@ pub struct Links {
     /// The kinds there are; a document has few.
     kinds: Vec<(Context, Usage)>,
     count: usize,
-    /// Of the last link: its kind, and where it ends.
+    /// The kind of the last link, and where it ends.
     last: (usize, usize),
 }
 
 impl Links {
-    /// Adds a link. What does not stand behind the last one costs a few octets more.
+    /// Adds a link. One that does not follow the last one costs a few octets more.
     pub fn push(&mut self, link: LinkValue) {
         let kind = (link.context, link.usage);
         let (last_kind, last_end) = self.last;

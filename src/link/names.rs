@@ -1,4 +1,5 @@
-//! The names of HTML that matter: elements, and attributes with links in them or that say what a link is.
+//! The names of HTML that matter: elements, attributes that hold links, and attributes that say what a link
+//! is for.
 //! Names are matched case-blind, whatever element an attribute stands on.
 
 /// The elements whose name matters.
@@ -33,7 +34,7 @@ pub(super) enum Element {
 pub(super) enum Raw {
     Style,
     Script,
-    /// An inner frame is one besides, so it is told apart.
+    /// `<iframe>`: told apart from the others because it is a frame as well.
     Iframe,
     Text(&'static [u8]),
     /// `<plaintext>`: nothing ends it.
@@ -73,7 +74,7 @@ names! {
     Width "width" XlinkHref "xlink:href"
 }
 
-/// `annotation-xml`: longer names of elements and attributes do not matter.
+/// That of `annotation-xml`, the longest name that matters.
 pub(super) const LONGEST_NAME: usize = 14;
 
 /// The attribute of a name in any case.

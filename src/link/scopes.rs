@@ -1,5 +1,5 @@
-//! Whether a `<base>` is one of the document: not in `<svg>` or `<math>`, where it is an element of another
-//! language, and not in a `<template>`, which is no part of the page.
+//! Whether a `<base>` counts for the document. In `<svg>` and `<math>` it does not, because there it is an
+//! element of another language; in a `<template>` it does not, because that is no part of the page.
 //!
 //! As the tree builder of the HTML standard has it (§13.2.6.5), without a tree: parts of SVG and MathML that
 //! hold HTML again are known (`<foreignObject>`, `<mtext>`), and so are the tags of HTML that end both
@@ -14,7 +14,7 @@ use super::tags::Syntax;
 #[derive(Debug)]
 pub(super) struct Scopes {
     syntax: Syntax,
-    /// Regions in which HTML is spoken, the outermost first.
+    /// Regions that are parsed as HTML, the outermost first.
     regions: Vec<Region>,
     /// How many of them are templates.
     templates: usize,
@@ -58,7 +58,7 @@ impl Scopes {
         self.regions.len() == 1 && !self.is_foreign()
     }
 
-    /// Whether a `<base>` here is none of the document.
+    /// Whether a `<base>` here does not count for the document.
     pub(super) fn hides_base(&self) -> bool {
         self.templates > 0 || self.is_foreign()
     }

@@ -6,9 +6,9 @@
 //! work (`benches/links.rs` has the figures); html5gum is the oracle of the tests. Spans are byte
 //! offsets in the document, whatever its charset.
 //!
-//! Never here: text, character references, the tree. Where the standard lets the tree builder
-//! switch the tokenizer, the element's name decides alone. Deviations that follow from it:
-//! * a `<base>` that is none of the document ([`Scopes`]) is passed over;
+//! Text, character references and the tree are not looked at. Where the standard lets the tree builder
+//! switch the tokenizer, the element's name alone decides. Deviations that follow from it:
+//! * a `<base>` that does not count for the document ([`Scopes`]) is skipped;
 //! * `<style>`, `<title>` and the like inside of `<svg>` or `<math>` are raw text as elsewhere;
 //! * `<noscript>` holds markup, as in a reader without scripts, which mail readers are;
 //! * `<![CDATA[` ends at `]]>` if there is one, also outside of foreign content; else it is a
@@ -69,7 +69,7 @@ pub(super) struct Tags<'a> {
     blanks: Option<Vec<u32>>,
     /// Behind this offset there is no `]]>`; so that a million `<![CDATA[` search only once.
     no_section_end_from: usize,
-    /// Those of the start tag last found. At most one of each [`Name`].
+    /// The attributes of the start tag last found. At most one of each [`Name`].
     pub(super) attributes: Vec<Attribute>,
 }
 
@@ -89,7 +89,7 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// The same, which also gathers what [`Tags::blank`] tells.
+    /// As [`Tags::new`], and gathers what [`Tags::blank`] tells as well.
     pub(super) fn with_blanks(self) -> Self {
         Self {
             blanks: Some(Vec::new()),
@@ -97,7 +97,7 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// The start tag last found, if nothing was asked for since: from behind its `<` to behind its `>`.
+    /// The start tag last found, from behind its `<` to behind its `>`; valid until the next event.
     pub(super) fn tag(&self) -> Span {
         Span::new(self.tag_start, self.at)
     }
@@ -433,7 +433,7 @@ enum Hidden {
     Script,
 }
 
-/// What is markup to some reader in `<!--[if ...]> markup <![endif]-->`.
+/// The markup in `<!--[if ...]> markup <![endif]-->`, which some readers show.
 fn conditional(document: &[u8], content: Span) -> Option<Span> {
     let bytes = content.of(document);
     let condition = bytes.strip_prefix(b"[")?;

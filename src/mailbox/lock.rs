@@ -8,7 +8,7 @@
 //!   may know either.
 //! * **fcntl**: the whole file, exclusively, through the handle it is read with. Such a lock
 //!   belongs to the process and goes when *any* handle of the file is closed, so the rest of this
-//!   room reads through that one and opens no other (no Linux OFD lock: nothing safe offers it).
+//!   module reads through that one and opens no other (no Linux OFD lock: nothing safe offers it).
 //!
 //! A dotlock is stale if its process is gone, as far as the second line says that it was one of
 //! this very system: several machines or containers may have one name and share a folder. Every

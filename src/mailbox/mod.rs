@@ -1,10 +1,10 @@
-//! Many messages: mbox files, Maildirs, single `.eml` files and folders of them (spec §9).
+//! Many messages: mbox files, Maildirs, single `.eml` files and folders of them (docs/mailboxes.md).
 //!
 //! What lives here: where a message starts and ends, how a changed one is put back, and how the
 //! file that holds it is replaced so that neither a kill nor a full disk loses mail. What never
 //! does: MIME and the network. What becomes of a message is asked of a [`Transform`].
 //!
-//! The rooms: [`find`] says what a path holds; [`mbox`] is the format, `window` walks a file of
+//! The modules: [`find`] says what a path holds; [`mbox`] is the format, `window` walks a file of
 //! any size through it, `rewrite` puts a changed message back; `maildir` does the same for a
 //! message a file; `pipeline` works on many at a time and keeps their order; `lock`, `latecomers`,
 //! `replace` and `in_place` make in place safe; `sink` is where an mbox goes; `convert` is the

@@ -35,7 +35,7 @@ pub enum Leads {
 const MASK: u8 = 0xff;
 
 impl Charset {
-    /// The charset of a label in any case; none if nobody told us of it.
+    /// The charset of a label in any case; none if it is unknown.
     #[must_use]
     pub fn of_label(label: &[u8]) -> Option<Self> {
         if let Some(encoding) = Encoding::for_label(label) {

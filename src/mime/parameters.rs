@@ -11,7 +11,7 @@ use mail_parser::decoders::charsets::map::charset_decoder;
 use memchr::{memchr, memchr_iter, memchr2, memchr3, memrchr};
 use percent_encoding::percent_decode;
 
-/// What [`MediaType::look_up`] found.
+/// What `MediaType::look_up` found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Found<'a> {
     /// No parameter of that name.

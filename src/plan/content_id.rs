@@ -150,7 +150,7 @@ impl ContentIds {
             (several, _) => Some(Err(Refusal::lasting(
                 Reason::ContentIdNotFound,
                 format!(
-                    "{several} parts have the Content-ID <{content_id}>: none of them is meant"
+                    "{several} parts have the Content-ID <{content_id}>; which one is meant is not known"
                 ),
             ))),
         }

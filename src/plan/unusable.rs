@@ -11,7 +11,7 @@ pub(super) fn refusal_of(unusable: &Unusable) -> Refusal {
         ),
         Unusable::NoAccessType => (
             Reason::NoAccessType,
-            "the part does not say how its content is to be had".to_owned(),
+            "the part has no access-type parameter".to_owned(),
         ),
         Unusable::Unsupported(name) => (
             Reason::UnsupportedAccessType,
@@ -19,7 +19,7 @@ pub(super) fn refusal_of(unusable: &Unusable) -> Refusal {
         ),
         Unusable::Unknown(name) => (
             Reason::UnknownAccessType,
-            format!("access-type={name} is not known"),
+            format!("unknown access type: {name}"),
         ),
         Unusable::MissingUrl => (Reason::MissingUrl, "there is no URL".to_owned()),
         Unusable::MissingParameter(name, None) => (
@@ -45,7 +45,7 @@ pub(super) fn refusal_of(unusable: &Unusable) -> Refusal {
         ),
         Unusable::Deleted => (
             Reason::Deleted,
-            "the content was deleted on purpose".to_owned(),
+            "the attachment was deleted; there is nothing to retrieve".to_owned(),
         ),
         Unusable::OwnContent(what) => (
             Reason::UnsupportedAccessType,

@@ -1,4 +1,4 @@
-//! Which addresses are globally reachable, and networks of addresses (spec §7).
+//! Which addresses are globally reachable, and networks of addresses (docs/design.md, "Retrieval").
 //!
 //! The source is IANA's two special-purpose address registries (RFC 6890 and what was added
 //! since); what they mark as not globally reachable is not, and what they leave open is not

@@ -1,4 +1,4 @@
-//! The choices a user makes, each one a value that has no third meaning (spec §1).
+//! The choices a user makes, each one a value that has no third meaning.
 //!
 //! Nothing here judges anything; [`super::Policy`] does.
 
@@ -112,7 +112,7 @@ pub enum Mismatch {
     Accept,
 }
 
-/// What to do inside signed and encrypted parts (the contract's P6).
+/// What to do inside signed and encrypted parts (P6 of docs/design.md).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Protected {
     /// Leave them, byte for byte.

@@ -1,4 +1,4 @@
-//! `--map FROM=TO`: another place for what a URL names (spec §1).
+//! `--map FROM=TO`: another place for what a URL names.
 
 use std::str::FromStr;
 

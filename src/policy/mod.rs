@@ -1,7 +1,7 @@
-//! May we? One value answers every such question, without I/O (spec §1, §7).
+//! May we? One value answers every such question, without I/O (docs/design.md, "Retrieval").
 //!
 //! [`Policy::default`] allows what is inside the mail itself (`data:` and `cid:`) and nothing
-//! else: no network, no file system (the contract's P3).
+//! else: no network, no file system (P3 of docs/design.md).
 //!
 //! A URL is judged in this order, and the first "no" is the reason that is reported:
 //! 1. it can be understood at all, and holds nothing that may not stand in it;
@@ -98,7 +98,7 @@ impl Policy {
     /// [`Reason::BadUrl`], [`Reason::SchemeNotAllowed`], [`Reason::UserinfoNotAllowed`],
     /// [`Reason::HostNotAllowed`], [`Reason::PrivateAddress`], [`Reason::PortNotAllowed`], and for
     /// files [`Reason::UnsupportedScheme`] (another machine's) and [`Reason::OutsideFileRoot`], in
-    /// the order of the module's contract. The detail never holds a password.
+    /// the order that the module's text gives. The detail never holds a password.
     pub fn judge_url(&self, url: &str) -> Result<Target, Refusal> {
         let (scheme, _) = target::split_scheme(url)?;
         let Some(scheme) = Scheme::from_name(scheme.as_bytes()) else {

@@ -4,6 +4,7 @@
 pub mod browser;
 pub mod checks;
 pub mod filter;
+pub mod hostile;
 pub mod imap;
 pub mod mail;
 pub mod mailboxes;

@@ -4,6 +4,7 @@ use std::fs;
 
 use embody::mime::{self, Content, ScanLimits};
 
+use super::hostile;
 use super::mail::{changed_samples, samples_folder, samples_in, untouched_samples};
 
 /// Inputs of a target (`tests/common/checks`), well-formed ones among them.
@@ -14,6 +15,14 @@ pub fn of(target: &str) -> Vec<Vec<u8>> {
             &[&[0x00], &[0x42], &[0x55]],
             &[messages(), embraced()].concat(),
         ),
+        "cost" => {
+            let small = hostile::SHAPES.iter().map(|shape| (shape.make)(2_000));
+            let small: Vec<Vec<u8>> = small.collect();
+            prefixed(
+                &[&[0x00], &[0x42], &[0xd5]],
+                &[messages(), embraced(), small].concat(),
+            )
+        }
         "mbox" => prefixed(&[&[5, 0], &[60, 1], &[200, 3]], &mailboxes()),
         "data_url" => data_urls(),
         "resolve" => references(),

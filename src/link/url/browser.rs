@@ -59,8 +59,7 @@ pub fn relation(base: Option<&str>, reference: &str) -> Relation {
 ///
 /// Both texts are cleaned first: control characters and blanks at the ends go, TAB, LF and CR go
 /// everywhere. Under http, https, ftp, ws, wss and file, `\` is `/` in front of `?` and `#`, any
-/// number
-/// of slashes from two up introduces a host, and `%2e` is a dot in dot segments. `http:g` under an
+/// number of slashes from two up introduces a host, and `%2e` is a dot in dot segments. `http:g` under an
 /// http base is `g`. An absolute reference comes back cleaned, its dot segments untouched.
 ///
 /// For such bases, `Url::parse` of the result equals `Url::parse(base).join(reference)`. If join
@@ -212,8 +211,7 @@ fn under_file(scheme: &str, rest: &str, relative: &str) -> Result<String, Unreso
 }
 
 /// Refuses a `file:` URL with a segment like `C:x`: to the standard that is no drive, to Windows
-/// it is, and the
-/// crate makes `C:/x` of it at times.
+/// it is, and the crate sometimes makes `C:/x` of it.
 fn certain(url: String) -> Result<String, Unresolvable> {
     if Reference::split(&url)
         .path

@@ -23,8 +23,7 @@ pub fn from_parameter(value: &str) -> Cow<'_, str> {
 }
 
 /// Without enclosing `<>` and a leading `URL:` (case-blind), in either order: `<URL:x>`, `URL:<x>`
-/// (the
-/// draft, appendix E). Each comes off once; a bracket without its fellow stays.
+/// (the draft, appendix E). Each is removed once; a bracket without the other one stays.
 #[must_use]
 pub fn unwrapped(url: &str) -> &str {
     let outside = without_brackets(url);
@@ -57,7 +56,7 @@ pub fn without_fragment(url: &str) -> &str {
 
 /// The URL with `***` for every password in it: for reports.
 ///
-/// Rather too much than too little: a password is looked for in every authority, also one inside a
+/// It masks too much rather than too little: a password is looked for in every authority, also one inside a
 /// path or a query (`view-source:http://u:p@h`), behind backslashes or missing slashes
 /// (`http:u:p@h`), and up to an `@` that stands behind an unescaped `/`, `?` or `#` in the
 /// password. An empty password and a user name alone are left. A text without `//` that does not

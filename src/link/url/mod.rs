@@ -12,7 +12,7 @@
 //! percent-encoded, decoded, lower-cased or sorted, no port is dropped, no host is looked at.
 //! References are `&str`: every character that means something in a URL is ASCII, but results
 //! are put into HTML and JSON, so what a document's bytes mean is settled by the caller before.
-//! A value that is not UTF-8 is the caller's to leave alone.
+//! The caller must leave values that are not UTF-8.
 //!
 //! All functions take time and memory linear in their input, and none panics.
 

@@ -98,7 +98,7 @@ fn policy(choice: u8) -> Policy {
 }
 
 /// A world whose content stands in the URL: `https://host/TYPE/SUBTYPE/escaped-content`.
-struct Echo;
+pub(super) struct Echo;
 
 impl Fetch for Echo {
     fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {

@@ -7,6 +7,7 @@
 // Each fuzz target uses one of them.
 #![allow(dead_code, unreachable_pub)]
 
+pub mod cost;
 pub mod css;
 pub mod data_url;
 pub mod filter;
@@ -19,7 +20,10 @@ pub mod scan;
 pub type Check = fn(&[u8]);
 
 /// Every target: its name, and what it checks.
-pub const TARGETS: [(&str, Check); 7] = [
+pub const TARGETS: [(&str, Check); 8] = [
+    ("cost", |data| {
+        cost::check(data);
+    }),
     ("css", css::check),
     ("data_url", data_url::check),
     ("filter", filter::check),

@@ -1,0 +1,240 @@
+//! Mails whose shape makes a careless program look at the same octets again and again. Each is made for
+//! a size: work on all of them must be linear in it.
+
+/// A kind of hostile mail.
+pub struct Shape {
+    pub name: &'static str,
+    /// A mail of about so many octets.
+    pub make: fn(usize) -> Vec<u8>,
+}
+
+const MIXED: &str = "Content-Type: multipart/mixed; boundary=b\n\n";
+const QUOTED: &str = "Content-Type: text/html\nContent-Transfer-Encoding: quoted-printable\n\n";
+const BASE: &str = "Content-Base: http://www.example.org/";
+
+pub const SHAPES: &[Shape] = &[
+    shape("qp-soft-breaks", |octets| {
+        between(QUOTED, "=\n", octets, "")
+    }),
+    shape("qp-equals", |octets| between(QUOTED, "=", octets, "\n")),
+    shape("outer-times-phantom-fields", |octets| {
+        let fields = |name| times(name, octets / 2);
+        mixed(&[format!(
+            "{}{}\nContent-Type: text/plain\n{}\n",
+            reference("data:,x"),
+            fields("a:\n"),
+            fields("c:\n")
+        )])
+    }),
+    shape("parameters-without-section-0", |octets| {
+        let parameters: String = (0..octets / 14)
+            .map(|at| format!(";\n a{at:x}*1=x"))
+            .collect();
+        mixed(&[
+            format!("{}\n", reference("cid:q")),
+            format!("Content-ID: <q>\nContent-Type: application/octet-stream{parameters}\n\nhello"),
+        ])
+    }),
+    shape("long-root-type", |octets| {
+        let part = format!("--b\n{}\n\n", reference("data:,x"));
+        let parameters = times("x=y;", octets / 2);
+        let front = format!("Content-Type: multipart/mixed; {parameters} boundary=b\n\n");
+        between(&front, &part, octets / 2, "--b--\n")
+    }),
+    shape("nested-data", nested),
+    shape("one-content-id", |octets| {
+        let levels: String = (0..60)
+            .map(|at| format!("Content-Type: multipart/mixed; boundary={at}\n\n--{at}\n"))
+            .collect();
+        let part = "Content-Type: message/external-body; access-type=content-id\n\
+                    Content-ID: <q>\n\n\n\n--59\n";
+        between(
+            &levels,
+            part,
+            octets.saturating_sub(levels.len()),
+            "\n--59--\n",
+        )
+    }),
+    shape("fields-only", |octets| {
+        let end = format!("{}\n\n", reference("data:,x"));
+        between("", "a:\n", octets, &end)
+    }),
+    // The shape of one message of an mbox: its first line is a separator.
+    shape("lines-fields", |octets| {
+        let end = format!("{}\n\n", reference("data:,x"));
+        let front = "From a@b Thu Jan  1 10:00:00 2024\n";
+        between(front, "Lines: 3\n", octets, &end)
+    }),
+    shape("long-base", |octets| {
+        let base = format!("{BASE}{}/\n", times("p", octets.min(16_000) / 2));
+        let parts = octets.saturating_sub(base.len()) / 80;
+        let parts = vec![format!("{}\n", reference("x")); parts];
+        [base.into_bytes(), mixed(&parts)].concat()
+    }),
+    shape("long-type-of-one-target", |octets| {
+        let parameters: String = (0..octets / 28)
+            .map(|at| format!(";\n a{at:x}=x"))
+            .collect();
+        let mut parts = vec![format!("{}\n", reference("cid:q")); octets / 160];
+        parts.push(format!(
+            "Content-ID: <q>\nContent-Type: application/x{parameters}\n\nhello"
+        ));
+        mixed(&parts)
+    }),
+    shape("rivals-behind-many-edits", |octets| {
+        let fields = times("a:\n", octets / 2);
+        let front = format!(
+            "{}{fields}\na: b\nContent-Type: text/plain\n\n",
+            reference("data:,x")
+        );
+        let rival = |url| {
+            format!(
+                "{}\nContent-ID: <r>\nContent-Type: text/plain\n\n",
+                reference(url)
+            )
+        };
+        let pair = format!(
+            "Content-Type: multipart/alternative; boundary=i\n\n--i\n{}--i\n{}--i--\n",
+            rival("https://h/x"),
+            rival("data:,y")
+        );
+        let pairs = octets / 2 / pair.len();
+        mixed(&[vec![front], vec![pair; pairs]].concat())
+    }),
+    shape("links-in-many-aggregates", |octets| {
+        let document = times("<img src=x>", octets);
+        let (front, back) = aggregates(60);
+        format!("{front}Content-Type: text/html\n\n{document}{back}").into_bytes()
+    }),
+    shape("aggregates-that-are-meant", |octets| {
+        let (front, back) = aggregates(60);
+        let links: String = (0..60).map(|at| format!("<a href=/{at}>")).collect();
+        let text = times("some text\n", octets.saturating_sub(front.len()));
+        format!(
+            "Content-Type: multipart/related; boundary=r\n{BASE}\n\n--r\n\
+             Content-Type: text/html\n\n{links}\n--r\n{front}\n\n{text}{back}--r--\n"
+        )
+        .into_bytes()
+    }),
+    shape("documents-with-a-base", |octets| {
+        let part = "Content-Type: text/html\n\n<base href=/x/><a href=y>";
+        let base = format!("{BASE}{}/\n", times("p", octets.min(16_000) / 2));
+        let parts = vec![part.to_owned(); octets / (part.len() + 5)];
+        [base.into_bytes(), mixed(&parts)].concat()
+    }),
+    shape("messages-in-data", |octets| {
+        let mut message = format!("\n{}", times("some-text", octets));
+        for _ in 0..40 {
+            let url = format!("data:message/rfc822,{}", escaped(&message));
+            let header = "Content-Type: message/external-body;access-type=URL;URL=";
+            message = format!("{header}{url}\n\nContent-Type: message/rfc822\n\n");
+        }
+        message.into_bytes()
+    }),
+    shape("comments", |octets| {
+        let comments = times("(", octets);
+        mixed(&[
+            format!("Content-Type: {comments} message/external-body\n\n\n"),
+            reference("data:,x"),
+        ])
+    }),
+    shape("boundaries-that-are-alike", |octets| {
+        let name = "b".repeat(60);
+        let levels: String = (0..60)
+            .map(|at| {
+                format!("Content-Type: multipart/mixed; boundary={name}{at}\n\n--{name}{at}\n")
+            })
+            .collect();
+        let line = format!("--{name}x\n");
+        let front = format!("{levels}{}\n\n--{name}59\n\n", reference("data:,x"));
+        between(&front, &line, octets.saturating_sub(front.len()), "")
+    }),
+    shape("tags-without-end", |octets| {
+        document(&times("<a href=x ", octets))
+    }),
+    shape("comments-without-end", |octets| {
+        document(&times("<!-", octets))
+    }),
+    shape("styles", |octets| {
+        document(&times("<style>a{b:url(x", octets))
+    }),
+    shape("entities", |octets| {
+        document(&format!("<a href='{}'>", times("&amp", octets)))
+    }),
+    shape("sources", |octets| {
+        document(&format!("<img srcset='{}'>", times("x,(", octets)))
+    }),
+    shape("one-long-line", |octets| {
+        document(&times("<a href=x>", octets))
+    }),
+];
+
+const fn shape(name: &'static str, make: fn(usize) -> Vec<u8>) -> Shape {
+    Shape { name, make }
+}
+
+fn reference(url: &str) -> String {
+    format!("Content-Type: message/external-body; access-type=URL; URL=\"{url}\"\n")
+}
+
+/// A text again and again, so many octets of it.
+fn times(unit: &str, octets: usize) -> String {
+    unit.repeat((octets / unit.len()).max(1))
+}
+
+fn between(front: &str, unit: &str, octets: usize, back: &str) -> Vec<u8> {
+    [front, &times(unit, octets), back].concat().into_bytes()
+}
+
+fn mixed(parts: &[String]) -> Vec<u8> {
+    let parts: String = parts.iter().map(|part| format!("--b\n{part}\n")).collect();
+    format!("{MIXED}{parts}--b--\n").into_bytes()
+}
+
+/// A document with a base.
+fn document(html: &str) -> Vec<u8> {
+    format!("{BASE}\nContent-Type: text/html\n\n{html}").into_bytes()
+}
+
+/// Multiparts in one another, each an aggregate with a place of its own.
+fn aggregates(levels: usize) -> (String, String) {
+    let front = (0..levels).map(|at| {
+        format!(
+            "Content-Type: multipart/related; boundary=a{at}e\n\
+             Content-Location: http://www.example.org/{at}\n\n--a{at}e\n"
+        )
+    });
+    let back = (0..levels).rev().map(|at| {
+        format!("\n--a{at}e\nContent-Location: http://www.example.org/x{at}\n\nx\n--a{at}e--\n")
+    });
+    (front.collect(), back.collect())
+}
+
+fn escaped(text: &str) -> String {
+    let mut written = String::with_capacity(text.len() + text.len() / 8);
+    for symbol in text.chars() {
+        match symbol {
+            '%' | ';' | '\n' | '"' | ' ' | '#' | '(' => {
+                written.push_str(&format!("%{:02X}", u32::from(symbol)));
+            }
+            _ => written.push(symbol),
+        }
+    }
+    written
+}
+
+/// A reference whose `data:` URL holds a reference whose `data:` URL holds one, before a long text.
+fn nested(octets: usize) -> Vec<u8> {
+    const KIND: &str =
+        "Content-Type:message/external-body;access-type=URL;URL=data:message/external-body,";
+    let mut header =
+        "Content-Type:message/external-body;access-type=URL;URL=data:text/plain,x".to_owned();
+    let mut body = "Content-Type:text/plain\n".to_owned();
+    while header.len() + body.len() < octets / 2 {
+        (header, body) = (format!("{KIND}{}", escaped(&body)), format!("{header}\n"));
+    }
+    mixed(&[
+        format!("{header}\n\n{body}"),
+        format!("\n{}", times("--x\n", octets / 2)),
+    ])
+}

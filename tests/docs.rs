@@ -1,0 +1,409 @@
+//! README.md, CONTRIBUTING.md and docs/ say of the program what the program does.
+//!
+//! The commands of README.md and docs/ are run as they stand there: `sh` blocks line by line, `console`
+//! blocks line by line behind their `$ ` and compared with what is shown. The few that cannot be run in a
+//! test say in `ELSEWHERE` who runs them; whatever is in neither set fails.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::common::programs::embody;
+use embody::report::Reason;
+
+/// A command that is not run here, who runs it, and the line that does; for a bench, that it is built.
+const ELSEWHERE: &[(&str, &str, &str)] = &[
+    (
+        "cargo run --release -- filter samples/postcard.in.eml",
+        ".ci/run",
+        "cargo run --release --quiet -- filter samples/postcard.in.eml | cmp - samples/postcard.out.eml",
+    ),
+    ("cargo test", ".ci/run", "EMBODY_REQUIRE_ALL=1 cargo test"),
+    (
+        "cargo install --locked --path .",
+        ".ci/run",
+        "cargo install --locked --path .",
+    ),
+    (
+        "tests/peers/check",
+        ".ci/run",
+        "tests/peers/check --embody target/release/embody",
+    ),
+    // Its host is the whole world's: with one of our own it is tried there.
+    (
+        "embody filter --fetch https --allow-host '*.example.org' < in.eml > out.eml",
+        "tests/fetch_cli.rs",
+        "fn http_and_https_bring_the_body_compressed_and_redirected",
+    ),
+    (
+        "cargo bench --bench figures -- --docs",
+        ".ci/run",
+        "cargo clippy --all-targets",
+    ),
+    (
+        "cargo bench --bench filter",
+        ".ci/run",
+        "cargo clippy --all-targets",
+    ),
+    (
+        "cargo bench --bench NAME",
+        ".ci/run",
+        "cargo clippy --all-targets",
+    ),
+];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(name: &str) -> String {
+    fs::read_to_string(root().join(name)).unwrap_or_else(|why| panic!("{name}: {why}"))
+}
+
+/// README.md and the pages of docs/, by name.
+fn pages() -> Vec<(String, String)> {
+    let mut names = vec!["README.md".to_owned()];
+    for entry in fs::read_dir(root().join("docs")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if name.ends_with(".md") {
+            names.push(format!("docs/{name}"));
+        }
+    }
+    assert!(names.len() >= 9, "{names:?}");
+    names.sort();
+    let text = |name: String| (name.clone(), read(&name));
+    names.into_iter().map(text).collect()
+}
+
+/// The code blocks of a page: language and text.
+fn blocks(page: &str) -> impl Iterator<Item = (&str, &str)> {
+    let blocks = page.split("\n```").skip(1).step_by(2);
+    blocks.map(|block| block.split_once('\n').expect("a block has lines"))
+}
+
+/// Texts in backticks outside of blocks.
+fn quoted(page: &str) -> impl Iterator<Item = &str> {
+    let outside = page.split("\n```").step_by(2);
+    outside.flat_map(|text| text.split('`').skip(1).step_by(2))
+}
+
+#[test]
+fn the_front_page_is_short_and_begins_with_a_command() {
+    let readme = read("README.md");
+    let lines = readme.lines().count();
+    assert!(lines <= 200 && readme.len() <= 14 << 10, "{lines} lines");
+    let command = readme.lines().position(|line| line.starts_with("cargo "));
+    assert!(command.is_some_and(|line| line < 30), "{command:?}");
+}
+
+#[test]
+fn the_table_of_reasons_is_the_list_of_reasons() {
+    let page = read("docs/reasons.md");
+    let shown: Vec<&str> = page
+        .lines()
+        .skip_while(|line| !line.starts_with("| reason |"))
+        .skip(2)
+        .take_while(|line| line.starts_with('|'))
+        .collect();
+    let row = |reason: &Reason| {
+        let remedy = match reason.remedy() {
+            "" => String::new(),
+            remedy => format!("`{remedy}`"),
+        };
+        let (word, meaning) = (reason.as_str(), reason.meaning());
+        format!("| `{word}` | {meaning} | {remedy} |")
+    };
+    let rows: Vec<String> = Reason::ALL.iter().map(row).collect();
+    assert_eq!(shown, rows);
+}
+
+#[test]
+fn the_tables_of_access_types_and_schemes_are_what_the_program_prints() {
+    let output = embody().arg("schemes").output().expect("embody can be run");
+    assert!(output.status.success(), "{output:?}");
+    let printed = String::from_utf8(output.stdout).expect("the tables are text");
+    let page = read("docs/schemes.md");
+    let tables = page.find("| reference |").expect("the page has a table");
+    assert_eq!(page[tables..], printed);
+}
+
+/// Recipes and their names beneath samples/recipes.
+fn recipes(folder: &Path, beneath: &str, found: &mut Vec<(String, String)>) {
+    for entry in fs::read_dir(folder).expect("the recipes are there") {
+        let path = entry.expect("a folder can be read").path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = format!("{beneath}{name}");
+        if path.is_dir() {
+            recipes(&path, &format!("{name}/"), found);
+        } else {
+            let text = fs::read_to_string(&path).expect("a recipe is text");
+            found.push((name, text));
+        }
+    }
+}
+
+#[test]
+fn each_recipe_is_shown_as_it_is_without_its_comments() {
+    let page = read("docs/recipes.md");
+    let mut shown: Vec<&str> = blocks(&page).map(|(_, text)| text).collect();
+    let mut found = Vec::new();
+    recipes(&root().join("samples/recipes"), "", &mut found);
+    assert!(found.len() >= 10, "{} recipes", found.len());
+    for (name, text) in found {
+        let named = format!("`samples/recipes/{name}`");
+        assert!(page.contains(&named), "{named} is not named");
+        let is_shown = |line: &&str| {
+            let comment = line.trim_start().starts_with('#') && !line.starts_with("#!");
+            !comment && !line.trim().is_empty()
+        };
+        let lines: Vec<&str> = text.lines().filter(is_shown).collect();
+        let lines = lines.join("\n");
+        let place = shown.iter().position(|block| *block == lines);
+        let place = place.unwrap_or_else(|| panic!("{name} is not shown as\n{lines}"));
+        shown.swap_remove(place);
+    }
+    assert!(shown.is_empty(), "these are no recipes: {shown:#?}");
+}
+
+/// One command and what is shown of its output.
+#[derive(Debug)]
+struct Shown {
+    command: String,
+    output: Option<String>,
+}
+
+/// The commands in blocks; programs (`#!`) are shown, not run.
+fn commands() -> Vec<Shown> {
+    let mut found: Vec<Shown> = Vec::new();
+    for (name, page) in pages() {
+        for (language, text) in blocks(&page) {
+            match language {
+                "sh" if !text.starts_with("#!") => {
+                    assert!(!text.contains("\\\n"), "one command, one line: {text}");
+                    found.extend(text.lines().map(|line| Shown {
+                        command: line.to_owned(),
+                        output: None,
+                    }));
+                }
+                "console" => {
+                    for line in text.lines() {
+                        if let Some(command) = line.strip_prefix("$ ") {
+                            found.push(Shown {
+                                command: command.to_owned(),
+                                output: Some(String::new()),
+                            });
+                        } else {
+                            let last = found.last_mut().expect("a command comes first");
+                            let output = last.output.get_or_insert_default();
+                            output.push_str(line);
+                            output.push('\n');
+                        }
+                    }
+                }
+                "sh" | "text" | "toml" => {}
+                other => panic!("{name}: a block of {other:?}: is it run?"),
+            }
+        }
+    }
+    found
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("the copy can be made");
+    for entry in fs::read_dir(from).expect("samples can be read") {
+        let entry = entry.expect("samples can be read");
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).expect("a sample can be copied");
+        }
+    }
+}
+
+fn is_elsewhere(command: &str) -> bool {
+    ELSEWHERE.iter().any(|(listed, _, _)| *listed == command)
+}
+
+#[test]
+fn the_commands_run_and_print_what_is_shown() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let here = folder.path();
+    copy(&root().join("samples"), &here.join("samples"));
+    let built = Path::new(env!("CARGO_BIN_EXE_embody"));
+    let built = built.parent().expect("the program is in a folder");
+    let path = format!("{}:/usr/bin:/bin", built.display());
+
+    let mut compared = 0;
+    for Shown { command, output } in commands() {
+        if is_elsewhere(&command) {
+            assert!(output.is_none(), "nobody compares the output of {command}");
+            continue;
+        }
+        let program = command.split(' ').next().unwrap_or_default();
+        assert!(
+            ["embody", "cp", "mkdir"].contains(&program),
+            "{command}: neither run here nor listed in ELSEWHERE"
+        );
+        // inspect asks nobody; what retrieves from strangers has no place in a test.
+        let asks = command.matches("--fetch ").count() != command.matches("--fetch file ").count();
+        assert!(
+            !asks || command.starts_with("embody inspect "),
+            "{command}: retrieves, so it belongs into ELSEWHERE"
+        );
+        let ran = Command::new("sh")
+            .args(["-c", &format!("exec 2>&1; {command}")])
+            .current_dir(here)
+            .env("HOME", here.join("home"))
+            .env("PATH", &path)
+            .stdin(Stdio::null())
+            .output()
+            .expect("sh can be run");
+        let printed = String::from_utf8(ran.stdout).expect("embody prints text");
+        assert!(ran.status.success(), "{command}: {printed}");
+        if let Some(shown) = output {
+            assert_eq!(printed, shown, "{command}");
+            compared += 1;
+        }
+    }
+    assert!(compared >= 5, "{compared} outputs compared");
+
+    // What the commands left behind is what the text around them promises.
+    let read = |name: &str| fs::read(here.join(name)).unwrap_or_else(|why| panic!("{name}: {why}"));
+    assert_eq!(read("filled.eml"), read("samples/postcard.out.eml"));
+    assert_eq!(read("same.eml"), read("samples/untouched/https.in.eml"));
+    assert_eq!(read("whole.eml"), read("samples/wild/detached.out.eml"));
+    assert_eq!(read("new.mbox"), read("mine.mbox"));
+    assert_eq!(read("mine.mbox.old"), read("samples/mailbox.mbox"));
+    assert_ne!(read("new.mbox"), read("mine.mbox.old"));
+    let before = fs::read(root().join("samples/mailbox.mbox")).expect("the sample is there");
+    let after = read("samples/mailbox.mbox");
+    assert_eq!(after, before, "a reader's samples stay");
+    let page = read("home/.local/share/man/man1/embody.1");
+    assert!(page.windows(3).any(|word| word == b".TH"));
+}
+
+#[test]
+fn a_command_that_is_not_run_here_is_shown_and_run_where_the_list_says() {
+    let shown = commands();
+    let pages = pages();
+    for (command, file, line) in ELSEWHERE {
+        let is_quoted = |(_, page): &(String, String)| quoted(page).any(|text| text == *command);
+        let is_shown = shown.iter().any(|shown| shown.command == *command);
+        assert!(
+            is_shown || pages.iter().any(is_quoted),
+            "no page shows {command} any more"
+        );
+        assert!(read(file).contains(line), "{file} does not run {line}");
+    }
+}
+
+fn help(command: &str) -> String {
+    let ran = embody().args([command, "--help"]).output();
+    let ran = ran.expect("embody can be run");
+    assert!(ran.status.success(), "embody {command} is no command");
+    String::from_utf8(ran.stdout).expect("help is text")
+}
+
+#[test]
+fn commands_and_options_within_the_text_exist() {
+    let all = ["filter", "convert", "inspect"].map(help).concat();
+    let mut named = Vec::new();
+    let mut options = 0;
+    for (name, page) in pages() {
+        for text in quoted(&page) {
+            let mut words = text.split_whitespace().filter(|word| *word != "help");
+            let first = words.clone().next();
+            if let Some(option) = first.filter(|word| word.len() > 2 && word.starts_with("--")) {
+                assert!(all.contains(option), "{name}: {option} is no option");
+                options += 1;
+            }
+            if text.starts_with("cargo ") {
+                assert!(is_elsewhere(text), "{name}: {text}: who runs it?");
+            }
+            if words.next() != Some("embody") {
+                continue;
+            }
+            let Some(command) = words.next().filter(|word| *word != "|") else {
+                continue; // The program itself, or a pipe that is talked about.
+            };
+            let help = help(command);
+            for option in words.filter(|word| word.starts_with("--")) {
+                assert!(help.contains(option), "embody {command} has no {option}");
+            }
+            named.push(command.to_owned());
+        }
+    }
+    assert!(options > 30, "{options} options found");
+    let commands = "filter convert inspect schemes man completions";
+    for command in commands.split(' ') {
+        assert!(named.iter().any(|named| named == command), "{command}");
+    }
+}
+
+#[test]
+fn before_and_after_are_the_sample() {
+    let readme = read("README.md");
+    let mut shown = blocks(&readme).filter(|(language, _)| *language == "text");
+    for sample in ["samples/postcard.in.eml", "samples/postcard.out.eml"] {
+        let (_, block) = shown.next().expect("README.md shows a part");
+        // Each line is one of the sample's, in its order; one that is shortened says so by dots.
+        let sample = read(sample);
+        let mut lines = sample.lines();
+        let mut seen = 0;
+        for line in block.lines() {
+            let found = match line.split_once("...") {
+                Some((start, _)) => lines.any(|other| other.starts_with(start)),
+                None => lines.any(|other| other == line),
+            };
+            assert!(found, "the sample has no such line here: {line}");
+            seen += 1;
+        }
+        assert!(seen >= 4, "{seen} lines");
+    }
+}
+
+/// Files beneath a folder of the repository.
+fn files(folder: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn files_and_links_that_are_named_exist() {
+    let sources = files("src");
+    let (mut paths, mut links) = (0, 0);
+    let contributing = ("CONTRIBUTING.md".to_owned(), read("CONTRIBUTING.md"));
+    for (name, page) in pages().into_iter().chain([contributing]) {
+        for text in quoted(&page).filter(|text| !text.contains([' ', '*'])) {
+            let folders = ["src/", "tests/", "benches/", "docs/", "samples/", ".ci/"];
+            if folders.iter().any(|folder| text.starts_with(folder)) {
+                assert!(root().join(text).exists(), "{name} names {text}");
+                paths += 1;
+            } else if text.ends_with(".rs") {
+                let is_there = sources.iter().any(|source| source.ends_with(text));
+                assert!(is_there, "{name} names {text}");
+                paths += 1;
+            }
+        }
+        let beside = root().join(&name);
+        for target in page.split("](").skip(1) {
+            let target = target.split([')', '#']).next().unwrap_or_default();
+            let linked = beside.with_file_name("").join(target);
+            assert!(linked.exists(), "{name} links {target}");
+            links += 1;
+        }
+    }
+    assert!(paths > 50 && links > 10, "{paths} paths, {links} links");
+}
