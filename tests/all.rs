@@ -24,6 +24,7 @@ mod draft1997;
 mod dry_run;
 mod embed;
 mod embed_chromium;
+mod embed_forecast;
 mod embed_hostile;
 mod exim;
 mod faults;

@@ -280,7 +280,8 @@ impl Pending<'_> {
             }
             Given::Unasked => {
                 row.outcome = Outcome::WouldFetch;
-                row.detail = "would retrieve it".to_owned();
+                row.detail =
+                    "would retrieve it; its size is not known, and at most --max-body".to_owned();
                 return Some(row);
             }
             Given::Url(_) => {}
