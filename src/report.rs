@@ -120,6 +120,7 @@ reasons! {
     DigestMismatch "digest-mismatch" "the content does not have the declared Content-MD5" "";
     TooLarge "too-large" "the content, or its declared size, is above --max-body" "--max-body SIZE";
     GrowthLimit "growth-limit" "the message would gain more than --max-growth" "--max-growth SIZE";
+    MessageLimit "message-limit" "the message would be larger than --max-message" "--max-message SIZE";
     TooMuchWork "too-much-work" "following this would mean reading more octets than --max-work allows" "--max-work N";
     TooManyFetches "too-many-fetches" "the message asks for more retrievals than --max-fetches" "--max-fetches N";
     TooManyRedirects "too-many-redirects" "more redirects than --max-redirects, or a redirect loop" "--max-redirects N";
@@ -141,6 +142,9 @@ reasons! {
     NoAccessType "no-access-type" "message/external-body without an access-type" "";
     UnsupportedAccessType "unsupported-access-type" "the access type is known, but embody does not retrieve by it" "";
     UnknownAccessType "unknown-access-type" "the access type is unknown" "";
+    UnsupportedDocument "unsupported-document" "pictures are not embedded into this kind of document: AMP" "";
+    Tracker "tracker" "the picture is at most 3 by 3 or hidden: it is there to be asked for" "--trackers fetch";
+    NotAnImage "not-an-image" "the content is none that may be embedded, or an SVG that runs scripts or refers elsewhere" "";
     Deleted "deleted" "the attachment was deleted, not detached: there is nothing to retrieve" "";
     ContentIdNotFound "content-id-not-found" "no other part of the message has this Content-ID" "";
     ReferenceLoop "reference-loop" "the reference leads back to itself, or to a part that it is inside of" "";
@@ -169,7 +173,11 @@ impl Reason {
     pub fn is_bound(self) -> bool {
         matches!(
             self,
-            Self::GrowthLimit | Self::TooManyFetches | Self::TooMuchWork | Self::Deadline
+            Self::GrowthLimit
+                | Self::MessageLimit
+                | Self::TooManyFetches
+                | Self::TooMuchWork
+                | Self::Deadline
         )
     }
 }
@@ -217,7 +225,7 @@ impl Row {
 }
 
 /// Why one reference could not be followed; becomes a [`Row`] that says `left`.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Refusal {
     /// The reason.
     pub reason: Reason,
@@ -228,7 +236,7 @@ pub struct Refusal {
 }
 
 /// Whether trying again may help.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Retry {
     /// The same answer is expected the next time.
     Never,

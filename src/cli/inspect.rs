@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use super::args::{Asking, InspectArgs};
 use super::convert::shared_fetcher;
 use super::exit::Status;
+use super::forecast::Forecast;
 use super::input::spooled;
 use super::mailboxes::{Filter, Listener, Work, probe};
 use super::origin::{Entry, Origin, Start};
@@ -166,11 +167,12 @@ impl Inspection<'_> {
             String::new()
         };
         let text = format!(
-            "{heading}{} mailboxes, {} messages, {} bytes\n{}",
+            "{heading}{} mailboxes, {} messages, {} bytes\n{}{}",
             summary.mailboxes,
             summary.messages,
             summary.bytes_in,
-            totals.table()
+            totals.table(),
+            totals.forecast.lines(self.expander.policy(), true)
         );
         print(text.as_bytes())
     }
@@ -301,6 +303,9 @@ fn outline(message: &[u8], tree: &Tree, report: &Report, policy: &Policy) -> Str
         text.push_str(&format!("{opaque}\n"));
     }
     text.push_str(&summary(report));
+    let mut forecast = Forecast::default();
+    forecast.count(&report.rows);
+    text.push_str(&forecast.lines(policy, false));
     text
 }
 

@@ -13,6 +13,7 @@ mod config;
 mod convert;
 mod exit;
 mod filter;
+mod forecast;
 mod input;
 mod inspect;
 mod mailboxes;

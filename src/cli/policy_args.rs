@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::values::{at_least_one, duration, duration_or_none, scheme, size};
+use super::values::{HostList, at_least_one, duration, duration_or_none, host_list, scheme, size};
 use crate::policy::{
-    HostPattern, IpNet, Limits, Links, Mapping, Mismatch, OnFailure, Policy, Protected, Proxy,
-    Scheme, Shortcuts, TypePattern, Userinfo, parse_file_root, parse_network, parse_port,
+    Embed, HostPattern, IpNet, Limits, Links, Mapping, Mismatch, OnFailure, Policy, Protected,
+    Proxy, Scheme, Shortcuts, Trackers, TypePattern, Userinfo, parse_file_root, parse_network,
+    parse_port,
 };
 
 // No option has a `default_value`: clap parses each as if it were given, for every message. The defaults
@@ -28,6 +29,9 @@ pub(super) struct PolicyArgs {
     /// Never these hosts; wins over --allow-host [default: none]
     #[arg(hide_short_help = true, long, value_name = "PAT")]
     deny_host: Vec<HostPattern>,
+    /// A file of hosts never to ask: a host or *.host a line, # begins a comment [default: none]
+    #[arg(hide_short_help = true, long, value_name = "FILE", value_parser = host_list)]
+    deny_host_file: Vec<HostList>,
     /// Also from addresses that are not globally reachable, e.g. 10.1.0.0/16 [default: none]
     #[arg(hide_short_help = true, long, value_name = "CIDR", value_parser = parse_network)]
     allow_net: Vec<IpNet>,
@@ -60,6 +64,7 @@ pub(super) struct PolicyArgs {
     accept_mismatch: bool,
     /// Signed or encrypted: leave or rewrite [default: leave]
     #[arg(
+        hide_short_help = true,
         long,
         value_enum,
         hide_possible_values = true,
@@ -87,6 +92,41 @@ pub(super) struct PolicyArgs {
         help_heading = "What may be put in"
     )]
     shortcuts: Option<ShortcutsOption>,
+    /// Pictures of HTML from data, remote [default: none]
+    ///
+    /// What HTML shows becomes a part of the mail: from data: URLs, and from the web, which needs --fetch.
+    /// [default: none]
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        hide_possible_values = true,
+        value_name = "WHAT,...",
+        help_heading = "What may be put in"
+    )]
+    embed: Vec<EmbedOption>,
+    /// Which of it: image, font, media [default: image]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_enum,
+        value_delimiter = ',',
+        hide_possible_values = true,
+        value_name = "KIND,...",
+        help_heading = "What may be put in"
+    )]
+    embed_kinds: Vec<KindOption>,
+    /// Remote pictures of at most 3 by 3, or hidden: leave, blank (one transparent picture for all; nobody is
+    /// asked) or fetch (which tells the sender that the mail was read) [default: leave]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_enum,
+        hide_possible_values = true,
+        value_name = "WHAT",
+        help_heading = "What may be put in"
+    )]
+    trackers: Option<TrackersOption>,
     #[command(flatten)]
     limits: LimitArgs,
 }
@@ -101,6 +141,9 @@ struct LimitArgs {
     /// What one message may gain [default: 50M]
     #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = size)]
     max_growth: Option<u64>,
+    /// A message with everything put in; what no longer fits is left [default: no limit]
+    #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = size)]
+    max_message: Option<u64>,
     /// Retrievals for one message [default: 32]
     #[arg(hide_short_help = true, long, value_name = "N")]
     max_fetches: Option<u32>,
@@ -137,6 +180,27 @@ enum LinksOption {
     Keep,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum EmbedOption {
+    Data,
+    Remote,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum KindOption {
+    Image,
+    Font,
+    Media,
+}
+
+#[derive(Clone, Copy, Default, Debug, ValueEnum)]
+enum TrackersOption {
+    #[default]
+    Leave,
+    Blank,
+    Fetch,
+}
+
 #[derive(Clone, Copy, Default, Debug, ValueEnum)]
 enum ShortcutsOption {
     #[default]
@@ -157,7 +221,13 @@ impl PolicyArgs {
         Policy {
             fetch: self.fetch.iter().copied().collect(),
             allow_hosts: self.allow_host.clone(),
-            deny_hosts: self.deny_host.clone(),
+            deny_hosts: self
+                .deny_host_file
+                .iter()
+                .flat_map(|list| &list.0)
+                .chain(&self.deny_host)
+                .cloned()
+                .collect(),
             allow_nets: self.allow_net.clone(),
             allow_ports: self.allow_port.iter().copied().collect(),
             userinfo: if self.allow_userinfo {
@@ -188,6 +258,19 @@ impl PolicyArgs {
                 ShortcutsOption::Exchange => Shortcuts::Exchange,
                 ShortcutsOption::All => Shortcuts::All,
             },
+            embed: Embed {
+                data: self.embed.contains(&EmbedOption::Data),
+                remote: self.embed.contains(&EmbedOption::Remote),
+                fonts: self.embed_kinds.contains(&KindOption::Font),
+                media: self.embed_kinds.contains(&KindOption::Media),
+                pictures: self.embed_kinds.is_empty()
+                    || self.embed_kinds.contains(&KindOption::Image),
+                trackers: match self.trackers.unwrap_or_default() {
+                    TrackersOption::Leave => Trackers::Leave,
+                    TrackersOption::Blank => Trackers::Blank,
+                    TrackersOption::Fetch => Trackers::Fetch,
+                },
+            },
             on_failure: OnFailure::default(),
             limits: self.limits.limits(),
         }
@@ -200,6 +283,7 @@ impl LimitArgs {
         Limits {
             body: self.max_body.unwrap_or(default.body),
             growth: self.max_growth.unwrap_or(default.growth),
+            message: self.max_message,
             fetches: self.max_fetches.unwrap_or(default.fetches),
             redirects: self.max_redirects.unwrap_or(default.redirects),
             timeout: self.timeout.unwrap_or(default.timeout),

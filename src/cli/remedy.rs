@@ -6,7 +6,7 @@
 
 use crate::link::url::Reference;
 use crate::policy::{Host, HostPattern, IpNet, Policy, Protected, Scheme, TypePattern, Userinfo};
-use crate::report::{Outcome, Reason, Row};
+use crate::report::{Kind, Outcome, Reason, Row};
 
 /// The options, filled in as far as the row tells; none if the row was not left, or none would do.
 pub(super) fn remedy(row: &Row, policy: &Policy) -> Option<String> {
@@ -24,6 +24,8 @@ pub(super) fn remedy(row: &Row, policy: &Policy) -> Option<String> {
     let is_about_type = reason == Reason::TypeNotAllowed;
     let is_protected = matches!(reason, Reason::Signed | Reason::Encrypted);
     let words = match reason {
+        // Only what is a picture becomes one.
+        Reason::TypeMismatch if row.kind == Kind::Embed => return None,
         Reason::RedirectRefused => vec![redirect(row)?],
         _ if is_about_url || is_about_type || is_protected => {
             opening(row, &url, policy, is_protected)?

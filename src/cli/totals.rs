@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use super::forecast::Forecast;
 use super::say::harmless;
 use crate::link::url::Reference;
 use crate::mailbox::Summary;
@@ -17,6 +18,7 @@ pub(super) struct Totals {
     pub(super) expanded: u64,
     pub(super) left: u64,
     pub(super) links: u64,
+    pub(super) forecast: Forecast,
     kinds: BTreeMap<&'static str, u64>,
     schemes: BTreeMap<String, u64>,
     hosts: BTreeMap<String, u64>,
@@ -27,6 +29,7 @@ pub(super) struct Totals {
 impl Totals {
     /// Counts the rows of one message.
     pub(super) fn count(&mut self, rows: &[Row]) {
+        self.forecast.count(rows);
         for row in rows {
             match row.outcome {
                 Outcome::Expanded => self.expanded += 1,
@@ -71,6 +74,7 @@ impl Totals {
         self.expanded += other.expanded;
         self.left += other.left;
         self.links += other.links;
+        self.forecast.add(other.forecast);
         add(&mut self.kinds, other.kinds);
         add(&mut self.schemes, other.schemes);
         add(&mut self.hosts, other.hosts);

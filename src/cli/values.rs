@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::mailbox::check_backup_suffix;
+use crate::policy::HostPattern;
 use crate::policy::Scheme;
 
 pub(super) fn scheme(text: &str) -> Result<Scheme, String> {
@@ -91,6 +92,25 @@ pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
         .ok()
         .filter(|&number| number > 0)
         .ok_or_else(|| format!("'{text}' is not a number from 1 on"))
+}
+
+/// Hosts of a file, as patterns.
+#[derive(Clone, Debug)]
+pub(super) struct HostList(pub(super) Vec<HostPattern>);
+
+/// Reads a file of hosts: one a line, `#` begins a comment.
+pub(super) fn host_list(path: &str) -> Result<HostList, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let mut patterns = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        if !line.is_empty() {
+            let pattern = line.parse::<HostPattern>();
+            let pattern = pattern.map_err(|why| format!("line {}: {why}", number + 1))?;
+            patterns.push(pattern);
+        }
+    }
+    Ok(HostList(patterns))
 }
 
 #[cfg(test)]

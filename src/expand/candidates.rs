@@ -16,6 +16,7 @@ use crate::policy::{Links, Policy};
 #[derive(Clone, Debug)]
 pub struct Candidates {
     links: Links,
+    embeds: bool,
 }
 
 impl Candidates {
@@ -27,6 +28,7 @@ impl Candidates {
     pub fn new(policy: &Policy) -> Self {
         Self {
             links: policy.links,
+            embeds: policy.embed.is_on(),
         }
     }
 
@@ -41,8 +43,8 @@ impl Candidates {
     #[must_use]
     pub fn first(&self, bytes: &[u8]) -> Option<usize> {
         match self.links {
-            Links::Keep => REFERENCES.first(bytes),
-            Links::Resolve => ALL.first(bytes),
+            Links::Keep if !self.embeds => REFERENCES.first(bytes),
+            _ => ALL.first(bytes),
         }
     }
 
@@ -51,7 +53,9 @@ impl Candidates {
     /// with here.
     #[must_use]
     pub fn in_message(&self, message: &[u8]) -> bool {
-        self.external_bodies(message) || self.documents_with_base(message)
+        self.external_bodies(message)
+            || self.documents_with_base(message)
+            || (self.embeds && self.documents(message))
     }
 
     /// Whether there may be external bodies, or other forms of references.
@@ -63,7 +67,7 @@ impl Candidates {
     /// Whether there may be HTML or CSS whose links are to be resolved.
     #[must_use]
     pub fn documents(&self, bytes: &[u8]) -> bool {
-        self.links == Links::Resolve && DOCUMENTS.first(bytes).is_some()
+        (self.links == Links::Resolve || self.embeds) && DOCUMENTS.first(bytes).is_some()
     }
 
     /// The same for a whole message, where a base or a sibling must be declared as well.

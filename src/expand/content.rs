@@ -93,6 +93,21 @@ impl Answer {
         self.octets.len()
     }
 
+    pub(super) fn octets(&self) -> Rc<Octets> {
+        Rc::clone(&self.octets)
+    }
+
+    /// `type/subtype` as the source names it.
+    pub(super) fn essence(&self) -> Option<String> {
+        let named = self.media_type.as_deref()?;
+        Some(MediaType::parse(named.as_bytes()).essence.into_owned())
+    }
+
+    /// How long it took.
+    pub(super) fn milliseconds(&self) -> u64 {
+        u64::try_from(self.elapsed.as_millis()).unwrap_or(u64::MAX)
+    }
+
     /// The octets of what is said about the content: its URL and its type.
     pub(super) fn names_length(&self) -> usize {
         self.url.len() + self.media_type.as_ref().map_or(0, String::len)

@@ -54,6 +54,17 @@ impl Ledger {
         if octets > 0 && total > signed(self.limits.growth) {
             return Err(self.too_much_growth(&format!("it would add {octets} octets, which")));
         }
+        let result = signed(self.message).saturating_add(total);
+        if let Some(most) = self
+            .limits
+            .message
+            .filter(|&most| octets > 0 && result > signed(most))
+        {
+            return Err(Refusal::lasting(
+                Reason::MessageLimit,
+                format!("the message would have {result} octets; --max-message is {most}"),
+            ));
+        }
         Ok(())
     }
 

@@ -15,6 +15,7 @@ mod composite;
 mod content;
 mod document_digest;
 mod documents;
+mod embed;
 mod expander;
 mod facts;
 mod field_text;

@@ -4,10 +4,13 @@
 //! at the part whose Content-Location it means (RFC 2557 §8). A document is left as a whole, with a reason,
 //! where its bytes may not be what they look like. Attachments are somebody's files: nothing is done or said.
 
+mod shown;
+
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+pub(super) use self::shown::Shown;
 use super::document_digest::{self, Digest};
 use super::ledger::Ledger;
 use super::link_text::{ascii, cid_escaped, mentions_base, raw, readable};
@@ -40,6 +43,20 @@ pub(super) struct Rewriting {
     pub(super) named: BTreeSet<PartId>,
     /// What became of the document's Content-MD5, if it has one.
     pub(super) digest: Option<Digest>,
+}
+
+impl Rewriting {
+    /// No change yet.
+    fn of(base: Option<Rc<Base>>) -> Self {
+        Self {
+            changes: Changes::default(),
+            absolute: 0,
+            to_parts: 0,
+            base,
+            named: BTreeSet::new(),
+            digest: None,
+        }
+    }
 }
 
 /// Octets of a link, at most: no server takes as many, and it would be held several times.
@@ -104,6 +121,25 @@ impl<'p> Relinker<'p> {
 
     /// What becomes of a part's links; none if it is no document or nothing in it would change.
     pub(super) fn document(&mut self, part: PartId) -> Option<Rewritten> {
+        self.looked_at(part, false, |relinker, mapped, document, base, related| {
+            relinker.resolve(mapped, document, base, related)
+        })
+    }
+
+    /// Decodes and reads a document, and makes the changes that `decide` wants; none if the part is no
+    /// document, or nothing changes. Unless `always`, a document without any base or sibling is not looked at.
+    fn looked_at(
+        &mut self,
+        part: PartId,
+        always: bool,
+        decide: impl FnOnce(
+            &mut Self,
+            &MappedBody<'_>,
+            &mut Document<'_>,
+            Option<Rc<Base>>,
+            &[PartId],
+        ) -> Result<Rewriting, Refusal>,
+    ) -> Option<Rewritten> {
         let language = match self.tree.part(part).essence.as_str() {
             "text/html" => Language::Html(Syntax::Html),
             "application/xhtml+xml" => Language::Html(Syntax::Xhtml),
@@ -115,7 +151,7 @@ impl<'p> Relinker<'p> {
         }
         let base = self.siblings.base_of(part);
         let related = self.siblings.around(part);
-        let is_hopeless = base.is_none() && related.is_empty();
+        let is_hopeless = !always && base.is_none() && related.is_empty();
         let charset = match self.charset(part) {
             Ok(charset) => charset,
             Err(_) if is_hopeless => return None,
@@ -153,8 +189,7 @@ impl<'p> Relinker<'p> {
             }
             None => base,
         };
-        let links = std::mem::take(&mut document.links);
-        let mut rewriting = match self.resolve(&mapped, &document, links, base, &related) {
+        let mut rewriting = match decide(self, &mapped, &mut document, base, &related) {
             Ok(rewriting) => rewriting,
             Err(refusal) => return Some(Err(refusal)),
         };
@@ -231,22 +266,15 @@ impl<'p> Relinker<'p> {
     fn resolve(
         &mut self,
         mapped: &MappedBody<'_>,
-        document: &Document<'_>,
-        links: Links,
+        document: &mut Document<'_>,
         base: Option<Rc<Base>>,
         related: &[PartId],
     ) -> Result<Rewriting, Refusal> {
+        let links = std::mem::take(&mut document.links);
         let inside = Base::this_message();
         let base_url = ascii(&base.as_deref().unwrap_or(&inside).url);
         let is_within_message = base.as_deref().is_none_or(Base::is_within_message);
-        let mut rewriting = Rewriting {
-            changes: Changes::default(),
-            absolute: 0,
-            to_parts: 0,
-            base,
-            named: BTreeSet::new(),
-            digest: None,
-        };
+        let mut rewriting = Rewriting::of(base);
         let room = i64::try_from(self.ledger.room()).unwrap_or(i64::MAX);
         let mut gained = -i64::try_from(mapped.spare()).unwrap_or(i64::MAX);
         let mut memory = Memory::default();

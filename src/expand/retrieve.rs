@@ -201,11 +201,17 @@ fn root_detail(detail: &str) -> &str {
 impl Session<'_> {
     /// Retrieves, side by side, what these items need and nobody asked for yet.
     pub(super) fn retrieve(&mut self, items: &[&Item<'_>]) {
+        self.ask(items.iter().filter_map(|item| match &item.step {
+            Step::Retrieve { url, accept } => Some((url.as_str(), accept.as_deref())),
+            _ => None,
+        }));
+    }
+
+    /// Retrieves, side by side, what nobody asked for yet: URLs, and the types that are asked for.
+    pub(super) fn ask<'u>(&mut self, wanted: impl Iterator<Item = (&'u str, Option<&'u str>)>) {
         let mut requests: Vec<Request> = Vec::new();
-        for item in items {
-            let Step::Retrieve { url, accept } = &item.step else {
-                continue;
-            };
+        for (url, accept) in wanted {
+            let (url, accept) = (url.to_owned(), accept.map(str::to_owned));
             let key = (url.clone(), accept.clone());
             if self.retrieved.contains_key(&key) {
                 continue;

@@ -6,7 +6,7 @@ use super::mark::{has_dkim_signature, marked};
 use super::pass::{Pass, Place};
 use super::session::Session;
 use super::settings::{Lengths, Mark};
-use super::{documents, lengths};
+use super::{documents, embed, lengths};
 use crate::edit::Edits;
 use crate::error::Error;
 use crate::mime;
@@ -25,6 +25,7 @@ impl Session<'_> {
     /// Decides about everything in the message.
     pub(super) fn run(&mut self, message: &[u8]) -> Outcomes {
         let mut outcomes = self.references(message);
+        self.embed(message, &mut outcomes);
         self.links(message, &mut outcomes);
         let report = &mut outcomes.report;
         report.rows.sort_by_cached_key(|row| number_key(&row.part));
@@ -101,6 +102,33 @@ impl Session<'_> {
             }
         }
         outcomes
+    }
+
+    /// Makes what documents show a part of the mail.
+    fn embed(&mut self, message: &[u8], outcomes: &mut Outcomes) {
+        if !self.policy().embed.is_on() {
+            return;
+        }
+        let output = outcomes.edits.splice(message);
+        let candidates = &self.settings.candidates;
+        if !output
+            .chunks()
+            .iter()
+            .any(|chunk| candidates.documents(chunk))
+        {
+            return;
+        }
+        let output = output.into_bytes();
+        if let Err(refusal) = self.ledger.work(output.len()) {
+            outcomes.report.notes.push(refusal.detail);
+            return;
+        }
+        let tree = mime::scan(&output, &self.settings.scan_limits());
+        let made = embed::embed(self, &output, &tree);
+        outcomes.report.rows.extend(made.rows);
+        outcomes.temporary = outcomes.temporary.take().or(made.temporary);
+        let edits = std::mem::take(&mut outcomes.edits);
+        outcomes.edits = edits.then(message.len(), made.edits);
     }
 
     /// Resolves the links of all documents.

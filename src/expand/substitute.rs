@@ -16,12 +16,13 @@ use std::rc::Rc;
 
 use super::composite::{self, Misfit};
 use super::content::{Obtained, Octets};
-use super::field_text::{allows, folded_url, has_control_character, is_content_field, named};
+use super::field_text::{allows, has_control_character, is_content_field, named};
 use super::lengths::is_length;
 use crate::edit::{Edit, Group};
 use crate::external_body::{ESSENCE, ExternalBody, Form, is_reference_field};
 use crate::link::base::{Base, THIS_MESSAGE};
 use crate::link::url::Dialect;
+use crate::mime::entity::folded_url;
 use crate::mime::header::{self, Field};
 use crate::mime::media_type::{self, is_ascii_compatible};
 use crate::mime::transfer::{Encoded, encode_base64, encode_like, encode_text, with_newlines};
@@ -467,10 +468,10 @@ impl<'p> Substitute<'p> {
         }
         if let Some(location) = location {
             if self.new_value("Content-Location").is_none() {
-                let field = folded_url("Content-Location:", location, self.newline);
+                let field = folded_url("Content-Location", location, self.newline);
                 written.extend_from_slice(&field);
             } else if let Some(base) = self.base_unsaid(location) {
-                let field = folded_url("Content-Base:", &base, self.newline);
+                let field = folded_url("Content-Base", &base, self.newline);
                 written.extend_from_slice(&field);
             }
         }

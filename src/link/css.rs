@@ -34,10 +34,11 @@ pub(super) struct Found {
     pub(super) range: Range<usize>,
     grammar: Grammar,
     place: &'static str,
+    role: Role,
 }
 
 impl Found {
-    /// The link, once offsets are turned into those of the document.
+    /// The link, once offsets are turned into those of the document. It stands alone.
     pub(super) fn into_link(
         self,
         markup: Markup,
@@ -51,8 +52,10 @@ impl Found {
             },
             usage: Usage {
                 place: self.place,
-                role: Role::Resource,
+                role: self.role,
+                hidden: false,
             },
+            opens_tag: true,
         }
     }
 }
@@ -67,6 +70,7 @@ pub(super) fn scan(css: &[u8], found: impl FnMut(Found)) {
             image_set: None,
             awaits: Awaits::Nothing,
             statement: Statement::Other,
+            font_face: FontFace::Outside,
             found,
         }
         .run();
@@ -108,6 +112,16 @@ enum Statement {
     Other,
 }
 
+/// Where the scanner is with regard to `@font-face`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FontFace {
+    Outside,
+    /// Behind the keyword.
+    Announced,
+    /// In its block, with that many open braces.
+    Inside(usize),
+}
+
 struct Scanner<'a, F> {
     css: &'a [u8],
     at: usize,
@@ -117,6 +131,7 @@ struct Scanner<'a, F> {
     image_set: Option<usize>,
     awaits: Awaits,
     statement: Statement,
+    font_face: FontFace,
     found: F,
 }
 
@@ -172,6 +187,7 @@ impl<F: FnMut(Found)> Scanner<'_, F> {
                 self.depth = 0;
                 self.image_set = None;
                 self.statement = Statement::Other;
+                self.font_face = self.font_face.behind(byte);
             }
             _ => {}
         }
@@ -186,6 +202,8 @@ impl<F: FnMut(Found)> Scanner<'_, F> {
             self.awaits = Awaits::Import;
         } else if self.is_named(start, b"namespace") {
             self.statement = Statement::Namespace;
+        } else if self.is_named(start, b"font-face") && self.font_face == FontFace::Outside {
+            self.font_face = FontFace::Announced;
         }
     }
 
@@ -291,10 +309,16 @@ impl<F: FnMut(Found)> Scanner<'_, F> {
 
     fn report(&mut self, range: Range<usize>, grammar: Grammar, place: &'static str) {
         if self.statement == Statement::Other {
+            let role = match self.font_face {
+                _ if place == "@import" => Role::StyleSheet,
+                FontFace::Inside(_) => Role::Font,
+                FontFace::Outside | FontFace::Announced => Role::Picture,
+            };
             (self.found)(Found {
                 range,
                 grammar,
                 place,
+                role,
             });
         }
     }
@@ -414,6 +438,19 @@ impl<F: FnMut(Found)> Scanner<'_, F> {
         let written = written.of(self.css);
         // An escape is at most eight bytes long, so a longer text cannot be the name.
         written.len() <= 8 * name.len() && unescape(written).eq_ignore_ascii_case(name)
+    }
+}
+
+impl FontFace {
+    /// Behind a `;`, `{` or `}`.
+    fn behind(self, delimiter: u8) -> Self {
+        match (self, delimiter) {
+            (Self::Announced, b'{') => Self::Inside(1),
+            (Self::Inside(braces), b'{') => Self::Inside(braces + 1),
+            (Self::Inside(braces), b'}') if braces > 1 => Self::Inside(braces - 1),
+            (Self::Inside(_), b';') => self,
+            _ => Self::Outside,
+        }
     }
 }
 

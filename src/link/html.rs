@@ -10,6 +10,9 @@
 //!
 //! * An attribute's name suffices, whatever the element, except: `data` counts on `<object>`,
 //!   `content` on `<meta http-equiv=refresh>`, and `href` of `<base>` is the base, not a link.
+//! * What is a picture, and what is hidden, a tag says by itself: VML counts outside of conditional
+//!   comments as well, `srcset` of a `<source>` is a picture's wherever that stands, and style sheets
+//!   and other elements hide nothing. Of two opinions in one tag the one that hides counts.
 //! * Of a repeated attribute the first counts; a tag cut off by the end of the document is none.
 //! * `codebase` is the base of `classid`, `data` and `archive` on `<object>` and `<applet>`: where
 //!   it stands it is a link itself and those three are not, so that readers that honour it still
@@ -22,8 +25,11 @@
 //!   reported: another URL in its place could become part of the reference. Nor is a URL with `&`
 //!   in a `<style>` of XHTML, where character references count that are not decoded here.
 
+use std::mem::take;
+
 use super::css;
 use super::entity::{self, Ampersand, Delimiter, Offsets};
+use super::hidden;
 use super::label;
 use super::links::Links;
 use super::names::{Element, Name, Raw};
@@ -62,6 +68,8 @@ pub fn locate_in(document: &[u8], syntax: Syntax) -> Found {
         document,
         syntax,
         found: Found::default(),
+        opens_tag: false,
+        hidden: false,
     };
     let mut tags = Tags::new(document, Span::new(0, document.len()), syntax);
     while let Some(event) = tags.next() {
@@ -135,6 +143,10 @@ struct Locator<'a> {
     document: &'a [u8],
     syntax: Syntax,
     found: Found,
+    /// Whether the next link is the first of its tag.
+    opens_tag: bool,
+    /// Whether the tag declares its picture to be hidden or tiny.
+    hidden: bool,
 }
 
 /// What an attribute's value is.
@@ -151,6 +163,13 @@ impl Locator<'_> {
                 if element == Element::Meta && self.found.charset.is_none() {
                     self.found.charset = charset(self.document, attributes);
                 }
+                self.opens_tag = true;
+                self.hidden = match element {
+                    Element::Img | Element::Image | Element::Input | Element::VmlImage => {
+                        hidden::is_declared(self.document, attributes)
+                    }
+                    _ => false,
+                };
                 for attribute in attributes {
                     self.found.looks_encoded |= looks_encoded(self.document, attribute);
                     self.attribute(element, attribute, attributes);
@@ -168,32 +187,39 @@ impl Locator<'_> {
             Kind::Nothing => return,
         };
         let markup = self.markup(attribute);
-        let link = |span, grammar| LinkValue {
+        let usage = Usage {
+            place: attribute.name.as_str(),
+            role,
+            hidden: self.hidden
+                && role == Role::Picture
+                && matches!(attribute.name, Name::Src | Name::Srcset | Name::Lowsrc),
+        };
+        let link = |span, grammar, opens_tag| LinkValue {
             span,
             context: Context { markup, grammar },
-            usage: Usage {
-                place: attribute.name.as_str(),
-                role,
-            },
+            usage,
+            opens_tag,
         };
         let raw = attribute.value.of(self.document);
         if grammar == Grammar::Url {
-            let found = link(trimmed(raw, attribute.value), grammar);
+            let span = trimmed(raw, attribute.value);
             if element == Element::Base {
+                let found = link(span, grammar, true);
                 self.found.base_href.get_or_insert(found);
             } else {
+                let found = link(span, grammar, take(&mut self.opens_tag));
                 self.found.links.push(found);
             }
             return;
         }
         let text = entity::split_text(raw);
         let mut offsets = Offsets::new(raw);
-        let links = &mut self.found.links;
+        let (links, opens_tag) = (&mut self.found.links, &mut self.opens_tag);
         let mut push = |range: std::ops::Range<usize>, grammar| {
             if offsets.may_write_at(range.start) {
                 let start = attribute.value.start + offsets.raw_offset(range.start);
                 let end = attribute.value.start + offsets.raw_offset(range.end);
-                links.push(link(Span::new(start, end), grammar));
+                links.push(link(Span::new(start, end), grammar, take(opens_tag)));
             }
         };
         match grammar {
@@ -221,9 +247,12 @@ impl Locator<'_> {
         let markup = self.markup(attribute);
         css::scan(&text, |found| {
             if offsets.may_write_at(found.range.start) {
-                self.found.links.push(
-                    found.into_link(markup, |at| attribute.value.start + offsets.raw_offset(at)),
-                );
+                let link =
+                    found.into_link(markup, |at| attribute.value.start + offsets.raw_offset(at));
+                self.found.links.push(LinkValue {
+                    opens_tag: take(&mut self.opens_tag),
+                    ..link
+                });
             }
         });
     }
@@ -255,7 +284,7 @@ impl Locator<'_> {
 fn kind(document: &[u8], element: Element, name: Name, all: &[Attribute]) -> Kind {
     use Grammar::{CommaSeparated, SpaceSeparated, Srcset, Url};
     use Kind::{Links, Nothing, Style};
-    use Role::{Base, Frame, Hyperlink, Resource};
+    use Role::{Base, Frame, Hyperlink, Media, Picture, Resource, StyleSheet};
 
     let has = |name| all.iter().any(|attribute| attribute.name == name);
     let plug_in = matches!(element, Element::Object | Element::Applet);
@@ -265,25 +294,34 @@ fn kind(document: &[u8], element: Element, name: Name, all: &[Attribute]) -> Kin
         Name::Href => match element {
             Element::Base => Links(Url, Base),
             Element::Anchor | Element::Area => Links(Url, Hyperlink),
-            Element::Link if !loads(document, all) => Links(Url, Hyperlink),
+            Element::Link if is_related(document, all, &[b"stylesheet"]) => Links(Url, StyleSheet),
+            Element::Link if !is_related(document, all, &LOADING) => Links(Url, Hyperlink),
+            Element::Image => Links(Url, Picture),
             _ => Links(Url, Resource),
         },
         Name::XlinkHref => match element {
             Element::Anchor => Links(Url, Hyperlink),
+            Element::Image => Links(Url, Picture),
             _ => Links(Url, Resource),
         },
         Name::Src => match element {
             Element::Frame | Element::Raw(Raw::Iframe) => Links(Url, Frame),
+            Element::Img | Element::Image | Element::VmlFill | Element::VmlImage => {
+                Links(Url, Picture)
+            }
+            Element::Input if attribute_is(document, all, Name::Type, is_image) => {
+                Links(Url, Picture)
+            }
+            Element::AudioVideo | Element::Source => Links(Url, Media),
             _ => Links(Url, Resource),
         },
-        Name::Background
-        | Name::Classid
-        | Name::Data
-        | Name::Dynsrc
-        | Name::Lowsrc
-        | Name::Manifest
-        | Name::Poster => Links(Url, Resource),
-        Name::Srcset | Name::Imagesrcset => Links(Srcset, Resource),
+        Name::Background | Name::Dynsrc | Name::Lowsrc | Name::Poster => Links(Url, Picture),
+        Name::Classid | Name::Data | Name::Manifest => Links(Url, Resource),
+        Name::Srcset => match element {
+            Element::Img | Element::Image | Element::Source => Links(Srcset, Picture),
+            _ => Links(Srcset, Resource),
+        },
+        Name::Imagesrcset => Links(Srcset, Resource),
         Name::Archive if element == Element::Applet => Links(CommaSeparated, Resource),
         Name::Archive => Links(SpaceSeparated, Resource),
         Name::Action | Name::Cite | Name::Formaction | Name::Longdesc | Name::Usemap => {
@@ -303,7 +341,13 @@ fn kind(document: &[u8], element: Element, name: Name, all: &[Attribute]) -> Kin
             }
         }
         Name::Style => Style,
-        Name::Charset | Name::HttpEquiv | Name::Rel => Nothing,
+        Name::Charset
+        | Name::Height
+        | Name::Hidden
+        | Name::HttpEquiv
+        | Name::Rel
+        | Name::Type
+        | Name::Width => Nothing,
     }
 }
 
@@ -323,30 +367,43 @@ fn charset(document: &[u8], all: &[Attribute]) -> Option<Vec<u8>> {
 
 /// `3D"x"` or `3Dx` without quotes around it: whoever wrote it meant `=3D`, a quoted-printable `=`.
 fn looks_encoded(document: &[u8], attribute: &Attribute) -> bool {
+    // Numbers and words prove nothing.
+    let holds_url = !matches!(
+        attribute.name,
+        Name::Height | Name::Hidden | Name::Type | Name::Width
+    );
     let value = attribute.value.of(document);
-    attribute.delimiter == Delimiter::None
+    holds_url
+        && attribute.delimiter == Delimiter::None
         && value
             .get(..2)
             .is_some_and(|escape| escape.eq_ignore_ascii_case(b"3D"))
 }
 
-/// Whether a `<link>` loads something, by its relations.
-fn loads(document: &[u8], all: &[Attribute]) -> bool {
-    const LOADING: [&[u8]; 8] = [
-        b"stylesheet",
-        b"icon",
-        b"apple-touch-icon",
-        b"mask-icon",
-        b"preload",
-        b"modulepreload",
-        b"prefetch",
-        b"manifest",
-    ];
+/// The relations by which a `<link>` loads something that is no style sheet.
+const LOADING: [&[u8]; 7] = [
+    b"icon",
+    b"apple-touch-icon",
+    b"mask-icon",
+    b"preload",
+    b"modulepreload",
+    b"prefetch",
+    b"manifest",
+];
+
+/// Whether a `<link>` names one of these relations.
+fn is_related(document: &[u8], all: &[Attribute], relations: &[&[u8]]) -> bool {
     attribute_is(document, all, Name::Rel, |value| {
-        value
-            .split(|&byte| is_blank(byte))
-            .any(|word| LOADING.iter().any(|known| word.eq_ignore_ascii_case(known)))
+        value.split(|&byte| is_blank(byte)).any(|word| {
+            relations
+                .iter()
+                .any(|known| word.eq_ignore_ascii_case(known))
+        })
     })
+}
+
+fn is_image(kind: &[u8]) -> bool {
+    kind.trim_ascii().eq_ignore_ascii_case(b"image")
 }
 
 fn attribute_is(

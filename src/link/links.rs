@@ -4,8 +4,8 @@
 use super::value::{Context, LinkValue, Usage};
 use crate::span::Span;
 
-/// Links in document order, packed: for each its distance from the one before, its length, and whether it
-/// is of the same kind. Most take two octets.
+/// Links in document order, packed: for each its distance from the one before, its length, whether it opens a
+/// tag, and whether it is of the same kind. Most take two octets.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Links {
     packed: Vec<u8>,
@@ -23,7 +23,9 @@ impl Links {
         let (last_kind, last_end) = self.last;
         let is_same = self.kinds.get(last_kind) == Some(&kind);
         self.write(link.span.start.wrapping_sub(last_end) as u64);
-        self.write((link.span.len() as u64) << 1 | u64::from(!is_same));
+        self.write(
+            (link.span.len() as u64) << 2 | u64::from(link.opens_tag) << 1 | u64::from(!is_same),
+        );
         let mut index = last_kind;
         if !is_same {
             // A kind is a place, a grammar and a markup: a few hundred at most, whatever the document.
@@ -63,11 +65,12 @@ impl Links {
                 kind = read(&mut packed)? as usize;
             }
             let &(context, usage) = self.kinds.get(kind)?;
-            end = start + (length >> 1) as usize;
+            end = start + (length >> 2) as usize;
             Some(LinkValue {
                 span: Span::new(start, end),
                 context,
                 usage,
+                opens_tag: length & 2 == 2,
             })
         })
     }
@@ -110,13 +113,16 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_packed_comes_back(
-            links in prop::collection::vec((0..1_usize << 40, 0..1_usize << 20, 0..3_usize), 0..40),
+            links in prop::collection::vec(
+                (0..1_usize << 40, 0..1_usize << 20, 0..3_usize, any::<bool>(), any::<bool>()), 0..40,
+            ),
         ) {
             let grammars = [Grammar::Url, Grammar::Srcset, Grammar::CssUrl];
-            let links: Vec<LinkValue> = links.into_iter().map(|(start, length, kind)| LinkValue {
+            let links: Vec<LinkValue> = links.into_iter().map(|(start, length, kind, hidden, opens_tag)| LinkValue {
                 span: Span::new(start, start + length),
                 context: Context { markup: Markup::StyleSheet, grammar: grammars[kind] },
-                usage: Usage { place: "src", role: Role::Resource },
+                usage: Usage { place: "src", role: Role::Picture, hidden },
+                opens_tag,
             }).collect();
             let mut packed = Links::default();
             links.iter().for_each(|&link| packed.push(link));

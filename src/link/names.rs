@@ -19,14 +19,24 @@ pub(super) enum Element {
     Area,
     Anchor,
     Applet,
+    /// `<audio>` and `<video>`.
+    AudioVideo,
     Base,
     Frame,
+    /// `<image>` and `<feImage>`, in and out of SVG.
+    Image,
+    Img,
+    Input,
     Link,
     Meta,
     Object,
     Raw(Raw),
     /// `<svg>`, `<math>` and `<template>`: see [`scopes`](super::scopes).
     Scope,
+    Source,
+    /// `<v:fill>` and `<v:imagedata>` of VML.
+    VmlFill,
+    VmlImage,
     Other,
 }
 
@@ -69,9 +79,10 @@ macro_rules! names {
 names! {
     Action "action" Archive "archive" Background "background" Cite "cite" Classid "classid"
     Charset "charset" Codebase "codebase" Content "content" Data "data" Dynsrc "dynsrc" Formaction "formaction"
-    Href "href" HttpEquiv "http-equiv" Imagesrcset "imagesrcset" Longdesc "longdesc"
+    Height "height" Hidden "hidden" Href "href" HttpEquiv "http-equiv" Imagesrcset "imagesrcset" Longdesc "longdesc"
     Lowsrc "lowsrc" Manifest "manifest" Ping "ping" Poster "poster" Profile "profile" Rel "rel"
-    Src "src" Srcset "srcset" Style "style" Usemap "usemap" XlinkHref "xlink:href"
+    Src "src" Srcset "srcset" Style "style" Type "type" Usemap "usemap"
+    Width "width" XlinkHref "xlink:href"
 }
 
 /// That of `annotation-xml`, the longest name that matters.
@@ -89,8 +100,12 @@ pub(super) fn element(name: &[u8]) -> Element {
         b"a" => Element::Anchor,
         b"area" => Element::Area,
         b"applet" => Element::Applet,
+        b"audio" | b"video" => Element::AudioVideo,
         b"base" => Element::Base,
         b"frame" => Element::Frame,
+        b"image" | b"feimage" => Element::Image,
+        b"img" => Element::Img,
+        b"input" => Element::Input,
         b"link" => Element::Link,
         b"meta" => Element::Meta,
         b"object" => Element::Object,
@@ -104,6 +119,9 @@ pub(super) fn element(name: &[u8]) -> Element {
         b"noframes" => Element::Raw(Raw::Text(b"noframes")),
         b"plaintext" => Element::Raw(Raw::Plain),
         b"svg" | b"math" | b"template" => Element::Scope,
+        b"source" => Element::Source,
+        b"v:fill" | b"v:imagedata" => Element::VmlFill,
+        b"v:image" => Element::VmlImage,
         _ => Element::Other,
     }
 }

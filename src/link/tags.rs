@@ -33,8 +33,8 @@ pub(super) enum Event {
     Conditional(Span),
 }
 
-/// An attribute with a value. Attributes without one, repeated ones and those of no interest are
-/// not kept.
+/// An attribute with a value, or `hidden`. Others without one, repeated ones and those of no interest
+/// are not kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Attribute {
     pub(super) name: Name,
@@ -228,6 +228,10 @@ impl<'a> Tags<'a> {
         if let (Keep::Known, Some(name)) = (keep, attribute_name(name.of(self.document))) {
             let bit = 1_u32 << (name as u32);
             // A repeated attribute is dropped by parsers, even if the first had no value.
+            let value = match name {
+                Name::Hidden => value.or(Some((Span::empty_at(self.at), Delimiter::None))),
+                _ => value,
+            };
             if let (0, Some((value, delimiter))) = (*seen & bit, value) {
                 self.attributes.push(Attribute {
                     name,

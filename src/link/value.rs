@@ -33,6 +33,9 @@ pub struct LinkValue {
     pub context: Context,
     /// What it is for.
     pub usage: Usage,
+    /// Whether it is the first link of its start tag: those up to the next one that opens a tag stand
+    /// in the same. Each link of a style sheet or a `<style>` element stands alone.
+    pub opens_tag: bool,
 }
 
 /// The layers around a URL.
@@ -104,12 +107,23 @@ pub struct Usage {
     pub place: &'static str,
     /// What a reader does with it.
     pub role: Role,
+    /// Whether it is the `src`, `srcset` or `lowsrc` of a picture that nobody is meant to see: declared
+    /// at most three by three pixels, or hidden, by its own attributes. See [`html`](super::html).
+    pub hidden: bool,
 }
 
 /// What a reader does with a link.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Role {
-    /// Loads it with the document: images, media, fonts, style sheets, scripts, plug-in data.
+    /// Shows it as a picture.
+    Picture,
+    /// Plays it: audio and video.
+    Media,
+    /// Sets text in it: `url()` in `@font-face`.
+    Font,
+    /// Styles the document with it: `@import`, and `<link>` with that relation.
+    StyleSheet,
+    /// Loads something else with the document: scripts, icons, subtitles, plug-in data.
     Resource,
     /// Shows it as a document inside the document.
     Frame,

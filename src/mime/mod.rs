@@ -3,12 +3,14 @@
 //! decoded while scanning.
 
 pub mod charset;
+pub mod entity;
 pub mod fields;
 pub mod header;
 pub mod mapped;
 pub mod media_type;
 pub mod message;
 pub mod parameters;
+pub mod picture;
 pub mod quoted_printable;
 pub mod transfer;
 

@@ -132,6 +132,43 @@ pub enum Links {
     Keep,
 }
 
+/// What HTML shows and is to become a part of the mail: `--embed`, `--embed-kinds`, `--trackers`.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Embed {
+    /// What stands in `data:` URLs.
+    pub data: bool,
+    /// What is on the web; [`super::Policy::fetch`] must allow the scheme besides.
+    pub remote: bool,
+    /// Pictures.
+    pub pictures: bool,
+    /// Fonts of style sheets.
+    pub fonts: bool,
+    /// Sound and video.
+    pub media: bool,
+    /// Remote pictures that nobody sees.
+    pub trackers: Trackers,
+}
+
+impl Embed {
+    /// Whether anything is to be embedded.
+    #[must_use]
+    pub fn is_on(self) -> bool {
+        self.data || self.remote
+    }
+}
+
+/// What to do with remote pictures that are at most 3 by 3 or hidden: they are there to be asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Trackers {
+    /// Nobody is asked, nothing is touched.
+    #[default]
+    Leave,
+    /// One transparent picture stands for all of them; nobody is asked.
+    Blank,
+    /// They are retrieved like others, which tells the sender that the mail was read.
+    Fetch,
+}
+
 /// What a temporary failure does to a `filter` run.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum OnFailure {
@@ -162,6 +199,8 @@ pub struct Limits {
     pub growth: u64,
     /// `--max-fetches`: retrievals for one message.
     pub fetches: u32,
+    /// `--max-message`: octets of a message with everything put in; none is no limit.
+    pub message: Option<u64>,
     /// `--max-redirects`: redirects for one retrieval.
     pub redirects: u32,
     /// `--timeout`: one retrieval.
@@ -188,6 +227,7 @@ impl Default for Limits {
             body: 25 << 20,
             growth: 50 << 20,
             fetches: 32,
+            message: None,
             redirects: 5,
             timeout: Duration::from_secs(20),
             deadline: Duration::from_secs(60),

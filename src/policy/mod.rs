@@ -29,7 +29,9 @@ use crate::report::{Reason, Refusal};
 
 pub use crate::external_body::Shortcuts;
 pub use address::parse_network;
-pub use choice::{Limits, Links, Mismatch, OnFailure, Protected, Scheme, TypePattern, Userinfo};
+pub use choice::{
+    Embed, Limits, Links, Mismatch, OnFailure, Protected, Scheme, Trackers, TypePattern, Userinfo,
+};
 pub use host::{Host, HostPattern};
 pub use ipnet::IpNet;
 pub use mapping::Mapping;
@@ -84,6 +86,8 @@ pub struct Policy {
     pub protected: Protected,
     /// Relative links.
     pub links: Links,
+    /// What HTML shows that is to become part of the mail.
+    pub embed: Embed,
     /// `--shortcuts`: which `[InternetShortcut]` files are references.
     pub shortcuts: Shortcuts,
     /// Temporary failures.

@@ -1,6 +1,7 @@
 //! What several test files need.
 #![allow(unreachable_pub)]
 
+pub mod browser;
 pub mod filter;
 pub mod imap;
 pub mod mail;

@@ -6,14 +6,18 @@ mod common;
 
 mod css_links;
 mod draft1997;
+mod embed;
 mod fuzz_replay;
 mod html_links;
 mod html_links_properties;
+mod link_svg;
+mod link_usage;
 mod links;
 mod links_bodies;
 mod links_charsets;
 mod links_hostile;
 mod links_siblings;
+mod pictures;
 mod policy_table;
 mod properties;
 mod rfc2046;

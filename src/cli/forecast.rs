@@ -1,0 +1,113 @@
+//! What `--embed` would do, in numbers: pictures by host, trackers, `data:` URLs, growth.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::say::harmless;
+use crate::link::url::Reference;
+use crate::policy::Policy;
+use crate::report::{Kind, Outcome, Reason, Row};
+
+/// Most hosts that are named.
+const HOSTS: usize = 40;
+
+/// Octets of a new part besides its base64: fields, boundary lines, what is put around the HTML. Its
+/// Content-Location is counted beside it.
+const AROUND: u64 = 800;
+
+/// Counts over the rows of many messages.
+#[derive(Default, Debug)]
+pub(super) struct Forecast {
+    hosts: BTreeMap<String, u64>,
+    remote: u64,
+    trackers: u64,
+    data: u64,
+    data_octets: u64,
+    growth: u64,
+}
+
+impl Forecast {
+    /// Counts the rows of one message.
+    pub(super) fn count(&mut self, rows: &[Row]) {
+        for row in rows.iter().filter(|row| row.kind == Kind::Embed) {
+            let url = row.url.as_deref().unwrap_or_default();
+            let reference = Reference::split(url);
+            match (row.outcome, row.reason) {
+                (Outcome::WouldFetch, _) => {
+                    self.remote += 1;
+                    self.growth += AROUND + 2 * url.len() as u64;
+                    let site = reference.site().filter(|site| !site.host.is_empty());
+                    let host = site.map_or_else(String::new, |site| site.host.to_ascii_lowercase());
+                    *self.hosts.entry(host).or_default() += 1;
+                }
+                (Outcome::Left, Some(Reason::Tracker)) => self.trackers += 1,
+                (Outcome::WouldExpand, _) => {
+                    let Some(octets) = row.bytes else { continue };
+                    if reference.has_scheme("data") {
+                        self.data += 1;
+                        self.data_octets += octets;
+                    } else {
+                        self.trackers += 1;
+                    }
+                    self.growth += in_base64(octets) + AROUND;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Adds the counts of others.
+    pub(super) fn add(&mut self, other: Self) {
+        for (host, count) in other.hosts {
+            *self.hosts.entry(host).or_default() += count;
+        }
+        self.remote += other.remote;
+        self.trackers += other.trackers;
+        self.data += other.data;
+        self.data_octets += other.data_octets;
+        self.growth += other.growth;
+    }
+
+    /// The numbers in lines; nothing if there is nothing to embed.
+    pub(super) fn lines(&self, policy: &Policy, is_mailbox: bool) -> String {
+        let mut text = String::new();
+        if self.remote + self.trackers + self.data == 0 {
+            return text;
+        }
+        let _ = writeln!(
+            text,
+            "{} pictures would be retrieved, {} are trackers, {} in data: URLs have {} octets",
+            self.remote, self.trackers, self.data, self.data_octets
+        );
+        let mut hosts: Vec<(&String, &u64)> = self.hosts.iter().collect();
+        // The most first; of equal ones the alphabet decides.
+        hosts.sort_by_key(|&(host, count)| (std::cmp::Reverse(count), host));
+        for (host, count) in hosts.iter().take(HOSTS) {
+            let _ = writeln!(text, "  {count} from {}", harmless(host));
+        }
+        if hosts.len() > HOSTS {
+            let _ = writeln!(text, "  and {} hosts more", hosts.len() - HOSTS);
+        }
+        let limits = &policy.limits;
+        let (whose, per) = match is_mailbox {
+            true => ("the messages", ", for each message"),
+            false => ("the message", ""),
+        };
+        let each = in_base64(limits.body);
+        let _ = match self.remote {
+            0 => writeln!(text, "{whose} would grow by at most {} octets", self.growth),
+            remote => writeln!(
+                text,
+                "{whose} would grow by at most {} octets and what is retrieved, which is not known: {remote} times at most {each} octets by --max-body, all together at most {} by --max-growth{per}",
+                self.growth, limits.growth
+            ),
+        };
+        text
+    }
+}
+
+/// Octets of base64 in lines of 76 columns with CRLF.
+fn in_base64(octets: u64) -> u64 {
+    let symbols = octets.div_ceil(3).saturating_mul(4);
+    symbols.saturating_add(symbols.div_ceil(76) * 2)
+}

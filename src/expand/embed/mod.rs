@@ -1,0 +1,351 @@
+//! Pictures that HTML shows become parts of the mail, referred to by `cid:`.
+//!
+//! First the mail itself: a URL that names a sibling is that part. Then `data:` URLs, then the network,
+//! under the same policy and the same ledger as every retrieval. What it is, the octets say. Equal
+//! octets are one part; ids and boundaries are hashes. Everything happens in the order of the
+//! documents: what fits is done, a failed one keeps its URL and has a row.
+//!
+//! [`places`] finds what is shown, [`pictures`] holds the contents, [`shape`] puts the parts where their
+//! document finds them.
+
+mod pictures;
+mod places;
+mod shape;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use self::pictures::Pictures;
+use self::places::{Meaning, Place, Places};
+use self::shape::Shapes;
+use super::content::Answer;
+use super::link_text::cid_escaped;
+use super::relink::Relinker;
+
+use super::session::{Answered, Session};
+use crate::edit::{Edit, Edits, Group};
+use crate::mime::{PartId, Tree};
+use crate::report::{Kind, Outcome, Reason, Refusal, Retry, Row};
+
+/// What is asked of servers.
+const ACCEPT: &str = "image/*";
+
+/// What was decided about all documents of a message.
+#[derive(Default)]
+pub(super) struct Embedding {
+    pub(super) edits: Edits,
+    pub(super) rows: Vec<Row>,
+    /// The first failure that may be over later.
+    pub(super) temporary: Option<String>,
+}
+
+/// Embeds what the documents of a message show.
+pub(super) fn embed(session: &mut Session<'_>, original: &[u8], tree: &Tree) -> Embedding {
+    let mut pictures = Pictures::new(original, tree, session.policy());
+    let places = Places::find(session, original, tree, &mut pictures);
+    let urls = places.urls.iter().map(String::as_str);
+    session.ask(urls.map(|url| (url, Some(ACCEPT))));
+    let mut pending = Pending {
+        original,
+        tree,
+        shapes: Shapes::new(original, tree),
+        answers: HashMap::new(),
+        pictures,
+        named: BTreeSet::new(),
+        embedding: Embedding::default(),
+    };
+    for (part, found) in &places.documents {
+        match found {
+            Ok(found) => pending.document(session, *part, found, &places),
+            Err(refusal) => {
+                let row = pending.left(session, *part, None, refusal.clone());
+                pending.embedding.rows.push(row);
+            }
+        }
+    }
+    pending.finish(session, &places)
+}
+
+/// What a place gets.
+#[derive(Clone, Debug)]
+enum Given {
+    /// This URL.
+    Url(String),
+    /// What it has.
+    Nothing,
+    /// Somebody would have to be asked.
+    Unasked,
+    /// What it has, and why.
+    Refused(Refusal),
+}
+
+struct Pending<'p> {
+    original: &'p [u8],
+    tree: &'p Tree,
+    shapes: Shapes<'p>,
+    /// The picture that came from each URL, by its number in [`Places::urls`].
+    answers: HashMap<usize, Result<usize, Refusal>>,
+    pictures: Pictures<'p>,
+    /// Parts that are meant.
+    named: BTreeSet<PartId>,
+    embedding: Embedding,
+}
+
+impl Pending<'_> {
+    /// Decides about one document: all its places, then whether the document can be changed at all.
+    fn document(
+        &mut self,
+        session: &mut Session<'_>,
+        part: PartId,
+        found: &[Place],
+        places: &Places,
+    ) {
+        let gained = session.ledger.gained();
+        let placed = self.shapes.mark();
+        let mut rows: Vec<Row> = Vec::new();
+        // One row for each thing that is shown, however often.
+        let mut told: HashSet<(Meaning, Option<String>)> = HashSet::new();
+        let container = self.shapes.container(part);
+        let mut values: HashMap<usize, String> = HashMap::new();
+        for tag in found.chunk_by(|_, next| !next.opens_tag) {
+            let mut of_source: Option<String> = None;
+            for place in tag {
+                let given = match &container {
+                    Ok(container) => self.give(session, *container, place, places),
+                    Err(refusal) => Given::Refused(refusal.clone()),
+                };
+                // One that is retrieved is one, whatever its fragment.
+                let shown = match &place.meaning {
+                    Meaning::Url(_) => None,
+                    _ => place.shown.clone(),
+                };
+                if told.insert((place.meaning.clone(), shown))
+                    && let Some(row) = self.row(session, part, place, places, &given)
+                {
+                    rows.push(row);
+                }
+                if let Given::Url(url) = given {
+                    if place.is_source {
+                        of_source = Some(url.clone());
+                    }
+                    values.insert(place.ordinal, url);
+                }
+            }
+            // A reader that takes a candidate would ask for what the mail now holds.
+            if let Some(url) = of_source {
+                for place in tag.iter().filter(|place| place.is_candidate) {
+                    values.entry(place.ordinal).or_insert_with(|| url.clone());
+                }
+            }
+        }
+        if !values.is_empty() && !session.is_forecast() {
+            let new: i64 = self.shapes.octets_since(&placed);
+            session.ledger.restore_gained(gained);
+            let policy = session.policy();
+            let mut relinker = Relinker::new(self.original, self.tree, policy, &mut session.ledger);
+            let rewritten = relinker.embedded(part, &values);
+            let refusal = match rewritten {
+                Some(Ok(group)) => match session.ledger.grow(new) {
+                    Ok(()) => {
+                        let kept = found
+                            .iter()
+                            .filter(|place| values.contains_key(&place.ordinal));
+                        self.keep(part, kept, group);
+                        None
+                    }
+                    Err(refusal) => Some(refusal),
+                },
+                Some(Err(refusal)) => Some(refusal),
+                None => None,
+            };
+            if let Some(refusal) = refusal {
+                session.ledger.restore_gained(gained);
+                self.shapes.reset(&placed);
+                for row in &mut rows {
+                    if row.outcome != Outcome::Left {
+                        *row = Row {
+                            outcome: Outcome::Left,
+                            reason: Some(refusal.reason),
+                            detail: refusal.detail.clone(),
+                            ..row.clone()
+                        };
+                    }
+                }
+            }
+        }
+        self.embedding.rows.extend(rows);
+    }
+
+    fn keep<'f>(&mut self, part: PartId, kept: impl Iterator<Item = &'f Place>, group: Group) {
+        self.shapes.changed.push(part);
+        // Documents are different parts: their edits cannot meet.
+        let _ = self.embedding.edits.add(group);
+        self.named
+            .extend(kept.filter_map(|place| match place.meaning {
+                Meaning::Part(part, _) => Some(part),
+                _ => None,
+            }));
+    }
+
+    /// What is to stand at a place.
+    fn give(
+        &mut self,
+        session: &mut Session<'_>,
+        container: shape::Container,
+        place: &Place,
+        places: &Places,
+    ) -> Given {
+        let picture = match &place.meaning {
+            Meaning::Nothing => return Given::Nothing,
+            Meaning::Part(_, url) => return Given::Url(url.clone()),
+            Meaning::Refused(refusal) => return Given::Refused((**refusal).clone()),
+            Meaning::Picture(picture) => *picture,
+            Meaning::Url(number) => match self.answer(session, *number, places) {
+                Some(Ok(picture)) => picture,
+                Some(Err(refusal)) => return Given::Refused(refusal),
+                None => return Given::Unasked,
+            },
+        };
+        let content_id = match self.pictures.existing(picture) {
+            Some(content_id) => content_id,
+            None => {
+                let newline = self.tree.newline;
+                let (content_id, bytes) = self.pictures.part(picture, newline);
+                if !self.shapes.holds(picture) {
+                    // What goes with the URL is gained back when the document is written.
+                    let cost = self.shapes.cost(container, bytes.len());
+                    let longest = content_id.len() + "cid:%40".len();
+                    let growth = (cost + longest) as i64 - place.octets as i64;
+                    if let Err(refusal) = session.ledger.grow(growth) {
+                        return Given::Refused(refusal);
+                    }
+                    self.shapes
+                        .put(container, picture, content_id.clone(), bytes);
+                }
+                content_id
+            }
+        };
+        Given::Url(format!("cid:{}", cid_escaped(&content_id)))
+    }
+
+    /// The picture that a URL brought; none if nobody was asked.
+    fn answer(
+        &mut self,
+        session: &mut Session<'_>,
+        number: usize,
+        places: &Places,
+    ) -> Option<Result<usize, Refusal>> {
+        if let Some(known) = self.answers.get(&number) {
+            return Some(known.clone());
+        }
+        let url = places.urls.get(number)?;
+        let key = (url.clone(), Some(ACCEPT.to_owned()));
+        let result = match session.retrieved.get(&key)? {
+            Answered::Unasked => return None,
+            Answered::Refused(refusal) => Err(refusal.clone()),
+            Answered::Content(answer) => {
+                let answer: Answer = answer.clone();
+                let source = places.sources.get(number).cloned();
+                self.pictures.of_answer(&answer, source, session.policy())
+            }
+        };
+        self.answers.insert(number, result.clone());
+        Some(result)
+    }
+
+    fn row(
+        &mut self,
+        session: &Session<'_>,
+        part: PartId,
+        place: &Place,
+        places: &Places,
+        given: &Given,
+    ) -> Option<Row> {
+        let url = match &place.meaning {
+            Meaning::Url(number) => places.sources.get(*number).cloned(),
+            _ => place.shown.clone(),
+        };
+        let is_forecast = session.is_forecast();
+        let mut row = self.left(session, part, url, Refusal::lasting(Reason::NotAnImage, ""));
+        row.reason = None;
+        match given {
+            Given::Nothing => return None,
+            Given::Refused(refusal) => {
+                if refusal.retry == Retry::Later {
+                    let detail = format!("part {}: {}", row.part, refusal.detail);
+                    self.embedding.temporary.get_or_insert(detail);
+                }
+                row.reason = Some(refusal.reason);
+                row.detail = refusal.detail.clone();
+                return Some(row);
+            }
+            Given::Unasked => {
+                row.outcome = Outcome::WouldFetch;
+                row.detail =
+                    "would retrieve it; its size is not known, and at most --max-body".to_owned();
+                return Some(row);
+            }
+            Given::Url(_) => {}
+        }
+        row.outcome = if is_forecast {
+            Outcome::WouldExpand
+        } else {
+            Outcome::Expanded
+        };
+        let picture = match &place.meaning {
+            Meaning::Part(sibling, _) => {
+                row.detail = format!("part {} of the mail is shown", self.tree.number(*sibling));
+                return Some(row);
+            }
+            Meaning::Picture(picture) => *picture,
+            Meaning::Url(number) => match self.answers.get(number) {
+                Some(Ok(picture)) => *picture,
+                _ => return Some(row),
+            },
+            Meaning::Nothing | Meaning::Refused(_) => return None,
+        };
+        self.pictures.describe(picture, &mut row);
+        Some(row)
+    }
+
+    fn left(
+        &self,
+        session: &Session<'_>,
+        part: PartId,
+        url: Option<String>,
+        refusal: Refusal,
+    ) -> Row {
+        Row {
+            message: session.name.to_owned(),
+            part: self.tree.number(part),
+            kind: Kind::Embed,
+            url,
+            outcome: Outcome::Left,
+            reason: Some(refusal.reason),
+            detail: refusal.detail,
+            media_type: None,
+            bytes: None,
+            ms: None,
+            links: None,
+        }
+    }
+
+    fn finish(mut self, session: &Session<'_>, places: &Places) -> Embedding {
+        // They stand in their parts now.
+        drop(self.pictures);
+        if !session.is_forecast() {
+            for part in &self.named {
+                if let Some(content_id) = places.made.get(part) {
+                    let newline = self.tree.newline.bytes();
+                    let field = [b"Content-ID: <", content_id.as_bytes(), b">", newline].concat();
+                    let edit = Edit::insert(self.tree.part(*part).header.end, field);
+                    let _ = self.embedding.edits.add(vec![edit]);
+                }
+            }
+            for group in self.shapes.edits() {
+                // Insertions and header fields meet neither each other nor the values.
+                let _ = self.embedding.edits.add(group);
+            }
+        }
+        self.embedding
+    }
+}

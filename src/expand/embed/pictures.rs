@@ -1,0 +1,300 @@
+//! The contents that are embedded, each once, and the parts that hold them.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::super::content::{Answer, Octets};
+use crate::external_body::{ExternalBody, Reading, identifier};
+use crate::link::data::{DataUrl, DataUrlError};
+use crate::link::svg::is_harmless_svg;
+use crate::link::value::Role;
+use crate::mime::entity::{NewPart, sha256};
+use crate::mime::picture::{self, Kind};
+use crate::mime::{PartId, Tree};
+use crate::plan::protection;
+use crate::policy::{Policy, Trackers};
+use crate::report::{Reason, Refusal, Row};
+use crate::span::Newline;
+
+/// A transparent GIF of one pixel.
+const BLANK: &[u8] = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;";
+
+/// How many digits of the hash stand in ids and file names.
+const DIGITS: usize = 32;
+
+/// One content.
+struct Picture {
+    octets: Rc<Octets>,
+    kind: Kind,
+    /// Where the first of equal ones came from.
+    source: Option<String>,
+    /// How long its retrieval took, in milliseconds.
+    elapsed: Option<u64>,
+    /// SHA-256.
+    hash: String,
+    /// The Content-ID that it gets, or that a part with these octets has; known once it is asked for.
+    content_id: Option<(String, bool)>,
+}
+
+/// All contents of a message.
+pub(super) struct Pictures<'p> {
+    original: &'p [u8],
+    tree: &'p Tree,
+    policy: &'p Policy,
+    pictures: Vec<Picture>,
+    by_hash: HashMap<String, Vec<usize>>,
+    /// The parts that bear each Content-ID; read when it is first asked for.
+    bearers: Option<HashMap<String, Vec<PartId>>>,
+}
+
+impl<'p> Pictures<'p> {
+    pub(super) fn new(original: &'p [u8], tree: &'p Tree, policy: &'p Policy) -> Self {
+        Self {
+            original,
+            tree,
+            policy,
+            pictures: Vec::new(),
+            by_hash: HashMap::new(),
+            bearers: None,
+        }
+    }
+
+    /// The content of a `data:` URL.
+    pub(super) fn of_data(
+        &mut self,
+        url: &str,
+        role: Role,
+        policy: &Policy,
+    ) -> Result<usize, Refusal> {
+        let refuse = |error: DataUrlError| {
+            let reason = match error {
+                DataUrlError::TooLarge { .. } => Reason::TooLarge,
+                _ => Reason::BadDataUrl,
+            };
+            Refusal::lasting(reason, error.to_string())
+        };
+        let url = spaces_kept(url);
+        let parsed = DataUrl::parse(url.as_bytes()).map_err(refuse)?;
+        let declared = parsed.media_type().essence().to_owned();
+        let octets = parsed.decode(policy.limits.body).map_err(refuse)?;
+        let octets = Octets::shared(octets);
+        let kind = admitted(octets.bytes(), Some(&declared), Some(role), policy)?;
+        Ok(self.add(octets, kind, None, None))
+    }
+
+    /// The content of an answer.
+    pub(super) fn of_answer(
+        &mut self,
+        answer: &Answer,
+        source: Option<String>,
+        policy: &Policy,
+    ) -> Result<usize, Refusal> {
+        let declared = answer.essence();
+        let octets = answer.octets();
+        let kind = admitted(octets.bytes(), declared.as_deref(), None, policy)?;
+        let is_tiny = kind
+            .size
+            .is_some_and(|(width, height)| width <= 3 && height <= 3);
+        if is_tiny {
+            match policy.embed.trackers {
+                Trackers::Fetch => {}
+                Trackers::Blank => return Ok(self.blank()),
+                Trackers::Leave => {
+                    let detail = "it turned out to be at most 3 by 3";
+                    return Err(Refusal::lasting(Reason::Tracker, detail));
+                }
+            }
+        }
+        Ok(self.add(octets, kind, source, Some(answer.milliseconds())))
+    }
+
+    /// The picture that stands for all trackers.
+    pub(super) fn blank(&mut self) -> usize {
+        let kind = Kind {
+            essence: "image/gif",
+            extension: "gif",
+            size: Some((1, 1)),
+        };
+        self.add(Octets::shared(BLANK.to_vec()), kind, None, None)
+    }
+
+    fn add(
+        &mut self,
+        octets: Rc<Octets>,
+        kind: Kind,
+        source: Option<String>,
+        elapsed: Option<u64>,
+    ) -> usize {
+        let hash = sha256(octets.bytes());
+        let known = self.by_hash.entry(hash.clone()).or_default();
+        let equal = known.iter().copied().find(|&known| {
+            let known = self.pictures.get(known);
+            known.is_some_and(|known| known.octets.bytes() == octets.bytes())
+        });
+        if let Some(equal) = equal {
+            return equal;
+        }
+        let number = self.pictures.len();
+        known.push(number);
+        self.pictures.push(Picture {
+            octets,
+            kind,
+            source,
+            elapsed,
+            hash,
+            content_id: None,
+        });
+        number
+    }
+
+    /// The Content-ID of a part of the mail that already holds this content under our id.
+    pub(super) fn existing(&mut self, number: usize) -> Option<String> {
+        self.identify(number);
+        match &self.pictures.get(number)?.content_id {
+            Some((content_id, true)) => Some(content_id.clone()),
+            _ => None,
+        }
+    }
+
+    /// The Content-ID and the octets of a new part.
+    pub(super) fn part(&mut self, number: usize, newline: Newline) -> (String, Vec<u8>) {
+        self.identify(number);
+        let Some(picture) = self.pictures.get(number) else {
+            return (String::new(), Vec::new());
+        };
+        let content_id = picture
+            .content_id
+            .as_ref()
+            .map(|(content_id, _)| content_id.clone())
+            .unwrap_or_default();
+        let name = picture.hash.get(..DIGITS).unwrap_or_default();
+        let mut part = NewPart::new(newline)
+            .field("Content-Type", picture.kind.essence)
+            .field("Content-ID", &format!("<{content_id}>"))
+            .field(
+                "Content-Disposition",
+                &format!("inline; filename=\"{name}.{}\"", picture.kind.extension),
+            );
+        if let Some(source) = &picture.source {
+            part = part.url_field("Content-Location", source);
+        }
+        (content_id, part.base64(picture.octets.bytes()))
+    }
+
+    /// Settles the Content-ID. One of our form proves nothing: a part that bears it is taken only if its
+    /// octets are equal, and else another id is made.
+    fn identify(&mut self, number: usize) {
+        let (original, tree) = (self.original, self.tree);
+        let Some(picture) = self.pictures.get_mut(number) else {
+            return;
+        };
+        if picture.content_id.is_some() {
+            return;
+        }
+        let bearers = self.bearers.get_or_insert_with(|| bearers(original, tree));
+        let digits = picture.hash.get(..DIGITS).unwrap_or_default();
+        let mut content_id = format!("{digits}@embody");
+        let mut further = 0_u32;
+        let is_held = loop {
+            match bearers.get(&content_id).map(Vec::as_slice) {
+                None => break false,
+                Some([part])
+                    if holds(original, tree, self.policy, *part, picture.octets.bytes()) =>
+                {
+                    break true;
+                }
+                Some(_) => {}
+            }
+            further += 1;
+            content_id = format!("{digits}.{further}@embody");
+        };
+        picture.content_id = Some((content_id, is_held));
+    }
+
+    /// What a row says of a content.
+    pub(super) fn describe(&self, number: usize, row: &mut Row) {
+        let Some(picture) = self.pictures.get(number) else {
+            return;
+        };
+        let octets = picture.octets.len();
+        row.media_type = Some(picture.kind.essence.to_owned());
+        row.bytes = Some(octets as u64);
+        row.ms = picture.elapsed;
+        row.detail = format!("{octets} octets of {}", picture.kind.essence);
+    }
+}
+
+/// The URL as a browser takes it: blanks within the data are data, other than in a folded parameter, for
+/// which [`DataUrl`] reads.
+fn spaces_kept(url: &str) -> Cow<'_, str> {
+    let trimmed = url.trim_matches(|symbol: char| symbol <= ' ');
+    match trimmed.split_once(',') {
+        Some((front, data)) if memchr::memchr(b' ', data.as_bytes()).is_some() => {
+            Cow::Owned(format!("{front},{}", data.replace(' ', "%20")))
+        }
+        _ => Cow::Borrowed(url),
+    }
+}
+
+fn bearers(original: &[u8], tree: &Tree) -> HashMap<String, Vec<PartId>> {
+    let mut bearers: HashMap<String, Vec<PartId>> = HashMap::new();
+    for part in tree.ids() {
+        if let Some(value) = tree.value(original, part, "Content-ID") {
+            bearers.entry(identifier(value)).or_default().push(part);
+        }
+    }
+    bearers
+}
+
+/// Whether a part of the mail holds these octets, for every reader.
+fn holds(original: &[u8], tree: &Tree, policy: &Policy, part: PartId, octets: &[u8]) -> bool {
+    let entity = tree.part(part);
+    let reading = Reading {
+        header_limit: policy.limits.header,
+        shortcuts: policy.shortcuts,
+    };
+    protection(tree, part, policy).is_none()
+        && ExternalBody::read(original, tree, part, &reading).is_none()
+        && entity
+            .encoding
+            .decode(entity.body.of(original))
+            .is_some_and(|held| *held == *octets)
+}
+
+/// What content is, if it may be embedded.
+fn admitted(
+    octets: &[u8],
+    declared: Option<&str>,
+    role: Option<Role>,
+    policy: &Policy,
+) -> Result<Kind, Refusal> {
+    policy.judge_size(octets.len() as u64)?;
+    let is_wanted = |wanted: Role| role.is_none_or(|role| role == wanted);
+    let found = picture::sniff(octets)
+        .or_else(|| {
+            picture::sniff_font(octets).filter(|_| policy.embed.fonts && is_wanted(Role::Font))
+        })
+        .or_else(|| {
+            picture::sniff_media(octets).filter(|_| policy.embed.media && is_wanted(Role::Media))
+        });
+    let Some(kind) = found else {
+        let is_called_one = declared.is_some_and(|declared| declared.starts_with("image/"));
+        return Err(match declared {
+            Some(declared) if is_called_one => Refusal::lasting(
+                Reason::TypeMismatch,
+                format!("it is called {declared}, and its octets are none"),
+            ),
+            _ => Refusal::lasting(
+                Reason::NotAnImage,
+                "its octets are no picture that is known",
+            ),
+        });
+    };
+    if kind.essence == "image/svg+xml" && !is_harmless_svg(octets) {
+        let detail = "an SVG with scripts, events, or references to elsewhere";
+        return Err(Refusal::lasting(Reason::NotAnImage, detail));
+    }
+    policy.judge_type(kind.essence)?;
+    Ok(kind)
+}

@@ -1,0 +1,223 @@
+//! What the documents of a message show, and from where.
+
+use std::collections::HashMap;
+
+use super::super::link_text::cid_escaped;
+use super::super::relink::{Relinker, Shown};
+use super::super::session::Session;
+use super::pictures::Pictures;
+use crate::link::url::{Reference, masked, without_fragment};
+use crate::link::value::{Grammar, Role};
+use crate::mime::{PartId, Tree};
+use crate::policy::{Embed, Policy, Trackers};
+use crate::report::{Reason, Refusal};
+
+/// How many characters of a `data:` URL a report shows.
+const SHOWN_DATA: usize = 48;
+
+/// What a place shows.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Meaning {
+    /// Nothing that is to be embedded.
+    Nothing,
+    /// Another part of the mail, by this `cid:` URL.
+    Part(PartId, String),
+    /// Content that is here: a number in [`Pictures`].
+    Picture(usize),
+    /// What is to be retrieved: a number in [`Places::urls`].
+    Url(usize),
+    /// Something that is left.
+    Refused(Box<Refusal>),
+}
+
+/// One place of a document.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    /// Its number among the links of the document.
+    pub(super) ordinal: usize,
+    pub(super) meaning: Meaning,
+    /// Octets of the URL in the document.
+    pub(super) octets: usize,
+    /// Whether it is the first link of its start tag.
+    pub(super) opens_tag: bool,
+    /// Whether it is the `src` that candidates of its tag stand beside.
+    pub(super) is_source: bool,
+    /// Whether it is a candidate of a `srcset`.
+    pub(super) is_candidate: bool,
+    /// The URL as reports show it.
+    pub(super) shown: Option<String>,
+}
+
+/// All places of all documents.
+#[derive(Default)]
+pub(super) struct Places {
+    /// In the order of the message; or why a document is left.
+    pub(super) documents: Vec<(PartId, Result<Vec<Place>, Refusal>)>,
+    /// URLs to retrieve, mapped; each once.
+    pub(super) urls: Vec<String>,
+    /// The same URLs as the documents mean them, passwords masked.
+    pub(super) sources: Vec<String>,
+    numbers: HashMap<String, usize>,
+    /// Content-IDs of parts that have none yet.
+    pub(super) made: HashMap<PartId, String>,
+}
+
+impl Places {
+    /// Looks at every document.
+    pub(super) fn find(
+        session: &mut Session<'_>,
+        original: &[u8],
+        tree: &Tree,
+        pictures: &mut Pictures<'_>,
+    ) -> Self {
+        let policy = session.policy();
+        let mut places = Self::default();
+        let mut relinker = Relinker::new(original, tree, policy, &mut session.ledger);
+        for part in tree.ids() {
+            if tree.part(part).essence == "text/x-amp-html" {
+                let detail = "what AMP documents may refer to is not what HTML may";
+                let refusal = Refusal::lasting(Reason::UnsupportedDocument, detail);
+                places.documents.push((part, Err(refusal)));
+                continue;
+            }
+            let mut found: Vec<Place> = Vec::new();
+            let looked = relinker.shown(part, |shown| {
+                let place = places.place(shown, policy, pictures);
+                found.push(place);
+            });
+            match looked {
+                Some(Err(refusal)) => places.documents.push((part, Err(refusal))),
+                Some(Ok(())) if has_something(&found) => {
+                    places.documents.push((part, Ok(found)));
+                }
+                _ => {}
+            }
+        }
+        places
+    }
+
+    fn place(&mut self, shown: Shown<'_>, policy: &Policy, pictures: &mut Pictures<'_>) -> Place {
+        let usage = shown.link.usage;
+        let grammar = shown.link.context.grammar;
+        let is_wanted = is_wanted(policy.embed, usage.role);
+        let (meaning, url) = if is_wanted {
+            self.meaning(&shown, policy, pictures)
+        } else {
+            (Meaning::Nothing, None)
+        };
+        Place {
+            ordinal: shown.ordinal,
+            meaning,
+            octets: shown.link.span.len(),
+            opens_tag: shown.link.opens_tag,
+            is_source: is_wanted && usage.place == "src",
+            is_candidate: is_wanted && grammar == Grammar::Srcset,
+            shown: url,
+        }
+    }
+
+    fn meaning(
+        &mut self,
+        shown: &Shown<'_>,
+        policy: &Policy,
+        pictures: &mut Pictures<'_>,
+    ) -> (Meaning, Option<String>) {
+        let embed = policy.embed;
+        let role = shown.link.usage.role;
+        if let Some((part, identity)) = &shown.sibling {
+            let fragment = shown
+                .absolute
+                .get(without_fragment(&shown.absolute).len()..);
+            let fragment = fragment.unwrap_or_default();
+            let url = format!("cid:{}{fragment}", cid_escaped(&identity.content_id));
+            if identity.is_made {
+                self.made.insert(*part, identity.content_id.clone());
+            }
+            let meaning = Meaning::Part(*part, url);
+            return (meaning, Some(masked(&shown.absolute).into_owned()));
+        }
+        let reference = Reference::split(&shown.absolute);
+        if reference.has_scheme("data") {
+            if !embed.data {
+                return (Meaning::Nothing, None);
+            }
+            let meaning = match pictures.of_data(&shown.absolute, role, policy) {
+                Ok(picture) => Meaning::Picture(picture),
+                Err(refusal) => Meaning::Refused(Box::new(refusal)),
+            };
+            return (meaning, Some(shortened(&shown.absolute)));
+        }
+        let names_host = shown.candidates().len() > 1;
+        let is_web = names_host || reference.has_scheme("http") || reference.has_scheme("https");
+        if !is_web || !embed.remote {
+            return (Meaning::Nothing, None);
+        }
+        let source = shown.candidates().into_iter().next().unwrap_or_default();
+        let source = masked(&source).into_owned();
+        if shown.link.usage.hidden {
+            let meaning = match embed.trackers {
+                Trackers::Leave => {
+                    let detail = "it is declared too small to be seen, or hidden";
+                    Meaning::Refused(Box::new(Refusal::lasting(Reason::Tracker, detail)))
+                }
+                Trackers::Blank => Meaning::Picture(pictures.blank()),
+                Trackers::Fetch => return self.retrieval(shown, policy, source),
+            };
+            return (meaning, Some(source));
+        }
+        self.retrieval(shown, policy, source)
+    }
+
+    /// The URL to retrieve: `//host` is https, or http where only that is allowed.
+    fn retrieval(
+        &mut self,
+        shown: &Shown<'_>,
+        policy: &Policy,
+        source: String,
+    ) -> (Meaning, Option<String>) {
+        let mut refusal = None;
+        for candidate in shown.candidates() {
+            let mapped = policy.map(&candidate).into_owned();
+            match policy.judge_url(&mapped) {
+                Ok(_) => {
+                    let url = without_fragment(&mapped).to_owned();
+                    let next = self.urls.len();
+                    let number = *self.numbers.entry(url.clone()).or_insert(next);
+                    if number == next {
+                        self.urls.push(url);
+                        self.sources.push(masked(&candidate).into_owned());
+                    }
+                    return (Meaning::Url(number), Some(source));
+                }
+                Err(why) => {
+                    refusal.get_or_insert(why);
+                }
+            }
+        }
+        let refusal = refusal.map_or(Meaning::Nothing, |why| Meaning::Refused(Box::new(why)));
+        (refusal, Some(source))
+    }
+}
+
+fn is_wanted(embed: Embed, role: Role) -> bool {
+    match role {
+        Role::Picture => embed.pictures,
+        Role::Font => embed.fonts,
+        Role::Media => embed.media,
+        _ => false,
+    }
+}
+
+fn has_something(found: &[Place]) -> bool {
+    found.iter().any(|place| place.meaning != Meaning::Nothing)
+}
+
+/// The start of a `data:` URL, for a report.
+fn shortened(url: &str) -> String {
+    let text: String = url.chars().take(SHOWN_DATA).collect();
+    if text.len() < url.len() {
+        format!("{text}... ({} octets)", url.len())
+    } else {
+        text
+    }
+}

@@ -1,0 +1,327 @@
+//! Where the new parts stand: in the multipart/related around their document, or in one made for it.
+//!
+//! Only insertions, and Content-* fields that move inwards where a message is only HTML: all other
+//! octets stay.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::super::lengths;
+use crate::edit::{Edit, Group};
+use crate::mime::entity::boundary;
+use crate::mime::{Content, Field, PartId, TransferEncoding, Tree};
+use crate::report::{Reason, Refusal};
+
+const RELATED: &str = "multipart/related";
+
+/// Octets of a boundary line and its line ends, at most: ours, or that of a multipart that is extended, which
+/// RFC 2046 §5.1.1 bounds.
+const BOUNDARY_LINE: usize = 80;
+
+/// Octets of the fields and lines around a document, at most.
+const WRAPPING: usize = 300;
+
+/// What the parts of a document are put into.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Container {
+    /// This multipart/related.
+    Extended(PartId),
+    /// One around this document.
+    Wrapped(PartId),
+}
+
+/// A new part: its Content-ID, and its octets.
+struct New {
+    content_id: String,
+    bytes: Vec<u8>,
+}
+
+/// Everything that is put anywhere.
+pub(super) struct Shapes<'p> {
+    original: &'p [u8],
+    tree: &'p Tree,
+    parts: BTreeMap<Container, Vec<New>>,
+    /// In the order in which they were put, with what each costs.
+    log: Vec<(Container, usize, usize)>,
+    held: HashSet<usize>,
+    /// Documents that changed.
+    pub(super) changed: Vec<PartId>,
+}
+
+/// A point to which everything can be taken back.
+pub(super) struct Mark(usize);
+
+impl<'p> Shapes<'p> {
+    pub(super) fn new(original: &'p [u8], tree: &'p Tree) -> Self {
+        Self {
+            original,
+            tree,
+            parts: BTreeMap::new(),
+            log: Vec::new(),
+            held: HashSet::new(),
+            changed: Vec::new(),
+        }
+    }
+
+    /// Where the parts of a document go: into the nearest multipart/related around it that is not outside
+    /// of the alternative, or the message, that the document is a branch of.
+    pub(super) fn container(&self, document: PartId) -> Result<Container, Refusal> {
+        let refuse = |reason, detail: &str| Err(Refusal::lasting(reason, detail));
+        for above in self.tree.ancestors(document) {
+            let entity = self.tree.part(above);
+            let Content::Multipart(multipart) = &entity.content else {
+                break;
+            };
+            if entity.essence == RELATED {
+                return match multipart.close {
+                    Some(_) => Ok(Container::Extended(above)),
+                    None => refuse(
+                        Reason::IncompleteBody,
+                        "no boundary line ends its multipart",
+                    ),
+                };
+            }
+            if entity.essence == "multipart/alternative" {
+                break;
+            }
+        }
+        let entity = self.tree.part(document);
+        if !entity.essence.ends_with("html") && !entity.essence.ends_with("xhtml+xml") {
+            return refuse(
+                Reason::NoBase,
+                "the style sheet is in no multipart/related that could hold its pictures",
+            );
+        }
+        if entity.separator.is_empty() || self.tree.is_cut_off(document) {
+            return refuse(Reason::IncompleteBody, "its header or its end is missing");
+        }
+        Ok(Container::Wrapped(document))
+    }
+
+    pub(super) fn holds(&self, picture: usize) -> bool {
+        self.held.contains(&picture)
+    }
+
+    pub(super) fn put(
+        &mut self,
+        container: Container,
+        picture: usize,
+        content_id: String,
+        bytes: Vec<u8>,
+    ) {
+        let cost = self.cost(container, bytes.len());
+        self.parts
+            .entry(container)
+            .or_default()
+            .push(New { content_id, bytes });
+        self.log.push((container, picture, cost));
+        self.held.insert(picture);
+    }
+
+    pub(super) fn mark(&self) -> Mark {
+        Mark(self.log.len())
+    }
+
+    /// Takes everything back that was put since.
+    pub(super) fn reset(&mut self, mark: &Mark) {
+        while self.log.len() > mark.0 {
+            let Some((container, picture, _)) = self.log.pop() else {
+                return;
+            };
+            self.held.remove(&picture);
+            if let Some(parts) = self.parts.get_mut(&container) {
+                parts.pop();
+            }
+        }
+    }
+
+    /// Octets that the message gains at most by one more part.
+    pub(super) fn cost(&self, container: Container, octets: usize) -> usize {
+        let is_first = self.parts.get(&container).is_none_or(Vec::is_empty);
+        let around = match container {
+            Container::Wrapped(_) if is_first => WRAPPING,
+            _ => 0,
+        };
+        octets + BOUNDARY_LINE + around
+    }
+
+    /// Octets of everything that was put since: the same, added up.
+    pub(super) fn octets_since(&self, mark: &Mark) -> i64 {
+        let since = self.log.get(mark.0..).unwrap_or_default();
+        let octets: usize = since.iter().map(|(_, _, cost)| cost).sum();
+        octets as i64
+    }
+
+    /// The edits of all containers, and those of what is said of the bodies around.
+    pub(super) fn edits(&mut self) -> Vec<Group> {
+        let mut groups = Vec::new();
+        let parts = std::mem::take(&mut self.parts);
+        for (container, parts) in parts {
+            if parts.is_empty() {
+                continue;
+            }
+            groups.push(match container {
+                Container::Extended(related) => self.extended(related, parts),
+                Container::Wrapped(document) if self.tree.is_message(document) => {
+                    self.wrapped_message(document, parts)
+                }
+                Container::Wrapped(document) => self.wrapped(document, parts),
+            });
+        }
+        let changed = self.changed.iter().copied();
+        groups.push(lengths::untrue_around(
+            self.original,
+            self.tree,
+            changed,
+            true,
+        ));
+        groups
+    }
+
+    fn extended(&self, related: PartId, parts: Vec<New>) -> Group {
+        let newline = self.tree.newline.bytes();
+        let Content::Multipart(multipart) = &self.tree.part(related).content else {
+            return Group::new();
+        };
+        let Some(close) = multipart.close else {
+            return Group::new();
+        };
+        let has_break = matches!(self.original.get(close.start), Some(b'\r' | b'\n'));
+        let mut inserted = Vec::with_capacity(octets(&parts));
+        for part in parts {
+            if has_break {
+                inserted.extend_from_slice(newline);
+            }
+            push_line(&mut inserted, &[b"--", &multipart.boundary], newline);
+            inserted.extend_from_slice(&part.bytes);
+            if !has_break {
+                inserted.extend_from_slice(newline);
+            }
+        }
+        vec![Edit::insert(close.start, inserted)]
+    }
+
+    fn wrapped(&self, document: PartId, parts: Vec<New>) -> Group {
+        let newline = self.tree.newline.bytes();
+        let entity = self.tree.part(document);
+        let boundary = self.boundary(document, &parts);
+        let mut front = self.fields(document, &boundary);
+        front.extend_from_slice(newline);
+        push_line(&mut front, &[b"--", boundary.as_bytes()], newline);
+        let mut behind = self.behind(parts, &boundary);
+        if self.tree.abuts_boundary(self.original, document) {
+            behind.extend_from_slice(newline);
+        }
+        vec![
+            Edit::insert(entity.span.start, front),
+            Edit::insert(entity.span.end, behind),
+        ]
+    }
+
+    /// A message that is only HTML: its Content-* fields move into the new part.
+    fn wrapped_message(&self, document: PartId, parts: Vec<New>) -> Group {
+        let newline = self.tree.newline.bytes();
+        let entity = self.tree.part(document);
+        let fields = self.tree.fields(document);
+        let boundary = self.boundary(document, &parts);
+        let is_content = |field: &Field| {
+            let name = field.name.of(self.original);
+            let start = name.get(..b"content-".len()).unwrap_or_default();
+            start.eq_ignore_ascii_case(b"content-") && !lengths::is_length(self.original, field)
+        };
+        let mut new = self.fields(document, &boundary);
+        if fields.first(self.original, "MIME-Version").is_none() {
+            new.splice(..0, [b"MIME-Version: 1.0", newline].concat());
+        }
+        let mut inner = Vec::new();
+        push_line(&mut inner, &[b"--", boundary.as_bytes()], newline);
+        let mut group = Group::new();
+        for field in fields.iter(self.original).filter(is_content) {
+            inner.extend_from_slice(field.whole.of(self.original));
+            group.push(Edit::replace(field.whole, std::mem::take(&mut new)));
+        }
+        inner.extend_from_slice(newline);
+        group.push(Edit::insert(entity.body.start, inner));
+        let mut behind = self.behind(parts, &boundary);
+        let is_last = entity.span.end >= self.original.len();
+        if is_last || self.tree.abuts_boundary(self.original, document) {
+            behind.extend_from_slice(newline);
+        }
+        group.push(Edit::insert(entity.span.end, behind));
+        group
+    }
+
+    /// The fields of a new multipart/related.
+    fn fields(&self, document: PartId, boundary: &str) -> Vec<u8> {
+        let newline = self.tree.newline.bytes();
+        let entity = self.tree.part(document);
+        let mut fields = Vec::new();
+        push_line(
+            &mut fields,
+            &[
+                b"Content-Type: multipart/related; type=\"",
+                entity.essence.as_bytes(),
+                b"\";",
+            ],
+            newline,
+        );
+        push_line(
+            &mut fields,
+            &[b" boundary=\"", boundary.as_bytes(), b"\""],
+            newline,
+        );
+        // A multipart says what is in it (RFC 2045 §6.4).
+        let encoding = match entity.encoding {
+            TransferEncoding::EightBit => Some("8bit"),
+            TransferEncoding::Binary => Some("binary"),
+            _ => None,
+        };
+        if let Some(encoding) = encoding {
+            let name = b"Content-Transfer-Encoding: ";
+            push_line(&mut fields, &[name, encoding.as_bytes()], newline);
+        }
+        fields
+    }
+
+    fn behind(&self, parts: Vec<New>, boundary: &str) -> Vec<u8> {
+        let newline = self.tree.newline.bytes();
+        // A line end of the caller's may follow.
+        let mut behind = Vec::with_capacity(octets(&parts) + BOUNDARY_LINE);
+        for part in parts {
+            behind.extend_from_slice(newline);
+            push_line(&mut behind, &[b"--", boundary.as_bytes()], newline);
+            behind.extend_from_slice(&part.bytes);
+        }
+        behind.extend_from_slice(newline);
+        behind.extend_from_slice(b"--");
+        behind.extend_from_slice(boundary.as_bytes());
+        behind.extend_from_slice(b"--");
+        behind
+    }
+
+    fn boundary(&self, document: PartId, parts: &[New]) -> String {
+        let mut seed = self.tree.number(document).into_bytes();
+        for part in parts {
+            // It is the hash of what is in the part.
+            seed.extend_from_slice(part.content_id.as_bytes());
+        }
+        let around = self.tree.boundaries_around(document);
+        boundary(
+            &seed,
+            self.tree.part(document).span.of(self.original),
+            &around,
+        )
+    }
+}
+
+/// Octets of parts with a boundary line each. A part is let go of as soon as it was put in.
+fn octets(parts: &[New]) -> usize {
+    let octets = parts.iter().map(|part| part.bytes.len() + BOUNDARY_LINE);
+    octets.sum()
+}
+
+fn push_line(bytes: &mut Vec<u8>, pieces: &[&[u8]], newline: &[u8]) {
+    for piece in pieces {
+        bytes.extend_from_slice(piece);
+    }
+    bytes.extend_from_slice(newline);
+}

@@ -1,0 +1,135 @@
+//! The links of a document with what they mean, and other URLs in their places.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::super::link_text::{ascii, raw, readable};
+use super::super::siblings::Identity;
+use super::{Relinker, Rewriting};
+use crate::edit::Group;
+use crate::link::base::Base;
+use crate::link::url::{Relation, relation, resolve_as_browser};
+use crate::link::value::LinkValue;
+use crate::mime::PartId;
+use crate::report::Refusal;
+
+/// A link, and what it means.
+pub(in crate::expand) struct Shown<'d> {
+    /// Its number among the links of the document.
+    pub(in crate::expand) ordinal: usize,
+    pub(in crate::expand) link: LinkValue,
+    /// The URL; absolute, if there is any base.
+    pub(in crate::expand) absolute: Cow<'d, str>,
+    /// What stands behind the `//` of a reference that names no scheme.
+    host: Option<String>,
+    /// The part of the mail that it names, and the Content-ID that the part has or will have.
+    pub(in crate::expand) sibling: Option<(PartId, Identity)>,
+}
+
+impl Shown<'_> {
+    /// The URL with each scheme that may be tried: `//host` is https, then http.
+    pub(in crate::expand) fn candidates(&self) -> Vec<String> {
+        match &self.host {
+            Some(host) => vec![format!("https://{host}"), format!("http://{host}")],
+            None => vec![self.absolute.to_string()],
+        }
+    }
+}
+
+impl Relinker<'_> {
+    /// Shows every link of a document with what it means; none if the part is no document.
+    pub(in crate::expand) fn shown(
+        &mut self,
+        part: PartId,
+        mut show: impl FnMut(Shown<'_>),
+    ) -> Option<Result<(), Refusal>> {
+        let mut refusal = None;
+        let looked = self.looked_at(part, true, |relinker, _, document, base, related| {
+            let inside = Base::this_message();
+            let base_url = ascii(&base.as_deref().unwrap_or(&inside).url);
+            let scheme = base_url.split_inclusive(':').next();
+            let mut meant = 0_usize;
+            for (ordinal, link) in document.links.iter().enumerate() {
+                let Some(value) = document.value(&link) else {
+                    continue;
+                };
+                let reference = cleaned(value.trim_ascii());
+                let relation = relation(scheme, &reference);
+                let host = reference.strip_prefix("//").map(str::to_owned);
+                let absolute = match relation {
+                    Relation::Absolute => reference,
+                    Relation::Relative => {
+                        relinker.ledger.work(base_url.len())?;
+                        match resolve_as_browser(&base_url, &reference) {
+                            Ok(absolute) => Cow::Owned(absolute),
+                            Err(_) => continue,
+                        }
+                    }
+                    Relation::Empty | Relation::SameDocument => continue,
+                };
+                let meant_part = match is_data(&absolute) {
+                    // It holds its content, and may be long.
+                    true => None,
+                    false => relinker.siblings.meant(document.part, related, &absolute),
+                };
+                let sibling =
+                    meant_part.map(|part| (part, relinker.siblings.identity(part).clone()));
+                meant += 1;
+                show(Shown {
+                    ordinal,
+                    link,
+                    host,
+                    absolute,
+                    sibling,
+                });
+            }
+            if meant > 0 {
+                refusal = document.refusal(relinker.tree.part(part).encoding);
+            }
+            Ok(Rewriting::of(base))
+        });
+        match (looked, refusal) {
+            (Some(Err(refusal)), _) | (_, Some(refusal)) => Some(Err(refusal)),
+            _ => Some(Ok(())),
+        }
+    }
+
+    /// Puts these URLs in the places of links, by their numbers.
+    pub(in crate::expand) fn embedded(
+        &mut self,
+        part: PartId,
+        urls: &HashMap<usize, String>,
+    ) -> Option<Result<Group, Refusal>> {
+        let rewritten = self.looked_at(part, true, |_, _, document, base, _| {
+            let mut rewriting = Rewriting::of(base);
+            for (ordinal, link) in document.links.iter().enumerate() {
+                if let Some(url) = urls.get(&ordinal) {
+                    let octets = link.span.start..link.span.end;
+                    let replacement = link.encoded(raw(url.clone()));
+                    rewriting.changes.push(octets, &replacement);
+                }
+            }
+            Ok(rewriting)
+        })?;
+        Some(rewritten.map(|(_, group)| group))
+    }
+}
+
+/// A value as text, without the line ends that browsers take out of it. A `data:` URL keeps them: it may be long,
+/// and whoever decodes it takes them out.
+fn cleaned(value: &[u8]) -> Cow<'_, str> {
+    let text = match std::str::from_utf8(value) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => Cow::Owned(readable(value)),
+    };
+    let is_removed = |symbol| matches!(symbol, '\t' | '\n' | '\r');
+    if !is_data(&text) && text.contains(is_removed) {
+        return Cow::Owned(text.replace(is_removed, ""));
+    }
+    text
+}
+
+fn is_data(url: &str) -> bool {
+    let scheme = url.as_bytes().get(..b"data:".len()).unwrap_or_default();
+    scheme.eq_ignore_ascii_case(b"data:")
+}

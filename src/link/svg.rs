@@ -1,0 +1,423 @@
+//! Whether an SVG document shows a picture and does nothing else: no script, no events, no HTML, no
+//! reference to anything outside of itself.
+//!
+//! An answer "yes" must hold in every reader, so what is read is a strict subset of XML 1.0, and
+//! everything else is "no": entities of the document's own, processing instructions, encodings
+//! that are not ASCII-compatible, unclosed elements, HTML's namespace under any prefix. Words that would
+//! be dangerous in a reader that takes it for HTML are looked for in all octets, comments included.
+//! "No" says nothing: harmless pictures with hyperlinks or linked profiles are among them.
+//!
+//! Links within the document (`#gradient`) and `data:` pictures that are not SVG again are no references to
+//! the outside. An external document type of the W3C's is none either: nobody loads it.
+//! Namespace names and what RDF says are names. Linear in time; no recursion.
+
+use std::borrow::Cow;
+
+use memchr::{memchr, memchr2, memmem};
+
+use super::css;
+use super::entity;
+use super::label;
+use super::srcset::is_blank;
+
+/// Elements that run, load or hold what is not SVG, in lower case.
+const ELEMENTS: [&[u8]; 17] = [
+    b"animation",
+    b"applet",
+    b"audio",
+    b"base",
+    b"embed",
+    b"foreignobject",
+    b"frame",
+    b"handler",
+    b"iframe",
+    b"import",
+    b"include",
+    b"link",
+    b"listener",
+    b"meta",
+    b"object",
+    b"script",
+    b"video",
+];
+
+/// Attributes whose whole value is a reference, in lower case and without prefix.
+const REFERENCES: [&[u8]; 14] = [
+    b"action",
+    b"archive",
+    b"background",
+    b"cite",
+    b"codebase",
+    b"data",
+    b"formaction",
+    b"href",
+    b"http-equiv",
+    b"manifest",
+    b"ping",
+    b"poster",
+    b"src",
+    b"srcset",
+];
+
+/// Words that must stand nowhere, in lower case.
+const WORDS: [&[u8]; 8] = [
+    b"<script",
+    b"<foreignobject",
+    b"<iframe",
+    b"<!entity",
+    b"<?xml-stylesheet",
+    b"javascript:",
+    b"vbscript:",
+    b"@import",
+];
+
+/// Encodings whose ASCII octets are ASCII characters, always.
+const ENCODINGS: [&[u8]; 6] = [
+    b"utf-8",
+    b"us-ascii",
+    b"ascii",
+    b"iso-8859-1",
+    b"iso-8859-15",
+    b"windows-1252",
+];
+
+/// The `data:` URLs that are pictures and nothing else.
+const PICTURES: [&[u8]; 7] = [b"png", b"gif", b"jpeg", b"jpg", b"webp", b"bmp", b"avif"];
+
+/// Document types outside of the document that stand in files all over.
+const DOCUMENT_TYPES: [&[u8]; 2] = [b"http://www.w3.org/", b"https://www.w3.org/"];
+
+/// Whether these octets are an SVG document that is a picture and nothing else. When in doubt it is not.
+#[must_use]
+pub fn is_harmless_svg(octets: &[u8]) -> bool {
+    !has_dangerous_words(octets) && Document::new(octets).read().is_some()
+}
+
+fn has_dangerous_words(octets: &[u8]) -> bool {
+    let lower = octets.to_ascii_lowercase();
+    memchr(0, octets).is_some()
+        || WORDS
+            .iter()
+            .any(|word| memmem::find(&lower, word).is_some())
+        || has_event_attribute(&lower)
+}
+
+/// `onload=` behind a blank, a quote or a slash, be it in a tag or not.
+fn has_event_attribute(lower: &[u8]) -> bool {
+    memmem::find_iter(lower, b"on").any(|at| {
+        let separates = |byte: &u8| is_blank(*byte) || matches!(byte, b'"' | b'\'' | b'/');
+        let before = lower.get(..at).and_then(<[u8]>::last);
+        // Only there are letters counted: in `ononon` each would be counted again and again.
+        if !before.is_none_or(separates) {
+            return false;
+        }
+        let behind = lower.get(at + 2..).unwrap_or_default();
+        let letters = letters_in_front(behind);
+        letters > 0
+            && behind
+                .get(letters..)
+                .is_some_and(|rest| rest.trim_ascii_start().starts_with(b"="))
+    })
+}
+
+fn letters_in_front(text: &[u8]) -> usize {
+    text.iter()
+        .take_while(|byte| byte.is_ascii_alphabetic())
+        .count()
+}
+
+/// Reads a document; `None` is doubt.
+struct Document<'a> {
+    rest: &'a [u8],
+    /// Open elements.
+    depth: usize,
+    /// Whether the root was there.
+    has_root: bool,
+    /// The text of the `<style>` that is open.
+    style: Option<Vec<u8>>,
+}
+
+impl<'a> Document<'a> {
+    fn new(octets: &'a [u8]) -> Self {
+        Self {
+            rest: octets.strip_prefix(b"\xef\xbb\xbf").unwrap_or(octets),
+            depth: 0,
+            has_root: false,
+            style: None,
+        }
+    }
+
+    fn read(mut self) -> Option<()> {
+        self.declaration()?;
+        loop {
+            let text = self.up_to(memchr(b'<', self.rest).unwrap_or(self.rest.len()));
+            self.text(text)?;
+            if self.rest.is_empty() {
+                return (self.has_root && self.depth == 0).then_some(());
+            }
+            if let Some(rest) = self.rest.strip_prefix(b"<!--") {
+                self.rest = rest;
+                let comment = self.behind(b"--")?;
+                self.rest = self.rest.strip_prefix(b">")?;
+                // HTML ends these at once.
+                if comment.starts_with(b">") || comment.starts_with(b"->") {
+                    return None;
+                }
+                // The content of a `<style>` could be read with it or without.
+                if self.style.is_some() {
+                    is_quiet(comment)?;
+                }
+            } else if let Some(rest) = self.rest.strip_prefix(b"<![CDATA[") {
+                self.rest = rest;
+                let text = self.behind(b"]]>")?;
+                // HTML knows no such sections, and ends the style element in one.
+                if memchr(b'<', text).is_some() {
+                    return None;
+                }
+                self.style.as_mut()?.extend_from_slice(text);
+            } else if let Some(rest) = self.rest.strip_prefix(b"<!DOCTYPE") {
+                self.rest = rest;
+                self.document_type()?;
+            } else if let Some(rest) = self.rest.strip_prefix(b"</") {
+                self.rest = rest;
+                self.end_tag()?;
+            } else {
+                self.rest = self.rest.get(1..)?;
+                self.start_tag()?;
+            }
+        }
+    }
+
+    fn declaration(&mut self) -> Option<()> {
+        if !self.rest.starts_with(b"<?xml") {
+            return Some(());
+        }
+        let whole = self.rest;
+        let declaration = self.behind(b"?>")?;
+        let names_one = memmem::find(&declaration.to_ascii_lowercase(), b"encoding").is_some();
+        let is_known = label::in_xml_declaration(whole).is_some_and(|label| {
+            ENCODINGS
+                .iter()
+                .any(|known| label.eq_ignore_ascii_case(known))
+        });
+        (is_known || !names_one).then_some(())
+    }
+
+    /// A document type without declarations of its own.
+    fn document_type(&mut self) -> Option<()> {
+        let declaration = self.behind(b">")?;
+        if self.has_root || memchr2(b'[', b'&', declaration).is_some() {
+            return None;
+        }
+        let mut system = declaration
+            .split(|byte| matches!(byte, b'"' | b'\''))
+            .filter(|piece| memmem::find(piece, b":/").is_some());
+        let are_known = system.all(|url| DOCUMENT_TYPES.iter().any(|known| url.starts_with(known)));
+        // The only relative one could be anything.
+        let is_public = memmem::find(declaration, b"SYSTEM").is_none();
+        (are_known && is_public).then_some(())
+    }
+
+    fn text(&mut self, text: &[u8]) -> Option<()> {
+        if self.depth == 0 {
+            return text.trim_ascii().is_empty().then_some(());
+        }
+        let text = decoded(text)?;
+        if let Some(style) = &mut self.style {
+            style.extend_from_slice(&text);
+        }
+        Some(())
+    }
+
+    fn end_tag(&mut self) -> Option<()> {
+        let name = self.behind(b">")?.trim_ascii_end();
+        is_name(name).then_some(())?;
+        self.depth = self.depth.checked_sub(1)?;
+        if let Some(style) = self.style.take() {
+            is_quiet(&style)?;
+            return (local(name) == b"style").then_some(());
+        }
+        Some(())
+    }
+
+    fn start_tag(&mut self) -> Option<()> {
+        let name = self.name()?;
+        let local = local(name);
+        let is_second_root = self.depth == 0 && self.has_root;
+        let is_root = self.depth == 0 && name == b"svg";
+        if is_second_root
+            || !(is_root || self.has_root)
+            || self.style.is_some()
+            || ELEMENTS.contains(&local.as_slice())
+        {
+            return None;
+        }
+        self.has_root = true;
+        let closes_itself = self.attributes()?;
+        let is_style = local == b"style";
+        if is_style && closes_itself {
+            // HTML would go on with CSS.
+            return None;
+        }
+        self.depth += usize::from(!closes_itself);
+        self.style = is_style.then(Vec::new);
+        Some(())
+    }
+
+    /// Whether the tag closes itself.
+    fn attributes(&mut self) -> Option<bool> {
+        loop {
+            let blanks = self.rest.len() - self.rest.trim_ascii_start().len();
+            self.rest = self.rest.trim_ascii_start();
+            let closes_itself = self.rest.starts_with(b"/>");
+            let end = if closes_itself { 2 } else { 1 };
+            if closes_itself || self.rest.starts_with(b">") {
+                self.rest = self.rest.get(end..)?;
+                return Some(closes_itself);
+            }
+            if blanks == 0 {
+                return None;
+            }
+            let name = self.name()?;
+            self.rest = self.rest.trim_ascii_start().strip_prefix(b"=")?;
+            self.rest = self.rest.trim_ascii_start();
+            let quote = *self.rest.first()?;
+            if !matches!(quote, b'"' | b'\'') {
+                return None;
+            }
+            self.rest = self.rest.get(1..)?;
+            let value = self.up_to(memchr(quote, self.rest)?);
+            self.rest = self.rest.get(1..)?;
+            if memchr(b'<', value).is_some() {
+                return None;
+            }
+            is_harmless_attribute(name, &decoded(value)?)?;
+        }
+    }
+
+    fn name(&mut self) -> Option<&'a [u8]> {
+        let ends = |byte: &u8| is_blank(*byte) || matches!(byte, b'=' | b'/' | b'>');
+        let name = self.up_to(self.rest.iter().position(ends)?);
+        is_name(name).then_some(name)
+    }
+
+    fn up_to(&mut self, length: usize) -> &'a [u8] {
+        let (text, rest) = self.rest.split_at(length.min(self.rest.len()));
+        self.rest = rest;
+        text
+    }
+
+    fn behind(&mut self, end: &[u8]) -> Option<&'a [u8]> {
+        let text = self.up_to(memmem::find(self.rest, end)?);
+        self.rest = self.rest.get(end.len()..)?;
+        Some(text)
+    }
+}
+
+/// A name of XML, in ASCII or not; at most one colon parts it.
+fn is_name(name: &[u8]) -> bool {
+    name.first()
+        .is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_' || *byte >= 0x80)
+        && name.iter().all(|&byte| {
+            byte.is_ascii_alphanumeric()
+                || matches!(byte, b'_' | b'-' | b'.' | b':')
+                || byte >= 0x80
+        })
+        && name.iter().filter(|&&byte| byte == b':').count() <= 1
+}
+
+/// The name behind its prefix, in lower case.
+fn local(name: &[u8]) -> Vec<u8> {
+    name.rsplit(|&byte| byte == b':')
+        .next()
+        .unwrap_or_default()
+        .to_ascii_lowercase()
+}
+
+/// Text with its references read: only those that XML has by itself.
+fn decoded(text: &[u8]) -> Option<Cow<'_, [u8]>> {
+    for at in memchr::memchr_iter(b'&', text) {
+        let rest = text.get(at + 1..)?;
+        // The longest is `&#x10FFFF;`; leading zeros would be doubtful.
+        let name = rest.get(..memchr(b';', rest.get(..rest.len().min(10))?)?)?;
+        let is_known = matches!(name, b"amp" | b"lt" | b"gt" | b"quot" | b"apos")
+            || name.strip_prefix(b"#").is_some_and(|number| {
+                let hexadecimal = number.strip_prefix(b"x");
+                let digits = hexadecimal.unwrap_or(number);
+                !digits.is_empty()
+                    && digits.iter().all(|digit| match hexadecimal {
+                        Some(_) => digit.is_ascii_hexdigit(),
+                        None => digit.is_ascii_digit(),
+                    })
+            });
+        if !is_known {
+            return None;
+        }
+    }
+    Some(entity::text(text))
+}
+
+fn is_harmless_attribute(name: &[u8], value: &[u8]) -> Option<()> {
+    let local = local(name);
+    let lower = value.to_ascii_lowercase();
+    let contains = |word: &[u8]| memmem::find(&lower, word).is_some();
+    if name == b"xmlns" || name.starts_with(b"xmlns:") {
+        let speaks = contains(b"xhtml") || contains(b"xml-events") || contains(b"xinclude");
+        // Without a reference to MathML's links, which are `href` as well.
+        return (!speaks && !contains(b"mathml")).then_some(());
+    }
+    let is_event = local.starts_with(b"on") && local.len() > 2;
+    if is_event || local == b"base" {
+        return None;
+    }
+    if REFERENCES.contains(&local.as_slice()) {
+        return is_inside(&lower).then_some(());
+    }
+    // `<set attributeName="href" to="...">`
+    let target = lower.rsplit(|&byte| byte == b':').next()?.trim_ascii();
+    let is_animated = local == b"attributename";
+    if is_animated && (REFERENCES.contains(&target) || target.starts_with(b"on")) {
+        return None;
+    }
+    // Schemes that run, with blanks as readers drop them.
+    let mut packed = lower.clone();
+    packed.retain(|byte| *byte > b' ');
+    if [&b"javascript:"[..], b"vbscript:"]
+        .iter()
+        .any(|scheme| memmem::find(&packed, scheme).is_some())
+    {
+        return None;
+    }
+    if local == b"style" || memchr2(b'(', b'\\', value).is_some() {
+        is_quiet(value)?;
+    }
+    Some(())
+}
+
+/// Whether CSS refers to nothing outside. Escapes, which only hide something, are doubt.
+fn is_quiet(style: &[u8]) -> Option<()> {
+    if memchr(b'\\', style).is_some()
+        || memmem::find(&style.to_ascii_lowercase(), b"@import").is_some()
+    {
+        return None;
+    }
+    let mut is_quiet = true;
+    css::scan(style, |found| {
+        let url = style.get(found.range.clone()).unwrap_or_default();
+        is_quiet &= is_inside(&url.to_ascii_lowercase());
+    });
+    is_quiet.then_some(())
+}
+
+/// Whether a reference in lower case means something in the document itself.
+fn is_inside(url: &[u8]) -> bool {
+    let url = url.trim_ascii();
+    if url.is_empty() || url.starts_with(b"#") {
+        return true;
+    }
+    url.strip_prefix(b"data:image/").is_some_and(|rest| {
+        let letters = letters_in_front(rest);
+        let (kind, behind) = rest.split_at(letters);
+        PICTURES.contains(&kind) && matches!(behind.first(), Some(b';' | b','))
+    })
+}

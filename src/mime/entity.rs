@@ -1,0 +1,145 @@
+//! New entities: the fields and the body of a part that has no original, and the multipart around it.
+//!
+//! Everything here is derived from the content: no clock, no random number. A part that came in is never
+//! written anew.
+
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use sha2::{Digest as _, Sha256};
+
+use super::transfer::{TransferEncoding, encode_base64, has_boundary};
+use crate::span::Newline;
+
+/// What a field cannot hold as it is.
+const NOT_GRAPHIC: &AsciiSet = &CONTROLS.add(b' ');
+
+/// Columns of a folded field.
+const COLUMNS: usize = 76;
+
+/// SHA-256 in lower-case hexadecimal digits.
+#[must_use]
+pub fn sha256(octets: &[u8]) -> String {
+    Sha256::digest(octets)
+        .iter()
+        .map(|octet| format!("{octet:02x}"))
+        .collect()
+}
+
+/// A part under construction.
+#[derive(Clone, Debug)]
+pub struct NewPart {
+    bytes: Vec<u8>,
+    newline: Newline,
+}
+
+impl NewPart {
+    /// A part without fields.
+    #[must_use]
+    pub fn new(newline: Newline) -> Self {
+        Self {
+            bytes: Vec::new(),
+            newline,
+        }
+    }
+
+    /// Adds a field. The value must hold no line end.
+    #[must_use]
+    pub fn field(mut self, name: &str, value: &str) -> Self {
+        self.bytes.extend_from_slice(name.as_bytes());
+        self.bytes.extend_from_slice(b": ");
+        self.bytes.extend_from_slice(value.as_bytes());
+        self.bytes.extend_from_slice(self.newline.bytes());
+        self
+    }
+
+    /// Adds a field whose value is a URL: see [`folded_url`].
+    #[must_use]
+    pub fn url_field(mut self, name: &str, url: &str) -> Self {
+        self.bytes
+            .extend_from_slice(&folded_url(name, url, self.newline));
+        self
+    }
+
+    /// Ends the header; the octets go as base64, in lines of 76 columns, without a line end behind.
+    #[must_use]
+    pub fn base64(self, octets: &[u8]) -> Vec<u8> {
+        let encoding = TransferEncoding::Base64.as_str();
+        let newline = self.newline;
+        let mut part = self.field("Content-Transfer-Encoding", encoding).bytes;
+        part.extend_from_slice(newline.bytes());
+        let body = encode_base64(octets, newline).body;
+        part.reserve_exact(body.len());
+        part.extend_from_slice(&body);
+        part
+    }
+}
+
+/// A field that holds a URL, folded like RFC 2017's URL parameter where it would be too long: white space
+/// inside the field means nothing (the draft, 5.1.1).
+#[must_use]
+pub fn folded_url(name: &str, url: &str, newline: Newline) -> Vec<u8> {
+    let mut field = name.as_bytes().to_vec();
+    field.push(b':');
+    let escaped = utf8_percent_encode(url, NOT_GRAPHIC).to_string();
+    let mut column = field.len();
+    for (index, word) in escaped.as_bytes().chunks(COLUMNS - 2).enumerate() {
+        if index > 0 || column + 1 + word.len() > COLUMNS {
+            field.extend_from_slice(newline.bytes());
+            column = 0;
+        }
+        field.push(b' ');
+        field.extend_from_slice(word);
+        column += 1 + word.len();
+    }
+    field.extend_from_slice(newline.bytes());
+    field
+}
+
+/// A boundary made from a hash, that no line of `content` begins with, nor meets one of `around`.
+///
+/// `=_` stands in no base64 and in no quoted-printable line (RFC 2045 §6.7).
+#[must_use]
+pub fn boundary(seed: &[u8], content: &[u8], around: &[&[u8]]) -> String {
+    let hash = sha256(seed);
+    let hash = hash.get(..24).unwrap_or_default();
+    let mut boundary = format!("=_embody_{hash}");
+    let mut further = 0_u32;
+    loop {
+        let bytes = boundary.as_bytes();
+        let meets = |other: &&[u8]| other.starts_with(bytes) || bytes.starts_with(other);
+        if !around.iter().any(meets) && !has_boundary(content, &[bytes]) {
+            return boundary;
+        }
+        further += 1;
+        boundary = format!("=_embody_{hash}_{further}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_boundary_is_in_no_line_and_meets_none_around() {
+        let first = boundary(b"seed", b"", &[]);
+        assert_eq!(first, boundary(b"seed", b"other content\n", &[]));
+        let content = format!("x\n--{first}\n");
+        let second = boundary(b"seed", content.as_bytes(), &[]);
+        assert_ne!(first, second);
+        assert!(!content.contains(&second));
+        // The first would end a multipart whose boundary begins alike.
+        let longer = format!("{first}x");
+        let third = boundary(b"seed", b"", &[longer.as_bytes()]);
+        assert!(!longer.starts_with(&third) && !third.starts_with(&longer));
+    }
+
+    #[test]
+    fn a_part_is_written_in_the_lines_of_its_message() {
+        let part = NewPart::new(Newline::CrLf)
+            .field("Content-Type", "image/gif")
+            .url_field("Content-Location", &format!("http://h/{}", "x".repeat(80)))
+            .base64(b"GIF89a");
+        let text = String::from_utf8(part).expect("it is ASCII");
+        assert!(text.ends_with("\r\nContent-Transfer-Encoding: base64\r\n\r\nR0lGODlh"));
+        assert!(text.split("\r\n").all(|line| line.len() <= 76), "{text}");
+    }
+}

@@ -1,0 +1,279 @@
+//! What octets are, by the octets themselves: pictures and how large they are, media, fonts. Neither a
+//! name nor a declared type is asked.
+//!
+//! A picture here is what begins like one: nothing is decoded, so a whole picture and one that was cut off
+//! behind its beginning are told apart by nobody but the reader's decoder. Magic numbers of two or four
+//! octets that text could begin with (`BM`, an icon's zeros) are backed by the fields behind them.
+//!
+//! Total, constant in time and memory except that boxes and segments are walked once.
+
+use imagesize::ImageType;
+use memchr::{memchr, memmem};
+
+/// What octets are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Kind {
+    /// The media type, as in `image/png`.
+    pub essence: &'static str,
+    /// What the name of such a file ends with, without the dot.
+    pub extension: &'static str,
+    /// Width and height in pixels, where the octets say so.
+    pub size: Option<(u32, u32)>,
+}
+
+impl Kind {
+    fn new(essence: &'static str, extension: &'static str) -> Self {
+        Self {
+            essence,
+            extension,
+            size: None,
+        }
+    }
+}
+
+/// The brands of ISO base media files (ISO 14496-12 §4.3) that are pictures.
+const PICTURE_BRANDS: [(&[u8], &str, &str); 8] = [
+    (b"avif", "image/avif", "avif"),
+    (b"avis", "image/avif", "avif"),
+    (b"heic", "image/heic", "heic"),
+    (b"heix", "image/heic", "heic"),
+    (b"heim", "image/heic", "heic"),
+    (b"heis", "image/heic", "heic"),
+    (b"hevc", "image/heic", "heic"),
+    (b"hevx", "image/heic", "heic"),
+];
+
+/// Those that are sound or video. What else begins like one (3GP, a bare `mp42`) is video, too.
+const SOUND_BRANDS: [&[u8]; 3] = [b"M4A ", b"M4B ", b"F4A "];
+
+/// How many octets of a file name its brands; a file with more brands is none we know.
+const BRANDS_LIMIT: usize = 256;
+
+/// The picture that these octets are.
+#[must_use]
+pub fn sniff(octets: &[u8]) -> Option<Kind> {
+    let kind = match imagesize::image_type(octets) {
+        Ok(ImageType::Gif) if starts_with_one(octets, &[b"GIF87a", b"GIF89a"]) => {
+            Kind::new("image/gif", "gif")
+        }
+        Ok(ImageType::Png) if octets.starts_with(b"\x89PNG\r\n\x1a\n") => {
+            Kind::new("image/png", "png")
+        }
+        Ok(ImageType::Jpeg) => Kind::new("image/jpeg", "jpg"),
+        Ok(ImageType::Webp) => Kind::new("image/webp", "webp"),
+        Ok(ImageType::Tiff) => Kind::new("image/tiff", "tif"),
+        Ok(ImageType::Heif(_)) => {
+            let found = |brand| PICTURE_BRANDS.iter().find(|known| known.0 == brand);
+            let &(_, essence, extension) = brands(octets)?.find_map(found)?;
+            Kind::new(essence, extension)
+        }
+        Ok(ImageType::Bmp) => return bitmap(octets),
+        Ok(ImageType::Ico) if is_icon(octets) => Kind::new("image/vnd.microsoft.icon", "ico"),
+        _ => return svg(octets),
+    };
+    let size = imagesize::blob_size(octets).ok().and_then(|size| {
+        let width = u32::try_from(size.width).ok()?;
+        let height = u32::try_from(size.height).ok()?;
+        sides(width, height)
+    });
+    Some(Kind { size, ..kind })
+}
+
+/// The sound or video that these octets are: mp4, webm, ogg, mp3, wav.
+#[must_use]
+pub fn sniff_media(octets: &[u8]) -> Option<Kind> {
+    if let Some(mut brands) = brands(octets) {
+        let is_picture = |brand| PICTURE_BRANDS.iter().any(|known| known.0 == brand);
+        return match brands.next()? {
+            b"qt  " => Some(Kind::new("video/quicktime", "mov")),
+            brand if SOUND_BRANDS.contains(&brand) => Some(Kind::new("audio/mp4", "m4a")),
+            b"mif1" | b"msf1" => None,
+            brand if is_picture(brand) => None,
+            _ => Some(Kind::new("video/mp4", "mp4")),
+        };
+    }
+    match octets {
+        [0x1a, 0x45, 0xdf, 0xa3, head @ ..] => {
+            // DocType is among the first elements of the header (RFC 8794 §11.2.4).
+            let head = head.get(..head.len().min(64))?;
+            memmem::find(head, b"\x42\x82\x84webm").map(|_| Kind::new("video/webm", "webm"))
+        }
+        [b'O', b'g', b'g', b'S', 0, page @ ..] => {
+            // Behind a page header with one segment (RFC 3533 §6) the codec names itself.
+            let codec = page.get(23..).unwrap_or_default();
+            Some(if codec.starts_with(b"\x80theora") {
+                Kind::new("video/ogg", "ogv")
+            } else {
+                Kind::new("audio/ogg", "ogg")
+            })
+        }
+        [
+            b'R',
+            b'I',
+            b'F',
+            b'F',
+            _,
+            _,
+            _,
+            _,
+            b'W',
+            b'A',
+            b'V',
+            b'E',
+            ..,
+        ] => Some(Kind::new("audio/wav", "wav")),
+        [b'I', b'D', b'3', version, _, flags, ..] if *version < 0xff && flags & 0x0f == 0 => {
+            Some(Kind::new("audio/mpeg", "mp3"))
+        }
+        // A frame of layer III with a bit rate and a sampling rate.
+        [0xff, 0xe2 | 0xe3 | 0xf2 | 0xf3 | 0xfa | 0xfb, rates, _, ..]
+            if !matches!(rates >> 4, 0 | 15) && (rates >> 2) & 3 != 3 =>
+        {
+            Some(Kind::new("audio/mpeg", "mp3"))
+        }
+        _ => None,
+    }
+}
+
+/// The font that these octets are: woff, woff2, ttf, otf.
+#[must_use]
+pub fn sniff_font(octets: &[u8]) -> Option<Kind> {
+    // A directory of tables: how many, three numbers, and the name of the first (OpenType, `otff`).
+    let has_tables = || {
+        let tables = matches!(octets.get(4..6), Some([0, count]) if *count > 0);
+        let name = octets.get(12..16).unwrap_or_default();
+        tables && name.len() == 4 && name.iter().all(|byte| matches!(byte, b' '..=b'~'))
+    };
+    match octets.get(..4)? {
+        b"wOFF" => Some(Kind::new("font/woff", "woff")),
+        b"wOF2" => Some(Kind::new("font/woff2", "woff2")),
+        b"OTTO" if has_tables() => Some(Kind::new("font/otf", "otf")),
+        [0, 1, 0, 0] | b"true" if has_tables() => Some(Kind::new("font/ttf", "ttf")),
+        _ => None,
+    }
+}
+
+fn starts_with_one(octets: &[u8], magic: &[&[u8]]) -> bool {
+    magic.iter().any(|magic| octets.starts_with(magic))
+}
+
+/// Nothing shows a picture without a width: the field means something else then (a GIF may leave it to its
+/// frames).
+fn sides(width: u32, height: u32) -> Option<(u32, u32)> {
+    (width > 0 && height > 0).then_some((width, height))
+}
+
+/// The brands of an ISO base media file, the major one first.
+fn brands(octets: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
+    let size = octets.first_chunk().copied().map(u32::from_be_bytes)?;
+    let size = (size as usize).min(BRANDS_LIMIT).min(octets.len());
+    let file_type = octets.get(4..size)?.strip_prefix(b"ftyp")?;
+    let major = file_type.get(..4)?;
+    let compatible = file_type.get(8..).unwrap_or_default().chunks_exact(4);
+    Some(std::iter::once(major).chain(compatible))
+}
+
+/// A BMP. Its oldest header has sides of two octets, the others such of four with a sign: a negative height
+/// means that the top row comes first.
+fn bitmap(octets: &[u8]) -> Option<Kind> {
+    let number = |at: usize| {
+        let octets = octets.get(at..)?.first_chunk().copied()?;
+        Some(u32::from_le_bytes(octets))
+    };
+    let size = match number(14)? {
+        12 => number(18).and_then(|both| sides(both & 0xffff, both >> 16)),
+        40 | 52 | 56 | 64 | 108 | 124 => number(18)
+            .zip(number(22))
+            .and_then(|(width, height)| sides(width, height.cast_signed().unsigned_abs())),
+        _ => return None,
+    };
+    Some(Kind {
+        size,
+        ..Kind::new("image/bmp", "bmp")
+    })
+}
+
+/// An icon has a picture, and the fourth octet of its entry is zero.
+fn is_icon(octets: &[u8]) -> bool {
+    matches!(octets, [0, 0, 1, 0, count, more, _, _, _, 0, ..] if *count > 0 || *more > 0)
+}
+
+/// An SVG document: only a byte order mark, blanks, an XML declaration, comments, other processing
+/// instructions and a document type may stand in front of `<svg`. Not UTF-16, not compressed.
+fn svg(octets: &[u8]) -> Option<Kind> {
+    let mut rest = octets.strip_prefix(b"\xef\xbb\xbf").unwrap_or(octets);
+    let attributes = loop {
+        rest = rest.trim_ascii_start();
+        rest = if let Some(comment) = rest.strip_prefix(b"<!--") {
+            behind(comment, b"-->")?
+        } else if let Some(instruction) = rest.strip_prefix(b"<?") {
+            behind(instruction, b"?>")?
+        } else if let Some(declaration) = rest.strip_prefix(b"<!DOCTYPE") {
+            behind_document_type(declaration)?
+        } else {
+            break rest.strip_prefix(b"<svg")?;
+        };
+    };
+    if !matches!(
+        attributes.first()?,
+        b' ' | b'\t' | b'\r' | b'\n' | b'/' | b'>'
+    ) {
+        return None;
+    }
+    let side = |name| plain_number(attribute(attributes, name)?);
+    let size = side(b"width")
+        .zip(side(b"height"))
+        .and_then(|(width, height)| sides(width, height));
+    Some(Kind {
+        size,
+        ..Kind::new("image/svg+xml", "svg")
+    })
+}
+
+fn behind<'a>(text: &'a [u8], end: &[u8]) -> Option<&'a [u8]> {
+    text.get(memmem::find(text, end)? + end.len()..)
+}
+
+/// What follows a document type, whose own declarations stand in brackets.
+fn behind_document_type(text: &[u8]) -> Option<&[u8]> {
+    let end = memchr(b'>', text)?;
+    match memchr(b'[', text.get(..end)?) {
+        None => text.get(end + 1..),
+        Some(bracket) => {
+            let subset = behind(text.get(bracket..)?, b"]")?;
+            subset.trim_ascii_start().strip_prefix(b">")
+        }
+    }
+}
+
+/// The value of an attribute of the tag whose name was just read.
+fn attribute<'a>(tag: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
+    let mut rest = tag;
+    loop {
+        rest = rest.trim_ascii_start();
+        let equals = rest.iter().position(|byte| matches!(byte, b'=' | b'>'))?;
+        let (name, value) = rest.split_at(equals);
+        let value = value.strip_prefix(b"=")?.trim_ascii_start();
+        let (&quote, value) = value.split_first()?;
+        if !matches!(quote, b'"' | b'\'') {
+            return None;
+        }
+        let (value, behind) = value.split_at(memchr(quote, value)?);
+        if name.trim_ascii_end() == wanted {
+            return Some(value);
+        }
+        rest = behind.get(1..)?;
+    }
+}
+
+/// A number without a unit, or in pixels, rounded up.
+fn plain_number(value: &[u8]) -> Option<u32> {
+    let value = value.trim_ascii();
+    let number = value.strip_suffix(b"px").unwrap_or(value);
+    let is_number = number
+        .iter()
+        .all(|byte| byte.is_ascii_digit() || *byte == b'.');
+    let number: f64 = std::str::from_utf8(number).ok()?.parse().ok()?;
+    let fits = is_number && number <= f64::from(u32::MAX);
+    fits.then_some(number.ceil() as u32)
+}

@@ -1,0 +1,190 @@
+//! `samples/embed/every-place.in.eml` has a picture at every place that embody knows, each of its own
+//! colour. It is embedded from a server on this machine; then Chromium opens it as `.mhtml` and shows each
+//! of them, and asks the server for nothing.
+//!
+//! Not shown by Chromium, and checked by our own scan only: `lowsrc`, `dynsrc`, what is hidden, cursors, and what
+//! stands in a conditional comment.
+
+use std::fs;
+use std::io::Write as _;
+
+use mail_parser::{MessageParser, PartType};
+
+use crate::common::browser::{Pixel, chromium, page};
+use crate::common::filter::filter;
+use crate::common::mail::{crlf, samples_folder};
+use crate::common::raw::{self, Raw};
+
+/// Places that are shown, in rows of ten.
+const SHOWN: usize = 50;
+/// This one is equal to the first.
+const AGAIN: usize = 50;
+/// The background of the page.
+const BODY: usize = 51;
+/// What Chromium does not show.
+const NOT_SHOWN: [&str; 11] = [
+    "low",
+    "dynamic",
+    "hidden",
+    "cursor",
+    "outlook-style",
+    "vml-fill",
+    "vml-imagedata",
+    "vml-image",
+    "outlook-background",
+    "outlook-attribute",
+    "outlook-img",
+];
+
+fn colour(number: usize) -> Pixel {
+    let channel = |value: usize| u8::try_from(24 + value).unwrap();
+    [
+        channel(number * 5 % 9 * 25),
+        channel(number / 9 * 25),
+        channel(number * 7 % 11 * 20),
+    ]
+}
+
+fn png([red, green, blue]: Pixel) -> Vec<u8> {
+    let mut octets = Vec::new();
+    let mut encoder = png::Encoder::new(&mut octets, 20, 20);
+    encoder.set_color(png::ColorType::Rgb);
+    let mut writer = encoder.write_header().unwrap();
+    writer
+        .write_image_data(&[red, green, blue].repeat(400))
+        .unwrap();
+    writer.finish().unwrap();
+    octets
+}
+
+fn bmp([red, green, blue]: Pixel) -> Vec<u8> {
+    let mut octets = b"BM".to_vec();
+    for number in [
+        54 + 1200_u32,
+        0,
+        54,
+        40,
+        20,
+        20,
+        1 | 24 << 16,
+        0,
+        1200,
+        0,
+        0,
+        0,
+        0,
+    ] {
+        octets.extend(number.to_le_bytes());
+    }
+    octets.extend([blue, green, red].repeat(400));
+    octets
+}
+
+fn svg([red, green, blue]: Pixel) -> String {
+    format!(
+        "<svg xmlns='http://www.w3.org/2000/svg' width='20' height='20'>\
+         <rect width='20' height='20' fill='rgb({red},{green},{blue})'/></svg>"
+    )
+}
+
+fn answer(path: &str) -> Option<Vec<u8>> {
+    let name = path.trim_start_matches('/').split('?').next()?;
+    let (stem, extension) = name.split_once('.').unwrap_or((name, ""));
+    let named = NOT_SHOWN.iter().position(|known| *known == stem);
+    let number = stem.parse().ok().or(named.map(|at| BODY + 1 + at))?;
+    let colour = colour(number);
+    Some(match extension {
+        "svg" => raw::ok("image/svg+xml", svg(colour).as_bytes()),
+        // What it is, the octets say.
+        "bmp" => raw::ok("image/png", &bmp(colour)),
+        _ => raw::ok("image/png", &png(colour)),
+    })
+}
+
+/// The decoded HTML of a mail.
+fn document(mail: &[u8]) -> Vec<u8> {
+    let message = MessageParser::default().parse(mail).unwrap();
+    let html = message.parts.iter().find_map(|part| match &part.body {
+        PartType::Html(text) => Some(text.as_bytes().to_vec()),
+        _ => None,
+    });
+    html.unwrap()
+}
+
+fn server() -> Raw {
+    Raw::http(|path, stream| {
+        let gone = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+        let _ = stream.write_all(&answer(path).unwrap_or(gone.to_vec()));
+    })
+}
+
+fn before() -> Vec<u8> {
+    crlf(&fs::read(samples_folder().join("embed/every-place.in.eml")).unwrap())
+}
+
+fn embedded(server: &Raw, mail: &[u8]) -> Vec<u8> {
+    let port = server.address.port();
+    let options = format!(
+        "--fetch http --allow-net 127.0.0.0/8 --allow-port {port} --embed data,remote --trackers fetch \
+         --max-fetches 100 --map http://pictures.example/={}",
+        server.url("/")
+    );
+    let ran = filter(&options, mail);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    ran.stdout
+}
+
+#[test]
+fn a_browser_shows_every_place_and_asks_nobody() {
+    let Some(chromium) = chromium("a_browser_shows_every_place_and_asks_nobody") else {
+        return;
+    };
+    let server = server();
+    let before = before();
+    let after = embedded(&server, &before);
+    let asked = server.heads().len();
+    assert!(asked > SHOWN, "{asked}");
+    // The same port whatever a URL says.
+    let hosts = format!(
+        "MAP pictures.example:80 {}, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+        server.address
+    );
+
+    let picture = page(&chromium, "mhtml", "embedded", &after, &hosts);
+    let missing: Vec<usize> = (1..=SHOWN)
+        .filter(|&number| {
+            let (left, top) = ((number - 1) % 10 * 32 + 8, (number - 1) / 10 * 32 + 8);
+            let expected = colour(if number == AGAIN { 1 } else { number });
+            let rows = &picture.0[top..top + 20];
+            let pixels = rows.iter().flat_map(|row| &row[left..left + 20]);
+            let there = pixels.filter(|pixel| **pixel == expected).count();
+            there < 300
+        })
+        .collect();
+    assert!(missing.is_empty(), "not shown: {missing:?}");
+    assert_eq!(picture.0[2][2], colour(BODY));
+    // Saved alone it finds no picture, but nor does it look for one elsewhere.
+    page(&chromium, "html", "the document", &document(&after), &hosts);
+    assert_eq!(server.heads().len(), asked, "{:?}", server.heads().last());
+
+    // The control: it would have asked.
+    page(&chromium, "html", "as it came", &document(&before), &hosts);
+    let asked_by_chromium = server.heads().len() - asked;
+    assert!(asked_by_chromium > SHOWN / 2, "{asked_by_chromium}");
+}
+
+#[test]
+fn no_picture_is_elsewhere_in_conditional_comments_either() {
+    let server = server();
+    let before = before();
+    let after = embedded(&server, &before);
+    let had = String::from_utf8(document(&before)).unwrap();
+    for name in NOT_SHOWN {
+        let url = format!("http://pictures.example/{name}");
+        assert!(had.contains(&url), "{name}");
+    }
+    let html = String::from_utf8(document(&after)).unwrap();
+    assert!(!html.contains("//pictures.example"), "{html}");
+    assert!(html.matches("cid:").count() > SHOWN + NOT_SHOWN.len());
+    assert_eq!(embedded(&server, &after), after, "twice is once");
+}

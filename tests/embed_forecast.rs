@@ -1,0 +1,105 @@
+//! `embody inspect --embed`: what would be embedded, in numbers.
+
+use std::fs;
+
+use crate::common::mail::crlf;
+use crate::common::programs::{embody, fed};
+
+/// One GIF of nine by nine pixels: 35 octets.
+const DATA: &str = "data:image/gif;base64,R0lGODlhCQAJAIAAAAAAAP///ywAAAAAAQABAAACAkQBADs=";
+
+fn mail() -> Vec<u8> {
+    crlf(format!(
+        "MIME-Version: 1.0\nContent-Type: text/html\n\n<img src=\"{DATA}\">\n\
+         <img src=\"https://a.example/1\"><img src=\"https://a.example/2\"><img src=\"https://b.example/1\">\n\
+         <img src=\"https://c.example/t\" width=1 height=1>\n"
+    ).as_bytes())
+}
+
+fn inspect(options: &[&str]) -> String {
+    let mut program = embody();
+    program.arg("inspect").args(options);
+    let output = fed(
+        program.args(["--embed", "data,remote", "--fetch", "https"]),
+        &mail(),
+    );
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_message_is_told_with_hosts_trackers_and_growth() {
+    let text = inspect(&["--max-body", "1M"]);
+    for line in [
+        "3 pictures would be retrieved, 1 are trackers, 1 in data: URLs have 35 octets",
+        "  2 from a.example",
+        "  1 from b.example",
+    ] {
+        assert!(text.contains(&format!("{line}\n")), "{text}");
+    }
+    assert!(
+        text.contains("3 times at most") && text.contains("--max-growth"),
+        "{text}"
+    );
+    assert!(!text.contains("c.example\n"), "{text}");
+}
+
+#[test]
+fn what_is_said_of_growth_is_no_less_than_what_happens() {
+    let mut program = embody();
+    let output = fed(program.args(["inspect", "--embed", "data"]), &mail());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let line = text
+        .lines()
+        .find(|line| line.contains("grow by at most"))
+        .unwrap();
+    let most: usize = line.split(' ').find_map(|word| word.parse().ok()).unwrap();
+    let mut program = embody();
+    let output = fed(program.args(["filter", "--embed", "data"]), &mail());
+    let grown = output.stdout.len() - mail().len();
+    assert!(
+        grown > 0 && grown <= most && most < 2_000,
+        "{grown} of {most}"
+    );
+}
+
+#[test]
+fn rows_and_mailboxes_say_the_same() {
+    let rows: Vec<serde_json::Value> = inspect(&["--json"])
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let outcomes: Vec<&str> = rows
+        .iter()
+        .map(|row| row["outcome"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        outcomes,
+        [
+            "would-expand",
+            "would-fetch",
+            "would-fetch",
+            "would-fetch",
+            "left"
+        ]
+    );
+    assert_eq!(rows[0]["bytes"], 35);
+    assert_eq!(rows[4]["reason"], "tracker");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mbox");
+    let letter = [
+        b"From a@b Mon Jul  6 10:00:00 2026\n",
+        mail().as_slice(),
+        b"\n",
+    ]
+    .concat();
+    fs::write(&file, letter.repeat(2)).unwrap();
+    let output = embody()
+        .args(["inspect", "--embed", "data,remote", "--fetch", "https"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("6 pictures would be retrieved, 2 are trackers, 2 in data: URLs have 70 octets\n  4 from a.example\n"), "{text}");
+    assert!(text.contains("for each message"), "{text}");
+}

@@ -1,0 +1,541 @@
+//! `--embed`: what HTML shows becomes a part of the mail. Shapes, order, bounds, hostile content; through
+//! the library, with answers given beforehand.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use embody::fetch::Canned;
+use embody::mime::{self, ScanLimits};
+use embody::policy::{Embed, Scheme, Trackers};
+use embody::report::{Kind, Outcome};
+use embody::{Policy, Report};
+
+use super::common::mail::{self, Leaf, assert_bytes, expander};
+
+/// A GIF of that size; `number` makes it another one.
+fn gif(width: u8, height: u8, number: u8) -> Vec<u8> {
+    let mut gif = b"GIF89a".to_vec();
+    gif.extend([width, 0, height, 0, 0x80, 0, 0, number, 0, 0, 255, 255, 255]);
+    gif.extend(b",\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0;");
+    gif
+}
+
+fn data(octets: &[u8]) -> String {
+    format!("data:image/gif;base64,{}", STANDARD.encode(octets))
+}
+
+fn policy() -> Policy {
+    let mut policy = Policy {
+        embed: Embed {
+            data: true,
+            remote: true,
+            pictures: true,
+            ..Embed::default()
+        },
+        ..Policy::default()
+    };
+    policy.fetch = [Scheme::Http, Scheme::Https].into();
+    policy
+}
+
+fn world() -> Canned {
+    let mut world = Canned::new();
+    for number in 0..9 {
+        let url = format!("https://h.example/{number}");
+        world = world.with(&url, Some("image/gif"), gif(9, 9, number));
+    }
+    world
+}
+
+fn run(policy: Policy, world: &Canned, mail: &[u8]) -> (Vec<u8>, Report) {
+    let expander = expander(policy, world.clone());
+    let expansion = expander.expand(mail, "test").unwrap();
+    let output = expansion.output().into_bytes().into_owned();
+    let again = expander.expand(&output, "test").unwrap();
+    if !expansion
+        .report
+        .rows
+        .iter()
+        .any(|row| row.reason.is_some_and(embody::report::Reason::is_bound))
+    {
+        assert_bytes(&again.output().into_bytes(), &output, "twice is once");
+    }
+    let tree = mime::scan(&output, &ScanLimits::default());
+    assert_eq!(tree.tiles().last().map_or(0, |tile| tile.end), output.len());
+    (output, expansion.report)
+}
+
+fn embedded(mail: &str) -> (String, Report) {
+    let (output, report) = run(policy(), &world(), mail.as_bytes());
+    (String::from_utf8(output).unwrap(), report)
+}
+
+/// The bodies of the parts by Content-ID, as Python's email or our own tree reads them.
+fn pictures(output: &[u8]) -> BTreeMap<String, Vec<u8>> {
+    let tree = mime::scan(output, &ScanLimits::default());
+    tree.ids()
+        .filter_map(|part| {
+            let id = tree.value(output, part, "Content-ID")?;
+            let id = String::from_utf8_lossy(id)
+                .trim()
+                .trim_matches(['<', '>'])
+                .to_owned();
+            let entity = tree.part(part);
+            let octets = entity.encoding.decode(entity.body.of(output))?.into_owned();
+            Some((id, octets))
+        })
+        .collect()
+}
+
+fn cids(text: &str) -> Vec<String> {
+    let ends = |symbol: char| {
+        matches!(
+            symbol,
+            '"' | '\'' | ')' | '>' | ' ' | ',' | '&' | '\r' | '\n'
+        )
+    };
+    text.match_indices("cid:")
+        .map(|(at, _)| {
+            let url = text[at + 4..].split(ends).next().unwrap_or_default();
+            url.replace("%40", "@")
+        })
+        .collect()
+}
+
+/// Every cid: of the mail names a part with one of these pictures.
+#[track_caller]
+fn assert_shows(output: &[u8], expected: &[&[u8]]) {
+    let text = String::from_utf8_lossy(output).into_owned();
+    let pictures = pictures(output);
+    let shown: Vec<&[u8]> = cids(&text)
+        .iter()
+        .map(|id| {
+            pictures
+                .get(id)
+                .unwrap_or_else(|| panic!("{id} in\n{text}"))
+                .as_slice()
+        })
+        .collect();
+    assert_eq!(shown, expected, "{text}");
+}
+
+const HTML: &str = "Subject: s\nMIME-Version: 1.0\nContent-Type: text/html; charset=utf-8\n";
+
+fn html(body: &str) -> String {
+    format!("{HTML}\n{body}\n")
+}
+
+#[test]
+fn a_message_that_is_only_html_becomes_a_related_and_its_fields_move() {
+    let one = gif(9, 9, 1);
+    let mail = format!(
+        "From: a@b\nContent-Type: text/html;\n charset=utf-8\nX-Other:  kept\nContent-Transfer-Encoding: 8bit\nMIME-Version: 1.0\nContent-Language: de\n\n<p>\u{e4}<img src=\"{}\"></p>\n",
+        data(&one)
+    );
+    let (output, report) = embedded(&mail);
+    assert_eq!(report.rows.len(), 1, "{report:?}");
+    assert_eq!(
+        (report.rows[0].kind, report.rows[0].outcome),
+        (Kind::Embed, Outcome::Expanded)
+    );
+    let boundary = output
+        .split("boundary=\"")
+        .nth(1)
+        .unwrap()
+        .split('"')
+        .next()
+        .unwrap();
+    let id = &cids(&output)[0];
+    let name = id.split('@').next().unwrap();
+    let expected = format!(
+        "From: a@b\nContent-Type: multipart/related; type=\"text/html\";\n boundary=\"{boundary}\"\nContent-Transfer-Encoding: 8bit\n\
+         X-Other:  kept\nMIME-Version: 1.0\n\n--{boundary}\nContent-Type: text/html;\n charset=utf-8\nContent-Transfer-Encoding: 8bit\nContent-Language: de\n\n\
+         <p>\u{e4}<img src=\"cid:{id}\"></p>\n\n--{boundary}\nContent-Type: image/gif\nContent-ID: <{id}>\n\
+         Content-Disposition: inline; filename=\"{name}.gif\"\nContent-Transfer-Encoding: base64\n\n{}\n--{boundary}--\n",
+        STANDARD.encode(&one)
+    );
+    assert_bytes(output.as_bytes(), expected.as_bytes(), "only HTML");
+}
+
+#[test]
+fn every_shape_keeps_its_other_octets_and_finds_its_pictures() {
+    let (one, two) = (gif(9, 9, 1), gif(9, 9, 2));
+    let body = format!(
+        "<img src=\"{}\"><img src=\"https://h.example/2\">",
+        data(&one)
+    );
+    let part = format!("Content-Type: text/html\n\n{body}");
+    let quoted = format!(
+        "Content-Type: text/html\nContent-Transfer-Encoding: quoted-printable\n\n{}",
+        body.replace('=', "=3D")
+    );
+    let base64 = format!(
+        "Content-Type: text/html\nContent-Transfer-Encoding: base64\n\n{}",
+        STANDARD.encode(&body)
+    );
+    let plain = "Content-Type: text/plain\n\nplain";
+    let multi = |kind: &str, boundary: &str, parts: &[&str]| {
+        let parts: String = parts
+            .iter()
+            .map(|part| format!("--{boundary}\n{part}\n"))
+            .collect();
+        format!(
+            "Content-Type: multipart/{kind}; boundary={boundary}\n\npreamble\n{parts}--{boundary}--\nepilogue\n"
+        )
+    };
+    let forwarded =
+        format!("Content-Type: message/rfc822\n\nSubject: inner\nMIME-Version: 1.0\n{part}");
+    let related = multi(
+        "related",
+        "r",
+        &[&part, "Content-Type: image/png\nContent-ID: <o@x>\n\nx"],
+    );
+    let alternative = multi("alternative", "a", &[plain, &part]);
+    for (name, shape) in [
+        ("html alone", part.clone()),
+        ("alternative", alternative.clone()),
+        (
+            "mixed(alternative)",
+            multi("mixed", "m", &[&alternative, plain]),
+        ),
+        ("related", related.clone()),
+        (
+            "related(alternative)",
+            multi("related", "r", &[&alternative, plain]),
+        ),
+        ("mixed(message)", multi("mixed", "m", &[plain, &forwarded])),
+        ("quoted-printable", multi("mixed", "m", &[&quoted, plain])),
+        ("base64", multi("mixed", "m", &[&base64, plain])),
+        ("two documents", multi("mixed", "m", &[&part, &part])),
+    ] {
+        let mail = format!("Subject: s\nMIME-Version: 1.0\n{shape}");
+        for message in [mail.clone().into_bytes(), mail::crlf(mail.as_bytes())] {
+            let (output, report) = run(policy(), &world(), &message);
+            let rows = if name == "two documents" { 4 } else { 2 };
+            assert_eq!(report.rows.len(), rows, "{name}: {report:?}");
+            assert!(
+                report
+                    .rows
+                    .iter()
+                    .all(|row| row.outcome == Outcome::Expanded),
+                "{name}: {report:?}"
+            );
+            let found = pictures(&output);
+            assert!(found.values().any(|octets| *octets == one), "{name}");
+            assert!(found.values().any(|octets| *octets == two), "{name}");
+            if name == "quoted-printable" || name == "base64" {
+                continue;
+            }
+            let expected: Vec<&[u8]> = [one.as_slice(), &two].repeat(rows / 2);
+            assert_shows(&output, &expected);
+            // Without what was inserted, only the values differ.
+            let text = String::from_utf8(output.clone()).unwrap();
+            for line in String::from_utf8(message.clone()).unwrap().lines() {
+                let line = line
+                    .replace(&data(&one), "")
+                    .replace("https://h.example/2", "");
+                for piece in line.split("\"\"") {
+                    assert!(text.contains(piece), "{name}: {piece}");
+                }
+            }
+            if let Some(read) = mail::python_leaves(&[output]) {
+                let is_one = |leaf: &Leaf| leaf.octets == one;
+                assert_eq!(
+                    read[0].iter().filter(|leaf| is_one(leaf)).count(),
+                    1,
+                    "{name}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn equal_octets_are_one_part_and_each_url_is_asked_once() {
+    let same = gif(9, 9, 1);
+    let body = format!(
+        "<img src='{}'><img src='https://h.example/1'><img src='https://h.example/1'><td background='https://h.example/1#x'>",
+        data(&same)
+    );
+    let world = world();
+    let (output, report) = run(policy(), &world, html(&body).as_bytes());
+    let text = String::from_utf8(output.clone()).unwrap();
+    assert_eq!(text.matches("Content-Type: image/gif").count(), 1, "{text}");
+    assert_shows(&output, &[same.as_slice(); 4]);
+    assert_eq!(report.rows.len(), 2, "{report:?}");
+    // Of equal ones the first tells where it is from: a data: URL is from nowhere.
+    assert!(!text.contains("Content-Location"), "{text}");
+}
+
+#[test]
+fn blanks_in_a_data_url_are_data() {
+    let svg =
+        "<svg xmlns='http://www.w3.org/2000/svg' width='9'><rect width='9' height='9'/></svg>";
+    let mail = html(&format!(
+        "<b style=\"background: url(&quot; data:image/svg+xml,{svg} &quot;)\"></b>"
+    ));
+    let (output, _) = embedded(&mail);
+    assert_shows(output.as_bytes(), &[svg.as_bytes()]);
+}
+
+#[test]
+fn a_sibling_is_shown_and_nobody_is_asked() {
+    let one = STANDARD.encode(gif(9, 9, 1));
+    let mail = format!(
+        "MIME-Version: 1.0\nContent-Type: multipart/related; boundary=r\n\n--r\nContent-Type: text/html\n\n\
+         <img src='https://h.example/here'><a href='https://h.example/here'>click</a>\n--r\n\
+         Content-Type: image/gif\nContent-Location: https://h.example/here\nContent-Transfer-Encoding: base64\n\n{one}\n--r--\n"
+    );
+    let world = world();
+    let (output, report) = run(policy(), &world, mail.as_bytes());
+    assert!(world.asked().is_empty());
+    assert_shows(&output, &[&gif(9, 9, 1)]);
+    let text = String::from_utf8(output).unwrap();
+    assert!(text.contains("<a href='https://h.example/here'>"), "{text}");
+    assert_eq!(report.rows[0].detail, "part 2 of the mail is shown");
+}
+
+#[test]
+fn trackers_are_left_blanked_or_fetched() {
+    let body = "<img src='https://h.example/1' width=1 height=1><img src='https://h.example/2'>\
+                <img src='https://h.example/3' style='display: none'><img src='https://h.example/t'>";
+    let mail = html(body);
+    let with = |trackers| {
+        let world = world().with("https://h.example/t", Some("image/gif"), gif(1, 1, 0));
+        let mut policy = policy();
+        policy.embed.trackers = trackers;
+        let (output, report) = run(policy, &world, mail.as_bytes());
+        let mut asked: Vec<String> = world.asked().into_iter().map(|asked| asked.url).collect();
+        asked.sort();
+        asked.dedup();
+        let outcomes: Vec<_> = report
+            .rows
+            .iter()
+            .map(|row| row.reason.map_or("shown", |reason| reason.as_str()))
+            .map(str::to_owned)
+            .collect();
+        (String::from_utf8(output).unwrap(), asked.len(), outcomes)
+    };
+    let (output, asked, outcomes) = with(Trackers::Leave);
+    assert_eq!(outcomes, ["tracker", "shown", "tracker", "tracker"]);
+    assert_eq!((asked, cids(&output).len()), (2, 1));
+    let (output, asked, outcomes) = with(Trackers::Blank);
+    assert_eq!(outcomes, ["shown"; 4]);
+    let ids = cids(&output);
+    assert_eq!((asked, ids.len()), (2, 4));
+    assert!(ids[0] == ids[2] && ids[2] == ids[3] && ids[0] != ids[1]);
+    let (output, asked, outcomes) = with(Trackers::Fetch);
+    assert_eq!(outcomes, ["shown"; 4]);
+    assert_eq!((asked, cids(&output).len()), (4, 4));
+}
+
+#[test]
+fn the_octets_say_what_it_is() {
+    let world = Canned::new()
+        .with(
+            "https://h.example/page",
+            Some("image/png"),
+            "<html><p>sign in</p></html>",
+        )
+        .with("https://h.example/text", Some("text/plain"), "hello")
+        .with("https://h.example/named", Some("text/plain"), gif(9, 9, 1))
+        .with(
+            "https://h.example/svg",
+            Some("image/svg+xml"),
+            "<svg xmlns='http://www.w3.org/2000/svg'><circle r='1'/></svg>",
+        )
+        .with(
+            "https://h.example/evil",
+            Some("image/svg+xml"),
+            "<svg onload='x()'/>",
+        );
+    let names = ["page", "text", "named", "svg", "evil"];
+    let body: String = names
+        .iter()
+        .map(|name| format!("<img src='https://h.example/{name}'>"))
+        .collect();
+    let (output, report) = run(policy(), &world, html(&body).as_bytes());
+    let reasons: Vec<_> = report
+        .rows
+        .iter()
+        .map(|row| row.reason.map(|reason| reason.as_str()))
+        .collect();
+    assert_eq!(
+        reasons,
+        [
+            Some("type-mismatch"),
+            Some("not-an-image"),
+            None,
+            None,
+            Some("not-an-image")
+        ]
+    );
+    let text = String::from_utf8(output).unwrap();
+    assert!(
+        text.contains("Content-Type: image/gif\n")
+            && text.contains("Content-Type: image/svg+xml\n")
+    );
+    assert!(
+        text.contains(".gif\"\nContent-Location: https://h.example/named\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_candidate_that_is_not_embedded_calls_home_no_more() {
+    let body = "<img src='https://h.example/1' srcset='https://h.example/2 2x, https://h.example/gone 3x'>\
+                <img srcset='https://h.example/gone 1x'>";
+    let (output, report) = embedded(&html(body));
+    assert_shows(
+        output.as_bytes(),
+        &[&gif(9, 9, 1), &gif(9, 9, 2), &gif(9, 9, 1)],
+    );
+    assert_eq!(
+        output.matches("https://h.example/gone").count(),
+        1,
+        "{output}"
+    );
+    assert_eq!(
+        report
+            .rows
+            .iter()
+            .filter(|row| row.outcome == Outcome::Left)
+            .count(),
+        1
+    );
+}
+
+#[test]
+fn a_host_without_a_scheme_is_asked_by_https_and_else_by_http() {
+    for (schemes, url) in [
+        ([Scheme::Https].as_slice(), "https://h.example/x"),
+        (&[Scheme::Http], "http://h.example/x"),
+        (&[Scheme::Http, Scheme::Https], "https://h.example/x"),
+    ] {
+        let world = Canned::new().with(url, Some("image/gif"), gif(9, 9, 1));
+        let mut policy = policy();
+        policy.fetch = schemes.iter().copied().collect();
+        let (output, _) = run(policy, &world, html("<img src=//h.example/x>").as_bytes());
+        assert_shows(&output, &[&gif(9, 9, 1)]);
+    }
+}
+
+#[test]
+fn what_may_not_be_asked_or_does_not_fit_keeps_its_url() {
+    let body: String = (0..9)
+        .map(|number| format!("<img src='https://h.example/{number}'>"))
+        .collect();
+    let mail = html(&body);
+    let reasons = |change: &dyn Fn(&mut Policy)| {
+        let mut policy = policy();
+        change(&mut policy);
+        let (output, report) = run(policy, &world(), mail.as_bytes());
+        let left = report.rows.iter().filter_map(|row| row.reason);
+        let left: Vec<String> = left.map(|reason| reason.as_str().to_owned()).collect();
+        assert_eq!(
+            cids(&String::from_utf8(output).unwrap()).len(),
+            9 - left.len()
+        );
+        left
+    };
+    assert_eq!(
+        reasons(&|policy| policy.fetch.clear()),
+        ["scheme-not-allowed"; 9]
+    );
+    assert_eq!(
+        reasons(&|policy| policy.limits.fetches = 4),
+        ["too-many-fetches"; 5]
+    );
+    let growth = reasons(&|policy| policy.limits.growth = 1_500);
+    assert!(
+        (1..9).contains(&growth.len()) && growth.iter().all(|word| word == "growth-limit"),
+        "{growth:?}"
+    );
+    let message = reasons(&|policy| policy.limits.message = Some(2_000));
+    assert!(
+        (1..9).contains(&message.len()) && message.iter().all(|word| word == "message-limit"),
+        "{message:?}"
+    );
+    assert!(reasons(&|policy| policy.limits.message = Some(20_000)).is_empty());
+}
+
+/// Somebody knows which picture will come, and plants another one under its Content-ID.
+#[test]
+fn a_planted_part_with_our_form_of_content_id_is_not_taken_for_ours() {
+    let one = gif(9, 9, 1);
+    let (output, _) = embedded(&html(&format!("<img src='{}'>", data(&one))));
+    let id = cids(&output)[0].clone();
+    let planted = format!(
+        "MIME-Version: 1.0\nContent-Type: multipart/related; boundary=r\n\n--r\nContent-Type: text/html\n\n<img src='{}'>\n--r\n\
+         Content-Type: image/gif\nContent-ID: <{id}>\n\nGIF89a, but another\n--r--\n",
+        data(&one)
+    );
+    let (output, _) = embedded(&planted);
+    assert_shows(output.as_bytes(), &[&one]);
+    assert_ne!(cids(&output)[0], id);
+}
+
+#[test]
+fn signed_mail_and_what_nobody_wants_stay_as_they_are() {
+    let one = data(&gif(9, 9, 1));
+    let part = format!("Content-Type: text/html\n\n<img src='{one}'>");
+    let signed = format!(
+        "MIME-Version: 1.0\nContent-Type: multipart/signed; boundary=s\n\n--s\n{part}\n--s\nContent-Type: application/pgp-signature\n\nx\n--s--\n"
+    );
+    let (output, report) = embedded(&signed);
+    assert_bytes(output.as_bytes(), signed.as_bytes(), "signed");
+    assert_eq!(report.rows[0].reason.unwrap().as_str(), "signed");
+    for body in [
+        "<script src='https://h.example/1'></script><iframe src='https://h.example/1'></iframe>",
+        "<a href='https://h.example/1'>x</a><img data-src='https://h.example/1'>",
+        "<style>@font-face{src:url(https://h.example/1)}</style><audio src='https://h.example/1'>",
+    ] {
+        let mail = html(body);
+        let (output, report) = embedded(&mail);
+        assert_bytes(output.as_bytes(), mail.as_bytes(), body);
+        assert!(report.rows.is_empty(), "{report:?}");
+    }
+}
+
+#[test]
+fn a_forecast_says_what_would_be_asked_and_asks_nobody() {
+    let body = format!(
+        "<img src='https://h.example/1'><img src='{}'><img src='https://h.example/2' width=1 height=1>",
+        data(&gif(9, 9, 1))
+    );
+    let world = world();
+    let expander = expander(policy(), world.clone());
+    let report = expander.forecast(html(&body).as_bytes(), "test");
+    let outcomes: Vec<_> = report.rows.iter().map(|row| row.outcome).collect();
+    assert_eq!(
+        outcomes,
+        [Outcome::WouldFetch, Outcome::WouldExpand, Outcome::Left]
+    );
+    assert!(world.asked().is_empty());
+}
+
+#[test]
+fn thousands_of_pictures_and_broken_ones_take_linear_time() {
+    let body: String = (0..3_000_u32)
+        .map(|number| {
+            let mut octets = gif(9, 9, 1);
+            octets.extend(number.to_be_bytes());
+            match number % 3 {
+                0 => format!("<img src='{}'>\n", data(&octets)),
+                1 => "<img src='data:image/gif;base64,*'>\n".to_owned(),
+                _ => "<img src='data:text/html,x'>\n".to_owned(),
+            }
+        })
+        .collect();
+    let (output, report) = embedded(&html(&body));
+    assert_eq!(cids(&output).len(), 1_000);
+    assert_eq!(
+        report
+            .rows
+            .iter()
+            .filter(|row| row.outcome == Outcome::Expanded)
+            .count(),
+        1_000
+    );
+}
