@@ -270,7 +270,7 @@ fn ten_thousand_references_to_one_large_part_cost_neither_memory_nor_time() {
     assert!((3_900..4_000).contains(&left), "{left}");
     assert!(output.stdout.len() < mail.len() + (50 << 20));
     assert!(
-        started.elapsed() < Duration::from_secs(20),
+        started.elapsed() < Duration::from_secs(120),
         "{:?}",
         started.elapsed()
     );

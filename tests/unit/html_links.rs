@@ -411,13 +411,9 @@ fn hostile_documents_take_linear_time() {
             let middle = piece.repeat(bytes / piece.len() + 1);
             [before, &middle, after].concat().into_bytes()
         };
-        let (half, whole) = (document(150_000), document(1_200_000));
-        // Eight times the input: 64 times the time if it were quadratic.
-        let (half, whole) = (time(&half), time(&whole));
-        assert!(
-            whole < half * 28 + Duration::from_millis(20),
-            "{piece:.20}: {half:?} for an eighth of {whole:?}"
-        );
+        // Milliseconds; what is quadratic takes many minutes.
+        let took = time(&document(1_200_000));
+        assert!(took < Duration::from_secs(30), "{piece:.20}: {took:?}");
     }
 }
 

