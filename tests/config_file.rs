@@ -226,3 +226,42 @@ fn the_file_that_all_recipes_name_is_a_configuration() {
         "deadlin",
     );
 }
+
+#[test]
+fn what_is_embedded_can_stand_in_a_file() {
+    let letter = "MIME-Version: 1.0\nContent-Type: text/html\n\n\
+        <img src=\"data:image/gif;base64,R0lGODlhCQAJAIAAAAAAAP///ywAAAAAAQABAAACAkQBADs=\">\n\
+        <img src=\"https://a.example/x\"><img src=\"https://sub.b.example/x\">\n\
+        <img src=\"https://c.example/x\" width=1 height=1>\n";
+    let hosts = tempfile::NamedTempFile::new().unwrap();
+    fs::write(hosts.path(), "# known ones\n*.b.example # all of them\n").unwrap();
+    let outcomes = |configuration: &str| {
+        let setting = Setting::with(configuration);
+        let output = setting.run(&["inspect", "--json"], letter);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let rows = String::from_utf8(output.stdout).unwrap();
+        let words = rows.lines().map(|row| {
+            let row: serde_json::Value = serde_json::from_str(row).unwrap();
+            let word = row.get("reason").filter(|reason| !reason.is_null());
+            word.unwrap_or(&row["outcome"]).as_str().unwrap().to_owned()
+        });
+        words.collect::<Vec<String>>()
+    };
+    let all = format!(
+        "embed = [\"data\", \"remote\"]\nembed-kinds = [\"image\", \"font\"]\nfetch = [\"https\"]\n\
+         deny-host-file = {:?}\ntrackers = \"blank\"\n",
+        hosts.path()
+    );
+    assert_eq!(
+        outcomes(&all),
+        [
+            "would-expand",
+            "would-fetch",
+            "host-not-allowed",
+            "would-expand"
+        ]
+    );
+    let small = format!("{all}max-message = \"400\"\n");
+    assert_eq!(outcomes(&small)[0], "message-limit");
+    assert!(outcomes("embed-kinds = \"font\"\nembed = \"data\"").is_empty());
+}

@@ -14,7 +14,7 @@ mod shape;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use self::pictures::Pictures;
+use self::pictures::{Pictures, message_of};
 use self::places::{Meaning, Place, Places};
 use self::shape::Shapes;
 use super::content::Answer;
@@ -105,12 +105,13 @@ impl Pending<'_> {
         // One row for each thing that is shown, however often.
         let mut told: HashSet<(Meaning, Option<String>)> = HashSet::new();
         let container = self.shapes.container(part);
+        let message = message_of(self.tree, part);
         let mut values: HashMap<usize, String> = HashMap::new();
         for tag in found.chunk_by(|_, next| !next.opens_tag) {
             let mut of_source: Option<String> = None;
             for place in tag {
                 let given = match &container {
-                    Ok(container) => self.give(session, *container, place, places),
+                    Ok(container) => self.give(session, (message, *container), place, places),
                     Err(refusal) => Given::Refused(refusal.clone()),
                 };
                 // One that is retrieved is one, whatever its fragment.
@@ -190,7 +191,7 @@ impl Pending<'_> {
     fn give(
         &mut self,
         session: &mut Session<'_>,
-        container: shape::Container,
+        (message, container): (PartId, shape::Container),
         place: &Place,
         places: &Places,
     ) -> Given {
@@ -205,12 +206,12 @@ impl Pending<'_> {
                 None => return Given::Unasked,
             },
         };
-        let content_id = match self.pictures.existing(picture) {
+        let content_id = match self.pictures.existing(message, picture) {
             Some(content_id) => content_id,
             None => {
                 let newline = self.tree.newline;
-                let (content_id, bytes) = self.pictures.part(picture, newline);
-                if !self.shapes.holds(picture) {
+                let (content_id, bytes) = self.pictures.part(message, picture, newline);
+                if !self.shapes.holds(message, picture) {
                     // What goes with the URL is gained back when the document is written.
                     let cost = self.shapes.cost(container, bytes.len());
                     let longest = content_id.len() + "cid:%40".len();
@@ -219,7 +220,7 @@ impl Pending<'_> {
                         return Given::Refused(refusal);
                     }
                     self.shapes
-                        .put(container, picture, content_id.clone(), bytes);
+                        .put((message, container), picture, content_id.clone(), bytes);
                 }
                 content_id
             }

@@ -33,8 +33,9 @@ struct Picture {
     elapsed: Option<u64>,
     /// SHA-256.
     hash: String,
-    /// The Content-ID that it gets, or that a part with these octets has; known once it is asked for.
-    content_id: Option<(String, bool)>,
+    /// In each message, the Content-ID that it gets, or that a part with these octets has; known once it is
+    /// asked for.
+    content_ids: HashMap<PartId, (String, bool)>,
 }
 
 /// All contents of a message.
@@ -44,8 +45,8 @@ pub(super) struct Pictures<'p> {
     policy: &'p Policy,
     pictures: Vec<Picture>,
     by_hash: HashMap<String, Vec<usize>>,
-    /// The parts that bear each Content-ID; read when it is first asked for.
-    bearers: Option<HashMap<String, Vec<PartId>>>,
+    /// The parts of each message that bear a Content-ID; read when it is first asked for.
+    bearers: Option<HashMap<(PartId, String), Vec<PartId>>>,
 }
 
 impl<'p> Pictures<'p> {
@@ -143,29 +144,34 @@ impl<'p> Pictures<'p> {
             source,
             elapsed,
             hash,
-            content_id: None,
+            content_ids: HashMap::new(),
         });
         number
     }
 
     /// The Content-ID of a part of the mail that already holds this content under our id.
-    pub(super) fn existing(&mut self, number: usize) -> Option<String> {
-        self.identify(number);
-        match &self.pictures.get(number)?.content_id {
+    pub(super) fn existing(&mut self, message: PartId, number: usize) -> Option<String> {
+        self.identify(message, number);
+        match self.pictures.get(number)?.content_ids.get(&message) {
             Some((content_id, true)) => Some(content_id.clone()),
             _ => None,
         }
     }
 
     /// The Content-ID and the octets of a new part.
-    pub(super) fn part(&mut self, number: usize, newline: Newline) -> (String, Vec<u8>) {
-        self.identify(number);
+    pub(super) fn part(
+        &mut self,
+        message: PartId,
+        number: usize,
+        newline: Newline,
+    ) -> (String, Vec<u8>) {
+        self.identify(message, number);
         let Some(picture) = self.pictures.get(number) else {
             return (String::new(), Vec::new());
         };
         let content_id = picture
-            .content_id
-            .as_ref()
+            .content_ids
+            .get(&message)
             .map(|(content_id, _)| content_id.clone())
             .unwrap_or_default();
         let name = picture.hash.get(..DIGITS).unwrap_or_default();
@@ -184,12 +190,12 @@ impl<'p> Pictures<'p> {
 
     /// Settles the Content-ID. One of our form proves nothing: a part that bears it is taken only if its
     /// octets are equal, and else another id is made.
-    fn identify(&mut self, number: usize) {
+    fn identify(&mut self, message: PartId, number: usize) {
         let (original, tree) = (self.original, self.tree);
         let Some(picture) = self.pictures.get_mut(number) else {
             return;
         };
-        if picture.content_id.is_some() {
+        if picture.content_ids.contains_key(&message) {
             return;
         }
         let bearers = self.bearers.get_or_insert_with(|| bearers(original, tree));
@@ -197,7 +203,10 @@ impl<'p> Pictures<'p> {
         let mut content_id = format!("{digits}@embody");
         let mut further = 0_u32;
         let is_held = loop {
-            match bearers.get(&content_id).map(Vec::as_slice) {
+            let key = (message, content_id);
+            let known = bearers.get(&key).map(Vec::as_slice);
+            content_id = key.1;
+            match known {
                 None => break false,
                 Some([part])
                     if holds(original, tree, self.policy, *part, picture.octets.bytes()) =>
@@ -209,7 +218,7 @@ impl<'p> Pictures<'p> {
             further += 1;
             content_id = format!("{digits}.{further}@embody");
         };
-        picture.content_id = Some((content_id, is_held));
+        picture.content_ids.insert(message, (content_id, is_held));
     }
 
     /// What a row says of a content.
@@ -237,11 +246,24 @@ fn spaces_kept(url: &str) -> Cow<'_, str> {
     }
 }
 
-fn bearers(original: &[u8], tree: &Tree) -> HashMap<String, Vec<PartId>> {
-    let mut bearers: HashMap<String, Vec<PartId>> = HashMap::new();
+/// The message that a part belongs to: a Content-ID means a part of the same message first, then of those
+/// around it, never one of a message inside.
+pub(super) fn message_of(tree: &Tree, part: PartId) -> PartId {
+    let mut ancestors = tree.ancestors(part);
+    match tree.is_message(part) {
+        true => part,
+        false => ancestors
+            .find(|above| tree.is_message(*above))
+            .unwrap_or(PartId::ROOT),
+    }
+}
+
+fn bearers(original: &[u8], tree: &Tree) -> HashMap<(PartId, String), Vec<PartId>> {
+    let mut bearers: HashMap<(PartId, String), Vec<PartId>> = HashMap::new();
     for part in tree.ids() {
         if let Some(value) = tree.value(original, part, "Content-ID") {
-            bearers.entry(identifier(value)).or_default().push(part);
+            let key = (message_of(tree, part), identifier(value));
+            bearers.entry(key).or_default().push(part);
         }
     }
     bearers

@@ -41,8 +41,9 @@ pub(super) struct Shapes<'p> {
     tree: &'p Tree,
     parts: BTreeMap<Container, Vec<New>>,
     /// In the order in which they were put, with what each costs.
-    log: Vec<(Container, usize, usize)>,
-    held: HashSet<usize>,
+    log: Vec<(Container, (PartId, usize), usize)>,
+    /// Contents, by the message that holds them.
+    held: HashSet<(PartId, usize)>,
     /// Documents that changed.
     pub(super) changed: Vec<PartId>,
 }
@@ -97,13 +98,13 @@ impl<'p> Shapes<'p> {
         Ok(Container::Wrapped(document))
     }
 
-    pub(super) fn holds(&self, picture: usize) -> bool {
-        self.held.contains(&picture)
+    pub(super) fn holds(&self, message: PartId, picture: usize) -> bool {
+        self.held.contains(&(message, picture))
     }
 
     pub(super) fn put(
         &mut self,
-        container: Container,
+        (message, container): (PartId, Container),
         picture: usize,
         content_id: String,
         bytes: Vec<u8>,
@@ -113,8 +114,8 @@ impl<'p> Shapes<'p> {
             .entry(container)
             .or_default()
             .push(New { content_id, bytes });
-        self.log.push((container, picture, cost));
-        self.held.insert(picture);
+        self.log.push((container, (message, picture), cost));
+        self.held.insert((message, picture));
     }
 
     pub(super) fn mark(&self) -> Mark {
