@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::common::filter::{Ran, filter, measured};
-use crate::common::mail::{Leaf, assert_bytes, crlf, our_leaves};
+use crate::common::mail::{Leaf, assert_bytes, crlf, mail_parser_leaves};
 use crate::common::raw::{self, Raw};
 
 /// A GIF of nine by nine, made another one by what follows it.
@@ -35,7 +35,7 @@ fn embed(options: &str, mail: &[u8]) -> Ran {
 
 /// The octets of the pictures of a mail.
 fn pictures(mail: &[u8]) -> Vec<Vec<u8>> {
-    let leaves = our_leaves(mail).into_iter();
+    let leaves = mail_parser_leaves(mail).into_iter();
     let is_picture = |leaf: &Leaf| leaf.essence.starts_with("image/");
     leaves.filter(is_picture).map(|leaf| leaf.octets).collect()
 }

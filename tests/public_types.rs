@@ -80,5 +80,10 @@ fn the_public_types_are_those_of_the_list_and_few() {
         Vec::from_iter(listed.lines()),
         "tests/public_types.txt"
     );
-    assert!(now.len() < MOST, "{} types", now.len());
+    // Some are handed on in two places.
+    let types: BTreeSet<&str> = now
+        .iter()
+        .map(|path| path.rsplit(':').next().unwrap_or(path))
+        .collect();
+    assert!(types.len() < MOST, "{} types", types.len());
 }
