@@ -133,7 +133,7 @@ pub enum Links {
 }
 
 /// What HTML shows and is to become a part of the mail: `--embed`, `--embed-kinds`, `--trackers`.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Embed {
     /// What stands in `data:` URLs.
     pub data: bool,
@@ -147,6 +147,20 @@ pub struct Embed {
     pub media: bool,
     /// Remote pictures that nobody sees.
     pub trackers: Trackers,
+}
+
+impl Default for Embed {
+    /// Nothing is embedded; if something is, it is pictures.
+    fn default() -> Self {
+        Self {
+            data: false,
+            remote: false,
+            pictures: true,
+            fonts: false,
+            media: false,
+            trackers: Trackers::default(),
+        }
+    }
 }
 
 impl Embed {

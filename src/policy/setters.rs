@@ -6,8 +6,8 @@ use std::time::Duration;
 use ipnet::IpNet;
 
 use super::{
-    HostPattern, Limits, Links, Mapping, Mismatch, OnFailure, Policy, Protected, Proxy, Scheme,
-    Shortcuts, TypePattern, Userinfo,
+    Embed, HostPattern, Limits, Links, Mapping, Mismatch, OnFailure, Policy, Protected, Proxy,
+    Scheme, Shortcuts, TypePattern, Userinfo,
 };
 
 /// Setters of fields that hold one value.
@@ -54,6 +54,7 @@ impl Policy {
         with_mismatch mismatch: Mismatch;
         with_protected protected: Protected;
         with_links links: Links;
+        with_embed embed: Embed;
         with_shortcuts shortcuts: Shortcuts;
         with_on_failure on_failure: OnFailure;
         with_limits limits: Limits;
@@ -64,6 +65,7 @@ impl Limits {
     one! {
         with_body body: u64;
         with_growth growth: u64;
+        with_message message: u64;
         with_fetches fetches: u32;
         with_redirects redirects: u32;
         with_timeout timeout: Duration;
