@@ -391,6 +391,6 @@ mod tests {
             );
             said += 1;
         }
-        assert_eq!(said, 15);
+        assert_eq!(said, 17);
     }
 }

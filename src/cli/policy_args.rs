@@ -141,7 +141,7 @@ struct LimitArgs {
     /// What one message may gain [default: 50M]
     #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = size)]
     max_growth: Option<u64>,
-    /// A message with everything put in; what no longer fits is left [default: no limit]
+    /// A message with everything put in; what no longer fits is left [default: none]
     #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = size)]
     max_message: Option<u64>,
     /// Retrievals for one message [default: 32]
