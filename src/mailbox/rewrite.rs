@@ -267,14 +267,27 @@ fn counts_corrected(old: &[u8], new: Vec<u8>) -> Vec<u8> {
     let old_body = Header::of(old).body.unwrap_or(old.len());
     // Counted once, however often the field stands there.
     let counts = LazyCell::new(|| (line_ends(&old[old_body..]), line_ends(&new[body..])));
-    let mut fields: Vec<(Span, u64)> = Vec::new();
+    // Written as it is read: a header may be nothing but such fields.
+    let mut out = Vec::new();
+    let mut copied = 0;
+    let mut correct = |value: Span, number: u64| {
+        if mbox::number(value.of(&new)) == Some(number) {
+            return;
+        }
+        if out.capacity() == 0 {
+            out.reserve(new.len() + 8);
+        }
+        out.extend_from_slice(&new[copied..value.start]);
+        out.extend_from_slice(number.to_string().as_bytes());
+        copied = value.end;
+    };
     for line in Lines::new(&new, Span::new(0, body)) {
         let text = line.content.of(&new);
         if let Some(value) = mbox::field(text, b"content-length")
             && mbox::number(value.of(text)).is_some()
         {
             let length = (new.len() - body) as u64;
-            fields.push((value.shifted(line.content.start), length));
+            correct(value.shifted(line.content.start), length);
         } else if let Some(value) = mbox::field(text, b"lines")
             && let Some(lines) = mbox::number(value.of(text))
         {
@@ -286,22 +299,12 @@ fn counts_corrected(old: &[u8], new: Vec<u8>) -> Vec<u8> {
             } else {
                 true_now
             };
-            fields.push((value.shifted(line.content.start), now));
+            correct(value.shifted(line.content.start), now);
         }
     }
-    if fields.is_empty() {
+    if copied == 0 {
+        drop(counts);
         return new;
-    }
-    let mut out = Vec::with_capacity(new.len() + 8);
-    let mut copied = 0;
-    for (value, number) in fields {
-        out.extend_from_slice(&new[copied..value.start]);
-        if mbox::number(value.of(&new)) == Some(number) {
-            out.extend_from_slice(value.of(&new));
-        } else {
-            out.extend_from_slice(number.to_string().as_bytes());
-        }
-        copied = value.end;
     }
     out.extend_from_slice(&new[copied..]);
     out
