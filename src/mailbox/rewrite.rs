@@ -303,7 +303,6 @@ fn counts_corrected(old: &[u8], new: Vec<u8>) -> Vec<u8> {
         }
     }
     if copied == 0 {
-        drop(counts);
         return new;
     }
     out.extend_from_slice(&new[copied..]);
