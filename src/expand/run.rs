@@ -104,21 +104,24 @@ impl Session<'_> {
         outcomes
     }
 
+    /// The message with the edits made, if it may hold documents.
+    fn with_documents<'m>(&self, edits: &'m Edits, message: &'m [u8]) -> Option<Cow<'m, [u8]>> {
+        let output = edits.splice(message);
+        // Types stand in header fields, which are never divided between two chunks.
+        let candidates = &self.settings.candidates;
+        let mut chunks = output.chunks().iter();
+        let has_documents = chunks.any(|chunk| candidates.documents(chunk));
+        has_documents.then(|| output.into_bytes())
+    }
+
     /// Makes what documents show a part of the mail.
     fn embed(&mut self, message: &[u8], outcomes: &mut Outcomes) {
         if !self.policy().embed.is_on() {
             return;
         }
-        let output = outcomes.edits.splice(message);
-        let candidates = &self.settings.candidates;
-        if !output
-            .chunks()
-            .iter()
-            .any(|chunk| candidates.documents(chunk))
-        {
+        let Some(output) = self.with_documents(&outcomes.edits, message) else {
             return;
-        }
-        let output = output.into_bytes();
+        };
         if let Err(refusal) = self.ledger.work(output.len()) {
             outcomes.report.notes.push(refusal.detail);
             return;
@@ -136,17 +139,9 @@ impl Session<'_> {
         if self.policy().links != Links::Resolve {
             return;
         }
-        let output = outcomes.edits.splice(message);
-        // Types stand in header fields, which are never divided between two chunks.
-        let candidates = &self.settings.candidates;
-        if !output
-            .chunks()
-            .iter()
-            .any(|chunk| candidates.documents(chunk))
-        {
+        let Some(output) = self.with_documents(&outcomes.edits, message) else {
             return;
-        }
-        let output = output.into_bytes();
+        };
         let tree = mime::scan(&output, &self.settings.scan_limits());
         let policy = self.policy();
         let made = documents::rewrite(&output, &tree, policy, self.name, &mut self.ledger);
