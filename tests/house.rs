@@ -21,6 +21,7 @@ const MODULES: &[(&str, u8)] = &[
     ("plan", 3),
     ("fetch", 3),
     ("expand", 4),
+    ("detach", 4),
     ("mailbox", 4),
     ("cli", 5),
 ];
@@ -36,6 +37,8 @@ const ALSO: &[(&str, &str)] = &[
     ("link", "mime"),
     // An expander is what is done to each message of a mailbox.
     ("expand", "mailbox"),
+    // The way back is known where the way there is taken: counts, and what a store's trouble means.
+    ("detach", "expand"),
     // A refusal names its reason.
     ("policy", "report"),
 ];

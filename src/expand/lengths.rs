@@ -50,21 +50,33 @@ pub(super) fn untrue_around(
     group
 }
 
+/// Which of the two fields are corrected.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Which {
+    /// All.
+    All,
+    /// Those that were true: the others are kept, so that what is detached and restored is what it was.
+    True,
+}
+
 /// The edits, with the two fields of the message's header made true.
-pub(super) fn corrected(message: &[u8], edits: Edits) -> Edits {
+pub(crate) fn corrected(message: &[u8], edits: Edits, which: Which) -> Edits {
     // Content brings none of them: nothing has to be put together where there was none.
     if length_fields(message).is_empty() {
         return edits;
     }
     let output = edits.splice(message).into_bytes();
-    let body = header_of(&output).body_start();
-    let body = output.get(body..).unwrap_or_default();
-    let octets = format!(" {}", body.len());
-    let lines = format!(" {}", memchr::memchr_iter(b'\n', body).count());
+    let before = counts(message);
+    let [octets, lines] = counts(&output);
     let mut group = Group::new();
     for field in length_fields(&output) {
         let is_octets = field.is(&output, CONTENT_LENGTH);
         let value = if is_octets { &octets } else { &lines };
+        let was = if is_octets { &before[0] } else { &before[1] };
+        let is_true = field.value.of(&output) == was.as_bytes();
+        if which == Which::True && !is_true {
+            continue;
+        }
         if field.value.of(&output).trim_ascii() != value.trim_start().as_bytes() {
             group.push(Edit::replace(field.value, value.as_bytes()));
         }
@@ -74,6 +86,33 @@ pub(super) fn corrected(message: &[u8], edits: Edits) -> Edits {
     // Different fields do not overlap.
     let _ = corrections.add(group);
     edits.then(message.len(), corrections)
+}
+
+/// Whether [`corrected`] gives the fields of `message` back for `output`, which was made of it: a value that was
+/// wrong must not have become right by chance.
+#[cfg(feature = "cli")]
+pub(crate) fn is_reversible(message: &[u8], output: &[u8]) -> bool {
+    let is_true = |bytes: &[u8]| -> Vec<bool> {
+        let fields = length_fields(bytes);
+        if fields.is_empty() {
+            return Vec::new();
+        }
+        let [octets, lines] = counts(bytes);
+        let is_true = |field: &Field| {
+            let is_octets = field.is(bytes, CONTENT_LENGTH);
+            let value = if is_octets { &octets } else { &lines };
+            field.value.of(bytes) == value.as_bytes()
+        };
+        fields.iter().map(is_true).collect()
+    };
+    is_true(message) == is_true(output)
+}
+
+/// The values that are true: octets and lines of the body.
+fn counts(message: &[u8]) -> [String; 2] {
+    let body = header_of(message).body_start();
+    let body = message.get(body..).unwrap_or_default();
+    [body.len(), memchr::memchr_iter(b'\n', body).count()].map(|count| format!(" {count}"))
 }
 
 fn header_of(message: &[u8]) -> Header {

@@ -35,10 +35,15 @@ mod run;
 mod session;
 mod settings;
 mod siblings;
+mod stored;
 mod substitute;
 mod unseen;
 
 #[cfg(any(test, feature = "cli", feature = "internals"))]
 pub use self::candidates::Candidates;
+#[cfg(feature = "cli")]
+pub(crate) use self::lengths::{Which, corrected, is_reversible};
+#[cfg(feature = "cli")]
+pub(crate) use self::stored::refusal_of;
 pub use self::expander::{Expander, ExpanderBuilder, Expansion};
 pub use self::settings::{Lengths, MARK_FIELD, Mark};

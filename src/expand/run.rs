@@ -6,6 +6,7 @@ use super::mark::{has_dkim_signature, marked};
 use super::pass::{Pass, Place};
 use super::session::Session;
 use super::settings::{Lengths, Mark};
+use super::lengths::Which;
 use super::{documents, embed, lengths};
 use crate::edit::Edits;
 use crate::error::Error;
@@ -51,7 +52,14 @@ impl Session<'_> {
             return outcomes;
         }
         if self.settings.lengths == Lengths::Corrected && !outcomes.edits.is_empty() {
-            outcomes.edits = lengths::corrected(message, outcomes.edits);
+            let is_restoring = |row: &Row| {
+                matches!(row.outcome, Outcome::Restored | Outcome::Left)
+            };
+            let which = match outcomes.report.rows.iter().all(is_restoring) {
+                true => Which::True,
+                false => Which::All,
+            };
+            outcomes.edits = lengths::corrected(message, outcomes.edits, which);
         }
         if self.settings.mark == Mark::Field {
             let limits = self.settings.scan_limits();

@@ -15,6 +15,8 @@
 
 mod access;
 mod detached;
+mod exact;
+mod note;
 mod read;
 mod reference;
 // What only the program prints is in the same table as what is looked up.
@@ -23,7 +25,11 @@ pub mod schemes;
 mod shortcut;
 mod url;
 
-pub use self::detached::is_reference_field;
+pub use self::detached::{ALTERED_FIELD, SENTENCE, URL_FIELD, is_reference_field};
+pub use self::exact::{is_of_content, newline_of, restored};
+pub use self::note::{
+    Claim, EncodingField, LONGEST_FIELD, NOTE_FIELD, Note, encoding_field,
+};
 pub use self::reference::{
     ESSENCE, ExternalBody, Form, Reading, Shortcuts, Target, Unusable, identifier,
 };
