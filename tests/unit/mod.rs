@@ -29,5 +29,6 @@ mod samples;
 mod scanner;
 mod schemes;
 mod second_opinions;
+mod store;
 mod url_property;
 mod whatwg_data_urls;
