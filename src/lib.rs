@@ -182,6 +182,9 @@ pub mod policy;
 pub mod report;
 #[allow(unreachable_pub)]
 mod span;
+// The program alone puts objects into stores.
+#[allow(unreachable_pub, dead_code, unused_imports)]
+mod store;
 
 #[cfg(feature = "cli")]
 #[doc(hidden)]

@@ -20,6 +20,7 @@ const MODULES: &[(&str, u8)] = &[
     ("policy", 2),
     ("plan", 3),
     ("fetch", 3),
+    ("store", 3),
     ("expand", 4),
     ("detach", 4),
     ("mailbox", 4),

@@ -30,5 +30,6 @@ mod samples;
 mod scanner;
 mod schemes;
 mod second_opinions;
+mod store;
 mod url_property;
 mod whatwg_data_urls;

@@ -1,0 +1,351 @@
+//! A store in a folder: `ab/cd/SHA256` beneath it, `.lock` and `.tmp/` beside those (docs/store.md).
+//!
+//! * An object is written to `.tmp/`, synced, read back, hashed and only then named; its name is synced too.
+//! * Nothing is ever overwritten; a file whose content is not what its name says is trouble and stays.
+//! * Several processes share the lock; a collection ([`Folder::open_alone`]) holds it alone.
+//! * Killed at any instant, a run leaves whole objects and temporary files, which later runs sweep.
+
+use std::collections::HashMap;
+use std::fs::{DirBuilder, File};
+use std::io::{Read as _, Write as _};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Dir, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::batch::{Pending, State, commit, not_its_name, remove, reuse};
+use super::places::{Places, absent, open_file};
+use super::{Key, Store, StoreError};
+
+/// The file that is locked.
+const LOCK: &str = ".lock";
+
+/// Where objects are written.
+const TEMPORARIES: &str = ".tmp";
+
+/// What temporary files start with.
+const PREFIX: &str = "embody-";
+
+/// No run writes one object for that long without holding its lock.
+const ABANDONED: Duration = Duration::from_secs(60 * 60);
+
+/// How long another program's lock is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Objects, and octets of them, that are made durable together: each object is an open file.
+const MOST_PENDING: usize = 64;
+const MOST_PENDING_OCTETS: usize = 64 << 20;
+
+/// What tells the temporary files of this process apart.
+static SERIAL: AtomicU64 = AtomicU64::new(0);
+
+/// A store in a folder. The lock is held as long as this lives.
+#[derive(Debug)]
+pub struct Folder {
+    places: Places,
+    /// None where nothing is written.
+    temporaries: Option<OwnedFd>,
+    _lock: Option<OwnedFd>,
+    waiting: Mutex<Waiting>,
+    /// Held while a batch is made durable.
+    committing: Mutex<()>,
+}
+
+/// What was put, and what became of it.
+#[derive(Default, Debug)]
+struct Waiting {
+    pending: HashMap<Key, Pending>,
+    octets: usize,
+    failed: HashMap<Key, StoreError>,
+}
+
+impl Folder {
+    /// Opens a store to put objects into it and to read them, and makes it if it is not there. Shares the lock with
+    /// others that do the same.
+    ///
+    /// # Errors
+    /// The folder cannot be made or written, or a collection holds the lock for a minute.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let mut builder = DirBuilder::new();
+        builder
+            .recursive(true)
+            .mode(0o750)
+            .create(path)
+            .map_err(|why| StoreError::io(format!("the store {}", path.display()), why))?;
+        let places = opened(path)?;
+        let lock = locked(&places, FlockOperation::NonBlockingLockShared)?;
+        let temporaries = places
+            .make_folder(places.root(), TEMPORARIES)
+            .map_err(|why| places.trouble(TEMPORARIES, why))?;
+        sweep(&temporaries);
+        Ok(Self::with(places, Some(temporaries), Some(lock)))
+    }
+
+    /// Opens a store that is there to read from it; nothing is made, locked or written.
+    ///
+    /// # Errors
+    /// The folder cannot be opened.
+    pub fn open_to_read(path: &Path) -> Result<Self, StoreError> {
+        Ok(Self::with(opened(path)?, None, None))
+    }
+
+    /// Opens a store that is there, alone: while this lives nobody else puts objects into it.
+    ///
+    /// # Errors
+    /// The folder cannot be opened or written, or others use it for a minute.
+    pub fn open_alone(path: &Path) -> Result<Self, StoreError> {
+        let places = opened(path)?;
+        let lock = locked(&places, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Self::with(places, None, Some(lock)))
+    }
+
+    fn with(places: Places, temporaries: Option<OwnedFd>, lock: Option<OwnedFd>) -> Self {
+        Self {
+            places,
+            temporaries,
+            _lock: lock,
+            waiting: Mutex::default(),
+            committing: Mutex::default(),
+        }
+    }
+
+    /// The folder, absolute and without symbolic links.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.places.path()
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes durable what is pending, whoever put it.
+    fn commit(&self) {
+        // Who comes second waits here for those of its objects that the first one took.
+        let _alone = self
+            .committing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let batch = {
+            let mut waiting = self.waiting();
+            waiting.octets = 0;
+            std::mem::take(&mut waiting.pending)
+        };
+        let Some(temporaries) = self.temporaries.as_ref().filter(|_| !batch.is_empty()) else {
+            return;
+        };
+        let keys: Vec<Key> = batch.keys().copied().collect();
+        let mut failed = commit(&self.places, temporaries, batch);
+        let mut waiting = self.waiting();
+        // What was put anew after it had failed is judged by how it fared last.
+        for key in keys {
+            match failed.remove(&key) {
+                Some(why) => waiting.failed.insert(key, why),
+                None => waiting.failed.remove(&key),
+            };
+        }
+    }
+
+    /// Writes an object under a temporary name of its own.
+    fn write(&self, temporaries: &OwnedFd, octets: &[u8]) -> Result<(File, String), StoreError> {
+        let (mut file, name) = self.temporary(temporaries)?;
+        let written = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)
+            .map_err(Into::into)
+            .and_then(|()| file.write_all(octets))
+            .and_then(|()| Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(0o440))?));
+        match written {
+            Ok(()) => Ok((file, name)),
+            Err(why) => {
+                remove(temporaries, &name);
+                Err(self.places.trouble(TEMPORARIES, why))
+            }
+        }
+    }
+
+    fn temporary(&self, temporaries: &OwnedFd) -> Result<(File, String), StoreError> {
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(0o600);
+        loop {
+            let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+            let name = format!("{PREFIX}{}-{serial}", std::process::id());
+            match rustix::fs::openat(temporaries, &name, flags, mode) {
+                Ok(file) => return Ok((File::from(file), name)),
+                // Of a process of that number on another machine, or before this one.
+                Err(Errno::EXIST) => {}
+                Err(why) => return Err(self.places.trouble(TEMPORARIES, why.into())),
+            }
+        }
+    }
+}
+
+impl Store for Folder {
+    fn put(&self, octets: &[u8]) -> Result<Key, StoreError> {
+        let Some(temporaries) = &self.temporaries else {
+            return Err(StoreError::lasting(format!(
+                "the store {} was opened to read",
+                self.path().display()
+            )));
+        };
+        let key = Key::of(octets);
+        if self.waiting().pending.contains_key(&key) {
+            return Ok(key);
+        }
+        let reused = match self.places.existing(&key)? {
+            Some(folder) => reuse(&self.places, &folder, &key)?,
+            None => None,
+        };
+        let pending = match reused {
+            Some(file) => Pending {
+                file,
+                state: State::Reused,
+            },
+            None => {
+                let (file, name) = self.write(temporaries, octets)?;
+                Pending {
+                    file,
+                    state: State::Written(name),
+                }
+            }
+        };
+        let is_full = {
+            let mut waiting = self.waiting();
+            waiting.octets += octets.len();
+            if let Some(other) = waiting.pending.insert(key, pending) {
+                // Two threads with the same octets.
+                if let State::Written(name) = &other.state {
+                    remove(temporaries, name);
+                }
+            }
+            waiting.pending.len() >= MOST_PENDING || waiting.octets >= MOST_PENDING_OCTETS
+        };
+        if is_full {
+            self.commit();
+        }
+        Ok(key)
+    }
+
+    fn flush(&self, keys: &[Key]) -> Result<(), StoreError> {
+        self.commit();
+        let waiting = self.waiting();
+        match keys.iter().find_map(|key| waiting.failed.get(key)) {
+            Some(why) => Err(why.again()),
+            None => Ok(()),
+        }
+    }
+
+    fn get(&self, key: &Key, at_most: u64) -> Result<Option<Vec<u8>>, StoreError> {
+        let trouble = |why| self.places.trouble(&key.path(), why);
+        let file = match self.places.existing(key)? {
+            Some(folder) => absent(open_file(&folder, &key.to_string())).map_err(trouble)?,
+            None => None,
+        };
+        let Some(file) = file else {
+            // A store that is not mounted has no object either.
+            self.places.check()?;
+            return Ok(None);
+        };
+        let size = file.metadata().map_err(trouble)?.len();
+        if size > at_most {
+            return Err(StoreError::lasting(format!(
+                "{}: {size} octets, more than the {at_most} that are allowed",
+                self.path().join(key.path()).display()
+            )));
+        }
+        let mut octets = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+        // One more than it had: a file that grows is not what its name says.
+        (&file)
+            .take(size + 1)
+            .read_to_end(&mut octets)
+            .map_err(trouble)?;
+        if Key::of(&octets) != *key {
+            return Err(not_its_name(&self.places, key));
+        }
+        Ok(Some(octets))
+    }
+
+    fn base_url(&self) -> String {
+        // The path is absolute, and any octets can stand in a URL.
+        url::Url::from_directory_path(self.path())
+            .map(String::from)
+            .unwrap_or_default()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let Some(temporaries) = &self.temporaries else {
+            return;
+        };
+        // Nobody waits for what was not flushed.
+        for pending in self.waiting().pending.values() {
+            if let State::Written(name) = &pending.state {
+                remove(temporaries, name);
+            }
+        }
+    }
+}
+
+fn opened(path: &Path) -> Result<Places, StoreError> {
+    let absolute: PathBuf = std::fs::canonicalize(path)
+        .map_err(|why| StoreError::io(format!("the store {}", path.display()), why))?;
+    Places::open(absolute)
+}
+
+/// The lock of the store, once it is free.
+fn locked(places: &Places, operation: FlockOperation) -> Result<OwnedFd, StoreError> {
+    let trouble = |why: Errno| places.trouble(LOCK, why.into());
+    let flags =
+        OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let lock = rustix::fs::openat(places.root(), LOCK, flags, Mode::from_raw_mode(0o640))
+        .map_err(trouble)?;
+    let begun = Instant::now();
+    loop {
+        match rustix::fs::flock(&lock, operation) {
+            Ok(()) => return Ok(lock),
+            Err(Errno::WOULDBLOCK | Errno::INTR) if begun.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Err(Errno::WOULDBLOCK) => {
+                return Err(StoreError::temporary(format!(
+                    "the store {}: another program has held its lock for {} seconds",
+                    places.path().display(),
+                    PATIENCE.as_secs()
+                )));
+            }
+            Err(why) => return Err(trouble(why)),
+        }
+    }
+}
+
+/// Takes away what runs left that were killed: temporary files that nobody holds and nobody wrote for an hour.
+/// Best effort: they are in nobody's way.
+fn sweep(temporaries: impl AsFd) {
+    let Ok(entries) = Dir::read_from(&temporaries) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let Ok(name) = entry.file_name().to_str() else {
+            continue;
+        };
+        if !name.starts_with(PREFIX) {
+            continue;
+        }
+        let Ok(file) = open_file(&temporaries, name) else {
+            continue;
+        };
+        let modified = file.metadata().and_then(|found| found.modified());
+        let age = modified.ok().and_then(|at| at.elapsed().ok());
+        // The lock goes with the process that held it, wherever that ran.
+        if age.is_some_and(|age| age > ABANDONED)
+            && rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
+        {
+            let _ = rustix::fs::unlinkat(&temporaries, name, rustix::fs::AtFlags::empty());
+        }
+    }
+}

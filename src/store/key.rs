@@ -1,0 +1,112 @@
+//! The name of an object: the SHA-256 of its octets.
+
+use std::fmt;
+
+use sha2::{Digest as _, Sha256};
+
+/// SHA-256 of an object's octets (FIPS 180-4).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key([u8; 32]);
+
+impl Key {
+    /// The key of these octets.
+    #[must_use]
+    pub fn of(octets: &[u8]) -> Self {
+        Self(Sha256::digest(octets).into())
+    }
+
+    /// Reads 64 hexadecimal digits. Lower case only, as they are written: one object has one name.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.as_bytes();
+        let lower = |digit: &u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
+        (text.len() == 64 && text.iter().all(lower)).then(|| Self::from_digits(text))?
+    }
+
+    /// Reads 64 hexadecimal digits of either case.
+    pub(crate) fn from_digits(digits: &[u8]) -> Option<Self> {
+        if digits.len() != 64 {
+            return None;
+        }
+        let mut octets = [0; 32];
+        for (octet, pair) in octets.iter_mut().zip(digits.chunks_exact(2)) {
+            let [high, low] = pair else { return None };
+            let value = char::from(*high).to_digit(16)? << 4 | char::from(*low).to_digit(16)?;
+            *octet = u8::try_from(value).ok()?;
+        }
+        Some(Self(octets))
+    }
+
+    /// The key of what was read piece by piece.
+    pub(super) fn finished(hash: Sha256) -> Self {
+        Self(hash.finalize().into())
+    }
+
+    /// Where the object lies beneath its store: `ab/cd/` and the 64 digits.
+    #[must_use]
+    pub fn path(&self) -> String {
+        let [outer, inner] = self.folders();
+        format!("{outer}/{inner}/{self}")
+    }
+
+    /// The two folders in which it lies, outer first.
+    pub(super) fn folders(&self) -> [String; 2] {
+        let [outer, inner, ..] = self.0;
+        [format!("{outer:02x}"), format!("{inner:02x}")]
+    }
+
+    /// The octets of the hash.
+    #[must_use]
+    pub fn octets(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0
+            .iter()
+            .try_for_each(|octet| write!(formatter, "{octet:02x}"))
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Key({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+    #[test]
+    fn a_key_is_the_sha256_of_the_octets() {
+        // The first example of FIPS 180-4.
+        assert_eq!(Key::of(b"abc").to_string(), ABC);
+        assert_eq!(Key::of(b"abc").path(), format!("ba/78/{ABC}"));
+        assert_eq!(Key::parse(ABC), Some(Key::of(b"abc")));
+    }
+
+    #[test]
+    fn what_is_no_key_is_none() {
+        for wrong in [
+            "",
+            &ABC[1..],
+            &format!("{ABC}0"),
+            &ABC.to_uppercase(),
+            &ABC.replace('b', "g"),
+            &ABC.replacen("ba", "+a", 1),
+            &ABC.replacen("ba", "é", 1),
+            &ABC.replacen("ba78", "../.", 1),
+        ] {
+            assert_eq!(Key::parse(wrong), None, "{wrong}");
+        }
+        assert_eq!(
+            Key::from_digits(ABC.to_uppercase().as_bytes()),
+            Key::parse(ABC)
+        );
+    }
+}
