@@ -62,6 +62,8 @@ pub enum Outcome {
     WouldRewrite,
     /// A dry run: the content would be moved into a store.
     WouldDetach,
+    /// A dry run: the content is in the store, and the part would be what it was.
+    WouldRestore,
 }
 
 impl Outcome {
@@ -78,6 +80,7 @@ impl Outcome {
             Self::WouldFetch => "would-fetch",
             Self::WouldRewrite => "would-rewrite",
             Self::WouldDetach => "would-detach",
+            Self::WouldRestore => "would-restore",
         }
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::detach_args::{DetachArgs, RestoreArgs};
 use super::pages;
 use super::policy_args::PolicyArgs;
 use super::values::{at_least_one, backup_suffix};
@@ -55,6 +56,12 @@ pub(super) enum Command {
     /// Do the same to mboxes, Maildirs, .eml files and folders of them
     #[command(after_help = "Example: embody convert --in-place --backup .old ~/Mail/archive.mbox", after_long_help = pages::CONVERT)]
     Convert(ConvertArgs),
+    /// Move large attachments into a store; what is left refers to them
+    #[command(after_help = "Example: embody detach --store /srv/store < in.eml > out.eml", after_long_help = pages::DETACH)]
+    Detach(DetachArgs),
+    /// Put back, octet for octet, what detach moved into a store
+    #[command(after_help = "Example: embody restore --store /srv/store < in.eml > out.eml", after_long_help = pages::RESTORE)]
+    Restore(RestoreArgs),
     /// Say what is in a mail and what the same options would do; retrieves nothing
     #[command(after_help = "Example: embody inspect --fetch https message.eml", after_long_help = pages::INSPECT)]
     Inspect(InspectArgs),
@@ -92,12 +99,29 @@ pub(super) struct ConvertArgs {
     /// mbox files, Maildirs, messages, or folders of them
     #[arg(hide_short_help = true, required = true, value_name = "SOURCE")]
     pub(super) sources: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) walk: WalkArgs,
+    /// With --dry-run: ask each source whether it answers, HEAD or GET [default: off]
+    #[arg(hide_short_help = true, long, requires = "dry_run")]
+    probe: bool,
+    /// Add one header field, X-Embody, to messages that hold references [default: off]
+    #[arg(hide_short_help = true, long)]
+    mark: bool,
+    #[command(flatten)]
+    pub(super) saying: SayingArgs,
+    #[command(flatten)]
+    policy: PolicyArgs,
+}
+
+/// What a command that takes mailboxes may be told about them.
+#[derive(Args, Debug)]
+pub(super) struct WalkArgs {
     /// The result: a new file or folder [default: none]
     #[arg(long, value_name = "DEST")]
     pub(super) output: Option<PathBuf>,
     /// Replace each source, under lock [default: off]
     #[arg(long)]
-    in_place: bool,
+    pub(super) in_place: bool,
     /// What the sources are
     #[arg(
         long,
@@ -121,10 +145,7 @@ pub(super) struct ConvertArgs {
     backup: Option<std::ffi::OsString>,
     /// Write nothing, retrieve nothing; say what would be done [default: off]
     #[arg(hide_short_help = true, long)]
-    dry_run: bool,
-    /// With --dry-run: ask each source whether it answers, HEAD or GET [default: off]
-    #[arg(hide_short_help = true, long, requires = "dry_run")]
-    probe: bool,
+    pub(super) dry_run: bool,
     /// A progress bar on a terminal, lines elsewhere
     #[arg(
         hide_short_help = true,
@@ -134,13 +155,6 @@ pub(super) struct ConvertArgs {
         default_value = "auto"
     )]
     pub(super) progress: ProgressOption,
-    /// Add one header field, X-Embody, to messages that hold references [default: off]
-    #[arg(hide_short_help = true, long)]
-    mark: bool,
-    #[command(flatten)]
-    pub(super) saying: SayingArgs,
-    #[command(flatten)]
-    policy: PolicyArgs,
 }
 
 /// When progress is shown.
@@ -154,7 +168,7 @@ pub(super) enum ProgressOption {
     Never,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum FormatOption {
     Auto,
     Mbox,
@@ -164,7 +178,7 @@ enum FormatOption {
 
 impl ConvertArgs {
     pub(super) fn asking(&self) -> Asking {
-        match (self.dry_run, self.probe) {
+        match (self.walk.dry_run, self.probe) {
             (false, _) => Asking::ForContent,
             (true, false) => Asking::Nobody,
             (true, true) => Asking::WhetherThereIsAnAnswer,
@@ -178,13 +192,22 @@ impl ConvertArgs {
     pub(super) fn mark(&self) -> Mark {
         if self.mark { Mark::Field } else { Mark::Off }
     }
+}
+
+impl WalkArgs {
+    /// Whether anything is said that only mailboxes need.
+    pub(super) fn is_told_more(&self) -> bool {
+        self.jobs.is_some()
+            || self.backup.is_some()
+            || self.format != FormatOption::Auto
+            || self.progress != ProgressOption::Auto
+    }
 
     /// How the mailbox module is to work. While messages wait for a network, more of them are worked
     /// on than there are cores.
-    pub(super) fn options(&self) -> mailbox::Options {
+    pub(super) fn options(&self, policy: &Policy) -> mailbox::Options {
         let defaults = mailbox::Options::default();
         let jobs = self.jobs.unwrap_or(defaults.jobs);
-        let policy = self.policy();
         mailbox::Options {
             format: match self.format {
                 FormatOption::Auto => Format::Auto,
@@ -283,19 +306,25 @@ impl SayingArgs {
 }
 
 #[derive(Clone, Copy, Default, Debug, ValueEnum)]
-enum OnFailureOption {
+pub(super) enum OnFailureOption {
     #[default]
     Leave,
     Defer,
 }
 
+impl From<OnFailureOption> for OnFailure {
+    fn from(option: OnFailureOption) -> Self {
+        match option {
+            OnFailureOption::Leave => Self::Leave,
+            OnFailureOption::Defer => Self::Defer,
+        }
+    }
+}
+
 impl FilterArgs {
     pub(super) fn policy(&self) -> Policy {
         Policy {
-            on_failure: match self.on_failure.unwrap_or_default() {
-                OnFailureOption::Leave => OnFailure::Leave,
-                OnFailureOption::Defer => OnFailure::Defer,
-            },
+            on_failure: self.on_failure.unwrap_or_default().into(),
             ..self.policy.policy()
         }
     }

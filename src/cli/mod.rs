@@ -1,8 +1,8 @@
 //! The command line: the only module that prints or exits.
 //!
 //! `args` has the commands, `policy_args` turns options into a policy, `values` reads what stands behind them, `config` reads options
-//! from a file, `filter`, `convert` and `inspect` do the work, `mailboxes` hands the filter to the
-//! mailbox module, `progress` and `totals` say how far it has come, `manual` and `pages` describe the
+//! from a file, `filter`, `convert`, `detach` (with `detach_args`) and `inspect` do the work, `verb` is what they do to a message,
+//! `mailboxes` hands that to the mailbox module, `progress` and `totals` say how far it has come, `manual` and `pages` describe the
 //! program, `schemes` what it follows, `remedy` finds the option that would have allowed something,
 //! `origin` says which message a row is about, `exit` knows the exit statuses, `signals` what asks a run
 //! to stop, `say` makes text from strangers fit for a terminal, `input` reads and spools, `output` knows
@@ -11,6 +11,8 @@
 mod args;
 mod config;
 mod convert;
+mod detach;
+mod detach_args;
 mod exit;
 mod filter;
 mod forecast;
@@ -30,6 +32,7 @@ mod schemes;
 mod signals;
 mod totals;
 mod values;
+mod verb;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -104,6 +107,8 @@ fn dispatch(command: Command) -> Status {
     match command {
         Command::Filter(args) => filter::run(&args),
         Command::Convert(args) => convert::run(&args),
+        Command::Detach(args) => detach::detach(&args),
+        Command::Restore(args) => detach::restore(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Schemes(_) => schemes::run(),
         Command::Man(args) => manual::man(args.folder.as_deref()),

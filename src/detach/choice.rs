@@ -81,7 +81,10 @@ fn is_composite(essence: &str) -> bool {
 
 /// Signed or encrypted mail in one part (RFC 8551 §3).
 fn is_encrypted(essence: &str) -> bool {
-    matches!(essence, "application/pkcs7-mime" | "application/x-pkcs7-mime")
+    matches!(
+        essence,
+        "application/pkcs7-mime" | "application/x-pkcs7-mime"
+    )
 }
 
 /// Whether a reader shows the part as text of the mail.
@@ -98,7 +101,12 @@ fn is_shown(original: &[u8], tree: &Tree, part: PartId) -> bool {
 fn obstacle(original: &[u8], tree: &Tree, part: PartId) -> Option<&'static str> {
     let entity = tree.part(part);
     let fields = tree.fields(part);
-    let count = |name| fields.iter(original).filter(|field| field.is(original, name)).count();
+    let count = |name| {
+        fields
+            .iter(original)
+            .filter(|field| field.is(original, name))
+            .count()
+    };
     if entity.separator.is_empty() {
         return Some("no empty line ends its header");
     }
@@ -108,7 +116,10 @@ fn obstacle(original: &[u8], tree: &Tree, part: PartId) -> Option<&'static str> 
     if fields.first(original, NOTE_FIELD).is_some() {
         return Some("its header has a field of the name that embody's note has");
     }
-    if count("Content-Transfer-Encoding") > 1 || count("Content-Type") > 1 || count("Content-MD5") > 1 {
+    if count("Content-Transfer-Encoding") > 1
+        || count("Content-Type") > 1
+        || count("Content-MD5") > 1
+    {
         return Some("its header has a field twice that should stand there once");
     }
     if has_control_character(entity.header.of(original)) {
@@ -116,7 +127,9 @@ fn obstacle(original: &[u8], tree: &Tree, part: PartId) -> Option<&'static str> 
     }
     // Some readers go by another type than we do where a field is damaged.
     let value = tree.value(original, part, "Content-Type");
-    if value.is_some_and(|value| MediaType::parse(value).essence == DEFAULT_TYPE) && entity.essence != DEFAULT_TYPE {
+    if value.is_some_and(|value| MediaType::parse(value).essence == DEFAULT_TYPE)
+        && entity.essence != DEFAULT_TYPE
+    {
         return Some("its Content-Type cannot be read");
     }
     tree.abuts_boundary(original, part)

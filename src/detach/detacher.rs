@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::choice::{Choice, Verdict};
 use super::part::{Content, Leaving, content_of};
-use crate::edit::{Edit, Edits, Group, Spliced};
+use crate::edit::{Edit, Edits, Group};
 use crate::error::Error;
 use crate::expand::{Lengths, Which, corrected, is_reversible, refusal_of};
 use crate::external_body::{ExternalBody, Reading, Shortcuts, restored};
@@ -56,20 +56,11 @@ pub struct Detacher {
 
 /// What became of one message.
 #[derive(Clone, Debug)]
-pub struct Detachment<'m> {
-    message: &'m [u8],
+pub struct Detachment {
     /// What changes in it.
     pub edits: Edits,
     /// What was done and what was not.
     pub report: Report,
-}
-
-impl Detachment<'_> {
-    /// The message with the edits made.
-    #[must_use]
-    pub fn output(&self) -> Spliced<'_> {
-        self.edits.splice(self.message)
-    }
 }
 
 /// One part whose content is in the store.
@@ -122,9 +113,8 @@ impl Detacher {
     ///
     /// # Errors
     /// [`Error::Deferred`] if the store failed for a while only and the settings say to try later.
-    pub fn detach<'m>(&self, message: &'m [u8], name: &str) -> Result<Detachment<'m>, Error> {
+    pub fn detach(&self, message: &[u8], name: &str) -> Result<Detachment, Error> {
         let mut detachment = Detachment {
-            message,
             edits: Edits::new(),
             report: Report::default(),
         };
@@ -199,7 +189,9 @@ impl Run<'_> {
         let settings = &self.detacher.settings;
         let policy = &self.detacher.policy;
         let verdict =
-            settings.choice.judge(self.message, self.tree, part, policy, &settings.limits);
+            settings
+                .choice
+                .judge(self.message, self.tree, part, policy, &settings.limits);
         let decided = match verdict {
             Verdict::None => return,
             Verdict::Stays(refusal) => Err(refusal),
@@ -342,12 +334,16 @@ impl Run<'_> {
             let before = self.tree.part(part);
             let before = Span::new(before.header.start, before.body.start).of(self.message);
             if header_after(output, &tree, part, edits) != Some(before.to_vec()) {
-                return Err(not_restorable("the header of a part would not be what it was"));
+                return Err(not_restorable(
+                    "the header of a part would not be what it was",
+                ));
             }
         }
         match is_reversible(self.message, output) {
             true => Ok(()),
-            false => Err(not_restorable("a wrong Content-Length or Lines would become right by chance")),
+            false => Err(not_restorable(
+                "a wrong Content-Length or Lines would become right by chance",
+            )),
         }
     }
 }
@@ -365,7 +361,10 @@ fn header_after(original: &[u8], tree: &Tree, part: PartId, group: Group) -> Opt
     let shifted = group.into_iter().map(|edit| {
         let span = edit.span;
         let start = span.start.checked_sub(front)?;
-        Some(Edit::replace(Span::new(start, start + span.len()), edit.replacement))
+        Some(Edit::replace(
+            Span::new(start, start + span.len()),
+            edit.replacement,
+        ))
     });
     edits.add(shifted.collect::<Option<Group>>()?).ok()?;
     Some(edits.splice(within).into_bytes().into_owned())

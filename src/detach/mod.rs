@@ -12,4 +12,4 @@ mod detacher;
 mod part;
 
 pub use self::choice::Choice;
-pub use self::detacher::{Detachment, Detacher, Form, Settings};
+pub use self::detacher::{Detacher, Form, Settings};

@@ -8,8 +8,8 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use super::detacher::Form;
 use crate::edit::{Edit, Group};
 use crate::external_body::{
-    ALTERED_FIELD, EncodingField, LONGEST_FIELD, Note, SENTENCE, URL_FIELD,
-    encoding_field, is_of_content, newline_of,
+    ALTERED_FIELD, EncodingField, LONGEST_FIELD, Note, SENTENCE, URL_FIELD, encoding_field,
+    is_of_content, newline_of,
 };
 use crate::mime::exact::{Manner, Wording};
 use crate::mime::transfer::has_boundary;
@@ -32,7 +32,11 @@ pub(super) struct Content {
 ///
 /// # Errors
 /// Why the part could not come back as it is.
-pub(super) fn content_of(original: &[u8], tree: &Tree, part: PartId) -> Result<Content, &'static str> {
+pub(super) fn content_of(
+    original: &[u8],
+    tree: &Tree,
+    part: PartId,
+) -> Result<Content, &'static str> {
     let entity = tree.part(part);
     let body = entity.body.of(original);
     let newline = newline_of(original, tree, part);
@@ -84,7 +88,9 @@ impl Leaving<'_> {
         };
         let places: Vec<i32> = moved
             .iter()
-            .map(|&(_, place)| i32::try_from(place as i64 - anchor_place as i64).unwrap_or(i32::MAX))
+            .map(|&(_, place)| {
+                i32::try_from(place as i64 - anchor_place as i64).unwrap_or(i32::MAX)
+            })
             .collect();
         let fields: Vec<Field> = moved.iter().map(|&(field, _)| field).collect();
         let of = |name| fields.iter().find(|field| field.is(original, name));
@@ -108,15 +114,25 @@ impl Leaving<'_> {
                 false => Vec::new(),
             },
         };
-        let note = note.field(newline).ok_or("what would have to be noted is too long")?;
+        let note = note
+            .field(newline)
+            .ok_or("what would have to be noted is too long")?;
         let (front, mut body) = match self.form {
             Form::ExternalBody => {
                 let front = reference_field(self.url, content.octets.len(), newline);
                 let digest = digest_added.then(|| Md5::digest(&content.octets).into());
-                (front, phantom_header(original, &fields, digest, &note, newline))
+                (
+                    front,
+                    phantom_header(original, &fields, digest, &note, newline),
+                )
             }
             Form::Thunderbird => (
-                self.front_of_thunderbird(of("Content-Type"), of("Content-Disposition"), &note, newline),
+                self.front_of_thunderbird(
+                    of("Content-Type"),
+                    of("Content-Disposition"),
+                    &note,
+                    newline,
+                ),
                 quotation(original, &fields, newline),
             ),
         };
@@ -160,7 +176,10 @@ impl Leaving<'_> {
             front.extend_from_slice(field.whole.of(self.original));
         }
         let url = utf8_percent_encode(self.url, NOT_QUOTABLE).to_string();
-        for (name, value) in [(URL_FIELD, url.as_str()), (ALTERED_FIELD, "AttachmentDetached")] {
+        for (name, value) in [
+            (URL_FIELD, url.as_str()),
+            (ALTERED_FIELD, "AttachmentDetached"),
+        ] {
             front.extend_from_slice(format!("{name}: {value}").as_bytes());
             front.extend_from_slice(newline.bytes());
         }

@@ -45,6 +45,16 @@ impl Candidates {
         }
     }
 
+    /// The search for what makes a part an attachment: one has a field that says its type or its disposition.
+    #[cfg(feature = "cli")]
+    #[must_use]
+    pub fn of_attachments() -> Self {
+        Self {
+            references: &ATTACHMENTS,
+            ..Self::of_detached()
+        }
+    }
+
     /// The search for what embody detached.
     #[cfg(feature = "cli")]
     #[must_use]
@@ -122,6 +132,13 @@ static WORDS: [Word; 10] = [
 const OF_REFERENCES: usize = 6;
 
 static REFERENCES: Words = Words::new(WORDS.split_at(OF_REFERENCES).0, *b"---");
+
+/// What every attachment has.
+#[cfg(feature = "cli")]
+static ATTACHMENTS: Words = Words::new(
+    &[word("content-type", 7), word("content-disposition", 7)],
+    *b"---",
+);
 
 /// What every part has that embody detached.
 #[cfg(feature = "cli")]

@@ -62,23 +62,30 @@ pub(crate) enum Which {
 /// The edits, with the two fields of the message's header made true.
 pub(crate) fn corrected(message: &[u8], edits: Edits, which: Which) -> Edits {
     // Content brings none of them: nothing has to be put together where there was none.
-    if length_fields(message).is_empty() {
+    let fields = length_fields(message);
+    if fields.is_empty() {
         return edits;
     }
+    let before = Counts::of(message);
     let output = edits.splice(message).into_bytes();
-    let before = counts(message);
-    let [octets, lines] = counts(&output);
+    let counts = Counts::of(&output);
     let mut group = Group::new();
-    for field in length_fields(&output) {
-        let is_octets = field.is(&output, CONTENT_LENGTH);
-        let value = if is_octets { &octets } else { &lines };
-        let was = if is_octets { &before[0] } else { &before[1] };
-        let is_true = field.value.of(&output) == was.as_bytes();
-        if which == Which::True && !is_true {
-            continue;
-        }
-        if field.value.of(&output).trim_ascii() != value.trim_start().as_bytes() {
-            group.push(Edit::replace(field.value, value.as_bytes()));
+    for (index, field) in length_fields(&output).into_iter().enumerate() {
+        let count = counts.count(&output, &field);
+        let is_now = says(&output, &field, &count);
+        match which {
+            Which::All if field.value.of(&output).trim_ascii() != count.as_bytes() => {
+                group.push(Edit::replace(field.value, format!(" {count}")));
+            }
+            Which::True
+                if !is_now
+                    && fields
+                        .get(index)
+                        .is_some_and(|field| before.is_true(message, field)) =>
+            {
+                group.push(Edit::replace(digits(&output, &field), count));
+            }
+            _ => {}
         }
     }
     drop(output);
@@ -97,22 +104,54 @@ pub(crate) fn is_reversible(message: &[u8], output: &[u8]) -> bool {
         if fields.is_empty() {
             return Vec::new();
         }
-        let [octets, lines] = counts(bytes);
-        let is_true = |field: &Field| {
-            let is_octets = field.is(bytes, CONTENT_LENGTH);
-            let value = if is_octets { &octets } else { &lines };
-            field.value.of(bytes) == value.as_bytes()
-        };
-        fields.iter().map(is_true).collect()
+        let counts = Counts::of(bytes);
+        fields
+            .iter()
+            .map(|field| counts.is_true(bytes, field))
+            .collect()
     };
     is_true(message) == is_true(output)
 }
 
-/// The values that are true: octets and lines of the body.
-fn counts(message: &[u8]) -> [String; 2] {
-    let body = header_of(message).body_start();
-    let body = message.get(body..).unwrap_or_default();
-    [body.len(), memchr::memchr_iter(b'\n', body).count()].map(|count| format!(" {count}"))
+/// What is true of a body.
+struct Counts {
+    octets: String,
+    lines: String,
+}
+
+impl Counts {
+    fn of(message: &[u8]) -> Self {
+        let body = header_of(message).body_start();
+        let body = message.get(body..).unwrap_or_default();
+        Self {
+            octets: body.len().to_string(),
+            lines: memchr::memchr_iter(b'\n', body).count().to_string(),
+        }
+    }
+
+    /// What a field should say.
+    fn count(&self, original: &[u8], field: &Field) -> String {
+        match field.is(original, CONTENT_LENGTH) {
+            true => self.octets.clone(),
+            false => self.lines.clone(),
+        }
+    }
+
+    fn is_true(&self, original: &[u8], field: &Field) -> bool {
+        says(original, field, &self.count(original, field))
+    }
+}
+
+/// Whether a field says this number, in the digits in which it is written here.
+fn says(original: &[u8], field: &Field, count: &str) -> bool {
+    digits(original, field).of(original) == count.as_bytes()
+}
+
+/// A value without the blanks around it.
+fn digits(original: &[u8], field: &Field) -> Span {
+    let value = field.value.of(original);
+    let start = field.value.start + (value.len() - value.trim_ascii_start().len());
+    Span::new(start, start + value.trim_ascii().len())
 }
 
 fn header_of(message: &[u8]) -> Header {

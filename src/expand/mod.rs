@@ -41,9 +41,9 @@ mod unseen;
 
 #[cfg(any(test, feature = "cli", feature = "internals"))]
 pub use self::candidates::Candidates;
+pub use self::expander::{Expander, ExpanderBuilder, Expansion};
 #[cfg(feature = "cli")]
 pub(crate) use self::lengths::{Which, corrected, is_reversible};
+pub use self::settings::{Lengths, MARK_FIELD, Mark};
 #[cfg(feature = "cli")]
 pub(crate) use self::stored::refusal_of;
-pub use self::expander::{Expander, ExpanderBuilder, Expansion};
-pub use self::settings::{Lengths, MARK_FIELD, Mark};

@@ -314,7 +314,8 @@ impl Pending<'_> {
         ledger.work(octets.len())?;
         let refuse = |detail| Refusal::lasting(Reason::BadNote, detail);
         let body = note.wording.write(octets);
-        let body = body.ok_or_else(|| refuse("the content cannot stand there without an encoding"))?;
+        let body =
+            body.ok_or_else(|| refuse("the content cannot stand there without an encoding"))?;
         let is_encoded = matches!(note.wording.manner, Manner::Base64 { .. });
         let boundaries = self.tree.boundaries_around(item.body.part);
         if !is_encoded && has_boundary(&body, &boundaries) {

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
+use super::lengths::Which;
 use super::mark::{has_dkim_signature, marked};
 use super::pass::{Pass, Place};
 use super::session::Session;
 use super::settings::{Lengths, Mark};
-use super::lengths::Which;
 use super::{documents, embed, lengths};
 use crate::edit::Edits;
 use crate::error::Error;
@@ -52,9 +52,7 @@ impl Session<'_> {
             return outcomes;
         }
         if self.settings.lengths == Lengths::Corrected && !outcomes.edits.is_empty() {
-            let is_restoring = |row: &Row| {
-                matches!(row.outcome, Outcome::Restored | Outcome::Left)
-            };
+            let is_restoring = |row: &Row| matches!(row.outcome, Outcome::Restored | Outcome::Left);
             let which = match outcomes.report.rows.iter().all(is_restoring) {
                 true => Which::True,
                 false => Which::All,

@@ -50,9 +50,15 @@ pub fn is_reference_field(original: &[u8], field: &Field) -> bool {
 /// Whether `embody detach` wrote this field into the header of a part in this form: what the part had stands in
 /// the quotation.
 pub(super) fn is_written(original: &[u8], field: &Field) -> bool {
-    ["Content-Type", "Content-Disposition", URL_FIELD, ALTERED_FIELD, NOTE_FIELD]
-        .iter()
-        .any(|name| field.is(original, name))
+    [
+        "Content-Type",
+        "Content-Disposition",
+        URL_FIELD,
+        ALTERED_FIELD,
+        NOTE_FIELD,
+    ]
+    .iter()
+    .any(|name| field.is(original, name))
 }
 
 /// Reads a part whose type is not that of a reference; none if its fields refer to nothing either.

@@ -1,9 +1,9 @@
 //! A part that [`Note`] is about, back as it was: the fields that come from the phantom header, each to its place,
 //! and those that go. The body is not made here.
 
+use super::detached::{self, is_reference_field};
 use super::note::{Claim, NOTE_FIELD, Note};
 use super::reference::{ExternalBody, Form};
-use super::detached::{self, is_reference_field};
 use crate::edit::Edit;
 use crate::mime::header::has_control_character;
 use crate::mime::{Field, MediaType, PartId, TransferEncoding, Tree};
@@ -16,8 +16,7 @@ pub fn is_of_content(original: &[u8], field: &Field, is_message: bool) -> bool {
     const PREFIX: &[u8] = b"content-";
     let name = field.name.of(original);
     let front = name.get(..PREFIX.len()).unwrap_or_default();
-    !is_message
-        || (front.eq_ignore_ascii_case(PREFIX) && !field.is(original, "Content-Length"))
+    !is_message || (front.eq_ignore_ascii_case(PREFIX) && !field.is(original, "Content-Length"))
 }
 
 /// What ends the lines of a part's header.
@@ -100,7 +99,9 @@ pub fn restored(
             None => in_front as i64,
             Some(&place) => in_front as i64 + i64::from(place),
         };
-        let place = usize::try_from(place).ok().filter(|&place| place <= stays.len());
+        let place = usize::try_from(place)
+            .ok()
+            .filter(|&place| place <= stays.len());
         let span = at(place.ok_or("its fields had places that the header does not have")?);
         match edits.iter_mut().find(|edit| edit.span == span) {
             Some(edit) => edit.replacement.extend_from_slice(&field),

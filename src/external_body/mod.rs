@@ -27,9 +27,7 @@ mod url;
 
 pub use self::detached::{ALTERED_FIELD, SENTENCE, URL_FIELD, is_reference_field};
 pub use self::exact::{is_of_content, newline_of, restored};
-pub use self::note::{
-    Claim, EncodingField, LONGEST_FIELD, NOTE_FIELD, Note, encoding_field,
-};
+pub use self::note::{Claim, EncodingField, LONGEST_FIELD, NOTE_FIELD, Note, encoding_field};
 pub use self::reference::{
     ESSENCE, ExternalBody, Form, Reading, Shortcuts, Target, Unusable, identifier,
 };

@@ -94,7 +94,9 @@ impl Note {
     /// Reads a field's value. `newline` is what ends the lines of the part's header.
     #[must_use]
     pub fn read(value: &[u8], newline: Newline) -> Option<Self> {
-        let text = std::str::from_utf8(value).ok().filter(|text| text.len() < 2 * LONGEST_FIELD)?;
+        let text = std::str::from_utf8(value)
+            .ok()
+            .filter(|text| text.len() < 2 * LONGEST_FIELD)?;
         let (mut sha256, mut manner, mut line, mut ending) = (None, None, None, None);
         let (mut tail, mut encoding, mut digest, mut places) = (None, None, None, None);
         for parameter in text.split(';') {
@@ -235,7 +237,9 @@ fn read_encoding(written: Option<&str>, wording: &Wording) -> Option<EncodingFie
         Some(written) => percent_decode(written.as_bytes()).collect::<Vec<u8>>(),
     };
     let encoding = encoding_of(&field)?;
-    wording.is_of(encoding).then_some(EncodingField::Written(field))
+    wording
+        .is_of(encoding)
+        .then_some(EncodingField::Written(field))
 }
 
 /// The encoding that a field names which stands alone, without its last line end; none if it is not one such field.
@@ -244,7 +248,8 @@ fn encoding_of(field: &[u8]) -> Option<TransferEncoding> {
     let header = Header::read(field, whole, Front::Part, LONGEST_FIELD, |_| false);
     let only: Vec<Field> = header.fields.iter(field).collect();
     let [only] = only.as_slice() else { return None };
-    let is_one = only.is(field, ENCODING_FIELD) && only.whole == whole && header.separator.is_empty();
+    let is_one =
+        only.is(field, ENCODING_FIELD) && only.whole == whole && header.separator.is_empty();
     let is_ended = field.ends_with(b"\n") || field.ends_with(b"\r");
     let is_clean = !has_control_character(field);
     (is_one && !is_ended && is_clean).then(|| TransferEncoding::of(Some(only.value.of(field))))
@@ -266,7 +271,9 @@ pub fn encoding_field(
         return Some(EncodingField::Usual);
     }
     let encoding = encoding_of(bytes)?;
-    wording.is_of(encoding).then(|| EncodingField::Written(bytes.to_vec()))
+    wording
+        .is_of(encoding)
+        .then(|| EncodingField::Written(bytes.to_vec()))
 }
 
 fn read_places(text: &str) -> Option<Vec<i32>> {
@@ -292,8 +299,16 @@ mod tests {
             places.sort_unstable();
             places
         });
-        ("[0-9a-f]{64}", manner, any::<bool>(), 0_usize..=LONGEST_TAIL, any::<bool>(), places, 0_u8..2).prop_map(
-            |(sha256, manner, crlf, tail, digest_added, places, odd)| {
+        (
+            "[0-9a-f]{64}",
+            manner,
+            any::<bool>(),
+            0_usize..=LONGEST_TAIL,
+            any::<bool>(),
+            places,
+            0_u8..2,
+        )
+            .prop_map(|(sha256, manner, crlf, tail, digest_added, places, odd)| {
                 let name = match manner {
                     Manner::Identity => "8bit",
                     manner => word_of(manner),
@@ -314,8 +329,7 @@ mod tests {
                     digest_added,
                     places,
                 }
-            },
-        )
+            })
     }
 
     fn value(field: &[u8]) -> &[u8] {

@@ -48,7 +48,11 @@ pub struct Wording {
 impl Wording {
     /// The octets of a body and how they were written; none if they would not give the same body again.
     #[must_use]
-    pub fn read(body: &[u8], encoding: TransferEncoding, newline: Newline) -> Option<(Vec<u8>, Self)> {
+    pub fn read(
+        body: &[u8],
+        encoding: TransferEncoding,
+        newline: Newline,
+    ) -> Option<(Vec<u8>, Self)> {
         match encoding {
             TransferEncoding::Base64 => read_base64(body, newline),
             TransferEncoding::QuotedPrintable => read_quoted_printable(body, newline),
@@ -86,7 +90,9 @@ impl Wording {
                     0 => 0,
                     line => symbols.div_ceil(line).saturating_sub(1),
                 };
-                symbols.saturating_add(breaks.saturating_mul(newline)).saturating_add(tail)
+                symbols
+                    .saturating_add(breaks.saturating_mul(newline))
+                    .saturating_add(tail)
             }
             // An escape has three bytes, and a soft line break stands behind 73 columns at the earliest.
             Manner::QuotedPrintable => octets.saturating_mul(4).saturating_add(tail),
@@ -186,16 +192,24 @@ fn read_base64(body: &[u8], newline: Newline) -> Option<(Vec<u8>, Wording)> {
             }
         }
     }
-    let length = base64_simd::STANDARD.decode_inplace(&mut symbols).ok()?.len();
+    let length = base64_simd::STANDARD
+        .decode_inplace(&mut symbols)
+        .ok()?
+        .len();
     symbols.truncate(length);
     let mut rest = core;
-    let is_same = push_base64(&symbols, line, newline, &mut |piece| match rest.strip_prefix(piece) {
-        Some(behind) => {
-            rest = behind;
-            true
-        }
-        None => false,
-    });
+    let is_same = push_base64(
+        &symbols,
+        line,
+        newline,
+        &mut |piece| match rest.strip_prefix(piece) {
+            Some(behind) => {
+                rest = behind;
+                true
+            }
+            None => false,
+        },
+    );
     let wording = Wording {
         manner: Manner::Base64 { line },
         newline,
@@ -315,7 +329,9 @@ mod tests {
     #[test]
     fn what_our_own_writer_writes_is_regular() {
         for length in [1, 2, 3, 56, 57, 58, 114, 10_000] {
-            let octets: Vec<u8> = (0..length).map(|index: usize| (index % 251) as u8).collect();
+            let octets: Vec<u8> = (0..length)
+                .map(|index: usize| (index % 251) as u8)
+                .collect();
             for newline in [Newline::Lf, Newline::CrLf] {
                 let body = encode_base64(&octets, newline).body;
                 assert!(Wording::read(&body, TransferEncoding::Base64, newline).is_some());
@@ -325,7 +341,8 @@ mod tests {
 
     #[test]
     fn what_would_not_come_back_is_not_read() {
-        let read = |body: &str, encoding| Wording::read(body.as_bytes(), encoding, Newline::Lf).is_some();
+        let read =
+            |body: &str, encoding| Wording::read(body.as_bytes(), encoding, Newline::Lf).is_some();
         for body in [
             "QUJD\nREVG\r\nR0hJ\n",
             "QUJD\n\nREVG\n",
@@ -343,7 +360,10 @@ mod tests {
             assert!(!read(body, TransferEncoding::Base64), "{body:?}");
         }
         assert!(read("QUJD\nREVG\nR0k=", TransferEncoding::Base64));
-        assert!(!read(&"\n".repeat(LONGEST_TAIL + 2), TransferEncoding::QuotedPrintable));
+        assert!(!read(
+            &"\n".repeat(LONGEST_TAIL + 2),
+            TransferEncoding::QuotedPrintable
+        ));
         assert!(!read("a\n>From b\n", TransferEncoding::QuotedPrintable));
         for body in ["a\n>From b\n", "From a", "a\rb", "a\0b", "a\r"] {
             assert!(!read(body, TransferEncoding::EightBit), "{body:?}");
@@ -357,8 +377,8 @@ mod tests {
         let octets = vec![7; 100_000];
         for tail in [0, 2] {
             let body = plainly(&octets, 0, Newline::CrLf, tail);
-            let (read, wording) =
-                Wording::read(&body, TransferEncoding::Base64, Newline::CrLf).expect("it is regular");
+            let (read, wording) = Wording::read(&body, TransferEncoding::Base64, Newline::CrLf)
+                .expect("it is regular");
             assert_eq!(wording.manner, Manner::Base64 { line: 0 });
             assert_eq!(wording.write(&read), Some(body));
         }

@@ -22,7 +22,10 @@ pub struct Memory(Mutex<HashMap<String, Vec<u8>>>);
 impl Store for Memory {
     fn put(&self, octets: &[u8]) -> Result<Key, StoreError> {
         let key = Key::of(octets);
-        self.0.lock().unwrap().insert(key.to_string(), octets.to_vec());
+        self.0
+            .lock()
+            .unwrap()
+            .insert(key.to_string(), octets.to_vec());
         Ok(key)
     }
 
@@ -66,7 +69,10 @@ fn restorer(store: &Arc<Memory>) -> Expander {
         ..Policy::default()
     };
     let builder = Expander::builder(policy).restoring();
-    builder.store(Arc::clone(store) as Arc<dyn Store>).build().expect("nothing is opened")
+    builder
+        .store(Arc::clone(store) as Arc<dyn Store>)
+        .build()
+        .expect("nothing is opened")
 }
 
 fn made(message: &[u8], edits: &Edits) -> Vec<u8> {
@@ -80,17 +86,27 @@ fn there_and_back(message: &[u8], form: Form) -> (Vec<u8>, Report, Vec<u8>) {
     let detachment = detacher.detach(message, "test").unwrap();
     let detached = made(message, &detachment.edits);
     let again = detacher.detach(&detached, "test").unwrap();
-    assert!(again.edits.is_empty(), "twice is once: {:?}", again.report.rows);
+    assert!(
+        again.edits.is_empty(),
+        "twice is once: {:?}",
+        again.report.rows
+    );
     let restored = restorer(&store).expand(&detached, "test").unwrap();
     let back = made(&detached, &restored.edits);
     if back != message {
-        eprintln!("{}\n{:?}", String::from_utf8_lossy(&detached), restored.report.rows);
+        eprintln!(
+            "{}\n{:?}",
+            String::from_utf8_lossy(&detached),
+            restored.report.rows
+        );
     }
     (detached, detachment.report, back)
 }
 
 fn base64(octets: usize, line: usize, newline: &str) -> String {
-    let octets: Vec<u8> = (0..octets).map(|index| (index * 7 + index / 256) as u8).collect();
+    let octets: Vec<u8> = (0..octets)
+        .map(|index| (index * 7 + index / 256) as u8)
+        .collect();
     let symbols = base64_simd::STANDARD.encode_to_string(octets);
     let lines: Vec<String> = symbols
         .as_bytes()
@@ -118,7 +134,11 @@ fn an_attachment_leaves_and_comes_back() {
         for mail in [mail.clone().into_bytes(), crlf(mail.as_bytes())] {
             let (detached, report, back) = there_and_back(&mail, form);
             assert_eq!(report.detached(), 1, "{:?}", report.rows);
-            assert!(detached.len() < 2000, "{}", String::from_utf8_lossy(&detached));
+            assert!(
+                detached.len() < 2000,
+                "{}",
+                String::from_utf8_lossy(&detached)
+            );
             assert_bytes(&back, &mail, "there and back");
         }
     }
