@@ -59,6 +59,7 @@ fn detacher(args: &DetachArgs) -> Result<Detacher, Error> {
         base_url: args.base_url.clone().unwrap_or(base_url),
         choice: args.choice(),
         form: args.form(),
+        text: args.text(),
         on_failure: args.on_failure(),
         lengths: Lengths::Corrected,
         limits: scan_limits(&Policy::default()),

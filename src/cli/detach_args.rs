@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::args::{OnFailureOption, SayingArgs, WalkArgs};
 use super::policy_args::RetrievalArgs;
+use super::shared_args::{OnFailureOption, SayingArgs, WalkArgs};
 use super::values::{at_least_one, base_url, duration, duration_or_none, size};
 use crate::detach::{Choice, Form};
+use crate::external_body::Wanted;
 use crate::policy::{Limits, Links, OnFailure, Policy, TypePattern};
 
 /// What leaves if nothing else is said: 100k.
@@ -36,6 +37,9 @@ pub(super) struct DetachArgs {
     /// What is left in their place [default: external-body]
     #[arg(long, value_enum, value_name = "FORM")]
     form: Option<FormOption>,
+    /// Add a text to the mail that names what left, sizes and URLs [default: off]
+    #[arg(long)]
+    note: bool,
     /// The store fails for a while: leave or defer [default: leave]
     #[arg(
         hide_short_help = true,
@@ -75,6 +79,13 @@ impl DetachArgs {
         match self.form.unwrap_or_default() {
             FormOption::ExternalBody => Form::ExternalBody,
             FormOption::Thunderbird => Form::Thunderbird,
+        }
+    }
+
+    pub(super) fn text(&self) -> Wanted {
+        match self.note {
+            true => Wanted::New,
+            false => Wanted::Kept,
         }
     }
 

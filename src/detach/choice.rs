@@ -1,4 +1,4 @@
-//! Which parts leave, and why others that are as large do not.
+//! Which parts leave, why others that are as large do not, and what is left.
 
 use crate::external_body::{ExternalBody, NOTE_FIELD, Reading, Shortcuts};
 use crate::mime::header::has_control_character;
@@ -18,6 +18,16 @@ pub struct Choice {
     pub larger_than: u64,
     /// Only these types; empty for all.
     pub types: Vec<TypePattern>,
+}
+
+/// How a part refers to its content.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Form {
+    /// `message/external-body` with access-type URL (RFC 2017).
+    #[default]
+    ExternalBody,
+    /// As Thunderbird detaches, which shows a link.
+    Thunderbird,
 }
 
 /// What becomes of a part.

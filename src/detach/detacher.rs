@@ -4,27 +4,17 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::choice::{Choice, Verdict};
+use super::choice::{Choice, Form, Verdict};
 use super::part::{Content, Leaving, content_of};
 use crate::edit::{Edit, Edits, Group};
 use crate::error::Error;
 use crate::expand::{Lengths, Which, corrected, is_reversible, refusal_of};
-use crate::external_body::{ExternalBody, Reading, Shortcuts, restored};
+use crate::external_body::{ExternalBody, Reading, Scanned, Shortcuts, Wanted, relisted, restored};
 use crate::mime::{self, PartId, ScanLimits, Tree};
 use crate::policy::{OnFailure, Policy};
 use crate::report::{Kind, Outcome, Reason, Refusal, Report, Retry, Row};
 use crate::span::Span;
 use crate::store::{Key, Store};
-
-/// How a part refers to its content.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum Form {
-    /// `message/external-body` with access-type URL (RFC 2017).
-    #[default]
-    ExternalBody,
-    /// As Thunderbird detaches, which shows a link.
-    Thunderbird,
-}
 
 /// Where content goes, what goes, and what is left in its place.
 #[derive(Clone, Debug)]
@@ -37,6 +27,8 @@ pub struct Settings {
     pub choice: Choice,
     /// What is left.
     pub form: Form,
+    /// Whether a text in the mail names what left.
+    pub text: Wanted,
     /// What to do when the store fails for a while.
     pub on_failure: OnFailure,
     /// What becomes of Content-Length and Lines.
@@ -274,11 +266,12 @@ impl Run<'_> {
         let parts: Vec<(PartId, usize)> = left.iter().map(|left| (left.part, left.row)).collect();
         let made = self.joined(left).and_then(|edits| {
             let output = edits.splice(self.message).into_bytes();
-            self.judge(&output, parts.iter().map(|&(part, _)| part))?;
+            let text = self.judge(&output, parts.iter().map(|&(part, _)| part))?;
+            drop(output);
+            let edits = self.counted(edits.then(self.message.len(), text))?;
             if let Some(store) = &self.detacher.settings.store {
                 store.flush(&keys).map_err(|error| refusal_of(&error))?;
             }
-            drop(output);
             Ok(edits)
         });
         match made {
@@ -306,15 +299,28 @@ impl Run<'_> {
                 return Err(not_restorable("parts of it overlap"));
             }
         }
-        if self.detacher.settings.lengths == Lengths::Corrected {
-            edits = corrected(self.message, edits, Which::True);
-        }
         Ok(edits)
     }
 
+    /// The edits, Content-Length and Lines made true that were.
+    fn counted(&self, edits: Edits) -> Result<Edits, Refusal> {
+        if self.detacher.settings.lengths == Lengths::Kept {
+            return Ok(edits);
+        }
+        let edits = corrected(self.message, edits, Which::True);
+        match is_reversible(self.message, &edits) {
+            true => Ok(edits),
+            false => {
+                let detail = "a wrong Content-Length or Lines would become right by chance";
+                Err(not_restorable(detail))
+            }
+        }
+    }
+
     /// Reads what was made as one who restores it will, and compares the header of each part with what it was:
-    /// nothing leaves a mail that its reader would not bring back.
-    fn judge(&self, output: &[u8], parts: impl Iterator<Item = PartId>) -> Result<(), Refusal> {
+    /// nothing leaves a mail that its reader would not bring back. Gives the edit of `output` that makes the text
+    /// true which names what was detached.
+    fn judge(&self, output: &[u8], parts: impl Iterator<Item = PartId>) -> Result<Edits, Refusal> {
         let limits = &self.detacher.settings.limits;
         let tree = mime::scan(output, limits);
         let reading = Reading {
@@ -339,11 +345,13 @@ impl Run<'_> {
                 ));
             }
         }
-        match is_reversible(self.message, output) {
-            true => Ok(()),
-            false => Err(not_restorable(
-                "a wrong Content-Length or Lines would become right by chance",
-            )),
+        let [before, after] = [(self.message, self.tree), (output, &tree)]
+            .map(|(original, tree)| Scanned { original, tree });
+        let wanted = self.detacher.settings.text;
+        let mut text = Edits::new();
+        match text.add(relisted(before, after, &reading, wanted)) {
+            Ok(()) => Ok(text),
+            Err(_) => Err(not_restorable("the text about it would not fit")),
         }
     }
 }

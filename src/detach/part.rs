@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use md5::{Digest as _, Md5};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
-use super::detacher::Form;
+use super::choice::Form;
 use crate::edit::{Edit, Group};
 use crate::external_body::{
     ALTERED_FIELD, EncodingField, LONGEST_FIELD, Note, SENTENCE, URL_FIELD, encoding_field,
