@@ -22,7 +22,7 @@ pub(super) struct DetachArgs {
     /// standard input if none is given
     #[arg(hide_short_help = true, value_name = "FILE|SOURCE")]
     pub(super) sources: Vec<PathBuf>,
-    /// Where attachments go: a folder
+    /// Where attachments go: a folder [default: none]
     #[arg(long, value_name = "DIR")]
     pub(super) store: String,
     /// What their URLs begin with [default: the file: URL of the store]
@@ -96,6 +96,7 @@ impl DetachArgs {
 
 #[derive(Args, Debug)]
 #[command(group(clap::ArgGroup::new("where").args(["output", "in_place"])))]
+#[command(override_usage = "embody restore [OPTIONS] --store <DIR> [FILE|SOURCE]...")]
 #[command(group(clap::ArgGroup::new("from").required(true).multiple(true).args(["store", "fetch"])))]
 pub(super) struct RestoreArgs {
     /// One message, or with --output or --in-place mboxes, Maildirs, messages or folders of them;
@@ -103,6 +104,7 @@ pub(super) struct RestoreArgs {
     #[arg(hide_short_help = true, value_name = "FILE|SOURCE")]
     pub(super) sources: Vec<PathBuf>,
     /// Where the attachments are, whatever their URLs; without it --fetch says how these are retrieved
+    /// [default: none]
     #[arg(long, value_name = "DIR")]
     pub(super) store: Option<String>,
     /// The store or a server fails for a while: leave or defer [default: leave]
