@@ -9,8 +9,12 @@ mod batch;
 #[cfg(unix)]
 mod folder;
 mod key;
+pub(crate) mod layers;
+#[cfg(unix)]
+mod listing;
 #[cfg(unix)]
 mod places;
+pub(crate) mod uses;
 
 use std::fmt;
 use std::io;
@@ -18,6 +22,8 @@ use std::io;
 #[cfg(unix)]
 pub use folder::Folder;
 pub use key::Key;
+#[cfg(unix)]
+pub(crate) use listing::{Object, Objects};
 
 /// Where objects are.
 ///
