@@ -37,6 +37,8 @@ const ALSO: &[(&str, &str)] = &[
     ("link", "mime"),
     // An expander is what is done to each message of a mailbox.
     ("expand", "mailbox"),
+    // A store on a server is reached through the client that retrieves.
+    ("store", "fetch"),
     // A refusal names its reason.
     ("policy", "report"),
 ];
