@@ -159,6 +159,9 @@
 #[cfg(feature = "cli")]
 #[allow(unreachable_pub)]
 mod cli;
+#[cfg(feature = "cli")]
+#[allow(unreachable_pub)]
+mod detach;
 #[allow(unreachable_pub)]
 mod edit;
 mod error;

@@ -21,6 +21,8 @@ pub enum Kind {
     Link,
     /// Content embedded into HTML.
     Embed,
+    /// An attachment that `detach` moves into a store, or one that it moved there.
+    Attachment,
 }
 
 impl Kind {
@@ -33,6 +35,7 @@ impl Kind {
             Self::Shortcut => "shortcut",
             Self::Link => "link",
             Self::Embed => "embed",
+            Self::Attachment => "attachment",
         }
     }
 }
@@ -45,6 +48,10 @@ pub enum Outcome {
     Expanded,
     /// Links of a document were changed, or a rival part was removed.
     Rewritten,
+    /// The content was moved into a store, and the part refers to it.
+    Detached,
+    /// The part is what it was before its content was moved into a store.
+    Restored,
     /// Every byte of it is unchanged.
     Left,
     /// `inspect`: the content is in the message itself and would be put in.
@@ -53,6 +60,10 @@ pub enum Outcome {
     WouldFetch,
     /// `inspect`: bytes of the document would change.
     WouldRewrite,
+    /// A dry run: the content would be moved into a store.
+    WouldDetach,
+    /// A dry run: the content is in the store, and the part would be what it was.
+    WouldRestore,
 }
 
 impl Outcome {
@@ -62,10 +73,14 @@ impl Outcome {
         match self {
             Self::Expanded => "expanded",
             Self::Rewritten => "rewritten",
+            Self::Detached => "detached",
+            Self::Restored => "restored",
             Self::Left => "left",
             Self::WouldExpand => "would-expand",
             Self::WouldFetch => "would-fetch",
             Self::WouldRewrite => "would-rewrite",
+            Self::WouldDetach => "would-detach",
+            Self::WouldRestore => "would-restore",
         }
     }
 }
@@ -117,7 +132,7 @@ reasons! {
     FileNotReadable "file-not-readable" "the file does not exist or cannot be read" "";
     TypeNotAllowed "type-not-allowed" "the media type is denied, or not among the allowed ones" "--allow-type TYPE";
     TypeMismatch "type-mismatch" "the content's type is not the declared one" "--accept-mismatch";
-    DigestMismatch "digest-mismatch" "the content does not have the declared Content-MD5" "";
+    DigestMismatch "digest-mismatch" "the content does not have the declared Content-MD5, or the SHA-256 of the note that detach left" "";
     TooLarge "too-large" "the content, or its declared size, is above --max-body" "--max-body SIZE";
     GrowthLimit "growth-limit" "the message would gain more than --max-growth" "--max-growth SIZE";
     MessageLimit "message-limit" "the message would be larger than --max-message" "--max-message SIZE";
@@ -164,6 +179,10 @@ reasons! {
     TooDeep "too-deep" "the part is nested deeper than --max-depth" "--max-depth N";
     TooManyParts "too-many-parts" "the message has more parts than --max-parts" "--max-parts N";
     HoldsSeparator "holds-separator" "what would change holds a line that starts with \"From \", where another message of the mailbox may start" "";
+    NotRestorable "not-restorable" "the part could not be put back octet for octet: detach leaves it" "";
+    StoreFailed "store-failed" "the store of detached attachments could not be written, or read" "";
+    NotInStore "not-in-store" "the store does not have the content of the attachment" "";
+    BadNote "bad-note" "the note that detach left, X-Embody-Detached, cannot be read or does not fit the part" "";
     HeaderTooLarge "header-too-large" "a header section is larger than --max-header" "--max-header SIZE";
 }
 
@@ -279,6 +298,18 @@ impl Report {
     #[must_use]
     pub fn expanded(&self) -> usize {
         self.count(Outcome::Expanded)
+    }
+
+    /// Attachments that were moved into a store.
+    #[must_use]
+    pub fn detached(&self) -> usize {
+        self.count(Outcome::Detached)
+    }
+
+    /// Attachments that came back from a store.
+    #[must_use]
+    pub fn restored(&self) -> usize {
+        self.count(Outcome::Restored)
     }
 
     /// References that were left, documents not counted.

@@ -18,6 +18,7 @@ mod convert_cli;
 mod convert_safety;
 mod cut_off;
 mod deliverers;
+mod detach;
 mod docs;
 mod dry_run;
 mod embed_chromium;

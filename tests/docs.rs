@@ -307,7 +307,9 @@ fn help(command: &str) -> String {
 
 #[test]
 fn commands_and_options_within_the_text_exist() {
-    let all = ["filter", "convert", "inspect"].map(help).concat();
+    let all = ["filter", "convert", "inspect", "detach", "restore"]
+        .map(help)
+        .concat();
     let mut named = Vec::new();
     let mut options = 0;
     for (name, page) in pages() {
@@ -335,7 +337,7 @@ fn commands_and_options_within_the_text_exist() {
         }
     }
     assert!(options > 30, "{options} options found");
-    let commands = "filter convert inspect schemes man completions";
+    let commands = "filter convert inspect detach restore schemes man completions";
     for command in commands.split(' ') {
         assert!(named.iter().any(|named| named == command), "{command}");
     }

@@ -22,6 +22,7 @@ const MODULES: &[(&str, u8)] = &[
     ("fetch", 3),
     ("store", 3),
     ("expand", 4),
+    ("detach", 4),
     ("mailbox", 4),
     ("cli", 5),
 ];
@@ -39,6 +40,8 @@ const ALSO: &[(&str, &str)] = &[
     ("expand", "mailbox"),
     // A store on a server is reached through the client that retrieves.
     ("store", "fetch"),
+    // The way back is known where the way there is taken: counts, and what a store's trouble means.
+    ("detach", "expand"),
     // A refusal names its reason.
     ("policy", "report"),
 ];

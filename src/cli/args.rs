@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{OsStringValueParser, TypedValueParser as _};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 
+use super::detach_args::{DetachArgs, RestoreArgs};
 use super::pages;
 use super::policy_args::PolicyArgs;
-use super::values::{at_least_one, backup_suffix};
+use super::shared_args::OnFailureOption;
+pub(super) use super::shared_args::{ProgressOption, SayingArgs, Volume, WalkArgs};
 use crate::expand::Mark;
-use crate::mailbox::{self, Effect, Format, Locking};
-use crate::policy::{OnFailure, Policy};
+use crate::policy::Policy;
 
 /// Puts attachments that a mail only refers to back into the mail.
 #[derive(Parser, Debug)]
@@ -55,6 +55,12 @@ pub(super) enum Command {
     /// Do the same to mboxes, Maildirs, .eml files and folders of them
     #[command(after_help = "Example: embody convert --in-place --backup .old ~/Mail/archive.mbox", after_long_help = pages::CONVERT)]
     Convert(ConvertArgs),
+    /// Move large attachments into a store; what is left refers to them
+    #[command(after_help = "Example: embody detach --store /srv/store < in.eml > out.eml", after_long_help = pages::DETACH)]
+    Detach(DetachArgs),
+    /// Put back, octet for octet, what detach moved into a store
+    #[command(after_help = "Example: embody restore --store /srv/store < in.eml > out.eml", after_long_help = pages::RESTORE)]
+    Restore(RestoreArgs),
     /// Say what is in a mail and what the same options would do; retrieves nothing
     #[command(after_help = "Example: embody inspect --fetch https message.eml", after_long_help = pages::INSPECT)]
     Inspect(InspectArgs),
@@ -95,48 +101,11 @@ pub(super) struct ConvertArgs {
     /// mbox files, Maildirs, messages, or folders of them
     #[arg(hide_short_help = true, required = true, value_name = "SOURCE")]
     pub(super) sources: Vec<PathBuf>,
-    /// The result: a new file or folder [default: none]
-    #[arg(long, value_name = "DEST")]
-    pub(super) output: Option<PathBuf>,
-    /// Replace each source, under lock [default: off]
-    #[arg(long)]
-    in_place: bool,
-    /// What the sources are
-    #[arg(
-        long,
-        value_enum,
-        value_name = "WHAT",
-        default_value = "auto",
-        hide_short_help = true
-    )]
-    format: FormatOption,
-    /// Threads for the processor's work [default: one for each core]
-    #[arg(hide_short_help = true, long, value_name = "N", value_parser = at_least_one)]
-    jobs: Option<usize>,
-    /// With --in-place: keep the old file; its name ends with this [default: none]
-    #[arg(
-        hide_short_help = true,
-        long,
-        value_name = "SUFFIX",
-        conflicts_with = "output",
-        value_parser = OsStringValueParser::new().try_map(backup_suffix)
-    )]
-    backup: Option<std::ffi::OsString>,
-    /// Write nothing, retrieve nothing; say what would be done [default: off]
-    #[arg(hide_short_help = true, long)]
-    dry_run: bool,
+    #[command(flatten)]
+    pub(super) walk: WalkArgs,
     /// With --dry-run: ask each source whether it answers, HEAD or GET [default: off]
     #[arg(hide_short_help = true, long, requires = "dry_run")]
     probe: bool,
-    /// A progress bar on a terminal, lines elsewhere
-    #[arg(
-        hide_short_help = true,
-        long,
-        value_enum,
-        value_name = "WHEN",
-        default_value = "auto"
-    )]
-    pub(super) progress: ProgressOption,
     /// Add one header field, X-Embody, to messages that hold references [default: off]
     #[arg(hide_short_help = true, long)]
     mark: bool,
@@ -146,28 +115,9 @@ pub(super) struct ConvertArgs {
     policy: PolicyArgs,
 }
 
-/// When progress is shown.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(super) enum ProgressOption {
-    /// A bar on a terminal, a line now and then elsewhere.
-    Auto,
-    /// A bar, or lines where there is no terminal, at once.
-    Always,
-    /// Nothing.
-    Never,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum FormatOption {
-    Auto,
-    Mbox,
-    Maildir,
-    Eml,
-}
-
 impl ConvertArgs {
     pub(super) fn asking(&self) -> Asking {
-        match (self.dry_run, self.probe) {
+        match (self.walk.dry_run, self.probe) {
             (false, _) => Asking::ForContent,
             (true, false) => Asking::Nobody,
             (true, true) => Asking::WhetherThereIsAnAnswer,
@@ -180,40 +130,6 @@ impl ConvertArgs {
 
     pub(super) fn mark(&self) -> Mark {
         if self.mark { Mark::Field } else { Mark::Off }
-    }
-
-    /// How the mailbox module is to work. While messages wait for a network, more of them are worked
-    /// on than there are cores.
-    pub(super) fn options(&self) -> mailbox::Options {
-        let defaults = mailbox::Options::default();
-        let jobs = self.jobs.unwrap_or(defaults.jobs);
-        let policy = self.policy();
-        mailbox::Options {
-            format: match self.format {
-                FormatOption::Auto => Format::Auto,
-                FormatOption::Mbox => Format::Mbox,
-                FormatOption::Maildir => Format::Maildir,
-                FormatOption::Eml => Format::Eml,
-            },
-            jobs,
-            max_in_flight: if policy.fetch.is_empty() {
-                jobs
-            } else {
-                policy.limits.in_flight.max(jobs)
-            },
-            backup: self.backup.clone(),
-            locking: if policy.fetch.is_empty() {
-                Locking::Throughout
-            } else {
-                Locking::AtBothEnds
-            },
-            effect: if self.dry_run {
-                Effect::DryRun
-            } else {
-                Effect::Write
-            },
-            ..defaults
-        }
     }
 }
 
@@ -275,54 +191,10 @@ pub(super) struct CompletionsArgs {
     pub(super) shell: clap_complete::Shell,
 }
 
-#[derive(Args, Debug)]
-pub(super) struct SayingArgs {
-    /// Append JSON lines; - is stderr [default: none]
-    #[arg(long, value_name = "FILE")]
-    pub(super) report: Option<PathBuf>,
-    /// Say nothing on stderr but errors [default: off]
-    #[arg(hide_short_help = true, long, conflicts_with = "verbose")]
-    quiet: bool,
-    /// Say more on stderr: every line, Message-ID, Subject, totals [default: off]
-    #[arg(hide_short_help = true, long)]
-    verbose: bool,
-}
-
-/// How much is said on stderr.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Volume {
-    /// Errors only.
-    Quiet,
-    /// One line per reference.
-    Normal,
-    /// Structure and a sum besides.
-    Verbose,
-}
-
-impl SayingArgs {
-    pub(super) fn volume(&self) -> Volume {
-        match (self.quiet, self.verbose) {
-            (true, _) => Volume::Quiet,
-            (false, true) => Volume::Verbose,
-            (false, false) => Volume::Normal,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Default, Debug, ValueEnum)]
-enum OnFailureOption {
-    #[default]
-    Leave,
-    Defer,
-}
-
 impl FilterArgs {
     pub(super) fn policy(&self) -> Policy {
         Policy {
-            on_failure: match self.on_failure.unwrap_or_default() {
-                OnFailureOption::Leave => OnFailure::Leave,
-                OnFailureOption::Defer => OnFailure::Defer,
-            },
+            on_failure: self.on_failure.unwrap_or_default().into(),
             ..self.policy.policy()
         }
     }

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use super::args::{Asking, ConvertArgs, ProgressOption, Volume};
+use super::args::{Asking, ConvertArgs, ProgressOption, SayingArgs, Volume, WalkArgs};
 use super::exit::Status;
 use super::input::{is_standard, spooled};
-use super::mailboxes::{Filter, Listener, Work};
+use super::mailboxes::{Filter, Listener};
 use super::origin::{Origin, Start};
 use super::output;
 use super::progress::Display;
@@ -18,6 +18,7 @@ use super::report_file::ReportFile;
 use super::say;
 use super::signals::{self, Heeding, Signals};
 use super::totals::{self, Totals};
+use super::verb::{Expanding, Verb, Work};
 use crate::error::Error;
 use crate::expand::{Expander, Lengths};
 use crate::fetch::{AtMost, Cached, Fetch, NoFetch, Probing, SystemFetcher, Unasked};
@@ -39,7 +40,7 @@ pub(super) fn run(args: &ConvertArgs) -> Status {
     }
 }
 
-fn status_of(error: &Error) -> Status {
+pub(super) fn status_of(error: &Error) -> Status {
     match error {
         Error::Usage(_) => Status::Usage,
         _ => Status::Trouble,
@@ -47,92 +48,134 @@ fn status_of(error: &Error) -> Status {
 }
 
 fn convert(args: &ConvertArgs) -> Result<Status, Error> {
-    let start = Instant::now();
-    check_standard_streams(args)?;
-    signals::limits_on_files_are_failed_writes();
     let signals = Signals::watch();
-    let stop = signals.stop();
-    let options = args.options();
-    let expander = Expander::builder(args.policy())
-        .fetch_with(|policy| shared_fetcher(policy, args.asking(), stop))?
+    let policy = args.policy();
+    let walk = Walk {
+        sources: &args.sources,
+        args: &args.walk,
+        saying: &args.saying,
+        options: args.walk.options(&policy),
+        word: match args.asking() {
+            _ if policy.fetch.is_empty() => "dry run, nothing written: ",
+            Asking::Nobody => "dry run, nothing written, nothing retrieved: ",
+            _ => "dry run, nothing written, sources only probed: ",
+        },
+        policy: &policy,
+        signals: &signals,
+    };
+    walk.check_standard_streams()?;
+    let expander = Expander::builder(policy.clone())
+        .fetch_with(|policy| shared_fetcher(policy, args.asking(), signals.stop()))?
         .mark(args.mark())
         .lengths(Lengths::Kept)
         .build()?;
-    let policy_asks = !expander.policy().fetch.is_empty();
-    if let Some(output) = &args.output {
-        make_room(output, args.sources.len(), options.effect)?;
-    }
-    let voice = Voice::new(args, &options)?;
-    let several = args.sources.len() > 1 || args.sources.iter().any(|source| source.is_dir());
-    let filter = Filter::new(&expander, Work::Expand, several, stop.clone(), &voice);
-    let mut status = Status::Success;
-    for source in &args.sources {
-        let result = match &args.output {
-            Some(output) => {
-                let target = target(source, output, args.sources.len())?;
-                convert_source(source, &target, &options, &filter, stop)
-            }
-            None => convert_in_place(source, &options, &filter, &filter, stop),
-        };
-        match result {
-            Ok(_) => {}
-            Err(Error::Interrupted) => {
-                status = signals.status();
-                break;
-            }
-            Err(error) => {
-                voice.display.say(&say::error(&error));
-                status = status_of(&error);
-                if status == Status::Usage {
+    let work = Work::Expand;
+    walk.run(
+        &Expanding {
+            expander: &expander,
+            work,
+        },
+        String::new,
+    )
+}
+
+/// A walk over mailboxes, for one of the commands.
+pub(super) struct Walk<'w> {
+    pub(super) sources: &'w [PathBuf],
+    pub(super) args: &'w WalkArgs,
+    pub(super) saying: &'w SayingArgs,
+    pub(super) options: Options,
+    /// What the sum of a dry run begins with.
+    pub(super) word: &'static str,
+    /// What remedies are named for.
+    pub(super) policy: &'w Policy,
+    pub(super) signals: &'w Signals,
+}
+
+impl Walk<'_> {
+    /// Does what the verb says to each message. `more` is what is said behind the sum.
+    pub(super) fn run(
+        &self,
+        verb: &dyn Verb,
+        more: impl FnOnce() -> String,
+    ) -> Result<Status, Error> {
+        let start = Instant::now();
+        self.check_standard_streams()?;
+        signals::limits_on_files_are_failed_writes();
+        let stop = self.signals.stop();
+        if let Some(output) = &self.args.output {
+            make_room(output, self.sources.len(), self.options.effect)?;
+        }
+        let voice = Voice::new(self)?;
+        let several = self.sources.len() > 1 || self.sources.iter().any(|source| source.is_dir());
+        let filter = Filter::new(verb, several, stop.clone(), &voice);
+        let mut status = Status::Success;
+        for source in self.sources {
+            let result = match &self.args.output {
+                Some(output) => {
+                    let target = target(source, output, self.sources.len())?;
+                    convert_source(source, &target, &self.options, &filter, stop)
+                }
+                None => convert_in_place(source, &self.options, &filter, &filter, stop),
+            };
+            match result {
+                Ok(_) => {}
+                Err(Error::Interrupted) => {
+                    status = self.signals.status();
                     break;
+                }
+                Err(error) => {
+                    voice.display.say(&say::error(&error));
+                    status = status_of(&error);
+                    if status == Status::Usage {
+                        break;
+                    }
                 }
             }
         }
+        let (summary, counts) = filter.finish();
+        voice.display.finish();
+        if matches!(status, Status::Stopped(_)) {
+            say::tell(&stopped(self.args, &self.options, &summary));
+        }
+        if self.saying.volume() >= Volume::Normal {
+            let word = match self.options.effect {
+                Effect::Write => "",
+                Effect::DryRun => self.word,
+            };
+            let seconds = start.elapsed().as_secs_f64();
+            let text = totals::summary(&summary, &counts, seconds);
+            say::tell(format!("{word}{text}{}", more()).trim_end());
+        }
+        if status == Status::Success && voice.report_failed() {
+            status = Status::Trouble;
+        }
+        Ok(status)
     }
-    let (summary, counts) = filter.finish();
-    voice.display.finish();
-    if matches!(status, Status::Stopped(_)) {
-        say::tell(&stopped(args, &options, &summary));
-    }
-    if args.saying.volume() >= Volume::Normal {
-        let word = match options.effect {
-            Effect::Write => "",
-            Effect::DryRun if policy_asks && args.asking() == Asking::Nobody => {
-                "dry run, nothing written, nothing retrieved: "
-            }
-            Effect::DryRun if policy_asks => "dry run, nothing written, sources only probed: ",
-            Effect::DryRun => "dry run, nothing written: ",
-        };
-        let seconds = start.elapsed().as_secs_f64();
-        let text = totals::summary(&summary, &counts, seconds);
-        say::tell(format!("{word}{text}").trim_end());
-    }
-    if status == Status::Success && voice.report_failed() {
-        status = Status::Trouble;
-    }
-    Ok(status)
-}
 
-/// What cannot be done with standard input and output is known before anything is read.
-fn check_standard_streams(args: &ConvertArgs) -> Result<(), Error> {
-    let from_standard = args.sources.iter().filter(|path| is_standard(path)).count();
-    let problem = match &args.output {
-        None if from_standard > 0 => {
-            "standard input cannot be replaced; name a file, or --output instead of --in-place"
-        }
-        _ if from_standard > 1 => "standard input can be read once only",
-        Some(output) if is_standard(output) && args.sources.len() > 1 => {
-            "--output - takes one source; name a folder for several"
-        }
-        Some(_) if from_standard > 0 && args.sources.len() > 1 => {
-            "standard input has no name in a folder; convert it on its own"
-        }
-        Some(output) if is_standard(output) && args.sources.iter().any(|path| path.is_dir()) => {
-            "a folder cannot go to standard output; name a new folder"
-        }
-        _ => return Ok(()),
-    };
-    Err(Error::Usage(problem.to_owned()))
+    /// What cannot be done with standard input and output is known before anything is read.
+    pub(super) fn check_standard_streams(&self) -> Result<(), Error> {
+        let from_standard = self.sources.iter().filter(|path| is_standard(path)).count();
+        let problem = match &self.args.output {
+            None if from_standard > 0 => {
+                "standard input cannot be replaced; name a file, or --output instead of --in-place"
+            }
+            _ if from_standard > 1 => "standard input can be read once only",
+            Some(output) if is_standard(output) && self.sources.len() > 1 => {
+                "--output - takes one source; name a folder for several"
+            }
+            Some(_) if from_standard > 0 && self.sources.len() > 1 => {
+                "standard input has no name in a folder; convert it on its own"
+            }
+            Some(output)
+                if is_standard(output) && self.sources.iter().any(|path| path.is_dir()) =>
+            {
+                "a folder cannot go to standard output; name a new folder"
+            }
+            _ => return Ok(()),
+        };
+        Err(Error::Usage(problem.to_owned()))
+    }
 }
 
 /// One source to a new file or folder, or to standard output.
@@ -167,7 +210,7 @@ fn open_source(source: &Path) -> Result<File, Error> {
 }
 
 /// What a run did that was stopped.
-fn stopped(args: &ConvertArgs, options: &Options, summary: &Summary) -> String {
+fn stopped(args: &WalkArgs, options: &Options, summary: &Summary) -> String {
     match (options.effect, &args.output) {
         (Effect::DryRun, _) => "stopped; nothing was written".to_owned(),
         (Effect::Write, None) => format!(
@@ -275,21 +318,21 @@ enum Report {
 }
 
 impl Voice {
-    fn new(args: &ConvertArgs, options: &Options) -> Result<Self, Error> {
-        let volume = args.saying.volume();
+    fn new(walk: &Walk<'_>) -> Result<Self, Error> {
+        let volume = walk.saying.volume();
         let progress = match volume {
             Volume::Quiet => ProgressOption::Never,
-            _ => args.progress,
+            _ => walk.args.progress,
         };
         let total = match progress {
             ProgressOption::Never => 0,
-            _ => args
+            _ => walk
                 .sources
                 .iter()
-                .map(|source| size(source, options))
+                .map(|source| size(source, &walk.options))
                 .sum(),
         };
-        let report = match &args.saying.report {
+        let report = match &walk.saying.report {
             None => Report::None,
             Some(path) => Report::Open(ReportFile::open(path).map_err(|source| Error::Write {
                 what: path.display().to_string(),
@@ -299,7 +342,7 @@ impl Voice {
         Ok(Self {
             display: Display::new(progress, total),
             volume,
-            policy: args.policy(),
+            policy: walk.policy.clone(),
             start: Start::now(),
             report: Mutex::new(report),
         })

@@ -44,7 +44,9 @@ impl Status {
     /// The status when help could not be printed: mail may have been what was waited for.
     pub(super) fn of_lost_output(command: Option<&OsString>) -> Self {
         match command {
-            Some(name) if name == "filter" => Self::TryAgain,
+            Some(name) if ["filter", "detach", "restore"].iter().any(|it| name == it) => {
+                Self::TryAgain
+            }
             _ => Self::Trouble,
         }
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::SIGABRT;
 
-use super::args::{FilterArgs, Volume};
+use super::args::{FilterArgs, SayingArgs, Volume};
 use super::exit::Status;
 use super::input::{Input, is_standard};
 use super::mailboxes::leave_for_separator;
@@ -17,11 +17,13 @@ use super::output::{self, write_error};
 use super::report_file::ReportFile;
 use super::say;
 use super::signals;
+use super::verb::{Expanding, Verb, Work};
 use crate::error::Error;
 use crate::expand::{Candidates, Expander, Mark};
 use crate::mailbox::{has_second_message, second_message, takes_separators};
-use crate::mime::scan;
+use crate::mime::{ScanLimits, scan};
 use crate::plan::opaque_parts;
+use crate::policy::Policy;
 use crate::report::{Report, Row};
 
 /// Filters one message.
@@ -36,13 +38,68 @@ pub(super) fn run(args: &FilterArgs) -> Status {
 }
 
 fn filter(args: &FilterArgs) -> Result<(), Error> {
-    let abort = OnAbort::watch();
-    let start = args.saying.report.as_ref().map(|_| Start::now());
-    signals::limits_on_files_are_failed_writes();
+    let begun = Begun::now(&args.saying);
     let expander = Expander::builder(args.policy()).mark(args.mark()).build()?;
-    let candidates = expander.candidates();
+    let job = Job {
+        file: args.file.as_deref(),
+        saying: &args.saying,
+        verb: &Expanding {
+            expander: &expander,
+            work: Work::Expand,
+        },
+        candidates: expander.candidates(),
+        policy: expander.policy(),
+        limits: expander.scan_limits(),
+        mark: args.mark(),
+        mailboxes: "use embody convert",
+    };
+    job.run(&begun)
+}
+
+/// What is watched and known from the start of a run.
+pub(super) struct Begun {
+    abort: OnAbort,
+    start: Option<Start>,
+}
+
+impl Begun {
+    pub(super) fn now(saying: &SayingArgs) -> Self {
+        let abort = OnAbort::watch();
+        signals::limits_on_files_are_failed_writes();
+        Self {
+            abort,
+            start: saying.report.as_ref().map(|_| Start::now()),
+        }
+    }
+}
+
+/// One message on its way from standard input, or a file, to standard output.
+pub(super) struct Job<'j> {
+    pub(super) file: Option<&'j Path>,
+    pub(super) saying: &'j SayingArgs,
+    pub(super) verb: &'j dyn Verb,
+    /// What a large message is searched for before it is held in memory.
+    pub(super) candidates: &'j Candidates,
+    /// What remedies are named for.
+    pub(super) policy: &'j Policy,
+    pub(super) limits: ScanLimits,
+    pub(super) mark: Mark,
+    /// What to do with a mailbox instead.
+    pub(super) mailboxes: &'static str,
+}
+
+impl Job<'_> {
+    /// Does it. Output appears only when it is whole.
+    pub(super) fn run(&self, begun: &Begun) -> Result<(), Error> {
+        run_job(self, begun)
+    }
+}
+
+fn run_job(args: &Job<'_>, begun: &Begun) -> Result<(), Error> {
+    let Begun { abort, start } = begun;
+    let candidates = args.candidates;
     let mut output = output::open()?;
-    let file = args.file.as_deref().filter(|path| !is_standard(path));
+    let file = args.file.filter(|path| !is_standard(path));
     let input = match file {
         Some(path) => read_file(path, candidates)?,
         None => Input::read(output::input()?, candidates).map_err(output::read_error)?,
@@ -64,15 +121,18 @@ fn filter(args: &FilterArgs) -> Result<(), Error> {
         if let Some(path) = file.filter(|path| !is_fed(path)) {
             return Err(Error::NotAMailbox {
                 path: path.to_owned(),
-                why: "a mailbox of several messages, and filter takes one message; use embody convert"
-                    .to_owned(),
+                why: format!(
+                    "a mailbox of several messages, and filter takes one message; {}",
+                    args.mailboxes
+                ),
             });
         }
         if args.saying.volume() > Volume::Quiet {
-            say::tell(
+            say::tell(&format!(
                 "standard input holds a line that starts a second message of a mailbox; all of it \
-                 is taken as one message (for a mailbox, use embody convert)",
-            );
+                 is taken as one message (for a mailbox, {})",
+                args.mailboxes
+            ));
         }
     }
     let message = match input {
@@ -95,15 +155,15 @@ fn filter(args: &FilterArgs) -> Result<(), Error> {
         }
     };
     let name = file.map_or_else(|| "-".to_owned(), |path| path.display().to_string());
-    let mut expansion = expander.expand(&message, &name)?;
+    let (edits, mut report) = args.verb.work(&message, &name)?;
     // What starts like a mailbox may be one, whoever feeds it to a filter.
-    let is_left = second && takes_separators(&message, expansion.edits.clone().into());
+    let is_left = second && takes_separators(&message, edits.clone().into());
     let mut buffered = BufWriter::with_capacity(64 << 10, &mut output);
     if is_left {
-        leave_for_separator(&mut expansion.report);
+        leave_for_separator(&mut report);
         buffered.write_all(&message)
     } else {
-        expansion.output().write_to(&mut buffered)
+        edits.splice(&message).write_to(&mut buffered)
     }
     .and_then(|()| buffered.flush())
     .map_err(write_error)?;
@@ -112,11 +172,10 @@ fn filter(args: &FilterArgs) -> Result<(), Error> {
     // The mail is out: nothing that goes wrong with the report may change the exit status.
     let run = Run {
         args,
-        expander: &expander,
         start,
         name: &name,
     };
-    run.report(&expansion.report, &message);
+    run.report(&report, &message);
     Ok(())
 }
 
@@ -184,15 +243,14 @@ fn tell(line: &str) {
 
 /// What a report needs to know of the run.
 struct Run<'r> {
-    args: &'r FilterArgs,
-    expander: &'r Expander,
-    start: Option<Start>,
+    args: &'r Job<'r>,
+    start: &'r Option<Start>,
     name: &'r str,
 }
 
 impl Run<'_> {
     fn report(&self, report: &Report, message: &[u8]) {
-        let saying = &self.args.saying;
+        let saying = self.args.saying;
         let volume = saying.volume();
         let origin = || Origin::new(self.name, 1, message);
         if volume >= Volume::Verbose
@@ -201,25 +259,34 @@ impl Run<'_> {
             tell(&described);
         }
         let rows: Vec<&Row> = report.rows.iter().collect();
-        for line in say::lines(&rows, self.expander.policy(), volume) {
+        for line in say::lines(&rows, self.args.policy, volume) {
             tell(&line);
         }
         if volume >= Volume::Verbose {
-            for opaque in opaque_parts(&scan(message, &self.expander.scan_limits())) {
+            for opaque in opaque_parts(&scan(message, &self.args.limits)) {
                 tell(&opaque.to_string());
             }
             if report.rows.is_empty() {
                 tell("nothing to do");
-            } else if self.args.mark() == Mark::Off {
+            } else if self.args.mark == Mark::Off {
+                let said: Vec<String> = [
+                    (report.detached(), "detached"),
+                    (report.restored(), "restored"),
+                ]
+                .into_iter()
+                .filter(|(count, _)| *count > 0)
+                .map(|(count, word)| format!(", {count} {word}"))
+                .collect();
                 tell(&format!(
-                    "{} expanded, {} left, {} links",
+                    "{} expanded, {} left, {} links{}",
                     report.expanded(),
                     report.left(),
-                    report.links()
+                    report.links(),
+                    said.concat()
                 ));
             }
         }
-        if let (Some(path), Some(start)) = (&saying.report, &self.start) {
+        if let (Some(path), Some(start)) = (&saying.report, self.start) {
             let written = ReportFile::open(path)
                 .and_then(|mut file| file.write(start, &origin(), &report.rows));
             if let Err(error) = written {

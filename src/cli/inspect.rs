@@ -6,17 +6,18 @@ use std::io::{self, Read as _, Write};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use super::args::{Asking, InspectArgs};
+use super::args::InspectArgs;
 use super::convert::shared_fetcher;
 use super::exit::Status;
 use super::forecast::Forecast;
 use super::input::spooled;
-use super::mailboxes::{Filter, Listener, Work, probe};
+use super::mailboxes::{Filter, Listener};
 use super::origin::{Entry, Origin, Start};
 use super::output::{self, write_error};
 use super::report_file::json;
 use super::say::{self, harmless};
 use super::totals::Totals;
+use super::verb::{Expanding, Verb as _, Work};
 use crate::error::Error;
 use crate::expand::Expander;
 use crate::link::url::masked;
@@ -56,10 +57,7 @@ fn inspect_all(args: &InspectArgs) -> Result<Status, Error> {
     };
     let inspection = Inspection {
         expander: &expander,
-        work: match args.asking() {
-            Asking::WhetherThereIsAnAnswer => Work::Probe,
-            Asking::Nobody | Asking::ForContent => Work::Forecast,
-        },
+        work: Work::from(args.asking()),
         as_json: args.json,
         verbose: args.verbose,
         named: sources.len() > 1,
@@ -136,7 +134,8 @@ impl Inspection<'_> {
         };
         let stop = Stop::default();
         let several = self.named || source.is_dir();
-        let filter = Filter::new(self.expander, self.work, several, stop.clone(), &rows);
+        let verb = self.verb();
+        let filter = Filter::new(&verb, several, stop.clone(), &rows);
         let summary = match spooled {
             Some(file) => convert_open(
                 &file,
@@ -177,13 +176,17 @@ impl Inspection<'_> {
         print(text.as_bytes())
     }
 
+    fn verb(&self) -> Expanding<'_> {
+        Expanding {
+            expander: self.expander,
+            work: self.work,
+        }
+    }
+
     /// The tree of one message; or, as JSON, every row.
     fn message(&self, source: &Path, message: &[u8]) -> Result<(), Error> {
         let name = source.display().to_string();
-        let report = match self.work {
-            Work::Probe => probe(self.expander, message, &name)?,
-            Work::Forecast | Work::Expand => self.expander.forecast(message, &name),
-        };
+        let (_, report) = self.verb().work(message, &name)?;
         let mut text = Vec::new();
         if self.as_json {
             let origin = Origin::new(&name, 1, message);

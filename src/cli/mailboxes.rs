@@ -1,4 +1,4 @@
-//! The filter as the mailbox module sees it: [`Transform`] over [`Expander`], and what is to be said
+//! What a command does as the mailbox module sees it: [`Transform`] over a [`Verb`], and what is to be said
 //! of each message, in the order of the mailbox.
 
 use std::collections::BTreeMap;
@@ -7,46 +7,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::origin::Origin;
 use super::totals::Totals;
+use super::verb::Verb;
 use crate::error::Error;
-use crate::expand::Expander;
 use crate::mailbox::{Change, Message, Progress, Stop, Summary, Transform};
 use crate::report::{Outcome, Reason, Report, Row};
-
-/// What is done with each message.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Work {
-    /// Expand it.
-    Expand,
-    /// Say what would be done.
-    Forecast,
-    /// The same, having asked each source whether there is an answer.
-    Probe,
-}
-
-/// What would become of a message, in a world that only asks whether there is an answer
-/// ([`crate::fetch::Probing`]).
-pub(super) fn probe(expander: &Expander, message: &[u8], name: &str) -> Result<Report, Error> {
-    let mut report = expander.expand(message, name)?.report;
-    foresee(&mut report);
-    for row in &mut report.rows {
-        row.outcome = match row.outcome {
-            Outcome::Expanded => Outcome::WouldExpand,
-            Outcome::Rewritten => Outcome::WouldRewrite,
-            other => other,
-        };
-    }
-    Ok(report)
-}
-
-/// What was left only because a dry run retrieves nothing is what a run would fetch.
-fn foresee(report: &mut Report) {
-    for row in &mut report.rows {
-        if row.reason == Some(Reason::NotRetrieved) {
-            row.outcome = Outcome::WouldFetch;
-            row.reason = None;
-        }
-    }
-}
 
 /// Gets rows in the order of the messages.
 pub(super) trait Listener: Sync {
@@ -65,8 +29,7 @@ pub(super) trait Listener: Sync {
 
 /// The filter for mailboxes.
 pub(super) struct Filter<'f> {
-    expander: &'f Expander,
-    work: Work,
+    verb: &'f dyn Verb,
     /// Whether rows of an mbox name their file besides the message's number.
     several: bool,
     stop: Stop,
@@ -92,15 +55,13 @@ struct State {
 
 impl<'f> Filter<'f> {
     pub(super) fn new(
-        expander: &'f Expander,
-        work: Work,
+        verb: &'f dyn Verb,
         several: bool,
         stop: Stop,
         listener: &'f dyn Listener,
     ) -> Self {
         Self {
-            expander,
-            work,
+            verb,
             several,
             stop,
             listener,
@@ -146,7 +107,8 @@ impl<'f> Filter<'f> {
 /// Says of each row that changed its message that the message was left.
 pub(super) fn leave_for_separator(report: &mut Report) {
     for row in &mut report.rows {
-        if matches!(row.outcome, Outcome::Expanded | Outcome::Rewritten) {
+        use Outcome::{Detached, Expanded, Restored, Rewritten};
+        if matches!(row.outcome, Expanded | Rewritten | Detached | Restored) {
             row.outcome = Outcome::Left;
             row.reason = Some(Reason::HoldsSeparator);
             row.detail = format!("{}; the message was left", Reason::HoldsSeparator.meaning());
@@ -157,31 +119,16 @@ pub(super) fn leave_for_separator(report: &mut Report) {
 
 impl Transform for Filter<'_> {
     fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
-        self.expander.first_touch(bytes)
+        self.verb.first_touch(bytes)
     }
 
     fn transform(&self, message: &Message<'_>) -> Result<Change, Error> {
         self.stop.check()?;
         let mailbox = self.state().mailbox.clone();
         let name = self.name(message, &mailbox);
-        let (change, report) = match self.work {
-            Work::Forecast => {
-                let report = self.expander.forecast(message.content, &name);
-                (Change::AsItCame, report)
-            }
-            Work::Probe => {
-                let report = probe(self.expander, message.content, &name)?;
-                (Change::AsItCame, report)
-            }
-            Work::Expand => {
-                let mut expansion = self.expander.expand(message.content, &name)?;
-                // What it would have fetched was not asked for any more.
-                self.stop.check()?;
-                foresee(&mut expansion.report);
-                let change = Change::from(expansion.edits);
-                (change, expansion.report)
-            }
-        };
+        let (edits, report) = self.verb.work(message.content, &name)?;
+        // What it would have fetched was not asked for any more.
+        self.stop.check()?;
         if !report.rows.is_empty() {
             let source = message.source.display().to_string();
             let origin = Origin::new(&source, message.number, message.content);
@@ -189,7 +136,7 @@ impl Transform for Filter<'_> {
                 .waiting
                 .insert(message.number, (origin, report));
         }
-        Ok(change)
+        Ok(Change::from(edits))
     }
 
     fn refused(&self, message: &Message<'_>) {

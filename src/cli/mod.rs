@@ -1,8 +1,8 @@
 //! The command line: the only module that prints or exits.
 //!
-//! `args` has the commands, `policy_args` turns options into a policy, `values` reads what stands behind them, `config` reads options
-//! from a file, `filter`, `convert` and `inspect` do the work, `mailboxes` hands the filter to the
-//! mailbox module, `progress` and `totals` say how far it has come, `manual` and `pages` describe the
+//! `args` has the commands, `shared_args` what several of them take, `policy_args` turns options into a policy, `values` reads what stands behind them, `config` reads options
+//! from a file, `filter`, `convert`, `detach` (with `detach_args`) and `inspect` do the work, `verb` is what they do to a message,
+//! `mailboxes` hands that to the mailbox module, `progress` and `totals` say how far it has come, `manual` and `pages` describe the
 //! program, `schemes` what it follows, `remedy` finds the option that would have allowed something,
 //! `store` looks after what detach stored, `sources` reads all that may refer to it,
 //! `origin` says which message a row is about, `exit` knows the exit statuses, `signals` what asks a run
@@ -12,6 +12,8 @@
 mod args;
 mod config;
 mod convert;
+mod detach;
+mod detach_args;
 mod exit;
 mod filter;
 mod forecast;
@@ -28,11 +30,13 @@ mod remedy;
 mod report_file;
 mod say;
 mod schemes;
+mod shared_args;
 mod signals;
 mod sources;
 mod store;
 mod totals;
 mod values;
+mod verb;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -107,6 +111,8 @@ fn dispatch(command: Command) -> Status {
     match command {
         Command::Filter(args) => filter::run(&args),
         Command::Convert(args) => convert::run(&args),
+        Command::Detach(args) => detach::detach(&args),
+        Command::Restore(args) => detach::restore(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Store(args) => store::run(&args),
         Command::Schemes(_) => schemes::run(),

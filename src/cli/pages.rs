@@ -121,6 +121,92 @@ See also:
 "
 );
 
+pub(super) const DETACH: &str = "\
+Examples:
+  embody detach --store /srv/store < in.eml > out.eml
+      One message; attachments of 100k and more go into the store
+  embody detach --store /srv/store --base-url https://files.example.org/ --in-place ~/Maildir
+      A Maildir in place; the attachments' URLs are those of a web server that
+      serves the store
+  embody detach --store /srv/store --dry-run ~/Mail/archive.mbox
+      What would be saved
+
+Values:
+  SIZE
+      25M, 1.5M, 512k, 1e6, 1000
+  PAT of a media type
+      application/pdf, or video/* for all of them
+  FORM
+      external-body is message/external-body with a URL (RFC 2017); thunderbird
+      is what Thunderbird writes, which shows a link
+
+Exit status:
+  0
+      Everything was done: a whole message is on stdout, or the mailboxes are
+      written
+  1
+      With --output or --in-place: something could not be read or written
+  2
+      With --output or --in-place: the command line is wrong
+  75
+      As a filter: anything but a whole message on stdout. With --on-failure
+      defer that includes a store that fails for a while
+  128 and the signal's number
+      Stopped by a signal
+
+Files:
+  DIR/ab/cd/SHA256
+      The attachments in the store, by the hash of their octets
+  FILE of --config
+      Options in TOML, under their long names without the hyphens in front
+  FILE of --report
+      JSON lines are appended, each in one write
+
+See also:
+  embody(1), embody-restore(1), mbox(5), maildir(5), RFC 2017
+";
+
+pub(super) const RESTORE: &str = "\
+Examples:
+  embody restore --store /srv/store < in.eml > out.eml
+      One message, as it was before detach
+  embody restore --store /srv/store --in-place ~/Maildir
+      A Maildir in place
+  embody restore --fetch https --allow-host files.example.org < in.eml
+      From the web server that serves the store
+  embody restore --store /srv/store --dry-run ~/Mail/archive.mbox
+      Whether all attachments are there, each read and its hash compared
+
+Values:
+  DUR
+      20s, 500ms, 1m30s
+  FROM=TO of --map
+      Starts of URLs: where a store has moved that is asked over the network
+
+Exit status:
+  0
+      Everything was done: a whole message is on stdout, or the mailboxes are
+      written. An attachment that is not there is left, and said so
+  1
+      With --output or --in-place: something could not be read or written
+  2
+      With --output or --in-place: the command line is wrong
+  75
+      As a filter: anything but a whole message on stdout. With --on-failure
+      defer that includes a store or a server that fails for a while
+  128 and the signal's number
+      Stopped by a signal
+
+Files:
+  FILE of --config
+      Options in TOML, under their long names without the hyphens in front
+  FILE of --report
+      JSON lines are appended, each in one write
+
+See also:
+  embody(1), embody-detach(1), mbox(5), maildir(5), RFC 2017
+";
+
 pub(super) const INSPECT: &str = concat!(
     "\
 Examples:

@@ -1,15 +1,17 @@
 //! The options that all commands share, and the one crossing from options to [`Policy`].
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use url::Url;
 
-use super::values::{HostList, at_least_one, duration, duration_or_none, host_list, scheme, size};
+use super::values::{
+    HostList, at_least_one, base_url, duration, duration_or_none, host_list, scheme, size,
+};
 use crate::policy::{
-    Embed, HostPattern, IpNet, Limits, Links, Mapping, Mismatch, OnFailure, Policy, Protected,
-    Proxy, Scheme, Shortcuts, Trackers, TypePattern, Userinfo, parse_file_root, parse_network,
-    parse_port,
+    Embed, HostPattern, IpNet, Limits, Links, Mapping, Mismatch, Policy, Protected, Proxy, Scheme,
+    Shortcuts, Trackers, TypePattern, Userinfo, parse_file_root, parse_network, parse_port,
 };
 
 // No option has a `default_value`: clap parses each as if it were given, for every message. The defaults
@@ -17,42 +19,15 @@ use crate::policy::{
 #[derive(Args, Debug)]
 #[command(next_help_heading = "What may be retrieved")]
 pub(super) struct PolicyArgs {
-    /// Options in TOML; those given here win [default: none]
-    #[arg(long, value_name = "FILE", help_heading = None::<&'static str>)]
-    config: Option<PathBuf>,
-    /// Retrieve by: http, https, ftp, file [default: none]
-    #[arg(long, value_name = "SCHEME,...", value_delimiter = ',', value_parser = scheme)]
-    fetch: Vec<Scheme>,
-    /// Only NAME or *.example.org [default: all public]
-    #[arg(long, value_name = "PAT")]
-    allow_host: Vec<HostPattern>,
-    /// Never these hosts; wins over --allow-host [default: none]
-    #[arg(hide_short_help = true, long, value_name = "PAT")]
-    deny_host: Vec<HostPattern>,
-    /// A file of hosts never to ask: a host or *.host a line, # begins a comment [default: none]
-    #[arg(hide_short_help = true, long, value_name = "FILE", value_parser = host_list)]
-    deny_host_file: Vec<HostList>,
-    /// Also from addresses that are not globally reachable, e.g. 10.1.0.0/16 [default: none]
-    #[arg(hide_short_help = true, long, value_name = "CIDR", value_parser = parse_network)]
-    allow_net: Vec<IpNet>,
-    /// Also from these ports, not only the scheme's own [default: none]
-    #[arg(hide_short_help = true, long, value_name = "N", value_parser = parse_port)]
-    allow_port: Vec<u16>,
-    /// Follow URLs with user:password@ [default: off]
-    #[arg(hide_short_help = true, long)]
-    allow_userinfo: bool,
-    /// Read file: and local-file only beneath these folders [default: none]
+    #[command(flatten)]
+    retrieval: RetrievalArgs,
+    /// Put back what detach moved into this store: --fetch file, --file-root DIR and a --map from --base-url
+    /// [default: none]
     #[arg(hide_short_help = true, long, value_name = "DIR", value_parser = parse_file_root)]
-    file_root: Vec<PathBuf>,
-    /// Retrieve from TO what refers to FROM; the longest FROM wins [default: none]
-    #[arg(hide_short_help = true, long, value_name = "FROM=TO")]
-    map: Vec<Mapping>,
-    /// Go through this proxy for http and https [default: none]
-    #[arg(hide_short_help = true, long, value_name = "URL")]
-    proxy: Option<Proxy>,
-    /// Trust these certificates besides the system's [default: none]
-    #[arg(hide_short_help = true, long, value_name = "PEM")]
-    ca_file: Option<PathBuf>,
+    store: Option<PathBuf>,
+    /// What the URLs of that store begin with [default: none]
+    #[arg(hide_short_help = true, long, value_name = "URL", requires = "store", value_parser = base_url)]
+    base_url: Option<String>,
     /// Only these media types, e.g. image/*; for data: URLs too [default: all]
     #[arg(hide_short_help = true, long, value_name = "PAT", value_parser = TypePattern::parse, help_heading = "What may be put in")]
     allow_type: Vec<TypePattern>,
@@ -129,6 +104,48 @@ pub(super) struct PolicyArgs {
     trackers: Option<TrackersOption>,
     #[command(flatten)]
     limits: LimitArgs,
+}
+
+// Where content may be retrieved from.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "What may be retrieved")]
+pub(super) struct RetrievalArgs {
+    /// Options in TOML; those given here win [default: none]
+    #[arg(long, value_name = "FILE", help_heading = None::<&'static str>)]
+    config: Option<PathBuf>,
+    /// Retrieve by: http, https, ftp, file [default: none]
+    #[arg(long, value_name = "SCHEME,...", value_delimiter = ',', value_parser = scheme)]
+    fetch: Vec<Scheme>,
+    /// Only NAME or *.example.org [default: all public]
+    #[arg(long, value_name = "PAT")]
+    allow_host: Vec<HostPattern>,
+    /// Never these hosts; wins over --allow-host [default: none]
+    #[arg(hide_short_help = true, long, value_name = "PAT")]
+    deny_host: Vec<HostPattern>,
+    /// A file of hosts never to ask: a host or *.host a line, # begins a comment [default: none]
+    #[arg(hide_short_help = true, long, value_name = "FILE", value_parser = host_list)]
+    deny_host_file: Vec<HostList>,
+    /// Also from addresses that are not globally reachable, e.g. 10.1.0.0/16 [default: none]
+    #[arg(hide_short_help = true, long, value_name = "CIDR", value_parser = parse_network)]
+    allow_net: Vec<IpNet>,
+    /// Also from these ports, not only the scheme's own [default: none]
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = parse_port)]
+    allow_port: Vec<u16>,
+    /// Follow URLs with user:password@ [default: off]
+    #[arg(hide_short_help = true, long)]
+    allow_userinfo: bool,
+    /// Read file: and local-file only beneath these folders [default: none]
+    #[arg(hide_short_help = true, long, value_name = "DIR", value_parser = parse_file_root)]
+    file_root: Vec<PathBuf>,
+    /// Retrieve from TO what refers to FROM; the longest FROM wins [default: none]
+    #[arg(hide_short_help = true, long, value_name = "FROM=TO")]
+    map: Vec<Mapping>,
+    /// Go through this proxy for http and https [default: none]
+    #[arg(hide_short_help = true, long, value_name = "URL")]
+    proxy: Option<Proxy>,
+    /// Trust these certificates besides the system's [default: none]
+    #[arg(hide_short_help = true, long, value_name = "PEM")]
+    ca_file: Option<PathBuf>,
 }
 
 // How much one message may cost. What is not given is as in `Limits::default`.
@@ -219,26 +236,6 @@ impl PolicyArgs {
     /// What the options allow.
     pub(super) fn policy(&self) -> Policy {
         Policy {
-            fetch: self.fetch.iter().copied().collect(),
-            allow_hosts: self.allow_host.clone(),
-            deny_hosts: self
-                .deny_host_file
-                .iter()
-                .flat_map(|list| &list.0)
-                .chain(&self.deny_host)
-                .cloned()
-                .collect(),
-            allow_nets: self.allow_net.clone(),
-            allow_ports: self.allow_port.iter().copied().collect(),
-            userinfo: if self.allow_userinfo {
-                Userinfo::Allow
-            } else {
-                Userinfo::Refuse
-            },
-            file_roots: self.file_root.clone(),
-            maps: self.map.clone(),
-            proxy: self.proxy.clone(),
-            ca_file: self.ca_file.clone(),
             allow_types: self.allow_type.clone(),
             deny_types: self.deny_type.clone(),
             mismatch: if self.accept_mismatch {
@@ -271,9 +268,54 @@ impl PolicyArgs {
                     TrackersOption::Fetch => Trackers::Fetch,
                 },
             },
-            on_failure: OnFailure::default(),
             limits: self.limits.limits(),
+            ..self.retrieval.policy()
         }
+        .with_store(self.store.as_deref(), self.base_url.as_deref())
+    }
+}
+
+impl RetrievalArgs {
+    /// What may be retrieved; nothing else of the policy is other than usual.
+    pub(super) fn policy(&self) -> Policy {
+        Policy {
+            fetch: self.fetch.iter().copied().collect(),
+            allow_hosts: self.allow_host.clone(),
+            deny_hosts: self
+                .deny_host_file
+                .iter()
+                .flat_map(|list| &list.0)
+                .chain(&self.deny_host)
+                .cloned()
+                .collect(),
+            allow_nets: self.allow_net.clone(),
+            allow_ports: self.allow_port.iter().copied().collect(),
+            userinfo: if self.allow_userinfo {
+                Userinfo::Allow
+            } else {
+                Userinfo::Refuse
+            },
+            file_roots: self.file_root.clone(),
+            maps: self.map.clone(),
+            proxy: self.proxy.clone(),
+            ca_file: self.ca_file.clone(),
+            ..Policy::default()
+        }
+    }
+}
+
+impl Policy {
+    /// Allows a store of detached attachments: its files, and its URLs as names of them.
+    fn with_store(mut self, store: Option<&Path>, base_url: Option<&str>) -> Self {
+        let Some(store) = store else { return self };
+        self.fetch.insert(Scheme::File);
+        self.file_roots.push(store.to_owned());
+        if let (Some(base_url), Ok(folder)) = (base_url, Url::from_directory_path(store))
+            && let Ok(map) = format!("{base_url}={folder}").parse()
+        {
+            self.maps.push(map);
+        }
+        self
     }
 }
 

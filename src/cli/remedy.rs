@@ -23,6 +23,10 @@ pub(super) fn remedy(row: &Row, policy: &Policy) -> Option<String> {
     );
     let is_about_type = reason == Reason::TypeNotAllowed;
     let is_protected = matches!(reason, Reason::Signed | Reason::Encrypted);
+    // No option moves a signed attachment out of its mail.
+    if row.kind == Kind::Attachment && is_protected {
+        return None;
+    }
     let words = match reason {
         // Only what is a picture becomes one.
         Reason::TypeMismatch if row.kind == Kind::Embed => return None,

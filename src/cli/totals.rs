@@ -18,6 +18,8 @@ pub(super) struct Totals {
     pub(super) expanded: u64,
     pub(super) left: u64,
     pub(super) links: u64,
+    detached: u64,
+    restored: u64,
     pub(super) forecast: Forecast,
     kinds: BTreeMap<&'static str, u64>,
     schemes: BTreeMap<String, u64>,
@@ -34,6 +36,8 @@ impl Totals {
             match row.outcome {
                 Outcome::Expanded => self.expanded += 1,
                 Outcome::Left => self.left += 1,
+                Outcome::Detached | Outcome::WouldDetach => self.detached += 1,
+                Outcome::Restored | Outcome::WouldRestore => self.restored += 1,
                 _ => {}
             }
             self.links += row.links.unwrap_or(0);
@@ -74,6 +78,8 @@ impl Totals {
         self.expanded += other.expanded;
         self.left += other.left;
         self.links += other.links;
+        self.detached += other.detached;
+        self.restored += other.restored;
         self.forecast.add(other.forecast);
         add(&mut self.kinds, other.kinds);
         add(&mut self.schemes, other.schemes);
@@ -161,6 +167,8 @@ pub(super) fn summary(summary: &Summary, totals: &Totals, seconds: f64) -> Strin
         summary.bytes_out,
     );
     for (count, what) in [
+        (totals.detached, "attachments moved into the store"),
+        (totals.restored, "attachments put back from the store"),
         (
             summary.oversized,
             "messages were too large to be worked on and stay unchanged",

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use crate::error::Error;
+use crate::link::url::Reference;
 use crate::mailbox::check_backup_suffix;
 use crate::policy::HostPattern;
 use crate::policy::Scheme;
@@ -92,6 +93,29 @@ pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
         .ok()
         .filter(|&number| number > 0)
         .ok_or_else(|| format!("'{text}' is not a number from 1 on"))
+}
+
+/// What the URLs of a store's objects begin with, ending with a slash.
+pub(super) fn base_url(text: &str) -> Result<String, String> {
+    const LONGEST: usize = 500;
+    let wrong = |what| Err(format!("'{text}' {what}"));
+    if !text
+        .bytes()
+        .all(|byte| byte.is_ascii_graphic() && !b"\"<>\\".contains(&byte))
+    {
+        return wrong("holds blanks, quotes or letters that a URL has to escape");
+    }
+    if text.len() > LONGEST {
+        return wrong("is too long for a header field of a mail");
+    }
+    let reference = Reference::split(text);
+    if reference.is_relative() || reference.query.is_some() || reference.fragment.is_some() {
+        return wrong("is not an absolute URL without ? and #, such as https://files.example.org/");
+    }
+    Ok(match text.ends_with('/') {
+        true => text.to_owned(),
+        false => format!("{text}/"),
+    })
 }
 
 /// Hosts of a file, as patterns.

@@ -13,10 +13,22 @@ use crate::policy::{Links, Policy};
 ///
 /// A message in which [`Candidates::any`] finds nothing comes out of [`Expander`](super::Expander)
 /// as it went in. The search runs at memory speed; finding something proves nothing.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Candidates {
     links: Links,
     embeds: bool,
+    /// What references need.
+    references: &'static Words,
+}
+
+impl std::fmt::Debug for Candidates {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Candidates")
+            .field("links", &self.links)
+            .field("embeds", &self.embeds)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Candidates {
@@ -29,6 +41,28 @@ impl Candidates {
         Self {
             links: policy.links,
             embeds: policy.embed.is_on(),
+            references: &REFERENCES,
+        }
+    }
+
+    /// The search for what makes a part an attachment: one has a field that says its type or its disposition.
+    #[cfg(feature = "cli")]
+    #[must_use]
+    pub fn of_attachments() -> Self {
+        Self {
+            references: &ATTACHMENTS,
+            ..Self::of_detached()
+        }
+    }
+
+    /// The search for what embody detached.
+    #[cfg(feature = "cli")]
+    #[must_use]
+    pub fn of_detached() -> Self {
+        Self {
+            links: Links::Keep,
+            embeds: false,
+            references: &DETACHED,
         }
     }
 
@@ -43,7 +77,7 @@ impl Candidates {
     #[must_use]
     pub fn first(&self, bytes: &[u8]) -> Option<usize> {
         match self.links {
-            Links::Keep if !self.embeds => REFERENCES.first(bytes),
+            Links::Keep if !self.embeds => self.references.first(bytes),
             _ => ALL.first(bytes),
         }
     }
@@ -61,7 +95,7 @@ impl Candidates {
     /// Whether there may be external bodies, or other forms of references.
     #[must_use]
     pub fn external_bodies(&self, bytes: &[u8]) -> bool {
-        REFERENCES.first(bytes).is_some()
+        self.references.first(bytes).is_some()
     }
 
     /// Whether there may be HTML or CSS whose links are to be resolved.
@@ -98,6 +132,17 @@ static WORDS: [Word; 10] = [
 const OF_REFERENCES: usize = 6;
 
 static REFERENCES: Words = Words::new(WORDS.split_at(OF_REFERENCES).0, *b"---");
+
+/// What every attachment has.
+#[cfg(feature = "cli")]
+static ATTACHMENTS: Words = Words::new(
+    &[word("content-type", 7), word("content-disposition", 7)],
+    *b"---",
+);
+
+/// What every part has that embody detached.
+#[cfg(feature = "cli")]
+static DETACHED: Words = Words::new(&[word("x-embody-detached", 1)], *b"---");
 
 static DOCUMENTS: Words = Words::new(WORDS.split_at(OF_REFERENCES).1, *b"/-/");
 

@@ -10,9 +10,10 @@ use bytes::Bytes;
 use mail_parser::DateTime;
 use md5::{Digest as _, Md5};
 
-use crate::external_body::{ExternalBody, Form, Target};
+use crate::external_body::{ExternalBody, Form, Note, Target};
 use crate::fetch::Retrieved;
 use crate::link::data::{DataUrl, DataUrlError};
+use crate::mime::entity::sha256;
 use crate::mime::media_type::DEFAULT_TYPE;
 use crate::mime::transfer::{base64_length, canonical_text};
 use crate::mime::{Content, Limit, MediaType, PartId, TransferEncoding, Tree};
@@ -31,6 +32,7 @@ pub(super) struct Octets {
     bytes: Bytes,
     digest: OnceCell<[u8; 16]>,
     canonical_digest: OnceCell<[u8; 16]>,
+    key: OnceCell<String>,
     carriage_returns: OnceCell<usize>,
 }
 
@@ -40,6 +42,7 @@ impl Octets {
             bytes: bytes.into(),
             digest: OnceCell::new(),
             canonical_digest: OnceCell::new(),
+            key: OnceCell::new(),
             carriage_returns: OnceCell::new(),
         })
     }
@@ -70,6 +73,11 @@ impl Octets {
 
     fn digest(&self) -> &[u8; 16] {
         self.digest.get_or_init(|| Md5::digest(&self.bytes).into())
+    }
+
+    /// SHA-256 in hexadecimal digits.
+    fn key(&self) -> &str {
+        self.key.get_or_init(|| sha256(&self.bytes))
     }
 
     /// Of the text with CRLF line ends.
@@ -326,6 +334,9 @@ pub(super) fn admit(
     policy: &Policy,
 ) -> Result<Obtained, Refusal> {
     policy.judge_size(obtained.octets.len() as u64)?;
+    if let Some(note) = body.note() {
+        return admit_noted(obtained, body, note);
+    }
     if let Some(source_type) = &obtained.source_type {
         policy.judge_type(source_type)?;
     }
@@ -377,6 +388,28 @@ pub(super) fn admit(
     if obtained.essence.is_empty() {
         obtained.essence = DEFAULT_TYPE.to_owned();
     }
+    Ok(obtained)
+}
+
+/// The content of a part that was detached: its hash decides, whatever else is said of it.
+fn admit_noted(
+    mut obtained: Obtained,
+    body: &ExternalBody<'_>,
+    note: &Note,
+) -> Result<Obtained, Refusal> {
+    if obtained.octets.key() != note.sha256 {
+        return Err(Refusal::lasting(
+            Reason::DigestMismatch,
+            format!(
+                "the SHA-256 of the attachment is {}, the content has {}",
+                note.sha256,
+                obtained.octets.key()
+            ),
+        ));
+    }
+    let declared = body.declared.as_ref().map(|declared| &declared.essence);
+    obtained.essence = declared.map_or_else(|| DEFAULT_TYPE.to_owned(), ToString::to_string);
+    obtained.location = None;
     Ok(obtained)
 }
 

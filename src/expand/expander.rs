@@ -6,12 +6,14 @@ use std::sync::Arc;
 use super::candidates::Candidates;
 use super::mark::has_mark;
 use super::session::{Asking, Session};
-use super::settings::{Lengths, Mark, Settings};
+use super::settings::{Lengths, Mark, Scope, Settings};
+use super::stored::FromStore;
 use crate::edit::{Edits, Spliced};
 use crate::error::Error;
 use crate::fetch::{Cached, Fetch, NoFetch, SystemFetcher};
 use crate::policy::Policy;
 use crate::report::Report;
+use crate::store::Store;
 
 /// Fills external bodies and resolves links.
 ///
@@ -39,6 +41,7 @@ pub struct Expander {
 pub struct ExpanderBuilder {
     settings: Settings,
     fetch: Option<Arc<dyn Fetch>>,
+    store: Option<Arc<dyn Store>>,
     cache: Option<usize>,
 }
 
@@ -102,6 +105,22 @@ impl ExpanderBuilder {
         self
     }
 
+    /// Restores what embody detached, and does nothing else.
+    #[cfg(feature = "cli")]
+    pub(crate) fn restoring(mut self) -> Self {
+        self.settings.scope = Scope::Detached;
+        self.settings.candidates = Candidates::of_detached();
+        self
+    }
+
+    /// Takes the content of what embody detached from here, by its hash; its URL is not asked.
+    #[cfg(feature = "cli")]
+    pub(crate) fn store(mut self, store: Arc<dyn Store>) -> Self {
+        self.settings.store = true;
+        self.store = Some(store);
+        self
+    }
+
     /// The expander.
     ///
     /// # Errors
@@ -113,6 +132,10 @@ impl ExpanderBuilder {
             // A CA file that is named is read all the same, so that a mistake shows before it matters.
             None if policy.fetch.is_empty() && policy.ca_file.is_none() => Arc::new(NoFetch),
             None => Arc::new(SystemFetcher::new(Arc::clone(policy))?),
+        };
+        let fetch = match self.store {
+            Some(store) => Arc::new(FromStore::new(store, fetch, policy.limits.body)),
+            None => fetch,
         };
         Ok(Expander {
             settings: self.settings,
@@ -141,6 +164,7 @@ impl Expander {
         ExpanderBuilder {
             settings: Settings::new(policy.into()),
             fetch: None,
+            store: None,
             cache: None,
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::content::Obtained;
-use crate::report::{Outcome, Row};
+use crate::report::{Kind, Outcome, Row};
 
 /// What a row says of content that was put in.
 pub(super) struct Facts {
@@ -26,7 +26,10 @@ impl Facts {
     }
 
     pub(super) fn describe(&self, row: &mut Row) {
-        row.outcome = Outcome::Expanded;
+        row.outcome = match row.kind {
+            Kind::Attachment => Outcome::Restored,
+            _ => Outcome::Expanded,
+        };
         row.reason = None;
         row.detail = match &self.location {
             Some(location) => format!("{} octets of {} from {location}", self.octets, self.essence),

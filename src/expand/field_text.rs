@@ -25,16 +25,3 @@ pub(super) fn is_content_field(original: &[u8], field: &Field) -> bool {
     name.get(..PREFIX.len())
         .is_some_and(|start| start.eq_ignore_ascii_case(PREFIX))
 }
-
-/// Whether other readers may see a line end where there is none.
-pub(super) fn has_control_character(field: &[u8]) -> bool {
-    let mut rest = field;
-    while let Some(at) = memchr::memchr2(b'\r', 0, rest) {
-        let is_line_end = rest.get(at..at + 2) == Some(b"\r\n".as_slice());
-        if !is_line_end {
-            return true;
-        }
-        rest = rest.get(at + 2..).unwrap_or_default();
-    }
-    false
-}

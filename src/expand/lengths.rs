@@ -50,23 +50,42 @@ pub(super) fn untrue_around(
     group
 }
 
+/// Which of the two fields are corrected.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Which {
+    /// All.
+    All,
+    /// Those that were true: the others are kept, so that what is detached and restored is what it was.
+    True,
+}
+
 /// The edits, with the two fields of the message's header made true.
-pub(super) fn corrected(message: &[u8], edits: Edits) -> Edits {
+pub(crate) fn corrected(message: &[u8], edits: Edits, which: Which) -> Edits {
     // Content brings none of them: nothing has to be put together where there was none.
-    if length_fields(message).is_empty() {
+    let fields = length_fields(message);
+    if fields.is_empty() {
         return edits;
     }
+    let before = Counts::of(message);
     let output = edits.splice(message).into_bytes();
-    let body = header_of(&output).body_start();
-    let body = output.get(body..).unwrap_or_default();
-    let octets = format!(" {}", body.len());
-    let lines = format!(" {}", memchr::memchr_iter(b'\n', body).count());
+    let counts = Counts::of(&output);
     let mut group = Group::new();
-    for field in length_fields(&output) {
-        let is_octets = field.is(&output, CONTENT_LENGTH);
-        let value = if is_octets { &octets } else { &lines };
-        if field.value.of(&output).trim_ascii() != value.trim_start().as_bytes() {
-            group.push(Edit::replace(field.value, value.as_bytes()));
+    for (index, field) in length_fields(&output).into_iter().enumerate() {
+        let count = counts.count(&output, &field);
+        let is_now = says(&output, &field, &count);
+        match which {
+            Which::All if field.value.of(&output).trim_ascii() != count.as_bytes() => {
+                group.push(Edit::replace(field.value, format!(" {count}")));
+            }
+            Which::True
+                if !is_now
+                    && fields
+                        .get(index)
+                        .is_some_and(|field| before.is_true(message, field)) =>
+            {
+                group.push(Edit::replace(digits(&output, &field), count));
+            }
+            _ => {}
         }
     }
     drop(output);
@@ -74,6 +93,69 @@ pub(super) fn corrected(message: &[u8], edits: Edits) -> Edits {
     // Different fields do not overlap.
     let _ = corrections.add(group);
     edits.then(message.len(), corrections)
+}
+
+/// Whether [`corrected`] gives the fields of `message` back for what these edits make of it: a value that was
+/// wrong must not have become right by chance.
+#[cfg(feature = "cli")]
+pub(crate) fn is_reversible(message: &[u8], edits: &Edits) -> bool {
+    if length_fields(message).is_empty() {
+        return true;
+    }
+    let output = edits.splice(message).into_bytes();
+    let is_true = |bytes: &[u8]| -> Vec<bool> {
+        let fields = length_fields(bytes);
+        if fields.is_empty() {
+            return Vec::new();
+        }
+        let counts = Counts::of(bytes);
+        fields
+            .iter()
+            .map(|field| counts.is_true(bytes, field))
+            .collect()
+    };
+    is_true(message) == is_true(&output)
+}
+
+/// What is true of a body.
+struct Counts {
+    octets: String,
+    lines: String,
+}
+
+impl Counts {
+    fn of(message: &[u8]) -> Self {
+        let body = header_of(message).body_start();
+        let body = message.get(body..).unwrap_or_default();
+        Self {
+            octets: body.len().to_string(),
+            lines: memchr::memchr_iter(b'\n', body).count().to_string(),
+        }
+    }
+
+    /// What a field should say.
+    fn count(&self, original: &[u8], field: &Field) -> String {
+        match field.is(original, CONTENT_LENGTH) {
+            true => self.octets.clone(),
+            false => self.lines.clone(),
+        }
+    }
+
+    fn is_true(&self, original: &[u8], field: &Field) -> bool {
+        says(original, field, &self.count(original, field))
+    }
+}
+
+/// Whether a field says this number, in the digits in which it is written here.
+fn says(original: &[u8], field: &Field, count: &str) -> bool {
+    digits(original, field).of(original) == count.as_bytes()
+}
+
+/// A value without the blanks around it.
+fn digits(original: &[u8], field: &Field) -> Span {
+    let value = field.value.of(original);
+    let start = field.value.start + (value.len() - value.trim_ascii_start().len());
+    Span::new(start, start + value.trim_ascii().len())
 }
 
 fn header_of(message: &[u8]) -> Header {

@@ -35,10 +35,15 @@ mod run;
 mod session;
 mod settings;
 mod siblings;
+mod stored;
 mod substitute;
 mod unseen;
 
 #[cfg(any(test, feature = "cli", feature = "internals"))]
 pub use self::candidates::Candidates;
 pub use self::expander::{Expander, ExpanderBuilder, Expansion};
+#[cfg(feature = "cli")]
+pub(crate) use self::lengths::{Which, corrected, is_reversible};
 pub use self::settings::{Lengths, MARK_FIELD, Mark};
+#[cfg(feature = "cli")]
+pub(crate) use self::stored::refusal_of;

@@ -11,12 +11,16 @@ use super::facts::Facts;
 use super::removal::removal;
 use super::retrieve::{Contents, Found};
 use super::session::Session;
+use super::settings::Scope;
+use super::stored;
 use super::substitute::{Content, Substitute};
 use super::{lengths, unseen};
 use crate::edit::{Edit, Edits, Group};
-use crate::external_body::{Form, Target};
+use crate::external_body::{Claim, Form, Note, Target, restored};
 use crate::link::base::Base;
 use crate::link::url::{Reference, equivalence_key, without_fragment};
+use crate::mime::exact::Manner;
+use crate::mime::transfer::has_boundary;
 use crate::mime::{self, PartId, ScanLimits, Tree};
 use crate::plan::{self, Bases, Item, Plan, Step};
 use crate::report::{Outcome, Reason, Refusal, Retry, Row};
@@ -101,7 +105,17 @@ impl Session<'_> {
     /// [`Circle`] if a reference inside leads back to one of the URLs that led here.
     pub(super) fn pass(&mut self, entity: &[u8], place: &Place) -> Result<Pass, Circle> {
         let tree = mime::scan(entity, &place.limits);
-        let plan = plan::plan(entity, &tree, self.policy(), place.base.clone());
+        let mut plan = plan::plan(entity, &tree, self.policy(), place.base.clone());
+        if self.settings.scope == Scope::Detached {
+            plan.items.retain(|item| item.body.claim != Claim::None);
+            // Nothing of what was detached has a rival.
+            plan.rivals.clear();
+        }
+        if self.settings.store {
+            for item in &mut plan.items {
+                by_hash(item);
+            }
+        }
         // One base may make the URLs of ten thousand parts long.
         let urls = plan.items.iter().filter_map(|item| item.shown_url.as_ref());
         self.ledger.spend(urls.map(String::len).sum());
@@ -237,6 +251,9 @@ impl Pending<'_> {
         item: &Item<'_>,
         obtained: Obtained,
     ) -> Result<Result<Put, Refusal>, Circle> {
+        if let Some(note) = item.body.note() {
+            return Ok(self.exactly(session, item, note, &obtained));
+        }
         let facts = Facts::of(&obtained);
         let part = self.tree.part(item.body.part);
         // What cannot fit is not encoded in vain, and what is encoded in vain again and again is counted.
@@ -275,6 +292,43 @@ impl Pending<'_> {
             inside,
             is_reference,
         }))
+    }
+
+    /// The part that was detached, as it was.
+    fn exactly(
+        &self,
+        session: &mut Session<'_>,
+        item: &Item<'_>,
+        note: &Note,
+        obtained: &Obtained,
+    ) -> Result<Put, Refusal> {
+        let octets = obtained.octets.bytes();
+        let part = self.tree.part(item.body.part);
+        // The note may be a stranger's: what it makes of the octets is known before it is made.
+        let least = match note.wording.manner {
+            Manner::QuotedPrintable => octets.len(),
+            _ => note.wording.length(octets.len()),
+        };
+        let ledger = &mut session.ledger;
+        ledger.would_fit(least as i64 - part.span.len() as i64)?;
+        ledger.work(octets.len())?;
+        let refuse = |detail| Refusal::lasting(Reason::BadNote, detail);
+        let body = note.wording.write(octets);
+        let body =
+            body.ok_or_else(|| refuse("the content cannot stand there without an encoding"))?;
+        let is_encoded = matches!(note.wording.manner, Manner::Base64 { .. });
+        let boundaries = self.tree.boundaries_around(item.body.part);
+        if !is_encoded && has_boundary(&body, &boundaries) {
+            let detail = "the content holds a line that is a boundary of the message";
+            return Err(Refusal::lasting(Reason::BoundaryCollision, detail));
+        }
+        let group = restored(self.entity, self.tree, &item.body, note, body).map_err(refuse)?;
+        Ok(Put {
+            group,
+            facts: Facts::of(obtained),
+            inside: Pass::default(),
+            is_reference: false,
+        })
     }
 
     /// What a message or a multipart becomes that is to be put in.
@@ -416,7 +470,10 @@ impl Pending<'_> {
             let detail = "it overlaps with another change of the message";
             return Err(Refusal::lasting(Reason::BoundaryCollision, detail));
         }
-        self.changed.push(item.body.part);
+        // What is said of the bodies around it is as true as it was, now that it is what it was.
+        if item.body.note().is_none() {
+            self.changed.push(item.body.part);
+        }
         if !session.is_forecast() {
             put.facts.describe(&mut row);
         }
@@ -491,6 +548,24 @@ impl Pending<'_> {
             row
         }));
         self.pass
+    }
+}
+
+/// The store is asked for what was detached, whatever the policy says of its URL.
+fn by_hash(item: &mut Item<'_>) {
+    let is_about_part = |reason| {
+        use Reason::{BadNote, Encrypted, HeaderTooLarge, InsideReport, Signed, TypeNotAllowed};
+        matches!(
+            reason,
+            BadNote | Encrypted | HeaderTooLarge | InsideReport | Signed | TypeNotAllowed
+        )
+    };
+    let Some(note) = item.body.note() else { return };
+    if !matches!(&item.step, Step::Leave(refusal) if is_about_part(refusal.reason)) {
+        item.step = Step::Retrieve {
+            url: stored::url_of(&note.sha256),
+            accept: None,
+        };
     }
 }
 

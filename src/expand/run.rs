@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::lengths::Which;
 use super::mark::{has_dkim_signature, marked};
 use super::pass::{Pass, Place};
 use super::session::Session;
@@ -9,6 +10,7 @@ use super::settings::{Lengths, Mark};
 use super::{documents, embed, lengths};
 use crate::edit::Edits;
 use crate::error::Error;
+use crate::external_body::{Reading, Scanned, Wanted, relisted};
 use crate::mime;
 use crate::policy::{Links, OnFailure, Policy};
 use crate::report::{Outcome, Reason, Report, Row};
@@ -27,6 +29,7 @@ impl Session<'_> {
         let mut outcomes = self.references(message);
         self.embed(message, &mut outcomes);
         self.links(message, &mut outcomes);
+        self.relist(message, &mut outcomes);
         let report = &mut outcomes.report;
         report.rows.sort_by_cached_key(|row| number_key(&row.part));
         if !outcomes.edits.is_empty()
@@ -51,7 +54,12 @@ impl Session<'_> {
             return outcomes;
         }
         if self.settings.lengths == Lengths::Corrected && !outcomes.edits.is_empty() {
-            outcomes.edits = lengths::corrected(message, outcomes.edits);
+            let is_restoring = |row: &Row| matches!(row.outcome, Outcome::Restored | Outcome::Left);
+            let which = match outcomes.report.rows.iter().all(is_restoring) {
+                true => Which::True,
+                false => Which::All,
+            };
+            outcomes.edits = lengths::corrected(message, outcomes.edits, which);
         }
         if self.settings.mark == Mark::Field {
             let limits = self.settings.scan_limits();
@@ -132,6 +140,38 @@ impl Session<'_> {
         outcomes.temporary = outcomes.temporary.take().or(made.temporary);
         let edits = std::mem::take(&mut outcomes.edits);
         outcomes.edits = edits.then(message.len(), made.edits);
+    }
+
+    /// Takes out the text that names what was detached, once it is back.
+    fn relist(&self, message: &[u8], outcomes: &mut Outcomes) {
+        if outcomes.report.restored() == 0 {
+            return;
+        }
+        let limits = self.settings.scan_limits();
+        let output = outcomes.edits.splice(message).into_bytes();
+        let [before, after] = [message, &output].map(|bytes| mime::scan(bytes, &limits));
+        let policy = self.policy();
+        let reading = Reading {
+            header_limit: policy.limits.header,
+            shortcuts: policy.shortcuts,
+        };
+        let group = relisted(
+            Scanned {
+                original: message,
+                tree: &before,
+            },
+            Scanned {
+                original: &output,
+                tree: &after,
+            },
+            &reading,
+            Wanted::Kept,
+        );
+        let mut text = Edits::new();
+        // They are at most one.
+        let _ = text.add(group);
+        let edits = std::mem::take(&mut outcomes.edits);
+        outcomes.edits = edits.then(message.len(), text);
     }
 
     /// Resolves the links of all documents.

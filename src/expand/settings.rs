@@ -29,12 +29,25 @@ pub enum Lengths {
     Kept,
 }
 
+/// What an expander works on.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) enum Scope {
+    /// On all references, and on links as the policy says.
+    #[default]
+    All,
+    /// On what embody detached, and on nothing else.
+    Detached,
+}
+
 /// The policy and what else was chosen.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) policy: Arc<Policy>,
     pub(super) mark: Mark,
     pub(super) lengths: Lengths,
+    pub(super) scope: Scope,
+    /// Where the content of what was detached is looked up by its hash, whatever URL the part has.
+    pub(super) store: bool,
     pub(super) candidates: Candidates,
 }
 
@@ -42,6 +55,8 @@ impl Settings {
     pub(super) fn new(policy: Arc<Policy>) -> Self {
         Self {
             candidates: Candidates::new(&policy),
+            scope: Scope::default(),
+            store: false,
             policy,
             mark: Mark::default(),
             lengths: Lengths::default(),

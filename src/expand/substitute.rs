@@ -16,14 +16,14 @@ use std::rc::Rc;
 
 use super::composite::{self, Misfit};
 use super::content::{Obtained, Octets};
-use super::field_text::{allows, has_control_character, is_content_field, named};
+use super::field_text::{allows, is_content_field, named};
 use super::lengths::is_length;
 use crate::edit::{Edit, Group};
 use crate::external_body::{ESSENCE, ExternalBody, Form, is_reference_field};
 use crate::link::base::{Base, THIS_MESSAGE};
 use crate::link::url::Dialect;
 use crate::mime::entity::folded_url;
-use crate::mime::header::{self, Field};
+use crate::mime::header::{self, Field, has_control_character};
 use crate::mime::media_type::{self, is_ascii_compatible};
 use crate::mime::transfer::{Encoded, encode_base64, encode_like, encode_text, with_newlines};
 use crate::mime::{MediaType, TransferEncoding, Tree};

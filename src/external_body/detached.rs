@@ -17,6 +17,7 @@
 
 use std::borrow::Cow;
 
+use super::note::NOTE_FIELD;
 use super::reference::size_of;
 use super::url::read_url;
 use super::{ExternalBody, Form, Reading, Target, Unusable};
@@ -24,8 +25,10 @@ use crate::mime::header::{self, End, Front};
 use crate::mime::{Content, Field, Fields, Header, MediaType, PartId, TransferEncoding, Tree};
 use crate::span::{Lines, Span};
 
-const URL_FIELD: &str = "X-Mozilla-External-Attachment-URL";
-const ALTERED_FIELD: &str = "X-Mozilla-Altered";
+/// The field that names where the content is.
+pub const URL_FIELD: &str = "X-Mozilla-External-Attachment-URL";
+/// The field that says what was done to the part.
+pub const ALTERED_FIELD: &str = "X-Mozilla-Altered";
 const CLOUD_FIELD: &str = "X-Mozilla-Cloud-Part";
 /// The fields that make a part refer elsewhere.
 const REFERENCE_FIELDS: [&str; 3] = [URL_FIELD, ALTERED_FIELD, CLOUD_FIELD];
@@ -33,7 +36,7 @@ const REFERENCE_FIELDS: [&str; 3] = [URL_FIELD, ALTERED_FIELD, CLOUD_FIELD];
 const DELETED_ESSENCE: &str = "text/x-moz-deleted";
 
 /// The first line of a detached part's body; never translated.
-const SENTENCE: &[u8] = b"You deleted an attachment from this message. The original MIME headers for the attachment were:";
+pub const SENTENCE: &[u8] = b"You deleted an attachment from this message. The original MIME headers for the attachment were:";
 
 /// Octets of a note, at most. The longest that is known has about a hundred.
 const LONGEST_NOTE: usize = 2 << 10;
@@ -42,6 +45,20 @@ const LONGEST_NOTE: usize = 2 << 10;
 #[must_use]
 pub fn is_reference_field(original: &[u8], field: &Field) -> bool {
     REFERENCE_FIELDS.iter().any(|name| field.is(original, name))
+}
+
+/// Whether `embody detach` wrote this field into the header of a part in this form: what the part had stands in
+/// the quotation.
+pub(super) fn is_written(original: &[u8], field: &Field) -> bool {
+    [
+        "Content-Type",
+        "Content-Disposition",
+        URL_FIELD,
+        ALTERED_FIELD,
+        NOTE_FIELD,
+    ]
+    .iter()
+    .any(|name| field.is(original, name))
 }
 
 /// Reads a part whose type is not that of a reference; none if its fields refer to nothing either.

@@ -15,6 +15,9 @@
 
 mod access;
 mod detached;
+mod exact;
+mod listing;
+mod note;
 mod read;
 mod reference;
 // What only the program prints is in the same table as what is looked up.
@@ -23,7 +26,10 @@ pub mod schemes;
 mod shortcut;
 mod url;
 
-pub use self::detached::is_reference_field;
+pub use self::detached::{ALTERED_FIELD, SENTENCE, URL_FIELD, is_reference_field};
+pub use self::exact::{is_of_content, newline_of, restored};
+pub use self::listing::{Scanned, Wanted, relisted};
+pub use self::note::{Claim, EncodingField, LONGEST_FIELD, NOTE_FIELD, Note, encoding_field};
 pub use self::reference::{
     ESSENCE, ExternalBody, Form, Reading, Shortcuts, Target, Unusable, identifier,
 };

@@ -1,7 +1,7 @@
 //! Whether a part refers to its content, in any of the forms.
 
 use super::reference::{ESSENCE, ExternalBody, Form, Reading, Unusable, identifier, size_of};
-use super::{access, detached, shortcut};
+use super::{access, detached, exact, shortcut};
 use crate::mime::header::{self, Front};
 use crate::mime::{Header, MediaType, PartId, TransferEncoding, Tree};
 
@@ -17,10 +17,17 @@ impl<'a> ExternalBody<'a> {
                 media_type = media_type.open_ended();
             }
             return shortcut::of_exchange(original, tree, part, &media_type, reading)
-                .or_else(|| Self::of_document(original, tree, part, &media_type, reading));
+                .or_else(|| Self::of_document(original, tree, part, &media_type, reading))
+                .map(|body| body.claimed(original, tree));
         }
         detached::read(original, tree, part, reading)
+            .map(|body| body.claimed(original, tree))
             .or_else(|| shortcut::of_file(original, tree, part, reading))
+    }
+
+    fn claimed(mut self, original: &[u8], tree: &Tree) -> Self {
+        self.claim = exact::claim_of(original, tree, &self);
+        self
     }
 
     /// A `message/external-body` as RFC 2046 has it.

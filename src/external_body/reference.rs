@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::note::{Claim, Note};
 use crate::mime::header;
 use crate::mime::parameters::without_comments;
 use crate::mime::{Header, MediaType, PartId};
@@ -71,6 +72,8 @@ pub struct ExternalBody<'a> {
     pub expiration: Option<String>,
     /// The file's name, if no header field has it.
     pub file_name: Option<String>,
+    /// Whether embody detached the part, and how it was.
+    pub claim: Claim,
 }
 
 /// What an external body refers to.
@@ -144,6 +147,7 @@ impl<'a> ExternalBody<'a> {
             size: None,
             expiration: None,
             file_name: None,
+            claim: Claim::None,
             phantom,
         }
     }
@@ -153,6 +157,15 @@ impl<'a> ExternalBody<'a> {
     #[must_use]
     pub fn describes_stored_octets(&self) -> bool {
         self.form == Form::ExternalBody && !self.access_type.eq_ignore_ascii_case("url")
+    }
+
+    /// The note of a part that embody detached.
+    #[must_use]
+    pub fn note(&self) -> Option<&Note> {
+        match &self.claim {
+            Claim::Note(note) => Some(note),
+            Claim::None | Claim::Unreadable => None,
+        }
     }
 
     /// Whether the part's header describes a page about the content, so that nothing declares the content.

@@ -21,7 +21,7 @@ use super::sink::{Bytes, Sink};
 use super::temporary;
 use super::window::{Chunk, Pool, Section, Windows};
 use super::{
-    Effect, Format, Message, Options, Progress, Quoting, Stop, Summary, Transform,
+    Counts, Effect, Format, Message, Options, Progress, Quoting, Stop, Summary, Transform,
     check_backup_suffix,
 };
 use crate::error::Error;
@@ -331,6 +331,7 @@ impl Job<'_> {
             path: self.path,
             transform: self.transform,
             quoting,
+            counts: self.options.counts,
             before: summary.messages,
         };
         let limits = Limits {
@@ -400,6 +401,7 @@ struct Messages<'a> {
     path: &'a Path,
     transform: &'a dyn Transform,
     quoting: Quoting,
+    counts: Counts,
     /// Messages of the mailbox that are not in the section.
     before: u64,
 }
@@ -425,7 +427,7 @@ impl Stages for Messages<'_> {
             quoting: self.quoting,
         };
         let change = self.transform.transform(&message)?;
-        let new = rewrite::rewritten(chunk.bytes(), &frame, change, self.quoting);
+        let new = rewrite::rewritten(chunk.bytes(), &frame, change, self.quoting, self.counts);
         let new = new.map_err(|_| {
             cannot_write(self.path)(io::Error::other(format!(
                 "message {number}: replacements overlap or lie outside the message"

@@ -197,6 +197,17 @@ pub enum Locking {
     AtBothEnds,
 }
 
+/// What becomes of Content-Length and Lines in the header of a message of an mbox that changes.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Counts {
+    /// They are made true.
+    #[default]
+    Corrected,
+    /// They stay, for a [`Transform`] that sees to them. Where a message ends by its Content-Length, that is
+    /// made true all the same.
+    Kept,
+}
+
 /// How a conversion is to be done.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -220,6 +231,8 @@ pub struct Options {
     pub max_message: usize,
     /// Bytes read at a time.
     pub window: usize,
+    /// What becomes of Content-Length and Lines.
+    pub counts: Counts,
     /// How new text in an mbox is quoted; `None`: as the mailbox does, by its first window.
     pub quoting: Option<Quoting>,
 }
@@ -237,6 +250,7 @@ impl Default for Options {
             lock_timeout: Duration::from_secs(60),
             max_message: 512 << 20,
             window: 1 << 20,
+            counts: Counts::default(),
             quoting: None,
         }
     }

@@ -18,7 +18,7 @@ use memchr::memchr_iter;
 
 use super::mbox::{self, Frame, Header, Quoting};
 use super::separator::{self, Next, next_separator};
-use super::{Change, Replacement};
+use super::{Change, Counts, Replacement};
 use crate::span::{Lines, Newline, Span};
 
 /// A change that does not fit its message: spans out of order, or outside of it.
@@ -42,6 +42,7 @@ pub(super) fn rewritten(
     frame: &Frame,
     change: Change,
     quoting: Quoting,
+    counts: Counts,
 ) -> Result<Rewritten, Misfit> {
     let (from_line, content, behind) = frame.parts(bytes);
     let Some(new) = changed(content, change)? else {
@@ -68,7 +69,9 @@ pub(super) fn rewritten(
     if separated && !ends_with_empty_line(&new, behind) {
         new.extend_from_slice(newline);
     }
-    new = counts_corrected(content, new);
+    if counts == Counts::Corrected || frame.content_end.is_some() {
+        new = counts_corrected(content, new, counts);
+    }
     let new = [from_line, &new, behind].concat();
     // What is new is quoted, but what was no separator may have become one by what is beside it,
     // and the message's own may have been one because of the field behind it.
@@ -259,8 +262,8 @@ fn ends_with_empty_line(content: &[u8], behind: &[u8]) -> bool {
     tail.ends_with(b"\n\n") || tail.ends_with(b"\n\r\n")
 }
 
-/// Content-Length and Lines in the header of `new`, corrected.
-fn counts_corrected(old: &[u8], new: Vec<u8>) -> Vec<u8> {
+/// Content-Length and Lines in the header of `new`, corrected; of those that are kept only Content-Length.
+fn counts_corrected(old: &[u8], new: Vec<u8>, which: Counts) -> Vec<u8> {
     let header = Header::of(&new);
     let body = header.body.unwrap_or(new.len());
     let line_ends = |bytes: &[u8]| memchr_iter(b'\n', bytes).count() as u64;
@@ -288,7 +291,8 @@ fn counts_corrected(old: &[u8], new: Vec<u8>) -> Vec<u8> {
         {
             let length = (new.len() - body) as u64;
             correct(value.shifted(line.content.start), length);
-        } else if let Some(value) = mbox::field(text, b"lines")
+        } else if which == Counts::Corrected
+            && let Some(value) = mbox::field(text, b"lines")
             && let Some(lines) = mbox::number(value.of(text))
         {
             let (true_before, true_now) = *counts;

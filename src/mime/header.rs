@@ -124,6 +124,20 @@ impl Header {
     }
 }
 
+/// Whether other readers may see a line end where there is none.
+#[must_use]
+pub fn has_control_character(field: &[u8]) -> bool {
+    let mut rest = field;
+    while let Some(at) = memchr::memchr2(b'\r', 0, rest) {
+        let is_line_end = rest.get(at..at + 2) == Some(b"\r\n".as_slice());
+        if !is_line_end {
+            return true;
+        }
+        rest = rest.get(at + 2..).unwrap_or_default();
+    }
+    false
+}
+
 /// The first field of that name, case-blind. When a message repeats a field that must be unique,
 /// the first is what most readers go by.
 #[must_use]

@@ -4,6 +4,7 @@
 
 pub mod charset;
 pub mod entity;
+pub mod exact;
 pub mod fields;
 pub mod header;
 pub mod mapped;

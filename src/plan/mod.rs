@@ -19,7 +19,7 @@ pub use self::item::{Item, Plan, Step};
 pub use self::opaque::opaque_parts;
 use self::rivals::rivals;
 use self::unusable::refusal_of;
-use crate::external_body::{ExternalBody, Form, Reading, Target};
+use crate::external_body::{Claim, ExternalBody, Form, Reading, Target};
 use crate::link::base::Base;
 use crate::link::url::{self, Dialect};
 use crate::mime::header::End;
@@ -107,6 +107,10 @@ impl Planner<'_> {
             // What stands behind the limit was not read: the URL, the type or the digest may be cut.
             let detail = "its header, or the phantom header, is larger than --max-header";
             Step::Leave(Refusal::lasting(Reason::HeaderTooLarge, detail))
+        } else if body.claim == Claim::Unreadable {
+            // Put in by what it declares it would not be the part it was.
+            let detail = "its X-Embody-Detached field is not as embody writes it";
+            Step::Leave(Refusal::lasting(Reason::BadNote, detail))
         } else {
             step
         };
@@ -117,6 +121,7 @@ impl Planner<'_> {
         Item {
             number: self.tree.number(body.part),
             kind: match body.form {
+                _ if body.claim != Claim::None => Kind::Attachment,
                 Form::ExternalBody => Kind::ExternalBody,
                 Form::Detached | Form::Enclosure | Form::CloudFile => Kind::Detached,
                 Form::Shortcut => Kind::Shortcut,

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use super::{Item, Step};
-use crate::external_body::{ESSENCE, Form};
+use crate::external_body::{Claim, ESSENCE, Form};
 use crate::link::url;
 use crate::mime::{PartId, Tree};
 
@@ -21,7 +21,9 @@ pub(super) fn rivals(tree: &Tree, items: &[Item<'_>]) -> Vec<Vec<usize>> {
         let Some(parent) = tree.part(item.body.part).parent else {
             continue;
         };
+        // Two attachments that were detached may have one content; both come back.
         let choice = item.body.form == Form::ExternalBody
+            && item.body.claim == Claim::None
             && *is_choice
                 .entry(parent)
                 .or_insert_with(|| offers_one_of_many(tree, parent));

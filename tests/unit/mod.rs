@@ -5,6 +5,7 @@
 mod common;
 
 mod css_links;
+mod detach;
 mod draft1997;
 mod embed;
 mod fuzz_replay;

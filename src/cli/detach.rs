@@ -1,0 +1,244 @@
+//! `embody detach` and `embody restore`: one message through, as a filter, or mailboxes, beside or in place.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::args::{Asking, SayingArgs, WalkArgs};
+use super::convert::{Walk, shared_fetcher, status_of};
+use super::detach_args::{DetachArgs, RestoreArgs};
+use super::exit::Status;
+use super::filter::{Begun, Job};
+use super::say;
+use super::signals::Signals;
+use super::verb::{Expanding, Verb, Work};
+use crate::detach::{Detacher, Settings};
+use crate::error::Error;
+use crate::expand::{Candidates, Expander, Lengths, Mark};
+use crate::mailbox::{Counts, Locking, Options, Stop};
+use crate::mime::ScanLimits;
+use crate::policy::Policy;
+use crate::store::{Folder, Store};
+
+/// Moves attachments into a store.
+pub(super) fn detach(args: &DetachArgs) -> Status {
+    let policy = Policy::default();
+    let way = Way {
+        sources: &args.sources,
+        walk: &args.walk,
+        saying: &args.saying,
+        policy: &policy,
+        candidates: Candidates::of_attachments(),
+        limits: scan_limits(&policy),
+    };
+    way.done(
+        |_| detacher(args),
+        |detacher| {
+            let (objects, octets) = detacher.foreseen();
+            match args.walk.dry_run {
+                true => {
+                    format!("the store would hold {objects} objects of {octets} octets for them\n")
+                }
+                false => String::new(),
+            }
+        },
+    )
+}
+
+fn detacher(args: &DetachArgs) -> Result<Detacher, Error> {
+    let (store, base_url) = match args.walk.dry_run {
+        // Not even the folder is made.
+        true => (None, unopened_base_url(&args.store)?),
+        false => {
+            let store = open(&args.store)?;
+            let base_url = store.base_url();
+            (Some(store), base_url)
+        }
+    };
+    Ok(Detacher::new(Settings {
+        store,
+        base_url: args.base_url.clone().unwrap_or(base_url),
+        choice: args.choice(),
+        form: args.form(),
+        text: args.text(),
+        on_failure: args.on_failure(),
+        lengths: Lengths::Corrected,
+        limits: scan_limits(&Policy::default()),
+    }))
+}
+
+/// Puts back what was detached.
+pub(super) fn restore(args: &RestoreArgs) -> Status {
+    let policy = args.policy();
+    let way = Way {
+        sources: &args.sources,
+        walk: &args.walk,
+        saying: &args.saying,
+        policy: &policy,
+        candidates: Candidates::of_detached(),
+        limits: scan_limits(&policy),
+    };
+    way.done(|stop| restorer(args, stop), |_| String::new())
+}
+
+/// An expander that only restores, and whether nothing of what it does is written.
+struct Restorer {
+    expander: Expander,
+    work: Work,
+}
+
+impl Verb for Restorer {
+    fn first_touch(&self, bytes: &[u8]) -> Option<usize> {
+        self.expander.first_touch(bytes)
+    }
+
+    fn work(
+        &self,
+        message: &[u8],
+        name: &str,
+    ) -> Result<(crate::edit::Edits, crate::report::Report), Error> {
+        let verb = Expanding {
+            expander: &self.expander,
+            work: self.work,
+        };
+        verb.work(message, name)
+    }
+}
+
+fn restorer(args: &RestoreArgs, stop: &Stop) -> Result<Restorer, Error> {
+    let (work, asking) = match args.walk.dry_run {
+        true => (Work::Rehearse, Asking::Nobody),
+        false => (Work::Expand, Asking::ForContent),
+    };
+    let mut builder = Expander::builder(args.policy())
+        .fetch_with(|policy| shared_fetcher(policy, asking, stop))?
+        .restoring()
+        .lengths(Lengths::Corrected);
+    if let Some(store) = &args.store {
+        builder = builder.store(open_to_read(store)?);
+    }
+    Ok(Restorer {
+        expander: builder.build()?,
+        work,
+    })
+}
+
+/// How mail comes to a command that is a filter and takes mailboxes.
+struct Way<'w> {
+    sources: &'w [PathBuf],
+    walk: &'w WalkArgs,
+    saying: &'w SayingArgs,
+    policy: &'w Policy,
+    candidates: Candidates,
+    limits: ScanLimits,
+}
+
+impl Way<'_> {
+    /// Makes the verb and does it. `more` is what is said behind the sum of a walk.
+    fn done<V: Verb>(
+        &self,
+        make: impl FnOnce(&Stop) -> Result<V, Error>,
+        more: impl FnOnce(&V) -> String,
+    ) -> Status {
+        let is_walk = self.walk.in_place || self.walk.output.is_some() || self.walk.dry_run;
+        let done = match is_walk {
+            true => self.walk(make, more),
+            false => self.filter(make).map(|()| Status::Success),
+        };
+        done.unwrap_or_else(|error| {
+            say::tell(&say::error(&error));
+            match is_walk {
+                true => status_of(&error),
+                false => Status::TryAgain,
+            }
+        })
+    }
+
+    fn filter<V: Verb>(&self, make: impl FnOnce(&Stop) -> Result<V, Error>) -> Result<(), Error> {
+        let begun = Begun::now(self.saying);
+        if self.sources.len() > 1 {
+            let what = "one message at a time; name --output or --in-place for several sources";
+            return Err(Error::Usage(what.to_owned()));
+        }
+        if self.walk.is_told_more() {
+            let what = "--format, --jobs, --backup and --progress go with --output or --in-place";
+            return Err(Error::Usage(what.to_owned()));
+        }
+        let verb = make(&Stop::default())?;
+        let job = Job {
+            file: self.sources.first().map(PathBuf::as_path),
+            saying: self.saying,
+            verb: &verb,
+            candidates: &self.candidates,
+            policy: self.policy,
+            limits: self.limits,
+            mark: Mark::Off,
+            mailboxes: "name --output or --in-place",
+        };
+        job.run(&begun)
+    }
+
+    fn walk<V: Verb>(
+        &self,
+        make: impl FnOnce(&Stop) -> Result<V, Error>,
+        more: impl FnOnce(&V) -> String,
+    ) -> Result<Status, Error> {
+        let signals = Signals::watch();
+        if self.sources.is_empty() {
+            let what = "name mboxes, Maildirs or messages";
+            return Err(Error::Usage(what.to_owned()));
+        }
+        let walk = Walk {
+            sources: self.sources,
+            args: self.walk,
+            saying: self.saying,
+            options: Options {
+                // Both directions make true what was true, and no more: so that one undoes the other.
+                counts: Counts::Kept,
+                locking: Locking::Throughout,
+                ..self.walk.options(self.policy)
+            },
+            word: "dry run, nothing written: ",
+            policy: self.policy,
+            signals: &signals,
+        };
+        walk.check_standard_streams()?;
+        let verb = make(signals.stop())?;
+        walk.run(&verb, || more(&verb))
+    }
+}
+
+fn scan_limits(policy: &Policy) -> ScanLimits {
+    let limits = &policy.limits;
+    ScanLimits {
+        depth: limits.depth,
+        parts: limits.parts,
+        header: limits.header,
+    }
+}
+
+/// Opens a store to put attachments into it.
+fn open(store: &str) -> Result<Arc<dyn Store>, Error> {
+    let folder = Folder::open(Path::new(store)).map_err(|error| unusable(&error))?;
+    Ok(Arc::new(folder))
+}
+
+/// Opens a store to take attachments out of it.
+fn open_to_read(store: &str) -> Result<Arc<dyn Store>, Error> {
+    let folder = Folder::open_to_read(Path::new(store)).map_err(|error| unusable(&error))?;
+    Ok(Arc::new(folder))
+}
+
+/// What the URLs of a folder's objects begin with that may not be there yet.
+fn unopened_base_url(store: &str) -> Result<String, Error> {
+    let wrong = || Error::Usage(format!("'{store}' is not a folder"));
+    let path = std::path::absolute(store).map_err(|_| wrong())?;
+    let url = url::Url::from_directory_path(path).map_err(|()| wrong())?;
+    Ok(url.into())
+}
+
+fn unusable(error: &crate::store::StoreError) -> Error {
+    Error::Write {
+        what: "the store".to_owned(),
+        source: std::io::Error::other(say::error(error)),
+    }
+}

@@ -1,0 +1,153 @@
+//! The options of `detach` and `restore`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::policy_args::RetrievalArgs;
+use super::shared_args::{OnFailureOption, SayingArgs, WalkArgs};
+use super::values::{at_least_one, base_url, duration, duration_or_none, size};
+use crate::detach::{Choice, Form};
+use crate::external_body::Wanted;
+use crate::policy::{Limits, Links, OnFailure, Policy, TypePattern};
+
+/// What leaves if nothing else is said: 100k.
+const LARGER_THAN: u64 = 100 << 10;
+
+#[derive(Args, Debug)]
+#[command(group(clap::ArgGroup::new("where").args(["output", "in_place"])))]
+pub(super) struct DetachArgs {
+    /// One message, or with --output or --in-place mboxes, Maildirs, messages or folders of them;
+    /// standard input if none is given
+    #[arg(hide_short_help = true, value_name = "FILE|SOURCE")]
+    pub(super) sources: Vec<PathBuf>,
+    /// Where attachments go: a folder
+    #[arg(long, value_name = "DIR")]
+    pub(super) store: String,
+    /// What their URLs begin with [default: the file: URL of the store]
+    #[arg(long, value_name = "URL", value_parser = base_url)]
+    pub(super) base_url: Option<String>,
+    /// Only attachments of so many octets in the mail, as they are encoded [default: 100k]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    larger_than: Option<u64>,
+    /// Only attachments of these media types, e.g. video/* [default: all]
+    #[arg(long = "type", value_name = "PAT", value_parser = TypePattern::parse)]
+    types: Vec<TypePattern>,
+    /// What is left in their place [default: external-body]
+    #[arg(long, value_enum, value_name = "FORM")]
+    form: Option<FormOption>,
+    /// Add a text to the mail that names what left, sizes and URLs [default: off]
+    #[arg(long)]
+    note: bool,
+    /// The store fails for a while: leave or defer [default: leave]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_enum,
+        hide_possible_values = true,
+        value_name = "WHAT"
+    )]
+    on_failure: Option<OnFailureOption>,
+    /// Options in TOML; those given here win [default: none]
+    #[arg(hide_short_help = true, long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) walk: WalkArgs,
+    #[command(flatten)]
+    pub(super) saying: SayingArgs,
+}
+
+#[derive(Clone, Copy, Default, Debug, ValueEnum)]
+enum FormOption {
+    /// message/external-body with a URL (RFC 2017)
+    #[default]
+    ExternalBody,
+    /// As Thunderbird detaches, which shows a link
+    Thunderbird,
+}
+
+impl DetachArgs {
+    pub(super) fn choice(&self) -> Choice {
+        Choice {
+            larger_than: self.larger_than.unwrap_or(LARGER_THAN),
+            types: self.types.clone(),
+        }
+    }
+
+    pub(super) fn form(&self) -> Form {
+        match self.form.unwrap_or_default() {
+            FormOption::ExternalBody => Form::ExternalBody,
+            FormOption::Thunderbird => Form::Thunderbird,
+        }
+    }
+
+    pub(super) fn text(&self) -> Wanted {
+        match self.note {
+            true => Wanted::New,
+            false => Wanted::Kept,
+        }
+    }
+
+    pub(super) fn on_failure(&self) -> OnFailure {
+        self.on_failure.unwrap_or_default().into()
+    }
+}
+
+#[derive(Args, Debug)]
+#[command(group(clap::ArgGroup::new("where").args(["output", "in_place"])))]
+#[command(group(clap::ArgGroup::new("from").required(true).multiple(true).args(["store", "fetch"])))]
+pub(super) struct RestoreArgs {
+    /// One message, or with --output or --in-place mboxes, Maildirs, messages or folders of them;
+    /// standard input if none is given
+    #[arg(hide_short_help = true, value_name = "FILE|SOURCE")]
+    pub(super) sources: Vec<PathBuf>,
+    /// Where the attachments are, whatever their URLs; without it --fetch says how these are retrieved
+    #[arg(long, value_name = "DIR")]
+    pub(super) store: Option<String>,
+    /// The store or a server fails for a while: leave or defer [default: leave]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_enum,
+        hide_possible_values = true,
+        value_name = "WHAT"
+    )]
+    on_failure: Option<OnFailureOption>,
+    #[command(flatten)]
+    pub(super) walk: WalkArgs,
+    #[command(flatten)]
+    pub(super) saying: SayingArgs,
+    #[command(flatten)]
+    retrieval: RetrievalArgs,
+    /// One retrieval; 0 is no limit [default: 20s]
+    #[arg(hide_short_help = true, long, value_name = "DUR", value_parser = duration_or_none)]
+    timeout: Option<Duration>,
+    /// All retrievals of one message [default: 60s]
+    #[arg(hide_short_help = true, long, value_name = "DUR", value_parser = duration)]
+    deadline: Option<Duration>,
+    /// Retrievals at the same time, over all messages of a run [default: 8]
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = at_least_one)]
+    max_in_flight: Option<usize>,
+}
+
+impl RestoreArgs {
+    /// What was in the mail may be put back: only time has a bound.
+    pub(super) fn policy(&self) -> Policy {
+        let default = Limits::default();
+        Policy {
+            links: Links::Keep,
+            on_failure: self.on_failure.unwrap_or_default().into(),
+            limits: Limits {
+                body: u64::MAX,
+                growth: u64::MAX,
+                fetches: u32::MAX,
+                timeout: self.timeout.unwrap_or(default.timeout),
+                deadline: self.deadline.unwrap_or(default.deadline),
+                in_flight: self.max_in_flight.unwrap_or(default.in_flight),
+                ..default
+            },
+            ..self.retrieval.policy()
+        }
+    }
+}

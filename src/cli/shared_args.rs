@@ -1,0 +1,166 @@
+//! Options that several commands have: what is said, and how mailboxes are walked.
+
+use std::path::PathBuf;
+
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
+use clap::{Args, ValueEnum};
+
+use super::values::{at_least_one, backup_suffix};
+use crate::mailbox::{self, Effect, Format, Locking};
+use crate::policy::{OnFailure, Policy};
+
+/// What a command that takes mailboxes may be told about them.
+#[derive(Args, Debug)]
+pub(super) struct WalkArgs {
+    /// The result: a new file or folder [default: none]
+    #[arg(long, value_name = "DEST")]
+    pub(super) output: Option<PathBuf>,
+    /// Replace each source, under lock [default: off]
+    #[arg(long)]
+    pub(super) in_place: bool,
+    /// What the sources are
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHAT",
+        default_value = "auto",
+        hide_short_help = true
+    )]
+    format: FormatOption,
+    /// Threads for the processor's work [default: one for each core]
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = at_least_one)]
+    jobs: Option<usize>,
+    /// With --in-place: keep the old file; its name ends with this [default: none]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "SUFFIX",
+        conflicts_with = "output",
+        value_parser = OsStringValueParser::new().try_map(backup_suffix)
+    )]
+    backup: Option<std::ffi::OsString>,
+    /// Write nothing, retrieve nothing; say what would be done [default: off]
+    #[arg(hide_short_help = true, long)]
+    pub(super) dry_run: bool,
+    /// A progress bar on a terminal, lines elsewhere
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_enum,
+        value_name = "WHEN",
+        default_value = "auto"
+    )]
+    pub(super) progress: ProgressOption,
+}
+
+/// When progress is shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(super) enum ProgressOption {
+    /// A bar on a terminal, a line now and then elsewhere.
+    Auto,
+    /// A bar, or lines where there is no terminal, at once.
+    Always,
+    /// Nothing.
+    Never,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum FormatOption {
+    Auto,
+    Mbox,
+    Maildir,
+    Eml,
+}
+
+impl WalkArgs {
+    /// Whether anything is said that only mailboxes need.
+    pub(super) fn is_told_more(&self) -> bool {
+        self.jobs.is_some()
+            || self.backup.is_some()
+            || self.format != FormatOption::Auto
+            || self.progress != ProgressOption::Auto
+    }
+
+    /// How the mailbox module is to work. While messages wait for a network, more of them are worked
+    /// on than there are cores.
+    pub(super) fn options(&self, policy: &Policy) -> mailbox::Options {
+        let defaults = mailbox::Options::default();
+        let jobs = self.jobs.unwrap_or(defaults.jobs);
+        mailbox::Options {
+            format: match self.format {
+                FormatOption::Auto => Format::Auto,
+                FormatOption::Mbox => Format::Mbox,
+                FormatOption::Maildir => Format::Maildir,
+                FormatOption::Eml => Format::Eml,
+            },
+            jobs,
+            max_in_flight: if policy.fetch.is_empty() {
+                jobs
+            } else {
+                policy.limits.in_flight.max(jobs)
+            },
+            backup: self.backup.clone(),
+            locking: if policy.fetch.is_empty() {
+                Locking::Throughout
+            } else {
+                Locking::AtBothEnds
+            },
+            effect: if self.dry_run {
+                Effect::DryRun
+            } else {
+                Effect::Write
+            },
+            ..defaults
+        }
+    }
+}
+
+#[derive(Args, Debug)]
+pub(super) struct SayingArgs {
+    /// Append JSON lines; - is stderr [default: none]
+    #[arg(long, value_name = "FILE")]
+    pub(super) report: Option<PathBuf>,
+    /// Say nothing on stderr but errors [default: off]
+    #[arg(hide_short_help = true, long, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Say more on stderr: every line, Message-ID, Subject, totals [default: off]
+    #[arg(hide_short_help = true, long)]
+    verbose: bool,
+}
+
+/// How much is said on stderr.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Volume {
+    /// Errors only.
+    Quiet,
+    /// One line per reference.
+    Normal,
+    /// Structure and a sum besides.
+    Verbose,
+}
+
+impl SayingArgs {
+    pub(super) fn volume(&self) -> Volume {
+        match (self.quiet, self.verbose) {
+            (true, _) => Volume::Quiet,
+            (false, true) => Volume::Verbose,
+            (false, false) => Volume::Normal,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Default, Debug, ValueEnum)]
+pub(super) enum OnFailureOption {
+    #[default]
+    Leave,
+    Defer,
+}
+
+impl From<OnFailureOption> for OnFailure {
+    fn from(option: OnFailureOption) -> Self {
+        match option {
+            OnFailureOption::Leave => Self::Leave,
+            OnFailureOption::Defer => Self::Defer,
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What is done to a message, as `filter` and the mailboxes see it: expand it, detach from it, restore what was
+//! detached, or only say what would be done.
+
+use super::args::Asking;
+use crate::detach::Detacher;
+use crate::edit::Edits;
+use crate::error::Error;
+use crate::expand::Expander;
+use crate::report::{Outcome, Reason, Report};
+
+/// What a command does to each message.
+pub(super) trait Verb: Sync {
+    /// Where the first byte is that [`Verb::work`] might care about, in any run of whole messages.
+    fn first_touch(&self, bytes: &[u8]) -> Option<usize>;
+
+    /// What changes in one message, and what is said of it.
+    ///
+    /// # Errors
+    /// What ends the whole run.
+    fn work(&self, message: &[u8], name: &str) -> Result<(Edits, Report), Error>;
+}
+
+/// What an expander does with each message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Work {
+    /// Expand it.
+    Expand,
+    /// Do all of it, for a run that writes nothing.
+    Rehearse,
+    /// Say what would be done.
+    Forecast,
+    /// The same, having asked each source whether there is an answer.
+    Probe,
+}
+
+impl From<Asking> for Work {
+    fn from(asking: Asking) -> Self {
+        match asking {
+            Asking::WhetherThereIsAnAnswer => Self::Probe,
+            Asking::Nobody | Asking::ForContent => Self::Forecast,
+        }
+    }
+}
+
+/// An expander's verb.
+pub(super) struct Expanding<'e> {
+    pub(super) expander: &'e Expander,
+    pub(super) work: Work,
+}
+
+impl Verb for Expanding<'_> {
+    fn first_touch(&self, bytes: &[u8]) -> Option<usize> {
+        self.expander.first_touch(bytes)
+    }
+
+    fn work(&self, message: &[u8], name: &str) -> Result<(Edits, Report), Error> {
+        match self.work {
+            Work::Forecast => Ok((Edits::new(), self.expander.forecast(message, name))),
+            Work::Probe => Ok((Edits::new(), probe(self.expander, message, name)?)),
+            Work::Expand | Work::Rehearse => {
+                let mut expansion = self.expander.expand(message, name)?;
+                foresee(&mut expansion.report);
+                if self.work == Work::Rehearse {
+                    rehearse(&mut expansion.report);
+                }
+                Ok((expansion.edits, expansion.report))
+            }
+        }
+    }
+}
+
+impl Verb for Detacher {
+    fn first_touch(&self, bytes: &[u8]) -> Option<usize> {
+        Detacher::first_touch(self, bytes)
+    }
+
+    fn work(&self, message: &[u8], name: &str) -> Result<(Edits, Report), Error> {
+        let detachment = self.detach(message, name)?;
+        Ok((detachment.edits, detachment.report))
+    }
+}
+
+/// What would become of a message, in a world that only asks whether there is an answer
+/// ([`crate::fetch::Probing`]).
+pub(super) fn probe(expander: &Expander, message: &[u8], name: &str) -> Result<Report, Error> {
+    let mut report = expander.expand(message, name)?.report;
+    foresee(&mut report);
+    rehearse(&mut report);
+    Ok(report)
+}
+
+/// What was left only because a dry run retrieves nothing is what a run would fetch.
+fn foresee(report: &mut Report) {
+    for row in &mut report.rows {
+        if row.reason == Some(Reason::NotRetrieved) {
+            row.outcome = Outcome::WouldFetch;
+            row.reason = None;
+        }
+    }
+}
+
+/// Says of what was done that it would be.
+fn rehearse(report: &mut Report) {
+    for row in &mut report.rows {
+        row.outcome = match row.outcome {
+            Outcome::Expanded => Outcome::WouldExpand,
+            Outcome::Rewritten => Outcome::WouldRewrite,
+            Outcome::Restored => Outcome::WouldRestore,
+            other => other,
+        };
+    }
+}

@@ -1,0 +1,147 @@
+//! Which parts leave, why others that are as large do not, and what is left.
+
+use crate::external_body::{ExternalBody, NOTE_FIELD, Reading, Shortcuts};
+use crate::mime::header::has_control_character;
+use crate::mime::media_type::DEFAULT_TYPE;
+use crate::mime::{Content, MediaType, PartId, ScanLimits, Tree};
+use crate::plan::protection;
+use crate::policy::{Policy, TypePattern};
+use crate::report::{Reason, Refusal};
+
+/// Octets of a body below which nothing leaves: what stands in its place would be as large.
+const LEAST: usize = 1 << 10;
+
+/// Which attachments leave the mail.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// Octets of a body in the mail, as it is encoded, from which on it leaves.
+    pub larger_than: u64,
+    /// Only these types; empty for all.
+    pub types: Vec<TypePattern>,
+}
+
+/// How a part refers to its content.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Form {
+    /// `message/external-body` with access-type URL (RFC 2017).
+    #[default]
+    ExternalBody,
+    /// As Thunderbird detaches, which shows a link.
+    Thunderbird,
+}
+
+/// What becomes of a part.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Verdict {
+    /// It is not one of those.
+    None,
+    /// It leaves, if it can come back.
+    Leaves,
+    /// It would, but for this.
+    Stays(Refusal),
+}
+
+impl Choice {
+    /// Judges a part. `policy` is what protects parts: the default one, whatever the options.
+    pub(super) fn judge(
+        &self,
+        original: &[u8],
+        tree: &Tree,
+        part: PartId,
+        policy: &Policy,
+        limits: &ScanLimits,
+    ) -> Verdict {
+        let entity = tree.part(part);
+        let essence = entity.essence.as_str();
+        let is_chosen = self.types.is_empty() || self.types.iter().any(|it| it.matches(essence));
+        if (entity.body.len() as u64) < self.larger_than
+            || entity.body.len() < LEAST
+            || entity.content != Content::Leaf
+            || !is_chosen
+            || is_composite(essence)
+            || is_shown(original, tree, part)
+        {
+            return Verdict::None;
+        }
+        if is_encrypted(essence) {
+            let detail = format!("it is {essence}");
+            return Verdict::Stays(Refusal::lasting(Reason::Encrypted, detail));
+        }
+        let reading = Reading {
+            header_limit: limits.header,
+            shortcuts: Shortcuts::Exchange,
+        };
+        if ExternalBody::read(original, tree, part, &reading).is_some() {
+            return Verdict::None;
+        }
+        if let Some(refusal) = protection(tree, part, policy) {
+            return Verdict::Stays(refusal);
+        }
+        match obstacle(original, tree, part) {
+            Some(detail) => Verdict::Stays(Refusal::lasting(Reason::NotRestorable, detail)),
+            None => Verdict::Leaves,
+        }
+    }
+}
+
+/// What was not taken apart, but has parts all the same: it may not stand under an encoding (RFC 2045 §6.4).
+fn is_composite(essence: &str) -> bool {
+    essence.starts_with("multipart/") || essence.starts_with("message/")
+}
+
+/// Signed or encrypted mail in one part (RFC 8551 §3).
+fn is_encrypted(essence: &str) -> bool {
+    matches!(
+        essence,
+        "application/pkcs7-mime" | "application/x-pkcs7-mime"
+    )
+}
+
+/// Whether a reader shows the part as text of the mail.
+fn is_shown(original: &[u8], tree: &Tree, part: PartId) -> bool {
+    let disposition = tree.value(original, part, "Content-Disposition");
+    let is_attachment = disposition.is_some_and(|value| {
+        let word = value.split(|&byte| byte == b';').next().unwrap_or_default();
+        word.trim_ascii().eq_ignore_ascii_case(b"attachment")
+    });
+    tree.part(part).essence.starts_with("text/") && !is_attachment
+}
+
+/// What of a part's header could not come back.
+fn obstacle(original: &[u8], tree: &Tree, part: PartId) -> Option<&'static str> {
+    let entity = tree.part(part);
+    let fields = tree.fields(part);
+    let count = |name| {
+        fields
+            .iter(original)
+            .filter(|field| field.is(original, name))
+            .count()
+    };
+    if entity.separator.is_empty() {
+        return Some("no empty line ends its header");
+    }
+    if fields.iter(original).any(|field| field.name.is_empty()) {
+        return Some("its header begins with a line that continues no field");
+    }
+    if fields.first(original, NOTE_FIELD).is_some() {
+        return Some("its header has a field of the name that embody's note has");
+    }
+    if count("Content-Transfer-Encoding") > 1
+        || count("Content-Type") > 1
+        || count("Content-MD5") > 1
+    {
+        return Some("its header has a field twice that should stand there once");
+    }
+    if has_control_character(entity.header.of(original)) {
+        return Some("its header holds a bare CR or a NUL");
+    }
+    // Some readers go by another type than we do where a field is damaged.
+    let value = tree.value(original, part, "Content-Type");
+    if value.is_some_and(|value| MediaType::parse(value).essence == DEFAULT_TYPE)
+        && entity.essence != DEFAULT_TYPE
+    {
+        return Some("its Content-Type cannot be read");
+    }
+    tree.abuts_boundary(original, part)
+        .then_some("no line break stands in front of the boundary line behind it")
+}

@@ -1,0 +1,379 @@
+//! Detaches from messages, one after the other or many at a time.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::choice::{Choice, Form, Verdict};
+use super::part::{Content, Leaving, content_of};
+use crate::edit::{Edit, Edits, Group};
+use crate::error::Error;
+use crate::expand::{Lengths, Which, corrected, is_reversible, refusal_of};
+use crate::external_body::{ExternalBody, Reading, Scanned, Shortcuts, Wanted, relisted, restored};
+use crate::mime::{self, PartId, ScanLimits, Tree};
+use crate::policy::{OnFailure, Policy};
+use crate::report::{Kind, Outcome, Reason, Refusal, Report, Retry, Row};
+use crate::span::Span;
+use crate::store::{Key, Store};
+
+/// Where content goes, what goes, and what is left in its place.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where content goes; none for a dry run, which says what would go.
+    pub store: Option<Arc<dyn Store>>,
+    /// What stands before the path of an object in its URL, its last slash included.
+    pub base_url: String,
+    /// Which parts leave.
+    pub choice: Choice,
+    /// What is left.
+    pub form: Form,
+    /// Whether a text in the mail names what left.
+    pub text: Wanted,
+    /// What to do when the store fails for a while.
+    pub on_failure: OnFailure,
+    /// What becomes of Content-Length and Lines.
+    pub lengths: Lengths,
+    /// Bounds of structure.
+    pub limits: ScanLimits,
+}
+
+/// Moves attachments into a store.
+pub struct Detacher {
+    settings: Settings,
+    /// What protects parts: no option does away with it.
+    policy: Policy,
+    /// What a dry run would store: the octets of each object.
+    foreseen: Mutex<HashMap<Key, u64>>,
+}
+
+/// What became of one message.
+#[derive(Clone, Debug)]
+pub struct Detachment {
+    /// What changes in it.
+    pub edits: Edits,
+    /// What was done and what was not.
+    pub report: Report,
+}
+
+/// One part whose content is in the store.
+struct Left {
+    part: PartId,
+    key: Key,
+    group: Group,
+    /// Its row, in the report.
+    row: usize,
+}
+
+impl Detacher {
+    /// A detacher with these settings.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            policy: Policy::default(),
+            foreseen: Mutex::default(),
+        }
+    }
+
+    /// How many objects a dry run would store, and how many octets they have.
+    #[must_use]
+    pub fn foreseen(&self) -> (u64, u64) {
+        let foreseen = self.foreseen.lock().unwrap_or_else(PoisonError::into_inner);
+        (foreseen.len() as u64, foreseen.values().sum())
+    }
+
+    /// Where the first byte is that [`Detacher::detach`] might care about, in any run of whole messages: in a
+    /// stretch that is long enough for what leaves, and holds no line that may begin another message.
+    ///
+    /// A body with such a line in it is none that leaves: base64 has none, and in other encodings it would not
+    /// come back from every mailbox.
+    #[must_use]
+    pub fn first_touch(&self, bytes: &[u8]) -> Option<usize> {
+        let least = usize::try_from(self.settings.choice.larger_than).unwrap_or(usize::MAX);
+        let mut from = 0;
+        let long = |from: usize, to: usize| to - from >= least;
+        for at in memchr::memmem::find_iter(bytes, b"\nFrom ") {
+            if long(from, at) {
+                return Some(from);
+            }
+            from = at + 1;
+        }
+        (long(from, bytes.len()) && from < bytes.len()).then_some(from)
+    }
+
+    /// Detaches what may leave one message. `name` is what the report calls it.
+    ///
+    /// # Errors
+    /// [`Error::Deferred`] if the store failed for a while only and the settings say to try later.
+    pub fn detach(&self, message: &[u8], name: &str) -> Result<Detachment, Error> {
+        let mut detachment = Detachment {
+            edits: Edits::new(),
+            report: Report::default(),
+        };
+        if (message.len() as u64) < self.settings.choice.larger_than {
+            return Ok(detachment);
+        }
+        let tree = mime::scan(message, &self.settings.limits);
+        let mut run = Run {
+            detacher: self,
+            message,
+            tree: &tree,
+            name,
+            rows: Vec::new(),
+            left: Vec::new(),
+            temporary: None,
+        };
+        for part in tree.ids() {
+            run.part(part);
+        }
+        detachment.edits = run.edits();
+        detachment.report.rows = run.rows;
+        match run.temporary {
+            Some(detail) if self.settings.on_failure == OnFailure::Defer => {
+                Err(Error::Deferred(detail))
+            }
+            _ => Ok(detachment),
+        }
+    }
+
+    fn url_of(&self, key: &Key) -> String {
+        format!("{}{}", self.settings.base_url, key.path())
+    }
+
+    /// Gives content to the store; in a dry run only to the count of what it would be given.
+    fn put(&self, octets: &[u8]) -> Result<Key, Refusal> {
+        match &self.settings.store {
+            Some(store) => store.put(octets).map_err(|error| refusal_of(&error)),
+            None => {
+                let key = Key::of(octets);
+                let mut foreseen = self.foreseen.lock().unwrap_or_else(PoisonError::into_inner);
+                foreseen.insert(key, octets.len() as u64);
+                Ok(key)
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Detacher {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Detacher")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One message while it is worked on.
+struct Run<'r> {
+    detacher: &'r Detacher,
+    message: &'r [u8],
+    tree: &'r Tree,
+    name: &'r str,
+    rows: Vec<Row>,
+    left: Vec<Left>,
+    /// The first failure that may be over later.
+    temporary: Option<String>,
+}
+
+impl Run<'_> {
+    /// Decides about one part. Its content is held only here: of a message with many attachments one at a time.
+    fn part(&mut self, part: PartId) {
+        let settings = &self.detacher.settings;
+        let policy = &self.detacher.policy;
+        let verdict =
+            settings
+                .choice
+                .judge(self.message, self.tree, part, policy, &settings.limits);
+        let decided = match verdict {
+            Verdict::None => return,
+            Verdict::Stays(refusal) => Err(refusal),
+            Verdict::Leaves => self.leave(part),
+        };
+        let entity = self.tree.part(part);
+        let mut row = Row {
+            message: self.name.to_owned(),
+            part: self.tree.number(part),
+            kind: Kind::Attachment,
+            url: None,
+            outcome: Outcome::Left,
+            reason: None,
+            detail: String::new(),
+            media_type: Some(entity.essence.clone()),
+            bytes: None,
+            ms: None,
+            links: None,
+        };
+        match decided {
+            Ok((key, octets, group)) => {
+                let gain: i64 = group.iter().map(Edit::growth).sum();
+                let is_done = settings.store.is_some();
+                row.outcome = match is_done {
+                    true => Outcome::Detached,
+                    false => Outcome::WouldDetach,
+                };
+                let verb = if is_done { "left" } else { "would leave" };
+                row.detail = format!("{} octets {verb} the mail", gain.saturating_neg());
+                row.url = Some(self.detacher.url_of(&key));
+                row.bytes = Some(octets as u64);
+                self.left.push(Left {
+                    part,
+                    key,
+                    group,
+                    row: self.rows.len(),
+                });
+            }
+            Err(refusal) => self.refuse(&mut row, refusal),
+        }
+        self.rows.push(row);
+    }
+
+    fn refuse(&mut self, row: &mut Row, refusal: Refusal) {
+        if refusal.retry == Retry::Later {
+            let detail = format!("part {}: {}", row.part, refusal.detail);
+            self.temporary.get_or_insert(detail);
+        }
+        (row.url, row.bytes) = (None, None);
+        row.outcome = Outcome::Left;
+        row.reason = Some(refusal.reason);
+        row.detail = refusal.detail;
+    }
+
+    /// Stores a part's content and makes its edits.
+    fn leave(&self, part: PartId) -> Result<(Key, usize, Group), Refusal> {
+        let stays = |detail| Refusal::lasting(Reason::NotRestorable, detail);
+        let content: Content = content_of(self.message, self.tree, part).map_err(stays)?;
+        let key = self.detacher.put(&content.octets)?;
+        let leaving = Leaving {
+            original: self.message,
+            tree: self.tree,
+            part,
+            form: self.detacher.settings.form,
+            sha256: &key.to_string(),
+            url: &self.detacher.url_of(&key),
+        };
+        let group = leaving.edits(&content).map_err(stays)?;
+        Ok((key, content.octets.len(), group))
+    }
+
+    /// The edits of the whole message; none if something of it could not come back, or the store did not keep what
+    /// it was given.
+    fn edits(&mut self) -> Edits {
+        let left = std::mem::take(&mut self.left);
+        if left.is_empty() {
+            return Edits::new();
+        }
+        let keys: Vec<Key> = left.iter().map(|left| left.key).collect();
+        let parts: Vec<(PartId, usize)> = left.iter().map(|left| (left.part, left.row)).collect();
+        let made = self.joined(left).and_then(|edits| {
+            let output = edits.splice(self.message).into_bytes();
+            let text = self.judge(&output, parts.iter().map(|&(part, _)| part))?;
+            drop(output);
+            let edits = self.counted(edits.then(self.message.len(), text))?;
+            if let Some(store) = &self.detacher.settings.store {
+                store.flush(&keys).map_err(|error| refusal_of(&error))?;
+            }
+            Ok(edits)
+        });
+        match made {
+            Ok(edits) => edits,
+            Err(refusal) => {
+                for (_, index) in parts {
+                    let Some(mut row) = self.rows.get(index).cloned() else {
+                        continue;
+                    };
+                    self.refuse(&mut row, refusal.clone());
+                    if let Some(place) = self.rows.get_mut(index) {
+                        *place = row;
+                    }
+                }
+                Edits::new()
+            }
+        }
+    }
+
+    fn joined(&self, left: Vec<Left>) -> Result<Edits, Refusal> {
+        let mut edits = Edits::new();
+        for left in left {
+            // Parts are disjoint, and each has its own edits.
+            if edits.add(left.group).is_err() {
+                return Err(not_restorable("parts of it overlap"));
+            }
+        }
+        Ok(edits)
+    }
+
+    /// The edits, Content-Length and Lines made true that were.
+    fn counted(&self, edits: Edits) -> Result<Edits, Refusal> {
+        if self.detacher.settings.lengths == Lengths::Kept {
+            return Ok(edits);
+        }
+        let edits = corrected(self.message, edits, Which::True);
+        match is_reversible(self.message, &edits) {
+            true => Ok(edits),
+            false => {
+                let detail = "a wrong Content-Length or Lines would become right by chance";
+                Err(not_restorable(detail))
+            }
+        }
+    }
+
+    /// Reads what was made as one who restores it will, and compares the header of each part with what it was:
+    /// nothing leaves a mail that its reader would not bring back. Gives the edit of `output` that makes the text
+    /// true which names what was detached.
+    fn judge(&self, output: &[u8], parts: impl Iterator<Item = PartId>) -> Result<Edits, Refusal> {
+        let limits = &self.detacher.settings.limits;
+        let tree = mime::scan(output, limits);
+        let reading = Reading {
+            header_limit: limits.header,
+            shortcuts: Shortcuts::Exchange,
+        };
+        if tree.ids().count() != self.tree.ids().count() {
+            return Err(not_restorable("the message would have other parts"));
+        }
+        for part in parts {
+            let body = ExternalBody::read(output, &tree, part, &reading);
+            let note = body.as_ref().and_then(|body| Some((body, body.note()?)));
+            let Some((body, note)) = note else {
+                return Err(not_restorable("a part would not be read as detached"));
+            };
+            let edits = restored(output, &tree, body, note, Vec::new()).map_err(not_restorable)?;
+            let before = self.tree.part(part);
+            let before = Span::new(before.header.start, before.body.start).of(self.message);
+            if header_after(output, &tree, part, edits) != Some(before.to_vec()) {
+                return Err(not_restorable(
+                    "the header of a part would not be what it was",
+                ));
+            }
+        }
+        let [before, after] = [(self.message, self.tree), (output, &tree)]
+            .map(|(original, tree)| Scanned { original, tree });
+        let wanted = self.detacher.settings.text;
+        let mut text = Edits::new();
+        match text.add(relisted(before, after, &reading, wanted)) {
+            Ok(()) => Ok(text),
+            Err(_) => Err(not_restorable("the text about it would not fit")),
+        }
+    }
+}
+
+fn not_restorable(detail: &str) -> Refusal {
+    Refusal::lasting(Reason::NotRestorable, detail)
+}
+
+/// A part's header and the empty line behind it, with the edits made; the part's body is edited away.
+fn header_after(original: &[u8], tree: &Tree, part: PartId, group: Group) -> Option<Vec<u8>> {
+    let part = tree.part(part);
+    let front = part.header.start;
+    let within = Span::new(front, part.body.end).of(original);
+    let mut edits = Edits::new();
+    let shifted = group.into_iter().map(|edit| {
+        let span = edit.span;
+        let start = span.start.checked_sub(front)?;
+        Some(Edit::replace(
+            Span::new(start, start + span.len()),
+            edit.replacement,
+        ))
+    });
+    edits.add(shifted.collect::<Option<Group>>()?).ok()?;
+    Some(edits.splice(within).into_bytes().into_owned())
+}

@@ -1,0 +1,246 @@
+//! One part on its way out: its content, and the edits that leave a reference in its place.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use md5::{Digest as _, Md5};
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+
+use super::choice::Form;
+use crate::edit::{Edit, Group};
+use crate::external_body::{
+    ALTERED_FIELD, EncodingField, LONGEST_FIELD, Note, SENTENCE, URL_FIELD, encoding_field,
+    is_of_content, newline_of,
+};
+use crate::mime::exact::{Manner, Wording};
+use crate::mime::transfer::has_boundary;
+use crate::mime::{Field, PartId, Tree};
+use crate::span::Newline;
+
+/// What a quoted parameter cannot hold as it is.
+const NOT_QUOTABLE: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'\\').add(b'<').add(b'>');
+
+/// The longest word of a URL parameter (RFC 2017 §3.1).
+const WORD: usize = 40;
+
+/// The content of a part, and how it was written.
+pub(super) struct Content {
+    pub(super) octets: Vec<u8>,
+    pub(super) wording: Wording,
+}
+
+/// Decodes a part's body.
+///
+/// # Errors
+/// Why the part could not come back as it is.
+pub(super) fn content_of(
+    original: &[u8],
+    tree: &Tree,
+    part: PartId,
+) -> Result<Content, &'static str> {
+    let entity = tree.part(part);
+    let body = entity.body.of(original);
+    let newline = newline_of(original, tree, part);
+    let (octets, wording) = Wording::read(body, entity.encoding, newline)
+        .ok_or("encoding its content again does not give the same body")?;
+    let is_plain = !matches!(wording.manner, Manner::Base64 { .. });
+    if is_plain && has_boundary(body, &tree.boundaries_around(part)) {
+        return Err("its body holds a line that begins like a boundary of the message");
+    }
+    Ok(Content { octets, wording })
+}
+
+/// One part whose content leaves.
+pub(super) struct Leaving<'l> {
+    pub(super) original: &'l [u8],
+    pub(super) tree: &'l Tree,
+    pub(super) part: PartId,
+    pub(super) form: Form,
+    /// SHA-256 of the content in hexadecimal digits.
+    pub(super) sha256: &'l str,
+    pub(super) url: &'l str,
+}
+
+impl Leaving<'_> {
+    /// The edits that put the reference in the part's place.
+    ///
+    /// # Errors
+    /// Why the part could not come back as it is.
+    pub(super) fn edits(&self, content: &Content) -> Result<Group, &'static str> {
+        let (original, tree) = (self.original, self.tree);
+        let newline = newline_of(original, tree, self.part);
+        let is_message = tree.is_message(self.part);
+        let mut moved: Vec<(Field, usize)> = Vec::new();
+        let mut stays = 0;
+        for field in tree.fields(self.part).iter(original) {
+            if is_of_content(original, &field, is_message) {
+                moved.push((field, stays));
+            } else {
+                stays += 1;
+            }
+        }
+        // The reference stands where the type stood, and the others come back to where they were seen from there.
+        let anchor = moved
+            .iter()
+            .position(|(field, _)| field.is(original, "Content-Type"))
+            .unwrap_or(0);
+        let Some(&(anchor, anchor_place)) = moved.get(anchor) else {
+            return Err("its header has no field that could name a reference");
+        };
+        let places: Vec<i32> = moved
+            .iter()
+            .map(|&(_, place)| {
+                i32::try_from(place as i64 - anchor_place as i64).unwrap_or(i32::MAX)
+            })
+            .collect();
+        let fields: Vec<Field> = moved.iter().map(|&(field, _)| field).collect();
+        let of = |name| fields.iter().find(|field| field.is(original, name));
+        let wording = &content.wording;
+        let encoding = of("Content-Transfer-Encoding");
+        let encoding = match self.form {
+            Form::ExternalBody => encoding_field(original, encoding, wording, newline)
+                .ok_or("its Content-Transfer-Encoding field cannot be noted")?,
+            // The quotation has the field as it was.
+            Form::Thunderbird if wording.manner == Manner::Identity => EncodingField::Absent,
+            Form::Thunderbird => EncodingField::Usual,
+        };
+        let digest_added = self.form == Form::ExternalBody && of("Content-MD5").is_none();
+        let note = Note {
+            sha256: self.sha256.to_owned(),
+            wording: *wording,
+            encoding,
+            digest_added,
+            places: match places.iter().any(|&place| place != 0) {
+                true => places,
+                false => Vec::new(),
+            },
+        };
+        let note = note
+            .field(newline)
+            .ok_or("what would have to be noted is too long")?;
+        let (front, mut body) = match self.form {
+            Form::ExternalBody => {
+                let front = reference_field(self.url, content.octets.len(), newline);
+                let digest = digest_added.then(|| Md5::digest(&content.octets).into());
+                (
+                    front,
+                    phantom_header(original, &fields, digest, &note, newline),
+                )
+            }
+            Form::Thunderbird => (
+                self.front_of_thunderbird(
+                    of("Content-Type"),
+                    of("Content-Disposition"),
+                    &note,
+                    newline,
+                ),
+                quotation(original, &fields, newline),
+            ),
+        };
+        if front.len() > LONGEST_FIELD && self.form == Form::ExternalBody {
+            return Err("the URL of its content is too long for a header field");
+        }
+        self.finish(&mut body, newline);
+        let mut group = Group::new();
+        for field in &fields {
+            match field.whole == anchor.whole {
+                true => group.push(Edit::replace(field.whole, front.clone())),
+                false => group.push(Edit::remove(field.whole)),
+            }
+        }
+        group.push(Edit::replace(tree.part(self.part).body, body));
+        Ok(group)
+    }
+
+    /// Ends the new body as the old one ended. A mailbox takes an empty line at a message's end for its own, and
+    /// adds a line end that is missing: so at the end of the message there is no empty line, and a line end only
+    /// where one was.
+    fn finish(&self, body: &mut Vec<u8>, newline: Newline) {
+        let part = self.tree.part(self.part);
+        if part.body.end < self.tree.root().span.end {
+            body.extend_from_slice(newline.bytes());
+        } else if !part.body.of(self.original).ends_with(b"\n") {
+            body.truncate(body.len() - newline.bytes().len());
+        }
+    }
+
+    /// The header of a part that Thunderbird detached, and its quotation's first lines come behind it.
+    fn front_of_thunderbird(
+        &self,
+        content_type: Option<&Field>,
+        disposition: Option<&Field>,
+        note: &[u8],
+        newline: Newline,
+    ) -> Vec<u8> {
+        let mut front = Vec::new();
+        for field in content_type.into_iter().chain(disposition) {
+            front.extend_from_slice(field.whole.of(self.original));
+        }
+        let url = utf8_percent_encode(self.url, NOT_QUOTABLE).to_string();
+        for (name, value) in [
+            (URL_FIELD, url.as_str()),
+            (ALTERED_FIELD, "AttachmentDetached"),
+        ] {
+            front.extend_from_slice(format!("{name}: {value}").as_bytes());
+            front.extend_from_slice(newline.bytes());
+        }
+        front.extend_from_slice(note);
+        front
+    }
+}
+
+/// `Content-Type: message/external-body` as RFC 2017 has it, the URL in words of 40 characters.
+fn reference_field(url: &str, size: usize, newline: Newline) -> Vec<u8> {
+    let ending = newline.bytes();
+    let mut field = b"Content-Type: message/external-body; access-type=URL;".to_vec();
+    field.extend_from_slice(ending);
+    field.extend_from_slice(format!(" size={size}; URL=\"").as_bytes());
+    let url = utf8_percent_encode(url, NOT_QUOTABLE).to_string();
+    for word in url.as_bytes().chunks(WORD) {
+        field.extend_from_slice(ending);
+        field.push(b' ');
+        field.extend_from_slice(word);
+    }
+    field.push(b'"');
+    field.extend_from_slice(ending);
+    field
+}
+
+/// The part's own fields, octet for octet and in their order; the encoding that of what is stored; then what was
+/// not there before.
+fn phantom_header(
+    original: &[u8],
+    fields: &[Field],
+    digest: Option<[u8; 16]>,
+    note: &[u8],
+    newline: Newline,
+) -> Vec<u8> {
+    let binary = [b"Content-Transfer-Encoding: binary", newline.bytes()].concat();
+    let mut header = Vec::new();
+    let mut encoding_said = false;
+    for field in fields {
+        if field.is(original, "Content-Transfer-Encoding") {
+            header.extend_from_slice(&binary);
+            encoding_said = true;
+        } else {
+            header.extend_from_slice(field.whole.of(original));
+        }
+    }
+    if !encoding_said {
+        header.extend_from_slice(&binary);
+    }
+    if let Some(digest) = digest {
+        header.extend_from_slice(format!("Content-MD5: {}", STANDARD.encode(digest)).as_bytes());
+        header.extend_from_slice(newline.bytes());
+    }
+    header.extend_from_slice(note);
+    header
+}
+
+/// The sentence that Thunderbird writes, and the header that the part had.
+fn quotation(original: &[u8], fields: &[Field], newline: Newline) -> Vec<u8> {
+    let mut body = [SENTENCE, newline.bytes()].concat();
+    for field in fields {
+        body.extend_from_slice(field.whole.of(original));
+    }
+    body
+}

@@ -1,0 +1,72 @@
+//! Content of what was detached, from its store.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::fetch::{Fetch, Request, Retrieved};
+use crate::report::{Reason, Refusal};
+use crate::store::{Key, Store};
+
+/// What the URL of an object begins with that is looked up by its hash. It stands in no mail: the plan makes it.
+const SCHEME: &str = "embody-store:";
+
+/// The URL under which [`FromStore`] knows an object.
+pub(super) fn url_of(sha256: &str) -> String {
+    format!("{SCHEME}{sha256}")
+}
+
+/// Answers from a store what names an object of it; the rest is asked of another.
+pub(super) struct FromStore {
+    store: Arc<dyn Store>,
+    others: Arc<dyn Fetch>,
+    at_most: u64,
+}
+
+impl FromStore {
+    pub(super) fn new(store: Arc<dyn Store>, others: Arc<dyn Fetch>, at_most: u64) -> Self {
+        Self {
+            store,
+            others,
+            at_most,
+        }
+    }
+}
+
+impl Fetch for FromStore {
+    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+        let Some(digits) = request.url.strip_prefix(SCHEME) else {
+            return self.others.fetch(request);
+        };
+        let begun = Instant::now();
+        let Some(key) = Key::parse(digits) else {
+            return Err(Refusal::lasting(Reason::BadNote, "the note names no hash"));
+        };
+        match self.store.get(&key, self.at_most) {
+            Ok(Some(octets)) => Ok(Retrieved {
+                url: request.url.clone(),
+                media_type: None,
+                body: octets.into(),
+                elapsed: begun.elapsed(),
+            }),
+            Ok(None) => {
+                let detail = format!("{} is not in the store", key.path());
+                Err(Refusal::lasting(Reason::NotInStore, detail))
+            }
+            Err(error) => Err(refusal_of(&error)),
+        }
+    }
+}
+
+/// Trouble of a store, in words, with its cause.
+pub(crate) fn refusal_of(error: &crate::store::StoreError) -> Refusal {
+    let mut detail = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(source) = cause {
+        detail = format!("{detail}: {source}");
+        cause = source.source();
+    }
+    match error.is_temporary() {
+        true => Refusal::temporary(Reason::StoreFailed, detail),
+        false => Refusal::lasting(Reason::StoreFailed, detail),
+    }
+}

@@ -1,0 +1,180 @@
+//! A part that [`Note`] is about, back as it was: the fields that come from the phantom header, each to its place,
+//! and those that go. The body is not made here.
+
+use super::detached::{self, is_reference_field};
+use super::note::{Claim, NOTE_FIELD, Note};
+use super::reference::{ExternalBody, Form};
+use crate::edit::Edit;
+use crate::mime::header::has_control_character;
+use crate::mime::{Field, MediaType, PartId, TransferEncoding, Tree};
+use crate::span::{Newline, Span};
+
+/// Whether a field of a part's header goes with the content when that is detached: every field of a body part; of
+/// a message the `Content-*` fields, those apart that tell the length of the whole body.
+#[must_use]
+pub fn is_of_content(original: &[u8], field: &Field, is_message: bool) -> bool {
+    const PREFIX: &[u8] = b"content-";
+    let name = field.name.of(original);
+    let front = name.get(..PREFIX.len()).unwrap_or_default();
+    !is_message || (front.eq_ignore_ascii_case(PREFIX) && !field.is(original, "Content-Length"))
+}
+
+/// What ends the lines of a part's header.
+#[must_use]
+pub fn newline_of(original: &[u8], tree: &Tree, part: PartId) -> Newline {
+    Newline::of_first_line(tree.part(part).separator.of(original))
+}
+
+/// What a part says of having been detached.
+pub(super) fn claim_of(original: &[u8], tree: &Tree, body: &ExternalBody<'_>) -> Claim {
+    let fields = match body.form {
+        Form::ExternalBody => &body.phantom.fields,
+        Form::Detached => tree.fields(body.part),
+        _ => return Claim::None,
+    };
+    let Some(field) = fields.first(original, NOTE_FIELD) else {
+        return Claim::None;
+    };
+    let newline = newline_of(original, tree, body.part);
+    match Note::read(field.value.of(original), newline) {
+        Some(note) => Claim::Note(Box::new(note)),
+        None => Claim::Unreadable,
+    }
+}
+
+/// The edits that make a part's header what it was, and `content` its body.
+///
+/// # Errors
+/// What of the part is not as [`Note`] says, or may not stand in a header.
+pub fn restored(
+    original: &[u8],
+    tree: &Tree,
+    body: &ExternalBody<'_>,
+    note: &Note,
+    content: Vec<u8>,
+) -> Result<Vec<Edit>, &'static str> {
+    let part = tree.part(body.part);
+    if part.separator.is_empty() {
+        return Err("no empty line ends the part's header");
+    }
+    let behind = Span::new(body.phantom.body_start(), part.body.end).of(original);
+    if !behind.iter().all(|byte| matches!(byte, b'\r' | b'\n')) && body.form == Form::ExternalBody {
+        return Err("there is text behind the phantom header");
+    }
+    let fields = returning(original, tree, body, note)?;
+    let is_ours = |field: &Field| match body.form {
+        Form::Detached => detached::is_written(original, field),
+        _ => field.is(original, "Content-Type"),
+    };
+    let mut ours: Vec<Field> = Vec::new();
+    let mut stays: Vec<Field> = Vec::new();
+    let mut in_front = 0;
+    for field in tree.fields(body.part).iter(original) {
+        if is_ours(&field) {
+            if ours.is_empty() {
+                in_front = stays.len();
+            } else if stays.len() > in_front {
+                return Err("fields stand where embody wrote none");
+            }
+            ours.push(field);
+        } else {
+            stays.push(field);
+        }
+    }
+    let (Some(first), Some(last)) = (ours.first(), ours.last()) else {
+        return Err("the part's header is not as embody wrote it");
+    };
+    if body.form == Form::ExternalBody && ours.len() > 1 {
+        return Err("the part has several Content-Type fields");
+    }
+    let ours = Span::new(first.whole.start, last.whole.end);
+    let at = |place: usize| match stays.get(place) {
+        _ if place == in_front => ours,
+        Some(field) => Span::empty_at(field.whole.start),
+        None => Span::empty_at(part.header.end),
+    };
+    let mut edits = vec![Edit::remove(ours)];
+    for (index, field) in fields.into_iter().enumerate() {
+        let place = match note.places.get(index) {
+            None => in_front as i64,
+            Some(&place) => in_front as i64 + i64::from(place),
+        };
+        let place = usize::try_from(place)
+            .ok()
+            .filter(|&place| place <= stays.len());
+        let span = at(place.ok_or("its fields had places that the header does not have")?);
+        match edits.iter_mut().find(|edit| edit.span == span) {
+            Some(edit) => edit.replacement.extend_from_slice(&field),
+            None => edits.push(Edit::insert(span.start, field)),
+        }
+    }
+    edits.push(Edit::replace(part.body, content));
+    Ok(edits)
+}
+
+/// The fields that come back, in their order.
+fn returning(
+    original: &[u8],
+    tree: &Tree,
+    body: &ExternalBody<'_>,
+    note: &Note,
+) -> Result<Vec<Vec<u8>>, &'static str> {
+    let newline = newline_of(original, tree, body.part);
+    let is_message = tree.is_message(body.part);
+    let is_phantom = body.form == Form::ExternalBody;
+    let (mut notes, mut encodings, mut digests) = (0, 0, 0);
+    let mut fields = Vec::new();
+    for field in body.phantom.fields.iter(original) {
+        let is = |name| field.is(original, name);
+        if is(NOTE_FIELD) {
+            notes += 1;
+            continue;
+        }
+        if field.name.is_empty()
+            || is_reference_field(original, &field)
+            || !is_of_content(original, &field, is_message)
+        {
+            return Err("the phantom header holds a field that was not in it");
+        }
+        let mut bytes = field.whole.of(original).to_vec();
+        if !bytes.ends_with(b"\n") {
+            bytes.extend_from_slice(newline.bytes());
+        }
+        if has_control_character(&bytes) {
+            return Err("a field of the phantom header holds a bare CR or a NUL");
+        }
+        if is("Content-Transfer-Encoding") {
+            encodings += 1;
+            if is_phantom {
+                fields.extend(note.encoding.bytes(note.wording.manner, newline));
+                continue;
+            }
+            let encoding = TransferEncoding::of(Some(field.value.of(original)));
+            if !note.wording.is_of(encoding) {
+                return Err("the note names another encoding than the header");
+            }
+        } else if is_phantom && note.digest_added && is("Content-MD5") {
+            digests += 1;
+            continue;
+        }
+        fields.push(bytes);
+    }
+    let is_composite = body.declared.as_ref().map(MediaType::main);
+    if matches!(is_composite, Some("multipart" | "message")) {
+        return Err("multiparts and messages are not detached");
+    }
+    let counts_fit = match is_phantom {
+        true => notes == 1 && encodings == 1 && digests == usize::from(note.digest_added),
+        false => notes == 0 && encodings <= 1,
+    };
+    if !counts_fit {
+        return Err("fields of the phantom header are missing, or stand there twice");
+    }
+    if !is_phantom && encodings == 0 && !note.wording.is_of(TransferEncoding::SevenBit) {
+        return Err("the note names another encoding than the header");
+    }
+    if !note.places.is_empty() && note.places.len() != fields.len() {
+        return Err("the note does not name the place of each field");
+    }
+    Ok(fields)
+}

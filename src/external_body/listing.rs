@@ -1,0 +1,191 @@
+//! The text that names what was detached, for readers who know no external bodies: one part at the end of a
+//! message's multipart/mixed (`embody detach --note`).
+//!
+//! It is derived from the parts it names. So who restores them can tell whether it is still what embody wrote, and
+//! takes it out only then; who wrote into it has made it theirs.
+
+use std::fmt::Write as _;
+
+use super::note::NOTE_FIELD;
+use super::reference::{ExternalBody, Form, Reading, Target};
+use crate::edit::{Edit, Group};
+use crate::mime::header::{self, decoded_words, unfold};
+use crate::mime::transfer::encode_text;
+use crate::mime::{Content, MediaType, PartId, Tree};
+use crate::span::{Newline, Span};
+
+/// What the note field of the text says.
+const LISTING: &str = "listing";
+
+/// Characters of a file's name that are shown.
+const LONGEST_NAME: usize = 100;
+
+/// Whether a text is put in where there is none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wanted {
+    /// It is.
+    New,
+    /// It is only kept true, or taken out.
+    Kept,
+}
+
+/// A message and its parts.
+#[derive(Clone, Copy, Debug)]
+pub struct Scanned<'s> {
+    /// The message.
+    pub original: &'s [u8],
+    /// Its parts.
+    pub tree: &'s Tree,
+}
+
+/// The edits of `after` that make its text name what is detached there. `before` is what it was made of: its text
+/// is embody's only if it names what was detached there.
+#[must_use]
+pub fn relisted(
+    before: Scanned<'_>,
+    after: Scanned<'_>,
+    reading: &Reading,
+    wanted: Wanted,
+) -> Group {
+    let old = before.listing();
+    let new = after.written(reading);
+    match old {
+        Some(part) => {
+            let bytes = before.bytes_of(part);
+            if before.written(reading).as_deref() != Some(bytes) {
+                return Group::new();
+            }
+            let Some(part) = after
+                .listing()
+                .filter(|&part| after.bytes_of(part) == bytes)
+            else {
+                return Group::new();
+            };
+            let place = after.span_of(part);
+            match (new, after.delimiter(part)) {
+                (Some(new), _) if new == bytes => Group::new(),
+                (Some(new), _) => vec![Edit::replace(place, new)],
+                (None, Some(delimiter)) => {
+                    vec![Edit::remove(Span::new(delimiter.start, place.end))]
+                }
+                (None, None) => Group::new(),
+            }
+        }
+        None => match new.filter(|_| wanted == Wanted::New) {
+            Some(new) => after.inserted(&new).into_iter().collect(),
+            None => Group::new(),
+        },
+    }
+}
+
+impl Scanned<'_> {
+    /// The part that says it is the text.
+    fn listing(self) -> Option<PartId> {
+        let children = self.tree.root().children.iter().rev().copied();
+        children.into_iter().find(|&part| {
+            let value = self.tree.value(self.original, part, NOTE_FIELD);
+            value.is_some_and(|value| value.trim_ascii() == LISTING.as_bytes())
+        })
+    }
+
+    fn span_of(self, part: PartId) -> Span {
+        let part = self.tree.part(part);
+        Span::new(part.header.start, part.body.end)
+    }
+
+    fn bytes_of(&self, part: PartId) -> &[u8] {
+        self.span_of(part).of(self.original)
+    }
+
+    fn delimiter(self, part: PartId) -> Option<Span> {
+        let Content::Multipart(multipart) = &self.tree.root().content else {
+            return None;
+        };
+        multipart
+            .delimiters
+            .get(self.tree.part(part).ordinal)
+            .copied()
+    }
+
+    /// The part with the text, as it is to be; none if nothing is detached.
+    fn written(self, reading: &Reading) -> Option<Vec<u8>> {
+        let mut text = String::new();
+        for part in self.tree.ids() {
+            let body = ExternalBody::read(self.original, self.tree, part, reading);
+            if let Some(body) = body.filter(|body| body.note().is_some()) {
+                text.push_str(&line(self.original, &body));
+            }
+        }
+        if text.is_empty() {
+            return None;
+        }
+        let newline = self.tree.newline;
+        let text = format!("Attachments of this message were moved to:\n{text}");
+        let encoded = encode_text(text.into_bytes(), newline, &[]);
+        let mut part = Vec::new();
+        for field in [
+            "Content-Type: text/plain; charset=utf-8",
+            "Content-Disposition: inline",
+            &format!("{NOTE_FIELD}: {LISTING}"),
+            &format!("Content-Transfer-Encoding: {}", encoded.encoding.as_str()),
+            "",
+        ] {
+            part.extend_from_slice(field.as_bytes());
+            part.extend_from_slice(newline.bytes());
+        }
+        part.extend_from_slice(&encoded.body);
+        Some(part)
+    }
+
+    /// The part behind the others of the message's multipart/mixed, if that is closed.
+    fn inserted(self, part: &[u8]) -> Option<Edit> {
+        let root = self.tree.root();
+        let Content::Multipart(multipart) = &root.content else {
+            return None;
+        };
+        let close = multipart
+            .close
+            .filter(|_| root.essence == "multipart/mixed")?;
+        let newline: Newline = self.tree.newline;
+        if !close.of(self.original).starts_with(newline.bytes()) || root.children.is_empty() {
+            return None;
+        }
+        let mut bytes = newline.bytes().to_vec();
+        bytes.extend_from_slice(b"--");
+        bytes.extend_from_slice(&multipart.boundary);
+        bytes.extend_from_slice(newline.bytes());
+        bytes.extend_from_slice(part);
+        Some(Edit::insert(close.start, bytes))
+    }
+}
+
+/// The lines about one attachment: its name and size, and where it is.
+fn line(original: &[u8], body: &ExternalBody<'_>) -> String {
+    let Ok(Target::Url(url)) = &body.target else {
+        return String::new();
+    };
+    let named = |field, parameter| {
+        let field = header::first(original, &body.phantom.fields, field)?;
+        let value = MediaType::parse(field.value.of(original))
+            .parameter(parameter)?
+            .into_owned();
+        let name: String = decoded_words(&unfold(&value))
+            .chars()
+            .filter(|symbol| !symbol.is_control())
+            .take(LONGEST_NAME)
+            .collect();
+        (!name.trim().is_empty()).then_some(name)
+    };
+    let name = named("Content-Disposition", "filename").or_else(|| named("Content-Type", "name"));
+    let essence = body
+        .declared
+        .as_ref()
+        .map(|declared| declared.essence.to_string());
+    let name = name.or(essence).unwrap_or_else(|| "attachment".to_owned());
+    let mut line = format!("\n- {name}");
+    if let Some(size) = body.size.filter(|_| body.form == Form::ExternalBody) {
+        let _ = write!(line, ", {size} octets");
+    }
+    let _ = writeln!(line, "\n  {url}");
+    line
+}

@@ -1,0 +1,387 @@
+//! The note that `embody detach` leaves in a part whose content it moved elsewhere (docs/detach.md).
+//!
+//! One field, `X-Embody-Detached`, says what the reader of the part cannot know: how the body was written, which
+//! Content-Transfer-Encoding field it had, and where its fields stood in a message's header. With it the part comes
+//! back octet for octet. Without it, or for who does not know it, the part is an external body like others.
+//!
+//! A note may come from a stranger: what is not exactly a note as it is written here is none, and what it says is
+//! bounded.
+
+use std::fmt::Write as _;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encode};
+
+use crate::mime::TransferEncoding;
+use crate::mime::exact::{LONGEST_LINE, LONGEST_TAIL, Manner, Wording};
+use crate::mime::header::{Field, Front, Header, has_control_character};
+use crate::span::{Newline, Span};
+
+/// The name of the field.
+pub const NOTE_FIELD: &str = "X-Embody-Detached";
+
+/// The longest field that is written, in octets: Sendmail and Postfix cut longer ones off, and do not say so.
+pub const LONGEST_FIELD: usize = 900;
+
+/// Fields whose places can be said, at most.
+const MOST_PLACES: usize = 64;
+
+const ENCODING_FIELD: &str = "Content-Transfer-Encoding";
+
+/// What stays readable in an encoded field. A `%` and a `;` do not.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b':');
+
+/// The Content-Transfer-Encoding field that a part had.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum EncodingField {
+    /// None.
+    Absent,
+    /// The usual one, in the usual spelling.
+    Usual,
+    /// This one: its octets without the last line end.
+    Written(Vec<u8>),
+}
+
+impl EncodingField {
+    /// The field, its line end included; none if there was none.
+    #[must_use]
+    pub fn bytes(&self, manner: Manner, newline: Newline) -> Option<Vec<u8>> {
+        let mut bytes = match self {
+            Self::Absent => return None,
+            Self::Usual => usual(manner).into_bytes(),
+            Self::Written(bytes) => bytes.clone(),
+        };
+        bytes.extend_from_slice(newline.bytes());
+        Some(bytes)
+    }
+}
+
+fn usual(manner: Manner) -> String {
+    format!("{ENCODING_FIELD}: {}", word_of(manner))
+}
+
+/// What a part says of having been detached by embody.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Claim {
+    /// Nothing.
+    None,
+    /// Something that cannot be read as a note.
+    Unreadable,
+    /// This.
+    Note(Box<Note>),
+}
+
+/// What a note says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Note {
+    /// SHA-256 of the content's octets, in 64 lower-case hexadecimal digits.
+    pub sha256: String,
+    /// How the body was written.
+    pub wording: Wording,
+    /// Its Content-Transfer-Encoding field.
+    pub encoding: EncodingField,
+    /// Whether the phantom header's Content-MD5 was added.
+    pub digest_added: bool,
+    /// Where the fields stood among those that stayed: how many of these stood between the field and the one
+    /// that took the place of Content-Type; less than 0 in front of it. Empty if none did.
+    pub places: Vec<i32>,
+}
+
+impl Note {
+    /// Reads a field's value. `newline` is what ends the lines of the part's header.
+    #[must_use]
+    pub fn read(value: &[u8], newline: Newline) -> Option<Self> {
+        let text = std::str::from_utf8(value)
+            .ok()
+            .filter(|text| text.len() < 2 * LONGEST_FIELD)?;
+        let (mut sha256, mut manner, mut line, mut ending) = (None, None, None, None);
+        let (mut tail, mut encoding, mut digest, mut places) = (None, None, None, None);
+        for parameter in text.split(';') {
+            let (name, value) = parameter.trim().split_once('=')?;
+            let slot = match name {
+                "sha256" => &mut sha256,
+                "encoding" => &mut manner,
+                "line" => &mut line,
+                "newline" => &mut ending,
+                "tail" => &mut tail,
+                "cte" => &mut encoding,
+                "md5" => &mut digest,
+                "at" => &mut places,
+                // A later embody may write more, which this one does not know how to bring back.
+                _ => return None,
+            };
+            if slot.replace(value).is_some() {
+                return None;
+            }
+        }
+        let manner = match (manner?, line) {
+            ("base64", Some(line)) => Manner::Base64 {
+                line: number(line, LONGEST_LINE)?,
+            },
+            ("quoted-printable", None) => Manner::QuotedPrintable,
+            ("identity", None) => Manner::Identity,
+            _ => return None,
+        };
+        let wording = Wording {
+            manner,
+            newline: match ending {
+                None => newline,
+                Some("lf") => Newline::Lf,
+                Some("crlf") => Newline::CrLf,
+                Some(_) => return None,
+            },
+            tail: tail.map_or(Some(0), |tail| number(tail, LONGEST_TAIL))?,
+        };
+        Some(Self {
+            sha256: sha256.filter(|digits| is_digest(digits))?.to_owned(),
+            wording,
+            encoding: read_encoding(encoding, &wording)?,
+            digest_added: match digest {
+                None => false,
+                Some("added") => true,
+                Some(_) => return None,
+            },
+            places: places.map_or(Some(Vec::new()), read_places)?,
+        })
+    }
+
+    /// The field, its line ends those of the part's header; none if it would be too long.
+    #[must_use]
+    pub fn field(&self, newline: Newline) -> Option<Vec<u8>> {
+        let mut words = vec![
+            format!("sha256={}", self.sha256),
+            format!("encoding={}", word_of(self.wording.manner)),
+        ];
+        if let Manner::Base64 { line } = self.wording.manner {
+            words.push(format!("line={line}"));
+        }
+        if self.wording.newline != newline {
+            words.push(match self.wording.newline {
+                Newline::Lf => "newline=lf".to_owned(),
+                Newline::CrLf => "newline=crlf".to_owned(),
+            });
+        }
+        if self.wording.tail > 0 {
+            words.push(format!("tail={}", self.wording.tail));
+        }
+        match &self.encoding {
+            EncodingField::Usual => {}
+            EncodingField::Absent => words.push("cte=none".to_owned()),
+            EncodingField::Written(bytes) => {
+                words.push(format!("cte={}", percent_encode(bytes, ESCAPED)));
+            }
+        }
+        if self.digest_added {
+            words.push("md5=added".to_owned());
+        }
+        if !self.places.is_empty() {
+            let places: Vec<String> = self.places.iter().map(i32::to_string).collect();
+            words.push(format!("at={}", places.join(",")));
+        }
+        let field = folded(NOTE_FIELD, &words, newline);
+        (field.len() <= LONGEST_FIELD && self.places.len() <= MOST_PLACES).then_some(field)
+    }
+}
+
+/// A field of words, which `;` divides; a line is folded in front of a word that would make it too long.
+fn folded(name: &str, words: &[String], newline: Newline) -> Vec<u8> {
+    const COLUMNS: usize = 76;
+    let ending = String::from_utf8_lossy(newline.bytes());
+    let mut field = format!("{name}:");
+    let mut column = field.len();
+    for (index, word) in words.iter().enumerate() {
+        let divider = if index + 1 < words.len() { ";" } else { "" };
+        if column + 1 + word.len() + divider.len() > COLUMNS && index > 0 {
+            field.push_str(&ending);
+            column = 0;
+        }
+        let _ = write!(field, " {word}{divider}");
+        column += 1 + word.len() + divider.len();
+    }
+    field.push_str(&ending);
+    field.into_bytes()
+}
+
+fn word_of(manner: Manner) -> &'static str {
+    match manner {
+        Manner::Base64 { .. } => "base64",
+        Manner::QuotedPrintable => "quoted-printable",
+        Manner::Identity => "identity",
+    }
+}
+
+fn is_digest(digits: &str) -> bool {
+    let is_lower = |digit: u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
+    digits.len() == 64 && digits.bytes().all(is_lower)
+}
+
+fn number(digits: &str, most: usize) -> Option<usize> {
+    let is_plain = digits.bytes().all(|digit| digit.is_ascii_digit());
+    let number = digits.parse().ok().filter(|_| is_plain)?;
+    (number <= most).then_some(number)
+}
+
+/// One Content-Transfer-Encoding field that goes with the wording, and nothing else: the words are a stranger's,
+/// and what they become stands in a header.
+fn read_encoding(written: Option<&str>, wording: &Wording) -> Option<EncodingField> {
+    let field = match written {
+        None if wording.manner == Manner::Identity => return None,
+        None => return Some(EncodingField::Usual),
+        Some("none") => {
+            let fits = wording.is_of(TransferEncoding::SevenBit);
+            return fits.then_some(EncodingField::Absent);
+        }
+        Some(written) => percent_decode(written.as_bytes()).collect::<Vec<u8>>(),
+    };
+    let encoding = encoding_of(&field)?;
+    wording
+        .is_of(encoding)
+        .then_some(EncodingField::Written(field))
+}
+
+/// The encoding that a field names which stands alone, without its last line end; none if it is not one such field.
+fn encoding_of(field: &[u8]) -> Option<TransferEncoding> {
+    let whole = Span::new(0, field.len());
+    let header = Header::read(field, whole, Front::Part, LONGEST_FIELD, |_| false);
+    let only: Vec<Field> = header.fields.iter(field).collect();
+    let [only] = only.as_slice() else { return None };
+    let is_one =
+        only.is(field, ENCODING_FIELD) && only.whole == whole && header.separator.is_empty();
+    let is_ended = field.ends_with(b"\n") || field.ends_with(b"\r");
+    let is_clean = !has_control_character(field);
+    (is_one && !is_ended && is_clean).then(|| TransferEncoding::of(Some(only.value.of(field))))
+}
+
+/// The note's word for a field that a part has; none if it cannot be said. `newline` ends the lines of its header.
+#[must_use]
+pub fn encoding_field(
+    original: &[u8],
+    field: Option<&Field>,
+    wording: &Wording,
+    newline: Newline,
+) -> Option<EncodingField> {
+    let Some(field) = field else {
+        return Some(EncodingField::Absent);
+    };
+    let bytes = field.whole.of(original).strip_suffix(newline.bytes())?;
+    if wording.manner != Manner::Identity && bytes == usual(wording.manner).as_bytes() {
+        return Some(EncodingField::Usual);
+    }
+    let encoding = encoding_of(bytes)?;
+    wording
+        .is_of(encoding)
+        .then(|| EncodingField::Written(bytes.to_vec()))
+}
+
+fn read_places(text: &str) -> Option<Vec<i32>> {
+    let places: Vec<i32> = text
+        .split(',')
+        .map(|place| place.parse().ok())
+        .collect::<Option<_>>()?;
+    (places.len() <= MOST_PLACES && places.is_sorted()).then_some(places)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn notes() -> impl Strategy<Value = Note> {
+        let manner = prop_oneof![
+            (0_usize..=LONGEST_LINE).prop_map(|line| Manner::Base64 { line }),
+            Just(Manner::QuotedPrintable),
+            Just(Manner::Identity),
+        ];
+        let places = prop::collection::vec(-40_i32..40, 0..9).prop_map(|mut places| {
+            places.sort_unstable();
+            places
+        });
+        (
+            "[0-9a-f]{64}",
+            manner,
+            any::<bool>(),
+            0_usize..=LONGEST_TAIL,
+            any::<bool>(),
+            places,
+            0_u8..2,
+        )
+            .prop_map(|(sha256, manner, crlf, tail, digest_added, places, odd)| {
+                let name = match manner {
+                    Manner::Identity => "8bit",
+                    manner => word_of(manner),
+                };
+                let odd_field = format!("content-Transfer-encoding :\r\n\t{name} (it; is 100%)");
+                let is_usual = odd == 0 && manner != Manner::Identity;
+                Note {
+                    sha256,
+                    wording: Wording {
+                        manner,
+                        newline: if crlf { Newline::CrLf } else { Newline::Lf },
+                        tail,
+                    },
+                    encoding: match is_usual {
+                        true => EncodingField::Usual,
+                        false => EncodingField::Written(odd_field.into_bytes()),
+                    },
+                    digest_added,
+                    places,
+                }
+            })
+    }
+
+    fn value(field: &[u8]) -> &[u8] {
+        &field[NOTE_FIELD.len() + 1..]
+    }
+
+    proptest! {
+        #[test]
+        fn a_note_is_read_as_it_was_written(note in notes(), crlf: bool) {
+            let newline = if crlf { Newline::CrLf } else { Newline::Lf };
+            let field = note.field(newline).expect("it is short");
+            let text = String::from_utf8_lossy(&field);
+            prop_assert!(text.lines().all(|line| line.len() <= 998));
+            prop_assert_eq!(Note::read(value(&field), newline), Some(note), "{}", text);
+        }
+
+        #[test]
+        fn any_text_is_a_note_or_none(text in "(sha256=[0-9a-f]{64}|encoding=(base64|identity|x)|line=-?[0-9]{1,5}|tail=[0-9]{1,7}|cte=[A-Za-z%0-9:-]{0,40}|cte=none|at=-?[0-9]{1,12}|;|; | ){0,12}") {
+            if let Some(note) = Note::read(text.as_bytes(), Newline::Lf) {
+                prop_assert!(note.wording.tail <= LONGEST_TAIL);
+                prop_assert!(note.encoding.bytes(note.wording.manner, Newline::Lf).is_none_or(|bytes| bytes.len() < 2000));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_exactly_a_note_is_none() {
+        let digest = "0".repeat(64);
+        let good = format!("sha256={digest}; encoding=base64; line=76");
+        assert!(Note::read(good.as_bytes(), Newline::Lf).is_some());
+        for bad in [
+            "".to_owned(),
+            good.replace("76", "999"),
+            good.replace("76", "-1"),
+            good.replace("76", "+76"),
+            good.replace('0', "O"),
+            good.replace("; line=76", ""),
+            good.replace("base64", "identity"),
+            format!("{good}; line=76"),
+            format!("{good}; tail=1001"),
+            format!("{good}; more=1"),
+            format!("{good}; at=2,1"),
+            format!("{good}; newline=cr"),
+            format!("{good}; cte=none"),
+            format!("{good}; cte=Content-Transfer-Encoding: 8bit"),
+            format!("{good}; cte=Content-Transfer-Encoding: base64%0ABcc: x"),
+            format!("{good}; cte=Content-Transfer-Encoding: base64%0A%0Abody"),
+            format!("{good}; cte=Content-Transfer-Encoding: base64%0D(%0D"),
+            format!("{good}; cte=Bcc: base64"),
+            format!("{good}; cte="),
+        ] {
+            assert_eq!(Note::read(bad.as_bytes(), Newline::Lf), None, "{bad}");
+        }
+    }
+}

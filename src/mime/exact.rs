@@ -1,0 +1,386 @@
+//! How a body was written, said in a few words, so that its octets give the same body again.
+//!
+//! RFC 2045 leaves writers many choices: how long a line is, which line ends, what follows the last line. A body
+//! is decoded here together with those choices, and only if writing the octets with them gives the same body,
+//! octet for octet. Everything else has no [`Wording`]: lines of different lengths, blank lines in between, blanks
+//! behind a line, text behind the padding.
+//!
+//! A wording may come from a stranger's mail. So the lengths in it are bounded, and what it makes of octets is
+//! known before it is made ([`Wording::length`]).
+
+use base64_simd::AsOut as _;
+use memchr::memchr;
+
+use super::quoted_printable;
+use super::transfer::TransferEncoding;
+use crate::span::Newline;
+
+/// The longest line of base64 that is divided (RFC 5322 §2.1.1).
+pub const LONGEST_LINE: usize = 998;
+/// Line ends behind the last line, at most.
+pub const LONGEST_TAIL: usize = 1000;
+
+/// How a body says octets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Manner {
+    /// base64 in lines of so many columns, the last one shorter or equal; 0 is one line of any length.
+    Base64 {
+        /// Columns.
+        line: usize,
+    },
+    /// Quoted-printable, escaped and divided as embody's own writer does it.
+    QuotedPrintable,
+    /// The octets themselves.
+    Identity,
+}
+
+/// How a body was written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wording {
+    /// How it says octets.
+    pub manner: Manner,
+    /// What ends its lines; means nothing under [`Manner::Identity`].
+    pub newline: Newline,
+    /// How many line ends stand behind the last line of base64 or quoted-printable.
+    pub tail: usize,
+}
+
+impl Wording {
+    /// The octets of a body and how they were written; none if they would not give the same body again.
+    #[must_use]
+    pub fn read(
+        body: &[u8],
+        encoding: TransferEncoding,
+        newline: Newline,
+    ) -> Option<(Vec<u8>, Self)> {
+        match encoding {
+            TransferEncoding::Base64 => read_base64(body, newline),
+            TransferEncoding::QuotedPrintable => read_quoted_printable(body, newline),
+            TransferEncoding::SevenBit | TransferEncoding::EightBit | TransferEncoding::Binary => {
+                let wording = Self {
+                    manner: Manner::Identity,
+                    newline,
+                    tail: 0,
+                };
+                is_plain(body).then(|| (body.to_vec(), wording))
+            }
+            TransferEncoding::Unknown => None,
+        }
+    }
+
+    /// The encodings that a Content-Transfer-Encoding field may name for such a body.
+    #[must_use]
+    pub fn is_of(&self, encoding: TransferEncoding) -> bool {
+        match self.manner {
+            Manner::Base64 { .. } => encoding == TransferEncoding::Base64,
+            Manner::QuotedPrintable => encoding == TransferEncoding::QuotedPrintable,
+            Manner::Identity => !encoding.is_encoded(),
+        }
+    }
+
+    /// Octets of the body, at most: exactly, for base64 and identity.
+    #[must_use]
+    pub fn length(&self, octets: usize) -> usize {
+        let newline = self.newline.bytes().len();
+        let tail = self.tail * newline;
+        match self.manner {
+            Manner::Base64 { line } => {
+                let symbols = octets.div_ceil(3).saturating_mul(4);
+                let breaks = match line {
+                    0 => 0,
+                    line => symbols.div_ceil(line).saturating_sub(1),
+                };
+                symbols
+                    .saturating_add(breaks.saturating_mul(newline))
+                    .saturating_add(tail)
+            }
+            // An escape has three bytes, and a soft line break stands behind 73 columns at the earliest.
+            Manner::QuotedPrintable => octets.saturating_mul(4).saturating_add(tail),
+            Manner::Identity => octets,
+        }
+    }
+
+    /// The body; none if the octets cannot be written so.
+    #[must_use]
+    pub fn write(&self, octets: &[u8]) -> Option<Vec<u8>> {
+        let mut body = match self.manner {
+            Manner::Base64 { line } => {
+                let mut body = Vec::with_capacity(self.length(octets.len()));
+                push_base64(octets, line, self.newline, &mut |piece| {
+                    body.extend_from_slice(piece);
+                    true
+                });
+                body
+            }
+            Manner::QuotedPrintable => quoted_printable::encode(octets, self.newline),
+            Manner::Identity => return is_plain(octets).then(|| octets.to_vec()),
+        };
+        for _ in 0..self.tail {
+            body.extend_from_slice(self.newline.bytes());
+        }
+        Some(body)
+    }
+}
+
+/// Whether octets can be a body as they are, on every way that mail takes: no NUL, no CR that ends no line, and
+/// no line that a mailbox might quote.
+fn is_plain(octets: &[u8]) -> bool {
+    if memchr(0, octets).is_some() {
+        return false;
+    }
+    let mut rest = octets;
+    while let Some(at) = memchr(b'\r', rest) {
+        if rest.get(at + 1) != Some(&b'\n') {
+            return false;
+        }
+        rest = rest.get(at + 2..).unwrap_or_default();
+    }
+    !has_from_line(octets)
+}
+
+/// Whether a line is one that mailboxes quote: `>`s or none, then `From `.
+fn has_from_line(octets: &[u8]) -> bool {
+    memchr::memmem::find_iter(octets, b"From ").any(|at| {
+        let front = octets.get(..at).unwrap_or_default();
+        let marks = front.iter().rev().take_while(|&&byte| byte == b'>').count();
+        let line = front.get(..front.len() - marks).unwrap_or_default();
+        line.is_empty() || line.ends_with(b"\n")
+    })
+}
+
+/// A body without the line ends at its end, and how many those were; none if they are too many.
+fn without_tail(body: &[u8], newline: Newline) -> Option<(&[u8], usize)> {
+    let mut core = body;
+    let mut tail = 0;
+    while let Some(front) = core.strip_suffix(newline.bytes()) {
+        if tail == LONGEST_TAIL {
+            return None;
+        }
+        core = front;
+        tail += 1;
+    }
+    // `\n` ends `\r\n`, too.
+    (!core.ends_with(b"\r") && !core.ends_with(b"\n")).then_some((core, tail))
+}
+
+/// What ends the first line; `newline` where none does.
+fn newline_of(body: &[u8], newline: Newline) -> Newline {
+    match memchr(b'\n', body) {
+        None => newline,
+        Some(_) => Newline::of_first_line(body),
+    }
+}
+
+fn read_base64(body: &[u8], newline: Newline) -> Option<(Vec<u8>, Wording)> {
+    let newline = newline_of(body, newline);
+    let (core, tail) = without_tail(body, newline)?;
+    let ending = newline.bytes();
+    let first = memchr(b'\n', core).map_or(core.len(), |at| at + 1 - ending.len());
+    let line = match first {
+        _ if first == core.len() && first > LONGEST_LINE => 0,
+        0 => return None,
+        1..=LONGEST_LINE => first,
+        _ => return None,
+    };
+    // What is not in lines of that length shows in the comparison below; only the length has to fit here.
+    let mut symbols = Vec::with_capacity(core.len());
+    match line {
+        0 => symbols.extend_from_slice(core),
+        line => {
+            for whole in core.chunks(line + ending.len()) {
+                symbols.extend_from_slice(whole.get(..line).unwrap_or(whole));
+            }
+        }
+    }
+    let length = base64_simd::STANDARD
+        .decode_inplace(&mut symbols)
+        .ok()?
+        .len();
+    symbols.truncate(length);
+    let mut rest = core;
+    let is_same = push_base64(
+        &symbols,
+        line,
+        newline,
+        &mut |piece| match rest.strip_prefix(piece) {
+            Some(behind) => {
+                rest = behind;
+                true
+            }
+            None => false,
+        },
+    );
+    let wording = Wording {
+        manner: Manner::Base64 { line },
+        newline,
+        tail,
+    };
+    (is_same && rest.is_empty()).then_some((symbols, wording))
+}
+
+fn read_quoted_printable(body: &[u8], newline: Newline) -> Option<(Vec<u8>, Wording)> {
+    let newline = newline_of(body, newline);
+    let (core, tail) = without_tail(body, newline)?;
+    if has_from_line(core) {
+        return None;
+    }
+    let octets = quoted_printable::decode(core);
+    let wording = Wording {
+        manner: Manner::QuotedPrintable,
+        newline,
+        tail,
+    };
+    (quoted_printable::encode(&octets, newline) == core).then_some((octets, wording))
+}
+
+/// Hands base64 on piece by piece, as long as `sink` takes it; whether it took all.
+fn push_base64(
+    octets: &[u8],
+    line: usize,
+    newline: Newline,
+    sink: &mut dyn FnMut(&[u8]) -> bool,
+) -> bool {
+    // Many lines are encoded at a time, at SIMD speed, and then cut.
+    const STAGED: usize = 57 * 64;
+    let mut stage = [0; STAGED / 3 * 4];
+    let mut column = 0;
+    for block in octets.chunks(STAGED) {
+        let encoded = base64_simd::STANDARD.encode(block, stage.as_mut_slice().as_out());
+        let mut symbols: &[u8] = encoded;
+        while !symbols.is_empty() {
+            if line > 0 && column == line {
+                if !sink(newline.bytes()) {
+                    return false;
+                }
+                column = 0;
+            }
+            let fit = match line {
+                0 => symbols.len(),
+                line => symbols.len().min(line - column),
+            };
+            let (now, behind) = symbols.split_at(fit);
+            if !sink(now) {
+                return false;
+            }
+            column += fit;
+            symbols = behind;
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mime::transfer::encode_base64;
+    use proptest::prelude::*;
+
+    fn newlines() -> impl Strategy<Value = Newline> {
+        prop_oneof![Just(Newline::Lf), Just(Newline::CrLf)]
+    }
+
+    /// base64 as slowly and plainly as can be.
+    fn plainly(octets: &[u8], line: usize, newline: Newline, tail: usize) -> Vec<u8> {
+        let symbols = base64_simd::STANDARD.encode_to_string(octets);
+        let lines: Vec<&[u8]> = symbols.as_bytes().chunks(line.max(1)).collect();
+        let mut body = match line {
+            0 => symbols.clone().into_bytes(),
+            _ => lines.join(newline.bytes()),
+        };
+        body.extend(newline.bytes().repeat(tail));
+        body
+    }
+
+    proptest! {
+        #[test]
+        fn base64_of_any_line_length_is_read_and_written_again(
+            octets in prop::collection::vec(any::<u8>(), 1..9000),
+            line in 1_usize..=LONGEST_LINE,
+            newline in newlines(),
+            tail in 0_usize..4,
+        ) {
+            let body = plainly(&octets, line, newline, tail);
+            let (read, wording) = Wording::read(&body, TransferEncoding::Base64, newline).expect("it is regular");
+            prop_assert_eq!(&read, &octets);
+            prop_assert_eq!(wording.tail, tail);
+            let length = wording.length(octets.len());
+            let written = wording.write(&octets).expect("base64 holds all octets");
+            prop_assert_eq!(length, written.len());
+            prop_assert_eq!(written, body);
+        }
+
+        #[test]
+        fn what_is_read_is_written_again_whatever_the_body(
+            body in "([A-Za-z0-9+/]{4}|[A-Z]{3}=|\r?\n|=|[ \t=3D.-]|é|From |>|\u{0}|\r){0,40}",
+            encoding in prop_oneof![
+                Just(TransferEncoding::Base64), Just(TransferEncoding::QuotedPrintable),
+                Just(TransferEncoding::EightBit), Just(TransferEncoding::Unknown),
+            ],
+        ) {
+            if let Some((octets, wording)) = Wording::read(body.as_bytes(), encoding, Newline::Lf) {
+                prop_assert!(wording.is_of(encoding));
+                let written = wording.write(&octets).expect("it was read");
+                prop_assert!(written.len() <= wording.length(octets.len()));
+                prop_assert_eq!(written.escape_ascii().to_string(), body.as_bytes().escape_ascii().to_string());
+            }
+        }
+    }
+
+    #[test]
+    fn what_our_own_writer_writes_is_regular() {
+        for length in [1, 2, 3, 56, 57, 58, 114, 10_000] {
+            let octets: Vec<u8> = (0..length)
+                .map(|index: usize| (index % 251) as u8)
+                .collect();
+            for newline in [Newline::Lf, Newline::CrLf] {
+                let body = encode_base64(&octets, newline).body;
+                assert!(Wording::read(&body, TransferEncoding::Base64, newline).is_some());
+            }
+        }
+    }
+
+    #[test]
+    fn what_would_not_come_back_is_not_read() {
+        let read =
+            |body: &str, encoding| Wording::read(body.as_bytes(), encoding, Newline::Lf).is_some();
+        for body in [
+            "QUJD\nREVG\r\nR0hJ\n",
+            "QUJD\n\nREVG\n",
+            "\nQUJD\n",
+            "QUJD \nREVG\n",
+            "QUJD\nRE\nVG\n",
+            "QUI\n",
+            "QUI=\n-- \na list\n",
+            "QUJ=\n",
+            "QUJD\n\r\n",
+            "QUJD\r",
+            "",
+            "\n",
+        ] {
+            assert!(!read(body, TransferEncoding::Base64), "{body:?}");
+        }
+        assert!(read("QUJD\nREVG\nR0k=", TransferEncoding::Base64));
+        assert!(!read(
+            &"\n".repeat(LONGEST_TAIL + 2),
+            TransferEncoding::QuotedPrintable
+        ));
+        assert!(!read("a\n>From b\n", TransferEncoding::QuotedPrintable));
+        for body in ["a\n>From b\n", "From a", "a\rb", "a\0b", "a\r"] {
+            assert!(!read(body, TransferEncoding::EightBit), "{body:?}");
+        }
+        assert!(read("a\r\nFrom: b\n> From c\n", TransferEncoding::EightBit));
+        assert!(!read("=3d\n", TransferEncoding::QuotedPrintable));
+    }
+
+    #[test]
+    fn one_line_longer_than_any_is_one_line() {
+        let octets = vec![7; 100_000];
+        for tail in [0, 2] {
+            let body = plainly(&octets, 0, Newline::CrLf, tail);
+            let (read, wording) = Wording::read(&body, TransferEncoding::Base64, Newline::CrLf)
+                .expect("it is regular");
+            assert_eq!(wording.manner, Manner::Base64 { line: 0 });
+            assert_eq!(wording.write(&read), Some(body));
+        }
+    }
+}

@@ -1,0 +1,440 @@
+//! `embody detach` and `embody restore` as programs: filters, mboxes, Maildirs, kills, and readers of other make.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::common::mail::{assert_bytes, crlf};
+use crate::common::programs::{embody, fed, program, skipped, stderr};
+
+/// Octets that look like none of the others.
+fn octets(length: usize, seed: usize) -> Vec<u8> {
+    let mut state = seed as u32 + 1;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    };
+    (0..length).map(|_| next()).collect()
+}
+
+fn base64(octets: &[u8], columns: usize) -> String {
+    let symbols = STANDARD.encode(octets);
+    let lines = symbols.as_bytes().chunks(columns);
+    lines
+        .map(|line| String::from_utf8_lossy(line) + "\n")
+        .collect()
+}
+
+/// A mail with two attachments, of which every mail of one parity has the second.
+fn mail(number: usize) -> String {
+    let own = base64(&octets(3000 + number, number), 76);
+    let shared = base64(&octets(2500, 1000 + number % 2), 60);
+    format!(
+        "From: a@example.org\nSubject: {number}\nMessage-ID: <{number}@example.org>\nMIME-Version: 1.0\n\
+         Content-Type: multipart/mixed; boundary=b{number}\n\n--b{number}\n\nText {number}\n\
+         >From here on\n--b{number}\nContent-Type: application/pdf; name=\"{number} a.pdf\"\n\
+         Content-Transfer-Encoding: base64\nContent-Disposition: attachment\n\n{own}--b{number}\n\
+         Content-Type: image/png\nContent-Transfer-Encoding: BASE64\n\n{shared}\n--b{number}--\n"
+    )
+}
+
+/// A mail that is one attachment.
+fn whole(number: usize) -> String {
+    let body = base64(&octets(2000, number), 76);
+    format!(
+        "From: a@example.org\nContent-Type: application/zip\nSubject: {number}\n\
+         Content-Length: {}\nContent-Transfer-Encoding: base64\nStatus: RO\n\n{body}",
+        body.len()
+    )
+}
+
+fn mbox(count: usize) -> String {
+    let message = |number| match number % 5 {
+        4 => whole(number),
+        _ => mail(number),
+    };
+    let framed = |number: usize| {
+        format!(
+            "From a@example.org Sat Jan  1 00:00:{:02} 2000\n{}\n",
+            number % 60,
+            message(number)
+        )
+    };
+    (0..count).map(framed).collect()
+}
+
+/// A folder to work in.
+struct Work(tempfile::TempDir);
+
+impl Work {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn run(&self, arguments: &str) -> Output {
+        let mut command = embody();
+        command
+            .args(arguments.split(' '))
+            .current_dir(self.0.path());
+        command.output().unwrap()
+    }
+
+    #[track_caller]
+    fn succeeds(&self, arguments: &str) -> String {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "{arguments}: {}", stderr(&output));
+        stderr(&output)
+    }
+
+    fn objects(&self) -> usize {
+        count(&self.path("store"))
+    }
+}
+
+/// Files beneath a folder whose names are hashes.
+fn count(folder: &Path) -> usize {
+    let entries = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    entries
+        .map(|path| match path.is_dir() {
+            true => count(&path),
+            false => usize::from(path.file_name().unwrap().len() == 64),
+        })
+        .sum()
+}
+
+#[test]
+fn an_mbox_loses_its_attachments_and_gets_them_back() {
+    let work = Work::new();
+    let before = mbox(20);
+    for (name, before) in [
+        ("lf", before.clone().into_bytes()),
+        ("crlf", crlf(before.as_bytes())),
+    ] {
+        fs::write(work.path(name), &before).unwrap();
+        let said = work.succeeds(&format!(
+            "detach --store store --larger-than 1k --in-place {name}"
+        ));
+        assert!(said.contains("20 messages, 20 changed"), "{said}");
+        assert!(
+            said.contains("36 attachments moved into the store"),
+            "{said}"
+        );
+        let detached = fs::read(work.path(name)).unwrap();
+        assert!(detached.len() * 2 < before.len());
+        work.succeeds(&format!(
+            "detach --store store --larger-than 1k --in-place {name}"
+        ));
+        assert_bytes(
+            &fs::read(work.path(name)).unwrap(),
+            &detached,
+            "twice is once",
+        );
+        work.succeeds(&format!(
+            "restore --store store {name} --output {name}.back"
+        ));
+        assert_bytes(
+            &fs::read(work.path(&format!("{name}.back"))).unwrap(),
+            &before,
+            name,
+        );
+        // Filter and convert restore them too.
+        work.succeeds(&format!(
+            "convert --store store --links keep --quiet {name} --output {name}.convert"
+        ));
+        assert_bytes(
+            &fs::read(work.path(&format!("{name}.convert"))).unwrap(),
+            &before,
+            name,
+        );
+    }
+    // 16 own, 2 shared, 4 whole; LF and CRLF have the same octets.
+    assert_eq!(work.objects(), 16 + 2 + 4);
+}
+
+fn maildir(work: &Work, count: usize) -> BTreeMap<String, Vec<u8>> {
+    for folder in ["cur", "new", "tmp"] {
+        fs::create_dir_all(work.path("maildir").join(folder)).unwrap();
+    }
+    for number in 0..count {
+        let folder = if number % 3 == 0 { "new" } else { "cur" };
+        let text = if number % 5 == 4 {
+            whole(number)
+        } else {
+            mail(number)
+        };
+        fs::write(
+            work.path("maildir")
+                .join(folder)
+                .join(format!("{number}.host:2,S")),
+            text,
+        )
+        .unwrap();
+    }
+    messages(work)
+}
+
+fn messages(work: &Work) -> BTreeMap<String, Vec<u8>> {
+    let folders = ["cur", "new"].map(|name| work.path("maildir").join(name));
+    let files = folders
+        .iter()
+        .flat_map(|folder| fs::read_dir(folder).unwrap());
+    files
+        .map(|entry| {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            (name, fs::read(path).unwrap())
+        })
+        .collect()
+}
+
+#[test]
+fn a_maildir_loses_its_attachments_and_gets_them_back() {
+    let work = Work::new();
+    let before = maildir(&work, 15);
+    for form in ["external-body", "thunderbird --note"] {
+        work.succeeds(&format!(
+            "detach --store store --larger-than 1k --form {form} --in-place maildir"
+        ));
+        let detached = messages(&work);
+        assert!(
+            detached
+                .iter()
+                .all(|(name, bytes)| bytes.len() < before[name].len())
+        );
+        work.succeeds("restore --store store --in-place maildir");
+        assert!(messages(&work) == before, "{form}");
+    }
+}
+
+/// Killed at any instant, each message is as it was or refers to what is in the store.
+#[test]
+fn a_kill_loses_nothing() {
+    let work = Work::new();
+    let mbox = mbox(60).into_bytes();
+    fs::write(work.path("mbox"), &mbox).unwrap();
+    let before = maildir(&work, 60);
+    let mut stopped = 0;
+    for round in 0..100_u64 {
+        for (source, extra) in [("maildir", "--jobs 2"), ("mbox", "--jobs 1")] {
+            let verb = match round % 4 {
+                3 => "restore",
+                _ => "detach --larger-than 1k",
+            };
+            let mut child = embody()
+                .args(
+                    format!("{verb} --store store --quiet {extra} --in-place {source}").split(' '),
+                )
+                .current_dir(work.path(""))
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            std::thread::sleep(Duration::from_micros(500 + round * 977 % 60_000));
+            let _ = child.kill();
+            stopped += usize::from(!child.wait().unwrap().success());
+        }
+    }
+    assert!(
+        stopped > 50,
+        "only {stopped} of 200 were stopped before their end"
+    );
+    let leftover = work.path("mbox.lock");
+    let _ = fs::remove_file(leftover);
+    let said = work.succeeds("restore --store store --in-place mbox maildir");
+    assert!(!said.contains("left:"), "{said}");
+    assert_bytes(&fs::read(work.path("mbox")).unwrap(), &mbox, "the mbox");
+    assert!(messages(&work) == before, "the Maildir");
+}
+
+#[test]
+fn a_dry_run_writes_nothing_and_says_what_would_be_saved() {
+    let work = Work::new();
+    let before = mbox(10);
+    fs::write(work.path("mbox"), &before).unwrap();
+    let said = work.succeeds("detach --store store --larger-than 1k --dry-run mbox");
+    assert!(
+        said.contains("dry run, nothing written: 1 mailboxes, 10 messages, 10 changed"),
+        "{said}"
+    );
+    assert!(
+        said.contains("the store would hold 12 objects of "),
+        "{said}"
+    );
+    assert!(!work.path("store").exists());
+    assert_eq!(fs::read_to_string(work.path("mbox")).unwrap(), before);
+    work.succeeds("detach --store store --larger-than 1k --in-place mbox");
+    let detached = fs::read(work.path("mbox")).unwrap();
+    let said = work.succeeds("restore --store store --dry-run --report rows mbox");
+    assert!(said.contains("18 attachments put back"), "{said}");
+    assert_bytes(
+        &fs::read(work.path("mbox")).unwrap(),
+        &detached,
+        "a dry run",
+    );
+    let rows = fs::read_to_string(work.path("rows")).unwrap();
+    assert_eq!(
+        rows.matches("\"outcome\":\"would-restore\"").count(),
+        18,
+        "{rows}"
+    );
+    assert_eq!(rows.matches("\"kind\":\"attachment\"").count(), 18);
+}
+
+#[test]
+fn a_store_that_lacks_an_object_leaves_the_part_or_defers() {
+    let work = Work::new();
+    let mail = mail(1);
+    let detached = fed(
+        embody()
+            .args(["detach", "--store", "store", "--larger-than", "1k"])
+            .current_dir(work.path("")),
+        mail.as_bytes(),
+    );
+    assert!(detached.status.success(), "{}", stderr(&detached));
+    fs::create_dir(work.path("other")).unwrap();
+    let restored = fed(
+        embody()
+            .args(["restore", "--store", "other"])
+            .current_dir(work.path("")),
+        &detached.stdout,
+    );
+    assert!(restored.status.success());
+    assert_bytes(&restored.stdout, &detached.stdout, "left");
+    assert!(
+        stderr(&restored).contains("left: not-in-store"),
+        "{}",
+        stderr(&restored)
+    );
+    // A folder where an object should be is trouble.
+    fs::write(work.path("file"), "").unwrap();
+    let refused = fed(
+        embody()
+            .args(["detach", "--store", "file", "--larger-than", "1k"])
+            .current_dir(work.path("")),
+        mail.as_bytes(),
+    );
+    assert_eq!(refused.status.code(), Some(75));
+    assert!(refused.stdout.is_empty());
+}
+
+#[test]
+fn a_moved_store_and_one_behind_a_web_server_are_found() {
+    let work = Work::new();
+    let mail = mail(2);
+    let mut detach = embody();
+    detach
+        .args(
+            "detach --store store --larger-than 1k --base-url https://files.example.org/a"
+                .split(' '),
+        )
+        .current_dir(work.path(""));
+    let detached = fed(&mut detach, mail.as_bytes());
+    let text = String::from_utf8_lossy(&detached.stdout).into_owned();
+    assert!(
+        text.contains("URL=\"\n https://files.example.org/a/"),
+        "{text}"
+    );
+    fs::rename(work.path("store"), work.path("moved")).unwrap();
+    let moved = work.path("moved").display().to_string();
+    for arguments in [
+        "restore --store moved".to_owned(),
+        format!(
+            "restore --fetch file --file-root moved --map https://files.example.org/a/=file://{moved}/"
+        ),
+        "filter --links keep --store moved --base-url https://files.example.org/a/".to_owned(),
+    ] {
+        let mut command = embody();
+        command
+            .args(arguments.split(' '))
+            .current_dir(work.path(""));
+        let restored = fed(&mut command, &detached.stdout);
+        assert!(restored.status.success(), "{}", stderr(&restored));
+        assert_bytes(&restored.stdout, mail.as_bytes(), &arguments);
+    }
+}
+
+#[test]
+fn python_reads_what_was_detached() {
+    const TEST: &str = "python_reads_what_was_detached";
+    let Some(python) = program("python3") else {
+        return skipped(TEST, "python3");
+    };
+    let work = Work::new();
+    let mut detach = embody();
+    detach
+        .args("detach --store store --larger-than 1k".split(' '))
+        .current_dir(work.path(""));
+    let mail = mail(3);
+    let detached = fed(&mut detach, mail.as_bytes());
+    let script = "
+import base64, email, hashlib, sys, urllib.request
+mail = email.message_from_bytes(sys.stdin.buffer.read())
+for part in mail.walk():
+    if part.get_content_type() == 'message/external-body':
+        assert part.get_param('access-type') == 'URL'
+        url = ''.join(part.get_param('URL').split())
+        octets = urllib.request.urlopen(url).read()
+        assert len(octets) == int(part.get_param('size'))
+        inner = part.get_payload(0)
+        digest = base64.b64encode(hashlib.md5(octets).digest()).decode()
+        assert inner['Content-MD5'] == digest, (inner['Content-MD5'], digest)
+        print(inner.get_content_type(), hashlib.sha256(octets).hexdigest())
+";
+    let mut command = std::process::Command::new(python);
+    let read = fed(command.args(["-c", script]), &detached.stdout);
+    assert!(read.status.success(), "{}", stderr(&read));
+    let text = String::from_utf8_lossy(&read.stdout).into_owned();
+    let notes = String::from_utf8_lossy(&detached.stdout).into_owned();
+    let mut lines = 0;
+    for line in text.lines() {
+        let (essence, digest) = line.split_once(' ').unwrap();
+        assert!(["application/pdf", "image/png"].contains(&essence));
+        assert!(notes.contains(&format!("sha256={digest};")));
+        lines += 1;
+    }
+    assert_eq!(lines, 2);
+}
+
+/// All samples there are, at any size.
+#[test]
+fn every_sample_comes_back() {
+    let mut compared = 0;
+    let mut folders = vec![crate::common::mail::samples_folder()];
+    let work = Work::new();
+    fs::create_dir(work.path("in")).unwrap();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|suffix| suffix == "eml") {
+                fs::copy(&path, work.path(&format!("in/{compared}.eml"))).unwrap();
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 100, "only {compared} samples");
+    for form in ["external-body", "thunderbird"] {
+        let options = format!("--store store --larger-than 0 --quiet --form {form}");
+        work.succeeds(&format!("detach {options} in --output {form}"));
+        work.succeeds(&format!(
+            "restore --store store --quiet {form} --output {form}.back"
+        ));
+        for entry in fs::read_dir(work.path("in")).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap();
+            let back = fs::read(work.path(&format!("{form}.back")).join(name)).unwrap();
+            assert_bytes(&back, &fs::read(&path).unwrap(), &name.to_string_lossy());
+        }
+    }
+}

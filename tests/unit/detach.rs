@@ -1,0 +1,609 @@
+//! Detach and restore: what comes back is what left, octet for octet, whatever the mail; and what is not ours, or
+//! forged, is left.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use proptest::prelude::*;
+
+use super::common::mail::{assert_bytes, crlf};
+use crate::detach::{Choice, Detacher, Form, Settings};
+use crate::edit::Edits;
+use crate::expand::{Expander, Lengths};
+use crate::external_body::Wanted;
+use crate::mime::ScanLimits;
+use crate::policy::{Limits, Links, OnFailure, Policy};
+use crate::report::{Outcome, Reason, Report};
+use crate::store::{Key, Store, StoreError};
+
+/// A store in memory.
+#[derive(Debug, Default)]
+struct Memory(Mutex<HashMap<String, Vec<u8>>>);
+
+impl Store for Memory {
+    fn put(&self, octets: &[u8]) -> Result<Key, StoreError> {
+        let key = Key::of(octets);
+        self.0
+            .lock()
+            .unwrap()
+            .insert(key.to_string(), octets.to_vec());
+        Ok(key)
+    }
+
+    fn flush(&self, _keys: &[Key]) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn get(&self, key: &Key, _at_most: u64) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.0.lock().unwrap().get(&key.to_string()).cloned())
+    }
+
+    fn base_url(&self) -> String {
+        "https://attachments.example.org/".to_owned()
+    }
+}
+
+fn detacher(store: &Arc<Memory>, form: Form) -> Detacher {
+    detacher_with(store, form, Wanted::Kept)
+}
+
+fn detacher_with(store: &Arc<Memory>, form: Form, text: Wanted) -> Detacher {
+    Detacher::new(settings(store, form, text))
+}
+
+fn settings(store: &Arc<Memory>, form: Form, text: Wanted) -> Settings {
+    Settings {
+        store: Some(Arc::clone(store) as Arc<dyn Store>),
+        base_url: store.base_url(),
+        choice: Choice {
+            larger_than: 0,
+            types: Vec::new(),
+        },
+        form,
+        text,
+        on_failure: OnFailure::Leave,
+        lengths: Lengths::Corrected,
+        limits: ScanLimits::default(),
+    }
+}
+
+fn restorer(store: &Arc<Memory>) -> Expander {
+    let policy = Policy {
+        links: Links::Keep,
+        limits: Limits {
+            body: u64::MAX,
+            growth: u64::MAX,
+            fetches: u32::MAX,
+            ..Limits::default()
+        },
+        ..Policy::default()
+    };
+    let builder = Expander::builder(policy).restoring();
+    builder
+        .store(Arc::clone(store) as Arc<dyn Store>)
+        .build()
+        .expect("nothing is opened")
+}
+
+fn made(message: &[u8], edits: &Edits) -> Vec<u8> {
+    edits.splice(message).into_bytes().into_owned()
+}
+
+/// There, there again, and back.
+fn there_and_back(message: &[u8], form: Form) -> (Vec<u8>, Report, Vec<u8>) {
+    there_and_back_with(message, form, Wanted::Kept)
+}
+
+fn there_and_back_with(message: &[u8], form: Form, text: Wanted) -> (Vec<u8>, Report, Vec<u8>) {
+    let store = Arc::new(Memory::default());
+    let detacher = detacher_with(&store, form, text);
+    let detachment = detacher.detach(message, "test").unwrap();
+    let detached = made(message, &detachment.edits);
+    let again = detacher.detach(&detached, "test").unwrap();
+    assert!(
+        again.edits.is_empty(),
+        "twice is once: {:?}",
+        again.report.rows
+    );
+    let restored = restorer(&store).expand(&detached, "test").unwrap();
+    let back = made(&detached, &restored.edits);
+    if back != message {
+        eprintln!(
+            "{}\n{:?}",
+            String::from_utf8_lossy(&detached),
+            restored.report.rows
+        );
+    }
+    (detached, detachment.report, back)
+}
+
+fn base64(octets: usize, line: usize, newline: &str) -> String {
+    let octets: Vec<u8> = (0..octets)
+        .map(|index| (index * 7 + index / 256) as u8)
+        .collect();
+    let symbols = base64_simd::STANDARD.encode_to_string(octets);
+    let lines: Vec<String> = symbols
+        .as_bytes()
+        .chunks(line)
+        .map(|line| String::from_utf8_lossy(line).into_owned())
+        .collect();
+    lines.join(newline)
+}
+
+fn mixed(part: &str) -> String {
+    format!(
+        "From: a@example.org\nTo: b@example.org\nMIME-Version: 1.0\n\
+         Content-Type: multipart/mixed; boundary=\"b0\"\n\nThis is MIME.\n--b0\n\
+         Content-Type: text/plain\n\nbefore\n--b0\n{part}\n--b0\nContent-Type: text/plain\n\nbehind\n--b0--\nend\n"
+    )
+}
+
+const PDF: &str = "Content-Type: application/pdf;\n name=\"a b.pdf\"\nContent-Description: a\n\tletter\n\
+    Content-Transfer-Encoding: base64\nContent-Disposition: attachment;\n filename=\"a b.pdf\"\n\n";
+
+#[test]
+fn an_attachment_leaves_and_comes_back() {
+    let mail = mixed(&format!("{PDF}{}\n", base64(5000, 76, "\n")));
+    for form in [Form::ExternalBody, Form::Thunderbird] {
+        for mail in [mail.clone().into_bytes(), crlf(mail.as_bytes())] {
+            let (detached, report, back) = there_and_back(&mail, form);
+            assert_eq!(report.detached(), 1, "{:?}", report.rows);
+            assert!(
+                detached.len() < 2000,
+                "{}",
+                String::from_utf8_lossy(&detached)
+            );
+            assert_bytes(&back, &mail, "there and back");
+        }
+    }
+}
+
+/// The fields in front of a body.
+fn headers() -> impl Strategy<Value = (&'static str, String)> {
+    let odd = prop_oneof![
+        3 => Just("Content-Transfer-Encoding: base64\n"),
+        1 => Just("content-transfer-encoding:\n\tBASE64 (so; it is 100%)\n"),
+        1 => Just("Content-Transfer-Encoding : base64 \n"),
+    ];
+    let encoding = prop_oneof![
+        6 => odd.prop_map(|field| ("base64", field)),
+        1 => Just(("qp", "Content-Transfer-Encoding: quoted-printable\n")),
+        1 => Just(("plain", "Content-Transfer-Encoding: 8bit\n")),
+        1 => Just(("plain", "")),
+    ];
+    let fields = prop_oneof![
+        2 => Just(("Content-Type: application/pdf; name=x\n", "Content-Disposition: attachment;\n filename=x\n")),
+        1 => Just(("Content-type:application/x-zip\nX-Extra: \u{e9}\n", "Content-MD5: AAAAAAAAAAAAAAAAAAAAAA==\n")),
+        1 => Just(("Content-Disposition: ATTACHMENT\nContent-Type: text/plain\n", "Content-ID: <a@b>\nLines: 5\n")),
+        1 => Just(("Content-Disposition: attachment\n", "")),
+        1 => Just(("Content-Type: image/png\n \n", "Content-Location: x/y\n")),
+    ];
+    (fields, encoding)
+        .prop_map(|((front, back), (kind, encoding))| (kind, format!("{front}{encoding}{back}")))
+}
+
+fn bodies(kind: &'static str) -> BoxedStrategy<String> {
+    let regular = (
+        0_usize..4000,
+        prop_oneof![Just(76_usize), Just(60), 1_usize..998],
+        0_usize..4,
+    )
+        .prop_map(|(octets, line, tail)| base64(octets + 900, line, "\n") + &"\n".repeat(tail));
+    let odd = prop_oneof![
+        Just("QUJD\n\n".repeat(400)),
+        Just(base64(3000, 76, "\n") + "\n-- \na list\n"),
+        Just(base64(3000, 76, "\r\n") + "\n"),
+        Just(base64(3000, 76, " \n")),
+        Just("\n".to_owned() + &base64(3000, 76, "\n")),
+        Just("=".repeat(2000)),
+        Just(base64(5000, 10_000, "\n") + "\n\n"),
+    ];
+    let text = prop::collection::vec("(From |>From |--|--b0x|)[ -~\u{e9}]{0,90}[ \t]?", 40..60);
+    match kind {
+        "base64" => prop_oneof![5 => regular, 1 => odd].boxed(),
+        "qp" => text
+            .prop_map(|lines| {
+                let text = lines.join("\n");
+                let text = text.replace("From ", "Frm ");
+                let encoded = crate::mime::transfer::encode_text(
+                    (text + "\u{e9}").into_bytes(),
+                    crate::span::Newline::Lf,
+                    &[],
+                );
+                String::from_utf8(encoded.body).unwrap()
+            })
+            .boxed(),
+        _ => text
+            .prop_map(|lines| lines.join("\n").replace("--b", "__b"))
+            .boxed(),
+    }
+}
+
+fn parts() -> impl Strategy<Value = String> {
+    headers().prop_flat_map(|(kind, header)| {
+        bodies(kind).prop_map(move |body| format!("{header}\n{body}"))
+    })
+}
+
+/// Whole messages of several shapes, with LF.
+fn messages() -> impl Strategy<Value = String> {
+    let whole = (parts(), 0_usize..4, any::<bool>()).prop_map(|(part, front, lengths)| {
+        let (header, body) = part.split_once("\n\n").unwrap_or((&part, ""));
+        let mut fields: Vec<String> = Vec::new();
+        let names = [
+            "Received: a\n b\n",
+            "From: a@example.org\n",
+            "Subject: x\n",
+            "MIME-Version: 1.0\n",
+            "X-A: b\n",
+        ];
+        // Those of the content stand among the others.
+        let mut others = names.iter();
+        fields.extend(others.by_ref().take(front).map(ToString::to_string));
+        for line in header.split_inclusive('\n') {
+            let is_fold = line.starts_with([' ', '\t']);
+            if !is_fold {
+                fields.extend(others.next().map(ToString::to_string));
+            }
+            fields.push(line.to_owned());
+        }
+        let mut header = fields.concat();
+        if !header.ends_with('\n') {
+            header.push('\n');
+        }
+        if lengths {
+            header.push_str(&format!(
+                "Content-Length: {}\nLines:  {}\n",
+                body.len(),
+                body.len() / 3
+            ));
+        }
+        format!("{header}\n{body}")
+    });
+    let several = (prop::collection::vec(parts(), 1..4), any::<bool>(), 0_usize..3).prop_map(|(parts, closed, tail)| {
+        let body: Vec<String> = parts.iter().map(|part| format!("--b0\n{part}\n")).collect();
+        let close = if closed { "--b0--" } else { "" };
+        let body = format!("{}{close}{}", body.concat(), "\n".repeat(tail));
+        let lines = body.matches('\n').count();
+        format!(
+            "From: a@example.org\nContent-Length: {}\nLines: {lines}\nContent-Type: multipart/mixed; boundary=b0\n\n{body}",
+            body.len()
+        )
+    });
+    let whole = whole.boxed();
+    let forwarded = whole.clone().prop_map(|inner| {
+        let inner = inner.replace("--b0", "__b0");
+        format!(
+            "Subject: f\nContent-Type: multipart/mixed; boundary=b0\n\n--b0\nContent-Type: message/rfc822\n\n{inner}\n--b0--\n"
+        )
+    });
+    prop_oneof![whole, several, forwarded]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn what_comes_back_is_what_left(message in messages(), as_crlf: bool, thunderbird: bool, text: bool) {
+        let text = if text { Wanted::New } else { Wanted::Kept };
+        let mail = if as_crlf { crlf(message.as_bytes()) } else { message.into_bytes() };
+        let form = if thunderbird { Form::Thunderbird } else { Form::ExternalBody };
+        let (detached, report, back) = there_and_back_with(&mail, form, text);
+        prop_assert_eq!(mail.escape_ascii().to_string(), back.escape_ascii().to_string(), "{:?}", report.rows);
+        for line in detached.split(|&byte| byte == b'\n') {
+            if !mail.windows(line.len().max(1)).any(|there| there == line) {
+                prop_assert!(line.len() < 900);
+            }
+        }
+    }
+
+    #[test]
+    fn a_forged_note_changes_nothing_or_says_why(
+        place in 0_usize..2000, byte in any::<u8>(), more in "[ -~]{0,20}", thunderbird: bool,
+    ) {
+        let mail = mixed(&format!("{PDF}{}\n", base64(5000, 76, "\n"))).into_bytes();
+        let store = Arc::new(Memory::default());
+        let form = if thunderbird { Form::Thunderbird } else { Form::ExternalBody };
+        let detachment = detacher(&store, form).detach(&mail, "test").unwrap();
+        let mut forged = made(&mail, &detachment.edits);
+        let place = place % forged.len();
+        forged[place] = byte;
+        forged.splice(place..place, more.bytes());
+        let restored = restorer(&store).expand(&forged, "test").unwrap();
+        if restored.report.restored() == 0 {
+            prop_assert!(restored.edits.is_empty());
+        }
+        for row in &restored.report.rows {
+            prop_assert!(row.outcome == Outcome::Restored || row.reason.is_some());
+        }
+    }
+}
+
+/// What a strategy never reaches proves nothing.
+#[test]
+fn the_mails_of_the_property_do_lose_their_attachments() {
+    use proptest::strategy::ValueTree as _;
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let mut reasons: HashMap<&str, usize> = HashMap::new();
+    for _ in 0..200 {
+        let mail = messages().new_tree(&mut runner).unwrap().current();
+        let store = Arc::new(Memory::default());
+        let detachment = detacher(&store, Form::ExternalBody)
+            .detach(mail.as_bytes(), "test")
+            .unwrap();
+        for row in detachment.report.rows {
+            *reasons
+                .entry(row.reason.map_or("detached", Reason::as_str))
+                .or_default() += 1;
+        }
+    }
+    assert!(reasons["detached"] > 150, "{reasons:?}");
+    assert!(reasons["not-restorable"] > 20, "{reasons:?}");
+}
+
+fn detached_pdf(form: Form) -> (Arc<Memory>, Vec<u8>, String) {
+    let mail = mixed(&format!("{PDF}{}\n", base64(5000, 76, "\n"))).into_bytes();
+    let store = Arc::new(Memory::default());
+    let detachment = detacher(&store, form).detach(&mail, "test").unwrap();
+    let detached = String::from_utf8(made(&mail, &detachment.edits)).unwrap();
+    (store, mail, detached)
+}
+
+#[track_caller]
+fn is_left(store: &Arc<Memory>, mail: &str, reason: Reason) {
+    let restored = restorer(store).expand(mail.as_bytes(), "test").unwrap();
+    assert!(restored.edits.is_empty(), "{mail}");
+    let reasons: Vec<_> = restored.report.rows.iter().map(|row| row.reason).collect();
+    assert_eq!(
+        reasons,
+        [Some(reason)],
+        "{mail}\n{:?}",
+        restored.report.rows
+    );
+}
+
+#[test]
+fn a_note_that_is_not_as_it_was_written_leaves_the_part() {
+    let (store, _, detached) = detached_pdf(Form::ExternalBody);
+    let digest = detached.split("sha256=").nth(1).unwrap()[..64].to_owned();
+    let other = Key::of(b"other").to_string();
+    is_left(
+        &store,
+        &detached.replace(&digest, &other),
+        Reason::NotInStore,
+    );
+    for (from, to) in [
+        ("encoding=base64", "encoding=base85"),
+        ("line=76", "line=77777"),
+        ("tail=1", "tail=99999"),
+        ("tail=1", "tail=1; at=5,5,5,5"),
+        ("md5=added", "md5=gone"),
+        ("md5=added", "cte=Bcc%3A%20x"),
+        ("Content-Transfer-Encoding: binary\n", ""),
+        (
+            "Content-Description: a\n",
+            "Content-Transfer-Encoding: binary\nContent-Description: a\n",
+        ),
+        (
+            "Content-Type: application/pdf;",
+            "Content-Type: multipart/mixed;",
+        ),
+        (
+            "Content-Description: a\n",
+            "X-Mozilla-Altered: AttachmentDetached\n",
+        ),
+        ("md5=added\n\n", "md5=added\n\nmore\n"),
+        ("Content-Description: a\n", "Content-Description: \0a\n"),
+    ] {
+        assert!(detached.contains(from), "{from}");
+        is_left(&store, &detached.replace(from, to), Reason::BadNote);
+    }
+    // The content of another object under the right name.
+    store
+        .0
+        .lock()
+        .unwrap()
+        .insert(digest, b"something else".to_vec());
+    is_left(&store, &detached, Reason::DigestMismatch);
+}
+
+#[test]
+fn fields_that_came_on_the_way_stay() {
+    let mail = format!(
+        "From: a@example.org\nContent-Type: application/pdf\nSubject: x\nContent-Transfer-Encoding: base64\nX-Last: y\n\n{}\n",
+        base64(3000, 76, "\n")
+    );
+    for form in [Form::ExternalBody, Form::Thunderbird] {
+        let store = Arc::new(Memory::default());
+        let detachment = detacher(&store, form)
+            .detach(mail.as_bytes(), "test")
+            .unwrap();
+        let detached = made(mail.as_bytes(), &detachment.edits);
+        let received = [b"Received: on the way\n".as_slice(), &detached].concat();
+        let restored = restorer(&store).expand(&received, "test").unwrap();
+        let expected = format!("Received: on the way\n{mail}");
+        assert_bytes(
+            &made(&received, &restored.edits),
+            expected.as_bytes(),
+            "with what came",
+        );
+        // A way that makes CRLF of LF makes it of the whole mail.
+        let twin = crlf(&detached);
+        let restored = restorer(&store).expand(&twin, "test").unwrap();
+        assert_bytes(
+            &made(&twin, &restored.edits),
+            &crlf(mail.as_bytes()),
+            "the twin",
+        );
+    }
+}
+
+#[test]
+fn what_is_signed_encrypted_evidence_or_shown_stays() {
+    let body = base64(3000, 76, "\n");
+    let around = |outer: &str, part: &str| {
+        format!("Content-Type: {outer}; boundary=b0\n\n--b0\n{part}\n--b0--\n")
+    };
+    let plain = "Content-Type: application/pdf\nContent-Transfer-Encoding: base64\n\n";
+    for (mail, reason) in [
+        (
+            around("multipart/signed", &format!("{plain}{body}")),
+            Some(Reason::Signed),
+        ),
+        (
+            around("multipart/encrypted", &format!("{plain}{body}")),
+            Some(Reason::Encrypted),
+        ),
+        (
+            around("multipart/report", &format!("{plain}{body}")),
+            Some(Reason::InsideReport),
+        ),
+        (
+            around(
+                "multipart/mixed",
+                &format!("{}{body}", plain.replace("/pdf", "/pkcs7-mime")),
+            ),
+            Some(Reason::Encrypted),
+        ),
+        (
+            around(
+                "multipart/mixed",
+                &format!("{}{body}", plain.replace("application/pdf", "text/html")),
+            ),
+            None,
+        ),
+        (
+            around(
+                "multipart/mixed",
+                &format!(
+                    "{}{body}",
+                    plain.replace("application/pdf", "message/rfc822")
+                ),
+            ),
+            None,
+        ),
+        (
+            around(
+                "multipart/mixed",
+                &format!("{}{body}", plain.replace("base64", "x-other")),
+            ),
+            Some(Reason::NotRestorable),
+        ),
+    ] {
+        let store = Arc::new(Memory::default());
+        let detachment = detacher(&store, Form::ExternalBody)
+            .detach(mail.as_bytes(), "test")
+            .unwrap();
+        assert!(detachment.edits.is_empty(), "{mail}");
+        let reasons: Vec<_> = detachment
+            .report
+            .rows
+            .iter()
+            .map(|row| row.reason)
+            .collect();
+        match reason {
+            Some(reason) => assert_eq!(reasons, [Some(reason)], "{mail}"),
+            None => assert!(reasons.is_empty(), "{mail}"),
+        }
+    }
+}
+
+#[test]
+fn two_attachments_with_one_content_both_come_back() {
+    let part = format!(
+        "--b0\nContent-Type: image/png\nContent-Transfer-Encoding: base64\n\n{}\n",
+        base64(3000, 76, "\n")
+    );
+    let mail = format!("Content-Type: multipart/alternative; boundary=b0\n\n{part}{part}--b0--\n");
+    let (_, report, back) = there_and_back(mail.as_bytes(), Form::ExternalBody);
+    assert_eq!(report.detached(), 2);
+    assert_bytes(&back, mail.as_bytes(), "both");
+}
+
+#[test]
+fn a_count_that_was_wrong_stays_wrong_and_one_that_was_right_is_right() {
+    let body = base64(3000, 76, "\n") + "\n";
+    let mail = |length: usize| {
+        format!(
+            "Content-Type: image/png\nContent-Length: {length}\nContent-Transfer-Encoding: base64\n\n{body}"
+        )
+    };
+    for (length, is_true) in [(body.len(), true), (17, false)] {
+        let mail = mail(length);
+        let (detached, _, back) = there_and_back(mail.as_bytes(), Form::ExternalBody);
+        assert_bytes(&back, mail.as_bytes(), "counts");
+        let detached = String::from_utf8(detached).unwrap();
+        let behind = detached.split_once("\n\n").unwrap().1;
+        let says = format!("Content-Length: {}\n", behind.len());
+        assert_eq!(detached.contains(&says), is_true, "{detached}");
+    }
+}
+
+#[test]
+fn the_text_about_attachments_is_kept_true_and_goes_with_the_last_of_them() {
+    let large = format!("{PDF}{}\n", base64(5000, 76, "\n"));
+    let small = format!(
+        "{}{}\n",
+        PDF.replace("a b.pdf", "=?utf-8?Q?gr=C3=BCn?="),
+        base64(2000, 76, "\n")
+    );
+    let mail = mixed(&format!("{large}\n--b0\n{small}"));
+    for mail in [mail.clone().into_bytes(), crlf(mail.as_bytes())] {
+        let store = Arc::new(Memory::default());
+        let first = Detacher::new(Settings {
+            choice: Choice {
+                larger_than: 5000,
+                types: Vec::new(),
+            },
+            ..settings(&store, Form::ExternalBody, Wanted::New)
+        });
+        let detachment = first.detach(&mail, "test").unwrap();
+        let once = made(&mail, &detachment.edits);
+        let text = String::from_utf8_lossy(&once).replace('\r', "");
+        assert!(
+            text.contains(
+                "were moved to:\n\n- a b.pdf, 5000 octets\n  https://attachments.example.org/"
+            ),
+            "{text}"
+        );
+        // A second attachment leaves later, and the text names it too.
+        let detachment = detacher(&store, Form::ExternalBody)
+            .detach(&once, "test")
+            .unwrap();
+        let twice = made(&once, &detachment.edits);
+        let text = String::from_utf8_lossy(&twice).replace('\r', "");
+        assert!(
+            text.contains("- gr=C3=BCn, 2000 octets") && text.contains("- a b.pdf, 5000"),
+            "{text}"
+        );
+        // One comes back: the text names the other.
+        let key = Key::of(
+            store
+                .0
+                .lock()
+                .unwrap()
+                .values()
+                .find(|octets| octets.len() == 2000)
+                .unwrap(),
+        );
+        let kept = store.0.lock().unwrap().remove(&key.to_string()).unwrap();
+        let restored = restorer(&store).expand(&twice, "test").unwrap();
+        let half = made(&twice, &restored.edits);
+        let text = String::from_utf8_lossy(&half).replace('\r', "");
+        assert!(
+            text.contains("- gr=C3=BCn, 2000 octets") && !text.contains("- a b.pdf"),
+            "{text}"
+        );
+        store.0.lock().unwrap().insert(key.to_string(), kept);
+        let restored = restorer(&store).expand(&half, "test").unwrap();
+        assert_bytes(&made(&half, &restored.edits), &mail, "all back");
+        // Who wrote into the text keeps it.
+        let edited = String::from_utf8_lossy(&twice)
+            .replace("were moved to", "have moved to")
+            .into_bytes();
+        let restored = restorer(&store).expand(&edited, "test").unwrap();
+        let back = made(&edited, &restored.edits);
+        assert!(String::from_utf8_lossy(&back).contains("have moved to"));
+        assert_eq!(restored.report.restored(), 2);
+    }
+}
