@@ -55,5 +55,6 @@ mod sieve;
 mod signals;
 mod standard_streams;
 mod stopped;
+mod store;
 mod wild;
 mod wild_hostile;

@@ -38,6 +38,8 @@ const ALSO: &[(&str, &str)] = &[
     ("link", "mime"),
     // An expander is what is done to each message of a mailbox.
     ("expand", "mailbox"),
+    // A store on a server is reached through the client that retrieves.
+    ("store", "fetch"),
     // The way back is known where the way there is taken: counts, and what a store's trouble means.
     ("detach", "expand"),
     // A refusal names its reason.

@@ -64,6 +64,9 @@ pub(super) enum Command {
     /// Say what is in a mail and what the same options would do; retrieves nothing
     #[command(after_help = "Example: embody inspect --fetch https message.eml", after_long_help = pages::INSPECT)]
     Inspect(InspectArgs),
+    /// Check a store of detached attachments, or find what in it is not used
+    #[command(after_help = "Example: embody store check /var/store ~/Maildir ~/Mail", after_long_help = pages::STORE)]
+    Store(StoreArgs),
     /// Print the table of access types and URL schemes
     #[command(after_help = "Example: embody schemes > schemes.md", after_long_help = pages::SCHEMES)]
     Schemes(SchemesArgs),
@@ -146,6 +149,30 @@ pub(super) struct InspectArgs {
     probe: bool,
     #[command(flatten)]
     policy: PolicyArgs,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct StoreArgs {
+    /// check: is every object whole, has every reference its object?
+    /// gc: which objects does nothing refer to?
+    #[arg(value_enum, value_name = "check|gc", hide_possible_values = true)]
+    pub(super) action: StoreAction,
+    /// The store
+    #[arg(value_name = "DIR")]
+    pub(super) folder: PathBuf,
+    /// Mailboxes; for gc: all that may refer to the store
+    #[arg(value_name = "SOURCE")]
+    pub(super) sources: Vec<PathBuf>,
+    /// With gc: remove what is not used and older than a day [default: off]
+    #[arg(long)]
+    pub(super) delete: bool,
+}
+
+/// What is done with a store.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(super) enum StoreAction {
+    Check,
+    Gc,
 }
 
 #[derive(Args, Debug)]

@@ -4,6 +4,7 @@
 //! from a file, `filter`, `convert`, `detach` (with `detach_args`) and `inspect` do the work, `verb` is what they do to a message,
 //! `mailboxes` hands that to the mailbox module, `progress` and `totals` say how far it has come, `manual` and `pages` describe the
 //! program, `schemes` what it follows, `remedy` finds the option that would have allowed something,
+//! `store` looks after what detach stored, `sources` reads all that may refer to it,
 //! `origin` says which message a row is about, `exit` knows the exit statuses, `signals` what asks a run
 //! to stop, `say` makes text from strangers fit for a terminal, `input` reads and spools, `output` knows
 //! whether there is anything to read from and to write to.
@@ -31,6 +32,8 @@ mod say;
 mod schemes;
 mod shared_args;
 mod signals;
+mod sources;
+mod store;
 mod totals;
 mod values;
 mod verb;
@@ -111,6 +114,7 @@ fn dispatch(command: Command) -> Status {
         Command::Detach(args) => detach::detach(&args),
         Command::Restore(args) => detach::restore(&args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Store(args) => store::run(&args),
         Command::Schemes(_) => schemes::run(),
         Command::Man(args) => manual::man(args.folder.as_deref()),
         Command::Completions(args) => manual::completions(args.shell),

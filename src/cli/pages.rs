@@ -235,6 +235,40 @@ See also:
 "
 );
 
+pub(super) const STORE: &str = "\
+Examples:
+  embody store check /var/store ~/Maildir ~/Mail
+      Hashes every object, and looks for the object of every reference
+  embody store check /var/store
+      Hashes every object
+  embody store gc /var/store ~/Maildir ~/Mail
+      Lists objects that no mail names, with their sizes
+  embody store gc --delete /var/store ~/Maildir ~/Mail
+      Removes those of them that are older than a day
+
+Exit status:
+  0
+      All is well; for gc, all mailboxes were read
+  1
+      An object is damaged or missing, or something could not be read whole:
+      then gc removes nothing
+  2
+      The command line is wrong
+  128 and the signal's number
+      Stopped by a signal
+
+Files:
+  DIR/ab/cd/SHA256
+      An object, under the SHA-256 of its octets
+  DIR/.lock
+      Held by whoever puts objects, and alone by gc while it removes some
+  DIR/.tmp
+      What is being written
+
+See also:
+  embody(1), embody-inspect(1), RFC 2017
+";
+
 pub(super) const SCHEMES: &str = "\
 Examples:
   embody schemes > schemes.md

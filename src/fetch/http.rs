@@ -1,5 +1,5 @@
-//! http and https (RFC 9110, 9112) by ureq and rustls; only this file and
-//! `http_body`, which reads what is whole, know either.
+//! http and https (RFC 9110, 9112) by ureq and rustls; only this file, `agent`, which connects,
+//! `http_body`, which reads what is whole, and `direct` know either.
 //!
 //! * What is asked is [`Target::request_url`]: the host that was judged. ureq finds the addresses
 //!   of every connection through [`Judged`], which judges them; a pooled connection was judged
@@ -20,25 +20,23 @@
 //!   connections at any time, also at the moment when they are used again.
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use base64::Engine as _;
 use ureq::http::{HeaderMap, Response, Uri, header};
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
+use ureq::tls::Certificate;
 use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
-use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
+use ureq::unversioned::transport::NextTimeout;
 use ureq::{Agent, Body};
 
 use super::Probed;
+use super::agent::{agent, broke, certificates, proxy, system_roots};
 use super::allowance::Allowance;
 use super::http_body::{Coding, content_coding, whole_body};
 use super::names::{self, Names};
 use crate::error::Error;
 use crate::policy::{Host, Policy, Scheme, Target};
 use crate::report::{Reason, Refusal};
-
-const USER_AGENT: &str = concat!("embody/", env!("CARGO_PKG_VERSION"));
 
 /// Connections, made when they are first needed: reading the system's certificates costs
 /// milliseconds that a run without https does not pay.
@@ -212,11 +210,7 @@ impl Client {
     fn agent(&self, scheme: Scheme) -> &Agent {
         if scheme == Scheme::Https || self.policy.proxy.is_some() {
             self.secure.get_or_init(|| {
-                let system = rustls_native_certs::load_native_certs().certs;
-                let mut roots: Vec<_> = system
-                    .iter()
-                    .map(|certificate| Certificate::from_der(certificate).to_owned())
-                    .collect();
+                let mut roots = system_roots();
                 roots.extend_from_slice(&self.extra_roots);
                 self.make_agent(&roots)
             })
@@ -226,26 +220,11 @@ impl Client {
     }
 
     fn make_agent(&self, roots: &[Certificate<'static>]) -> Agent {
-        let tls = TlsConfig::builder()
-            .root_certs(RootCerts::new_with_certs(roots))
-            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .build();
-        let config = Agent::config_builder()
-            .tls_config(tls)
-            // Its default comes from the environment; `new` has checked this one.
-            .proxy(proxy(&self.policy).ok().flatten())
-            .user_agent(USER_AGENT)
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .max_idle_connections_per_host(self.policy.limits.in_flight)
-            .max_idle_connections(self.policy.limits.in_flight.saturating_mul(2))
-            .build();
         let resolver = Judged {
             policy: Arc::clone(&self.policy),
             names: Arc::clone(&self.names),
         };
-        Agent::with_parts(config, DefaultConnector::new(), resolver)
+        agent(&self.policy, roots, resolver)
     }
 }
 
@@ -301,33 +280,6 @@ impl std::fmt::Display for Carried {
 
 impl std::error::Error for Carried {}
 
-fn certificates(path: &PathBuf) -> Result<Vec<Certificate<'static>>, Error> {
-    let wrong = || Error::Usage(format!("{} holds no PEM certificate", path.display()));
-    let pem = std::fs::read(path).map_err(|source| Error::Read {
-        what: format!("the CA file {}", path.display()),
-        source,
-    })?;
-    let mut found = Vec::new();
-    for item in ureq::tls::parse_pem(&pem) {
-        if let PemItem::Certificate(certificate) = item.map_err(|_| wrong())? {
-            found.push(certificate);
-        }
-    }
-    if found.is_empty() {
-        return Err(wrong());
-    }
-    Ok(found)
-}
-
-fn proxy(policy: &Policy) -> Result<Option<ureq::Proxy>, Error> {
-    policy
-        .proxy
-        .as_ref()
-        .map(|proxy| ureq::Proxy::new(proxy.as_str()))
-        .transpose()
-        .map_err(|_| Error::Usage("the proxy is not one that can be used".to_owned()))
-}
-
 /// The declared type, if it can stand in a header field; else anything.
 fn acceptable(accept: Option<&str>) -> &str {
     accept
@@ -357,17 +309,6 @@ fn not_200(status: u16) -> Refusal {
     } else {
         Refusal::lasting(Reason::HttpStatus, detail)
     }
-}
-
-/// Whether a connection ended under us.
-fn broke(why: &io::Error) -> bool {
-    matches!(
-        why.kind(),
-        io::ErrorKind::UnexpectedEof
-            | io::ErrorKind::ConnectionReset
-            | io::ErrorKind::ConnectionAborted
-            | io::ErrorKind::BrokenPipe
-    )
 }
 
 /// Why there is no answer.

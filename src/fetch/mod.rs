@@ -5,9 +5,14 @@
 //! [`Canned`] has answers given beforehand, for tests. An implementation retrieves the *whole* body or fails;
 //! it never returns a part of one, an error page, or a body above the limit.
 
+#[cfg(feature = "http")]
+mod agent;
 mod allowance;
 mod cache;
 mod canned;
+#[cfg(feature = "http")]
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
+mod direct;
 mod file;
 #[cfg(feature = "ftp")]
 mod ftp;
@@ -28,6 +33,9 @@ mod waiting;
 pub use bytes::Bytes;
 pub use cache::Cached;
 pub use canned::Canned;
+#[cfg(feature = "http")]
+#[cfg_attr(not(feature = "cli"), allow(unused_imports))]
+pub(crate) use direct::{Direct, NoReply, Reply};
 pub use in_flight::AtMost;
 #[cfg(any(feature = "http", feature = "ftp"))]
 pub use names::{Names, SystemNames};

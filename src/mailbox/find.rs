@@ -22,7 +22,7 @@ use super::temporary;
 use crate::error::Error;
 
 /// Bytes looked at to tell what a file is.
-pub(super) const LOOKED_AT: u64 = 64 << 10;
+pub(crate) const LOOKED_AT: u64 = 64 << 10;
 
 /// What the sources are said to be: `--format`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

@@ -50,7 +50,7 @@ pub struct Folder {
     places: Places,
     /// None where nothing is written.
     temporaries: Option<OwnedFd>,
-    _lock: Option<OwnedFd>,
+    lock: Option<OwnedFd>,
     waiting: Mutex<Waiting>,
     /// Held while a batch is made durable.
     committing: Mutex<()>,
@@ -108,7 +108,7 @@ impl Folder {
         Self {
             places,
             temporaries,
-            _lock: lock,
+            lock: lock,
             waiting: Mutex::default(),
             committing: Mutex::default(),
         }
@@ -118,6 +118,15 @@ impl Folder {
     #[must_use]
     pub fn path(&self) -> &Path {
         self.places.path()
+    }
+
+    pub(super) fn places(&self) -> &Places {
+        &self.places
+    }
+
+    /// Whether nobody else puts objects into the store.
+    pub(super) fn is_alone(&self) -> bool {
+        self.temporaries.is_none() && self.lock.is_some()
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
@@ -321,6 +330,11 @@ fn locked(places: &Places, operation: FlockOperation) -> Result<OwnedFd, StoreEr
             Err(why) => return Err(trouble(why)),
         }
     }
+}
+
+/// Whether that is the name of something in a store that is no object.
+pub(super) fn is_our_own(name: &str) -> bool {
+    [LOCK, TEMPORARIES].contains(&name)
 }
 
 /// Takes away what runs left that were killed: temporary files that nobody holds and nobody wrote for an hour.

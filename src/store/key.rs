@@ -37,6 +37,15 @@ impl Key {
         Some(Self(octets))
     }
 
+    /// The key in four numbers, the first digits in the first.
+    pub(super) fn of_words(words: [u64; 4]) -> Self {
+        let mut octets = [0; 32];
+        for (octets, word) in octets.chunks_exact_mut(8).zip(words) {
+            octets.copy_from_slice(&word.to_be_bytes());
+        }
+        Self(octets)
+    }
+
     /// The key of what was read piece by piece.
     pub(super) fn finished(hash: Sha256) -> Self {
         Self(hash.finalize().into())

@@ -9,8 +9,18 @@ mod batch;
 #[cfg(unix)]
 mod folder;
 mod key;
+pub(crate) mod layers;
+#[cfg(unix)]
+mod listing;
+#[cfg(unix)]
+mod open;
 #[cfg(unix)]
 mod places;
+#[cfg(feature = "s3")]
+mod s3;
+pub(crate) mod uses;
+#[cfg(feature = "http")]
+mod web;
 
 use std::fmt;
 use std::io;
@@ -18,6 +28,10 @@ use std::io;
 #[cfg(unix)]
 pub use folder::Folder;
 pub use key::Key;
+#[cfg(unix)]
+pub(crate) use listing::{Object, Objects};
+#[cfg(unix)]
+pub(crate) use open::{OpenError, Purpose, open};
 
 /// Where objects are.
 ///

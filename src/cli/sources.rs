@@ -1,0 +1,229 @@
+//! Mailboxes read as files, whole, for a collection: every octet of every file counts, whatever it is.
+//!
+//! It must not miss a mail. So nothing is passed over in silence: what is compressed, encrypted or cannot be read is
+//! trouble, and stops a deletion. Programs move mails while this reads: a mail that goes from a folder that is not
+//! read yet to one that was read already would be missed, so the folders are listed again until nothing new is there.
+
+use std::collections::{BTreeSet, HashSet};
+use std::fs::{self, File, Metadata};
+use std::hash::{DefaultHasher, Hasher as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+use crate::mailbox::find::{LOOKED_AT, NotMail, find, kind_of};
+use crate::mailbox::{Format, Stop};
+use crate::store::layers::Layers;
+
+/// How often folders are listed before they are said to change all the time.
+const ROUNDS: usize = 10;
+
+/// Octets read at a time.
+const PIECE: usize = 1 << 20;
+
+/// Files that hold mail in a form that is not looked into, besides those that `mailbox` knows.
+const CLOSED: [(&[u8], &str); 6] = [
+    (b"\x04\x22\x4d\x18", "compressed (lz4)"),
+    (b"Dovecot-LZ4", "compressed by Dovecot (lz4)"),
+    (b"CRYPTED\x03\x07", "encrypted by Dovecot"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+    (b"\x1f\x9d", "compressed (compress)"),
+    (b"2 M", "a Dovecot dbox file, whose mails may be compressed"),
+];
+
+/// All that was read.
+#[derive(Default)]
+pub(super) struct Sources {
+    /// Files that were read, each as it was: those that change are read again.
+    seen: HashSet<u64>,
+    /// Files read.
+    pub(super) files: u64,
+    /// Octets read.
+    pub(super) octets: u64,
+    /// What could not be read whole, and why.
+    pub(super) trouble: BTreeSet<String>,
+}
+
+impl Sources {
+    /// Reads all of them. `visit` is shown each file in overlapping windows, decoded ones besides, with the place
+    /// in the file at which it was when the window was full.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`]. What cannot be read is [`Sources::trouble`].
+    pub(super) fn read(
+        sources: &[PathBuf],
+        stop: &Stop,
+        visit: &mut dyn FnMut(&Path, u64, &[u8]),
+    ) -> Result<Self, Error> {
+        let mut read = Self::default();
+        for source in sources {
+            // A source without any mail in it is most likely a wrong name.
+            if let Err(why) = find(source, Format::Auto)
+                && !matches!(&why, Error::NotAMailbox { .. } if text(source))
+            {
+                read.trouble.insert(super::say::error(&why));
+            }
+        }
+        for round in 0.. {
+            let mut found = Vec::new();
+            for source in sources {
+                read.list(source, &mut found);
+            }
+            let before = read.seen.len();
+            for path in found {
+                stop.check()?;
+                if let Err(why) = read.file(&path, stop, visit) {
+                    match why {
+                        Error::Interrupted => return Err(why),
+                        // It was moved: the next round finds it where it is.
+                        Error::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                            read.seen.insert(hash(&(round, &path)));
+                        }
+                        why => {
+                            read.trouble.insert(super::say::error(&why));
+                        }
+                    }
+                }
+            }
+            if read.seen.len() == before {
+                break;
+            }
+            if round == ROUNDS {
+                let what = "mails are moved and written all the time; try again when less goes on";
+                read.trouble.insert(what.to_owned());
+                break;
+            }
+        }
+        Ok(read)
+    }
+
+    /// The files of a source: every one, also behind symbolic links.
+    fn list(&mut self, source: &Path, found: &mut Vec<PathBuf>) {
+        let mut folders = vec![source.to_owned()];
+        // Links may lead in a circle.
+        let mut been = HashSet::new();
+        while let Some(path) = folders.pop() {
+            let metadata = match fs::metadata(&path) {
+                Ok(metadata) => metadata,
+                Err(why) if path != source && why.kind() == io::ErrorKind::NotFound => {
+                    // What moves is listed again; what a link means must be there.
+                    if fs::symlink_metadata(&path).is_ok_and(|it| it.is_symlink()) {
+                        self.cannot_read(&path, "a link to what is not there");
+                    }
+                    continue;
+                }
+                Err(why) => {
+                    self.cannot_read(&path, &why.to_string());
+                    continue;
+                }
+            };
+            if metadata.is_file() {
+                found.push(path);
+            } else if metadata.is_dir() && been.insert((metadata.dev(), metadata.ino())) {
+                let entries = fs::read_dir(&path).and_then(|entries| {
+                    let paths = entries.map(|entry| entry.map(|entry| entry.path()));
+                    paths.collect::<io::Result<Vec<_>>>()
+                });
+                match entries {
+                    Ok(paths) => folders.extend(paths),
+                    Err(why) => self.cannot_read(&path, &why.to_string()),
+                }
+            } else if path == source {
+                self.cannot_read(&path, "neither a file nor a folder");
+            }
+        }
+        found.sort_unstable();
+    }
+
+    fn cannot_read(&mut self, path: &Path, why: &str) {
+        self.trouble.insert(format!("{}: {why}", path.display()));
+    }
+
+    fn file(
+        &mut self,
+        path: &Path,
+        stop: &Stop,
+        visit: &mut dyn FnMut(&Path, u64, &[u8]),
+    ) -> Result<(), Error> {
+        let failed = |source| Error::Read {
+            what: path.display().to_string(),
+            source,
+        };
+        let mut file = File::open(path).map_err(failed)?;
+        if !self
+            .seen
+            .insert(identity(path, &file.metadata().map_err(failed)?))
+        {
+            return Ok(());
+        }
+        let mut piece = Vec::new();
+        let read = |file: &mut File, piece: &mut Vec<u8>, most: usize| {
+            piece.clear();
+            file.take(most as u64).read_to_end(piece).map_err(failed)
+        };
+        read(&mut file, &mut piece, LOOKED_AT as usize)?;
+        self.files += 1;
+        if let Some(what) = closed(path, &piece) {
+            self.cannot_read(path, &what);
+            return Ok(());
+        }
+        file.seek(SeekFrom::Start(0)).map_err(failed)?;
+        let mut layers = Layers::default();
+        let mut at = 0;
+        loop {
+            stop.check()?;
+            if read(&mut file, &mut piece, PIECE)? == 0 {
+                break;
+            }
+            layers.push(&piece, &mut |window| visit(path, at, window));
+            at += piece.len() as u64;
+            self.octets += piece.len() as u64;
+        }
+        layers.finish(&mut |window| visit(path, at, window));
+        Ok(())
+    }
+}
+
+/// Why a file that starts so is not looked into.
+fn closed(path: &Path, start: &[u8]) -> Option<String> {
+    if let Some((_, what)) = CLOSED.iter().find(|(magic, _)| start.starts_with(magic)) {
+        return Some(format!("{what}; it is not looked into"));
+    }
+    let holds_messages = path
+        .parent()
+        .and_then(Path::file_name)
+        .is_some_and(|folder| folder == "cur" || folder == "new");
+    match kind_of(start, Format::Auto) {
+        Err(NotMail::Format(what, advice)) => Some(format!("{what}; {advice}")),
+        // Indexes lie beside messages, not among them.
+        Err(NotMail::Binary) if holds_messages => {
+            Some("no mail that can be read among mails; it may be encrypted".to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// Whether a source is a file of text: a message without any header field that mail has.
+fn text(source: &Path) -> bool {
+    let mut start = Vec::new();
+    let read = File::open(source).and_then(|file| file.take(LOOKED_AT).read_to_end(&mut start));
+    read.is_ok() && matches!(kind_of(&start, Format::Auto), Ok(_) | Err(NotMail::Text))
+}
+
+/// A file as it was when it was read.
+fn identity(path: &Path, metadata: &Metadata) -> u64 {
+    hash(&(
+        path,
+        metadata.dev(),
+        metadata.ino(),
+        metadata.size(),
+        (metadata.mtime(), metadata.mtime_nsec()),
+    ))
+}
+
+fn hash(of: &impl std::hash::Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,204 @@
+//! `embody store check` and `embody store gc`: whether every reference has its object, and which objects nothing
+//! refers to (docs/store.md).
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use super::args::{StoreAction, StoreArgs};
+use super::exit::Status;
+use super::output::{self, write_error};
+use super::say::{self, harmless};
+use super::signals::Signals;
+use super::sources::Sources;
+use crate::error::Error;
+use crate::mailbox::Stop;
+use crate::store::uses::{keys, references};
+use crate::store::{Folder, Key, Object, Objects, StoreError};
+
+/// What is younger is kept: a mail that refers to it may be on its way.
+const YOUNG: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Checks or collects.
+pub(super) fn run(args: &StoreArgs) -> Status {
+    let signals = Signals::watch();
+    let done = match args.action {
+        StoreAction::Check => check(args, signals.stop()),
+        StoreAction::Gc => collect(args, signals.stop()),
+    };
+    match done {
+        Ok(status) => status,
+        Err(Failure::Store(why)) => {
+            say::tell(&say::error(&why));
+            Status::Trouble
+        }
+        Err(Failure::Other(Error::Interrupted)) => signals.status(),
+        Err(Failure::Other(error)) => {
+            say::tell(&say::error(&error));
+            match error {
+                Error::Usage(_) => Status::Usage,
+                _ => Status::Trouble,
+            }
+        }
+    }
+}
+
+/// What ends a run.
+enum Failure {
+    Store(StoreError),
+    Other(Error),
+}
+
+impl From<StoreError> for Failure {
+    fn from(why: StoreError) -> Self {
+        Self::Store(why)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(why: Error) -> Self {
+        Self::Other(why)
+    }
+}
+
+/// What lies in the store; strangers are named.
+fn listed(store: &Folder) -> Result<Vec<Object>, Failure> {
+    let Objects { objects, strangers } = store.objects()?;
+    for stranger in strangers {
+        let path = store.path().join(stranger);
+        let path = path.display().to_string();
+        say::tell(&format!("{}: no object of a store, left", harmless(&path)));
+    }
+    Ok(objects)
+}
+
+/// Names what could not be read whole; whether there is any.
+fn told(sources: &Sources) -> bool {
+    for trouble in &sources.trouble {
+        say::tell(&harmless(trouble));
+    }
+    !sources.trouble.is_empty()
+}
+
+/// Every object is what its name says, and every reference has its object.
+fn check(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
+    if args.delete {
+        return Err(Error::Usage("--delete is for gc; check removes nothing".into()).into());
+    }
+    let mut stdout = output::open()?;
+    let store = Folder::open_to_read(&args.folder)?;
+    let mut wanted: BTreeMap<Key, (PathBuf, u64)> = BTreeMap::new();
+    let sources = Sources::read(&args.sources, stop, &mut |path, at, window| {
+        references(window, &mut |key, _| {
+            wanted.entry(key).or_insert_with(|| (path.into(), at));
+        });
+    })?;
+    let objects = listed(&store)?;
+    let mut lines = String::new();
+    let mut wrong = 0;
+    for object in &objects {
+        stop.check()?;
+        if let Err(why) = store.verify(&object.key) {
+            wrong += 1;
+            let _ = writeln!(lines, "damaged {} {}", object.key, say::error(&why));
+        }
+    }
+    let mut missing = 0;
+    for (key, (path, at)) in &wanted {
+        if objects
+            .binary_search_by_key(key, |object| object.key)
+            .is_err()
+        {
+            missing += 1;
+            let path = path.display().to_string();
+            let _ = writeln!(lines, "missing {key} {} near octet {at}", harmless(&path));
+        }
+    }
+    stdout.write_all(lines.as_bytes()).map_err(write_error)?;
+    let incomplete = told(&sources);
+    let octets: u64 = objects.iter().map(|object| object.size).sum();
+    say::tell(&format!(
+        "{} objects, {octets} bytes, {wrong} damaged; {} files, {} bytes read, which refer to {} objects, {missing} missing",
+        objects.len(),
+        sources.files,
+        sources.octets,
+        wanted.len(),
+    ));
+    Ok(match wrong + missing == 0 && !incomplete {
+        true => Status::Success,
+        false => Status::Trouble,
+    })
+}
+
+/// Names the objects that nothing refers to; with `--delete`, removes them.
+fn collect(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
+    if args.sources.is_empty() {
+        return Err(Error::Usage(
+            "gc needs all mailboxes that may refer to the store: what none of them names is garbage".into(),
+        )
+        .into());
+    }
+    let begun = SystemTime::now();
+    let mut stdout = output::open()?;
+    let store = Folder::open_to_read(&args.folder)?;
+    let mut unused: HashMap<Key, Object> = listed(&store)?
+        .into_iter()
+        .map(|object| (object.key, object))
+        .collect();
+    let all = unused.len();
+    let sources = Sources::read(&args.sources, stop, &mut |_, _, window| {
+        keys(window, &mut |key, _, _| {
+            unused.remove(&key);
+        });
+    })?;
+    let incomplete = told(&sources);
+    let old = begun - YOUNG;
+    let mut garbage: Vec<Object> = unused.into_values().collect();
+    garbage.sort_unstable_by_key(|object| object.key);
+    let young = garbage.len();
+    garbage.retain(|object| object.modified < old);
+    let young = young - garbage.len();
+    let delete = args.delete && !incomplete && !garbage.is_empty();
+    let store = match delete {
+        // Who puts an object from here on waits; who has put one since we began has touched it.
+        true => Folder::open_alone(store.path())?,
+        false => store,
+    };
+    let (mut count, mut octets) = (0_u64, 0_u64);
+    let mut failed = false;
+    for object in &garbage {
+        stop.check()?;
+        if delete {
+            match store.remove(&object.key, old) {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(why) => {
+                    say::tell(&say::error(&why));
+                    failed = true;
+                    continue;
+                }
+            }
+        }
+        count += 1;
+        octets += object.size;
+        let line = format!("{} {}\n", object.key.path(), object.size);
+        stdout.write_all(line.as_bytes()).map_err(write_error)?;
+    }
+    let done = match (delete, args.delete) {
+        (true, _) => "removed",
+        (false, true) if incomplete => {
+            "unused as far as could be read; nothing was removed, because not everything could"
+        }
+        (false, _) => "unused",
+    };
+    say::tell(&format!(
+        "{all} objects, {} files, {} bytes read; {count} objects, {octets} bytes {done}; {young} unused ones are younger than a day",
+        sources.files, sources.octets,
+    ));
+    Ok(match incomplete || failed {
+        true => Status::Trouble,
+        false => Status::Success,
+    })
+}

@@ -1,0 +1,89 @@
+//! What connects: ureq with rustls, the system's certificates, `--ca-file` and `--proxy`. Whom it may connect to is
+//! for the resolver to say that it is given.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ureq::Agent;
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
+use ureq::unversioned::resolver::Resolver;
+use ureq::unversioned::transport::DefaultConnector;
+
+use crate::error::Error;
+use crate::policy::Policy;
+
+const USER_AGENT: &str = concat!("embody/", env!("CARGO_PKG_VERSION"));
+
+/// Connections that follow no redirect and take no status for an error.
+pub(super) fn agent(
+    policy: &Policy,
+    roots: &[Certificate<'static>],
+    resolver: impl Resolver,
+) -> Agent {
+    let tls = TlsConfig::builder()
+        .root_certs(RootCerts::new_with_certs(roots))
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .build();
+    let config = Agent::config_builder()
+        .tls_config(tls)
+        // Its default comes from the environment; who made the policy has checked this one.
+        .proxy(proxy(policy).ok().flatten())
+        .user_agent(USER_AGENT)
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .max_idle_connections_per_host(policy.limits.in_flight)
+        .max_idle_connections(policy.limits.in_flight.saturating_mul(2))
+        .build();
+    Agent::with_parts(config, DefaultConnector::new(), resolver)
+}
+
+/// The certificates that the system trusts.
+pub(super) fn system_roots() -> Vec<Certificate<'static>> {
+    let system = rustls_native_certs::load_native_certs().certs;
+    system
+        .iter()
+        .map(|certificate| Certificate::from_der(certificate).to_owned())
+        .collect()
+}
+
+/// Those of `--ca-file`.
+pub(super) fn certificates(path: &PathBuf) -> Result<Vec<Certificate<'static>>, Error> {
+    let wrong = || Error::Usage(format!("{} holds no PEM certificate", path.display()));
+    let pem = std::fs::read(path).map_err(|source| Error::Read {
+        what: format!("the CA file {}", path.display()),
+        source,
+    })?;
+    let mut found = Vec::new();
+    for item in ureq::tls::parse_pem(&pem) {
+        if let PemItem::Certificate(certificate) = item.map_err(|_| wrong())? {
+            found.push(certificate);
+        }
+    }
+    if found.is_empty() {
+        return Err(wrong());
+    }
+    Ok(found)
+}
+
+/// The proxy, as ureq wants it.
+pub(super) fn proxy(policy: &Policy) -> Result<Option<ureq::Proxy>, Error> {
+    policy
+        .proxy
+        .as_ref()
+        .map(|proxy| ureq::Proxy::new(proxy.as_str()))
+        .transpose()
+        .map_err(|_| Error::Usage("the proxy is not one that can be used".to_owned()))
+}
+
+/// Whether a connection ended under us.
+pub(super) fn broke(why: &io::Error) -> bool {
+    matches!(
+        why.kind(),
+        io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe
+    )
+}

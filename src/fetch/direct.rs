@@ -1,0 +1,131 @@
+//! Requests to a server that the user named, and no mail: no address is judged, no redirect followed.
+
+use std::time::Duration;
+
+use ureq::http::Request;
+use ureq::unversioned::resolver::DefaultResolver;
+use ureq::{Agent, AsSendBody};
+
+use super::agent::{agent, broke, certificates, system_roots};
+use crate::error::Error;
+use crate::policy::Policy;
+
+/// A client for one server.
+#[derive(Debug)]
+pub(crate) struct Direct {
+    agent: Agent,
+    patience: Duration,
+}
+
+/// An answer, of whatever status.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) body: Vec<u8>,
+}
+
+/// Why there is none.
+#[derive(Debug)]
+pub(crate) enum NoReply {
+    /// The answer has more octets than were allowed.
+    TooLarge,
+    /// Whatever else, in words that name no URL; and whether trying again may help.
+    Failed(String, bool),
+}
+
+impl Direct {
+    /// A client with the policy's proxy, certificates and time-out, which is for each time that nothing comes.
+    ///
+    /// # Errors
+    /// [`Error::Read`] and [`Error::Usage`] for the CA file and the proxy.
+    pub(crate) fn new(policy: &Policy) -> Result<Self, Error> {
+        super::agent::proxy(policy)?;
+        let mut roots = system_roots();
+        if let Some(path) = &policy.ca_file {
+            roots.extend(certificates(path)?);
+        }
+        Ok(Self {
+            agent: agent(policy, &roots, DefaultResolver::default()),
+            patience: policy.limits.timeout,
+        })
+    }
+
+    /// The answer to a request, whole.
+    pub(crate) fn send(
+        &self,
+        method: &str,
+        url: &str,
+        headers: &[(&str, &str)],
+        body: Option<&[u8]>,
+        at_most: u64,
+    ) -> Result<Reply, NoReply> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let mut request = Request::builder().method(method).uri(url);
+            for (name, value) in headers {
+                request = request.header(*name, *value);
+            }
+            let answer = match body {
+                Some(body) => self.run(request.body(body)),
+                None => self.run(request.body(())),
+            };
+            match answer {
+                Ok(answer) => return whole(answer, at_most),
+                // A connection that was kept and is gone. Asking for the same thing twice does no harm here.
+                Err(ureq::Error::Io(why)) if tries == 1 && broke(&why) => {}
+                Err(why) => return Err(failed(&why)),
+            }
+        }
+    }
+
+    fn run(
+        &self,
+        request: Result<Request<impl AsSendBody>, ureq::http::Error>,
+    ) -> Result<ureq::http::Response<ureq::Body>, ureq::Error> {
+        let patience = Some(self.patience);
+        let request = self
+            .agent
+            .configure_request(request.map_err(ureq::Error::Http)?)
+            .allow_non_standard_methods(true)
+            .timeout_resolve(patience)
+            .timeout_connect(patience)
+            .timeout_recv_response(patience)
+            .timeout_per_read(patience)
+            .timeout_per_write(patience)
+            .build();
+        self.agent.run(request)
+    }
+}
+
+fn whole(answer: ureq::http::Response<ureq::Body>, at_most: u64) -> Result<Reply, NoReply> {
+    let status = answer.status().as_u16();
+    let reader = answer.into_body().into_with_config();
+    match reader.limit(at_most.saturating_add(1)).read_to_vec() {
+        Ok(body) if body.len() as u64 > at_most => Err(NoReply::TooLarge),
+        Ok(body) => Ok(Reply { status, body }),
+        Err(ureq::Error::BodyExceedsLimit(_)) => Err(NoReply::TooLarge),
+        Err(why) => Err(failed(&why)),
+    }
+}
+
+fn failed(why: &ureq::Error) -> NoReply {
+    use ureq::Error as Trouble;
+    let is_temporary = match why {
+        Trouble::Io(why) => !why
+            .get_ref()
+            .is_some_and(|inner| inner.is::<rustls::Error>()),
+        Trouble::Timeout(_)
+        | Trouble::HostNotFound
+        | Trouble::ConnectionFailed
+        | Trouble::ConnectProxyFailed(_)
+        | Trouble::Protocol(_) => true,
+        _ => false,
+    };
+    // What it says of a URL may hold a signature.
+    let what = match why {
+        Trouble::BadUri(_) | Trouble::Http(_) => "the URL cannot be used".to_owned(),
+        why => why.to_string(),
+    };
+    NoReply::Failed(what, is_temporary)
+}

@@ -1,0 +1,166 @@
+//! What lies in a store's folder: its objects, and what else is there; and how an object goes.
+
+use std::time::{Duration, SystemTime};
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{AtFlags, Dir, FileType, RawMode};
+
+use super::batch::hash_of;
+use super::folder::{Folder, is_our_own};
+use super::places::{absent, open_file, open_folder};
+use super::{Key, StoreError};
+
+/// An object of a store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Object {
+    /// Its name.
+    pub key: Key,
+    /// Octets.
+    pub size: u64,
+    /// When it was put, or put again.
+    pub modified: SystemTime,
+}
+
+/// All that lies in a store.
+#[derive(Default, Debug)]
+pub(crate) struct Objects {
+    /// Regular files that lie where their name says, sorted.
+    pub objects: Vec<Object>,
+    /// Paths beneath the store of everything else.
+    pub strangers: Vec<String>,
+}
+
+impl Folder {
+    /// Everything in the store.
+    ///
+    /// # Errors
+    /// A folder cannot be read.
+    pub(crate) fn objects(&self) -> Result<Objects, StoreError> {
+        let mut found = Objects::default();
+        for outer in self.names(self.places().root(), "")? {
+            if is_our_own(&outer) {
+                continue;
+            }
+            let Some(at) = self.inner(self.places().root(), "", &outer, &mut found)? else {
+                continue;
+            };
+            for inner in self.names(&at, &outer)? {
+                let Some(at) = self.inner(&at, &format!("{outer}/"), &inner, &mut found)? else {
+                    continue;
+                };
+                let place = format!("{outer}/{inner}");
+                for name in self.names(&at, &place)? {
+                    match self.object(&at, &place, &name)? {
+                        Some(object) => found.objects.push(object),
+                        None => found.strangers.push(format!("{place}/{name}")),
+                    }
+                }
+            }
+        }
+        found.objects.sort_unstable_by_key(|object| object.key);
+        found.strangers.sort_unstable();
+        Ok(found)
+    }
+
+    /// A folder of objects, or of folders of them; other things are noted.
+    fn inner(
+        &self,
+        at: &OwnedFd,
+        place: &str,
+        name: &str,
+        found: &mut Objects,
+    ) -> Result<Option<OwnedFd>, StoreError> {
+        let path = format!("{place}{name}");
+        let is_ours = name.len() == 2
+            && name
+                .bytes()
+                .all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+        let trouble = |why| self.places().trouble(&path, why);
+        if is_ours {
+            let stat = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW);
+            let stat = stat.map_err(|why| trouble(why.into()))?;
+            if FileType::from_raw_mode(stat.st_mode as RawMode) == FileType::Directory {
+                return open_folder(at, name).map(Some).map_err(trouble);
+            }
+        }
+        found.strangers.push(path);
+        Ok(None)
+    }
+
+    fn object(&self, at: &OwnedFd, place: &str, name: &str) -> Result<Option<Object>, StoreError> {
+        let Some(key) = Key::parse(name).filter(|key| key.path() == format!("{place}/{name}"))
+        else {
+            return Ok(None);
+        };
+        let stat = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(|why| self.places().trouble(&key.path(), why.into()))?;
+        let is_file = FileType::from_raw_mode(stat.st_mode as RawMode) == FileType::RegularFile;
+        // Before 1970 is long ago as well.
+        let seconds = u64::try_from(stat.st_mtime).unwrap_or(0);
+        Ok(is_file.then(|| Object {
+            key,
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            modified: SystemTime::UNIX_EPOCH + Duration::from_secs(seconds),
+        }))
+    }
+
+    /// The names in a folder, sorted.
+    fn names(&self, at: impl AsFd, place: &str) -> Result<Vec<String>, StoreError> {
+        let trouble = |why: rustix::io::Errno| self.places().trouble(place, why.into());
+        let mut names = Vec::new();
+        for entry in Dir::read_from(at).map_err(trouble)? {
+            let entry = entry.map_err(trouble)?;
+            // A name that is no text is no object's; it is only shown.
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name != "." && name != ".." {
+                names.push(name);
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// Whether an object is there and is what its name says; it may be of any size.
+    ///
+    /// # Errors
+    /// It is not there, cannot be read or is another content.
+    pub(crate) fn verify(&self, key: &Key) -> Result<(), StoreError> {
+        let trouble = |why| self.places().trouble(&key.path(), why);
+        let file = match self.places().existing(key)? {
+            Some(folder) => absent(open_file(&folder, &key.to_string())).map_err(trouble)?,
+            None => None,
+        };
+        let Some(file) = file else {
+            self.places().check()?;
+            return Err(StoreError::lasting(format!("{}: is not there", key.path())));
+        };
+        if hash_of(&file).map_err(trouble)? != *key {
+            return Err(super::batch::not_its_name(self.places(), key));
+        }
+        Ok(())
+    }
+
+    /// Removes an object, unless it was put again since `before`; whether it did.
+    ///
+    /// # Errors
+    /// It cannot be removed; or this is not [`Folder::open_alone`].
+    pub(crate) fn remove(&self, key: &Key, before: SystemTime) -> Result<bool, StoreError> {
+        if !self.is_alone() {
+            return Err(StoreError::lasting("the lock of the store is not held"));
+        }
+        let Some(folder) = self.places().existing(key)? else {
+            return Ok(false);
+        };
+        let name = key.to_string();
+        let Some(object) = self.object(&folder, &key.folders().join("/"), &name)? else {
+            return Ok(false);
+        };
+        if object.modified >= before {
+            return Ok(false);
+        }
+        rustix::fs::unlinkat(&folder, &name, AtFlags::empty())
+            .map_err(|why| self.places().trouble(&key.path(), why.into()))?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,87 @@
+//! From what `--store` names to a store: a folder, `s3://bucket/prefix`, or the URL of a folder that takes PUT.
+
+use std::path::Path;
+use std::sync::Arc;
+
+#[cfg(feature = "http")]
+use super::web::{Dav, Web};
+use super::{Folder, Store, StoreError};
+use crate::error::Error;
+use crate::policy::Policy;
+
+/// What a store is opened for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Purpose {
+    /// Objects are put; a folder is made if need be.
+    Put,
+    /// Objects are read; nothing is made, locked or written.
+    Read,
+}
+
+/// Why a store was not opened.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OpenError {
+    /// The folder.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The options or the environment.
+    #[error(transparent)]
+    Usage(#[from] Error),
+}
+
+/// The store that `name` names. Of the policy only proxy, certificates, time-out and connections count: whoever runs
+/// the program has chosen the server.
+///
+/// # Errors
+/// It is not there, or what it needs is not in the environment.
+pub(crate) fn open(
+    name: &str,
+    purpose: Purpose,
+    policy: &Policy,
+) -> Result<Arc<dyn Store>, OpenError> {
+    match name.split_once("://") {
+        Some((scheme, _)) => Ok(on_server(scheme, name, policy)?),
+        None => {
+            let path = Path::new(name);
+            Ok(Arc::new(match purpose {
+                Purpose::Put => Folder::open(path)?,
+                Purpose::Read => Folder::open_to_read(path)?,
+            }))
+        }
+    }
+}
+
+#[cfg(feature = "http")]
+fn on_server(scheme: &str, name: &str, policy: &Policy) -> Result<Arc<dyn Store>, Error> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let scheme = scheme.to_ascii_lowercase();
+    let server: Box<dyn super::web::Server> = match scheme.as_str() {
+        "https" | "http" => {
+            let user = variable("EMBODY_STORE_USER");
+            let password = variable("EMBODY_STORE_PASSWORD");
+            Box::new(Dav::new(
+                name,
+                user.map(|user| (user, password.unwrap_or_default())),
+            )?)
+        }
+        #[cfg(feature = "s3")]
+        "s3" => Box::new(super::s3::S3::new(name, &variable)?),
+        _ => return Err(not_a_store(name)),
+    };
+    Ok(Arc::new(Web::new(policy, server)?))
+}
+
+#[cfg(not(feature = "http"))]
+fn on_server(_scheme: &str, name: &str, _policy: &Policy) -> Result<Arc<dyn Store>, Error> {
+    Err(not_a_store(name))
+}
+
+fn not_a_store(name: &str) -> Error {
+    let s3 = match cfg!(feature = "s3") {
+        true => "s3://bucket/prefix, ",
+        false => "(this program was built without the feature s3) ",
+    };
+    Error::Usage(format!(
+        "'{name}' is no store: name a folder, {s3}or an https URL that takes PUT"
+    ))
+}

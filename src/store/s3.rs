@@ -1,0 +1,115 @@
+//! A store in a bucket of S3, or of what speaks like it. rusty-s3 signs; nothing else of it is used.
+
+use std::time::Duration;
+
+use rusty_s3::{Bucket, Credentials, S3Action as _, UrlStyle};
+use url::Url;
+
+use super::Key;
+use super::web::Server;
+use crate::error::Error;
+use crate::fetch::Reply;
+
+/// How long a signed URL holds: longer than a slow server takes to see it, no longer than a leaked one should.
+const VALID: Duration = Duration::from_secs(15 * 60);
+
+/// A bucket and a prefix in it.
+pub(super) struct S3 {
+    bucket: Bucket,
+    credentials: Credentials,
+    /// Empty, or ends with a slash.
+    prefix: String,
+}
+
+impl S3 {
+    /// What `s3://bucket/prefix` names, with what the environment says of keys, region and endpoint.
+    ///
+    /// # Errors
+    /// [`Error::Usage`].
+    pub(super) fn new(
+        name: &str,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, Error> {
+        let wrong = |why: String| Error::Usage(format!("the store {name}: {why}"));
+        let needed = |key: &str| {
+            variable(key).ok_or_else(|| wrong(format!("{key} is not in the environment")))
+        };
+        let rest = name.strip_prefix("s3://").unwrap_or(name);
+        let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        let is_name = |symbol: char| symbol.is_ascii_alphanumeric() || "-._".contains(symbol);
+        if bucket.is_empty() || !bucket.chars().all(is_name) {
+            return Err(wrong("names no bucket".to_owned()));
+        }
+        let prefix = prefix.trim_matches('/');
+        if prefix.split('/').any(|segment| {
+            matches!(segment, "." | "..") || (segment.is_empty() && !prefix.is_empty())
+        }) {
+            return Err(wrong("the prefix is no path".to_owned()));
+        }
+        let region = needed("AWS_REGION")?;
+        let (endpoint, style) = match variable("AWS_ENDPOINT_URL") {
+            // Names of buckets are seldom in the DNS of a server of one's own.
+            Some(endpoint) => (endpoint, UrlStyle::Path),
+            None => (
+                format!("https://s3.{region}.amazonaws.com"),
+                UrlStyle::VirtualHost,
+            ),
+        };
+        let endpoint =
+            Url::parse(&endpoint).map_err(|_| wrong("AWS_ENDPOINT_URL is no URL".to_owned()))?;
+        let bucket = Bucket::new(endpoint, style, bucket.to_owned(), region)
+            .map_err(|_| wrong("AWS_ENDPOINT_URL is no http or https URL".to_owned()))?;
+        let (key, secret) = (
+            needed("AWS_ACCESS_KEY_ID")?,
+            needed("AWS_SECRET_ACCESS_KEY")?,
+        );
+        Ok(Self {
+            bucket,
+            credentials: match variable("AWS_SESSION_TOKEN") {
+                Some(token) => Credentials::new_with_token(key, secret, token),
+                None => Credentials::new(key, secret),
+            },
+            prefix: match prefix {
+                "" => String::new(),
+                prefix => format!("{prefix}/"),
+            },
+        })
+    }
+}
+
+impl Server for S3 {
+    fn request(&self, method: &str, path: &str) -> (String, Vec<(&'static str, String)>) {
+        let object = format!("{}{path}", self.prefix);
+        let credentials = Some(&self.credentials);
+        if method == "PUT" {
+            let mut put = self.bucket.put_object(credentials, &object);
+            // Signed, so that nobody on the way takes it off.
+            put.headers_mut().insert("if-none-match", "*");
+            let fields = vec![("if-none-match", "*".to_owned())];
+            (put.sign(VALID).into(), fields)
+        } else {
+            let get = self.bucket.get_object(credentials, &object);
+            (get.sign(VALID).into(), Vec::new())
+        }
+    }
+
+    fn folders(&self, _key: &Key) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn is_absent(&self, reply: &Reply) -> bool {
+        let says = |code: &[u8]| memchr::memmem::find(&reply.body, code).is_some();
+        reply.status == 404 && !says(b"NoSuchBucket")
+    }
+
+    fn hides_absence(&self) -> bool {
+        true
+    }
+
+    fn base_url(&self) -> String {
+        self.bucket
+            .object_url(&self.prefix)
+            .map(String::from)
+            .unwrap_or_default()
+    }
+}

@@ -1,0 +1,206 @@
+//! Which objects a mailbox may mean: found in its octets, without reading it as mail.
+//!
+//! A collection must not miss a use, because what it misses is lost; what it takes for a use wrongly only stays. So
+//! every run of 64 hexadecimal digits counts, wherever it stands in a file, and however it is written:
+//!
+//! * broken by white space (RFC 2017 §3.1), by quotation marks of a reply, by NULs (UTF-16), or by the pieces of an
+//!   RFC 2231 parameter (`URL*1=`);
+//! * in quoted-printable, also broken by a soft line break;
+//! * in base64, and in base64 within base64: a forwarded message is often attached so.
+//!
+//! What is compressed or encrypted is not looked into. What lies between the digits of one use is less than
+//! [`LONGEST`] octets.
+
+use memchr::{memchr, memmem};
+
+use super::Key;
+
+/// The most octets that one use may take up.
+pub(crate) const LONGEST: usize = 2 << 10;
+
+pub(super) fn hex(digit: u8) -> Option<u8> {
+    char::from(digit)
+        .to_digit(16)
+        .and_then(|value| u8::try_from(value).ok())
+}
+
+/// What may stand in a use: digits, what may be between them, and what names a piece of a parameter.
+const fn of_a_use() -> [bool; 256] {
+    let mut table = [false; 256];
+    let octets = b"0123456789abcdefABCDEF \t\r\n\0\">;<|*=urlURL";
+    let mut index = 0;
+    while index < octets.len() {
+        table[octets[index] as usize] = true;
+        index += 1;
+    }
+    table
+}
+
+static OF_A_USE: [bool; 256] = of_a_use();
+
+fn may_be_of_a_use(octet: u8) -> bool {
+    OF_A_USE.get(usize::from(octet)).copied().unwrap_or(false)
+}
+
+fn is_between(octet: u8) -> bool {
+    matches!(
+        octet,
+        b' ' | b'\t' | b'\r' | b'\n' | 0 | b'"' | b'>' | b'<' | b';' | b'|'
+    )
+}
+
+/// Every 64 hexadecimal digits in a row: the key, and where its first and last digit stand.
+pub(crate) fn keys(octets: &[u8], each: &mut dyn FnMut(Key, usize, usize)) {
+    // No use is shorter than 64 octets, so every one lies over several of these.
+    const STRIDE: usize = 16;
+    let may_be = |at: &usize| octets.get(*at).is_some_and(|&octet| may_be_of_a_use(octet));
+    let (mut at, mut done) = (STRIDE, 0);
+    while at < octets.len() {
+        if !may_be(&at) {
+            at += STRIDE;
+            continue;
+        }
+        let start = (done..at).rev().take_while(may_be).last().unwrap_or(at);
+        let end = (at..octets.len()).find(|at| !may_be(at));
+        let end = end.unwrap_or(octets.len());
+        if end - start >= 64 {
+            keys_within(octets, start, end, each);
+        }
+        done = end;
+        at = end + STRIDE;
+    }
+}
+
+fn keys_within(octets: &[u8], start: usize, end: usize, each: &mut dyn FnMut(Key, usize, usize)) {
+    // The last 64 digits, and where each stands.
+    let (mut digits, mut places) = ([0_u64; 4], [0_usize; 64]);
+    let (mut count, mut at) = (0_usize, start);
+    while at < end {
+        let Some(&octet) = octets.get(at) else { break };
+        if let Some(value) = hex(octet) {
+            let [a, b, c, d] = digits;
+            digits = [
+                a << 4 | b >> 60,
+                b << 4 | c >> 60,
+                c << 4 | d >> 60,
+                d << 4 | u64::from(value),
+            ];
+            if let Some(place) = places.get_mut(count % 64) {
+                *place = at;
+            }
+            count += 1;
+            if count >= 64 {
+                let first = places.get(count % 64).copied().unwrap_or(at);
+                each(Key::of_words(digits), first, at);
+            }
+        } else if count > 0 && !is_between(octet) {
+            match next_piece(octets.get(at..).unwrap_or_default()) {
+                Some(length) => {
+                    at += length;
+                    continue;
+                }
+                None => count = 0,
+            }
+        }
+        at += 1;
+    }
+}
+
+/// The length of what begins the next piece of a parameter: `URL*1=` (RFC 2231 §3).
+fn next_piece(octets: &[u8]) -> Option<usize> {
+    let name = octets.get(..4)?;
+    if !name.eq_ignore_ascii_case(b"url*") {
+        return None;
+    }
+    let number = octets.get(4..)?;
+    let digits = number.iter().take(4).take_while(|b| b.is_ascii_digit());
+    let digits = digits.count();
+    let behind = number.get(digits..)?;
+    let star = usize::from(behind.first() == Some(&b'*'));
+    (digits > 0 && behind.get(star) == Some(&b'=')).then_some(4 + digits + star + 1)
+}
+
+/// The name of the field that a detached part's header has.
+const NOTE: [&[u8]; 2] = [b"X-Embody-Detached:", b"x-embody-detached:"];
+
+/// What surely refers to an object: the note of a detached part, and a URL that ends as objects lie. With the place
+/// of the digits.
+pub(crate) fn references(octets: &[u8], each: &mut dyn FnMut(Key, usize)) {
+    for name in NOTE {
+        for at in memmem::find_iter(octets, name) {
+            let value = octets.get(at + name.len()..).unwrap_or_default();
+            let value = value.get(..LONGEST / 2).unwrap_or(value);
+            if let Some(key) = noted(value) {
+                each(key, at);
+            }
+        }
+    }
+    keys(octets, &mut |key, first, last| {
+        let goes_on = octets
+            .get(last + 1)
+            .is_some_and(|octet| hex(*octet).is_some());
+        let path = key.path();
+        let before = path.get(..6).unwrap_or_default().bytes().rev();
+        let mut found = (0..first)
+            .rev()
+            .filter_map(|at| octets.get(at).copied())
+            .take(100)
+            .filter(|octet| !is_between(*octet));
+        let slash = |octet: Option<u8>| octet == Some(b'/');
+        if !goes_on
+            && before
+                .into_iter()
+                .all(|wanted| found.next() == Some(wanted))
+            && slash(found.next())
+        {
+            each(key, first);
+        }
+    });
+}
+
+/// The hash in a note.
+fn noted(value: &[u8]) -> Option<Key> {
+    let at = memmem::find(value, b"sha256=")?;
+    // Another field began.
+    let line = memchr(b':', value.get(..at)?).is_none();
+    let digits = value.get(at + 7..at + 71)?;
+    line.then(|| Key::from_digits(digits))?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reference_is_a_note_or_ends_as_objects_lie() {
+        let key = Key::of(b"abc");
+        let path = key.path();
+        let all = |text: &str| {
+            let mut found = Vec::new();
+            references(text.as_bytes(), &mut |key, _| found.push(key));
+            found
+        };
+        for text in [
+            format!("URL=\"https://www.example.org/{path}\""),
+            format!("https://www.example.org/{}\r\n {}", &path[..4], &path[4..]),
+            format!(
+                "https://www.example.org/{}\r\n {}",
+                &path[..30],
+                &path[30..]
+            ),
+            format!("X-Embody-Detached: sha256={key}; encoding=base64\n"),
+            format!("X-Embody-Detached: encoding=base64;\n sha256={key}\n"),
+        ] {
+            assert_eq!(all(&text), [key], "{text}");
+        }
+        for text in [
+            key.to_string(),
+            format!("ab/cd/{key}"),
+            format!("{path}0"),
+            format!("sha256={key}"),
+            format!("X-Embody-Detached: none\nX-Other: sha256={key}"),
+        ] {
+            assert_eq!(all(&text), [], "{text}");
+        }
+    }
+}

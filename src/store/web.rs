@@ -1,0 +1,307 @@
+//! A store on a server: by PUT and GET under the same names as in a folder (docs/store.md).
+//!
+//! * What is there is read and hashed before anything is put. `If-None-Match: *` (RFC 9110 §13.1.2) keeps a server
+//!   from replacing what came between.
+//! * What was put is read back and hashed. That the server keeps it is the server's promise.
+//! * WebDAV (RFC 4918): folders that are missing are made by MKCOL. S3: requests are signed in their URLs.
+//! * 408, 429, 5xx and connections that fail are temporary.
+
+use std::fmt;
+
+use url::Url;
+
+use super::{Key, Store, StoreError};
+use crate::error::Error;
+use crate::fetch::{Direct, NoReply, Reply};
+use crate::policy::Policy;
+
+/// An answer that says why not is not read beyond this.
+const LONGEST_EXPLANATION: u64 = 64 << 10;
+
+/// How a server is spoken to.
+pub(super) trait Server: Send + Sync {
+    /// The URL and the header fields of a request for what lies at this path beneath the store.
+    fn request(&self, method: &str, path: &str) -> (String, Vec<(&'static str, String)>);
+
+    /// The folders above an object, outer first, if somebody has to make them.
+    fn folders(&self, key: &Key) -> Vec<String>;
+
+    /// Whether such an answer to GET may mean that there is no such object.
+    fn is_absent(&self, reply: &Reply) -> bool;
+
+    /// Whether the server says 403 also for what is not there, to those who may not list what is.
+    fn hides_absence(&self) -> bool {
+        false
+    }
+
+    /// What stands before an object's path in a URL for everybody.
+    fn base_url(&self) -> String;
+}
+
+/// A store on a server.
+pub(super) struct Web {
+    client: Direct,
+    server: Box<dyn Server>,
+}
+
+impl fmt::Debug for Web {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Credentials stay out of it.
+        write!(formatter, "Web({})", self.server.base_url())
+    }
+}
+
+impl Web {
+    pub(super) fn new(policy: &Policy, server: Box<dyn Server>) -> Result<Self, Error> {
+        Ok(Self {
+            client: Direct::new(policy)?,
+            server,
+        })
+    }
+
+    fn send(
+        &self,
+        method: &str,
+        path: &str,
+        more: Option<(&'static str, &str)>,
+        body: Option<&[u8]>,
+        at_most: u64,
+    ) -> Result<Reply, StoreError> {
+        let (url, fields) = self.server.request(method, path);
+        let mut headers: Vec<(&str, &str)> = fields
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        headers.extend(more);
+        self.client
+            .send(method, &url, &headers, body, at_most)
+            .map_err(|why| match why {
+                NoReply::TooLarge => StoreError::lasting(format!(
+                    "{}: more than the {at_most} octets that are allowed",
+                    self.named(path)
+                )),
+                NoReply::Failed(what, is_temporary) => {
+                    let what = format!("{}: {what}", self.named(path));
+                    match is_temporary {
+                        true => StoreError::temporary(what),
+                        false => StoreError::lasting(what),
+                    }
+                }
+            })
+    }
+
+    fn named(&self, path: &str) -> String {
+        format!("{}{path}", self.server.base_url())
+    }
+
+    /// A status that is neither success nor something to go on with.
+    fn refused(&self, method: &str, path: &str, reply: &Reply) -> StoreError {
+        let what = format!(
+            "{}: the server answered {} to {method}",
+            self.named(path),
+            reply.status
+        );
+        match reply.status {
+            408 | 409 | 423 | 429 | 500..=599 => StoreError::temporary(what),
+            _ => StoreError::lasting(what),
+        }
+    }
+
+    /// The octets under a key, not checked; none if there is no such object.
+    fn read(&self, key: &Key, at_most: u64) -> Result<Option<Vec<u8>>, StoreError> {
+        self.answer(key, at_most, self.ask(key, at_most)?)
+    }
+
+    fn ask(&self, key: &Key, at_most: u64) -> Result<Reply, StoreError> {
+        // An explanation of why not is not what is to be bounded.
+        let at_most = at_most.max(LONGEST_EXPLANATION);
+        self.send("GET", &key.path(), None, None, at_most)
+    }
+
+    fn answer(
+        &self,
+        key: &Key,
+        at_most: u64,
+        reply: Reply,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        let path = key.path();
+        match reply.status {
+            200 if reply.body.len() as u64 > at_most => Err(StoreError::lasting(format!(
+                "{}: more than the {at_most} octets that are allowed",
+                self.named(&path)
+            ))),
+            200 => Ok(Some(reply.body)),
+            _ if self.server.is_absent(&reply) => Ok(None),
+            _ => Err(self.refused("GET", &path, &reply)),
+        }
+    }
+
+    fn not_its_name(&self, key: &Key) -> StoreError {
+        StoreError::lasting(format!(
+            "{}: its content is not what its name says; it was left as it is",
+            self.named(&key.path())
+        ))
+    }
+
+    /// Whether the object is there; an error if another content has its name.
+    fn is_there(&self, key: &Key, size: usize) -> Result<bool, StoreError> {
+        self.is_it(key, self.ask(key, size as u64)?, size)
+    }
+
+    /// The same before it is put: who may not know goes on to PUT, which does not replace anything.
+    fn is_there_already(&self, key: &Key, size: usize) -> Result<bool, StoreError> {
+        let reply = self.ask(key, size as u64)?;
+        if reply.status == 403 && self.server.hides_absence() {
+            return Ok(false);
+        }
+        self.is_it(key, reply, size)
+    }
+
+    fn is_it(&self, key: &Key, reply: Reply, size: usize) -> Result<bool, StoreError> {
+        match self.answer(key, size as u64, reply)? {
+            Some(octets) if Key::of(&octets) == *key => Ok(true),
+            Some(_) => Err(self.not_its_name(key)),
+            None => Ok(false),
+        }
+    }
+
+    fn write(&self, key: &Key, octets: &[u8]) -> Result<Reply, StoreError> {
+        let path = key.path();
+        let put = || {
+            self.send(
+                "PUT",
+                &path,
+                Some(("content-type", "application/octet-stream")),
+                Some(octets),
+                LONGEST_EXPLANATION,
+            )
+        };
+        let reply = put()?;
+        // RFC 4918 §9.7.1: a folder is missing.
+        let folders = match reply.status {
+            404 | 409 => self.server.folders(key),
+            _ => return Ok(reply),
+        };
+        if folders.is_empty() {
+            return Ok(reply);
+        }
+        for folder in folders {
+            let made = self.send("MKCOL", &folder, None, None, LONGEST_EXPLANATION)?;
+            // 405: it is there already (RFC 4918 §9.3.1).
+            if !matches!(made.status, 200..=299 | 405) {
+                return Err(self.refused("MKCOL", &folder, &made));
+            }
+        }
+        put()
+    }
+}
+
+impl Store for Web {
+    fn put(&self, octets: &[u8]) -> Result<Key, StoreError> {
+        let key = Key::of(octets);
+        if self.is_there_already(&key, octets.len())? {
+            return Ok(key);
+        }
+        let reply = self.write(&key, octets)?;
+        match reply.status {
+            200..=299 => match self.is_there(&key, octets.len()) {
+                Ok(true) => Ok(key),
+                Ok(false) => Err(StoreError::temporary(format!(
+                    "{}: what was put is not there",
+                    self.named(&key.path())
+                ))),
+                Err(why) => Err(why),
+            },
+            // Another was faster; S3 says 409 while the other is at it.
+            409 | 412 => match self.is_there(&key, octets.len())? {
+                true => Ok(key),
+                false => Err(StoreError::temporary(format!(
+                    "{}: the server answered {} to PUT, and has no such object",
+                    self.named(&key.path()),
+                    reply.status
+                ))),
+            },
+            _ => Err(self.refused("PUT", &key.path(), &reply)),
+        }
+    }
+
+    fn flush(&self, _keys: &[Key]) -> Result<(), StoreError> {
+        // Each was read back when it was put.
+        Ok(())
+    }
+
+    fn get(&self, key: &Key, at_most: u64) -> Result<Option<Vec<u8>>, StoreError> {
+        match self.read(key, at_most)? {
+            Some(octets) if Key::of(&octets) == *key => Ok(Some(octets)),
+            Some(_) => Err(self.not_its_name(key)),
+            None => Ok(None),
+        }
+    }
+
+    fn base_url(&self) -> String {
+        self.server.base_url()
+    }
+}
+
+/// A folder that takes PUT.
+pub(super) struct Dav {
+    /// Ends with a slash.
+    base: Url,
+    authorization: Option<String>,
+}
+
+impl Dav {
+    /// The folder at a URL, with a user name and a password, if there are any.
+    ///
+    /// # Errors
+    /// [`Error::Usage`]: no URL of a folder, or one that tells everybody the password.
+    pub(super) fn new(url: &str, user: Option<(String, String)>) -> Result<Self, Error> {
+        use base64::Engine as _;
+        let wrong = |why: &str| Error::Usage(format!("the store's URL {why}"));
+        let mut base = Url::parse(url).map_err(|_| wrong("is none"))?;
+        if !base.username().is_empty() || base.password().is_some() {
+            return Err(wrong(
+                "holds a user name: it would stand in mails; EMBODY_STORE_USER and EMBODY_STORE_PASSWORD name them",
+            ));
+        }
+        if base.query().is_some() || base.fragment().is_some() || base.cannot_be_a_base() {
+            return Err(wrong("is not that of a folder"));
+        }
+        if !base.path().ends_with('/') {
+            let path = format!("{}/", base.path());
+            base.set_path(&path);
+        }
+        let encode = |pair: String| base64::engine::general_purpose::STANDARD.encode(pair);
+        Ok(Self {
+            base,
+            authorization: user
+                .map(|(user, password)| format!("Basic {}", encode(format!("{user}:{password}")))),
+        })
+    }
+}
+
+impl Server for Dav {
+    fn request(&self, method: &str, path: &str) -> (String, Vec<(&'static str, String)>) {
+        let mut fields = Vec::new();
+        if let Some(authorization) = &self.authorization {
+            fields.push(("authorization", authorization.clone()));
+        }
+        if method == "PUT" {
+            fields.push(("if-none-match", "*".to_owned()));
+        }
+        (format!("{}{path}", self.base), fields)
+    }
+
+    fn folders(&self, key: &Key) -> Vec<String> {
+        let [outer, inner] = key.folders();
+        vec![format!("{outer}/"), format!("{outer}/{inner}/")]
+    }
+
+    fn is_absent(&self, reply: &Reply) -> bool {
+        matches!(reply.status, 404 | 410)
+    }
+
+    fn base_url(&self) -> String {
+        self.base.to_string()
+    }
+}

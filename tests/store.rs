@@ -1,0 +1,393 @@
+//! `embody store check` and `embody store gc` (docs/store.md): what is damaged or missing is named, and nothing is
+//! removed that a mail may refer to.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use std::time::{Duration, SystemTime};
+
+use sha2::{Digest as _, Sha256};
+use tempfile::TempDir;
+
+use crate::common::programs::{embody, stderr};
+
+/// A store and a mailbox beside it.
+struct Place {
+    folder: TempDir,
+}
+
+fn digits(content: &[u8]) -> String {
+    let hash = Sha256::digest(content);
+    hash.iter().map(|octet| format!("{octet:02x}")).collect()
+}
+
+fn beneath(content: &[u8]) -> String {
+    let digits = digits(content);
+    format!("{}/{}/{digits}", &digits[..2], &digits[2..4])
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("store")).unwrap();
+        let place = Self { folder };
+        place.mail(
+            "mail.mbox",
+            b"From a Sat Jan  3 01:05:34 1996\nSubject: none\n\nx\n",
+        );
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// An object that is older than a day.
+    fn object(&self, content: &[u8]) -> PathBuf {
+        let path = self.path("store").join(beneath(content));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        let old = SystemTime::now() - Duration::from_secs(25 * 60 * 60);
+        File::options()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_modified(old)
+            .unwrap();
+        path
+    }
+
+    fn mail(&self, name: &str, content: &[u8]) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    fn store(&self, arguments: &[&str], sources: &[&str]) -> Output {
+        let mut command = embody();
+        command.arg("store").args(arguments).arg(self.path("store"));
+        command.args(sources.iter().map(|name| self.path(name)));
+        command.output().unwrap()
+    }
+}
+
+/// A mail with a part that was detached.
+fn detached(content: &[u8]) -> Vec<u8> {
+    format!(
+        "From: a@example.org\nMIME-Version: 1.0\nContent-Type: message/external-body; access-type=URL;\n URL=\"https://www.example.org/store/{}\"\n\nContent-Type: image/png\nX-Embody-Detached: sha256={}; encoding=base64\n\n",
+        beneath(content),
+        digits(content),
+    )
+    .into_bytes()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn ended(output: &Output, status: i32) {
+    assert_eq!(output.status.code(), Some(status), "{}", stderr(output));
+}
+
+#[test]
+fn what_is_whole_and_referred_to_is_well() {
+    let place = Place::new();
+    place.object(b"abc");
+    place.mail("one.eml", &detached(b"abc"));
+    let output = place.store(&["check"], &["one.eml", "mail.mbox"]);
+    ended(&output, 0);
+    assert_eq!(stdout(&output), "");
+    assert!(stderr(&output).contains("1 objects, 3 bytes, 0 damaged; 2 files"));
+    assert!(stderr(&output).contains("which refer to 1 objects, 0 missing"));
+    ended(&place.store(&["check"], &[]), 0);
+}
+
+#[test]
+fn what_is_damaged_or_missing_is_named() {
+    let place = Place::new();
+    let path = place.object(b"abc");
+    fs::write(&path, b"abd").unwrap();
+    place.mail("one.eml", &detached(b"other"));
+    // A hash that nothing says is one of ours.
+    place.mail(
+        "two.eml",
+        format!("Subject: {}\n\n", digits(b"third")).as_bytes(),
+    );
+    let output = place.store(&["check"], &["one.eml", "two.eml"]);
+    ended(&output, 1);
+    let lines = stdout(&output);
+    assert_eq!(lines.lines().count(), 2, "{lines}");
+    assert!(
+        lines.contains(&format!("damaged {}", digits(b"abc"))),
+        "{lines}"
+    );
+    assert!(
+        lines.contains(&format!("missing {}", digits(b"other"))),
+        "{lines}"
+    );
+    assert!(lines.contains("one.eml"), "{lines}");
+    assert_eq!(fs::read(path).unwrap(), b"abd");
+}
+
+#[test]
+fn a_collection_lists_what_is_not_used_and_removes_it_when_asked() {
+    let place = Place::new();
+    let (used, unused) = (place.object(b"abc"), place.object(b"unused"));
+    place.mail("one.eml", &detached(b"abc"));
+    let line = format!("{} 6\n", beneath(b"unused"));
+    let output = place.store(&["gc"], &["one.eml", "mail.mbox"]);
+    ended(&output, 0);
+    assert_eq!(stdout(&output), line);
+    assert!(used.exists() && unused.exists());
+    let output = place.store(&["gc", "--delete"], &["one.eml", "mail.mbox"]);
+    ended(&output, 0);
+    assert_eq!(stdout(&output), line);
+    assert!(used.exists() && !unused.exists());
+    let output = place.store(&["gc", "--delete"], &["one.eml", "mail.mbox"]);
+    ended(&output, 0);
+    assert_eq!(stdout(&output), "");
+}
+
+#[test]
+fn what_is_young_or_no_object_stays() {
+    let place = Place::new();
+    let young = place.object(b"young");
+    File::options()
+        .write(true)
+        .open(&young)
+        .unwrap()
+        .set_modified(SystemTime::now())
+        .unwrap();
+    let abc = place.object(b"abc");
+    let digits = self::digits(b"abc");
+    let beside = abc.parent().unwrap();
+    let strangers = [
+        beside.join("README"),
+        beside.join(format!("{digits}.bak")),
+        beside.join(digits.to_uppercase()),
+        beside.join("x".repeat(64)),
+        beside.join(self::digits(b"elsewhere")),
+        place.path("store/00").join(&digits),
+        place.path("store/README"),
+        place.path("store/abc/de").join(&digits),
+    ];
+    let old = SystemTime::now() - Duration::from_secs(1_000_000);
+    for stranger in &strangers {
+        fs::create_dir_all(stranger.parent().unwrap()).unwrap();
+        File::create(stranger).unwrap().set_modified(old).unwrap();
+    }
+    // A link in the place of an object, and folders that are links.
+    let link = place.path("store").join(beneath(b"link"));
+    fs::create_dir_all(link.parent().unwrap()).unwrap();
+    symlink(&abc, &link).unwrap();
+    let elsewhere = place.path("elsewhere");
+    fs::create_dir_all(elsewhere.join("00")).unwrap();
+    symlink(&elsewhere, place.path("store/ff")).unwrap();
+    let output = place.store(&["gc", "--delete"], &["mail.mbox"]);
+    ended(&output, 0);
+    assert!(!abc.exists());
+    assert!(young.exists());
+    for stranger in strangers {
+        assert!(stranger.exists(), "{stranger:?}");
+        let name = stranger.file_name().unwrap().to_str().unwrap().to_owned();
+        let is_below = stranger.starts_with(place.path("store/abc"));
+        assert!(
+            is_below || stderr(&output).contains(&name),
+            "{name}: {}",
+            stderr(&output)
+        );
+    }
+    assert!(fs::symlink_metadata(&link).is_ok());
+    assert!(stderr(&output).contains("1 unused ones are younger than a day"));
+}
+
+/// Where a use may stand: in any of these an object is kept.
+#[test]
+fn a_use_anywhere_keeps_an_object() {
+    use base64::Engine as _;
+    let encoded = base64::engine::general_purpose::STANDARD.encode(detached(b"abc"));
+    let lines: Vec<&str> = encoded
+        .as_bytes()
+        .chunks(76)
+        .map(|line| std::str::from_utf8(line).unwrap())
+        .collect();
+    let attached = format!(
+        "Subject: Fwd\nMIME-Version: 1.0\nContent-Type: application/octet-stream; name=x.eml\nContent-Transfer-Encoding: base64\n\n{}\n",
+        lines.join("\n")
+    );
+    let plain = detached(b"abc");
+    let far = [
+        b"From a Sat Jan  3 01:05:34 1996\nSubject: x\n\n".as_slice(),
+        &vec![b'y'; 3 << 20],
+        b"\n\nFrom b Sat Jan  3 01:05:34 1996\n",
+        &plain,
+    ]
+    .concat();
+    for (name, content) in [
+        ("one.eml", plain.clone()),
+        ("far.mbox", far),
+        ("attached.eml", attached.into_bytes()),
+        ("Maildir/cur/1:2,S", plain.clone()),
+        ("Maildir/new/1", plain.clone()),
+        ("Maildir/tmp/1", plain.clone()),
+        ("Maildir/.Sent/cur/1:2,S", plain.clone()),
+        ("folder/a/b/notes.txt", plain.clone()),
+        ("folder/.embody-host-1-2-x", plain),
+    ] {
+        let place = Place::new();
+        let (object, unused) = (place.object(b"abc"), place.object(b"unused"));
+        for folder in ["cur", "new", "tmp"] {
+            fs::create_dir_all(place.path("Maildir").join(folder)).unwrap();
+        }
+        place.mail(
+            "folder/x.mbox",
+            b"From a Sat Jan  3 01:05:34 1996\nSubject: x\n\n",
+        );
+        place.mail(name, &content);
+        let source = Path::new(name).components().next().unwrap();
+        let source = source.as_os_str().to_str().unwrap();
+        let output = place.store(&["gc", "--delete"], &[source]);
+        ended(&output, 0);
+        assert!(
+            object.exists() && !unused.exists(),
+            "{name}: {}",
+            stderr(&output)
+        );
+    }
+}
+
+#[test]
+fn a_source_that_is_not_read_whole_stops_a_deletion() {
+    let gzip: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x03\0\0\0\0\0\0\0\0\0";
+    let cases: [(&str, &[u8]); 8] = [
+        ("mail/archive.mbox.gz", gzip),
+        ("mail/archive.zip", b"PK\x03\x04abc"),
+        ("mail/archive.pst", b"!BDNabc"),
+        ("mail/m.1", b"2 M1e C4d7b3f56\n"),
+        ("Maildir/cur/1:2,S", gzip),
+        ("Maildir/cur/2:2,S", b"CRYPTED\x03\x07\x02\0\0"),
+        ("Maildir/cur/3:2,S", b"\0\x01\x02\x03encrypted\0"),
+        ("Maildir/new/4", b"Dovecot-LZ4\r*\x9b\xc5\0"),
+    ];
+    for (name, content) in cases {
+        let place = Place::new();
+        let object = place.object(b"abc");
+        for folder in ["mail", "Maildir/cur", "Maildir/new", "Maildir/tmp"] {
+            fs::create_dir_all(place.path(folder)).unwrap();
+        }
+        place.mail(
+            "mail/x.mbox",
+            b"From a Sat Jan  3 01:05:34 1996\nSubject: x\n\n",
+        );
+        place.mail("Maildir/dovecot.index", b"\0\x01\x02index\0");
+        place.mail("Maildir/new/5", b"Subject: x\n\n");
+        let source = name.split('/').next().unwrap();
+        ended(&place.store(&["gc"], &[source]), 0);
+        place.mail(name, content);
+        let output = place.store(&["gc", "--delete"], &["mail.mbox", source]);
+        ended(&output, 1);
+        assert!(object.exists(), "{name}");
+        assert!(
+            stderr(&output).contains(name.rsplit('/').next().unwrap()),
+            "{}",
+            stderr(&output)
+        );
+        assert!(
+            stderr(&output).contains("nothing was removed"),
+            "{}",
+            stderr(&output)
+        );
+        // As far as one knows.
+        assert_eq!(stdout(&output), format!("{} 3\n", beneath(b"abc")));
+    }
+}
+
+#[test]
+fn what_is_no_mailbox_or_not_there_stops_a_deletion() {
+    let place = Place::new();
+    let object = place.object(b"abc");
+    place.mail("empty/none.bin", b"\0\x01\x02\x03");
+    place.mail("binary", b"\0\x01\x02\x03");
+    place.mail(
+        "linked/x.mbox",
+        b"From a Sat Jan  3 01:05:34 1996\nSubject: x\n\n",
+    );
+    symlink(place.path("nowhere"), place.path("linked/link")).unwrap();
+    for source in ["nothing", "empty", "binary", "linked"] {
+        let output = place.store(&["gc", "--delete"], &["mail.mbox", source]);
+        ended(&output, 1);
+        assert!(object.exists(), "{source}");
+    }
+    // What a link leads to is read.
+    place.mail("nowhere", &detached(b"abc"));
+    ended(&place.store(&["gc", "--delete"], &["linked"]), 0);
+    assert!(object.exists());
+    symlink(place.path("linked"), place.path("linked/again")).unwrap();
+    ended(&place.store(&["gc", "--delete"], &["linked"]), 0);
+    ended(&place.store(&["gc", "--delete"], &["mail.mbox"]), 0);
+    assert!(!object.exists());
+}
+
+#[test]
+fn what_may_not_be_read_stops_a_deletion() {
+    if rustix::process::getuid().is_root() {
+        // The super-user may read everything: run as nobody elsewhere.
+        return;
+    }
+    let place = Place::new();
+    let object = place.object(b"abc");
+    place.mail(
+        "closed/x.mbox",
+        b"From a Sat Jan  3 01:05:34 1996\nSubject: x\n\n",
+    );
+    place.mail("closed/y", b"");
+    fs::set_permissions(place.path("closed/y"), fs::Permissions::from_mode(0)).unwrap();
+    ended(&place.store(&["gc", "--delete"], &["closed"]), 1);
+    assert!(object.exists());
+}
+
+#[test]
+fn a_collection_waits_for_nobody_when_it_only_lists_and_is_alone_when_it_removes() {
+    let place = Place::new();
+    let object = place.object(b"abc");
+    let lock = File::create(place.path("store/.lock")).unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockShared).unwrap();
+    ended(&place.store(&["gc"], &["mail.mbox"]), 0);
+    let output = std::thread::scope(|scope| {
+        let collection = scope.spawn(|| place.store(&["gc", "--delete"], &["mail.mbox"]));
+        std::thread::sleep(Duration::from_millis(500));
+        // Somebody uses it again, and then is done.
+        assert!(object.exists());
+        File::options()
+            .write(true)
+            .open(&object)
+            .unwrap()
+            .set_modified(SystemTime::now())
+            .unwrap();
+        drop(lock);
+        collection.join().unwrap()
+    });
+    ended(&output, 0);
+    assert!(object.exists());
+    assert_eq!(stdout(&output), "");
+}
+
+#[test]
+fn what_is_asked_wrongly_is_said() {
+    let place = Place::new();
+    let object = place.object(b"abc");
+    ended(&place.store(&["gc", "--delete"], &[]), 2);
+    ended(&place.store(&["gc"], &[]), 2);
+    ended(&place.store(&["check", "--delete"], &["mail.mbox"]), 2);
+    ended(&place.store(&["collect"], &["mail.mbox"]), 2);
+    let output = embody()
+        .args(["store", "gc"])
+        .arg(place.path("none"))
+        .arg(place.path("mail.mbox"))
+        .output()
+        .unwrap();
+    ended(&output, 1);
+    assert!(!place.path("none").exists());
+    assert!(object.exists());
+}
