@@ -1,6 +1,6 @@
 //! `embody detach` and `embody restore`: one message through, as a filter, or mailboxes, beside or in place.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::args::{Asking, SayingArgs, WalkArgs};
@@ -17,12 +17,13 @@ use crate::expand::{Candidates, Expander, Lengths, Mark};
 use crate::mailbox::{Counts, Locking, Options, Stop};
 use crate::mime::ScanLimits;
 use crate::policy::Policy;
-use crate::store::{Folder, Store};
+use crate::store::{self, OpenError, Purpose, Store};
 
 /// Moves attachments into a store.
 pub(super) fn detach(args: &DetachArgs) -> Status {
-    let policy = Policy::default();
+    let policy = args.policy();
     let way = Way {
+        store: Some(&args.store),
         sources: &args.sources,
         walk: &args.walk,
         saying: &args.saying,
@@ -49,7 +50,7 @@ fn detacher(args: &DetachArgs) -> Result<Detacher, Error> {
         // Not even the folder is made.
         true => (None, unopened_base_url(&args.store)?),
         false => {
-            let store = open(&args.store)?;
+            let store = open(&args.store, Purpose::Put, &args.policy())?;
             let base_url = store.base_url();
             (Some(store), base_url)
         }
@@ -70,6 +71,7 @@ fn detacher(args: &DetachArgs) -> Result<Detacher, Error> {
 pub(super) fn restore(args: &RestoreArgs) -> Status {
     let policy = args.policy();
     let way = Way {
+        store: args.store.as_deref(),
         sources: &args.sources,
         walk: &args.walk,
         saying: &args.saying,
@@ -114,7 +116,7 @@ fn restorer(args: &RestoreArgs, stop: &Stop) -> Result<Restorer, Error> {
         .restoring()
         .lengths(Lengths::Corrected);
     if let Some(store) = &args.store {
-        builder = builder.store(open_to_read(store)?);
+        builder = builder.store(open(store, Purpose::Read, &args.policy())?);
     }
     Ok(Restorer {
         expander: builder.build()?,
@@ -124,6 +126,7 @@ fn restorer(args: &RestoreArgs, stop: &Stop) -> Result<Restorer, Error> {
 
 /// How mail comes to a command that is a filter and takes mailboxes.
 struct Way<'w> {
+    store: Option<&'w str>,
     sources: &'w [PathBuf],
     walk: &'w WalkArgs,
     saying: &'w SayingArgs,
@@ -177,6 +180,19 @@ impl Way<'_> {
         job.run(&begun)
     }
 
+    /// While messages wait for a network, more of them are worked on, and a mailbox is not locked.
+    fn options(&self) -> Options {
+        let options = self.walk.options(self.policy);
+        match self.store {
+            Some(store) if is_remote(store) => Options {
+                max_in_flight: self.policy.limits.in_flight.max(options.jobs),
+                locking: Locking::AtBothEnds,
+                ..options
+            },
+            _ => options,
+        }
+    }
+
     fn walk<V: Verb>(
         &self,
         make: impl FnOnce(&Stop) -> Result<V, Error>,
@@ -194,8 +210,7 @@ impl Way<'_> {
             options: Options {
                 // Both directions make true what was true, and no more: so that one undoes the other.
                 counts: Counts::Kept,
-                locking: Locking::Throughout,
-                ..self.walk.options(self.policy)
+                ..self.options()
             },
             word: "dry run, nothing written: ",
             policy: self.policy,
@@ -216,29 +231,29 @@ fn scan_limits(policy: &Policy) -> ScanLimits {
     }
 }
 
-/// Opens a store to put attachments into it.
-fn open(store: &str) -> Result<Arc<dyn Store>, Error> {
-    let folder = Folder::open(Path::new(store)).map_err(|error| unusable(&error))?;
-    Ok(Arc::new(folder))
+/// Opens a store. What its options or the environment lack is told as what it is.
+fn open(store: &str, purpose: Purpose, policy: &Policy) -> Result<Arc<dyn Store>, Error> {
+    store::open(store, purpose, policy).map_err(|error| match error {
+        OpenError::Usage(error) => error,
+        OpenError::Store(error) => Error::Write {
+            what: "the store".to_owned(),
+            source: std::io::Error::other(say::error(&error)),
+        },
+    })
 }
 
-/// Opens a store to take attachments out of it.
-fn open_to_read(store: &str) -> Result<Arc<dyn Store>, Error> {
-    let folder = Folder::open_to_read(Path::new(store)).map_err(|error| unusable(&error))?;
-    Ok(Arc::new(folder))
+/// Whether a store is asked over a network.
+fn is_remote(store: &str) -> bool {
+    store.contains("://")
 }
 
-/// What the URLs of a folder's objects begin with that may not be there yet.
+/// What the URLs of objects begin with, in a store that is not opened.
 fn unopened_base_url(store: &str) -> Result<String, Error> {
+    if is_remote(store) {
+        return Ok(format!("{}/", store.trim_end_matches('/')));
+    }
     let wrong = || Error::Usage(format!("'{store}' is not a folder"));
     let path = std::path::absolute(store).map_err(|_| wrong())?;
     let url = url::Url::from_directory_path(path).map_err(|()| wrong())?;
     Ok(url.into())
-}
-
-fn unusable(error: &crate::store::StoreError) -> Error {
-    Error::Write {
-        what: "the store".to_owned(),
-        source: std::io::Error::other(say::error(error)),
-    }
 }

@@ -10,7 +10,7 @@ use super::shared_args::{OnFailureOption, SayingArgs, WalkArgs};
 use super::values::{at_least_one, base_url, duration, duration_or_none, size};
 use crate::detach::{Choice, Form};
 use crate::external_body::Wanted;
-use crate::policy::{Limits, Links, OnFailure, Policy, TypePattern};
+use crate::policy::{Limits, Links, OnFailure, Policy, Proxy, TypePattern};
 
 /// What leaves if nothing else is said: 100k.
 const LARGER_THAN: u64 = 100 << 10;
@@ -22,7 +22,8 @@ pub(super) struct DetachArgs {
     /// standard input if none is given
     #[arg(hide_short_help = true, value_name = "FILE|SOURCE")]
     pub(super) sources: Vec<PathBuf>,
-    /// Where attachments go: a folder [default: none]
+    /// Where attachments go: a folder, s3://BUCKET/PREFIX or the https URL of a folder that takes PUT
+    /// [default: none]
     #[arg(long, value_name = "DIR")]
     pub(super) store: String,
     /// What their URLs begin with [default: the file: URL of the store]
@@ -49,6 +50,15 @@ pub(super) struct DetachArgs {
         value_name = "WHAT"
     )]
     on_failure: Option<OnFailureOption>,
+    /// Go through this proxy to a store that is a server [default: none]
+    #[arg(hide_short_help = true, long, value_name = "URL")]
+    proxy: Option<Proxy>,
+    /// Trust these certificates besides the system's [default: none]
+    #[arg(hide_short_help = true, long, value_name = "PEM")]
+    ca_file: Option<PathBuf>,
+    /// One request to a store that is a server; 0 is no limit [default: 20s]
+    #[arg(hide_short_help = true, long, value_name = "DUR", value_parser = duration_or_none)]
+    timeout: Option<Duration>,
     /// Options in TOML; those given here win [default: none]
     #[arg(hide_short_help = true, long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -68,6 +78,20 @@ enum FormOption {
 }
 
 impl DetachArgs {
+    /// How a store is asked that is a server. Nothing else of the policy counts.
+    pub(super) fn policy(&self) -> Policy {
+        let default = Limits::default();
+        Policy {
+            proxy: self.proxy.clone(),
+            ca_file: self.ca_file.clone(),
+            limits: Limits {
+                timeout: self.timeout.unwrap_or(default.timeout),
+                ..default
+            },
+            ..Policy::default()
+        }
+    }
+
     pub(super) fn choice(&self) -> Choice {
         Choice {
             larger_than: self.larger_than.unwrap_or(LARGER_THAN),
