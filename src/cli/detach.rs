@@ -12,11 +12,13 @@ use super::say;
 use super::signals::Signals;
 use super::verb::{Expanding, Verb, Work};
 use crate::detach::{Detacher, Settings};
+use crate::edit::Edits;
 use crate::error::Error;
 use crate::expand::{Candidates, Expander, Lengths, Mark};
-use crate::mailbox::{Counts, Locking, Options, Stop};
+use crate::mailbox::{Locking, Options, Stop};
 use crate::mime::ScanLimits;
 use crate::policy::Policy;
+use crate::report::Report;
 use crate::store::{self, OpenError, Purpose, Store};
 
 /// Moves attachments into a store.
@@ -93,16 +95,16 @@ impl Verb for Restorer {
         self.expander.first_touch(bytes)
     }
 
-    fn work(
-        &self,
-        message: &[u8],
-        name: &str,
-    ) -> Result<(crate::edit::Edits, crate::report::Report), Error> {
+    fn work(&self, message: &[u8], name: &str) -> Result<(Edits, Report), Error> {
         let verb = Expanding {
             expander: &self.expander,
             work: self.work,
         };
         verb.work(message, name)
+    }
+
+    fn sees_to_counts(&self) -> bool {
+        true
     }
 }
 
@@ -207,11 +209,7 @@ impl Way<'_> {
             sources: self.sources,
             args: self.walk,
             saying: self.saying,
-            options: Options {
-                // Both directions make true what was true, and no more: so that one undoes the other.
-                counts: Counts::Kept,
-                ..self.options()
-            },
+            options: self.options(),
             word: "dry run, nothing written: ",
             policy: self.policy,
             signals: &signals,

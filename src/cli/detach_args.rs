@@ -22,17 +22,18 @@ pub(super) struct DetachArgs {
     /// standard input if none is given
     #[arg(hide_short_help = true, value_name = "FILE|SOURCE")]
     pub(super) sources: Vec<PathBuf>,
-    /// Where attachments go: a folder, s3://BUCKET/PREFIX or the https URL of a folder that takes PUT
-    /// [default: none]
+    /// Where attachments go: a folder, s3://BUCKET/PREFIX or https://HOST/PATH [default: none]
     #[arg(long, value_name = "DIR")]
     pub(super) store: String,
     /// What their URLs begin with [default: the file: URL of the store]
     #[arg(long, value_name = "URL", value_parser = base_url)]
     pub(super) base_url: Option<String>,
-    /// Only attachments of so many octets in the mail, as they are encoded [default: 100k]
+    /// Only what has so many octets in the mail [default: 100k]
+    ///
+    /// Counted as the attachment is encoded there. [default: 100k]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     larger_than: Option<u64>,
-    /// Only attachments of these media types, e.g. video/* [default: all]
+    /// Only these media types, e.g. video/* [default: all]
     #[arg(long = "type", value_name = "PAT", value_parser = TypePattern::parse)]
     types: Vec<TypePattern>,
     /// What is left in their place [default: external-body]
