@@ -1,6 +1,6 @@
 //! `embody detach` and `embody restore`: one message through, as a filter, or mailboxes, beside or in place.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::args::{Asking, SayingArgs, WalkArgs};
@@ -17,7 +17,7 @@ use crate::expand::{Candidates, Expander, Lengths, Mark};
 use crate::mailbox::{Counts, Locking, Options, Stop};
 use crate::mime::ScanLimits;
 use crate::policy::Policy;
-use crate::store::{Folder, Store};
+use crate::store::{self, OpenError, Purpose, Store};
 
 /// Moves attachments into a store.
 pub(super) fn detach(args: &DetachArgs) -> Status {
@@ -45,11 +45,12 @@ pub(super) fn detach(args: &DetachArgs) -> Status {
 }
 
 fn detacher(args: &DetachArgs) -> Result<Detacher, Error> {
+    let policy = args.policy();
     let (store, base_url) = match args.walk.dry_run {
         // Not even the folder is made.
-        true => (None, unopened_base_url(&args.store)?),
+        true => (None, store::unopened_base_url(&args.store, &policy)?),
         false => {
-            let store = open(&args.store)?;
+            let store = open(&args.store, Purpose::Put, &policy)?;
             let base_url = store.base_url();
             (Some(store), base_url)
         }
@@ -114,7 +115,7 @@ fn restorer(args: &RestoreArgs, stop: &Stop) -> Result<Restorer, Error> {
         .restoring()
         .lengths(Lengths::Corrected);
     if let Some(store) = &args.store {
-        builder = builder.store(open_to_read(store)?);
+        builder = builder.store(open(store, Purpose::Read, &args.policy())?);
     }
     Ok(Restorer {
         expander: builder.build()?,
@@ -216,24 +217,12 @@ fn scan_limits(policy: &Policy) -> ScanLimits {
     }
 }
 
-/// Opens a store to put attachments into it.
-fn open(store: &str) -> Result<Arc<dyn Store>, Error> {
-    let folder = Folder::open(Path::new(store)).map_err(|error| unusable(&error))?;
-    Ok(Arc::new(folder))
-}
-
-/// Opens a store to take attachments out of it.
-fn open_to_read(store: &str) -> Result<Arc<dyn Store>, Error> {
-    let folder = Folder::open_to_read(Path::new(store)).map_err(|error| unusable(&error))?;
-    Ok(Arc::new(folder))
-}
-
-/// What the URLs of a folder's objects begin with that may not be there yet.
-fn unopened_base_url(store: &str) -> Result<String, Error> {
-    let wrong = || Error::Usage(format!("'{store}' is not a folder"));
-    let path = std::path::absolute(store).map_err(|_| wrong())?;
-    let url = url::Url::from_directory_path(path).map_err(|()| wrong())?;
-    Ok(url.into())
+/// Opens a store.
+fn open(name: &str, purpose: Purpose, policy: &Policy) -> Result<Arc<dyn Store>, Error> {
+    store::open(name, purpose, policy).map_err(|error| match error {
+        OpenError::Store(why) => unusable(&why),
+        OpenError::Usage(why) => why,
+    })
 }
 
 fn unusable(error: &crate::store::StoreError) -> Error {

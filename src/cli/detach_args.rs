@@ -10,7 +10,7 @@ use super::shared_args::{OnFailureOption, SayingArgs, WalkArgs};
 use super::values::{at_least_one, base_url, duration, duration_or_none, size};
 use crate::detach::{Choice, Form};
 use crate::external_body::Wanted;
-use crate::policy::{Limits, Links, OnFailure, Policy, TypePattern};
+use crate::policy::{Limits, Links, OnFailure, Policy, Proxy, TypePattern};
 
 /// What leaves if nothing else is said: 100k.
 const LARGER_THAN: u64 = 100 << 10;
@@ -22,8 +22,8 @@ pub(super) struct DetachArgs {
     /// standard input if none is given
     #[arg(hide_short_help = true, value_name = "FILE|SOURCE")]
     pub(super) sources: Vec<PathBuf>,
-    /// Where attachments go: a folder
-    #[arg(long, value_name = "DIR")]
+    /// Where attachments go: a folder, or the URL of one that takes PUT
+    #[arg(long, value_name = "DIR|URL")]
     pub(super) store: String,
     /// What their URLs begin with [default: the file: URL of the store]
     #[arg(long, value_name = "URL", value_parser = base_url)]
@@ -49,6 +49,15 @@ pub(super) struct DetachArgs {
         value_name = "WHAT"
     )]
     on_failure: Option<OnFailureOption>,
+    /// Go through this proxy to a store on a server [default: none]
+    #[arg(hide_short_help = true, long, value_name = "URL")]
+    proxy: Option<Proxy>,
+    /// Trust these certificates of a store too, PEM [default: the system's store]
+    #[arg(hide_short_help = true, long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
+    /// How long a store on a server may say nothing [default: 20s]
+    #[arg(hide_short_help = true, long, value_name = "DUR", value_parser = duration_or_none)]
+    timeout: Option<Duration>,
     /// Options in TOML; those given here win [default: none]
     #[arg(hide_short_help = true, long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -68,6 +77,20 @@ enum FormOption {
 }
 
 impl DetachArgs {
+    /// How a store on a server is reached.
+    pub(super) fn policy(&self) -> Policy {
+        let default = Limits::default();
+        Policy {
+            proxy: self.proxy.clone(),
+            ca_file: self.ca_file.clone(),
+            limits: Limits {
+                timeout: self.timeout.unwrap_or(default.timeout),
+                ..default
+            },
+            ..Policy::default()
+        }
+    }
+
     pub(super) fn choice(&self) -> Choice {
         Choice {
             larger_than: self.larger_than.unwrap_or(LARGER_THAN),
@@ -103,7 +126,7 @@ pub(super) struct RestoreArgs {
     #[arg(hide_short_help = true, value_name = "FILE|SOURCE")]
     pub(super) sources: Vec<PathBuf>,
     /// Where the attachments are, whatever their URLs; without it --fetch says how these are retrieved
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR|URL")]
     pub(super) store: Option<String>,
     /// The store or a server fails for a while: leave or defer [default: leave]
     #[arg(

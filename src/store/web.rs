@@ -118,12 +118,7 @@ impl Web {
         self.send("GET", &key.path(), None, None, at_most)
     }
 
-    fn answer(
-        &self,
-        key: &Key,
-        at_most: u64,
-        reply: Reply,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
+    fn answer(&self, key: &Key, at_most: u64, reply: Reply) -> Result<Option<Vec<u8>>, StoreError> {
         let path = key.path();
         match reply.status {
             200 if reply.body.len() as u64 > at_most => Err(StoreError::lasting(format!(
