@@ -48,11 +48,12 @@ pub(super) fn detach(args: &DetachArgs) -> Status {
 }
 
 fn detacher(args: &DetachArgs) -> Result<Detacher, Error> {
+    let policy = args.policy();
     let (store, base_url) = match args.walk.dry_run {
         // Not even the folder is made.
-        true => (None, unopened_base_url(&args.store)?),
+        true => (None, store::unopened_base_url(&args.store, &policy)?),
         false => {
-            let store = open(&args.store, Purpose::Put, &args.policy())?;
+            let store = open(&args.store, Purpose::Put, &policy)?;
             let base_url = store.base_url();
             (Some(store), base_url)
         }
@@ -243,15 +244,4 @@ fn open(store: &str, purpose: Purpose, policy: &Policy) -> Result<Arc<dyn Store>
 /// Whether a store is asked over a network.
 fn is_remote(store: &str) -> bool {
     store.contains("://")
-}
-
-/// What the URLs of objects begin with, in a store that is not opened.
-fn unopened_base_url(store: &str) -> Result<String, Error> {
-    if is_remote(store) {
-        return Ok(format!("{}/", store.trim_end_matches('/')));
-    }
-    let wrong = || Error::Usage(format!("'{store}' is not a folder"));
-    let path = std::path::absolute(store).map_err(|_| wrong())?;
-    let url = url::Url::from_directory_path(path).map_err(|()| wrong())?;
-    Ok(url.into())
 }

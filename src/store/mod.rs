@@ -30,8 +30,10 @@ pub use folder::Folder;
 pub use key::Key;
 #[cfg(unix)]
 pub(crate) use listing::{Object, Objects};
+#[cfg(all(test, feature = "s3"))]
+pub(crate) use open::s3_store;
 #[cfg(unix)]
-pub(crate) use open::{OpenError, Purpose, open};
+pub(crate) use open::{OpenError, Purpose, open, unopened_base_url};
 
 /// Where objects are.
 ///

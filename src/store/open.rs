@@ -51,6 +51,21 @@ pub(crate) fn open(
     }
 }
 
+/// What the URLs of a store's objects begin with that is not opened, and may not be there yet.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) fn unopened_base_url(name: &str, policy: &Policy) -> Result<String, Error> {
+    if let Some((scheme, _)) = name.split_once("://") {
+        return Ok(on_server(scheme, name, policy)?.base_url());
+    }
+    let path = std::path::absolute(name).map_err(|_| not_a_store(name))?;
+    // As an open one has it, as far as it is there.
+    let path = path.canonicalize().unwrap_or(path);
+    let url = url::Url::from_directory_path(path).map_err(|()| not_a_store(name))?;
+    Ok(url.into())
+}
+
 #[cfg(feature = "http")]
 fn on_server(scheme: &str, name: &str, policy: &Policy) -> Result<Arc<dyn Store>, Error> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
@@ -65,9 +80,20 @@ fn on_server(scheme: &str, name: &str, policy: &Policy) -> Result<Arc<dyn Store>
             )?)
         }
         #[cfg(feature = "s3")]
-        "s3" => Box::new(super::s3::S3::new(name, &variable)?),
+        "s3" => return s3_store(name, &variable, policy),
         _ => return Err(not_a_store(name)),
     };
+    Ok(Arc::new(Web::new(policy, server)?))
+}
+
+/// The store in a bucket, with what `variable` says the environment has.
+#[cfg(feature = "s3")]
+pub(crate) fn s3_store(
+    name: &str,
+    variable: &dyn Fn(&str) -> Option<String>,
+    policy: &Policy,
+) -> Result<Arc<dyn Store>, Error> {
+    let server = Box::new(super::s3::S3::new(name, variable)?);
     Ok(Arc::new(Web::new(policy, server)?))
 }
 

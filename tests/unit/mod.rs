@@ -31,5 +31,6 @@ mod scanner;
 mod schemes;
 mod second_opinions;
 mod store;
+mod store_web;
 mod url_property;
 mod whatwg_data_urls;
