@@ -12,17 +12,20 @@ use super::say;
 use super::signals::Signals;
 use super::verb::{Expanding, Verb, Work};
 use crate::detach::{Detacher, Settings};
+use crate::edit::Edits;
 use crate::error::Error;
 use crate::expand::{Candidates, Expander, Lengths, Mark};
-use crate::mailbox::{Counts, Locking, Options, Stop};
+use crate::mailbox::{Locking, Options, Stop};
 use crate::mime::ScanLimits;
 use crate::policy::Policy;
+use crate::report::Report;
 use crate::store::{self, OpenError, Purpose, Store};
 
 /// Moves attachments into a store.
 pub(super) fn detach(args: &DetachArgs) -> Status {
-    let policy = Policy::default();
+    let policy = args.policy();
     let way = Way {
+        store: Some(&args.store),
         sources: &args.sources,
         walk: &args.walk,
         saying: &args.saying,
@@ -45,12 +48,11 @@ pub(super) fn detach(args: &DetachArgs) -> Status {
 }
 
 fn detacher(args: &DetachArgs) -> Result<Detacher, Error> {
-    let policy = args.policy();
     let (store, base_url) = match args.walk.dry_run {
         // Not even the folder is made.
-        true => (None, store::unopened_base_url(&args.store, &policy)?),
+        true => (None, store::unopened_base_url(&args.store, &args.policy())?),
         false => {
-            let store = open(&args.store, Purpose::Put, &policy)?;
+            let store = open(&args.store, Purpose::Put, &args.policy())?;
             let base_url = store.base_url();
             (Some(store), base_url)
         }
@@ -71,6 +73,7 @@ fn detacher(args: &DetachArgs) -> Result<Detacher, Error> {
 pub(super) fn restore(args: &RestoreArgs) -> Status {
     let policy = args.policy();
     let way = Way {
+        store: args.store.as_deref(),
         sources: &args.sources,
         walk: &args.walk,
         saying: &args.saying,
@@ -92,16 +95,16 @@ impl Verb for Restorer {
         self.expander.first_touch(bytes)
     }
 
-    fn work(
-        &self,
-        message: &[u8],
-        name: &str,
-    ) -> Result<(crate::edit::Edits, crate::report::Report), Error> {
+    fn work(&self, message: &[u8], name: &str) -> Result<(Edits, Report), Error> {
         let verb = Expanding {
             expander: &self.expander,
             work: self.work,
         };
         verb.work(message, name)
+    }
+
+    fn sees_to_counts(&self) -> bool {
+        true
     }
 }
 
@@ -125,6 +128,7 @@ fn restorer(args: &RestoreArgs, stop: &Stop) -> Result<Restorer, Error> {
 
 /// How mail comes to a command that is a filter and takes mailboxes.
 struct Way<'w> {
+    store: Option<&'w str>,
     sources: &'w [PathBuf],
     walk: &'w WalkArgs,
     saying: &'w SayingArgs,
@@ -178,6 +182,19 @@ impl Way<'_> {
         job.run(&begun)
     }
 
+    /// While messages wait for a network, more of them are worked on, and a mailbox is not locked.
+    fn options(&self) -> Options {
+        let options = self.walk.options(self.policy);
+        match self.store {
+            Some(store) if is_remote(store) => Options {
+                max_in_flight: self.policy.limits.in_flight.max(options.jobs),
+                locking: Locking::AtBothEnds,
+                ..options
+            },
+            _ => options,
+        }
+    }
+
     fn walk<V: Verb>(
         &self,
         make: impl FnOnce(&Stop) -> Result<V, Error>,
@@ -192,12 +209,7 @@ impl Way<'_> {
             sources: self.sources,
             args: self.walk,
             saying: self.saying,
-            options: Options {
-                // Both directions make true what was true, and no more: so that one undoes the other.
-                counts: Counts::Kept,
-                locking: Locking::Throughout,
-                ..self.walk.options(self.policy)
-            },
+            options: self.options(),
             word: "dry run, nothing written: ",
             policy: self.policy,
             signals: &signals,
@@ -217,17 +229,18 @@ fn scan_limits(policy: &Policy) -> ScanLimits {
     }
 }
 
-/// Opens a store.
-fn open(name: &str, purpose: Purpose, policy: &Policy) -> Result<Arc<dyn Store>, Error> {
-    store::open(name, purpose, policy).map_err(|error| match error {
-        OpenError::Store(why) => unusable(&why),
-        OpenError::Usage(why) => why,
+/// Opens a store. What its options or the environment lack is told as what it is.
+fn open(store: &str, purpose: Purpose, policy: &Policy) -> Result<Arc<dyn Store>, Error> {
+    store::open(store, purpose, policy).map_err(|error| match error {
+        OpenError::Usage(error) => error,
+        OpenError::Store(error) => Error::Write {
+            what: "the store".to_owned(),
+            source: std::io::Error::other(say::error(&error)),
+        },
     })
 }
 
-fn unusable(error: &crate::store::StoreError) -> Error {
-    Error::Write {
-        what: "the store".to_owned(),
-        source: std::io::Error::other(say::error(error)),
-    }
+/// Whether a store is asked over a network.
+fn is_remote(store: &str) -> bool {
+    store.contains("://")
 }

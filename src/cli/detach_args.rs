@@ -22,16 +22,18 @@ pub(super) struct DetachArgs {
     /// standard input if none is given
     #[arg(hide_short_help = true, value_name = "FILE|SOURCE")]
     pub(super) sources: Vec<PathBuf>,
-    /// Where attachments go: a folder, or the URL of one that takes PUT
-    #[arg(long, value_name = "DIR|URL")]
+    /// Where attachments go: a folder, s3://BUCKET/PREFIX or https://HOST/PATH [default: none]
+    #[arg(long, value_name = "DIR")]
     pub(super) store: String,
     /// What their URLs begin with [default: the file: URL of the store]
     #[arg(long, value_name = "URL", value_parser = base_url)]
     pub(super) base_url: Option<String>,
-    /// Only attachments of so many octets in the mail, as they are encoded [default: 100k]
+    /// Only what has so many octets in the mail [default: 100k]
+    ///
+    /// Counted as the attachment is encoded there. [default: 100k]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     larger_than: Option<u64>,
-    /// Only attachments of these media types, e.g. video/* [default: all]
+    /// Only these media types, e.g. video/* [default: all]
     #[arg(long = "type", value_name = "PAT", value_parser = TypePattern::parse)]
     types: Vec<TypePattern>,
     /// What is left in their place [default: external-body]
@@ -49,13 +51,13 @@ pub(super) struct DetachArgs {
         value_name = "WHAT"
     )]
     on_failure: Option<OnFailureOption>,
-    /// Go through this proxy to a store on a server [default: none]
+    /// Go through this proxy to a store that is a server [default: none]
     #[arg(hide_short_help = true, long, value_name = "URL")]
     proxy: Option<Proxy>,
-    /// Trust these certificates of a store too, PEM [default: the system's store]
-    #[arg(hide_short_help = true, long, value_name = "FILE")]
+    /// Trust these certificates besides the system's [default: none]
+    #[arg(hide_short_help = true, long, value_name = "PEM")]
     ca_file: Option<PathBuf>,
-    /// How long a store on a server may say nothing [default: 20s]
+    /// One request to a store that is a server; 0 is no limit [default: 20s]
     #[arg(hide_short_help = true, long, value_name = "DUR", value_parser = duration_or_none)]
     timeout: Option<Duration>,
     /// Options in TOML; those given here win [default: none]
@@ -77,7 +79,7 @@ enum FormOption {
 }
 
 impl DetachArgs {
-    /// How a store on a server is reached.
+    /// How a store is asked that is a server. Nothing else of the policy counts.
     pub(super) fn policy(&self) -> Policy {
         let default = Limits::default();
         Policy {
@@ -119,6 +121,7 @@ impl DetachArgs {
 
 #[derive(Args, Debug)]
 #[command(group(clap::ArgGroup::new("where").args(["output", "in_place"])))]
+#[command(override_usage = "embody restore [OPTIONS] --store <DIR> [FILE|SOURCE]...")]
 #[command(group(clap::ArgGroup::new("from").required(true).multiple(true).args(["store", "fetch"])))]
 pub(super) struct RestoreArgs {
     /// One message, or with --output or --in-place mboxes, Maildirs, messages or folders of them;
@@ -126,7 +129,8 @@ pub(super) struct RestoreArgs {
     #[arg(hide_short_help = true, value_name = "FILE|SOURCE")]
     pub(super) sources: Vec<PathBuf>,
     /// Where the attachments are, whatever their URLs; without it --fetch says how these are retrieved
-    #[arg(long, value_name = "DIR|URL")]
+    /// [default: none]
+    #[arg(long, value_name = "DIR")]
     pub(super) store: Option<String>,
     /// The store or a server fails for a while: leave or defer [default: leave]
     #[arg(

@@ -139,6 +139,10 @@ impl Transform for Filter<'_> {
         Ok(Change::from(edits))
     }
 
+    fn sees_to_counts(&self) -> bool {
+        self.verb.sees_to_counts()
+    }
+
     fn refused(&self, message: &Message<'_>) {
         if let Some((_, report)) = self.state().waiting.get_mut(&message.number) {
             leave_for_separator(report);

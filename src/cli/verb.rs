@@ -18,6 +18,11 @@ pub(super) trait Verb: Sync {
     /// # Errors
     /// What ends the whole run.
     fn work(&self, message: &[u8], name: &str) -> Result<(Edits, Report), Error>;
+
+    /// Whether it sees to Content-Length and Lines itself, in mailboxes too.
+    fn sees_to_counts(&self) -> bool {
+        false
+    }
 }
 
 /// What an expander does with each message.
@@ -77,6 +82,11 @@ impl Verb for Detacher {
     fn work(&self, message: &[u8], name: &str) -> Result<(Edits, Report), Error> {
         let detachment = self.detach(message, name)?;
         Ok((detachment.edits, detachment.report))
+    }
+
+    // Both directions make true what was true, and no more: so that one undoes the other.
+    fn sees_to_counts(&self) -> bool {
+        true
     }
 }
 

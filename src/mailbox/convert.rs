@@ -16,12 +16,12 @@ use super::maildir::{self, Destination};
 use super::mbox::{Counted, Extent};
 use super::pipeline::{self, Limits, Stages};
 use super::replace::{self, Beside, Identity};
-use super::rewrite::{self, Rewritten};
+use super::rewrite::{self, Counts, Rewritten};
 use super::sink::{Bytes, Sink};
 use super::temporary;
 use super::window::{Chunk, Pool, Section, Windows};
 use super::{
-    Counts, Effect, Format, Message, Options, Progress, Quoting, Stop, Summary, Transform,
+    Effect, Format, Message, Options, Progress, Quoting, Stop, Summary, Transform,
     check_backup_suffix,
 };
 use crate::error::Error;
@@ -331,7 +331,6 @@ impl Job<'_> {
             path: self.path,
             transform: self.transform,
             quoting,
-            counts: self.options.counts,
             before: summary.messages,
         };
         let limits = Limits {
@@ -401,7 +400,6 @@ struct Messages<'a> {
     path: &'a Path,
     transform: &'a dyn Transform,
     quoting: Quoting,
-    counts: Counts,
     /// Messages of the mailbox that are not in the section.
     before: u64,
 }
@@ -427,7 +425,11 @@ impl Stages for Messages<'_> {
             quoting: self.quoting,
         };
         let change = self.transform.transform(&message)?;
-        let new = rewrite::rewritten(chunk.bytes(), &frame, change, self.quoting, self.counts);
+        let counts = match self.transform.sees_to_counts() {
+            true => Counts::Kept,
+            false => Counts::Corrected,
+        };
+        let new = rewrite::rewritten(chunk.bytes(), &frame, change, self.quoting, counts);
         let new = new.map_err(|_| {
             cannot_write(self.path)(io::Error::other(format!(
                 "message {number}: replacements overlap or lie outside the message"

@@ -73,6 +73,12 @@ pub trait Transform: Sync {
     /// Ends the whole run; the source stays as it is. Trouble with one message is not an error.
     fn transform(&self, message: &Message<'_>) -> Result<Change, Error>;
 
+    /// Whether Content-Length and Lines in the header of a message that changes are this transform's own matter.
+    /// Otherwise an mbox makes them true. Where a message ends by its Content-Length it does so in any case.
+    fn sees_to_counts(&self) -> bool {
+        false
+    }
+
     /// The change of a message was not made, and the message passed on as it is: a line which some
     /// mailbox reader takes for a separator would have gone, and a message of others with it.
     fn refused(&self, _message: &Message<'_>) {}
@@ -197,17 +203,6 @@ pub enum Locking {
     AtBothEnds,
 }
 
-/// What becomes of Content-Length and Lines in the header of a message of an mbox that changes.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum Counts {
-    /// They are made true.
-    #[default]
-    Corrected,
-    /// They stay, for a [`Transform`] that sees to them. Where a message ends by its Content-Length, that is
-    /// made true all the same.
-    Kept,
-}
-
 /// How a conversion is to be done.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -231,8 +226,6 @@ pub struct Options {
     pub max_message: usize,
     /// Bytes read at a time.
     pub window: usize,
-    /// What becomes of Content-Length and Lines.
-    pub counts: Counts,
     /// How new text in an mbox is quoted; `None`: as the mailbox does, by its first window.
     pub quoting: Option<Quoting>,
 }
@@ -250,7 +243,6 @@ impl Default for Options {
             lock_timeout: Duration::from_secs(60),
             max_message: 512 << 20,
             window: 1 << 20,
-            counts: Counts::default(),
             quoting: None,
         }
     }

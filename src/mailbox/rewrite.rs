@@ -18,12 +18,22 @@ use memchr::memchr_iter;
 
 use super::mbox::{self, Frame, Header, Quoting};
 use super::separator::{self, Next, next_separator};
-use super::{Change, Counts, Replacement};
+use super::{Change, Replacement};
 use crate::span::{Lines, Newline, Span};
 
 /// A change that does not fit its message: spans out of order, or outside of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Misfit;
+
+/// What becomes of Content-Length and Lines in the header of a message of an mbox that changes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Counts {
+    /// They are made true.
+    Corrected,
+    /// They stay, for a transform that sees to them. Where a message ends by its Content-Length, that is
+    /// made true all the same.
+    Kept,
+}
 
 /// What a change comes to.
 #[derive(Clone, PartialEq, Eq, Debug)]
