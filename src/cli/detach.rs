@@ -48,12 +48,11 @@ pub(super) fn detach(args: &DetachArgs) -> Status {
 }
 
 fn detacher(args: &DetachArgs) -> Result<Detacher, Error> {
-    let policy = args.policy();
     let (store, base_url) = match args.walk.dry_run {
         // Not even the folder is made.
-        true => (None, store::unopened_base_url(&args.store, &policy)?),
+        true => (None, store::unopened_base_url(&args.store, &args.policy())?),
         false => {
-            let store = open(&args.store, Purpose::Put, &policy)?;
+            let store = open(&args.store, Purpose::Put, &args.policy())?;
             let base_url = store.base_url();
             (Some(store), base_url)
         }

@@ -108,7 +108,7 @@ impl Folder {
         Self {
             places,
             temporaries,
-            lock: lock,
+            lock,
             waiting: Mutex::default(),
             committing: Mutex::default(),
         }
