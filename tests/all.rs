@@ -56,5 +56,7 @@ mod signals;
 mod standard_streams;
 mod stopped;
 mod store;
+mod store_faults;
+mod store_peers;
 mod wild;
 mod wild_hostile;

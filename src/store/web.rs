@@ -172,9 +172,9 @@ impl Web {
             )
         };
         let reply = put()?;
-        // RFC 4918 §9.7.1: a folder is missing.
+        // RFC 4918 §9.7.1: a folder is missing. nginx says 500.
         let folders = match reply.status {
-            404 | 409 => self.server.folders(key),
+            404 | 409 | 500 => self.server.folders(key),
             _ => return Ok(reply),
         };
         if folders.is_empty() {

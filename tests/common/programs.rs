@@ -51,7 +51,7 @@ pub fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-fn wait_for(port: u16, child: &mut Child, log: &Path) {
+pub fn wait_for(port: u16, child: &mut Child, log: &Path) {
     let begun = Instant::now();
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
         assert!(
@@ -80,7 +80,7 @@ pub fn certificates(folder: &Path) {
     fs::write(folder.join("server.key"), key.serialize_pem()).unwrap();
 }
 
-/// nginx with http and https; `files` beneath its root.
+/// nginx with http and https; `files` beneath its root. /dav/ takes PUT from "me", whose password is "secret".
 pub fn nginx(test: &str, files: &[(&str, &[u8])]) -> Option<Served> {
     let Some(nginx) = program("nginx") else {
         skipped(test, "nginx");
@@ -92,6 +92,8 @@ pub fn nginx(test: &str, files: &[(&str, &[u8])]) -> Option<Served> {
     for (name, content) in files {
         fs::write(root.join(name), content).unwrap();
     }
+    fs::create_dir(root.join("dav")).unwrap();
+    fs::write(folder.path().join("users"), "me:{PLAIN}secret\n").unwrap();
     certificates(folder.path());
     let (port, secure) = (free_port(), free_port());
     let here = folder.path().display();
@@ -116,6 +118,12 @@ http {{
     ssl_certificate {here}/server.pem;
     ssl_certificate_key {here}/server.key;
     root {here}/root;
+    client_max_body_size 0;
+    location /dav/ {{
+      dav_methods PUT MKCOL;
+      auth_basic "store";
+      auth_basic_user_file {here}/users;
+    }}
     location /slow {{ limit_rate 40k; }}
     location = /gone {{ return 410; }}
     location = /busy {{ return 503; }}
