@@ -18,7 +18,7 @@ use super::report_file::ReportFile;
 use super::say;
 use super::signals;
 use crate::error::Error;
-use crate::expand::{Candidates, Expander, Mark};
+use crate::expand::{Expander, Mark, Prefilter};
 use crate::mailbox::{has_second_message, second_message, takes_separators};
 use crate::mime::scan;
 use crate::plan::opaque_parts;
@@ -40,12 +40,12 @@ fn filter(args: &FilterArgs) -> Result<(), Error> {
     let start = args.saying.report.as_ref().map(|_| Start::now());
     signals::limits_on_files_are_failed_writes();
     let expander = Expander::builder(args.policy()).mark(args.mark()).build()?;
-    let candidates = expander.candidates();
+    let prefilter = expander.prefilter();
     let mut output = output::open()?;
     let file = args.file.as_deref().filter(|path| !is_standard(path));
     let input = match file {
-        Some(path) => read_file(path, candidates)?,
-        None => Input::read(output::input()?, candidates).map_err(output::read_error)?,
+        Some(path) => read_file(path, prefilter)?,
+        None => Input::read(output::input()?, prefilter).map_err(output::read_error)?,
     };
     let second = match &input {
         Input::Message(message) | Input::Unspooled(message, _) => second_message(message).is_some(),
@@ -168,13 +168,13 @@ impl OnAbort {
     }
 }
 
-fn read_file(path: &Path, candidates: &Candidates) -> Result<Input, Error> {
+fn read_file(path: &Path, prefilter: &Prefilter) -> Result<Input, Error> {
     let failed = |source| Error::Read {
         what: path.display().to_string(),
         source,
     };
     let file = File::open(path).map_err(failed)?;
-    Input::read(file, candidates).map_err(failed)
+    Input::read(file, prefilter).map_err(failed)
 }
 
 /// A closed stderr is nobody's mail.

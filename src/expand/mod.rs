@@ -10,7 +10,6 @@
 //! in the order of the document: what fits is done, what does not is left with its reason, and a
 //! later run may go on there. Without a bound that was reached, a second run changes nothing.
 
-mod candidates;
 mod composite;
 mod content;
 mod document_digest;
@@ -27,6 +26,7 @@ mod long_lines;
 mod mailbox;
 mod mark;
 mod pass;
+mod prefilter;
 mod relink;
 mod removal;
 mod resolved;
@@ -38,7 +38,7 @@ mod siblings;
 mod substitute;
 mod unseen;
 
-#[cfg(any(test, feature = "cli", feature = "internals"))]
-pub use self::candidates::Candidates;
 pub use self::expander::{Expander, ExpanderBuilder, Expansion};
+#[cfg(any(test, feature = "cli", feature = "internals"))]
+pub use self::prefilter::Prefilter;
 pub use self::settings::{Lengths, MARK_FIELD, Mark};

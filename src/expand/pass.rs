@@ -306,7 +306,7 @@ impl Pending<'_> {
         if let Err(refusal) = session.ledger.grow(growth) {
             return Ok(Err(refusal));
         }
-        if !session.settings.candidates.external_bodies(&body) {
+        if !session.settings.prefilter.external_bodies(&body) {
             return Ok(Ok((body, Pass::default())));
         }
         let held = self.place.held.saturating_add(body.len());
@@ -484,8 +484,8 @@ impl Pending<'_> {
         let untrue = lengths::untrue_around(self.entity, self.tree, changed, is_message);
         // Header fields of what is around do not overlap with the parts.
         let _ = self.pass.edits.add(untrue);
-        let candidates = &session.settings.candidates;
-        let unseen = unseen::rows(self.entity, self.tree, self.plan, candidates, session.name);
+        let prefilter = &session.settings.prefilter;
+        let unseen = unseen::rows(self.entity, self.tree, self.plan, prefilter, session.name);
         self.pass.rows.extend(unseen.into_iter().map(|mut row| {
             row.part = self.place.number(&row.part);
             row

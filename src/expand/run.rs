@@ -68,7 +68,7 @@ impl Session<'_> {
             report: Report::default(),
             temporary: None,
         };
-        if !self.settings.candidates.external_bodies(message) {
+        if !self.settings.prefilter.external_bodies(message) {
             return outcomes;
         }
         let mut current = Cow::Borrowed(message);
@@ -108,9 +108,9 @@ impl Session<'_> {
     fn with_documents<'m>(&self, edits: &'m Edits, message: &'m [u8]) -> Option<Cow<'m, [u8]>> {
         let output = edits.splice(message);
         // Types stand in header fields, which are never divided between two chunks.
-        let candidates = &self.settings.candidates;
+        let prefilter = &self.settings.prefilter;
         let mut chunks = output.chunks().iter();
-        let has_documents = chunks.any(|chunk| candidates.documents(chunk));
+        let has_documents = chunks.any(|chunk| prefilter.documents(chunk));
         has_documents.then(|| output.into_bytes())
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::candidates::Candidates;
+use super::prefilter::Prefilter;
 use crate::mime::ScanLimits;
 use crate::policy::Policy;
 
@@ -35,13 +35,13 @@ pub(super) struct Settings {
     pub(super) policy: Arc<Policy>,
     pub(super) mark: Mark,
     pub(super) lengths: Lengths,
-    pub(super) candidates: Candidates,
+    pub(super) prefilter: Prefilter,
 }
 
 impl Settings {
     pub(super) fn new(policy: Arc<Policy>) -> Self {
         Self {
-            candidates: Candidates::new(&policy),
+            prefilter: Prefilter::new(&policy),
             policy,
             mark: Mark::default(),
             lengths: Lengths::default(),
