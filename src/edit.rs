@@ -63,10 +63,10 @@ pub struct Edits {
     edits: Vec<Edit>,
 }
 
-/// A group was refused because it overlaps edits that were there before.
+/// An edit meets another one: what they would come to is not said.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("an edit of bytes {start}..{end} overlaps another", start = .0.start, end = .0.end)]
-pub(crate) struct Overlap(pub(crate) Span);
+pub struct Overlap(pub(crate) Span);
 
 impl Edits {
     /// No edits.
@@ -85,6 +85,16 @@ impl Edits {
     #[must_use]
     pub fn as_slice(&self) -> &[Edit] {
         &self.edits
+    }
+
+    /// These edits, in any order.
+    ///
+    /// # Errors
+    /// [`Overlap`] if two of them meet.
+    pub fn of(edits: impl IntoIterator<Item = Edit>) -> Result<Self, Overlap> {
+        let mut all = Self::new();
+        all.add(edits.into_iter().collect())?;
+        Ok(all)
     }
 
     /// Adds all edits of a group, or none.

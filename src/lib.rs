@@ -183,7 +183,7 @@ mod span;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub use cli::run as run_program;
-pub use edit::{Edit, Edits, Spliced};
+pub use edit::{Edit, Edits, Overlap, Spliced};
 pub use error::Error;
 pub use expand::{Expander, ExpanderBuilder, Expansion, Lengths, MARK_FIELD, Mark};
 pub use policy::Policy;

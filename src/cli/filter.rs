@@ -97,7 +97,7 @@ fn filter(args: &FilterArgs) -> Result<(), Error> {
     let name = file.map_or_else(|| "-".to_owned(), |path| path.display().to_string());
     let mut expansion = expander.expand(&message, &name)?;
     // What starts like a mailbox may be one, whoever feeds it to a filter.
-    let is_left = second && takes_separators(&message, expansion.edits.clone().into());
+    let is_left = second && takes_separators(&message, &expansion.edits);
     let mut buffered = BufWriter::with_capacity(64 << 10, &mut output);
     if is_left {
         leave_for_separator(&mut expansion.report);

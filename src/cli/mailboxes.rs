@@ -7,9 +7,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::origin::Origin;
 use super::totals::Totals;
+use crate::edit::Edits;
 use crate::error::Error;
 use crate::expand::Expander;
-use crate::mailbox::{Change, Message, Progress, Stop, Summary, Transform};
+use crate::mailbox::{Message, Progress, Stop, Summary, Transform};
 use crate::report::{Outcome, Reason, Report, Row};
 
 /// What is done with each message.
@@ -160,26 +161,25 @@ impl Transform for Filter<'_> {
         self.expander.first_touch(bytes)
     }
 
-    fn transform(&self, message: &Message<'_>) -> Result<Change, Error> {
+    fn transform(&self, message: &Message<'_>) -> Result<Edits, Error> {
         self.stop.check()?;
         let mailbox = self.state().mailbox.clone();
         let name = self.name(message, &mailbox);
-        let (change, report) = match self.work {
+        let (edits, report) = match self.work {
             Work::Forecast => {
                 let report = self.expander.forecast(message.content, &name);
-                (Change::AsItCame, report)
+                (Edits::new(), report)
             }
             Work::Probe => {
                 let report = probe(self.expander, message.content, &name)?;
-                (Change::AsItCame, report)
+                (Edits::new(), report)
             }
             Work::Expand => {
                 let mut expansion = self.expander.expand(message.content, &name)?;
                 // What it would have fetched was not asked for any more.
                 self.stop.check()?;
                 foresee(&mut expansion.report);
-                let change = Change::from(expansion.edits);
-                (change, expansion.report)
+                (expansion.edits, expansion.report)
             }
         };
         if !report.rows.is_empty() {
@@ -189,7 +189,7 @@ impl Transform for Filter<'_> {
                 .waiting
                 .insert(message.number, (origin, report));
         }
-        Ok(change)
+        Ok(edits)
     }
 
     fn refused(&self, message: &Message<'_>) {

@@ -424,11 +424,11 @@ impl Stages for Messages<'_> {
             content,
             quoting: self.quoting,
         };
-        let change = self.transform.transform(&message)?;
-        let new = rewrite::rewritten(chunk.bytes(), &frame, change, self.quoting);
+        let edits = self.transform.transform(&message)?;
+        let new = rewrite::rewritten(chunk.bytes(), &frame, &edits, self.quoting);
         let new = new.map_err(|_| {
             cannot_write(self.path)(io::Error::other(format!(
-                "message {number}: replacements overlap or lie outside the message"
+                "message {number}: an edit lies outside the message"
             )))
         })?;
         Ok(match new {
