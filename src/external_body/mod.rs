@@ -14,16 +14,22 @@
 //!   on the sender's account.
 
 mod access;
+// What only the program prints is in the same tables as what is looked up.
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
+pub mod access_types;
 mod detached;
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
+mod facility;
 mod read;
 mod reference;
-// What only the program prints is in the same table as what is looked up.
-#[cfg_attr(not(feature = "cli"), allow(dead_code))]
-pub mod schemes;
+mod scheme;
 mod shortcut;
 mod url;
 
 pub use self::detached::is_reference_field;
+#[cfg(feature = "cli")]
+pub use self::facility::Facility;
 pub use self::reference::{
     ESSENCE, ExternalBody, Form, Reading, Shortcuts, Target, Unusable, identifier,
 };
+pub use self::scheme::Scheme;

@@ -8,13 +8,6 @@
 mod allowance;
 mod cache;
 mod canned;
-mod file;
-#[cfg(feature = "ftp")]
-mod ftp;
-#[cfg(feature = "http")]
-mod http;
-#[cfg(feature = "http")]
-mod http_body;
 mod in_flight;
 #[cfg(any(feature = "http", feature = "ftp"))]
 mod names;

@@ -24,7 +24,7 @@ use crate::link::base::Base;
 use crate::link::url::{self, Dialect};
 use crate::mime::header::End;
 use crate::mime::{Content, Limit, PartId, Tree};
-use crate::policy::{Policy, Protected, Scheme};
+use crate::policy::{Policy, Protected};
 use crate::report::{Kind, Reason, Refusal};
 
 /// How many characters of a `data:` URL a report shows.
@@ -181,7 +181,7 @@ impl Planner<'_> {
             self.policy.judge_size(body.size.unwrap_or(0))?;
             // Only http can be asked for a type, and fragments are never sent: what is retrieved
             // once does not depend on either.
-            let negotiates = matches!(target.scheme(), Scheme::Http | Scheme::Https);
+            let negotiates = target.scheme().is_http();
             Ok(Step::Retrieve {
                 url: url::without_fragment(&mapped).to_owned(),
                 accept: body

@@ -27,10 +27,10 @@ use std::path::{Path, PathBuf};
 
 use crate::report::{Reason, Refusal};
 
-pub use crate::external_body::Shortcuts;
+pub use crate::external_body::{Scheme, Shortcuts};
 pub use address::parse_network;
 pub use choice::{
-    Embed, Limits, Links, Mismatch, OnFailure, Protected, Scheme, Trackers, TypePattern, Userinfo,
+    Embed, Limits, Links, Mismatch, OnFailure, Protected, Trackers, TypePattern, Userinfo,
 };
 pub use host::{Host, HostPattern};
 pub use ipnet::IpNet;
@@ -121,7 +121,10 @@ impl Policy {
         let Some(scheme) = Scheme::from_name(scheme.as_bytes()) else {
             return Err(Refusal::lasting(
                 Reason::SchemeNotAllowed,
-                format!("{scheme}: is not among what --fetch can name: http, https, ftp, file"),
+                format!(
+                    "{scheme}: is not among what --fetch can name: {}",
+                    Scheme::names()
+                ),
             ));
         };
         if !self.fetch.contains(&scheme) {
@@ -158,7 +161,7 @@ impl Policy {
             .ok_or_else(|| refused("the redirect leads to something that is no URL".to_owned()))?;
         let (name, _) = target::split_scheme(&next)?;
         let scheme = Scheme::from_name(name.as_bytes())
-            .filter(|scheme| matches!(scheme, Scheme::Http | Scheme::Https))
+            .filter(|scheme| scheme.is_http())
             .ok_or_else(|| refused(format!("a redirect to {name}:")))?;
         if !self.fetch.contains(&scheme) {
             return Err(refused(format!(

@@ -30,11 +30,11 @@ use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 use ureq::{Agent, Body};
 
-use super::Probed;
-use super::allowance::Allowance;
 use super::http_body::{Coding, content_coding, whole_body};
-use super::names::{self, Names};
 use crate::error::Error;
+use crate::fetch::Probed;
+use crate::fetch::allowance::Allowance;
+use crate::fetch::names::{self, Names};
 use crate::policy::{Host, Policy, Scheme, Target};
 use crate::report::{Reason, Refusal};
 
