@@ -11,7 +11,7 @@ use crate::edit::Edits;
 use crate::error::Error;
 use crate::mime;
 use crate::policy::{Links, OnFailure, Policy};
-use crate::report::{Outcome, Reason, Report, Row};
+use crate::report::{Kind, Outcome, Reason, Report, Row};
 
 /// What was decided about a message.
 pub(super) struct Outcomes {
@@ -123,7 +123,20 @@ impl Session<'_> {
             return;
         };
         if let Err(refusal) = self.ledger.work(output.len()) {
-            outcomes.report.notes.push(refusal.detail);
+            // Its documents are not even looked for.
+            outcomes.report.rows.push(Row {
+                message: self.name.to_owned(),
+                part: String::new(),
+                kind: Kind::Embed,
+                url: None,
+                outcome: Outcome::Left,
+                reason: Some(refusal.reason),
+                detail: format!("nothing was embedded: {}", refusal.detail),
+                media_type: None,
+                bytes: None,
+                ms: None,
+                links: None,
+            });
             return;
         }
         let tree = mime::scan(&output, &self.settings.scan_limits());

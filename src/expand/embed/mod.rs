@@ -107,7 +107,7 @@ impl Pending<'_> {
         let container = self.shapes.container(part);
         let message = message_of(self.tree, part);
         let mut values: HashMap<usize, String> = HashMap::new();
-        for tag in found.chunk_by(|_, next| !next.opens_tag) {
+        for tag in found.chunk_by(|one, next| one.tag == next.tag) {
             let mut of_source: Option<String> = None;
             for place in tag {
                 let given = match &container {
@@ -212,6 +212,9 @@ impl Pending<'_> {
                 let newline = self.tree.newline;
                 let (content_id, bytes) = self.pictures.part(message, picture, newline);
                 if !self.shapes.holds(message, picture) {
+                    if let Err(refusal) = self.shapes.judge_parts(session.policy().limits.parts) {
+                        return Given::Refused(refusal);
+                    }
                     // What goes with the URL is gained back when the document is written.
                     let cost = self.shapes.cost(container, bytes.len());
                     let longest = content_id.len() + "cid:%40".len();
@@ -240,10 +243,11 @@ impl Pending<'_> {
         }
         let url = places.urls.get(number)?;
         let key = (url.clone(), Some(ACCEPT.to_owned()));
-        let result = match session.retrieved.get(&key)? {
-            Answered::Unasked => return None,
-            Answered::Refused(refusal) => Err(refusal.clone()),
-            Answered::Content(answer) => {
+        let result = match session.retrieved.get(&key) {
+            None => Err(session.ledger.enough_retrievals()),
+            Some(Answered::Unasked) => return None,
+            Some(Answered::Refused(refusal)) => Err(refusal.clone()),
+            Some(Answered::Content(answer)) => {
                 let answer: Answer = answer.clone();
                 let source = places.sources.get(number).cloned();
                 self.pictures.of_answer(&answer, source, session.policy())

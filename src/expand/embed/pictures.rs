@@ -61,6 +61,11 @@ impl<'p> Pictures<'p> {
         }
     }
 
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.pictures.len()
+    }
+
     /// The content of a `data:` URL.
     pub(super) fn of_data(
         &mut self,

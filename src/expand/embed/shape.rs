@@ -46,6 +46,8 @@ pub(super) struct Shapes<'p> {
     held: HashSet<(PartId, usize)>,
     /// Documents that changed.
     pub(super) changed: Vec<PartId>,
+    /// How many parts the message has.
+    present: usize,
 }
 
 /// A point to which everything can be taken back.
@@ -60,6 +62,7 @@ impl<'p> Shapes<'p> {
             log: Vec::new(),
             held: HashSet::new(),
             changed: Vec::new(),
+            present: tree.ids().count(),
         }
     }
 
@@ -116,6 +119,20 @@ impl<'p> Shapes<'p> {
             .push(New { content_id, bytes });
         self.log.push((container, (message, picture), cost));
         self.held.insert((message, picture));
+    }
+
+    /// Whether the message may have one more part: what stands behind the limit would not be read the next time.
+    ///
+    /// # Errors
+    /// [`Reason::TooManyParts`].
+    pub(super) fn judge_parts(&self, most: usize) -> Result<(), Refusal> {
+        // Around the first part of a document there may come a multipart, and the document is then one in it.
+        let new = self.log.len() + 2 * self.parts.len();
+        if self.present + new + 2 < most {
+            return Ok(());
+        }
+        let detail = "the message would have more parts than --max-parts";
+        Err(Refusal::lasting(Reason::TooManyParts, detail))
     }
 
     pub(super) fn mark(&self) -> Mark {
