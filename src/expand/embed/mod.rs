@@ -16,13 +16,14 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use self::pictures::{Pictures, message_of};
 use self::places::{Meaning, Place, Places};
-use self::shape::Shapes;
+use self::shape::{New, Shapes};
 use super::content::Answer;
 use super::link_text::cid_escaped;
 use super::relink::Relinker;
 
 use super::session::{Answered, Session};
 use crate::edit::{Edit, Edits, Group};
+use crate::mime::transfer::base64_length_with;
 use crate::mime::{PartId, Tree};
 use crate::report::{Kind, Outcome, Reason, Refusal, Retry, Row};
 
@@ -210,20 +211,22 @@ impl Pending<'_> {
             Some(content_id) => content_id,
             None => {
                 let newline = self.tree.newline;
-                let (content_id, bytes) = self.pictures.part(message, picture, newline);
+                let (content_id, header) = self.pictures.part(message, picture, newline);
                 if !self.shapes.holds(message, picture) {
                     if let Err(refusal) = self.shapes.judge_parts(session.policy().limits.parts) {
                         return Given::Refused(refusal);
                     }
                     // What goes with the URL is gained back when the document is written.
-                    let cost = self.shapes.cost(container, bytes.len());
+                    let octets = self.pictures.octets(picture).len();
+                    let body = base64_length_with(octets, newline);
+                    let new = New::of(content_id.clone(), picture, header, body);
+                    let cost = self.shapes.cost(container, new.len());
                     let longest = content_id.len() + "cid:%40".len();
                     let growth = (cost + longest) as i64 - place.octets as i64;
                     if let Err(refusal) = session.ledger.grow(growth) {
                         return Given::Refused(refusal);
                     }
-                    self.shapes
-                        .put((message, container), picture, content_id.clone(), bytes);
+                    self.shapes.put((message, container), new);
                 }
                 content_id
             }
@@ -335,8 +338,6 @@ impl Pending<'_> {
     }
 
     fn finish(mut self, session: &Session<'_>, places: &Places) -> Embedding {
-        // They stand in their parts now.
-        drop(self.pictures);
         if !session.is_forecast() {
             for part in &self.named {
                 if let Some(content_id) = places.made.get(part) {
@@ -346,7 +347,7 @@ impl Pending<'_> {
                     let _ = self.embedding.edits.add(vec![edit]);
                 }
             }
-            for group in self.shapes.edits() {
+            for group in self.shapes.edits(&self.pictures) {
                 // Insertions and header fields meet neither each other nor the values.
                 let _ = self.embedding.edits.add(group);
             }
