@@ -199,8 +199,8 @@ impl Ledger {
 
     /// Octets that may be held for the places of documents that show something.
     pub(super) fn room_for_places(&self) -> usize {
-        // A small message may show some thousand pictures.
-        const FREE: u64 = 4 << 20;
+        // A small message may show five thousand pictures.
+        const FREE: u64 = 12 << 20;
         usize::try_from(self.message.max(FREE)).unwrap_or(usize::MAX)
     }
 

@@ -213,7 +213,10 @@ impl Pending<'_> {
                 let newline = self.tree.newline;
                 let (content_id, header) = self.pictures.part(message, picture, newline);
                 if !self.shapes.holds(message, picture) {
-                    if let Err(refusal) = self.shapes.judge_parts(session.policy().limits.parts) {
+                    if let Err(refusal) = self
+                        .shapes
+                        .judge_parts(container, session.policy().limits.parts)
+                    {
                         return Given::Refused(refusal);
                     }
                     // What goes with the URL is gained back when the document is written.

@@ -17,8 +17,8 @@ const SHOWN_DATA: usize = 48;
 
 /// Octets that a place takes until it is written, its new URL and the edits included, and what a thing takes that is
 /// shown: its row, and its new part beside the content. Measured, and rounded up.
-const PLACE: usize = 500;
-const THING: usize = 2_000;
+const PLACE: usize = 400;
+const THING: usize = 1_800;
 
 /// What a place shows.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -146,7 +146,7 @@ impl Places {
         let is_new = known != (pictures.len(), self.urls.len())
             || matches!(place.meaning, Meaning::Refused(_) | Meaning::Part(..));
         let names = place.shown.as_ref().map_or(0, String::len);
-        let thing = if is_new { THING + 4 * names } else { names };
+        let thing = if is_new { THING + 2 * names } else { names };
         self.room = self.room.saturating_sub(PLACE + thing);
         Some(place)
     }

@@ -75,6 +75,8 @@ pub(super) struct Shapes<'p> {
     pub(super) changed: Vec<PartId>,
     /// How many parts the message has.
     present: usize,
+    /// How many multiparts are made.
+    wraps: usize,
 }
 
 /// A point to which everything can be taken back.
@@ -90,6 +92,7 @@ impl<'p> Shapes<'p> {
             held: HashSet::new(),
             changed: Vec::new(),
             present: tree.ids().count(),
+            wraps: 0,
         }
     }
 
@@ -135,7 +138,9 @@ impl<'p> Shapes<'p> {
     pub(super) fn put(&mut self, (message, container): (PartId, Container), new: New) {
         let cost = self.cost(container, new.len());
         let picture = new.picture;
-        self.parts.entry(container).or_default().push(new);
+        let parts = self.parts.entry(container).or_default();
+        self.wraps += usize::from(parts.is_empty() && matches!(container, Container::Wrapped(_)));
+        parts.push(new);
         self.log.push((container, (message, picture), cost));
         self.held.insert((message, picture));
     }
@@ -144,10 +149,11 @@ impl<'p> Shapes<'p> {
     ///
     /// # Errors
     /// [`Reason::TooManyParts`].
-    pub(super) fn judge_parts(&self, most: usize) -> Result<(), Refusal> {
-        // Around the first part of a document there may come a multipart, and the document is then one in it.
-        let new = self.log.len() + 2 * self.parts.len();
-        if self.present + new + 2 < most {
+    pub(super) fn judge_parts(&self, container: Container, most: usize) -> Result<(), Refusal> {
+        let is_first = self.parts.get(&container).is_none_or(Vec::is_empty);
+        // A multipart that is made for a document is a part as well.
+        let made = self.wraps + usize::from(is_first && matches!(container, Container::Wrapped(_)));
+        if self.present + self.log.len() + made < most {
             return Ok(());
         }
         let detail = "the message would have more parts than --max-parts";
@@ -167,6 +173,8 @@ impl<'p> Shapes<'p> {
             self.held.remove(&picture);
             if let Some(parts) = self.parts.get_mut(&container) {
                 parts.pop();
+                let is_wrapped = matches!(container, Container::Wrapped(_));
+                self.wraps -= usize::from(parts.is_empty() && is_wrapped);
             }
         }
     }
