@@ -15,6 +15,7 @@ use std::rc::Rc;
 
 pub use self::bases::Bases;
 use self::content_id::ContentIds;
+use self::item::shown_url;
 pub use self::item::{Item, Plan, Step};
 pub use self::opaque::opaque_parts;
 use self::rivals::rivals;
@@ -31,13 +32,14 @@ use crate::report::{Kind, Reason, Refusal};
 const SHOWN_DATA: usize = 48;
 
 /// Plans one message, or content that is to be put into one. `around` is the base that holds where
-/// the content is put.
+/// the content is put. `room` is how many octets the URLs may have that a base makes absolute.
 #[must_use]
 pub fn plan<'a>(
     original: &'a [u8],
     tree: &Tree,
     policy: &Policy,
     around: Option<Rc<Base>>,
+    room: usize,
 ) -> Plan<'a> {
     let reading = Reading {
         header_limit: policy.limits.header,
@@ -49,6 +51,7 @@ pub fn plan<'a>(
         .collect();
     let references: HashSet<PartId> = bodies.iter().map(|body| body.part).collect();
     let mut planner = Planner {
+        room,
         bases: Bases::within(around),
         original,
         tree,
@@ -58,6 +61,7 @@ pub fn plan<'a>(
     let mut plan = Plan::default();
     plan.items
         .extend(bodies.into_iter().map(|body| planner.item(body)));
+    plan.held = room - planner.room;
     plan.rivals = rivals(tree, &plan.items);
     plan
 }
@@ -95,6 +99,8 @@ struct Planner<'p> {
     tree: &'p Tree,
     policy: &'p Policy,
     content_ids: ContentIds,
+    /// Octets that further URLs may have: one long base may stand above ten thousand relative references.
+    room: usize,
 }
 
 impl Planner<'_> {
@@ -208,29 +214,23 @@ impl Planner<'_> {
                 ),
             ));
         };
+        let room = self.room.checked_sub(base.url.len().saturating_mul(2));
+        let Some(room) = room else {
+            let detail = "the URLs of the references together are much longer than the message";
+            return Err(Refusal::lasting(Reason::TooMuchWork, detail));
+        };
+        self.room = room;
         url::resolve(&base.url, reference, Dialect::default()).map_err(|problem| {
             Refusal::lasting(
                 Reason::BadUrl,
                 format!(
                     "'{}' against {}: {problem}",
                     url::masked(reference),
-                    url::masked(&base.url)
+                    shown_url(&base.url)
                 ),
             )
         })
     }
-}
-
-/// A URL as reports show it: the password masked; of a very long one, which one base may give to ten
-/// thousand parts, the start.
-fn shown_url(url: &str) -> String {
-    const LONGEST: usize = 1_000;
-    let shown = url::masked(url);
-    if shown.len() <= LONGEST {
-        return shown.into_owned();
-    }
-    let start: String = shown.chars().take(LONGEST).collect();
-    format!("{start}... ({} octets)", shown.len())
 }
 
 /// The start of a `data:` URL without its folds, for a report.

@@ -16,13 +16,14 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use self::pictures::{Pictures, message_of};
 use self::places::{Meaning, Place, Places};
-use self::shape::Shapes;
+use self::shape::{New, Shapes};
 use super::content::Answer;
 use super::link_text::cid_escaped;
 use super::relink::Relinker;
 
 use super::session::{Answered, Session};
 use crate::edit::{Edit, Edits, Group};
+use crate::mime::transfer::base64_length_with;
 use crate::mime::{PartId, Tree};
 use crate::report::{Kind, Outcome, Reason, Refusal, Retry, Row};
 
@@ -107,7 +108,7 @@ impl Pending<'_> {
         let container = self.shapes.container(part);
         let message = message_of(self.tree, part);
         let mut values: HashMap<usize, String> = HashMap::new();
-        for tag in found.chunk_by(|_, next| !next.opens_tag) {
+        for tag in found.chunk_by(|one, next| one.tag == next.tag) {
             let mut of_source: Option<String> = None;
             for place in tag {
                 let given = match &container {
@@ -210,17 +211,25 @@ impl Pending<'_> {
             Some(content_id) => content_id,
             None => {
                 let newline = self.tree.newline;
-                let (content_id, bytes) = self.pictures.part(message, picture, newline);
+                let (content_id, header) = self.pictures.part(message, picture, newline);
                 if !self.shapes.holds(message, picture) {
+                    if let Err(refusal) = self
+                        .shapes
+                        .judge_parts(container, session.policy().limits.parts)
+                    {
+                        return Given::Refused(refusal);
+                    }
                     // What goes with the URL is gained back when the document is written.
-                    let cost = self.shapes.cost(container, bytes.len());
+                    let octets = self.pictures.octets(picture).len();
+                    let body = base64_length_with(octets, newline);
+                    let new = New::of(content_id.clone(), picture, header, body);
+                    let cost = self.shapes.cost(container, new.len());
                     let longest = content_id.len() + "cid:%40".len();
                     let growth = (cost + longest) as i64 - place.octets as i64;
                     if let Err(refusal) = session.ledger.grow(growth) {
                         return Given::Refused(refusal);
                     }
-                    self.shapes
-                        .put((message, container), picture, content_id.clone(), bytes);
+                    self.shapes.put((message, container), new);
                 }
                 content_id
             }
@@ -240,10 +249,11 @@ impl Pending<'_> {
         }
         let url = places.urls.get(number)?;
         let key = (url.clone(), Some(ACCEPT.to_owned()));
-        let result = match session.retrieved.get(&key)? {
-            Answered::Unasked => return None,
-            Answered::Refused(refusal) => Err(refusal.clone()),
-            Answered::Content(answer) => {
+        let result = match session.retrieved.get(&key) {
+            None => Err(session.ledger.enough_retrievals()),
+            Some(Answered::Unasked) => return None,
+            Some(Answered::Refused(refusal)) => Err(refusal.clone()),
+            Some(Answered::Content(answer)) => {
                 let answer: Answer = answer.clone();
                 let source = places.sources.get(number).cloned();
                 self.pictures.of_answer(&answer, source, session.policy())
@@ -331,8 +341,6 @@ impl Pending<'_> {
     }
 
     fn finish(mut self, session: &Session<'_>, places: &Places) -> Embedding {
-        // They stand in their parts now.
-        drop(self.pictures);
         if !session.is_forecast() {
             for part in &self.named {
                 if let Some(content_id) = places.made.get(part) {
@@ -342,7 +350,7 @@ impl Pending<'_> {
                     let _ = self.embedding.edits.add(vec![edit]);
                 }
             }
-            for group in self.shapes.edits() {
+            for group in self.shapes.edits(&self.pictures) {
                 // Insertions and header fields meet neither each other nor the values.
                 let _ = self.embedding.edits.add(group);
             }

@@ -61,6 +61,11 @@ impl<'p> Pictures<'p> {
         }
     }
 
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.pictures.len()
+    }
+
     /// The content of a `data:` URL.
     pub(super) fn of_data(
         &mut self,
@@ -158,7 +163,7 @@ impl<'p> Pictures<'p> {
         }
     }
 
-    /// The Content-ID and the octets of a new part.
+    /// The Content-ID and the header of a new part.
     pub(super) fn part(
         &mut self,
         message: PartId,
@@ -185,7 +190,13 @@ impl<'p> Pictures<'p> {
         if let Some(source) = &picture.source {
             part = part.url_field("Content-Location", source);
         }
-        (content_id, part.base64(picture.octets.bytes()))
+        (content_id, part.header_of_base64())
+    }
+
+    /// The octets of a content.
+    pub(super) fn octets(&self, number: usize) -> &[u8] {
+        let picture = self.pictures.get(number);
+        picture.map_or(&[], |picture| picture.octets.bytes())
     }
 
     /// Settles the Content-ID. One of our form proves nothing: a part that bears it is taken only if its

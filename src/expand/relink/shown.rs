@@ -72,6 +72,11 @@ impl Relinker<'_> {
                     true => None,
                     false => relinker.siblings.meant(document.part, related, &absolute),
                 };
+                if let Some(part) = meant_part {
+                    relinker
+                        .ledger
+                        .work(relinker.siblings.cost_of_identity(part))?;
+                }
                 let sibling =
                     meant_part.map(|part| (part, relinker.siblings.identity(part).clone()));
                 meant += 1;
