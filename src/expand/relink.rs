@@ -4,6 +4,7 @@
 //! at the part whose Content-Location it means (RFC 2557 §8). A document is left as a whole, with a reason,
 //! where its bytes may not be what they look like. Attachments are somebody's files: nothing is done or said.
 
+pub(super) mod sheet;
 mod shown;
 
 use std::borrow::Cow;

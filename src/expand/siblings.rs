@@ -88,17 +88,23 @@ impl<'p> Siblings<'p> {
         related: &[PartId],
         absolute: &str,
     ) -> Option<PartId> {
-        if related.is_empty() {
-            return None;
-        }
-        let key = equivalence_key(without_fragment(absolute));
-        related
-            .iter()
-            .filter_map(|above| self.located.get(above)?.get(&key).copied())
-            .find(|&sibling| {
-                // What a document stands in, as the document itself, is no other part.
-                sibling != document && self.tree.ancestors(document).all(|up| up != sibling)
-            })
+        // What a document stands in, as the document itself, is no other part.
+        self.located(related, absolute).find(|&sibling| {
+            sibling != document && self.tree.ancestors(document).all(|up| up != sibling)
+        })
+    }
+
+    /// The parts of `related` that an absolute URL means, the nearest first.
+    pub(super) fn located(
+        &self,
+        related: &[PartId],
+        absolute: &str,
+    ) -> impl Iterator<Item = PartId> {
+        let key = (!related.is_empty()).then(|| equivalence_key(without_fragment(absolute)));
+        related.iter().filter_map(move |above| {
+            let located = self.located.get(above)?;
+            located.get(key.as_ref()?).copied()
+        })
     }
 
     /// The Content-ID that the part has or will have.

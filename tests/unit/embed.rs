@@ -14,18 +14,18 @@ use embody::{Policy, Report};
 use super::common::mail::{self, Leaf, assert_bytes, expander};
 
 /// A GIF of that size; `number` makes it another one.
-fn gif(width: u8, height: u8, number: u8) -> Vec<u8> {
+pub(crate) fn gif(width: u8, height: u8, number: u8) -> Vec<u8> {
     let mut gif = b"GIF89a".to_vec();
     gif.extend([width, 0, height, 0, 0x80, 0, 0, number, 0, 0, 255, 255, 255]);
     gif.extend(b",\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0;");
     gif
 }
 
-fn data(octets: &[u8]) -> String {
+pub(crate) fn data(octets: &[u8]) -> String {
     format!("data:image/gif;base64,{}", STANDARD.encode(octets))
 }
 
-fn policy() -> Policy {
+pub(crate) fn policy() -> Policy {
     let mut policy = Policy {
         embed: Embed {
             data: true,
@@ -48,7 +48,7 @@ fn world() -> Canned {
     world
 }
 
-fn run(policy: Policy, world: &Canned, mail: &[u8]) -> (Vec<u8>, Report) {
+pub(crate) fn run(policy: Policy, world: &Canned, mail: &[u8]) -> (Vec<u8>, Report) {
     let expander = expander(policy, world.clone());
     let expansion = expander.expand(mail, "test").unwrap();
     let output = expansion.output().into_bytes().into_owned();
@@ -72,7 +72,7 @@ fn embedded(mail: &str) -> (String, Report) {
 }
 
 /// The bodies of the parts by Content-ID, as Python's email or our own tree reads them.
-fn pictures(output: &[u8]) -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn pictures(output: &[u8]) -> BTreeMap<String, Vec<u8>> {
     let tree = mime::scan(output, &ScanLimits::default());
     tree.ids()
         .filter_map(|part| {
@@ -88,7 +88,7 @@ fn pictures(output: &[u8]) -> BTreeMap<String, Vec<u8>> {
         .collect()
 }
 
-fn cids(text: &str) -> Vec<String> {
+pub(crate) fn cids(text: &str) -> Vec<String> {
     let ends = |symbol: char| {
         matches!(
             symbol,
@@ -122,7 +122,7 @@ fn assert_shows(output: &[u8], expected: &[&[u8]]) {
 
 const HTML: &str = "Subject: s\nMIME-Version: 1.0\nContent-Type: text/html; charset=utf-8\n";
 
-fn html(body: &str) -> String {
+pub(crate) fn html(body: &str) -> String {
     format!("{HTML}\n{body}\n")
 }
 

@@ -9,7 +9,7 @@ use super::{Relinker, Rewriting};
 use crate::edit::Group;
 use crate::link::base::Base;
 use crate::link::url::{Relation, relation, resolve_as_browser};
-use crate::link::value::LinkValue;
+use crate::link::value::{LinkValue, Role};
 use crate::mime::PartId;
 use crate::report::Refusal;
 
@@ -67,21 +67,13 @@ impl Relinker<'_> {
                     }
                     Relation::Empty | Relation::SameDocument => continue,
                 };
-                let meant_part = match is_data(&absolute) {
+                meant += 1;
+                let sibling = match is_data(&absolute) {
                     // It holds its content, and may be long.
                     true => None,
                     false => relinker.siblings.meant(document.part, related, &absolute),
                 };
-                let sibling =
-                    meant_part.map(|part| (part, relinker.siblings.identity(part).clone()));
-                meant += 1;
-                show(Shown {
-                    ordinal,
-                    link,
-                    host,
-                    absolute,
-                    sibling,
-                });
+                show(relinker.shown_as((ordinal, link), host, absolute, sibling));
             }
             if meant > 0 {
                 refusal = document.refusal(relinker.tree.part(part).encoding);
@@ -91,6 +83,28 @@ impl Relinker<'_> {
         match (looked, refusal) {
             (Some(Err(refusal)), _) | (_, Some(refusal)) => Some(Err(refusal)),
             _ => Some(Ok(())),
+        }
+    }
+
+    /// A link with what it means, and the part that it means, if that can be what is wanted.
+    pub(super) fn shown_as<'d>(
+        &mut self,
+        (ordinal, link): (usize, LinkValue),
+        host: Option<String>,
+        absolute: Cow<'d, str>,
+        meant: Option<PartId>,
+    ) -> Shown<'d> {
+        // What is no style sheet styles nothing, and a style sheet is no picture.
+        let wants_sheet = link.usage.role == Role::StyleSheet;
+        let is_fit = |part: &PartId| (self.tree.part(*part).essence == "text/css") == wants_sheet;
+        let sibling = meant.filter(is_fit);
+        let sibling = sibling.map(|part| (part, self.siblings.identity(part).clone()));
+        Shown {
+            ordinal,
+            link,
+            absolute,
+            host,
+            sibling,
         }
     }
 
@@ -117,7 +131,7 @@ impl Relinker<'_> {
 
 /// A value as text, without the line ends that browsers take out of it. A `data:` URL keeps them: it may be long,
 /// and whoever decodes it takes them out.
-fn cleaned(value: &[u8]) -> Cow<'_, str> {
+pub(super) fn cleaned(value: &[u8]) -> Cow<'_, str> {
     let text = match std::str::from_utf8(value) {
         Ok(text) => Cow::Borrowed(text),
         Err(_) => Cow::Owned(readable(value)),
@@ -129,7 +143,7 @@ fn cleaned(value: &[u8]) -> Cow<'_, str> {
     text
 }
 
-fn is_data(url: &str) -> bool {
+pub(super) fn is_data(url: &str) -> bool {
     let scheme = url.as_bytes().get(..b"data:".len()).unwrap_or_default();
     scheme.eq_ignore_ascii_case(b"data:")
 }
