@@ -384,26 +384,66 @@ fn the_octets_say_what_it_is() {
 
 #[test]
 fn a_candidate_that_is_not_embedded_calls_home_no_more() {
-    let body = "<img src='https://h.example/1' srcset='https://h.example/2 2x, https://h.example/gone 3x'>\
-                <img srcset='https://h.example/gone 1x'>";
-    let (output, report) = embedded(&html(body));
-    assert_shows(
-        output.as_bytes(),
-        &[&gif(9, 9, 1), &gif(9, 9, 2), &gif(9, 9, 1)],
-    );
-    assert_eq!(
-        output.matches("https://h.example/gone").count(),
-        1,
-        "{output}"
-    );
-    assert_eq!(
-        report
-            .rows
-            .iter()
-            .filter(|row| row.outcome == Outcome::Left)
-            .count(),
-        1
-    );
+    let g = "https://h.example/gone";
+    for (srcset, expected) in [
+        // One that is there stays, with what is true of it; `src` is chosen from as well.
+        (format!("https://h.example/2 2x, {g} 3x"), "<2> 2x"),
+        (format!("{g} 2x, https://h.example/2 3x"), "<2> 3x"),
+        (
+            format!(" {g}?a, {g} 1.5x ,https://h.example/2 2x,{g} 4x, {g} 5x "),
+            " <2> 2x ",
+        ),
+        (
+            format!("https://h.example/2 20w, {g} 2000w, {g}?x 40w 50h"),
+            "<2> 20w",
+        ),
+        // Where none is there, it is `src`, which is nine pixels wide.
+        (format!("{g} 2x"), "<1>"),
+        (format!("{g}"), "<1>"),
+        (format!("{g} 1x, {g} 2x"), "<1>"),
+        (format!("{g} 320w, {g} 640w"), "<1> 9w"),
+        // What is not understood keeps its descriptor.
+        (
+            format!("https://h.example/2 2x, {g} (x) 3x"),
+            "<2> 2x, <1> (x) 3x",
+        ),
+        (
+            format!("https://h.example/2 2x, {g} &#51;x"),
+            "<2> 2x, <1> &#51;x",
+        ),
+    ] {
+        for [before, after] in [
+            ["src='https://h.example/1' ", ""],
+            ["", " src='https://h.example/1'"],
+        ] {
+            let body = format!("<img {before}srcset=\"{srcset}\"{after} alt=x>");
+            let (output, report) = embedded(&html(&body));
+            let pictures = pictures(output.as_bytes());
+            let url = |number: u8| {
+                let octets = gif(9, 9, number);
+                pictures
+                    .iter()
+                    .find(|known| *known.1 == octets)
+                    .map(|known| format!("cid:{}", known.0))
+            };
+            let expected = expected
+                .replace("<1>", &url(1).unwrap())
+                .replace("<2>", &url(2).unwrap_or_default());
+            assert!(
+                output.contains(&format!("srcset=\"{expected}\"")),
+                "{srcset}: {expected}\n{output}"
+            );
+            assert!(!output.contains(g), "{output}");
+            let left = report
+                .rows
+                .iter()
+                .filter(|row| row.outcome == Outcome::Left);
+            assert!(left.count() > 0, "{report:?}");
+        }
+    }
+    // Nothing was put in place of it.
+    let mail = html(&format!("<img srcset='{g} 1x'>"));
+    assert_bytes(embedded(&mail).0.as_bytes(), mail.as_bytes(), "no src");
 }
 
 #[test]

@@ -23,7 +23,7 @@ use self::shape::Shapes;
 use self::sheets::Sheets;
 use super::content::Answer;
 use super::link_text::cid_escaped;
-use super::relink::Relinker;
+use super::relink::{Fallbacks, Relinker};
 
 use super::session::{Answered, Session};
 use crate::edit::{Edit, Edits, Group};
@@ -116,8 +116,9 @@ impl Pending<'_> {
         let message = message_of(self.tree, part);
         self.inner_named.clear();
         let mut values: HashMap<usize, String> = HashMap::new();
+        let mut fallbacks = Fallbacks::new();
         for tag in found.chunk_by(|_, next| !next.opens_tag) {
-            let mut of_source: Option<String> = None;
+            let mut of_source: Option<(String, Option<u32>)> = None;
             for place in tag {
                 let given = match &container {
                     Ok(container) => self.give(session, (part, message, *container), place, places),
@@ -136,15 +137,18 @@ impl Pending<'_> {
                 rows.append(&mut self.inner_rows);
                 if let Given::Url(url) = given {
                     if place.is_source {
-                        of_source = Some(url.clone());
+                        of_source = Some((url.clone(), self.width(place)));
                     }
                     values.insert(place.ordinal, url);
                 }
             }
             // A reader that takes a candidate would ask for what the mail now holds.
-            if let Some(url) = of_source {
+            if let Some((url, width)) = of_source {
                 for place in tag.iter().filter(|place| place.is_candidate) {
-                    values.entry(place.ordinal).or_insert_with(|| url.clone());
+                    values.entry(place.ordinal).or_insert_with(|| {
+                        fallbacks.insert(place.ordinal, width);
+                        url.clone()
+                    });
                 }
             }
         }
@@ -153,7 +157,7 @@ impl Pending<'_> {
             session.ledger.restore_gained(gained);
             let policy = session.policy();
             let mut relinker = Relinker::new(self.original, self.tree, policy, &mut session.ledger);
-            let rewritten = relinker.embedded(part, &values);
+            let rewritten = relinker.embedded(part, &values, &fallbacks);
             let refusal = match rewritten {
                 Some(Ok(group)) => match session.ledger.grow(new) {
                     Ok(()) => {
@@ -184,6 +188,16 @@ impl Pending<'_> {
             }
         }
         self.embedding.rows.extend(rows);
+    }
+
+    /// How wide the picture of a place is, if that is known.
+    fn width(&self, place: &Place) -> Option<u32> {
+        let picture = match &place.meaning {
+            Meaning::Picture(picture) => *picture,
+            Meaning::Url(number) => *self.answers.get(number)?.as_ref().ok()?,
+            _ => return None,
+        };
+        self.pictures.width(picture)
     }
 
     fn keep<'f>(&mut self, part: PartId, kept: impl Iterator<Item = &'f Place>, group: Group) {

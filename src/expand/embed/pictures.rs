@@ -180,6 +180,11 @@ impl<'p> Pictures<'p> {
         Some((Rc::clone(&picture.octets), picture.charset.clone()))
     }
 
+    /// How wide a picture is, in pixels, where its octets say so.
+    pub(super) fn width(&self, number: usize) -> Option<u32> {
+        Some(self.pictures.get(number)?.kind.size?.0)
+    }
+
     /// Octets of the URL that a content came from.
     pub(super) fn source_length(&self, number: usize) -> usize {
         let source = self
