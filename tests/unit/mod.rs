@@ -7,6 +7,7 @@ mod common;
 mod css_links;
 mod draft1997;
 mod embed;
+mod embed_shapes;
 mod embed_styles;
 mod fuzz_replay;
 mod html_links;
