@@ -221,7 +221,7 @@ impl PolicyArgs {
     pub(super) fn policy(&self) -> Policy {
         Policy {
             fetch: self.fetch.iter().copied().collect(),
-            allow_hosts: self.allow_host.clone(),
+            allow_hosts: self.allow_host.iter().cloned().collect(),
             deny_hosts: self
                 .deny_host_file
                 .iter()

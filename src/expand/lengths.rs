@@ -56,11 +56,15 @@ pub(super) fn corrected(message: &[u8], edits: Edits) -> Edits {
     if length_fields(message).is_empty() {
         return edits;
     }
-    let output = edits.splice(message).into_bytes();
+    let output = edits.splice(message);
+    let count = |bytes: &[u8]| memchr::memchr_iter(b'\n', bytes).count();
+    let all_lines: usize = output.chunks().iter().map(|chunk| count(chunk)).sum();
+    let length = output.len();
+    let output = output.front(|front| header_of(front).body_start());
     let body = header_of(&output).body_start();
-    let body = output.get(body..).unwrap_or_default();
-    let octets = format!(" {}", body.len());
-    let lines = format!(" {}", memchr::memchr_iter(b'\n', body).count());
+    let header_lines = count(output.get(..body).unwrap_or_default());
+    let octets = format!(" {}", length.saturating_sub(body));
+    let lines = format!(" {}", all_lines - header_lines);
     let mut group = Group::new();
     for field in length_fields(&output) {
         let is_octets = field.is(&output, CONTENT_LENGTH);
@@ -69,7 +73,6 @@ pub(super) fn corrected(message: &[u8], edits: Edits) -> Edits {
             group.push(Edit::replace(field.value, value.as_bytes()));
         }
     }
-    drop(output);
     let mut corrections = Edits::new();
     // Different fields do not overlap.
     let _ = corrections.add(group);

@@ -17,6 +17,7 @@ mod documents;
 mod embed;
 mod expander;
 mod facts;
+mod field_names;
 mod field_text;
 mod ledger;
 mod lengths;

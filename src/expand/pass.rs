@@ -101,10 +101,11 @@ impl Session<'_> {
     /// [`Circle`] if a reference inside leads back to one of the URLs that led here.
     pub(super) fn pass(&mut self, entity: &[u8], place: &Place) -> Result<Pass, Circle> {
         let tree = mime::scan(entity, &place.limits);
-        let plan = plan::plan(entity, &tree, self.policy(), place.base.clone());
-        // One base may make the URLs of ten thousand parts long.
-        let urls = plan.items.iter().filter_map(|item| item.shown_url.as_ref());
-        self.ledger.spend(urls.map(String::len).sum());
+        let room = self.ledger.room_for_urls();
+        let plan = plan::plan(entity, &tree, self.policy(), place.base.clone(), room);
+        // One base may make the URLs of ten thousand parts long: that was bounded, and is counted.
+        self.ledger.spend(plan.held);
+        self.ledger.hold_urls(plan.held);
         let in_group: HashMap<usize, &[usize]> = plan
             .rivals
             .iter()
@@ -141,9 +142,14 @@ impl Session<'_> {
             let alone = [index];
             let members = in_group.get(&index).copied().unwrap_or(&alone);
             decided.extend(members);
-            pending.decide(self, members)?;
+            if let Err(circle) = pending.decide(self, members) {
+                self.ledger.release_urls(plan.held);
+                return Err(circle);
+            }
         }
-        Ok(pending.finish(self))
+        let pass = pending.finish(self);
+        self.ledger.release_urls(plan.held);
+        Ok(pass)
     }
 }
 

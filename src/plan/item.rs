@@ -1,7 +1,6 @@
 //! What a plan holds: references, and what to do with each.
 
 use crate::external_body::ExternalBody;
-use crate::link::url;
 use crate::mime::PartId;
 use crate::report::{Kind, Outcome, Refusal, Row};
 
@@ -13,6 +12,8 @@ pub struct Plan<'a> {
     /// Items (by their position in `items`) that offer the same object in one
     /// multipart/alternative, in the order in which they are tried.
     pub rivals: Vec<Vec<usize>>,
+    /// Octets of the URLs that a base made absolute, as they were counted.
+    pub held: usize,
 }
 
 /// One reference and what to do with it.
@@ -66,7 +67,7 @@ impl Item<'_> {
             Step::Retrieve { url, .. } => (
                 Outcome::WouldFetch,
                 None,
-                format!("would retrieve {}", url::masked(url)),
+                format!("would retrieve {}", super::shown_url(url)),
             ),
             Step::Leave(refusal) => (Outcome::Left, Some(refusal.reason), refusal.detail.clone()),
         };

@@ -31,13 +31,14 @@ use crate::report::{Kind, Reason, Refusal};
 const SHOWN_DATA: usize = 48;
 
 /// Plans one message, or content that is to be put into one. `around` is the base that holds where
-/// the content is put.
+/// the content is put. `room` is how many octets the URLs may have that a base makes absolute.
 #[must_use]
 pub fn plan<'a>(
     original: &'a [u8],
     tree: &Tree,
     policy: &Policy,
     around: Option<Rc<Base>>,
+    room: usize,
 ) -> Plan<'a> {
     let reading = Reading {
         header_limit: policy.limits.header,
@@ -49,6 +50,7 @@ pub fn plan<'a>(
         .collect();
     let references: HashSet<PartId> = bodies.iter().map(|body| body.part).collect();
     let mut planner = Planner {
+        room,
         bases: Bases::within(around),
         original,
         tree,
@@ -58,6 +60,7 @@ pub fn plan<'a>(
     let mut plan = Plan::default();
     plan.items
         .extend(bodies.into_iter().map(|body| planner.item(body)));
+    plan.held = room - planner.room;
     plan.rivals = rivals(tree, &plan.items);
     plan
 }
@@ -95,6 +98,8 @@ struct Planner<'p> {
     tree: &'p Tree,
     policy: &'p Policy,
     content_ids: ContentIds,
+    /// Octets that further URLs may have: one long base may stand above ten thousand relative references.
+    room: usize,
 }
 
 impl Planner<'_> {
@@ -208,13 +213,19 @@ impl Planner<'_> {
                 ),
             ));
         };
+        let room = self.room.checked_sub(base.url.len().saturating_mul(2));
+        let Some(room) = room else {
+            let detail = "the URLs of the references together are much longer than the message";
+            return Err(Refusal::lasting(Reason::TooMuchWork, detail));
+        };
+        self.room = room;
         url::resolve(&base.url, reference, Dialect::default()).map_err(|problem| {
             Refusal::lasting(
                 Reason::BadUrl,
                 format!(
                     "'{}' against {}: {problem}",
                     url::masked(reference),
-                    url::masked(&base.url)
+                    shown_url(&base.url)
                 ),
             )
         })

@@ -579,3 +579,89 @@ fn thousands_of_pictures_and_broken_ones_take_linear_time() {
         1_000
     );
 }
+
+#[test]
+fn places_that_would_take_much_more_than_the_mail_are_left_and_told_of_in_one_row() {
+    let count = 20_000;
+    let body: String = (0..count)
+        .map(|at| format!("<img src=data:,{at:x}>"))
+        .collect();
+    let mail = format!("Content-Type: text/html\n\n{body}\n");
+    let (output, report) = run(policy(), &world(), mail.as_bytes());
+    assert_bytes(&output, mail.as_bytes(), "none of them is a picture");
+    let last = report.rows.last().unwrap();
+    assert_eq!(
+        last.reason.map(|reason| reason.as_str()),
+        Some("too-much-work")
+    );
+    let told = report.rows.len() - 1;
+    assert!((4_000..count).contains(&told), "{told} rows");
+    assert!(
+        last.detail
+            .starts_with(&format!("{} more places", count - told)),
+        "{}",
+        last.detail
+    );
+}
+
+#[test]
+fn no_more_parts_are_made_than_would_be_read() {
+    let body: String = (0..9)
+        .map(|at| format!("<img src={}>", data(&gif(9, 9, at))))
+        .collect();
+    let mail = format!("Content-Type: text/html\n\n{body}\n");
+    let mut policy = policy();
+    policy.limits.parts = 8;
+    let (output, report) = run(policy, &world(), mail.as_bytes());
+    let limits = ScanLimits {
+        parts: 8,
+        ..ScanLimits::default()
+    };
+    let tree = mime::scan(&output, &limits);
+    let whole = mime::scan(&output, &ScanLimits::default());
+    assert_eq!(
+        tree.ids().count(),
+        whole.ids().count(),
+        "nothing stands behind the limit"
+    );
+    let outcome = |outcome| {
+        report
+            .rows
+            .iter()
+            .filter(|row| row.outcome == outcome)
+            .count()
+    };
+    assert!(outcome(Outcome::Expanded) > 0);
+    let left: Vec<&str> = report
+        .rows
+        .iter()
+        .filter_map(|row| Some(row.reason?.as_str()))
+        .collect();
+    assert_eq!(left.len() + outcome(Outcome::Expanded), 9);
+    assert!(
+        left.iter().all(|reason| *reason == "too-many-parts") && !left.is_empty(),
+        "{left:?}"
+    );
+}
+
+#[test]
+fn a_work_budget_that_ends_before_the_documents_is_a_row() {
+    let mut policy = policy();
+    policy.limits.work = 0;
+    policy.limits.growth = 10;
+    let mail = format!(
+        "Content-Type: text/html\n\n<img src={}>\n",
+        data(&gif(9, 9, 1))
+    );
+    let (output, report) = run(policy, &world(), mail.as_bytes());
+    assert_bytes(&output, mail.as_bytes(), "nothing is embedded");
+    let row = report
+        .rows
+        .iter()
+        .find(|row| row.kind == Kind::Embed)
+        .unwrap();
+    assert_eq!(
+        row.reason.map(|reason| reason.as_str()),
+        Some("too-much-work")
+    );
+}

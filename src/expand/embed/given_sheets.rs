@@ -5,13 +5,15 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::places::{Meaning, Place, Places, Wanted};
-use super::shape::Container;
+use super::shape::{Container, New};
+use super::style;
 use super::{Given, Pending};
+use crate::expand::content::Octets;
 use crate::expand::link_text::cid_escaped;
 use crate::expand::relink::sheet;
 use crate::expand::session::{Answered, Session};
 use crate::mime::PartId;
-use crate::mime::transfer::base64_length;
+use crate::mime::transfer::base64_length_with;
 use crate::report::{Reason, Refusal};
 
 /// Octets of a `cid:` URL of ours, at most.
@@ -80,13 +82,13 @@ impl Pending<'_> {
         while let Some(beside) = places.sheets.pop_front() {
             let number = match beside.meaning {
                 Meaning::Picture(number) => number,
+                // It is asked for next, perhaps by http.
+                Meaning::Url(url) if places.instead.get(&url).copied().unwrap_or(url) >= asked => {
+                    later.push(beside);
+                    continue;
+                }
                 Meaning::Url(url) => match self.answer(session, url, places) {
                     Some(Ok(number)) => number,
-                    // It is asked for next, perhaps by http.
-                    None if places.instead.get(&url).copied().unwrap_or(url) >= asked => {
-                        later.push(beside);
-                        continue;
-                    }
                     _ => continue,
                 },
                 _ => continue,
@@ -180,11 +182,12 @@ impl Pending<'_> {
         if self.shapes.holds(message, number) || accepted.contains(&number) {
             return Ok(url);
         }
+        // Those that were accepted are no parts yet.
+        let parts = session.policy().limits.parts;
+        self.shapes
+            .judge_parts(container, parts.saturating_sub(accepted.len()))?;
         let most = self.most(message, number)?;
-        let octets = self
-            .pictures
-            .octets(number)
-            .map_or(0, |(octets, _)| octets.len());
+        let octets = self.pictures.octets(number).len();
         session.ledger.work(octets * 3)?;
         let cost = self.shapes.cost(container, most) + OUR_URL;
         session.ledger.grow(cost as i64 - replaced as i64)?;
@@ -199,12 +202,8 @@ impl Pending<'_> {
             .iter()
             .map(|place| OUR_URL.saturating_sub(place.octets))
             .sum();
-        let octets = self
-            .pictures
-            .octets(number)
-            .map_or(0, |(octets, _)| octets.len());
-        // A line end may have two octets.
-        let body = base64_length(octets + gained) / 76 * 77 + 77;
+        let octets = self.pictures.octets(number).len();
+        let body = base64_length_with(octets + gained, self.tree.newline);
         Ok(body + FIELDS + self.pictures.source_length(number) * 2)
     }
 
@@ -215,23 +214,27 @@ impl Pending<'_> {
         number: usize,
         urls: &HashMap<usize, String>,
     ) {
-        let Some((octets, charset)) = self.pictures.octets(number) else {
+        let Some((octets, charset)) = self.pictures.text(number) else {
             return;
         };
-        let written = match urls.is_empty() {
-            true => None,
-            false => Some(sheet::with_urls(octets.bytes(), charset.as_deref(), urls)),
+        let shown = match urls.is_empty() {
+            true => number,
+            false => {
+                let written = sheet::with_urls(octets.bytes(), charset.as_deref(), urls);
+                let text = Octets::shared(written);
+                self.pictures
+                    .add_text(text, (style::kind(), charset), None, None)
+            }
         };
         let newline = self.tree.newline;
-        let (content_id, bytes) = self
-            .pictures
-            .part(message, number, newline, written.as_deref());
+        let (content_id, header) = self.pictures.part(message, number, newline);
+        let body = base64_length_with(self.pictures.octets(shown).len(), newline);
+        let new = New::of(content_id, number, header, body).showing(shown);
         if let Ok(most) = self.most(message, number) {
             // It was counted as more.
-            let _ = session.ledger.grow(bytes.len() as i64 - most as i64);
+            let _ = session.ledger.grow(new.len() as i64 - most as i64);
         }
-        self.shapes
-            .put((message, container), number, content_id, bytes);
+        self.shapes.put((message, container), new);
     }
 }
 

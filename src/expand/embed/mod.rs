@@ -19,7 +19,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use self::pictures::{Pictures, message_of};
 use self::places::{Meaning, Place, Places};
-use self::shape::Shapes;
+use self::shape::{New, Shapes};
 use self::sheets::Sheets;
 use super::content::Answer;
 use super::link_text::cid_escaped;
@@ -27,6 +27,7 @@ use super::relink::{Fallbacks, Relinker};
 
 use super::session::{Answered, Session};
 use crate::edit::{Edit, Edits, Group};
+use crate::mime::transfer::base64_length_with;
 use crate::mime::{PartId, Tree};
 use crate::report::{Kind, Outcome, Reason, Refusal, Retry, Row};
 
@@ -117,7 +118,7 @@ impl Pending<'_> {
         self.inner_named.clear();
         let mut values: HashMap<usize, String> = HashMap::new();
         let mut fallbacks = Fallbacks::new();
-        for tag in found.chunk_by(|_, next| !next.opens_tag) {
+        for tag in found.chunk_by(|one, next| one.tag == next.tag) {
             let mut of_source: Option<(String, Option<u32>)> = None;
             for place in tag {
                 let given = match &container {
@@ -239,17 +240,25 @@ impl Pending<'_> {
             Some(content_id) => content_id,
             None => {
                 let newline = self.tree.newline;
-                let (content_id, bytes) = self.pictures.part(message, picture, newline, None);
+                let (content_id, header) = self.pictures.part(message, picture, newline);
                 if !self.shapes.holds(message, picture) {
+                    if let Err(refusal) = self
+                        .shapes
+                        .judge_parts(container, session.policy().limits.parts)
+                    {
+                        return Given::Refused(refusal);
+                    }
                     // What goes with the URL is gained back when the document is written.
-                    let cost = self.shapes.cost(container, bytes.len());
+                    let octets = self.pictures.octets(picture).len();
+                    let body = base64_length_with(octets, newline);
+                    let new = New::of(content_id.clone(), picture, header, body);
+                    let cost = self.shapes.cost(container, new.len());
                     let longest = content_id.len() + "cid:%40".len();
                     let growth = (cost + longest) as i64 - place.octets as i64;
                     if let Err(refusal) = session.ledger.grow(growth) {
                         return Given::Refused(refusal);
                     }
-                    self.shapes
-                        .put((message, container), picture, content_id.clone(), bytes);
+                    self.shapes.put((message, container), new);
                 }
                 content_id
             }
@@ -275,10 +284,11 @@ impl Pending<'_> {
             return Some(Ok(picture));
         }
         let key = (wanted.url.clone(), Some(wanted.accept().to_owned()));
-        let result = match session.retrieved.get(&key)? {
-            Answered::Unasked => return None,
-            Answered::Refused(refusal) => Err(refusal.clone()),
-            Answered::Content(answer) => {
+        let result = match session.retrieved.get(&key) {
+            None => Err(session.ledger.enough_retrievals()),
+            Some(Answered::Unasked) => return None,
+            Some(Answered::Refused(refusal)) => Err(refusal.clone()),
+            Some(Answered::Content(answer)) => {
                 let answer: Answer = answer.clone();
                 let (pictures, policy) = (&mut self.pictures, session.policy());
                 match wanted.is_sheet {
@@ -380,8 +390,6 @@ impl Pending<'_> {
     }
 
     fn finish(mut self, session: &Session<'_>, places: &Places) -> Embedding {
-        // They stand in their parts now.
-        drop(self.pictures);
         if !session.is_forecast() {
             for part in &self.named {
                 if let Some(content_id) = places.made.get(part) {
@@ -391,7 +399,7 @@ impl Pending<'_> {
                     let _ = self.embedding.edits.add(vec![edit]);
                 }
             }
-            for group in self.shapes.edits() {
+            for group in self.shapes.edits(&self.pictures) {
                 // Insertions and header fields meet neither each other nor the values.
                 let _ = self.embedding.edits.add(group);
             }

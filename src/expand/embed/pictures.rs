@@ -63,6 +63,11 @@ impl<'p> Pictures<'p> {
         }
     }
 
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.pictures.len()
+    }
+
     /// The content of a `data:` URL.
     pub(super) fn of_data(
         &mut self,
@@ -174,8 +179,8 @@ impl<'p> Pictures<'p> {
         }
     }
 
-    /// The octets of a content, and the charset they are in.
-    pub(super) fn octets(&self, number: usize) -> Option<(Rc<Octets>, Option<String>)> {
+    /// The octets of a text, and the charset they are in.
+    pub(super) fn text(&self, number: usize) -> Option<(Rc<Octets>, Option<String>)> {
         let picture = self.pictures.get(number)?;
         Some((Rc::clone(&picture.octets), picture.charset.clone()))
     }
@@ -203,14 +208,12 @@ impl<'p> Pictures<'p> {
         content_id.map(|known| known.0.clone()).unwrap_or_default()
     }
 
-    /// The Content-ID and the octets of a new part. A style sheet holds these octets instead of its own: it
-    /// shows parts of the mail.
+    /// The Content-ID and the header of a new part.
     pub(super) fn part(
         &mut self,
         message: PartId,
         number: usize,
         newline: Newline,
-        instead: Option<&[u8]>,
     ) -> (String, Vec<u8>) {
         let content_id = self.content_id(message, number);
         let Some(picture) = self.pictures.get(number) else {
@@ -231,10 +234,13 @@ impl<'p> Pictures<'p> {
         if let Some(source) = &picture.source {
             part = part.url_field("Content-Location", source);
         }
-        (
-            content_id,
-            part.base64(instead.unwrap_or(picture.octets.bytes())),
-        )
+        (content_id, part.header_of_base64())
+    }
+
+    /// The octets of a content.
+    pub(super) fn octets(&self, number: usize) -> &[u8] {
+        let picture = self.pictures.get(number);
+        picture.map_or(&[], |picture| picture.octets.bytes())
     }
 
     /// Settles the Content-ID. One of our form proves nothing: a part that bears it is taken only if its

@@ -16,6 +16,11 @@ use crate::report::{Reason, Refusal};
 /// How many characters of a `data:` URL a report shows.
 const SHOWN_DATA: usize = 48;
 
+/// Octets that a place takes until it is written, its new URL and the edits included, and what a thing takes that is
+/// shown: its row, and its new part beside the content. Measured, and rounded up.
+const PLACE: usize = 400;
+const THING: usize = 1_800;
+
 /// What a place shows.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Meaning {
@@ -39,8 +44,8 @@ pub(super) struct Place {
     pub(super) meaning: Meaning,
     /// Octets of the URL in the document.
     pub(super) octets: usize,
-    /// Whether it is the first link of its start tag.
-    pub(super) opens_tag: bool,
+    /// The number of its start tag.
+    pub(super) tag: usize,
     /// Whether it is the `src` that candidates of its tag stand beside.
     pub(super) is_source: bool,
     /// Whether it is a candidate of a `srcset`.
@@ -93,6 +98,8 @@ pub(super) struct Places {
     pub(super) instead: HashMap<usize, usize>,
     /// Content-IDs of parts that have none yet.
     pub(super) made: HashMap<PartId, String>,
+    /// Octets that further places may take.
+    room: usize,
 }
 
 impl Places {
@@ -104,7 +111,10 @@ impl Places {
         pictures: &mut Pictures<'_>,
     ) -> Self {
         let policy = session.policy();
-        let mut places = Self::default();
+        let mut places = Self {
+            room: session.ledger.room_for_places(),
+            ..Self::default()
+        };
         let mut relinker = Relinker::new(original, tree, policy, &mut session.ledger);
         for part in tree.ids() {
             if tree.part(part).essence == "text/x-amp-html" {
@@ -114,10 +124,18 @@ impl Places {
                 continue;
             }
             let mut found: Vec<Place> = Vec::new();
+            let mut tag = 0;
+            let mut too_many = TooMany::default();
             let looked = relinker.shown(part, |shown| {
-                let place = places.place(shown, (part, 1), policy, pictures);
-                found.push(place);
+                tag += usize::from(shown.link.opens_tag);
+                if too_many.ends_here(&places, &shown, policy) {
+                    return;
+                }
+                if let Some(place) = places.place(shown, (part, 1, tag), policy, pictures) {
+                    found.push(place);
+                }
             });
+            found.extend(too_many.place(tag));
             match looked {
                 Some(Err(refusal)) => places.documents.push((part, Err(refusal))),
                 Some(Ok(())) if has_something(&found) => {
@@ -129,14 +147,15 @@ impl Places {
         places
     }
 
-    /// What a link means that stands so many steps away from a document.
+    /// What a link means that stands so many steps away from a document, if it counts: most links show nothing.
     pub(super) fn place(
         &mut self,
         shown: Shown<'_>,
-        (document, steps): (PartId, usize),
+        (document, steps, tag): (PartId, usize, usize),
         policy: &Policy,
         pictures: &mut Pictures<'_>,
-    ) -> Place {
+    ) -> Option<Place> {
+        let known = (pictures.len(), self.urls.len());
         let usage = shown.link.usage;
         let grammar = shown.link.context.grammar;
         let is_wanted = is_wanted(policy.embed, usage.role);
@@ -158,15 +177,24 @@ impl Places {
                 steps,
             });
         }
-        Place {
+        let place = Place {
             ordinal: shown.ordinal,
             meaning,
             octets: shown.link.span.len(),
-            opens_tag: shown.link.opens_tag,
+            tag,
             is_source: is_wanted && usage.place == "src",
             is_candidate: is_wanted && grammar == Grammar::Srcset,
             shown: url,
+        };
+        if place.meaning == Meaning::Nothing && !place.is_candidate {
+            return None;
         }
+        let is_new = known != (pictures.len(), self.urls.len())
+            || matches!(place.meaning, Meaning::Refused(_) | Meaning::Part(..));
+        let names = place.shown.as_ref().map_or(0, String::len);
+        let thing = if is_new { THING + 2 * names } else { names };
+        self.room = self.room.saturating_sub(PLACE + thing);
+        Some(place)
     }
 
     fn meaning(
@@ -270,6 +298,51 @@ impl Places {
             self.urls.push(wanted);
         }
         number
+    }
+}
+
+/// What of a document is not looked at, because the places before it take as much as there may be.
+#[derive(Default)]
+pub(super) struct TooMany {
+    count: usize,
+    first: usize,
+}
+
+impl TooMany {
+    /// Whether there is no room for this place; then it is counted.
+    pub(super) fn ends_here(
+        &mut self,
+        places: &Places,
+        shown: &Shown<'_>,
+        policy: &Policy,
+    ) -> bool {
+        if places.room > 0 {
+            return false;
+        }
+        if is_wanted(policy.embed, shown.link.usage.role) {
+            if self.count == 0 {
+                self.first = shown.ordinal;
+            }
+            self.count += 1;
+        }
+        true
+    }
+
+    /// What stands for all of them.
+    pub(super) fn place(self, tag: usize) -> Option<Place> {
+        let detail = format!(
+            "{} more places that may show something are left: what is held for them must not be much more than the message",
+            self.count
+        );
+        (self.count > 0).then(|| Place {
+            ordinal: self.first,
+            meaning: Meaning::Refused(Box::new(Refusal::lasting(Reason::TooMuchWork, detail))),
+            octets: 0,
+            tag: tag + 1,
+            is_source: false,
+            is_candidate: false,
+            shown: None,
+        })
     }
 }
 

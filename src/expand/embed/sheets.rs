@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::pictures::{Pictures, message_of};
-use super::places::{Beside, Meaning, Place, Places};
+use super::places::{Beside, Place, Places, TooMany};
 use crate::expand::relink::Relinker;
 use crate::expand::session::Session;
 use crate::mime::{PartId, Tree};
@@ -46,24 +46,26 @@ impl Sheets {
         if self.known.contains_key(&key) || self.refused.contains_key(&key) {
             return;
         }
-        let Some((octets, charset)) = pictures.octets(number) else {
+        let Some((octets, charset)) = pictures.text(number) else {
             return;
         };
         let policy = session.policy();
         let mut relinker = Relinker::new(original, tree, policy, &mut session.ledger);
         let mut found = Vec::new();
-        let from = (beside.document, beside.steps + 1);
+        let from = (beside.document, beside.steps + 1, 0);
+        let mut too_many = TooMany::default();
         let looked = relinker.shown_in_sheet(
             beside.document,
             octets.bytes(),
             charset.as_deref(),
             |shown| {
-                let place = places.place(shown, from, policy, pictures);
-                if place.meaning != Meaning::Nothing {
-                    found.push(place);
+                if too_many.ends_here(places, &shown, policy) {
+                    return;
                 }
+                found.extend(places.place(shown, from, policy, pictures));
             },
         );
+        found.extend(too_many.place(0));
         match looked {
             Ok(()) => drop(self.known.insert(key, found)),
             Err(refusal) => drop(self.refused.insert(key, refusal)),

@@ -73,7 +73,8 @@ pub(super) fn of_answer(
     Ok(pictures.add_text(absolute, (kind(), charset), source, elapsed))
 }
 
-fn kind() -> Kind {
+/// What every style sheet is.
+pub(super) fn kind() -> Kind {
     Kind {
         essence: ESSENCE,
         extension: "css",

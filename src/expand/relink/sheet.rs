@@ -127,6 +127,9 @@ impl Relinker<'_> {
                 true => None,
                 false => self.siblings.located(&related, &absolute).next(),
             };
+            if let Some(part) = sibling {
+                self.ledger.work(self.siblings.cost_of_identity(part))?;
+            }
             show(self.shown_as((ordinal, link), None, absolute, sibling));
         }
         Ok(())

@@ -74,6 +74,10 @@ impl Relinker<'_> {
                     true => None,
                     false => relinker.siblings.meant(document.part, related, &absolute),
                 };
+                if let Some(part) = sibling {
+                    let cost = relinker.siblings.cost_of_identity(part);
+                    relinker.ledger.work(cost)?;
+                }
                 show(relinker.shown_as((ordinal, link), host, absolute, sibling));
             }
             if meant > 0 {
