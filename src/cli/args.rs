@@ -219,7 +219,10 @@ pub(super) struct InspectArgs {
     /// Messages, mboxes, Maildirs, folders; standard input if none is given
     #[arg(hide_short_help = true, value_name = "SOURCE")]
     pub(super) sources: Vec<PathBuf>,
-    /// Print JSON lines, one per reference; with --embed, a last one with all in numbers [default: off]
+    /// Print JSON lines, one per reference [default: off]
+    ///
+    /// With --embed a last line has what would be embedded in numbers: {"survey":{"embed":{...}}}.
+    /// [default: off]
     #[arg(long)]
     pub(super) json: bool,
     /// Name files that hold no mail on stderr [default: off]

@@ -399,7 +399,7 @@ fn a_candidate_that_is_not_embedded_calls_home_no_more() {
         ),
         // Where none is there, it is `src`, which is nine pixels wide.
         (format!("{g} 2x"), "<1>"),
-        (format!("{g}"), "<1>"),
+        (g.to_owned(), "<1>"),
         (format!("{g} 1x, {g} 2x"), "<1>"),
         (format!("{g} 320w, {g} 640w"), "<1> 9w"),
         // What is not understood keeps its descriptor.

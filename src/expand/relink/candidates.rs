@@ -79,7 +79,7 @@ fn end(text: &[u8], from: usize, next: Option<usize>) -> Option<usize> {
     let is_whole = match next {
         Some(_) => {
             let is_between = |byte: &u8| b" \t\r\n\x0c,".contains(byte);
-            behind.first() == Some(&b',') && behind.iter().all(|byte| is_between(byte))
+            behind.first() == Some(&b',') && behind.iter().all(is_between)
         }
         None => matches!(behind.first(), Some(b'"' | b'\'')),
     };
