@@ -1,6 +1,7 @@
 //! What a plan holds: references, and what to do with each.
 
 use crate::external_body::ExternalBody;
+use crate::link::url;
 use crate::mime::PartId;
 use crate::report::{Kind, Outcome, Refusal, Row};
 
@@ -67,7 +68,7 @@ impl Item<'_> {
             Step::Retrieve { url, .. } => (
                 Outcome::WouldFetch,
                 None,
-                format!("would retrieve {}", super::shown_url(url)),
+                format!("would retrieve {}", shown_url(url)),
             ),
             Step::Leave(refusal) => (Outcome::Left, Some(refusal.reason), refusal.detail.clone()),
         };
@@ -86,4 +87,16 @@ impl Item<'_> {
             links: None,
         }
     }
+}
+
+/// A URL as reports show it: the password masked; of a very long one, which one base may give to ten
+/// thousand parts, the start.
+pub(super) fn shown_url(url: &str) -> String {
+    const LONGEST: usize = 1_000;
+    let shown = url::masked(url);
+    if shown.len() <= LONGEST {
+        return shown.into_owned();
+    }
+    let start: String = shown.chars().take(LONGEST).collect();
+    format!("{start}... ({} octets)", shown.len())
 }

@@ -15,6 +15,7 @@ use std::rc::Rc;
 
 pub use self::bases::Bases;
 use self::content_id::ContentIds;
+use self::item::shown_url;
 pub use self::item::{Item, Plan, Step};
 pub use self::opaque::opaque_parts;
 use self::rivals::rivals;
@@ -230,18 +231,6 @@ impl Planner<'_> {
             )
         })
     }
-}
-
-/// A URL as reports show it: the password masked; of a very long one, which one base may give to ten
-/// thousand parts, the start.
-fn shown_url(url: &str) -> String {
-    const LONGEST: usize = 1_000;
-    let shown = url::masked(url);
-    if shown.len() <= LONGEST {
-        return shown.into_owned();
-    }
-    let start: String = shown.chars().take(LONGEST).collect();
-    format!("{start}... ({} octets)", shown.len())
 }
 
 /// The start of a `data:` URL without its folds, for a report.
