@@ -370,6 +370,36 @@ fn hex(octets: &[u8]) -> String {
     octets.iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
+/// What is inserted for the message inside, and what is for the one around it, is inserted at one place.
+#[test]
+fn a_message_at_the_end_of_a_related_holds_its_own() {
+    let document = |piece: Piece| Shape::Html {
+        pieces: vec![piece],
+        encoding: "8bit",
+    };
+    for inner in [
+        document(Piece::Style(0)),
+        Shape::Multipart {
+            kind: "related",
+            parts: vec![document(Piece::Remote(1))],
+        },
+        Shape::Multipart {
+            kind: "alternative",
+            parts: vec![Shape::Plain, document(Piece::Sheet)],
+        },
+    ] {
+        let parts = vec![document(Piece::Data(0)), Shape::Message(Box::new(inner))];
+        let mail = Shape::Multipart {
+            kind: "related",
+            parts,
+        }
+        .message(&mut 0)
+        .into_bytes();
+        check(&mail).unwrap();
+        check(&crlf(&mail)).unwrap();
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 

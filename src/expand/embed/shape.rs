@@ -208,7 +208,8 @@ impl<'p> Shapes<'p> {
     pub(super) fn edits(&mut self, pictures: &Pictures<'_>) -> Vec<Group> {
         let mut groups = Vec::new();
         let parts = std::mem::take(&mut self.parts);
-        for (container, parts) in parts {
+        // Two may end at one place: what is further inside comes first.
+        for (container, parts) in parts.into_iter().rev() {
             if parts.is_empty() {
                 continue;
             }
