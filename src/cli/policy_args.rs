@@ -105,7 +105,7 @@ pub(super) struct PolicyArgs {
         help_heading = "What may be put in"
     )]
     embed: Vec<EmbedOption>,
-    /// Which of it: image, font, media [default: image]
+    /// Which of it: image, font, media, style (style sheets, and what they show) [default: image]
     #[arg(
         hide_short_help = true,
         long,
@@ -191,6 +191,7 @@ enum KindOption {
     Image,
     Font,
     Media,
+    Style,
 }
 
 #[derive(Clone, Copy, Default, Debug, ValueEnum)]
@@ -263,6 +264,7 @@ impl PolicyArgs {
                 remote: self.embed.contains(&EmbedOption::Remote),
                 fonts: self.embed_kinds.contains(&KindOption::Font),
                 media: self.embed_kinds.contains(&KindOption::Media),
+                styles: self.embed_kinds.contains(&KindOption::Style),
                 pictures: self.embed_kinds.is_empty()
                     || self.embed_kinds.contains(&KindOption::Image),
                 trackers: match self.trackers.unwrap_or_default() {

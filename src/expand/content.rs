@@ -103,6 +103,18 @@ impl Answer {
         Some(MediaType::parse(named.as_bytes()).essence.into_owned())
     }
 
+    /// The charset that the source names.
+    pub(super) fn charset(&self) -> Option<String> {
+        let named = self.media_type.as_deref()?;
+        let charset = MediaType::parse(named.as_bytes()).parameter("charset")?;
+        String::from_utf8(charset.into_owned()).ok()
+    }
+
+    /// The URL of who gave it, after redirects.
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
     /// How long it took.
     pub(super) fn milliseconds(&self) -> u64 {
         u64::try_from(self.elapsed.as_millis()).unwrap_or(u64::MAX)

@@ -4,12 +4,15 @@
 //! at the part whose Content-Location it means (RFC 2557 §8). A document is left as a whole, with a reason,
 //! where its bytes may not be what they look like. Attachments are somebody's files: nothing is done or said.
 
+mod candidates;
+pub(super) mod sheet;
 mod shown;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+pub(super) use self::candidates::Fallbacks;
 pub(super) use self::shown::Shown;
 use super::document_digest::{self, Digest};
 use super::ledger::Ledger;

@@ -92,18 +92,27 @@ impl<'p> Siblings<'p> {
         related: &[PartId],
         absolute: &str,
     ) -> Option<PartId> {
-        if related.is_empty() {
-            return None;
-        }
-        let located = self
-            .located
-            .get(&equivalence_key(without_fragment(absolute)))?;
+        // What a document stands in, as the document itself, is no other part.
         let span = self.tree.part(document).span;
+        self.located(related, absolute)
+            .find(|&sibling| sibling != document && !self.tree.part(sibling).span.contains(span))
+    }
+
+    /// The parts of `related` that an absolute URL means, the nearest first.
+    pub(super) fn located(
+        &self,
+        related: &[PartId],
+        absolute: &str,
+    ) -> impl Iterator<Item = PartId> {
+        let located = match related {
+            [] => None,
+            _ => self
+                .located
+                .get(&equivalence_key(without_fragment(absolute))),
+        };
         related
             .iter()
-            .filter_map(|above| located.get(above).copied())
-            // What a document stands in, as the document itself, is no other part.
-            .find(|&sibling| sibling != document && !self.tree.part(sibling).span.contains(span))
+            .filter_map(move |above| located?.get(above).copied())
     }
 
     /// Octets that [`Siblings::identity`] looks at: all of a part is hashed once.

@@ -97,6 +97,8 @@ pub struct Embed {
     pub fonts: bool,
     /// Sound and video.
     pub media: bool,
+    /// Style sheets of `<link>` and `@import`, and of what is wanted what they show.
+    pub styles: bool,
     /// Remote pictures that nobody sees.
     pub trackers: Trackers,
 }
@@ -110,6 +112,7 @@ impl Default for Embed {
             pictures: true,
             fonts: false,
             media: false,
+            styles: false,
             trackers: Trackers::default(),
         }
     }

@@ -7,6 +7,8 @@ mod common;
 mod css_links;
 mod draft1997;
 mod embed;
+mod embed_shapes;
+mod embed_styles;
 mod fuzz_replay;
 mod html_links;
 mod html_links_properties;

@@ -36,6 +36,8 @@ pub(super) enum Container {
 pub(super) struct New {
     content_id: String,
     picture: usize,
+    /// The content that stands in it.
+    shown: usize,
     header: Vec<u8>,
     /// Octets of the body.
     body: usize,
@@ -46,9 +48,15 @@ impl New {
         Self {
             content_id,
             picture,
+            shown: picture,
             header,
             body,
         }
+    }
+
+    /// The same part with another content in it.
+    pub(super) fn showing(self, shown: usize) -> Self {
+        Self { shown, ..self }
     }
 
     /// Octets of header and body.
@@ -58,7 +66,7 @@ impl New {
 
     fn append_to(&self, bytes: &mut Vec<u8>, pictures: &Pictures<'_>, newline: Newline) {
         bytes.extend_from_slice(&self.header);
-        append_base64(pictures.octets(self.picture), newline, bytes);
+        append_base64(pictures.octets(self.shown), newline, bytes);
     }
 }
 
@@ -200,7 +208,8 @@ impl<'p> Shapes<'p> {
     pub(super) fn edits(&mut self, pictures: &Pictures<'_>) -> Vec<Group> {
         let mut groups = Vec::new();
         let parts = std::mem::take(&mut self.parts);
-        for (container, parts) in parts {
+        // Two may end at one place: what is further inside comes first.
+        for (container, parts) in parts.into_iter().rev() {
             if parts.is_empty() {
                 continue;
             }
