@@ -21,9 +21,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use embody::Error;
-use embody::Span;
-use embody::mailbox::{Change, Message, Options, Replacement, Stop, Transform, convert_to};
+use embody::mailbox::{Message, Options, Stop, Transform, convert_to};
+use embody::{Edit, Edits, Error, Span};
 use figure::{Figure, Goal, quick, short, skipped};
 use memchr::memmem::{self, Finder};
 
@@ -321,7 +320,7 @@ impl Transform for Filter {
         found.min()
     }
 
-    fn transform(&self, message: &Message<'_>) -> Result<Change, Error> {
+    fn transform(&self, message: &Message<'_>) -> Result<Edits, Error> {
         use md5::{Digest as _, Md5};
         let mut digest = Md5::digest(message.content);
         for _ in 0..self.work {
@@ -334,12 +333,11 @@ impl Transform for Filter {
             );
         }
         let Some(at) = memmem::find(message.content, MARK.as_bytes()) else {
-            return Ok(Change::AsItCame);
+            return Ok(Edits::new());
         };
-        Ok(Change::Edited(vec![Replacement {
-            span: Span::new(at, at + MARK.len()),
-            bytes: format!("Content-Type: text/plain; x={:x}", digest[0]).into_bytes(),
-        }]))
+        let span = Span::new(at, at + MARK.len());
+        let field = format!("Content-Type: text/plain; x={:x}", digest[0]);
+        Ok(Edits::of([Edit::replace(span, field)]).expect("it is one"))
     }
 }
 

@@ -8,7 +8,7 @@ mod figure;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use embody::internals::Candidates;
+use embody::internals::Prefilter;
 use embody::internals::mime::{ScanLimits, scan};
 use embody::policy::Policy;
 
@@ -26,11 +26,11 @@ fn main() {
         ("with attachments, 400 KB each", messages(80, 40, 360)),
     ];
     println!("{rounds} rounds, the best of each; contenders take turns\n");
-    println!("| mail | MB | scan | candidates | mail-parser | scan : mail-parser |");
+    println!("| mail | MB | scan | prefilter | mail-parser | scan : mail-parser |");
     println!("|---|---|---|---|---|---|");
     for (name, mails) in &sets {
         let octets: usize = mails.iter().map(Vec::len).sum();
-        let candidates = Candidates::new(&Policy::default());
+        let prefilter = Prefilter::new(&Policy::default());
         let parser = mail_parser::MessageParser::default();
         let mut best = [Duration::MAX; 3];
         for _ in 0..rounds {
@@ -39,7 +39,7 @@ fn main() {
                     black_box(scan(mail, &ScanLimits::default()));
                 },
                 &|mail| {
-                    black_box(candidates.first(mail));
+                    black_box(prefilter.first(mail));
                 },
                 &|mail| {
                     black_box(parser.parse(mail));

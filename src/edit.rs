@@ -7,6 +7,8 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
+use bytes::Bytes;
+
 use crate::span::Span;
 
 /// One replacement.
@@ -14,8 +16,8 @@ use crate::span::Span;
 pub struct Edit {
     /// The bytes that go; an empty span is an insertion.
     pub span: Span,
-    /// The bytes that come.
-    pub replacement: Vec<u8>,
+    /// The bytes that come. Several edits may hold slices of one buffer.
+    pub replacement: Bytes,
 }
 
 impl Edit {
@@ -24,7 +26,7 @@ impl Edit {
     pub fn replace(span: Span, replacement: impl Into<Vec<u8>>) -> Self {
         Self {
             span,
-            replacement: replacement.into(),
+            replacement: Bytes::from(replacement.into()),
         }
     }
 
@@ -63,10 +65,10 @@ pub struct Edits {
     edits: Vec<Edit>,
 }
 
-/// A group was refused because it overlaps edits that were there before.
+/// An edit meets another one: what they would come to is not said.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("an edit of bytes {start}..{end} overlaps another", start = .0.start, end = .0.end)]
-pub(crate) struct Overlap(pub(crate) Span);
+pub struct Overlap(pub(crate) Span);
 
 impl Edits {
     /// No edits.
@@ -85,6 +87,16 @@ impl Edits {
     #[must_use]
     pub fn as_slice(&self) -> &[Edit] {
         &self.edits
+    }
+
+    /// These edits, in any order.
+    ///
+    /// # Errors
+    /// [`Overlap`] if two of them meet.
+    pub fn of(edits: impl IntoIterator<Item = Edit>) -> Result<Self, Overlap> {
+        let mut all = Self::new();
+        all.add(edits.into_iter().collect())?;
+        Ok(all)
     }
 
     /// Adds all edits of a group, or none.
@@ -129,9 +141,37 @@ impl Edits {
         self.edits.get(from).is_some_and(inside)
     }
 
+    /// The output in one piece, and the same edits as slices of it: each replacement is let go of when it was
+    /// copied, so that what the message gained is held once. Without edits the output is borrowed.
+    #[must_use]
+    pub(crate) fn put_together(self, original: &[u8]) -> (Output<'_>, Self) {
+        if self.edits.is_empty() {
+            return (Output::Original(original), self);
+        }
+        let length = self.splice(original).len();
+        let mut output = Vec::with_capacity(length);
+        let mut places = Vec::with_capacity(self.edits.len());
+        let mut at = 0;
+        for Edit { span, replacement } in self.edits {
+            output.extend_from_slice(Span::new(at, span.start).of(original));
+            let start = output.len();
+            output.extend_from_slice(&replacement);
+            places.push((span, start..output.len()));
+            at = span.end;
+        }
+        output.extend_from_slice(original.get(at..).unwrap_or_default());
+        let output = Bytes::from(output);
+        let edits = places.into_iter().map(|(span, place)| Edit {
+            span,
+            replacement: output.slice(place),
+        });
+        let edits = edits.collect();
+        (Output::Made(output), Self { edits })
+    }
+
     /// These edits, then `next`, which are edits of the output: together edits of the original.
     ///
-    /// Only bytes that `next` changes again are copied anew.
+    /// Nothing long is copied.
     #[must_use]
     pub(crate) fn then(self, original_length: usize, next: Self) -> Self {
         if self.edits.is_empty() {
@@ -162,7 +202,7 @@ impl Edits {
             }
             at = edit.span.end;
             if !edit.replacement.is_empty() {
-                chunks.push(edit.replacement.as_slice());
+                chunks.push(&edit.replacement);
             }
         }
         let rest = original.get(at..).unwrap_or_default();
@@ -182,12 +222,31 @@ impl IntoIterator for Edits {
     }
 }
 
+/// Output in one piece.
+pub(crate) enum Output<'m> {
+    /// Nothing changed.
+    Original(&'m [u8]),
+    /// A buffer, which edits may share.
+    Made(Bytes),
+}
+
+impl std::ops::Deref for Output<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Original(original) => original,
+            Self::Made(output) => output,
+        }
+    }
+}
+
 /// A stretch of output.
 enum Piece {
     /// Bytes of the original.
     Kept(Span),
     /// Other bytes.
-    New(Vec<u8>),
+    New(Bytes),
 }
 
 impl Piece {
@@ -202,7 +261,7 @@ impl Piece {
     fn slice(&self, from: usize, to: usize) -> Self {
         match self {
             Self::Kept(span) => Self::Kept(Span::new(span.start + from, span.start + to)),
-            Self::New(bytes) => Self::New(bytes.get(from..to).unwrap_or_default().to_vec()),
+            Self::New(bytes) => Self::New(bytes.slice(from.min(bytes.len())..to.min(bytes.len()))),
         }
     }
 }
@@ -257,11 +316,15 @@ struct Joined {
     edits: Vec<Edit>,
     /// How much of the original is behind us.
     at: usize,
-    /// New bytes since then.
-    new: Vec<u8>,
+    /// New bytes since then: a slice of somebody's, or what short ones were copied to.
+    shared: Bytes,
+    own: Vec<u8>,
 }
 
 impl Joined {
+    /// What is longer stays an edit of its own, and is not copied.
+    const LONG: usize = 4 << 10;
+
     fn push(&mut self, piece: Piece) {
         match piece {
             Piece::Kept(span) if span.is_empty() => {}
@@ -269,17 +332,38 @@ impl Joined {
                 self.close(span.start);
                 self.at = span.end;
             }
-            Piece::New(bytes) if self.new.is_empty() => self.new = bytes,
-            Piece::New(bytes) => self.new.extend_from_slice(&bytes),
+            Piece::New(bytes) if bytes.is_empty() => {}
+            Piece::New(bytes) if !self.has_new() => self.shared = bytes,
+            Piece::New(bytes) if bytes.len().max(self.shared.len()) > Self::LONG => {
+                self.close(self.at);
+                self.shared = bytes;
+            }
+            Piece::New(bytes) => {
+                let first = std::mem::take(&mut self.shared);
+                self.own.extend_from_slice(&first);
+                self.own.extend_from_slice(&bytes);
+            }
         }
+    }
+
+    fn has_new(&self) -> bool {
+        !(self.shared.is_empty() && self.own.is_empty())
     }
 
     /// The original goes on at `start`: what was left out and what is new becomes one edit.
     fn close(&mut self, start: usize) {
-        if start > self.at || !self.new.is_empty() {
-            let new = std::mem::take(&mut self.new);
-            self.edits
-                .push(Edit::replace(Span::new(self.at, start), new));
+        if start > self.at || self.has_new() {
+            let shared = std::mem::take(&mut self.shared);
+            let own = std::mem::take(&mut self.own);
+            let span = Span::new(self.at, start);
+            self.edits.push(Edit {
+                span,
+                replacement: if own.is_empty() {
+                    shared
+                } else {
+                    Bytes::from(own)
+                },
+            });
         }
     }
 
@@ -312,6 +396,29 @@ impl<'a> Spliced<'a> {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.chunks.iter().all(|chunk| chunk.is_empty())
+    }
+
+    /// The header section and at least a little behind it, or everything: of large output the front only.
+    /// `ends` tells where a header section ends that begins these bytes.
+    pub(crate) fn front(&self, ends: impl Fn(&[u8]) -> usize) -> Vec<u8> {
+        const FIRST: usize = 64 << 10;
+        let mut front: Vec<u8> = Vec::new();
+        let mut wanted = FIRST;
+        for chunk in &self.chunks {
+            let mut rest = *chunk;
+            while !rest.is_empty() {
+                let (taken, behind) = rest.split_at(rest.len().min(wanted - front.len()));
+                front.extend_from_slice(taken);
+                rest = behind;
+                if front.len() == wanted {
+                    if ends(&front) < front.len() {
+                        return front;
+                    }
+                    wanted *= 2;
+                }
+            }
+        }
+        front
     }
 
     /// Everything in one piece; borrowed if the output is one slice.

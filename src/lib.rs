@@ -189,7 +189,7 @@ mod store;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub use cli::run as run_program;
-pub use edit::{Edit, Edits, Spliced};
+pub use edit::{Edit, Edits, Overlap, Spliced};
 pub use error::Error;
 pub use expand::{Expander, ExpanderBuilder, Expansion, Lengths, MARK_FIELD, Mark};
 pub use policy::Policy;

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use crate::common::mailboxes::{Expand, Numbers, in_place, mbox, skipped, to};
 use crate::common::programs::{again, stderr};
-use embody::Error;
-use embody::mailbox::{Change, Message, Options, Stop, Transform, convert_in_place, convert_to};
+use embody::mailbox::{Message, Options, Stop, Transform, convert_in_place, convert_to};
+use embody::{Edits, Error};
 
 /// Which part of a test a child process plays, and on which file.
 const ROLE: &str = "EMBODY_TEST_ROLE";
@@ -269,7 +269,7 @@ impl<F: Fn() + Sync> Transform for Meanwhile<F> {
         NEW.next_touch(bytes)
     }
 
-    fn transform(&self, message: &Message<'_>) -> Result<Change, Error> {
+    fn transform(&self, message: &Message<'_>) -> Result<Edits, Error> {
         if message.number <= 3 {
             (self.0)();
         }

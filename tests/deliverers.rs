@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use crate::common::mailboxes::{Expand, in_place, mbox};
 use crate::common::programs::again;
-use embody::Error;
-use embody::mailbox::{Change, Locking, Message, Options, Stop, Transform, convert_in_place};
+use embody::mailbox::{Locking, Message, Options, Stop, Transform, convert_in_place};
+use embody::{Edits, Error};
 
 const ROLE: &str = "EMBODY_TEST_ROLE";
 const PATH: &str = "EMBODY_TEST_PATH";
@@ -126,7 +126,7 @@ impl<F: Fn(usize) + Sync> Transform for Meanwhile<F> {
         NEW.next_touch(bytes)
     }
 
-    fn transform(&self, message: &Message<'_>) -> Result<Change, Error> {
+    fn transform(&self, message: &Message<'_>) -> Result<Edits, Error> {
         (self.0)(self.1.fetch_add(1, Ordering::SeqCst));
         NEW.transform(message)
     }

@@ -29,6 +29,12 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
         ".ci/run",
         "tests/peers/check --embody target/release/embody",
     ),
+    // Large packages, for a person.
+    (
+        ".ci/peers",
+        ".ci/peers",
+        "tests/peers/embed --embody target/debug/embody",
+    ),
     // Its host is the whole world's: with one of our own it is tried there.
     (
         "embody filter --fetch https --allow-host '*.example.org' < in.eml > out.eml",

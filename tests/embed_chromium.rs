@@ -123,10 +123,14 @@ fn before() -> Vec<u8> {
 }
 
 fn embedded(server: &Raw, mail: &[u8]) -> Vec<u8> {
+    embedded_with(server, mail, "")
+}
+
+fn embedded_with(server: &Raw, mail: &[u8], more: &str) -> Vec<u8> {
     let port = server.address.port();
     let options = format!(
         "--fetch http --allow-net 127.0.0.0/8 --allow-port {port} --embed data,remote --trackers fetch \
-         --max-fetches 100 --map http://pictures.example/={}",
+         --max-fetches 100 {more} --map http://pictures.example/={}",
         server.url("/")
     );
     let ran = filter(&options, mail);
@@ -187,4 +191,56 @@ fn no_picture_is_elsewhere_in_conditional_comments_either() {
     assert!(!html.contains("//pictures.example"), "{html}");
     assert!(html.matches("cid:").count() > SHOWN + NOT_SHOWN.len());
     assert_eq!(embedded(&server, &after), after, "twice is once");
+}
+
+/// Style sheets that import each other in a circle; a `srcset` whose candidates are gone.
+#[test]
+fn a_browser_is_styled_by_the_mail_alone() {
+    let name = "a_browser_is_styled_by_the_mail_alone";
+    let Some(chromium) = chromium(name) else {
+        return;
+    };
+    let server = Raw::http(|path, stream| {
+        let style = match path {
+            "/style/a.css" => "@import 'b.css'; .a { background: url(../1) }",
+            "/style/b.css" => "@import url(a.css); .b { background: url(/2) }",
+            "/style/c.css" => ".c { background: url('../3') }",
+            _ => "",
+        };
+        let gone = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+        let answer = match style {
+            "" => answer(path).unwrap_or(gone.to_vec()),
+            style => raw::ok("text/css", style.as_bytes()),
+        };
+        let _ = stream.write_all(&answer);
+    });
+    let mail = crlf(
+        b"MIME-Version: 1.0\nContent-Type: text/html\n\n<!DOCTYPE html>\n\
+        <link rel=stylesheet href=\"http://pictures.example/style/a.css\">\n\
+        <style>@import 'http://pictures.example/style/c.css'; body { margin: 0 } i, b { display: block; height: 20px }</style>\n\
+        <i class=a></i><i class=b></i><i class=c></i>\n\
+        <b><img sizes=40px src=\"http://pictures.example/4\" srcset=\"http://pictures.example/gone 320w, http://pictures.example/gone 640w\"></b>\n",
+    );
+    let after = embedded_with(&server, &mail, "--embed-kinds image,style");
+    let asked = server.heads().len();
+    let hosts = format!(
+        "MAP pictures.example:80 {}, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+        server.address
+    );
+    let picture = page(&chromium, "mhtml", name, &after, &hosts);
+    for (row, number) in [(10, 1), (30, 2), (50, 3)] {
+        assert_eq!(picture.0[row][200], colour(number), "{number}");
+    }
+    // As wide as `sizes` says, because the width that is written is true.
+    let there = picture.0[70]
+        .iter()
+        .filter(|pixel| **pixel == colour(4))
+        .count();
+    assert_eq!(there, 40);
+    assert_eq!(server.heads().len(), asked, "{:?}", server.heads().last());
+    assert_eq!(
+        embedded_with(&server, &after, "--embed-kinds image,style"),
+        after,
+        "twice is once"
+    );
 }

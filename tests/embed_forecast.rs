@@ -69,6 +69,8 @@ fn rows_and_mailboxes_say_the_same() {
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
+    let (survey, rows) = rows.split_last().unwrap();
+    assert_survey(survey, 1);
     let outcomes: Vec<&str> = rows
         .iter()
         .map(|row| row["outcome"].as_str().unwrap())
@@ -102,4 +104,52 @@ fn rows_and_mailboxes_say_the_same() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("6 pictures would be retrieved, 2 are trackers, 2 in data: URLs have 70 octets\n  4 from a.example\n"), "{text}");
     assert!(text.contains("for each message"), "{text}");
+    // The last line is about all sources.
+    let output = embody()
+        .args([
+            "inspect",
+            "--embed",
+            "data,remote",
+            "--fetch",
+            "https",
+            "--json",
+        ])
+        .args([&file, &file])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let survey = text.lines().last().unwrap();
+    assert_survey(&serde_json::from_str(survey).unwrap(), 4);
+    assert_eq!(text.lines().count(), 4 * 5 + 1);
+    // Without --embed there is nothing to say of it.
+    let output = embody()
+        .args(["inspect", "--json"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert!(!String::from_utf8(output.stdout).unwrap().contains("survey"));
+}
+
+/// What is said of so many of that mail.
+#[track_caller]
+fn assert_survey(survey: &serde_json::Value, mails: u64) {
+    let embed = &survey["survey"]["embed"];
+    let hosts = serde_json::json!({"a.example": 2 * mails, "b.example": mails});
+    assert_eq!(embed["hosts"], hosts, "{survey}");
+    for (name, number) in [
+        ("remote", 3),
+        ("trackers", 1),
+        ("data", 1),
+        ("data_octets", 35),
+    ] {
+        assert_eq!(embed[name], number * mails, "{survey}");
+    }
+    let growth = embed["growth"].as_u64().unwrap();
+    let base64 = (25_u64 << 20).div_ceil(3) * 4;
+    assert!(growth > 100 * mails && growth < 10_000 * mails, "{survey}");
+    assert!(
+        embed["growth_at_most"].as_u64().unwrap() > growth + 3 * mails * base64,
+        "{survey}"
+    );
+    assert_eq!(embed["max_growth"], 50_u64 << 20);
 }

@@ -446,8 +446,8 @@ impl embody::mailbox::Transform for Nothing {
     fn transform(
         &self,
         _message: &embody::mailbox::Message<'_>,
-    ) -> Result<embody::mailbox::Change, embody::Error> {
-        Ok(embody::mailbox::Change::AsItCame)
+    ) -> Result<embody::Edits, embody::Error> {
+        Ok(embody::Edits::new())
     }
 }
 

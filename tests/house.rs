@@ -47,7 +47,7 @@ const ALSO: &[(&str, &str)] = &[
 ];
 
 /// What mailboxes may know: messages are bytes to them.
-const MAILBOX_USES: &[&str] = &["span", "error"];
+const MAILBOX_USES: &[&str] = &["span", "error", "edit"];
 
 const LONGEST_FILE: usize = 600;
 

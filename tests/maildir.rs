@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use crate::common::mailboxes::{Expand, Look, Numbers, in_place, mbox, skipped, to};
 use crate::common::programs::again;
-use embody::Error;
-use embody::mailbox::{Change, Message, Options, Stop, Transform, convert_in_place};
+use embody::mailbox::{Message, Options, Stop, Transform, convert_in_place};
+use embody::{Edits, Error};
 
 const PATH: &str = "EMBODY_TEST_PATH";
 const NEW: Expand = Expand("what was\nfetched");
@@ -129,7 +129,7 @@ fn a_message_that_moves_meanwhile_is_neither_lost_nor_doubled() {
         fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
             NEW.next_touch(bytes)
         }
-        fn transform(&self, message: &Message<'_>) -> Result<Change, Error> {
+        fn transform(&self, message: &Message<'_>) -> Result<Edits, Error> {
             let name = message.source.file_name().unwrap().to_str().unwrap();
             let base = name.split(':').next().unwrap();
             fs::rename(

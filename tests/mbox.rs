@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::common::mailboxes::{Expand, ExpandWhole, Look, in_place, mbox, to};
+use crate::common::mailboxes::{Expand, Look, in_place, mbox, to};
 use embody::Error;
 use embody::mailbox::{
     Effect, Format, Options, Quoting, Stop, Transform, convert_in_place, convert_to,
@@ -215,16 +215,14 @@ fn what_is_not_a_mailbox_is_said_and_left() {
 #[test]
 fn new_text_is_quoted_the_way_the_mailbox_quotes() {
     const NEW: &str = "a\n\nFrom b@c Thu Jan  1 00:00:00 1970\n>From d\nFrom";
-    let expand: [&dyn Transform; 2] = [&Expand(NEW), &ExpandWhole(NEW)];
-    for with in expand {
-        let old = "From x 10:00\nSubject: a\n\n>>From e\n>From f\nFrom g\nEXPAND-ME\nFrom h\n\n";
-        let rd = "From x 10:00\nSubject: a\n\n>>From e\n>From f\nFrom g\na\n\n\
-                  >From b@c Thu Jan  1 00:00:00 1970\n>>From d\nFrom\nFrom h\n\n";
-        assert_eq!(text(&converted(old.as_bytes(), with).0), rd);
-        let old = old.replace(">>From e", "");
-        let o = rd.replace(">>From e", "").replace(">>From d", ">From d");
-        assert_eq!(text(&converted(old.as_bytes(), with).0), o);
-    }
+    let with = &Expand(NEW);
+    let old = "From x 10:00\nSubject: a\n\n>>From e\n>From f\nFrom g\nEXPAND-ME\nFrom h\n\n";
+    let rd = "From x 10:00\nSubject: a\n\n>>From e\n>From f\nFrom g\na\n\n\
+              >From b@c Thu Jan  1 00:00:00 1970\n>>From d\nFrom\nFrom h\n\n";
+    assert_eq!(text(&converted(old.as_bytes(), with).0), rd);
+    let old = old.replace(">>From e", "");
+    let o = rd.replace(">>From e", "").replace(">>From d", ">From d");
+    assert_eq!(text(&converted(old.as_bytes(), with).0), o);
 }
 
 #[test]
@@ -272,11 +270,10 @@ fn a_message_that_lost_its_last_line_end_gets_it_back() {
             fn transform(
                 &self,
                 message: &embody::mailbox::Message<'_>,
-            ) -> Result<embody::mailbox::Change, Error> {
+            ) -> Result<embody::Edits, Error> {
                 let end = self.next_touch(message.content).unwrap_or(0);
-                Ok(embody::mailbox::Change::Whole(
-                    [&message.content[..end], b"c"].concat(),
-                ))
+                let rest = embody::Span::new(end, message.content.len());
+                Ok(embody::Edits::of([embody::Edit::replace(rest, b"c")]).unwrap())
             }
         }
         let (new, summary) = converted(old.as_bytes(), &Cut);
@@ -288,15 +285,12 @@ fn a_message_that_lost_its_last_line_end_gets_it_back() {
 #[test]
 fn an_edit_that_would_make_a_separator_of_an_old_line_is_not_made() {
     let old = "From x 10:00\nSubject: a\n\nb\nEXPAND-ME\nFrom c 10:00\n\n";
-    let expand: [&dyn Transform; 2] = [&Expand(""), &ExpandWhole("")];
-    for with in expand {
-        let (new, summary) = converted(old.as_bytes(), with);
-        assert_eq!((text(&new), summary.changed), (old, 0));
-    }
+    let (new, summary) = converted(old.as_bytes(), &Expand(""));
+    assert_eq!((text(&new), summary.changed), (old, 0));
 }
 
 #[test]
-fn overlapping_replacements_end_the_run_with_the_source_intact() {
+fn an_edit_outside_the_message_ends_the_run_with_the_source_intact() {
     struct Wrong;
     impl Transform for Wrong {
         fn next_touch(&self, _: &[u8]) -> Option<usize> {
@@ -305,14 +299,9 @@ fn overlapping_replacements_end_the_run_with_the_source_intact() {
         fn transform(
             &self,
             message: &embody::mailbox::Message<'_>,
-        ) -> Result<embody::mailbox::Change, Error> {
+        ) -> Result<embody::Edits, Error> {
             let span = embody::Span::new(0, message.content.len() + 1);
-            Ok(embody::mailbox::Change::Edited(vec![
-                embody::mailbox::Replacement {
-                    span,
-                    bytes: Vec::new(),
-                },
-            ]))
+            Ok(embody::Edits::of([embody::Edit::remove(span)]).unwrap())
         }
     }
     let folder = Folder::new();
@@ -370,15 +359,12 @@ fn numbers_and_order_do_not_depend_on_windows_or_workers() {
         fn transform(
             &self,
             message: &embody::mailbox::Message<'_>,
-        ) -> Result<embody::mailbox::Change, Error> {
+        ) -> Result<embody::Edits, Error> {
             std::thread::sleep(std::time::Duration::from_micros(message.number % 7 * 100));
             let at = self.next_touch(message.content).unwrap();
-            Ok(embody::mailbox::Change::Edited(vec![
-                embody::mailbox::Replacement {
-                    span: embody::Span::new(at, at + 9),
-                    bytes: message.number.to_string().into_bytes(),
-                },
-            ]))
+            let span = embody::Span::new(at, at + 9);
+            let number = message.number.to_string();
+            Ok(embody::Edits::of([embody::Edit::replace(span, number)]).unwrap())
         }
     }
     let mut expected = mbox(300);
@@ -452,13 +438,11 @@ proptest! {
             }
             fn transform(
                 &self, message: &embody::mailbox::Message<'_>,
-            ) -> Result<embody::mailbox::Change, Error> {
+            ) -> Result<embody::Edits, Error> {
                 let at = self.next_touch(message.content).unwrap();
                 let span = embody::Span::new(at, at + 9);
                 let bytes = self.0.clone().into_bytes();
-                Ok(embody::mailbox::Change::Edited(vec![
-                    embody::mailbox::Replacement { span, bytes },
-                ]))
+                Ok(embody::Edits::of([embody::Edit::replace(span, bytes)]).unwrap())
             }
         }
         let mut bytes = String::new();

@@ -8,9 +8,8 @@ use std::time::{Duration, Instant};
 
 use crate::common::mailboxes::{Look, MARK, in_place, to};
 use crate::common::programs::{embody, fed, program, skipped};
-use embody::Error;
-use embody::Span;
-use embody::mailbox::{Change, Message, Replacement, Transform};
+use embody::mailbox::{Message, Transform};
+use embody::{Edit, Edits, Error, Span};
 use memchr::memmem;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
@@ -153,38 +152,25 @@ fn counts_that_are_repeated_without_end_cost_linear_time() {
 }
 
 /// Replaces everything from a mark to the next one, or the mark alone if it is the last.
-struct Swallow {
-    new: String,
-    as_whole: bool,
-}
+struct Swallow(String);
 
 impl Transform for Swallow {
     fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
         memmem::find(bytes, MARK)
     }
 
-    fn transform(&self, message: &Message<'_>) -> Result<Change, Error> {
+    fn transform(&self, message: &Message<'_>) -> Result<Edits, Error> {
         let marks: Vec<usize> = memmem::find_iter(message.content, MARK).collect();
-        let edits: Vec<Replacement> = marks
-            .chunks(2)
-            .map(|pair| Replacement {
-                span: Span::new(pair[0], pair[pair.len() - 1] + MARK.len()),
-                bytes: self.new.clone().into_bytes(),
-            })
-            .collect();
-        if !self.as_whole {
-            return Ok(Change::Edited(edits));
-        }
-        let mut new = message.content.to_vec();
-        for edit in edits.into_iter().rev() {
-            new.splice(edit.span.start..edit.span.end, edit.bytes);
-        }
-        Ok(Change::Whole(new))
+        let edits = marks.chunks(2).map(|pair| {
+            let span = Span::new(pair[0], pair[pair.len() - 1] + MARK.len());
+            Edit::replace(span, self.0.as_bytes())
+        });
+        Ok(Edits::of(edits).expect("marks do not overlap"))
     }
 }
 
 /// A mailbox with `From ` lines, guessed lengths and marks anywhere, and what is to be put in.
-fn mailboxes() -> impl Strategy<Value = (Vec<u8>, String, bool)> {
+fn mailboxes() -> impl Strategy<Value = (Vec<u8>, String)> {
     let piece = prop_oneof![
         4 => Just(format!("From a@b {DATE}\n")),
         4 => Just(format!("\nFrom a@b {DATE}\nSubject: x\n\n")),
@@ -208,7 +194,6 @@ fn mailboxes() -> impl Strategy<Value = (Vec<u8>, String, bool)> {
         proptest::collection::vec(piece, 1..40)
             .prop_map(|all| format!("From a@b {DATE}\n{}", all.concat()).into_bytes()),
         new,
-        any::<bool>(),
     )
 }
 
@@ -248,8 +233,8 @@ fn swallowed(mailbox: &[u8], with: &Swallow) -> Vec<u8> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn every_other_message_survives_however_a_reader_divides((mailbox, new, as_whole) in mailboxes()) {
-        let after = swallowed(&mailbox, &Swallow { new, as_whole });
+    fn every_other_message_survives_however_a_reader_divides((mailbox, new) in mailboxes()) {
+        let after = swallowed(&mailbox, &Swallow(new));
         let after_messages = as_python_divides(&after);
         let mut rest = after_messages.iter();
         for message in as_python_divides(&mailbox) {
@@ -299,8 +284,8 @@ print(checked)
     let mut runner = TestRunner::deterministic();
     let strategy = mailboxes();
     for number in 0..300 {
-        let (mailbox, new, as_whole) = strategy.new_tree(&mut runner).unwrap().current();
-        let after = swallowed(&mailbox, &Swallow { new, as_whole });
+        let (mailbox, new) = strategy.new_tree(&mut runner).unwrap().current();
+        let after = swallowed(&mailbox, &Swallow(new));
         fs::write(folder.path().join(format!("{number}.before")), mailbox).unwrap();
         fs::write(folder.path().join(format!("{number}.after")), after).unwrap();
     }

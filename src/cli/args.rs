@@ -139,6 +139,9 @@ pub(super) struct InspectArgs {
     #[arg(hide_short_help = true, value_name = "SOURCE")]
     pub(super) sources: Vec<PathBuf>,
     /// Print JSON lines, one per reference [default: off]
+    ///
+    /// With --embed a last line has what would be embedded in numbers: {"survey":{"embed":{...}}}.
+    /// [default: off]
     #[arg(long)]
     pub(super) json: bool,
     /// Name files that hold no mail on stderr [default: off]

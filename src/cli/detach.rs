@@ -14,7 +14,7 @@ use super::verb::{Expanding, Verb, Work};
 use crate::detach::{Detacher, Settings};
 use crate::edit::Edits;
 use crate::error::Error;
-use crate::expand::{Candidates, Expander, Lengths, Mark};
+use crate::expand::{Expander, Lengths, Mark, Prefilter};
 use crate::mailbox::{Locking, Options, Stop};
 use crate::mime::ScanLimits;
 use crate::policy::Policy;
@@ -30,7 +30,7 @@ pub(super) fn detach(args: &DetachArgs) -> Status {
         walk: &args.walk,
         saying: &args.saying,
         policy: &policy,
-        candidates: Candidates::of_attachments(),
+        prefilter: Prefilter::of_attachments(),
         limits: scan_limits(&policy),
     };
     way.done(
@@ -78,7 +78,7 @@ pub(super) fn restore(args: &RestoreArgs) -> Status {
         walk: &args.walk,
         saying: &args.saying,
         policy: &policy,
-        candidates: Candidates::of_detached(),
+        prefilter: Prefilter::of_detached(),
         limits: scan_limits(&policy),
     };
     way.done(|stop| restorer(args, stop), |_| String::new())
@@ -133,7 +133,7 @@ struct Way<'w> {
     walk: &'w WalkArgs,
     saying: &'w SayingArgs,
     policy: &'w Policy,
-    candidates: Candidates,
+    prefilter: Prefilter,
     limits: ScanLimits,
 }
 
@@ -173,7 +173,7 @@ impl Way<'_> {
             file: self.sources.first().map(PathBuf::as_path),
             saying: self.saying,
             verb: &verb,
-            candidates: &self.candidates,
+            prefilter: &self.prefilter,
             policy: self.policy,
             limits: self.limits,
             mark: Mark::Off,

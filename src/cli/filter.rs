@@ -19,7 +19,7 @@ use super::say;
 use super::signals;
 use super::verb::{Expanding, Verb, Work};
 use crate::error::Error;
-use crate::expand::{Candidates, Expander, Mark};
+use crate::expand::{Expander, Mark, Prefilter};
 use crate::mailbox::{has_second_message, second_message, takes_separators};
 use crate::mime::{ScanLimits, scan};
 use crate::plan::opaque_parts;
@@ -47,7 +47,7 @@ fn filter(args: &FilterArgs) -> Result<(), Error> {
             expander: &expander,
             work: Work::Expand,
         },
-        candidates: expander.candidates(),
+        prefilter: expander.prefilter(),
         policy: expander.policy(),
         limits: expander.scan_limits(),
         mark: args.mark(),
@@ -79,7 +79,7 @@ pub(super) struct Job<'j> {
     pub(super) saying: &'j SayingArgs,
     pub(super) verb: &'j dyn Verb,
     /// What a large message is searched for before it is held in memory.
-    pub(super) candidates: &'j Candidates,
+    pub(super) prefilter: &'j Prefilter,
     /// What remedies are named for.
     pub(super) policy: &'j Policy,
     pub(super) limits: ScanLimits,
@@ -97,12 +97,12 @@ impl Job<'_> {
 
 fn run_job(args: &Job<'_>, begun: &Begun) -> Result<(), Error> {
     let Begun { abort, start } = begun;
-    let candidates = args.candidates;
+    let prefilter = args.prefilter;
     let mut output = output::open()?;
     let file = args.file.filter(|path| !is_standard(path));
     let input = match file {
-        Some(path) => read_file(path, candidates)?,
-        None => Input::read(output::input()?, candidates).map_err(output::read_error)?,
+        Some(path) => read_file(path, prefilter)?,
+        None => Input::read(output::input()?, prefilter).map_err(output::read_error)?,
     };
     let second = match &input {
         Input::Message(message) | Input::Unspooled(message, _) => second_message(message).is_some(),
@@ -157,7 +157,7 @@ fn run_job(args: &Job<'_>, begun: &Begun) -> Result<(), Error> {
     let name = file.map_or_else(|| "-".to_owned(), |path| path.display().to_string());
     let (edits, mut report) = args.verb.work(&message, &name)?;
     // What starts like a mailbox may be one, whoever feeds it to a filter.
-    let is_left = second && takes_separators(&message, edits.clone().into());
+    let is_left = second && takes_separators(&message, &edits);
     let mut buffered = BufWriter::with_capacity(64 << 10, &mut output);
     if is_left {
         leave_for_separator(&mut report);
@@ -227,13 +227,13 @@ impl OnAbort {
     }
 }
 
-fn read_file(path: &Path, candidates: &Candidates) -> Result<Input, Error> {
+fn read_file(path: &Path, prefilter: &Prefilter) -> Result<Input, Error> {
     let failed = |source| Error::Read {
         what: path.display().to_string(),
         source,
     };
     let file = File::open(path).map_err(failed)?;
-    Input::read(file, candidates).map_err(failed)
+    Input::read(file, prefilter).map_err(failed)
 }
 
 /// A closed stderr is nobody's mail.

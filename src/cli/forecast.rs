@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use serde::Serialize;
+
 use super::say::harmless;
 use crate::link::url::Reference;
 use crate::policy::Policy;
@@ -24,6 +26,28 @@ pub(super) struct Forecast {
     data: u64,
     data_octets: u64,
     growth: u64,
+}
+
+/// What `inspect --json` says last, of all sources together.
+#[derive(Serialize, Debug)]
+pub(super) struct Survey<'f> {
+    embed: Embed<'f>,
+}
+
+#[derive(Serialize, Debug)]
+struct Embed<'f> {
+    /// What would be retrieved, and from where.
+    remote: u64,
+    hosts: &'f BTreeMap<String, u64>,
+    trackers: u64,
+    data: u64,
+    data_octets: u64,
+    /// Octets that the messages would gain at most by what is in them.
+    growth: u64,
+    /// The same with everything retrieved, each as large as `--max-body`.
+    growth_at_most: u64,
+    /// `--max-growth`, which holds for each message.
+    max_growth: u64,
 }
 
 impl Forecast {
@@ -66,6 +90,23 @@ impl Forecast {
         self.data += other.data;
         self.data_octets += other.data_octets;
         self.growth += other.growth;
+    }
+
+    /// The numbers for a program: `{"embed": {...}}`.
+    pub(super) fn survey(&self, policy: &Policy) -> Survey<'_> {
+        let each = in_base64(policy.limits.body);
+        Survey {
+            embed: Embed {
+                remote: self.remote,
+                hosts: &self.hosts,
+                trackers: self.trackers,
+                data: self.data,
+                data_octets: self.data_octets,
+                growth: self.growth,
+                growth_at_most: self.growth.saturating_add(self.remote.saturating_mul(each)),
+                max_growth: policy.limits.growth,
+            },
+        }
     }
 
     /// The numbers in lines; nothing if there is nothing to embed.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::output;
 use crate::error::Error;
-use crate::expand::Candidates;
+use crate::expand::Prefilter;
 use crate::mailbox::{self, Stop};
 
 /// Whether a path is standard input, or standard output.
@@ -94,7 +94,7 @@ impl Input {
     ///
     /// # Errors
     /// What the reader or the temporary file says.
-    pub(super) fn read(mut reader: impl Read, candidates: &Candidates) -> io::Result<Self> {
+    pub(super) fn read(mut reader: impl Read, prefilter: &Prefilter) -> io::Result<Self> {
         // Most messages are in with one read.
         let mut bytes = Vec::with_capacity(FIRST);
         let mut searched = 0;
@@ -103,13 +103,13 @@ impl Input {
             let read = (&mut reader).take(CHUNK as u64).read_to_end(&mut bytes)?;
             if bytes.len() > SPOOL_FROM {
                 let from = searched_from(searched);
-                if candidates.any(bytes.get(from..).unwrap_or_default()) {
+                if prefilter.any(bytes.get(from..).unwrap_or_default()) {
                     reader.read_to_end(&mut bytes)?;
                     return Ok(Self::Message(bytes));
                 }
                 searched = bytes.len();
                 if read == CHUNK {
-                    return Self::spool(bytes, reader, candidates);
+                    return Self::spool(bytes, reader, prefilter);
                 }
             }
             if bytes.len() == before {
@@ -123,7 +123,7 @@ impl Input {
     fn spool(
         mut window: Vec<u8>,
         mut reader: impl Read,
-        candidates: &Candidates,
+        prefilter: &Prefilter,
     ) -> io::Result<Self> {
         let mut file = match tempfile::tempfile() {
             Ok(file) => file,
@@ -135,7 +135,7 @@ impl Input {
         let mut spooled = 0;
         loop {
             // What overlaps was written in the round before.
-            let overlap = Candidates::OVERLAP.min(window.len());
+            let overlap = Prefilter::OVERLAP.min(window.len());
             let kept = window.len() - overlap;
             if let Err(error) = file.write_all(window.get(..kept).unwrap_or_default()) {
                 let bytes = unspooled(&file, spooled, window, reader)?;
@@ -152,7 +152,7 @@ impl Input {
                 file.seek(SeekFrom::Start(0))?;
                 return Ok(Self::Untouched(file));
             }
-            if candidates.any(&window) {
+            if prefilter.any(&window) {
                 return unspooled(&file, spooled, window, reader).map(Self::Message);
             }
         }
@@ -193,7 +193,7 @@ fn no_spool(error: &io::Error) -> String {
 }
 
 fn searched_from(searched: usize) -> usize {
-    searched.saturating_sub(Candidates::OVERLAP)
+    searched.saturating_sub(Prefilter::OVERLAP)
 }
 
 #[cfg(test)]
@@ -202,7 +202,7 @@ mod tests {
     use crate::policy::Policy;
 
     fn read(bytes: &[u8]) -> Input {
-        Input::read(bytes, &Candidates::new(&Policy::default())).expect("memory can be read")
+        Input::read(bytes, &Prefilter::new(&Policy::default())).expect("memory can be read")
     }
 
     #[test]
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn interrupted_and_short_reads_lose_nothing_and_a_failed_one_is_no_end() {
-        let candidates = Candidates::new(&Policy::default());
+        let prefilter = Prefilter::new(&Policy::default());
         let small = b"Subject: x\n\nbody\n".repeat(50);
         let mut late = vec![b'x'; SPOOL_FROM + 3 * CHUNK];
         late.extend_from_slice(b"message/external-body");
@@ -281,7 +281,7 @@ mod tests {
                 interrupted: false,
             };
             let mut back = Vec::new();
-            match Input::read(reader(usize::MAX), &candidates).expect("it is whole") {
+            match Input::read(reader(usize::MAX), &prefilter).expect("it is whole") {
                 Input::Message(message) | Input::Unspooled(message, _) => back = message,
                 Input::Untouched(mut file) => {
                     file.read_to_end(&mut back).expect("a spooled file");
@@ -289,7 +289,7 @@ mod tests {
             }
             assert!(back == *bytes);
             for good in [0, 1, bytes.len() / 2, bytes.len() - 1, bytes.len()] {
-                let read = Input::read(reader(good), &candidates);
+                let read = Input::read(reader(good), &prefilter);
                 assert!(read.is_err(), "{good} of {} passed for all", bytes.len());
             }
         }

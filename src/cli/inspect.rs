@@ -1,6 +1,7 @@
 //! `embody inspect`: what is in there, and what the same options would do. Fetches nothing; with
 //! `--probe` it asks whether there would be an answer.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read as _, Write};
 use std::path::Path;
@@ -64,11 +65,21 @@ fn inspect_all(args: &InspectArgs) -> Result<Status, Error> {
         start: Start::now(),
     };
     let mut status = Status::Success;
+    let mut forecast = Forecast::default();
     for source in sources {
-        if let Err(error) = inspection.run(source) {
-            say::tell(&say::error(&error));
-            status = Status::Trouble;
+        match inspection.run(source) {
+            Ok(of_source) => forecast.add(of_source),
+            Err(error) => {
+                say::tell(&say::error(&error));
+                status = Status::Trouble;
+            }
         }
+    }
+    if args.json && expander.policy().embed.is_on() {
+        let survey = BTreeMap::from([("survey", forecast.survey(expander.policy()))]);
+        let mut line = json(&survey).map_err(write_error)?;
+        line.push(b'\n');
+        print(&line)?;
     }
     Ok(status)
 }
@@ -86,7 +97,8 @@ struct Inspection<'i> {
 }
 
 impl Inspection<'_> {
-    fn run(&self, source: &Path) -> Result<(), Error> {
+    /// What is in a source; its forecast counts for that of all.
+    fn run(&self, source: &Path) -> Result<Forecast, Error> {
         let failed = |error| Error::Read {
             what: source.display().to_string(),
             source: error,
@@ -121,7 +133,7 @@ impl Inspection<'_> {
 
     /// Totals per kind, scheme, host and outcome, so that one sees what a run would do; or, as JSON,
     /// every row.
-    fn mailbox(&self, source: &Path, spooled: Option<File>) -> Result<(), Error> {
+    fn mailbox(&self, source: &Path, spooled: Option<File>) -> Result<Forecast, Error> {
         let rows = Rows {
             as_json: self.as_json,
             verbose: self.verbose,
@@ -158,7 +170,7 @@ impl Inspection<'_> {
             return Err(write_error(failure));
         }
         if self.as_json {
-            return Ok(());
+            return Ok(totals.forecast);
         }
         let heading = if self.named {
             format!("{}:\n", harmless(&source.display().to_string()))
@@ -173,7 +185,8 @@ impl Inspection<'_> {
             totals.table(),
             totals.forecast.lines(self.expander.policy(), true)
         );
-        print(text.as_bytes())
+        print(text.as_bytes())?;
+        Ok(totals.forecast)
     }
 
     fn verb(&self) -> Expanding<'_> {
@@ -184,9 +197,11 @@ impl Inspection<'_> {
     }
 
     /// The tree of one message; or, as JSON, every row.
-    fn message(&self, source: &Path, message: &[u8]) -> Result<(), Error> {
+    fn message(&self, source: &Path, message: &[u8]) -> Result<Forecast, Error> {
         let name = source.display().to_string();
         let (_, report) = self.verb().work(message, &name)?;
+        let mut forecast = Forecast::default();
+        forecast.count(&report.rows);
         let mut text = Vec::new();
         if self.as_json {
             let origin = Origin::new(&name, 1, message);
@@ -200,10 +215,12 @@ impl Inspection<'_> {
                 text.extend(format!("{}:\n", harmless(&name)).bytes());
             }
             let tree = scan(message, &self.expander.scan_limits());
-            let outline = outline(message, &tree, &report, self.expander.policy());
-            text.extend(outline.bytes());
+            let policy = self.expander.policy();
+            text.extend(outline(message, &tree, &report, policy).bytes());
+            text.extend(forecast.lines(policy, false).bytes());
         }
-        print(&text)
+        print(&text)?;
+        Ok(forecast)
     }
 }
 
@@ -306,9 +323,6 @@ fn outline(message: &[u8], tree: &Tree, report: &Report, policy: &Policy) -> Str
         text.push_str(&format!("{opaque}\n"));
     }
     text.push_str(&summary(report));
-    let mut forecast = Forecast::default();
-    forecast.count(&report.rows);
-    text.push_str(&forecast.lines(policy, false));
     text
 }
 

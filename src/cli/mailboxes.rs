@@ -8,8 +8,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::origin::Origin;
 use super::totals::Totals;
 use super::verb::Verb;
+use crate::edit::Edits;
 use crate::error::Error;
-use crate::mailbox::{Change, Message, Progress, Stop, Summary, Transform};
+use crate::mailbox::{Message, Progress, Stop, Summary, Transform};
 use crate::report::{Outcome, Reason, Report, Row};
 
 /// Gets rows in the order of the messages.
@@ -122,7 +123,7 @@ impl Transform for Filter<'_> {
         self.verb.first_touch(bytes)
     }
 
-    fn transform(&self, message: &Message<'_>) -> Result<Change, Error> {
+    fn transform(&self, message: &Message<'_>) -> Result<Edits, Error> {
         self.stop.check()?;
         let mailbox = self.state().mailbox.clone();
         let name = self.name(message, &mailbox);
@@ -136,7 +137,7 @@ impl Transform for Filter<'_> {
                 .waiting
                 .insert(message.number, (origin, report));
         }
-        Ok(Change::from(edits))
+        Ok(edits)
     }
 
     fn sees_to_counts(&self) -> bool {

@@ -80,7 +80,7 @@ pub(super) struct PolicyArgs {
         help_heading = "What may be put in"
     )]
     embed: Vec<EmbedOption>,
-    /// Which of it: image, font, media [default: image]
+    /// Which of it: image, font, media, style (style sheets, and what they show) [default: image]
     #[arg(
         hide_short_help = true,
         long,
@@ -208,6 +208,7 @@ enum KindOption {
     Image,
     Font,
     Media,
+    Style,
 }
 
 #[derive(Clone, Copy, Default, Debug, ValueEnum)]
@@ -260,6 +261,7 @@ impl PolicyArgs {
                 remote: self.embed.contains(&EmbedOption::Remote),
                 fonts: self.embed_kinds.contains(&KindOption::Font),
                 media: self.embed_kinds.contains(&KindOption::Media),
+                styles: self.embed_kinds.contains(&KindOption::Style),
                 pictures: self.embed_kinds.is_empty()
                     || self.embed_kinds.contains(&KindOption::Image),
                 trackers: match self.trackers.unwrap_or_default() {
@@ -280,7 +282,7 @@ impl RetrievalArgs {
     pub(super) fn policy(&self) -> Policy {
         Policy {
             fetch: self.fetch.iter().copied().collect(),
-            allow_hosts: self.allow_host.clone(),
+            allow_hosts: self.allow_host.iter().cloned().collect(),
             deny_hosts: self
                 .deny_host_file
                 .iter()

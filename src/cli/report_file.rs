@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
+
 use super::origin::{Entry, Origin, Start};
 use crate::report::Row;
 
@@ -110,9 +112,9 @@ fn write_all(mut file: &File, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// One row as JSON, in ASCII: a log's reader should not have to guess at encodings.
-pub(super) fn json(entry: &Entry<'_>) -> io::Result<Vec<u8>> {
-    let text = serde_json::to_string(entry).map_err(io::Error::other)?;
+/// A row, or what is said of all of them, as JSON in ASCII: a log's reader should not have to guess at encodings.
+pub(super) fn json(value: &impl Serialize) -> io::Result<Vec<u8>> {
+    let text = serde_json::to_string(value).map_err(io::Error::other)?;
     let mut line = Vec::with_capacity(text.len());
     for symbol in text.chars() {
         if symbol.is_ascii() && symbol != '\x7f' {

@@ -6,7 +6,8 @@
 use super::exit::Status;
 use super::manual::{print, status};
 use crate::expand::Expander;
-use crate::external_body::schemes::{Facility, facilities};
+use crate::external_body::Facility;
+use crate::external_body::access_types::facilities;
 use crate::policy::Policy;
 use crate::report::Outcome;
 

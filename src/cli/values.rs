@@ -11,7 +11,7 @@ use crate::policy::Scheme;
 
 pub(super) fn scheme(text: &str) -> Result<Scheme, String> {
     Scheme::from_name(text.trim().as_bytes())
-        .ok_or_else(|| format!("'{text}' is none of http, https, ftp, file"))
+        .ok_or_else(|| format!("'{text}' is none of {}", Scheme::names()))
 }
 
 /// `25M`, `1.5M`, `512k`, `1e6`, `1000`: octets; the letters are powers of 1024. A fraction of an octet

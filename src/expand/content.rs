@@ -17,7 +17,7 @@ use crate::mime::entity::sha256;
 use crate::mime::media_type::DEFAULT_TYPE;
 use crate::mime::transfer::{base64_length, canonical_text};
 use crate::mime::{Content, Limit, MediaType, PartId, TransferEncoding, Tree};
-use crate::policy::{Mismatch, Policy};
+use crate::policy::{Mismatch, Policy, Scheme};
 use crate::report::{Reason, Refusal};
 
 /// What a cloud shows instead of a file.
@@ -109,6 +109,18 @@ impl Answer {
     pub(super) fn essence(&self) -> Option<String> {
         let named = self.media_type.as_deref()?;
         Some(MediaType::parse(named.as_bytes()).essence.into_owned())
+    }
+
+    /// The charset that the source names.
+    pub(super) fn charset(&self) -> Option<String> {
+        let named = self.media_type.as_deref()?;
+        let charset = MediaType::parse(named.as_bytes()).parameter("charset")?;
+        String::from_utf8(charset.into_owned()).ok()
+    }
+
+    /// The URL of who gave it, after redirects.
+    pub(super) fn url(&self) -> &str {
+        &self.url
     }
 
     /// How long it took.
@@ -296,9 +308,7 @@ pub(super) fn take(
     let media_type = media_type
         .map(MediaType::parse)
         .filter(|_| names_a_type(retrieved.media_type.as_deref()));
-    let network = ["http:", "https:", "ftp:"]
-        .iter()
-        .any(|scheme| retrieved.url.starts_with(scheme));
+    let has_server = Scheme::of_url(&retrieved.url).is_some_and(Scheme::has_server);
     Ok(Obtained {
         source_type: media_type.as_ref().map(|named| named.essence.to_string()),
         essence: media_type
@@ -306,7 +316,7 @@ pub(super) fn take(
             .map_or_else(|| OCTETS.to_owned(), |named| named.essence.to_string()),
         parameters: media_type.as_ref().map(all_parameters).unwrap_or_default(),
         octets,
-        location: network.then(|| retrieved.url.clone()),
+        location: has_server.then(|| retrieved.url.clone()),
         elapsed: Some(retrieved.elapsed),
         notes,
     })

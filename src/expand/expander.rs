@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::candidates::Candidates;
 use super::mark::has_mark;
+use super::prefilter::Prefilter;
 use super::session::{Asking, Session};
 use super::settings::{Lengths, Mark, Scope, Settings};
 use super::stored::FromStore;
@@ -109,7 +109,7 @@ impl ExpanderBuilder {
     #[cfg(feature = "cli")]
     pub(crate) fn restoring(mut self) -> Self {
         self.settings.scope = Scope::Detached;
-        self.settings.candidates = Candidates::of_detached();
+        self.settings.prefilter = Prefilter::of_detached();
         self
     }
 
@@ -181,7 +181,7 @@ impl Expander {
     /// [`Error::Deferred`] if a retrieval failed for a while only and the policy says to try later.
     pub fn expand<'m>(&self, message: &'m [u8], name: &str) -> Result<Expansion<'m>, Error> {
         let is_marked = self.settings.mark == Mark::Field && has_mark(message);
-        if !is_marked && !self.settings.candidates.in_message(message) {
+        if !is_marked && !self.settings.prefilter.in_message(message) {
             return Ok(Expansion {
                 message,
                 edits: Edits::new(),
@@ -214,11 +214,11 @@ impl Expander {
     /// This runs at memory speed and proves nothing; `None` does: nothing in there would change.
     #[must_use]
     pub fn first_touch(&self, bytes: &[u8]) -> Option<usize> {
-        self.candidates().first(bytes)
+        self.prefilter().first(bytes)
     }
 
-    pub(crate) fn candidates(&self) -> &Candidates {
-        &self.settings.candidates
+    pub(crate) fn prefilter(&self) -> &Prefilter {
+        &self.settings.prefilter
     }
 
     /// The policy's structural bounds.

@@ -23,6 +23,8 @@ pub(super) struct Ledger {
     message: u64,
     /// What the message had gained when it was last put together.
     kept: u64,
+    /// Octets of absolute URLs that plans hold.
+    urls: usize,
 }
 
 impl Ledger {
@@ -35,6 +37,7 @@ impl Ledger {
             work: 0,
             message: message as u64,
             kept: 0,
+            urls: 0,
         }
     }
 
@@ -101,16 +104,21 @@ impl Ledger {
     /// [`Reason::TooManyFetches`] if there were enough.
     pub(super) fn retrieve(&mut self) -> Result<(), Refusal> {
         if self.retrievals >= self.limits.fetches {
-            return Err(Refusal::lasting(
-                Reason::TooManyFetches,
-                format!(
-                    "--max-fetches is {}, and as many retrievals come before it",
-                    self.limits.fetches
-                ),
-            ));
+            return Err(self.enough_retrievals());
         }
         self.retrievals += 1;
         Ok(())
+    }
+
+    /// Why nothing more is asked for.
+    pub(super) fn enough_retrievals(&self) -> Refusal {
+        Refusal::lasting(
+            Reason::TooManyFetches,
+            format!(
+                "--max-fetches is {}, and as many retrievals come before it",
+                self.limits.fetches
+            ),
+        )
     }
 
     /// Octets that further retrieved bodies may have together: what cannot be put in need not be held.
@@ -139,11 +147,7 @@ impl Ledger {
     /// is counted. What a mail can make us look at again and again must be counted before it is looked at.
     pub(super) fn work(&mut self, octets: usize) -> Result<(), Refusal> {
         let total = self.work.saturating_add(octets as u64);
-        let material = self.message.saturating_add(self.retrieved);
-        let most = material
-            .saturating_add(self.kept)
-            .saturating_mul(self.limits.work);
-        if total <= most.saturating_add(self.limits.growth) {
+        if total <= self.most_work() {
             self.work = total;
             return Ok(());
         }
@@ -172,6 +176,42 @@ impl Ledger {
         }
         let detail = "the contents around it and its own are more than twice the message";
         Err(Refusal::lasting(Reason::TooMuchWork, detail))
+    }
+
+    /// Octets that may be looked at, all in all.
+    fn most_work(&self) -> u64 {
+        let material = self.message.saturating_add(self.retrieved);
+        let most = material
+            .saturating_add(self.kept)
+            .saturating_mul(self.limits.work);
+        most.saturating_add(self.limits.growth)
+    }
+
+    /// Octets that further URLs may have which a base makes absolute: they are held, and making them is work.
+    pub(super) fn room_for_urls(&self) -> usize {
+        // Small messages may have as long a base as they like.
+        const FREE: u64 = 1 << 20;
+        let held = self.message.saturating_mul(2).saturating_add(FREE);
+        let held = held.saturating_sub(self.urls as u64);
+        let work = self.most_work().saturating_sub(self.work);
+        usize::try_from(held.min(work)).unwrap_or(usize::MAX)
+    }
+
+    /// Octets that may be held for the places of documents that show something.
+    pub(super) fn room_for_places(&self) -> usize {
+        // A small message may show five thousand pictures.
+        const FREE: u64 = 12 << 20;
+        usize::try_from(self.message.max(FREE)).unwrap_or(usize::MAX)
+    }
+
+    /// URLs of so many octets are held from now on.
+    pub(super) fn hold_urls(&mut self, octets: usize) {
+        self.urls = self.urls.saturating_add(octets);
+    }
+
+    /// They are not held any more.
+    pub(super) fn release_urls(&mut self, octets: usize) {
+        self.urls = self.urls.saturating_sub(octets);
     }
 
     /// Counts octets that are looked at whatever the bound: each message is looked at once.

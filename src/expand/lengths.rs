@@ -67,8 +67,17 @@ pub(crate) fn corrected(message: &[u8], edits: Edits, which: Which) -> Edits {
         return edits;
     }
     let before = Counts::of(message);
-    let output = edits.splice(message).into_bytes();
-    let counts = Counts::of(&output);
+    let output = edits.splice(message);
+    let count = |bytes: &[u8]| memchr::memchr_iter(b'\n', bytes).count();
+    let all_lines: usize = output.chunks().iter().map(|chunk| count(chunk)).sum();
+    let length = output.len();
+    let output = output.front(|front| header_of(front).body_start());
+    let body = header_of(&output).body_start();
+    let header_lines = count(output.get(..body).unwrap_or_default());
+    let counts = Counts {
+        octets: length.saturating_sub(body).to_string(),
+        lines: (all_lines - header_lines).to_string(),
+    };
     let mut group = Group::new();
     for (index, field) in length_fields(&output).into_iter().enumerate() {
         let count = counts.count(&output, &field);
@@ -88,7 +97,6 @@ pub(crate) fn corrected(message: &[u8], edits: Edits, which: Which) -> Edits {
             _ => {}
         }
     }
-    drop(output);
     let mut corrections = Edits::new();
     // Different fields do not overlap.
     let _ = corrections.add(group);

@@ -35,7 +35,12 @@ pub(super) fn has_mark(message: &[u8]) -> bool {
 /// The edits with the field added, if there is something to say, and those that were there removed: only
 /// what this run did may stand there.
 pub(super) fn marked(message: &[u8], edits: Edits, report: &Report, limits: &ScanLimits) -> Edits {
-    let output = edits.splice(message).into_bytes();
+    // The header is all that is looked at.
+    let output = edits.splice(message).front(|front| {
+        let within = Span::new(0, front.len());
+        let start = mime::header::Front::Message;
+        mime::Header::read(front, within, start, limits.header, |_| false).body_start()
+    });
     let tree = mime::scan(&output, limits);
     let root = tree.root();
     let fields = tree.fields(PartId::ROOT).iter(&output);
@@ -55,7 +60,7 @@ pub(super) fn marked(message: &[u8], edits: Edits, report: &Report, limits: &Sca
         );
         let field = [field.as_bytes(), Newline::of_first_line(message).bytes()].concat();
         match group.first_mut() {
-            Some(first) => first.replacement = field,
+            Some(first) => first.replacement = field.into(),
             None => group.push(Edit::insert(root.header.end, field)),
         }
     }

@@ -10,7 +10,6 @@
 //! in the order of the document: what fits is done, what does not is left with its reason, and a
 //! later run may go on there. Without a bound that was reached, a second run changes nothing.
 
-mod candidates;
 mod composite;
 mod content;
 mod document_digest;
@@ -18,6 +17,7 @@ mod documents;
 mod embed;
 mod expander;
 mod facts;
+mod field_names;
 mod field_text;
 mod ledger;
 mod lengths;
@@ -27,6 +27,7 @@ mod long_lines;
 mod mailbox;
 mod mark;
 mod pass;
+mod prefilter;
 mod relink;
 mod removal;
 mod resolved;
@@ -39,11 +40,11 @@ mod stored;
 mod substitute;
 mod unseen;
 
-#[cfg(any(test, feature = "cli", feature = "internals"))]
-pub use self::candidates::Candidates;
 pub use self::expander::{Expander, ExpanderBuilder, Expansion};
 #[cfg(feature = "cli")]
 pub(crate) use self::lengths::{Which, corrected, is_reversible};
+#[cfg(any(test, feature = "cli", feature = "internals"))]
+pub use self::prefilter::Prefilter;
 pub use self::settings::{Lengths, MARK_FIELD, Mark};
 #[cfg(feature = "cli")]
 pub(crate) use self::stored::refusal_of;

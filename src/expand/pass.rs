@@ -105,7 +105,11 @@ impl Session<'_> {
     /// [`Circle`] if a reference inside leads back to one of the URLs that led here.
     pub(super) fn pass(&mut self, entity: &[u8], place: &Place) -> Result<Pass, Circle> {
         let tree = mime::scan(entity, &place.limits);
-        let mut plan = plan::plan(entity, &tree, self.policy(), place.base.clone());
+        let room = self.ledger.room_for_urls();
+        let mut plan = plan::plan(entity, &tree, self.policy(), place.base.clone(), room);
+        // One base may make the URLs of ten thousand parts long: that was bounded, and is counted.
+        self.ledger.spend(plan.held);
+        self.ledger.hold_urls(plan.held);
         if self.settings.scope == Scope::Detached {
             plan.items.retain(|item| item.body.claim != Claim::None);
             // Nothing of what was detached has a rival.
@@ -116,9 +120,6 @@ impl Session<'_> {
                 by_hash(item);
             }
         }
-        // One base may make the URLs of ten thousand parts long.
-        let urls = plan.items.iter().filter_map(|item| item.shown_url.as_ref());
-        self.ledger.spend(urls.map(String::len).sum());
         let in_group: HashMap<usize, &[usize]> = plan
             .rivals
             .iter()
@@ -155,9 +156,14 @@ impl Session<'_> {
             let alone = [index];
             let members = in_group.get(&index).copied().unwrap_or(&alone);
             decided.extend(members);
-            pending.decide(self, members)?;
+            if let Err(circle) = pending.decide(self, members) {
+                self.ledger.release_urls(plan.held);
+                return Err(circle);
+            }
         }
-        Ok(pending.finish(self))
+        let pass = pending.finish(self);
+        self.ledger.release_urls(plan.held);
+        Ok(pass)
     }
 }
 
@@ -360,7 +366,7 @@ impl Pending<'_> {
         if let Err(refusal) = session.ledger.grow(growth) {
             return Ok(Err(refusal));
         }
-        if !session.settings.candidates.external_bodies(&body) {
+        if !session.settings.prefilter.external_bodies(&body) {
             return Ok(Ok((body, Pass::default())));
         }
         let held = self.place.held.saturating_add(body.len());
@@ -541,8 +547,8 @@ impl Pending<'_> {
         let untrue = lengths::untrue_around(self.entity, self.tree, changed, is_message);
         // Header fields of what is around do not overlap with the parts.
         let _ = self.pass.edits.add(untrue);
-        let candidates = &session.settings.candidates;
-        let unseen = unseen::rows(self.entity, self.tree, self.plan, candidates, session.name);
+        let prefilter = &session.settings.prefilter;
+        let unseen = unseen::rows(self.entity, self.tree, self.plan, prefilter, session.name);
         self.pass.rows.extend(unseen.into_iter().map(|mut row| {
             row.part = self.place.number(&row.part);
             row

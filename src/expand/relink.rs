@@ -4,12 +4,15 @@
 //! at the part whose Content-Location it means (RFC 2557 §8). A document is left as a whole, with a reason,
 //! where its bytes may not be what they look like. Attachments are somebody's files: nothing is done or said.
 
+mod candidates;
+pub(super) mod sheet;
 mod shown;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+pub(super) use self::candidates::Fallbacks;
 pub(super) use self::shown::Shown;
 use super::document_digest::{self, Digest};
 use super::ledger::Ledger;
@@ -306,7 +309,7 @@ impl<'p> Relinker<'p> {
                             &base_url,
                             related,
                             is_within_message,
-                        );
+                        )?;
                         memory.keep(&value, &new);
                         &new
                     }
@@ -356,7 +359,7 @@ impl<'p> Relinker<'p> {
         base_url: &str,
         related: &[PartId],
         is_within_message: bool,
-    ) -> Resolved {
+    ) -> Result<Resolved, Refusal> {
         let mut resolved = Resolved {
             context: link.context,
             is_relative: false,
@@ -367,28 +370,30 @@ impl<'p> Relinker<'p> {
         // All of the base that counts for whether a reference is relative, `http:`.
         let scheme = base_url.split_inclusive(':').next();
         if relation(scheme, &reference) != Relation::Relative {
-            return resolved;
+            return Ok(resolved);
         }
         resolved.is_relative = true;
         let Ok(absolute) = resolve_as_browser(base_url, &reference) else {
-            return resolved;
+            return Ok(resolved);
         };
         // `a_b:c` is no scheme, and resolving gives it back under bases that are no browser's.
         if absolute == reference {
-            return resolved;
+            return Ok(resolved);
         }
         resolved.part = self.siblings.meant(document.part, related, &absolute);
         let new = match resolved.part {
             Some(sibling) => {
+                // Parts in one another are hashed anew for each of them that is meant.
+                self.ledger.work(self.siblings.cost_of_identity(sibling))?;
                 let content_id = cid_escaped(&self.siblings.identity(sibling).content_id);
                 let fragment = absolute.get(without_fragment(&absolute).len()..);
                 format!("cid:{content_id}{}", fragment.unwrap_or_default())
             }
-            None if is_within_message => return resolved,
+            None if is_within_message => return Ok(resolved),
             None => absolute,
         };
         resolved.replacement = Some(link.encoded(raw(new)));
-        resolved
+        Ok(resolved)
     }
 
     /// The changes, with line ends where a body that has lines would get too long ones.

@@ -121,7 +121,8 @@ impl<'g> Contents<'g> {
                 session.retrieve(&[item]);
                 let key = (url.clone(), accept.clone());
                 match session.retrieved.get(&key) {
-                    None | Some(Answered::Unasked) => Found::Unasked,
+                    None => Found::Refused(session.ledger.enough_retrievals()),
+                    Some(Answered::Unasked) => Found::Unasked,
                     Some(Answered::Refused(refusal)) => Found::Refused(refusal.clone()),
                     Some(Answered::Content(answer)) => {
                         // Thousands of parts may refer to one answer: each reads what names it anew.
@@ -207,7 +208,8 @@ impl Session<'_> {
         }));
     }
 
-    /// Retrieves, side by side, what nobody asked for yet: URLs, and the types that are asked for.
+    /// Retrieves, side by side, what nobody asked for yet: URLs, and the types that are asked for. Of what
+    /// was one too many nothing is known afterwards.
     pub(super) fn ask<'u>(&mut self, wanted: impl Iterator<Item = (&'u str, Option<&'u str>)>) {
         let mut requests: Vec<Request> = Vec::new();
         for (url, accept) in wanted {
@@ -216,18 +218,15 @@ impl Session<'_> {
             if self.retrieved.contains_key(&key) {
                 continue;
             }
-            let answered = match self.ledger.retrieve() {
-                Ok(()) => {
-                    requests.push(Request {
-                        url: url.clone(),
-                        accept: accept.clone(),
-                        deadline: self.deadline,
-                    });
-                    Answered::Unasked
-                }
-                Err(refusal) => Answered::Refused(refusal),
-            };
-            self.retrieved.insert(key, answered);
+            // What is one too many is not remembered: there may be ten thousand of them.
+            if self.ledger.retrieve().is_ok() {
+                requests.push(Request {
+                    url,
+                    accept,
+                    deadline: self.deadline,
+                });
+                self.retrieved.insert(key, Answered::Unasked);
+            }
         }
         let Asking::Of(fetch) = self.asking else {
             return;

@@ -1,19 +1,17 @@
 //! The run over one message: its references, then the links of its documents, then the mark.
 
-use std::borrow::Cow;
-
 use super::lengths::Which;
 use super::mark::{has_dkim_signature, marked};
 use super::pass::{Pass, Place};
 use super::session::Session;
 use super::settings::{Lengths, Mark};
 use super::{documents, embed, lengths};
-use crate::edit::Edits;
+use crate::edit::{Edits, Output};
 use crate::error::Error;
 use crate::external_body::{Reading, Scanned, Wanted, relisted};
 use crate::mime;
 use crate::policy::{Links, OnFailure, Policy};
-use crate::report::{Outcome, Reason, Report, Row};
+use crate::report::{Kind, Outcome, Reason, Report, Row};
 
 /// What was decided about a message.
 pub(super) struct Outcomes {
@@ -76,10 +74,10 @@ impl Session<'_> {
             report: Report::default(),
             temporary: None,
         };
-        if !self.settings.candidates.external_bodies(message) {
+        if !self.settings.prefilter.external_bodies(message) {
             return outcomes;
         }
-        let mut current = Cow::Borrowed(message);
+        let mut current = Output::Original(message);
         for level in 0..=self.policy().limits.depth {
             // Nothing refuses the first pass: each message may be looked at twice.
             if level == 0 {
@@ -100,26 +98,33 @@ impl Session<'_> {
             if pass.edits.is_empty() {
                 break;
             }
-            let next = pass
-                .waits
-                .then(|| pass.edits.splice(&current).into_bytes().into_owned());
+            let waits = pass.waits;
+            // What the pass looked at is shared with the edits that made it, and goes with them.
+            let gone = std::mem::replace(&mut current, Output::Original(message));
+            drop(gone);
             outcomes.edits = outcomes.edits.then(message.len(), pass.edits);
-            match next {
-                Some(next) => current = Cow::Owned(next),
-                None => break,
+            if !waits {
+                break;
             }
+            let edits = std::mem::take(&mut outcomes.edits);
+            (current, outcomes.edits) = edits.put_together(message);
         }
         outcomes
     }
 
-    /// The message with the edits made, if it may hold documents.
-    fn with_documents<'m>(&self, edits: &'m Edits, message: &'m [u8]) -> Option<Cow<'m, [u8]>> {
-        let output = edits.splice(message);
+    /// The message with the edits made, if it may hold documents. The edits are slices of it then.
+    fn with_documents<'m>(&self, outcomes: &mut Outcomes, message: &'m [u8]) -> Option<Output<'m>> {
+        let output = outcomes.edits.splice(message);
         // Types stand in header fields, which are never divided between two chunks.
-        let candidates = &self.settings.candidates;
+        let prefilter = &self.settings.prefilter;
         let mut chunks = output.chunks().iter();
-        let has_documents = chunks.any(|chunk| candidates.documents(chunk));
-        has_documents.then(|| output.into_bytes())
+        if !chunks.any(|chunk| prefilter.documents(chunk)) {
+            return None;
+        }
+        let edits = std::mem::take(&mut outcomes.edits);
+        let (output, edits) = edits.put_together(message);
+        outcomes.edits = edits;
+        Some(output)
     }
 
     /// Makes what documents show a part of the mail.
@@ -127,11 +132,24 @@ impl Session<'_> {
         if !self.policy().embed.is_on() {
             return;
         }
-        let Some(output) = self.with_documents(&outcomes.edits, message) else {
+        let Some(output) = self.with_documents(outcomes, message) else {
             return;
         };
         if let Err(refusal) = self.ledger.work(output.len()) {
-            outcomes.report.notes.push(refusal.detail);
+            // Its documents are not even looked for.
+            outcomes.report.rows.push(Row {
+                message: self.name.to_owned(),
+                part: String::new(),
+                kind: Kind::Embed,
+                url: None,
+                outcome: Outcome::Left,
+                reason: Some(refusal.reason),
+                detail: format!("nothing was embedded: {}", refusal.detail),
+                media_type: None,
+                bytes: None,
+                ms: None,
+                links: None,
+            });
             return;
         }
         let tree = mime::scan(&output, &self.settings.scan_limits());
@@ -181,7 +199,7 @@ impl Session<'_> {
         if self.policy().links != Links::Resolve {
             return;
         }
-        let Some(output) = self.with_documents(&outcomes.edits, message) else {
+        let Some(output) = self.with_documents(outcomes, message) else {
             return;
         };
         let tree = mime::scan(&output, &self.settings.scan_limits());

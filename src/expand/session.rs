@@ -20,7 +20,7 @@ pub(super) struct Session<'s> {
     pub(super) name: &'s str,
     pub(super) asking: Asking<'s>,
     pub(super) deadline: Instant,
-    /// Answers so far, by URL and wanted type: nothing is asked twice.
+    /// Answers so far, by URL and wanted type: nothing is asked twice. Of URLs beyond the limit there is none.
     pub(super) retrieved: HashMap<(String, Option<String>), Answered>,
     pub(super) ledger: Ledger,
 }

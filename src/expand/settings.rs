@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::candidates::Candidates;
+use super::prefilter::Prefilter;
 use crate::mime::ScanLimits;
 use crate::policy::Policy;
 
@@ -48,13 +48,13 @@ pub(super) struct Settings {
     pub(super) scope: Scope,
     /// Where the content of what was detached is looked up by its hash, whatever URL the part has.
     pub(super) store: bool,
-    pub(super) candidates: Candidates,
+    pub(super) prefilter: Prefilter,
 }
 
 impl Settings {
     pub(super) fn new(policy: Arc<Policy>) -> Self {
         Self {
-            candidates: Candidates::new(&policy),
+            prefilter: Prefilter::new(&policy),
             scope: Scope::default(),
             store: false,
             policy,

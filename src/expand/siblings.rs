@@ -25,8 +25,11 @@ pub(super) struct Siblings<'p> {
     tree: &'p Tree,
     policy: &'p Policy,
     bases: Bases,
-    /// For every multipart/related: the locations of its parts.
-    located: HashMap<PartId, HashMap<String, PartId>>,
+    /// For every multipart/related that was looked at: whether a part of it can be meant.
+    have_targets: HashMap<PartId, bool>,
+    /// For every location: the part that has it in each multipart/related. A link may stand in 64 of them, and
+    /// a long URL is looked up once.
+    located: HashMap<String, HashMap<PartId, PartId>>,
     /// How many parts of one message bear one Content-ID; made when it is first asked for.
     bearers: Option<Bearers>,
     /// The Content-ID of every part that a link means: reading or making one for each link would
@@ -57,6 +60,7 @@ impl<'p> Siblings<'p> {
             tree,
             policy,
             bases: Bases::default(),
+            have_targets: HashMap::new(),
             located: HashMap::new(),
             bearers: None,
             identities: HashMap::new(),
@@ -88,17 +92,35 @@ impl<'p> Siblings<'p> {
         related: &[PartId],
         absolute: &str,
     ) -> Option<PartId> {
-        if related.is_empty() {
-            return None;
-        }
-        let key = equivalence_key(without_fragment(absolute));
+        // What a document stands in, as the document itself, is no other part.
+        let span = self.tree.part(document).span;
+        self.located(related, absolute)
+            .find(|&sibling| sibling != document && !self.tree.part(sibling).span.contains(span))
+    }
+
+    /// The parts of `related` that an absolute URL means, the nearest first.
+    pub(super) fn located(
+        &self,
+        related: &[PartId],
+        absolute: &str,
+    ) -> impl Iterator<Item = PartId> {
+        let located = match related {
+            [] => None,
+            _ => self
+                .located
+                .get(&equivalence_key(without_fragment(absolute))),
+        };
         related
             .iter()
-            .filter_map(|above| self.located.get(above)?.get(&key).copied())
-            .find(|&sibling| {
-                // What a document stands in, as the document itself, is no other part.
-                sibling != document && self.tree.ancestors(document).all(|up| up != sibling)
-            })
+            .filter_map(move |above| located?.get(above).copied())
+    }
+
+    /// Octets that [`Siblings::identity`] looks at: all of a part is hashed once.
+    pub(super) fn cost_of_identity(&self, part: PartId) -> usize {
+        match self.identities.contains_key(&part) {
+            true => 0,
+            false => self.tree.part(part).span.len(),
+        }
     }
 
     /// The Content-ID that the part has or will have.
@@ -122,10 +144,10 @@ impl<'p> Siblings<'p> {
     /// Of a multipart/related inside, only its own location counts: what is in it can be meant by
     /// its own documents only (RFC 2557 §9.6).
     fn has_targets(&mut self, related: PartId) -> bool {
-        if let Some(known) = self.located.get(&related) {
-            return !known.is_empty();
+        if let Some(&known) = self.have_targets.get(&related) {
+            return known;
         }
-        let mut known = HashMap::new();
+        let mut any = false;
         let mut waiting: Vec<PartId> = self.tree.part(related).children.clone();
         waiting.reverse();
         while let Some(part) = waiting.pop() {
@@ -138,11 +160,12 @@ impl<'p> Siblings<'p> {
                 && self.can_be_named(part)
                 && self.holds_content(part)
             {
-                known.entry(equivalence_key(&url)).or_insert(part);
+                let located = self.located.entry(equivalence_key(&url)).or_default();
+                located.entry(related).or_insert(part);
+                any = true;
             }
         }
-        let any = !known.is_empty();
-        self.located.insert(related, known);
+        self.have_targets.insert(related, any);
         any
     }
 

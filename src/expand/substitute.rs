@@ -11,11 +11,11 @@
 //! taken. RFC 2046 gives the phantom header no power over From, Subject or Date, and a stranger
 //! should not get it.
 
-use std::collections::HashSet;
 use std::rc::Rc;
 
 use super::composite::{self, Misfit};
 use super::content::{Obtained, Octets};
+use super::field_names::FieldNames;
 use super::field_text::{allows, is_content_field, named};
 use super::lengths::is_length;
 use crate::edit::{Edit, Group};
@@ -368,10 +368,7 @@ impl<'p> Substitute<'p> {
     fn header_edits(&self, encoded: &Encoded, location: Option<&str>) -> (Group, Vec<u8>) {
         let original = self.original;
         let outer = self.tree.fields(self.body.part);
-        let names: HashSet<Vec<u8>> = self
-            .taken()
-            .map(|field| field.name.of(original).to_ascii_lowercase())
-            .collect();
+        let names = FieldNames::of(original, self.taken());
         let new_fields = self.new_fields(encoded, location);
         let mut group = Group::new();
         let mut place = None;
@@ -391,7 +388,7 @@ impl<'p> Substitute<'p> {
                 // It was that of the reference's own body.
                 || field.is(original, "Content-MD5")
                 || (is_length(original, field) && !self.is_whole_message)
-                || names.contains(&field.name.of(original).to_ascii_lowercase());
+                || names.contains(field.name.of(original));
             if replaced {
                 remove(&mut group, field.whole);
             } else if is_disposition && let Some(written) = self.written_disposition(field) {

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::candidates::Candidates;
+use super::prefilter::Prefilter;
 use crate::mime::{PartId, Tree};
 use crate::plan::{Plan, opaque_parts};
 use crate::report::{Kind, Outcome, Row};
@@ -13,14 +13,14 @@ pub(super) fn rows(
     original: &[u8],
     tree: &Tree,
     plan: &Plan<'_>,
-    candidates: &Candidates,
+    prefilter: &Prefilter,
     name: &str,
 ) -> Vec<Row> {
     let known: HashSet<PartId> = plan.items.iter().map(|item| item.body.part).collect();
     opaque_parts(tree)
         .into_iter()
         .filter(|opaque| !known.contains(&opaque.part))
-        .filter(|opaque| candidates.external_bodies(opaque.span.of(original)))
+        .filter(|opaque| prefilter.external_bodies(opaque.span.of(original)))
         .map(|opaque| Row {
             message: name.to_owned(),
             part: opaque.number,

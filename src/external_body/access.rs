@@ -3,7 +3,7 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::schemes::{Access, access_of};
+use super::access_types::{Access, access_of};
 use super::url::read_url;
 use super::{Target, Unusable, identifier};
 use crate::mime::media_type::Found;

@@ -93,7 +93,7 @@ pub fn restored(
         Some(field) => Span::empty_at(field.whole.start),
         None => Span::empty_at(part.header.end),
     };
-    let mut edits = vec![Edit::remove(ours)];
+    let mut pieces: Vec<(Span, Vec<u8>)> = vec![(ours, Vec::new())];
     for (index, field) in fields.into_iter().enumerate() {
         let place = match note.places.get(index) {
             None => in_front as i64,
@@ -103,11 +103,15 @@ pub fn restored(
             .ok()
             .filter(|&place| place <= stays.len());
         let span = at(place.ok_or("its fields had places that the header does not have")?);
-        match edits.iter_mut().find(|edit| edit.span == span) {
-            Some(edit) => edit.replacement.extend_from_slice(&field),
-            None => edits.push(Edit::insert(span.start, field)),
+        match pieces.iter_mut().find(|(place, _)| *place == span) {
+            Some((_, bytes)) => bytes.extend_from_slice(&field),
+            None => pieces.push((span, field)),
         }
     }
+    let edits = pieces
+        .into_iter()
+        .map(|(span, bytes)| Edit::replace(span, bytes));
+    let mut edits: Vec<Edit> = edits.collect();
     edits.push(Edit::replace(part.body, content));
     Ok(edits)
 }

@@ -14,22 +14,28 @@
 //!   on the sender's account.
 
 mod access;
+// What only the program prints is in the same tables as what is looked up.
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
+pub mod access_types;
 mod detached;
 mod exact;
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
+mod facility;
 mod listing;
 mod note;
 mod read;
 mod reference;
-// What only the program prints is in the same table as what is looked up.
-#[cfg_attr(not(feature = "cli"), allow(dead_code))]
-pub mod schemes;
+mod scheme;
 mod shortcut;
 mod url;
 
 pub use self::detached::{ALTERED_FIELD, SENTENCE, URL_FIELD, is_reference_field};
 pub use self::exact::{is_of_content, newline_of, restored};
+#[cfg(feature = "cli")]
+pub use self::facility::Facility;
 pub use self::listing::{Scanned, Wanted, relisted};
 pub use self::note::{Claim, EncodingField, LONGEST_FIELD, NOTE_FIELD, Note, encoding_field};
 pub use self::reference::{
     ESSENCE, ExternalBody, Form, Reading, Shortcuts, Target, Unusable, identifier,
 };
+pub use self::scheme::Scheme;

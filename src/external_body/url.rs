@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-use super::schemes::{Locator, locate};
+use super::scheme::{Locator, locate};
 use super::{Target, Unusable};
 
 /// Octets of a URL, at most, other than of a `data:` URL: no server takes as many, and plans and reports

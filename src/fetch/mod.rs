@@ -13,13 +13,6 @@ mod canned;
 #[cfg(feature = "http")]
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod direct;
-mod file;
-#[cfg(feature = "ftp")]
-mod ftp;
-#[cfg(feature = "http")]
-mod http;
-#[cfg(feature = "http")]
-mod http_body;
 mod in_flight;
 #[cfg(any(feature = "http", feature = "ftp"))]
 mod names;

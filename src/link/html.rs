@@ -294,6 +294,8 @@ fn kind(document: &[u8], element: Element, name: Name, all: &[Attribute]) -> Kin
         Name::Href => match element {
             Element::Base => Links(Url, Base),
             Element::Anchor | Element::Area => Links(Url, Hyperlink),
+            // Another style sheet would not have the digest that is asked for.
+            Element::Link if has(Name::Integrity) => Links(Url, Resource),
             Element::Link if is_related(document, all, &[b"stylesheet"]) => Links(Url, StyleSheet),
             Element::Link if !is_related(document, all, &LOADING) => Links(Url, Hyperlink),
             Element::Image => Links(Url, Picture),
@@ -345,6 +347,7 @@ fn kind(document: &[u8], element: Element, name: Name, all: &[Attribute]) -> Kin
         | Name::Height
         | Name::Hidden
         | Name::HttpEquiv
+        | Name::Integrity
         | Name::Rel
         | Name::Type
         | Name::Width => Nothing,

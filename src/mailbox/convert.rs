@@ -424,15 +424,15 @@ impl Stages for Messages<'_> {
             content,
             quoting: self.quoting,
         };
-        let change = self.transform.transform(&message)?;
+        let edits = self.transform.transform(&message)?;
         let counts = match self.transform.sees_to_counts() {
             true => Counts::Kept,
             false => Counts::Corrected,
         };
-        let new = rewrite::rewritten(chunk.bytes(), &frame, change, self.quoting, counts);
+        let new = rewrite::rewritten(chunk.bytes(), &frame, &edits, self.quoting, counts);
         let new = new.map_err(|_| {
             cannot_write(self.path)(io::Error::other(format!(
-                "message {number}: replacements overlap or lie outside the message"
+                "message {number}: an edit lies outside the message"
             )))
         })?;
         Ok(match new {

@@ -32,7 +32,8 @@ use super::mbox::Counted;
 use super::replace::Identity;
 use super::sink::Sink;
 use super::window::Section;
-use super::{Change, Effect, Locking, Message, Stop, Summary, Transform};
+use super::{Effect, Locking, Message, Stop, Summary, Transform};
+use crate::edit::Edits;
 use crate::error::Error;
 
 /// How often a mailbox is read from its start because another program changed it meanwhile.
@@ -156,7 +157,7 @@ impl Job<'_> {
             };
             let seen = summary.messages;
             let unseen = Job {
-                transform: &AsItCame,
+                transform: &Unchanged,
                 ..*self
             };
             unseen.mbox(section, quoting, &mut summary, &mut sink, &mut |_| {})?;
@@ -265,15 +266,15 @@ fn message_starts(file: &File, at: u64, path: &Path) -> Result<bool, Error> {
 }
 
 /// Leaves every message as it is.
-struct AsItCame;
+struct Unchanged;
 
-impl Transform for AsItCame {
+impl Transform for Unchanged {
     fn next_touch(&self, _bytes: &[u8]) -> Option<usize> {
         None
     }
 
-    fn transform(&self, _message: &Message<'_>) -> Result<Change, Error> {
-        Ok(Change::AsItCame)
+    fn transform(&self, _message: &Message<'_>) -> Result<Edits, Error> {
+        Ok(Edits::new())
     }
 }
 

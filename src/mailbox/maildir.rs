@@ -331,17 +331,14 @@ pub(super) fn transformed(
     if transform.next_touch(content).is_none() {
         return Ok(None);
     }
-    let change = transform.transform(&Message {
+    let edits = transform.transform(&Message {
         number,
         source: path,
         content,
         quoting: Quoting::None,
     })?;
-    rewrite::spliced(content, change).map_err(|_| {
-        cannot_write(path)(io::Error::other(
-            "replacements overlap or lie outside the message",
-        ))
-    })
+    rewrite::spliced(content, &edits)
+        .map_err(|_| cannot_write(path)(io::Error::other("an edit lies outside the message")))
 }
 
 impl Files<'_> {

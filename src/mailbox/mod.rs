@@ -40,8 +40,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::edit::Edits;
 use crate::error::Error;
-use crate::span::Span;
 
 pub use convert::{convert_in_place, convert_to};
 pub use find::Format;
@@ -67,11 +67,12 @@ pub trait Transform: Sync {
     /// one of several needles is far away each time.
     fn next_touch(&self, bytes: &[u8]) -> Option<usize>;
 
-    /// What becomes of one message.
+    /// What becomes of one message: edits of its content; none leave it unchanged. Bytes outside of them stay,
+    /// and new text in the body is quoted the way the mailbox quotes.
     ///
     /// # Errors
     /// Ends the whole run; the source stays as it is. Trouble with one message is not an error.
-    fn transform(&self, message: &Message<'_>) -> Result<Change, Error>;
+    fn transform(&self, message: &Message<'_>) -> Result<Edits, Error>;
 
     /// Whether Content-Length and Lines in the header of a message that changes are this transform's own matter.
     /// Otherwise an mbox makes them true. Where a message ends by its Content-Length it does so in any case.
@@ -98,31 +99,9 @@ pub struct Message<'a> {
     /// Header and body as they stand in the file: `From ` quoting is not undone. Without the
     /// `From ` line and without the empty line that separates messages.
     pub content: &'a [u8],
-    /// How the mailbox quotes. The new text of a [`Change`] is quoted by the mailbox; a
+    /// How the mailbox quotes. New text that lies in the body is quoted by the mailbox; a
     /// transformer that must *read* quoted text can undo it with [`Quoting::unquote`].
     pub quoting: Quoting,
-}
-
-/// What became of a message.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Change {
-    /// Every byte stays.
-    AsItCame,
-    /// These spans of [`Message::content`] are replaced. Bytes outside them stay; what is new and
-    /// lies in the body is quoted the way the mailbox quotes.
-    Edited(Vec<Replacement>),
-    /// The whole content anew. What differs is taken for new text, lines that the original also
-    /// has excepted; prefer [`Change::Edited`], which need not guess.
-    Whole(Vec<u8>),
-}
-
-/// New bytes for a span of a message's content. A list of them is sorted and disjoint.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Replacement {
-    /// What goes; may be empty.
-    pub span: Span,
-    /// What comes; may be empty.
-    pub bytes: Vec<u8>,
 }
 
 /// Told how far a run has come. Called from one thread, in the order of the output.

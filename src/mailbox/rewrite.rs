@@ -11,17 +11,16 @@
 //! that; any other becomes the count of line ends.
 
 use std::cell::LazyCell;
-use std::collections::{HashMap, VecDeque};
 
 use memchr::memchr;
 use memchr::memchr_iter;
 
 use super::mbox::{self, Frame, Header, Quoting};
 use super::separator::{self, Next, next_separator};
-use super::{Change, Replacement};
+use crate::edit::Edits;
 use crate::span::{Lines, Newline, Span};
 
-/// A change that does not fit its message: spans out of order, or outside of it.
+/// Edits that do not fit their message: a span lies outside of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Misfit;
 
@@ -50,12 +49,12 @@ pub(super) enum Rewritten {
 pub(super) fn rewritten(
     bytes: &[u8],
     frame: &Frame,
-    change: Change,
+    edits: &Edits,
     quoting: Quoting,
     counts: Counts,
 ) -> Result<Rewritten, Misfit> {
     let (from_line, content, behind) = frame.parts(bytes);
-    let Some(new) = changed(content, change)? else {
+    let Some(new) = changed(content, edits)? else {
         return Ok(Rewritten::Unchanged);
     };
     if new.bytes == content {
@@ -100,14 +99,14 @@ pub(super) fn rewritten(
 /// that a message which may start there would be lost to it.
 #[must_use]
 #[cfg(feature = "cli")]
-pub(crate) fn takes_separators(content: &[u8], change: Change) -> bool {
-    changed(content, change)
+pub(crate) fn takes_separators(content: &[u8], edits: &Edits) -> bool {
+    changed(content, edits)
         .is_ok_and(|new| new.is_some_and(|new| kept_lines(content, &new).is_none()))
 }
 
 /// The content of a single message after a change: nothing is quoted or counted.
-pub(super) fn spliced(content: &[u8], change: Change) -> Result<Option<Vec<u8>>, Misfit> {
-    Ok(changed(content, change)?
+pub(super) fn spliced(content: &[u8], edits: &Edits) -> Result<Option<Vec<u8>>, Misfit> {
+    Ok(changed(content, edits)?
         .map(|new| new.bytes)
         .filter(|new| new != content))
 }
@@ -117,59 +116,30 @@ struct New {
     bytes: Vec<u8>,
     /// What went, and what came in its place: spans of the old and of the new bytes.
     replaced: Vec<(Span, Span)>,
-    /// Whether lines of the old bytes may be among the new ones.
-    is_whole: bool,
 }
 
-fn changed(content: &[u8], change: Change) -> Result<Option<New>, Misfit> {
-    match change {
-        Change::AsItCame => Ok(None),
-        Change::Edited(replacements) => edited(content, &replacements).map(Some),
-        Change::Whole(bytes) => {
-            let prefix = common_prefix(content, &bytes);
-            let suffix = common_suffix(&content[prefix..], &bytes[prefix..]);
-            let went = Span::new(prefix, content.len() - suffix);
-            let came = Span::new(prefix, bytes.len() - suffix);
-            Ok(Some(New {
-                bytes,
-                replaced: vec![(went, came)],
-                is_whole: true,
-            }))
-        }
+fn changed(content: &[u8], edits: &Edits) -> Result<Option<New>, Misfit> {
+    if edits.is_empty() {
+        return Ok(None);
     }
-}
-
-fn edited(content: &[u8], replacements: &[Replacement]) -> Result<New, Misfit> {
-    let gain: usize = replacements.iter().map(|new| new.bytes.len()).sum();
+    let gain: usize = edits
+        .as_slice()
+        .iter()
+        .map(|edit| edit.replacement.len())
+        .sum();
     let mut bytes = Vec::with_capacity(content.len() + gain);
-    let mut replaced = Vec::with_capacity(replacements.len());
+    let mut replaced = Vec::with_capacity(edits.as_slice().len());
     let mut copied = 0;
-    for replacement in replacements {
-        let Span { start, end } = replacement.span;
-        if start < copied || end < start {
-            return Err(Misfit);
-        }
+    for edit in edits.as_slice() {
+        let Span { start, end } = edit.span;
         bytes.extend_from_slice(content.get(copied..start).ok_or(Misfit)?);
         copied = end;
         let new = bytes.len();
-        bytes.extend_from_slice(&replacement.bytes);
-        replaced.push((replacement.span, Span::new(new, bytes.len())));
+        bytes.extend_from_slice(&edit.replacement);
+        replaced.push((edit.span, Span::new(new, bytes.len())));
     }
     bytes.extend_from_slice(content.get(copied..).ok_or(Misfit)?);
-    Ok(New {
-        bytes,
-        replaced,
-        is_whole: false,
-    })
-}
-
-fn common_prefix(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(a, b)| a == b).count()
-}
-
-fn common_suffix(a: &[u8], b: &[u8]) -> usize {
-    let pairs = a.iter().rev().zip(b.iter().rev());
-    pairs.take_while(|(a, b)| a == b).count()
+    Ok(Some(New { bytes, replaced }))
 }
 
 /// Where in the new bytes the old lines are that start with `>`s or none and `From `, sorted;
@@ -180,7 +150,6 @@ fn kept_lines(content: &[u8], new: &New) -> Option<Vec<usize>> {
     let mut replaced = new.replaced.iter().peekable();
     // Where the bytes behind the last replacement before a line start, in the old and the new.
     let (mut old_start, mut new_start) = (0, 0);
-    let mut among_new = AmongNew::of(new);
     for (line, at) in mbox::from_lines(content) {
         let quoted = at > line;
         let needed = if separator::is_plausible(&content[line..]) {
@@ -201,52 +170,12 @@ fn kept_lines(content: &[u8], new: &New) -> Option<Vec<usize>> {
                 kept.push(place);
                 continue;
             }
-        } else if let Some(place) = among_new.find(line_at(content, line)) {
-            kept.push(place);
-            continue;
         }
         if !quoted {
             return None;
         }
     }
     Some(kept)
-}
-
-/// Lines of new text that may be old ones, where the change does not say what it kept: those that
-/// are equal, in the order of the old ones.
-#[derive(Default)]
-struct AmongNew<'a> {
-    places: HashMap<&'a [u8], VecDeque<usize>>,
-    behind: usize,
-}
-
-impl<'a> AmongNew<'a> {
-    fn of(new: &'a New) -> Self {
-        let mut among = Self::default();
-        if !new.is_whole {
-            return among;
-        }
-        let came = new.replaced.first().map_or(Span::default(), |pair| pair.1);
-        for (line, _) in mbox::from_lines(&new.bytes) {
-            if (came.start..came.end).contains(&line) {
-                let places = among.places.entry(line_at(&new.bytes, line));
-                places.or_default().push_back(line);
-            }
-        }
-        among
-    }
-
-    /// The next place of a line with this text.
-    fn find(&mut self, text: &[u8]) -> Option<usize> {
-        let places = self.places.get_mut(text)?;
-        while let Some(place) = places.pop_front() {
-            if place >= self.behind {
-                self.behind = place + 1;
-                return Some(place);
-            }
-        }
-        None
-    }
 }
 
 /// Quotes the lines that are new and have to be.

@@ -6,7 +6,7 @@
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use sha2::{Digest as _, Sha256};
 
-use super::transfer::{TransferEncoding, encode_base64, has_boundary};
+use super::transfer::{TransferEncoding, has_boundary};
 use crate::span::Newline;
 
 /// What a field cannot hold as it is.
@@ -59,17 +59,16 @@ impl NewPart {
         self
     }
 
-    /// Ends the header; the octets go as base64, in lines of 76 columns, without a line end behind.
+    /// Ends the header of a part whose octets go as base64 ([`append_base64`]).
+    ///
+    /// [`append_base64`]: super::transfer::append_base64
     #[must_use]
-    pub fn base64(self, octets: &[u8]) -> Vec<u8> {
+    pub fn header_of_base64(self) -> Vec<u8> {
         let encoding = TransferEncoding::Base64.as_str();
         let newline = self.newline;
-        let mut part = self.field("Content-Transfer-Encoding", encoding).bytes;
-        part.extend_from_slice(newline.bytes());
-        let body = encode_base64(octets, newline).body;
-        part.reserve_exact(body.len());
-        part.extend_from_slice(&body);
-        part
+        let mut header = self.field("Content-Transfer-Encoding", encoding).bytes;
+        header.extend_from_slice(newline.bytes());
+        header
     }
 }
 
@@ -137,9 +136,9 @@ mod tests {
         let part = NewPart::new(Newline::CrLf)
             .field("Content-Type", "image/gif")
             .url_field("Content-Location", &format!("http://h/{}", "x".repeat(80)))
-            .base64(b"GIF89a");
+            .header_of_base64();
         let text = String::from_utf8(part).expect("it is ASCII");
-        assert!(text.ends_with("\r\nContent-Transfer-Encoding: base64\r\n\r\nR0lGODlh"));
+        assert!(text.ends_with("\r\nContent-Transfer-Encoding: base64\r\n\r\n"));
         assert!(text.split("\r\n").all(|line| line.len() <= 76), "{text}");
     }
 }

@@ -155,25 +155,37 @@ pub fn base64_length(octets: usize) -> usize {
 /// Encodes octets exactly, in 76-column base64 lines.
 #[must_use]
 pub fn encode_base64(octets: &[u8], newline: Newline) -> Encoded {
+    let mut body = Vec::with_capacity(base64_length_with(octets.len(), newline));
+    append_base64(octets, newline, &mut body);
+    Encoded {
+        encoding: TransferEncoding::Base64,
+        body,
+    }
+}
+
+/// The octets of what [`append_base64`] appends.
+#[must_use]
+pub fn base64_length_with(octets: usize, newline: Newline) -> usize {
+    let line_ends = base64_length(octets) - octets.div_ceil(3) * 4;
+    base64_length(octets) + line_ends * (newline.bytes().len() - 1)
+}
+
+/// As [`encode_base64`], behind what is there.
+pub fn append_base64(octets: &[u8], newline: Newline, body: &mut Vec<u8>) {
     const LINE_OCTETS: usize = ENCODED_COLUMNS / 4 * 3;
     // Many lines are encoded at a time, at SIMD speed, and then cut.
     const STAGED_LINES: usize = 64;
     let mut stage = [0; STAGED_LINES * ENCODED_COLUMNS];
-    let lines = octets.len().div_ceil(LINE_OCTETS);
     let terminator = newline.bytes();
-    let symbols = octets.len().div_ceil(3) * 4;
-    let mut body = Vec::with_capacity(symbols + lines * terminator.len());
+    let start = body.len();
     for block in octets.chunks(STAGED_LINES * LINE_OCTETS) {
         let encoded = base64_simd::STANDARD.encode(block, stage.as_mut_slice().as_out());
         for line in encoded.chunks(ENCODED_COLUMNS) {
+            if body.len() > start {
+                body.extend_from_slice(terminator);
+            }
             body.extend_from_slice(line);
-            body.extend_from_slice(terminator);
         }
-    }
-    body.truncate(body.len().saturating_sub(terminator.len()));
-    Encoded {
-        encoding: TransferEncoding::Base64,
-        body,
     }
 }
 

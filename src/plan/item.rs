@@ -13,6 +13,8 @@ pub struct Plan<'a> {
     /// Items (by their position in `items`) that offer the same object in one
     /// multipart/alternative, in the order in which they are tried.
     pub rivals: Vec<Vec<usize>>,
+    /// Octets of the URLs that a base made absolute, as they were counted.
+    pub held: usize,
 }
 
 /// One reference and what to do with it.
@@ -66,7 +68,7 @@ impl Item<'_> {
             Step::Retrieve { url, .. } => (
                 Outcome::WouldFetch,
                 None,
-                format!("would retrieve {}", url::masked(url)),
+                format!("would retrieve {}", shown_url(url)),
             ),
             Step::Leave(refusal) => (Outcome::Left, Some(refusal.reason), refusal.detail.clone()),
         };
@@ -85,4 +87,16 @@ impl Item<'_> {
             links: None,
         }
     }
+}
+
+/// A URL as reports show it: the password masked; of a very long one, which one base may give to ten
+/// thousand parts, the start.
+pub(super) fn shown_url(url: &str) -> String {
+    const LONGEST: usize = 1_000;
+    let shown = url::masked(url);
+    if shown.len() <= LONGEST {
+        return shown.into_owned();
+    }
+    let start: String = shown.chars().take(LONGEST).collect();
+    format!("{start}... ({} octets)", shown.len())
 }

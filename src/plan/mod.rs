@@ -15,6 +15,7 @@ use std::rc::Rc;
 
 pub use self::bases::Bases;
 use self::content_id::ContentIds;
+use self::item::shown_url;
 pub use self::item::{Item, Plan, Step};
 pub use self::opaque::opaque_parts;
 use self::rivals::rivals;
@@ -24,20 +25,21 @@ use crate::link::base::Base;
 use crate::link::url::{self, Dialect};
 use crate::mime::header::End;
 use crate::mime::{Content, Limit, PartId, Tree};
-use crate::policy::{Policy, Protected, Scheme};
+use crate::policy::{Policy, Protected};
 use crate::report::{Kind, Reason, Refusal};
 
 /// How many characters of a `data:` URL a report shows.
 const SHOWN_DATA: usize = 48;
 
 /// Plans one message, or content that is to be put into one. `around` is the base that holds where
-/// the content is put.
+/// the content is put. `room` is how many octets the URLs may have that a base makes absolute.
 #[must_use]
 pub fn plan<'a>(
     original: &'a [u8],
     tree: &Tree,
     policy: &Policy,
     around: Option<Rc<Base>>,
+    room: usize,
 ) -> Plan<'a> {
     let reading = Reading {
         header_limit: policy.limits.header,
@@ -49,6 +51,7 @@ pub fn plan<'a>(
         .collect();
     let references: HashSet<PartId> = bodies.iter().map(|body| body.part).collect();
     let mut planner = Planner {
+        room,
         bases: Bases::within(around),
         original,
         tree,
@@ -58,6 +61,7 @@ pub fn plan<'a>(
     let mut plan = Plan::default();
     plan.items
         .extend(bodies.into_iter().map(|body| planner.item(body)));
+    plan.held = room - planner.room;
     plan.rivals = rivals(tree, &plan.items);
     plan
 }
@@ -95,6 +99,8 @@ struct Planner<'p> {
     tree: &'p Tree,
     policy: &'p Policy,
     content_ids: ContentIds,
+    /// Octets that further URLs may have: one long base may stand above ten thousand relative references.
+    room: usize,
 }
 
 impl Planner<'_> {
@@ -186,7 +192,7 @@ impl Planner<'_> {
             self.policy.judge_size(body.size.unwrap_or(0))?;
             // Only http can be asked for a type, and fragments are never sent: what is retrieved
             // once does not depend on either.
-            let negotiates = matches!(target.scheme(), Scheme::Http | Scheme::Https);
+            let negotiates = target.scheme().is_http();
             Ok(Step::Retrieve {
                 url: url::without_fragment(&mapped).to_owned(),
                 accept: body
@@ -213,29 +219,23 @@ impl Planner<'_> {
                 ),
             ));
         };
+        let room = self.room.checked_sub(base.url.len().saturating_mul(2));
+        let Some(room) = room else {
+            let detail = "the URLs of the references together are much longer than the message";
+            return Err(Refusal::lasting(Reason::TooMuchWork, detail));
+        };
+        self.room = room;
         url::resolve(&base.url, reference, Dialect::default()).map_err(|problem| {
             Refusal::lasting(
                 Reason::BadUrl,
                 format!(
                     "'{}' against {}: {problem}",
                     url::masked(reference),
-                    url::masked(&base.url)
+                    shown_url(&base.url)
                 ),
             )
         })
     }
-}
-
-/// A URL as reports show it: the password masked; of a very long one, which one base may give to ten
-/// thousand parts, the start.
-fn shown_url(url: &str) -> String {
-    const LONGEST: usize = 1_000;
-    let shown = url::masked(url);
-    if shown.len() <= LONGEST {
-        return shown.into_owned();
-    }
-    let start: String = shown.chars().take(LONGEST).collect();
-    format!("{start}... ({} octets)", shown.len())
 }
 
 /// The start of a `data:` URL without its folds, for a report.

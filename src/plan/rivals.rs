@@ -8,8 +8,7 @@
 use std::collections::HashMap;
 
 use super::{Item, Step};
-use crate::external_body::{Claim, ESSENCE, Form};
-use crate::link::url;
+use crate::external_body::{Claim, ESSENCE, Form, Scheme};
 use crate::mime::{PartId, Tree};
 
 /// Items (by their position) that offer one object, in the order in which they are tried.
@@ -107,12 +106,9 @@ fn usefulness(item: &Item<'_>) -> u8 {
     match &item.step {
         Step::Copy(_) => 0,
         Step::Decode => 1,
-        Step::Retrieve { url, .. } => match url::Reference::split(url) {
-            reference if reference.has_scheme("file") => 2,
-            reference if reference.has_scheme("https") => 3,
-            reference if reference.has_scheme("http") => 4,
-            _ => 5,
-        },
-        Step::Leave(_) => 6,
+        Step::Retrieve { url, .. } => {
+            Scheme::of_url(url).map_or(u8::MAX - 1, |scheme| 2 + scheme.usefulness())
+        }
+        Step::Leave(_) => u8::MAX,
     }
 }

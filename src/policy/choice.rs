@@ -4,54 +4,6 @@
 
 use std::time::Duration;
 
-/// A URL scheme that can be retrieved from outside the message.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Scheme {
-    /// `http:` (RFC 9110).
-    Http,
-    /// `https:` (RFC 9110).
-    Https,
-    /// `ftp:` (RFC 1738 §3.2).
-    Ftp,
-    /// `file:` (RFC 8089).
-    File,
-}
-
-impl Scheme {
-    /// All of them, in the order of the README.
-    pub const ALL: [Self; 4] = [Self::Http, Self::Https, Self::Ftp, Self::File];
-
-    /// The name, lower case, without the colon.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Https => "https",
-            Self::Ftp => "ftp",
-            Self::File => "file",
-        }
-    }
-
-    /// The scheme of that name, case-blind.
-    #[must_use]
-    pub fn from_name(name: &[u8]) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|scheme| name.eq_ignore_ascii_case(scheme.as_str().as_bytes()))
-    }
-
-    /// The port the scheme uses unless its URL says otherwise; none for files.
-    #[must_use]
-    pub fn default_port(self) -> Option<u16> {
-        match self {
-            Self::Http => Some(80),
-            Self::Https => Some(443),
-            Self::Ftp => Some(21),
-            Self::File => None,
-        }
-    }
-}
-
 /// A media type or a range of them: `image/png`, `image/*`, `*/*`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TypePattern {
@@ -145,6 +97,8 @@ pub struct Embed {
     pub fonts: bool,
     /// Sound and video.
     pub media: bool,
+    /// Style sheets of `<link>` and `@import`, and of what is wanted what they show.
+    pub styles: bool,
     /// Remote pictures that nobody sees.
     pub trackers: Trackers,
 }
@@ -158,6 +112,7 @@ impl Default for Embed {
             pictures: true,
             fonts: false,
             media: false,
+            styles: false,
             trackers: Trackers::default(),
         }
     }

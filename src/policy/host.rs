@@ -84,19 +84,54 @@ fn reached(address: IpAddr) -> IpAddr {
 ///
 /// Hosts are compared as a resolver does: case and trailing dots are ignored, and an IPv4 address
 /// inside an IPv6 address that leads to it is that IPv4 address. Names may be given in Unicode.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct HostPattern {
     host: Host,
     reach: Reach,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Reach {
     Exact,
     Beneath,
 }
 
 impl HostPattern {
+    /// The pattern of a host itself, as [`HostPattern::settled`] gives it.
+    pub(super) fn exactly(host: &Host) -> Self {
+        Self {
+            host: match host {
+                Host::Address(address) => Host::Address(reached(*address)),
+                Host::Name(name) => Host::Name(name.trim_end_matches('.').to_owned()),
+            },
+            reach: Reach::Exact,
+        }
+    }
+
+    /// The pattern of the hosts beneath a name.
+    pub(super) fn beneath(name: &str) -> Self {
+        Self {
+            host: Host::Name(name.to_owned()),
+            reach: Reach::Beneath,
+        }
+    }
+
+    /// The same, so that two that match the same are equal.
+    pub(super) fn settled(self) -> Self {
+        match self.host {
+            Host::Address(_) => Self::exactly(&self.host),
+            Host::Name(_) => self,
+        }
+    }
+
+    /// Octets of the name.
+    pub(super) fn name_len(&self) -> usize {
+        match &self.host {
+            Host::Name(name) => name.len(),
+            Host::Address(_) => 0,
+        }
+    }
+
     /// Whether the host falls under the pattern.
     #[must_use]
     pub fn matches(&self, host: &Host) -> bool {

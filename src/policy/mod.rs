@@ -16,6 +16,7 @@
 mod address;
 mod choice;
 mod host;
+mod hosts;
 mod mapping;
 mod setters;
 mod target;
@@ -27,12 +28,13 @@ use std::path::{Path, PathBuf};
 
 use crate::report::{Reason, Refusal};
 
-pub use crate::external_body::Shortcuts;
+pub use crate::external_body::{Scheme, Shortcuts};
 pub use address::parse_network;
 pub use choice::{
-    Embed, Limits, Links, Mismatch, OnFailure, Protected, Scheme, Trackers, TypePattern, Userinfo,
+    Embed, Limits, Links, Mismatch, OnFailure, Protected, Trackers, TypePattern, Userinfo,
 };
 pub use host::{Host, HostPattern};
+pub use hosts::HostPatterns;
 pub use ipnet::IpNet;
 pub use mapping::Mapping;
 pub use target::{Proxy, Target, parse_file_root, parse_port};
@@ -59,9 +61,9 @@ pub struct Policy {
     /// `--fetch`: schemes that may be retrieved besides `data:` and `cid:`.
     pub fetch: BTreeSet<Scheme>,
     /// `--allow-host`: if not empty, only these hosts are asked. It opens no private address.
-    pub allow_hosts: Vec<HostPattern>,
+    pub allow_hosts: HostPatterns,
     /// `--deny-host`: these are not; they win over `allow_hosts`.
-    pub deny_hosts: Vec<HostPattern>,
+    pub deny_hosts: HostPatterns,
     /// `--allow-net`: networks that are asked although they are not globally reachable.
     pub allow_nets: Vec<IpNet>,
     /// `--allow-port`: ports besides the scheme's own.
@@ -121,7 +123,10 @@ impl Policy {
         let Some(scheme) = Scheme::from_name(scheme.as_bytes()) else {
             return Err(Refusal::lasting(
                 Reason::SchemeNotAllowed,
-                format!("{scheme}: is not among what --fetch can name: http, https, ftp, file"),
+                format!(
+                    "{scheme}: is not among what --fetch can name: {}",
+                    Scheme::names()
+                ),
             ));
         };
         if !self.fetch.contains(&scheme) {
@@ -158,7 +163,7 @@ impl Policy {
             .ok_or_else(|| refused("the redirect leads to something that is no URL".to_owned()))?;
         let (name, _) = target::split_scheme(&next)?;
         let scheme = Scheme::from_name(name.as_bytes())
-            .filter(|scheme| matches!(scheme, Scheme::Http | Scheme::Https))
+            .filter(|scheme| scheme.is_http())
             .ok_or_else(|| refused(format!("a redirect to {name}:")))?;
         if !self.fetch.contains(&scheme) {
             return Err(refused(format!(
@@ -185,7 +190,7 @@ impl Policy {
     /// [`Reason::HostNotAllowed`], [`Reason::PrivateAddress`].
     pub fn judge_address(&self, address: IpAddr) -> Result<(), Refusal> {
         let host = Host::Address(address);
-        if self.deny_hosts.iter().any(|denied| denied.matches(&host)) {
+        if self.deny_hosts.matches(&host) {
             return Err(Refusal::lasting(
                 Reason::HostNotAllowed,
                 format!("{address} is denied by --deny-host"),
@@ -227,17 +232,16 @@ impl Policy {
     }
 
     fn judge_host(&self, host: &Host) -> Result<(), Refusal> {
-        let among = |patterns: &[HostPattern]| patterns.iter().any(|pattern| pattern.matches(host));
         let refused = |why: &str| {
             Err(Refusal::lasting(
                 Reason::HostNotAllowed,
                 format!("{host} is {why}"),
             ))
         };
-        if among(&self.deny_hosts) {
+        if self.deny_hosts.matches(host) {
             return refused("denied by --deny-host");
         }
-        if !self.allow_hosts.is_empty() && !among(&self.allow_hosts) {
+        if !self.allow_hosts.is_empty() && !self.allow_hosts.matches(host) {
             return refused("not among what --allow-host names");
         }
         match host {

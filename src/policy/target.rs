@@ -128,12 +128,16 @@ impl Target {
             return Err(bad("it holds white space or a control character"));
         }
         let (_, rest) = split_scheme(url)?;
-        let place = match scheme {
-            Scheme::File => parse_file(url, rest)?,
-            Scheme::Http | Scheme::Https | Scheme::Ftp => parse_server(url, rest)?,
+        let place = if scheme.has_server() {
+            parse_server(url, rest)?
+        } else {
+            parse_file(url, rest)?
         };
-        if scheme == Scheme::Ftp && holds_line_break(rest) {
-            return Err(bad("%00, %0a and %0d may not stand in an ftp URL"));
+        if scheme.is_command() && holds_line_break(rest) {
+            let name = scheme.as_str();
+            return Err(bad(&format!(
+                "%00, %0a and %0d may not stand in an {name} URL"
+            )));
         }
         Ok(Self { scheme, place })
     }

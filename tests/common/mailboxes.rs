@@ -2,11 +2,8 @@
 
 use std::path::Path;
 
-use embody::Error;
-use embody::Span;
-use embody::mailbox::{
-    Change, Message, Options, Replacement, Stop, Summary, Transform, convert_in_place, convert_to,
-};
+use embody::mailbox::{Message, Options, Stop, Summary, Transform, convert_in_place, convert_to};
+use embody::{Edit, Edits, Error, Span};
 use memchr::memmem;
 
 /// What [`Expand`] looks for.
@@ -20,37 +17,14 @@ impl Transform for Expand {
         memmem::find(bytes, MARK)
     }
 
-    fn transform(&self, message: &Message<'_>) -> Result<Change, Error> {
-        let new = memmem::find_iter(message.content, MARK).map(|at| Replacement {
-            span: Span::new(at, at + MARK.len()),
-            bytes: self.0.into(),
-        });
-        Ok(Change::Edited(new.collect()))
+    fn transform(&self, message: &Message<'_>) -> Result<Edits, Error> {
+        let new = memmem::find_iter(message.content, MARK)
+            .map(|at| Edit::replace(Span::new(at, at + MARK.len()), self.0));
+        Ok(Edits::of(new).expect("marks do not overlap"))
     }
 }
 
-/// The same, through [`Change::Whole`].
-pub struct ExpandWhole(pub &'static str);
-
-impl Transform for ExpandWhole {
-    fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
-        memmem::find(bytes, MARK)
-    }
-
-    fn transform(&self, message: &Message<'_>) -> Result<Change, Error> {
-        let mut new = Vec::new();
-        let mut rest = message.content;
-        while let Some(at) = memmem::find(rest, MARK) {
-            new.extend_from_slice(&rest[..at]);
-            new.extend_from_slice(self.0.as_bytes());
-            rest = &rest[at + MARK.len()..];
-        }
-        new.extend_from_slice(rest);
-        Ok(Change::Whole(new))
-    }
-}
-
-/// Looks at every message and changes none, in each of the ways to say so.
+/// Looks at every message and changes none, in both ways to say so.
 pub struct Look;
 
 impl Transform for Look {
@@ -58,13 +32,19 @@ impl Transform for Look {
         (!bytes.is_empty()).then_some(0)
     }
 
-    fn transform(&self, message: &Message<'_>) -> Result<Change, Error> {
-        Ok(match message.number % 3 {
-            0 => Change::AsItCame,
-            1 => Change::Edited(Vec::new()),
-            _ => Change::Whole(message.content.to_vec()),
+    fn transform(&self, message: &Message<'_>) -> Result<Edits, Error> {
+        Ok(if message.number.is_multiple_of(2) {
+            Edits::new()
+        } else {
+            same(message.content)
         })
     }
+}
+
+/// The whole content, replaced by itself.
+pub fn same(content: &[u8]) -> Edits {
+    let all = Edit::replace(Span::new(0, content.len()), content);
+    Edits::of([all]).expect("it is one")
 }
 
 pub fn to(source: &Path, destination: &Path, with: &dyn Transform) -> Result<Summary, Error> {

@@ -14,18 +14,18 @@ use embody::{Policy, Report};
 use super::common::mail::{self, Leaf, assert_bytes, expander};
 
 /// A GIF of that size; `number` makes it another one.
-fn gif(width: u8, height: u8, number: u8) -> Vec<u8> {
+pub(crate) fn gif(width: u8, height: u8, number: u8) -> Vec<u8> {
     let mut gif = b"GIF89a".to_vec();
     gif.extend([width, 0, height, 0, 0x80, 0, 0, number, 0, 0, 255, 255, 255]);
     gif.extend(b",\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0;");
     gif
 }
 
-fn data(octets: &[u8]) -> String {
+pub(crate) fn data(octets: &[u8]) -> String {
     format!("data:image/gif;base64,{}", STANDARD.encode(octets))
 }
 
-fn policy() -> Policy {
+pub(crate) fn policy() -> Policy {
     let mut policy = Policy {
         embed: Embed {
             data: true,
@@ -48,7 +48,7 @@ fn world() -> Canned {
     world
 }
 
-fn run(policy: Policy, world: &Canned, mail: &[u8]) -> (Vec<u8>, Report) {
+pub(crate) fn run(policy: Policy, world: &Canned, mail: &[u8]) -> (Vec<u8>, Report) {
     let expander = expander(policy, world.clone());
     let expansion = expander.expand(mail, "test").unwrap();
     let output = expansion.output().into_bytes().into_owned();
@@ -72,7 +72,7 @@ fn embedded(mail: &str) -> (String, Report) {
 }
 
 /// The bodies of the parts by Content-ID, as Python's email or our own tree reads them.
-fn pictures(output: &[u8]) -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn pictures(output: &[u8]) -> BTreeMap<String, Vec<u8>> {
     let tree = mime::scan(output, &ScanLimits::default());
     tree.ids()
         .filter_map(|part| {
@@ -88,7 +88,7 @@ fn pictures(output: &[u8]) -> BTreeMap<String, Vec<u8>> {
         .collect()
 }
 
-fn cids(text: &str) -> Vec<String> {
+pub(crate) fn cids(text: &str) -> Vec<String> {
     let ends = |symbol: char| {
         matches!(
             symbol,
@@ -122,7 +122,7 @@ fn assert_shows(output: &[u8], expected: &[&[u8]]) {
 
 const HTML: &str = "Subject: s\nMIME-Version: 1.0\nContent-Type: text/html; charset=utf-8\n";
 
-fn html(body: &str) -> String {
+pub(crate) fn html(body: &str) -> String {
     format!("{HTML}\n{body}\n")
 }
 
@@ -384,26 +384,66 @@ fn the_octets_say_what_it_is() {
 
 #[test]
 fn a_candidate_that_is_not_embedded_calls_home_no_more() {
-    let body = "<img src='https://h.example/1' srcset='https://h.example/2 2x, https://h.example/gone 3x'>\
-                <img srcset='https://h.example/gone 1x'>";
-    let (output, report) = embedded(&html(body));
-    assert_shows(
-        output.as_bytes(),
-        &[&gif(9, 9, 1), &gif(9, 9, 2), &gif(9, 9, 1)],
-    );
-    assert_eq!(
-        output.matches("https://h.example/gone").count(),
-        1,
-        "{output}"
-    );
-    assert_eq!(
-        report
-            .rows
-            .iter()
-            .filter(|row| row.outcome == Outcome::Left)
-            .count(),
-        1
-    );
+    let g = "https://h.example/gone";
+    for (srcset, expected) in [
+        // One that is there stays, with what is true of it; `src` is chosen from as well.
+        (format!("https://h.example/2 2x, {g} 3x"), "<2> 2x"),
+        (format!("{g} 2x, https://h.example/2 3x"), "<2> 3x"),
+        (
+            format!(" {g}?a, {g} 1.5x ,https://h.example/2 2x,{g} 4x, {g} 5x "),
+            " <2> 2x ",
+        ),
+        (
+            format!("https://h.example/2 20w, {g} 2000w, {g}?x 40w 50h"),
+            "<2> 20w",
+        ),
+        // Where none is there, it is `src`, which is nine pixels wide.
+        (format!("{g} 2x"), "<1>"),
+        (g.to_owned(), "<1>"),
+        (format!("{g} 1x, {g} 2x"), "<1>"),
+        (format!("{g} 320w, {g} 640w"), "<1> 9w"),
+        // What is not understood keeps its descriptor.
+        (
+            format!("https://h.example/2 2x, {g} (x) 3x"),
+            "<2> 2x, <1> (x) 3x",
+        ),
+        (
+            format!("https://h.example/2 2x, {g} &#51;x"),
+            "<2> 2x, <1> &#51;x",
+        ),
+    ] {
+        for [before, after] in [
+            ["src='https://h.example/1' ", ""],
+            ["", " src='https://h.example/1'"],
+        ] {
+            let body = format!("<img {before}srcset=\"{srcset}\"{after} alt=x>");
+            let (output, report) = embedded(&html(&body));
+            let pictures = pictures(output.as_bytes());
+            let url = |number: u8| {
+                let octets = gif(9, 9, number);
+                pictures
+                    .iter()
+                    .find(|known| *known.1 == octets)
+                    .map(|known| format!("cid:{}", known.0))
+            };
+            let expected = expected
+                .replace("<1>", &url(1).unwrap())
+                .replace("<2>", &url(2).unwrap_or_default());
+            assert!(
+                output.contains(&format!("srcset=\"{expected}\"")),
+                "{srcset}: {expected}\n{output}"
+            );
+            assert!(!output.contains(g), "{output}");
+            let left = report
+                .rows
+                .iter()
+                .filter(|row| row.outcome == Outcome::Left);
+            assert!(left.count() > 0, "{report:?}");
+        }
+    }
+    // Nothing was put in place of it.
+    let mail = html(&format!("<img srcset='{g} 1x'>"));
+    assert_bytes(embedded(&mail).0.as_bytes(), mail.as_bytes(), "no src");
 }
 
 #[test]
@@ -537,5 +577,91 @@ fn thousands_of_pictures_and_broken_ones_take_linear_time() {
             .filter(|row| row.outcome == Outcome::Expanded)
             .count(),
         1_000
+    );
+}
+
+#[test]
+fn places_that_would_take_much_more_than_the_mail_are_left_and_told_of_in_one_row() {
+    let count = 20_000;
+    let body: String = (0..count)
+        .map(|at| format!("<img src=data:,{at:x}>"))
+        .collect();
+    let mail = format!("Content-Type: text/html\n\n{body}\n");
+    let (output, report) = run(policy(), &world(), mail.as_bytes());
+    assert_bytes(&output, mail.as_bytes(), "none of them is a picture");
+    let last = report.rows.last().unwrap();
+    assert_eq!(
+        last.reason.map(|reason| reason.as_str()),
+        Some("too-much-work")
+    );
+    let told = report.rows.len() - 1;
+    assert!((4_000..count).contains(&told), "{told} rows");
+    assert!(
+        last.detail
+            .starts_with(&format!("{} more places", count - told)),
+        "{}",
+        last.detail
+    );
+}
+
+#[test]
+fn no_more_parts_are_made_than_would_be_read() {
+    let body: String = (0..9)
+        .map(|at| format!("<img src={}>", data(&gif(9, 9, at))))
+        .collect();
+    let mail = format!("Content-Type: text/html\n\n{body}\n");
+    let mut policy = policy();
+    policy.limits.parts = 8;
+    let (output, report) = run(policy, &world(), mail.as_bytes());
+    let limits = ScanLimits {
+        parts: 8,
+        ..ScanLimits::default()
+    };
+    let tree = mime::scan(&output, &limits);
+    let whole = mime::scan(&output, &ScanLimits::default());
+    assert_eq!(
+        tree.ids().count(),
+        whole.ids().count(),
+        "nothing stands behind the limit"
+    );
+    let outcome = |outcome| {
+        report
+            .rows
+            .iter()
+            .filter(|row| row.outcome == outcome)
+            .count()
+    };
+    assert!(outcome(Outcome::Expanded) > 0);
+    let left: Vec<&str> = report
+        .rows
+        .iter()
+        .filter_map(|row| Some(row.reason?.as_str()))
+        .collect();
+    assert_eq!(left.len() + outcome(Outcome::Expanded), 9);
+    assert!(
+        left.iter().all(|reason| *reason == "too-many-parts") && !left.is_empty(),
+        "{left:?}"
+    );
+}
+
+#[test]
+fn a_work_budget_that_ends_before_the_documents_is_a_row() {
+    let mut policy = policy();
+    policy.limits.work = 0;
+    policy.limits.growth = 10;
+    let mail = format!(
+        "Content-Type: text/html\n\n<img src={}>\n",
+        data(&gif(9, 9, 1))
+    );
+    let (output, report) = run(policy, &world(), mail.as_bytes());
+    assert_bytes(&output, mail.as_bytes(), "nothing is embedded");
+    let row = report
+        .rows
+        .iter()
+        .find(|row| row.kind == Kind::Embed)
+        .unwrap();
+    assert_eq!(
+        row.reason.map(|reason| reason.as_str()),
+        Some("too-much-work")
     );
 }

@@ -8,6 +8,8 @@ mod css_links;
 mod detach;
 mod draft1997;
 mod embed;
+mod embed_shapes;
+mod embed_styles;
 mod fuzz_replay;
 mod html_links;
 mod html_links_properties;

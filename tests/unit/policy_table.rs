@@ -362,7 +362,7 @@ fn a_net_opens_its_addresses_and_no_others() {
 #[test]
 fn an_allowed_host_does_not_open_a_private_address() {
     let mut policy = open_policy();
-    policy.allow_hosts = vec!["127.0.0.1".parse().unwrap(), "localhost".parse().unwrap()];
+    policy.allow_hosts = vec!["127.0.0.1".parse().unwrap(), "localhost".parse().unwrap()].into();
     for url in ["http://127.0.0.1/", "http://localhost/"] {
         assert_eq!(
             policy.judge_url(url).expect_err(url).reason,
@@ -378,11 +378,13 @@ fn deny_wins_and_case_and_trailing_dots_do_not_matter() {
     policy.allow_hosts = vec![
         "*.Example.org.".parse().unwrap(),
         "example.net".parse().unwrap(),
-    ];
+    ]
+    .into();
     policy.deny_hosts = vec![
         "EVIL.example.org".parse().unwrap(),
         "8.8.8.8".parse().unwrap(),
-    ];
+    ]
+    .into();
     for url in [
         "http://www.example.org/",
         "http://WWW.EXAMPLE.ORG./",

@@ -389,6 +389,33 @@ fn growth_is_granted_in_the_order_of_the_document() {
     assert!(counts[0] < 3 && counts.last() == Some(&3), "{counts:?}");
 }
 
+/// The URLs of references that a long base makes absolute are held: those behind the bound are left, each
+/// with a row, and what is short again is not.
+#[test]
+fn absolute_urls_much_longer_than_the_mail_are_left_in_the_order_of_the_document() {
+    let mut parameters = vec!["access-type=URL; URL=x".to_owned(); 2_000];
+    parameters.push("access-type=URL; URL=\"data:,y\"".to_owned());
+    let base = format!("Content-Base: http://h.example/{}/\n", "p".repeat(8_000));
+    let mail = [base.into_bytes(), mail_of(&parameters)].concat();
+    let policy = Policy::default().with_fetch([embody::policy::Scheme::Http]);
+    let expander = Expander::builder(policy).fetch(NoFetch).build().unwrap();
+    let report = expander.expand(&mail, "test").unwrap().report;
+    assert_eq!((report.rows.len(), report.expanded()), (2_001, 1));
+    let reasons = report
+        .rows
+        .iter()
+        .filter_map(|row| Some(row.reason?.as_str()));
+    let reasons: Vec<&str> = reasons.collect();
+    let too_much = reasons.iter().position(|reason| *reason == "too-much-work");
+    let first = too_much.expect("16 MB of URLs are too much for 150 kB of mail");
+    assert!((50..500).contains(&first), "{first}");
+    assert!(
+        reasons[first..]
+            .iter()
+            .all(|reason| *reason == "too-much-work")
+    );
+}
+
 /// A world in which every URL has content, some of it with further references.
 struct Library;
 

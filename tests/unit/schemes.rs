@@ -4,7 +4,8 @@
 use super::common::mail::expand;
 use embody::Expander;
 use embody::cli::{policy_of, tables};
-use embody::external_body::schemes::{Facility, facilities};
+use embody::external_body::Facility;
+use embody::external_body::access_types::facilities;
 use embody::policy::Scheme;
 
 fn mail_of(facility: &Facility) -> Option<Vec<u8>> {

@@ -5,29 +5,31 @@
 //! octets are one part; ids and boundaries are hashes. Everything happens in the order of the
 //! documents: what fits is done, a failed one keeps its URL and has a row.
 //!
-//! [`places`] finds what is shown, [`pictures`] holds the contents, [`shape`] puts the parts where their
-//! document finds them.
+//! [`places`] finds what is shown, [`pictures`] holds the contents, [`style`] and [`sheets`] those that show
+//! others, [`shape`] puts the parts where their document finds them.
 
+mod given_sheets;
 mod pictures;
 mod places;
 mod shape;
+mod sheets;
+mod style;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use self::pictures::{Pictures, message_of};
 use self::places::{Meaning, Place, Places};
-use self::shape::Shapes;
+use self::shape::{New, Shapes};
+use self::sheets::Sheets;
 use super::content::Answer;
 use super::link_text::cid_escaped;
-use super::relink::Relinker;
+use super::relink::{Fallbacks, Relinker};
 
 use super::session::{Answered, Session};
 use crate::edit::{Edit, Edits, Group};
+use crate::mime::transfer::base64_length_with;
 use crate::mime::{PartId, Tree};
 use crate::report::{Kind, Outcome, Reason, Refusal, Retry, Row};
-
-/// What is asked of servers.
-const ACCEPT: &str = "image/*";
 
 /// What was decided about all documents of a message.
 #[derive(Default)]
@@ -41,18 +43,20 @@ pub(super) struct Embedding {
 /// Embeds what the documents of a message show.
 pub(super) fn embed(session: &mut Session<'_>, original: &[u8], tree: &Tree) -> Embedding {
     let mut pictures = Pictures::new(original, tree, session.policy());
-    let places = Places::find(session, original, tree, &mut pictures);
-    let urls = places.urls.iter().map(String::as_str);
-    session.ask(urls.map(|url| (url, Some(ACCEPT))));
+    let mut places = Places::find(session, original, tree, &mut pictures);
     let mut pending = Pending {
         original,
         tree,
         shapes: Shapes::new(original, tree),
         answers: HashMap::new(),
         pictures,
+        sheets: Sheets::default(),
+        inner_rows: Vec::new(),
+        inner_named: Vec::new(),
         named: BTreeSet::new(),
         embedding: Embedding::default(),
     };
+    pending.retrieve(session, &mut places);
     for (part, found) in &places.documents {
         match found {
             Ok(found) => pending.document(session, *part, found, &places),
@@ -85,6 +89,11 @@ struct Pending<'p> {
     /// The picture that came from each URL, by its number in [`Places::urls`].
     answers: HashMap<usize, Result<usize, Refusal>>,
     pictures: Pictures<'p>,
+    sheets: Sheets,
+    /// Rows of what style sheets show, for behind the rows of these.
+    inner_rows: Vec<Row>,
+    /// Parts that the style sheets of a document mean.
+    inner_named: Vec<PartId>,
     /// Parts that are meant.
     named: BTreeSet<PartId>,
     embedding: Embedding,
@@ -106,12 +115,14 @@ impl Pending<'_> {
         let mut told: HashSet<(Meaning, Option<String>)> = HashSet::new();
         let container = self.shapes.container(part);
         let message = message_of(self.tree, part);
+        self.inner_named.clear();
         let mut values: HashMap<usize, String> = HashMap::new();
-        for tag in found.chunk_by(|_, next| !next.opens_tag) {
-            let mut of_source: Option<String> = None;
+        let mut fallbacks = Fallbacks::new();
+        for tag in found.chunk_by(|one, next| one.tag == next.tag) {
+            let mut of_source: Option<(String, Option<u32>)> = None;
             for place in tag {
                 let given = match &container {
-                    Ok(container) => self.give(session, (message, *container), place, places),
+                    Ok(container) => self.give(session, (part, message, *container), place, places),
                     Err(refusal) => Given::Refused(refusal.clone()),
                 };
                 // One that is retrieved is one, whatever its fragment.
@@ -124,17 +135,21 @@ impl Pending<'_> {
                 {
                     rows.push(row);
                 }
+                rows.append(&mut self.inner_rows);
                 if let Given::Url(url) = given {
                     if place.is_source {
-                        of_source = Some(url.clone());
+                        of_source = Some((url.clone(), self.width(place)));
                     }
                     values.insert(place.ordinal, url);
                 }
             }
             // A reader that takes a candidate would ask for what the mail now holds.
-            if let Some(url) = of_source {
+            if let Some((url, width)) = of_source {
                 for place in tag.iter().filter(|place| place.is_candidate) {
-                    values.entry(place.ordinal).or_insert_with(|| url.clone());
+                    values.entry(place.ordinal).or_insert_with(|| {
+                        fallbacks.insert(place.ordinal, width);
+                        url.clone()
+                    });
                 }
             }
         }
@@ -143,7 +158,7 @@ impl Pending<'_> {
             session.ledger.restore_gained(gained);
             let policy = session.policy();
             let mut relinker = Relinker::new(self.original, self.tree, policy, &mut session.ledger);
-            let rewritten = relinker.embedded(part, &values);
+            let rewritten = relinker.embedded(part, &values, &fallbacks);
             let refusal = match rewritten {
                 Some(Ok(group)) => match session.ledger.grow(new) {
                     Ok(()) => {
@@ -176,8 +191,19 @@ impl Pending<'_> {
         self.embedding.rows.extend(rows);
     }
 
+    /// How wide the picture of a place is, if that is known.
+    fn width(&self, place: &Place) -> Option<u32> {
+        let picture = match &place.meaning {
+            Meaning::Picture(picture) => *picture,
+            Meaning::Url(number) => *self.answers.get(number)?.as_ref().ok()?,
+            _ => return None,
+        };
+        self.pictures.width(picture)
+    }
+
     fn keep<'f>(&mut self, part: PartId, kept: impl Iterator<Item = &'f Place>, group: Group) {
         self.shapes.changed.push(part);
+        self.named.extend(self.inner_named.drain(..));
         // Documents are different parts: their edits cannot meet.
         let _ = self.embedding.edits.add(group);
         self.named
@@ -191,7 +217,7 @@ impl Pending<'_> {
     fn give(
         &mut self,
         session: &mut Session<'_>,
-        (message, container): (PartId, shape::Container),
+        (part, message, container): (PartId, PartId, shape::Container),
         place: &Place,
         places: &Places,
     ) -> Given {
@@ -206,21 +232,33 @@ impl Pending<'_> {
                 None => return Given::Unasked,
             },
         };
+        if self.sheets.holds(picture) {
+            let within = (part, message, container);
+            return self.give_sheet(session, within, (picture, place.octets), places);
+        }
         let content_id = match self.pictures.existing(message, picture) {
             Some(content_id) => content_id,
             None => {
                 let newline = self.tree.newline;
-                let (content_id, bytes) = self.pictures.part(message, picture, newline);
+                let (content_id, header) = self.pictures.part(message, picture, newline);
                 if !self.shapes.holds(message, picture) {
+                    if let Err(refusal) = self
+                        .shapes
+                        .judge_parts(container, session.policy().limits.parts)
+                    {
+                        return Given::Refused(refusal);
+                    }
                     // What goes with the URL is gained back when the document is written.
-                    let cost = self.shapes.cost(container, bytes.len());
+                    let octets = self.pictures.octets(picture).len();
+                    let body = base64_length_with(octets, newline);
+                    let new = New::of(content_id.clone(), picture, header, body);
+                    let cost = self.shapes.cost(container, new.len());
                     let longest = content_id.len() + "cid:%40".len();
                     let growth = (cost + longest) as i64 - place.octets as i64;
                     if let Err(refusal) = session.ledger.grow(growth) {
                         return Given::Refused(refusal);
                     }
-                    self.shapes
-                        .put((message, container), picture, content_id.clone(), bytes);
+                    self.shapes.put((message, container), new);
                 }
                 content_id
             }
@@ -238,15 +276,31 @@ impl Pending<'_> {
         if let Some(known) = self.answers.get(&number) {
             return Some(known.clone());
         }
-        let url = places.urls.get(number)?;
-        let key = (url.clone(), Some(ACCEPT.to_owned()));
-        let result = match session.retrieved.get(&key)? {
-            Answered::Unasked => return None,
-            Answered::Refused(refusal) => Err(refusal.clone()),
-            Answered::Content(answer) => {
+        let wanted = places.urls.get(number)?;
+        if let Some(&other) = places.instead.get(&number)
+            && let Ok(picture) = self.answer(session, other, places)?
+        {
+            self.answers.insert(number, Ok(picture));
+            return Some(Ok(picture));
+        }
+        let key = (wanted.url.clone(), Some(wanted.accept().to_owned()));
+        let result = match session.retrieved.get(&key) {
+            None => Err(session.ledger.enough_retrievals()),
+            Some(Answered::Unasked) => return None,
+            Some(Answered::Refused(refusal)) => Err(refusal.clone()),
+            Some(Answered::Content(answer)) => {
                 let answer: Answer = answer.clone();
-                let source = places.sources.get(number).cloned();
-                self.pictures.of_answer(&answer, source, session.policy())
+                let (pictures, policy) = (&mut self.pictures, session.policy());
+                match wanted.is_sheet {
+                    false => pictures.of_answer(&answer, Some(wanted.source.clone()), policy),
+                    true => match session.ledger.work(answer.len() * 3) {
+                        Ok(()) => {
+                            let urls = (wanted.url.as_str(), wanted.source.as_str());
+                            style::of_answer(pictures, &answer, urls, policy)
+                        }
+                        Err(refusal) => Err(refusal),
+                    },
+                }
             }
         };
         self.answers.insert(number, result.clone());
@@ -262,7 +316,12 @@ impl Pending<'_> {
         given: &Given,
     ) -> Option<Row> {
         let url = match &place.meaning {
-            Meaning::Url(number) => places.sources.get(*number).cloned(),
+            Meaning::Url(number) => {
+                let instead = places.instead.get(number);
+                let came = instead.filter(|other| matches!(self.answers.get(other), Some(Ok(_))));
+                let wanted = places.urls.get(*came.unwrap_or(number));
+                wanted.map(|wanted| wanted.source.clone())
+            }
             _ => place.shown.clone(),
         };
         let is_forecast = session.is_forecast();
@@ -331,8 +390,6 @@ impl Pending<'_> {
     }
 
     fn finish(mut self, session: &Session<'_>, places: &Places) -> Embedding {
-        // They stand in their parts now.
-        drop(self.pictures);
         if !session.is_forecast() {
             for part in &self.named {
                 if let Some(content_id) = places.made.get(part) {
@@ -342,7 +399,7 @@ impl Pending<'_> {
                     let _ = self.embedding.edits.add(vec![edit]);
                 }
             }
-            for group in self.shapes.edits() {
+            for group in self.shapes.edits(&self.pictures) {
                 // Insertions and header fields meet neither each other nor the values.
                 let _ = self.embedding.edits.add(group);
             }

@@ -27,6 +27,8 @@ const DIGITS: usize = 32;
 struct Picture {
     octets: Rc<Octets>,
     kind: Kind,
+    /// The charset that the source of a style sheet names.
+    charset: Option<String>,
     /// Where the first of equal ones came from.
     source: Option<String>,
     /// How long its retrieval took, in milliseconds.
@@ -59,6 +61,11 @@ impl<'p> Pictures<'p> {
             by_hash: HashMap::new(),
             bearers: None,
         }
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.pictures.len()
     }
 
     /// The content of a `data:` URL.
@@ -127,11 +134,24 @@ impl<'p> Pictures<'p> {
         source: Option<String>,
         elapsed: Option<u64>,
     ) -> usize {
+        self.add_text(octets, (kind, None), source, elapsed)
+    }
+
+    /// Adds what has a charset, if its source names one.
+    pub(super) fn add_text(
+        &mut self,
+        octets: Rc<Octets>,
+        (kind, charset): (Kind, Option<String>),
+        source: Option<String>,
+        elapsed: Option<u64>,
+    ) -> usize {
         let hash = sha256(octets.bytes());
         let known = self.by_hash.entry(hash.clone()).or_default();
         let equal = known.iter().copied().find(|&known| {
             let known = self.pictures.get(known);
-            known.is_some_and(|known| known.octets.bytes() == octets.bytes())
+            known.is_some_and(|known| {
+                known.octets.bytes() == octets.bytes() && known.charset == charset
+            })
         });
         if let Some(equal) = equal {
             return equal;
@@ -141,6 +161,7 @@ impl<'p> Pictures<'p> {
         self.pictures.push(Picture {
             octets,
             kind,
+            charset,
             source,
             elapsed,
             hash,
@@ -158,25 +179,53 @@ impl<'p> Pictures<'p> {
         }
     }
 
-    /// The Content-ID and the octets of a new part.
+    /// The octets of a text, and the charset they are in.
+    pub(super) fn text(&self, number: usize) -> Option<(Rc<Octets>, Option<String>)> {
+        let picture = self.pictures.get(number)?;
+        Some((Rc::clone(&picture.octets), picture.charset.clone()))
+    }
+
+    /// How wide a picture is, in pixels, where its octets say so.
+    pub(super) fn width(&self, number: usize) -> Option<u32> {
+        Some(self.pictures.get(number)?.kind.size?.0)
+    }
+
+    /// Octets of the URL that a content came from.
+    pub(super) fn source_length(&self, number: usize) -> usize {
+        let source = self
+            .pictures
+            .get(number)
+            .and_then(|picture| picture.source.as_ref());
+        // Escaped, an octet may take three.
+        source.map_or(0, |source| source.len() * 3)
+    }
+
+    /// The Content-ID of a new part.
+    pub(super) fn content_id(&mut self, message: PartId, number: usize) -> String {
+        self.identify(message, number);
+        let picture = self.pictures.get(number);
+        let content_id = picture.and_then(|picture| picture.content_ids.get(&message));
+        content_id.map(|known| known.0.clone()).unwrap_or_default()
+    }
+
+    /// The Content-ID and the header of a new part.
     pub(super) fn part(
         &mut self,
         message: PartId,
         number: usize,
         newline: Newline,
     ) -> (String, Vec<u8>) {
-        self.identify(message, number);
+        let content_id = self.content_id(message, number);
         let Some(picture) = self.pictures.get(number) else {
             return (String::new(), Vec::new());
         };
-        let content_id = picture
-            .content_ids
-            .get(&message)
-            .map(|(content_id, _)| content_id.clone())
-            .unwrap_or_default();
         let name = picture.hash.get(..DIGITS).unwrap_or_default();
+        let media_type = match &picture.charset {
+            Some(charset) => format!("{}; charset=\"{charset}\"", picture.kind.essence),
+            None => picture.kind.essence.to_owned(),
+        };
         let mut part = NewPart::new(newline)
-            .field("Content-Type", picture.kind.essence)
+            .field("Content-Type", &media_type)
             .field("Content-ID", &format!("<{content_id}>"))
             .field(
                 "Content-Disposition",
@@ -185,7 +234,13 @@ impl<'p> Pictures<'p> {
         if let Some(source) = &picture.source {
             part = part.url_field("Content-Location", source);
         }
-        (content_id, part.base64(picture.octets.bytes()))
+        (content_id, part.header_of_base64())
+    }
+
+    /// The octets of a content.
+    pub(super) fn octets(&self, number: usize) -> &[u8] {
+        let picture = self.pictures.get(number);
+        picture.map_or(&[], |picture| picture.octets.bytes())
     }
 
     /// Settles the Content-ID. One of our form proves nothing: a part that bears it is taken only if its
@@ -236,7 +291,7 @@ impl<'p> Pictures<'p> {
 
 /// The URL as a browser takes it: blanks within the data are data, other than in a folded parameter, for
 /// which [`DataUrl`] reads.
-fn spaces_kept(url: &str) -> Cow<'_, str> {
+pub(super) fn spaces_kept(url: &str) -> Cow<'_, str> {
     let trimmed = url.trim_matches(|symbol: char| symbol <= ' ');
     match trimmed.split_once(',') {
         Some((front, data)) if memchr::memchr(b' ', data.as_bytes()).is_some() => {

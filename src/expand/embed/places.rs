@@ -1,11 +1,12 @@
 //! What the documents of a message show, and from where.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use super::super::link_text::cid_escaped;
 use super::super::relink::{Relinker, Shown};
 use super::super::session::Session;
 use super::pictures::Pictures;
+use super::style;
 use crate::link::url::{Reference, masked, without_fragment};
 use crate::link::value::{Grammar, Role};
 use crate::mime::{PartId, Tree};
@@ -14,6 +15,11 @@ use crate::report::{Reason, Refusal};
 
 /// How many characters of a `data:` URL a report shows.
 const SHOWN_DATA: usize = 48;
+
+/// Octets that a place takes until it is written, its new URL and the edits included, and what a thing takes that is
+/// shown: its row, and its new part beside the content. Measured, and rounded up.
+const PLACE: usize = 400;
+const THING: usize = 1_800;
 
 /// What a place shows.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -38,8 +44,8 @@ pub(super) struct Place {
     pub(super) meaning: Meaning,
     /// Octets of the URL in the document.
     pub(super) octets: usize,
-    /// Whether it is the first link of its start tag.
-    pub(super) opens_tag: bool,
+    /// The number of its start tag.
+    pub(super) tag: usize,
     /// Whether it is the `src` that candidates of its tag stand beside.
     pub(super) is_source: bool,
     /// Whether it is a candidate of a `srcset`.
@@ -48,18 +54,52 @@ pub(super) struct Place {
     pub(super) shown: Option<String>,
 }
 
+/// Something to retrieve.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    /// Mapped.
+    pub(super) url: String,
+    /// The same URL as documents mean it, its password masked.
+    pub(super) source: String,
+    pub(super) is_sheet: bool,
+    /// What is asked for if this fails: http, for a reference that names no scheme.
+    pub(super) otherwise: Option<(String, String)>,
+}
+
+impl Wanted {
+    /// What is asked of servers.
+    pub(super) fn accept(&self) -> &'static str {
+        match self.is_sheet {
+            true => "text/css",
+            false => "image/*",
+        }
+    }
+}
+
+/// A style sheet that is shown beside a document, so many steps away from it.
+#[derive(Clone, Debug)]
+pub(super) struct Beside {
+    pub(super) document: PartId,
+    pub(super) meaning: Meaning,
+    pub(super) steps: usize,
+}
+
 /// All places of all documents.
 #[derive(Default)]
 pub(super) struct Places {
     /// In the order of the message; or why a document is left.
     pub(super) documents: Vec<(PartId, Result<Vec<Place>, Refusal>)>,
-    /// URLs to retrieve, mapped; each once.
-    pub(super) urls: Vec<String>,
-    /// The same URLs as the documents mean them, passwords masked.
-    pub(super) sources: Vec<String>,
-    numbers: HashMap<String, usize>,
+    /// What is to be retrieved; each once.
+    pub(super) urls: Vec<Wanted>,
+    numbers: HashMap<(String, bool, Option<String>), usize>,
+    /// Style sheets to be looked into, once they are here.
+    pub(super) sheets: VecDeque<Beside>,
+    /// What was asked for instead of what failed.
+    pub(super) instead: HashMap<usize, usize>,
     /// Content-IDs of parts that have none yet.
     pub(super) made: HashMap<PartId, String>,
+    /// Octets that further places may take.
+    room: usize,
 }
 
 impl Places {
@@ -71,7 +111,10 @@ impl Places {
         pictures: &mut Pictures<'_>,
     ) -> Self {
         let policy = session.policy();
-        let mut places = Self::default();
+        let mut places = Self {
+            room: session.ledger.room_for_places(),
+            ..Self::default()
+        };
         let mut relinker = Relinker::new(original, tree, policy, &mut session.ledger);
         for part in tree.ids() {
             if tree.part(part).essence == "text/x-amp-html" {
@@ -81,10 +124,18 @@ impl Places {
                 continue;
             }
             let mut found: Vec<Place> = Vec::new();
+            let mut tag = 0;
+            let mut too_many = TooMany::default();
             let looked = relinker.shown(part, |shown| {
-                let place = places.place(shown, policy, pictures);
-                found.push(place);
+                tag += usize::from(shown.link.opens_tag);
+                if too_many.ends_here(&places, &shown, policy) {
+                    return;
+                }
+                if let Some(place) = places.place(shown, (part, 1, tag), policy, pictures) {
+                    found.push(place);
+                }
             });
+            found.extend(too_many.place(tag));
             match looked {
                 Some(Err(refusal)) => places.documents.push((part, Err(refusal))),
                 Some(Ok(())) if has_something(&found) => {
@@ -96,24 +147,54 @@ impl Places {
         places
     }
 
-    fn place(&mut self, shown: Shown<'_>, policy: &Policy, pictures: &mut Pictures<'_>) -> Place {
+    /// What a link means that stands so many steps away from a document, if it counts: most links show nothing.
+    pub(super) fn place(
+        &mut self,
+        shown: Shown<'_>,
+        (document, steps, tag): (PartId, usize, usize),
+        policy: &Policy,
+        pictures: &mut Pictures<'_>,
+    ) -> Option<Place> {
+        let known = (pictures.len(), self.urls.len());
         let usage = shown.link.usage;
         let grammar = shown.link.context.grammar;
         let is_wanted = is_wanted(policy.embed, usage.role);
-        let (meaning, url) = if is_wanted {
-            self.meaning(&shown, policy, pictures)
-        } else {
+        let is_sheet = usage.role == Role::StyleSheet;
+        let (meaning, url) = if !is_wanted {
             (Meaning::Nothing, None)
+        } else if is_sheet && steps > policy.limits.depth {
+            let detail = "as many style sheets as --max-depth import each other in front of it";
+            let refusal = Refusal::lasting(Reason::TooDeep, detail);
+            let url = masked(&shown.absolute).into_owned();
+            (Meaning::Refused(Box::new(refusal)), Some(shortened(&url)))
+        } else {
+            self.meaning(&shown, policy, pictures)
         };
-        Place {
+        if is_sheet && matches!(meaning, Meaning::Picture(_) | Meaning::Url(_)) {
+            self.sheets.push_back(Beside {
+                document,
+                meaning: meaning.clone(),
+                steps,
+            });
+        }
+        let place = Place {
             ordinal: shown.ordinal,
             meaning,
             octets: shown.link.span.len(),
-            opens_tag: shown.link.opens_tag,
+            tag,
             is_source: is_wanted && usage.place == "src",
             is_candidate: is_wanted && grammar == Grammar::Srcset,
             shown: url,
+        };
+        if place.meaning == Meaning::Nothing && !place.is_candidate {
+            return None;
         }
+        let is_new = known != (pictures.len(), self.urls.len())
+            || matches!(place.meaning, Meaning::Refused(_) | Meaning::Part(..));
+        let names = place.shown.as_ref().map_or(0, String::len);
+        let thing = if is_new { THING + 2 * names } else { names };
+        self.room = self.room.saturating_sub(PLACE + thing);
+        Some(place)
     }
 
     fn meaning(
@@ -141,7 +222,11 @@ impl Places {
             if !embed.data {
                 return (Meaning::Nothing, None);
             }
-            let meaning = match pictures.of_data(&shown.absolute, role, policy) {
+            let content = match role {
+                Role::StyleSheet => style::of_data(pictures, &shown.absolute, policy),
+                _ => pictures.of_data(&shown.absolute, role, policy),
+            };
+            let meaning = match content {
                 Ok(picture) => Meaning::Picture(picture),
                 Err(refusal) => Meaning::Refused(Box::new(refusal)),
             };
@@ -168,7 +253,7 @@ impl Places {
         self.retrieval(shown, policy, source)
     }
 
-    /// The URL to retrieve: `//host` is https, or http where only that is allowed.
+    /// The URL to retrieve: `//host` is https, then http, of those that are allowed.
     fn retrieval(
         &mut self,
         shown: &Shown<'_>,
@@ -176,26 +261,88 @@ impl Places {
         source: String,
     ) -> (Meaning, Option<String>) {
         let mut refusal = None;
+        let mut allowed = Vec::new();
         for candidate in shown.candidates() {
             let mapped = policy.map(&candidate).into_owned();
             match policy.judge_url(&mapped) {
-                Ok(_) => {
-                    let url = without_fragment(&mapped).to_owned();
-                    let next = self.urls.len();
-                    let number = *self.numbers.entry(url.clone()).or_insert(next);
-                    if number == next {
-                        self.urls.push(url);
-                        self.sources.push(masked(&candidate).into_owned());
-                    }
-                    return (Meaning::Url(number), Some(source));
-                }
+                Ok(_) => allowed.push((
+                    without_fragment(&mapped).to_owned(),
+                    masked(without_fragment(&candidate)).into_owned(),
+                )),
                 Err(why) => {
                     refusal.get_or_insert(why);
                 }
             }
         }
-        let refusal = refusal.map_or(Meaning::Nothing, |why| Meaning::Refused(Box::new(why)));
-        (refusal, Some(source))
+        let mut allowed = allowed.into_iter();
+        let Some((url, first_source)) = allowed.next() else {
+            let refusal = refusal.map_or(Meaning::Nothing, |why| Meaning::Refused(Box::new(why)));
+            return (refusal, Some(source));
+        };
+        let number = self.number(Wanted {
+            url,
+            source: first_source,
+            is_sheet: shown.link.usage.role == Role::StyleSheet,
+            otherwise: allowed.next(),
+        });
+        (Meaning::Url(number), Some(source))
+    }
+
+    /// The number of something to retrieve.
+    pub(super) fn number(&mut self, wanted: Wanted) -> usize {
+        let next = self.urls.len();
+        let otherwise = wanted.otherwise.as_ref().map(|(url, _)| url.clone());
+        let key = (wanted.url.clone(), wanted.is_sheet, otherwise);
+        let number = *self.numbers.entry(key).or_insert(next);
+        if number == next {
+            self.urls.push(wanted);
+        }
+        number
+    }
+}
+
+/// What of a document is not looked at, because the places before it take as much as there may be.
+#[derive(Default)]
+pub(super) struct TooMany {
+    count: usize,
+    first: usize,
+}
+
+impl TooMany {
+    /// Whether there is no room for this place; then it is counted.
+    pub(super) fn ends_here(
+        &mut self,
+        places: &Places,
+        shown: &Shown<'_>,
+        policy: &Policy,
+    ) -> bool {
+        if places.room > 0 {
+            return false;
+        }
+        if is_wanted(policy.embed, shown.link.usage.role) {
+            if self.count == 0 {
+                self.first = shown.ordinal;
+            }
+            self.count += 1;
+        }
+        true
+    }
+
+    /// What stands for all of them.
+    pub(super) fn place(self, tag: usize) -> Option<Place> {
+        let detail = format!(
+            "{} more places that may show something are left: what is held for them must not be much more than the message",
+            self.count
+        );
+        (self.count > 0).then(|| Place {
+            ordinal: self.first,
+            meaning: Meaning::Refused(Box::new(Refusal::lasting(Reason::TooMuchWork, detail))),
+            octets: 0,
+            tag: tag + 1,
+            is_source: false,
+            is_candidate: false,
+            shown: None,
+        })
     }
 }
 
@@ -204,6 +351,7 @@ fn is_wanted(embed: Embed, role: Role) -> bool {
         Role::Picture => embed.pictures,
         Role::Font => embed.fonts,
         Role::Media => embed.media,
+        Role::StyleSheet => embed.styles,
         _ => false,
     }
 }

@@ -6,10 +6,13 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::super::lengths;
+use super::pictures::Pictures;
 use crate::edit::{Edit, Group};
 use crate::mime::entity::boundary;
+use crate::mime::transfer::append_base64;
 use crate::mime::{Content, Field, PartId, TransferEncoding, Tree};
 use crate::report::{Reason, Refusal};
+use crate::span::Newline;
 
 const RELATED: &str = "multipart/related";
 
@@ -29,10 +32,42 @@ pub(super) enum Container {
     Wrapped(PartId),
 }
 
-/// A new part: its Content-ID, and its octets.
-struct New {
+/// A new part. Its body is only written where it is to stand.
+pub(super) struct New {
     content_id: String,
-    bytes: Vec<u8>,
+    picture: usize,
+    /// The content that stands in it.
+    shown: usize,
+    header: Vec<u8>,
+    /// Octets of the body.
+    body: usize,
+}
+
+impl New {
+    pub(super) fn of(content_id: String, picture: usize, header: Vec<u8>, body: usize) -> Self {
+        Self {
+            content_id,
+            picture,
+            shown: picture,
+            header,
+            body,
+        }
+    }
+
+    /// The same part with another content in it.
+    pub(super) fn showing(self, shown: usize) -> Self {
+        Self { shown, ..self }
+    }
+
+    /// Octets of header and body.
+    pub(super) fn len(&self) -> usize {
+        self.header.len() + self.body
+    }
+
+    fn append_to(&self, bytes: &mut Vec<u8>, pictures: &Pictures<'_>, newline: Newline) {
+        bytes.extend_from_slice(&self.header);
+        append_base64(pictures.octets(self.shown), newline, bytes);
+    }
 }
 
 /// Everything that is put anywhere.
@@ -46,6 +81,10 @@ pub(super) struct Shapes<'p> {
     held: HashSet<(PartId, usize)>,
     /// Documents that changed.
     pub(super) changed: Vec<PartId>,
+    /// How many parts the message has.
+    present: usize,
+    /// How many multiparts are made.
+    wraps: usize,
 }
 
 /// A point to which everything can be taken back.
@@ -60,6 +99,8 @@ impl<'p> Shapes<'p> {
             log: Vec::new(),
             held: HashSet::new(),
             changed: Vec::new(),
+            present: tree.ids().count(),
+            wraps: 0,
         }
     }
 
@@ -102,20 +143,29 @@ impl<'p> Shapes<'p> {
         self.held.contains(&(message, picture))
     }
 
-    pub(super) fn put(
-        &mut self,
-        (message, container): (PartId, Container),
-        picture: usize,
-        content_id: String,
-        bytes: Vec<u8>,
-    ) {
-        let cost = self.cost(container, bytes.len());
-        self.parts
-            .entry(container)
-            .or_default()
-            .push(New { content_id, bytes });
+    pub(super) fn put(&mut self, (message, container): (PartId, Container), new: New) {
+        let cost = self.cost(container, new.len());
+        let picture = new.picture;
+        let parts = self.parts.entry(container).or_default();
+        self.wraps += usize::from(parts.is_empty() && matches!(container, Container::Wrapped(_)));
+        parts.push(new);
         self.log.push((container, (message, picture), cost));
         self.held.insert((message, picture));
+    }
+
+    /// Whether the message may have one more part: what stands behind the limit would not be read the next time.
+    ///
+    /// # Errors
+    /// [`Reason::TooManyParts`].
+    pub(super) fn judge_parts(&self, container: Container, most: usize) -> Result<(), Refusal> {
+        let is_first = self.parts.get(&container).is_none_or(Vec::is_empty);
+        // A multipart that is made for a document is a part as well.
+        let made = self.wraps + usize::from(is_first && matches!(container, Container::Wrapped(_)));
+        if self.present + self.log.len() + made < most {
+            return Ok(());
+        }
+        let detail = "the message would have more parts than --max-parts";
+        Err(Refusal::lasting(Reason::TooManyParts, detail))
     }
 
     pub(super) fn mark(&self) -> Mark {
@@ -131,6 +181,8 @@ impl<'p> Shapes<'p> {
             self.held.remove(&picture);
             if let Some(parts) = self.parts.get_mut(&container) {
                 parts.pop();
+                let is_wrapped = matches!(container, Container::Wrapped(_));
+                self.wraps -= usize::from(parts.is_empty() && is_wrapped);
             }
         }
     }
@@ -153,19 +205,20 @@ impl<'p> Shapes<'p> {
     }
 
     /// The edits of all containers, and those of what is said of the bodies around.
-    pub(super) fn edits(&mut self) -> Vec<Group> {
+    pub(super) fn edits(&mut self, pictures: &Pictures<'_>) -> Vec<Group> {
         let mut groups = Vec::new();
         let parts = std::mem::take(&mut self.parts);
-        for (container, parts) in parts {
+        // Two may end at one place: what is further inside comes first.
+        for (container, parts) in parts.into_iter().rev() {
             if parts.is_empty() {
                 continue;
             }
             groups.push(match container {
-                Container::Extended(related) => self.extended(related, parts),
+                Container::Extended(related) => self.extended(related, &parts, pictures),
                 Container::Wrapped(document) if self.tree.is_message(document) => {
-                    self.wrapped_message(document, parts)
+                    self.wrapped_message(document, &parts, pictures)
                 }
-                Container::Wrapped(document) => self.wrapped(document, parts),
+                Container::Wrapped(document) => self.wrapped(document, &parts, pictures),
             });
         }
         let changed = self.changed.iter().copied();
@@ -178,7 +231,7 @@ impl<'p> Shapes<'p> {
         groups
     }
 
-    fn extended(&self, related: PartId, parts: Vec<New>) -> Group {
+    fn extended(&self, related: PartId, parts: &[New], pictures: &Pictures<'_>) -> Group {
         let newline = self.tree.newline.bytes();
         let Content::Multipart(multipart) = &self.tree.part(related).content else {
             return Group::new();
@@ -187,13 +240,13 @@ impl<'p> Shapes<'p> {
             return Group::new();
         };
         let has_break = matches!(self.original.get(close.start), Some(b'\r' | b'\n'));
-        let mut inserted = Vec::with_capacity(octets(&parts));
+        let mut inserted = Vec::with_capacity(octets(parts));
         for part in parts {
             if has_break {
                 inserted.extend_from_slice(newline);
             }
             push_line(&mut inserted, &[b"--", &multipart.boundary], newline);
-            inserted.extend_from_slice(&part.bytes);
+            part.append_to(&mut inserted, pictures, self.tree.newline);
             if !has_break {
                 inserted.extend_from_slice(newline);
             }
@@ -201,14 +254,14 @@ impl<'p> Shapes<'p> {
         vec![Edit::insert(close.start, inserted)]
     }
 
-    fn wrapped(&self, document: PartId, parts: Vec<New>) -> Group {
+    fn wrapped(&self, document: PartId, parts: &[New], pictures: &Pictures<'_>) -> Group {
         let newline = self.tree.newline.bytes();
         let entity = self.tree.part(document);
-        let boundary = self.boundary(document, &parts);
+        let boundary = self.boundary(document, parts);
         let mut front = self.fields(document, &boundary);
         front.extend_from_slice(newline);
         push_line(&mut front, &[b"--", boundary.as_bytes()], newline);
-        let mut behind = self.behind(parts, &boundary);
+        let mut behind = self.behind(parts, &boundary, pictures);
         if self.tree.abuts_boundary(self.original, document) {
             behind.extend_from_slice(newline);
         }
@@ -219,11 +272,11 @@ impl<'p> Shapes<'p> {
     }
 
     /// A message that is only HTML: its Content-* fields move into the new part.
-    fn wrapped_message(&self, document: PartId, parts: Vec<New>) -> Group {
+    fn wrapped_message(&self, document: PartId, parts: &[New], pictures: &Pictures<'_>) -> Group {
         let newline = self.tree.newline.bytes();
         let entity = self.tree.part(document);
         let fields = self.tree.fields(document);
-        let boundary = self.boundary(document, &parts);
+        let boundary = self.boundary(document, parts);
         let is_content = |field: &Field| {
             let name = field.name.of(self.original);
             let start = name.get(..b"content-".len()).unwrap_or_default();
@@ -242,7 +295,7 @@ impl<'p> Shapes<'p> {
         }
         inner.extend_from_slice(newline);
         group.push(Edit::insert(entity.body.start, inner));
-        let mut behind = self.behind(parts, &boundary);
+        let mut behind = self.behind(parts, &boundary, pictures);
         let is_last = entity.span.end >= self.original.len();
         if is_last || self.tree.abuts_boundary(self.original, document) {
             behind.extend_from_slice(newline);
@@ -283,14 +336,14 @@ impl<'p> Shapes<'p> {
         fields
     }
 
-    fn behind(&self, parts: Vec<New>, boundary: &str) -> Vec<u8> {
+    fn behind(&self, parts: &[New], boundary: &str, pictures: &Pictures<'_>) -> Vec<u8> {
         let newline = self.tree.newline.bytes();
         // A line end of the caller's may follow.
-        let mut behind = Vec::with_capacity(octets(&parts) + BOUNDARY_LINE);
+        let mut behind = Vec::with_capacity(octets(parts) + BOUNDARY_LINE);
         for part in parts {
             behind.extend_from_slice(newline);
             push_line(&mut behind, &[b"--", boundary.as_bytes()], newline);
-            behind.extend_from_slice(&part.bytes);
+            part.append_to(&mut behind, pictures, self.tree.newline);
         }
         behind.extend_from_slice(newline);
         behind.extend_from_slice(b"--");
@@ -314,9 +367,9 @@ impl<'p> Shapes<'p> {
     }
 }
 
-/// Octets of parts with a boundary line each. A part is let go of as soon as it was put in.
+/// Octets of parts with a boundary line each.
 fn octets(parts: &[New]) -> usize {
-    let octets = parts.iter().map(|part| part.bytes.len() + BOUNDARY_LINE);
+    let octets = parts.iter().map(|part| part.len() + BOUNDARY_LINE);
     octets.sum()
 }
 

@@ -5,11 +5,12 @@ use std::collections::HashMap;
 
 use super::super::link_text::{ascii, raw, readable};
 use super::super::siblings::Identity;
+use super::candidates::{self, Fallbacks};
 use super::{Relinker, Rewriting};
 use crate::edit::Group;
 use crate::link::base::Base;
 use crate::link::url::{Relation, relation, resolve_as_browser};
-use crate::link::value::LinkValue;
+use crate::link::value::{Grammar, LinkValue, Role};
 use crate::mime::PartId;
 use crate::report::Refusal;
 
@@ -67,21 +68,17 @@ impl Relinker<'_> {
                     }
                     Relation::Empty | Relation::SameDocument => continue,
                 };
-                let meant_part = match is_data(&absolute) {
+                meant += 1;
+                let sibling = match is_data(&absolute) {
                     // It holds its content, and may be long.
                     true => None,
                     false => relinker.siblings.meant(document.part, related, &absolute),
                 };
-                let sibling =
-                    meant_part.map(|part| (part, relinker.siblings.identity(part).clone()));
-                meant += 1;
-                show(Shown {
-                    ordinal,
-                    link,
-                    host,
-                    absolute,
-                    sibling,
-                });
+                if let Some(part) = sibling {
+                    let cost = relinker.siblings.cost_of_identity(part);
+                    relinker.ledger.work(cost)?;
+                }
+                show(relinker.shown_as((ordinal, link), host, absolute, sibling));
             }
             if meant > 0 {
                 refusal = document.refusal(relinker.tree.part(part).encoding);
@@ -94,19 +91,66 @@ impl Relinker<'_> {
         }
     }
 
-    /// Puts these URLs in the places of links, by their numbers.
+    /// A link with what it means, and the part that it means, if that can be what is wanted.
+    pub(super) fn shown_as<'d>(
+        &mut self,
+        (ordinal, link): (usize, LinkValue),
+        host: Option<String>,
+        absolute: Cow<'d, str>,
+        meant: Option<PartId>,
+    ) -> Shown<'d> {
+        // What is no style sheet styles nothing, and a style sheet is no picture.
+        let wants_sheet = link.usage.role == Role::StyleSheet;
+        let is_fit = |part: &PartId| (self.tree.part(*part).essence == "text/css") == wants_sheet;
+        let sibling = meant.filter(is_fit);
+        let sibling = sibling.map(|part| (part, self.siblings.identity(part).clone()));
+        Shown {
+            ordinal,
+            link,
+            absolute,
+            host,
+            sibling,
+        }
+    }
+
+    /// Puts these URLs in the places of links, by their numbers. Of the candidates among `fallbacks`, which have
+    /// the URL of their `src`, those stand there that are needed.
     pub(in crate::expand) fn embedded(
         &mut self,
         part: PartId,
         urls: &HashMap<usize, String>,
+        fallbacks: &Fallbacks,
     ) -> Option<Result<Group, Refusal>> {
         let rewritten = self.looked_at(part, true, |_, _, document, base, _| {
             let mut rewriting = Rewriting::of(base);
-            for (ordinal, link) in document.links.iter().enumerate() {
-                if let Some(url) = urls.get(&ordinal) {
-                    let octets = link.span.start..link.span.end;
-                    let replacement = link.encoded(raw(url.clone()));
-                    rewriting.changes.push(octets, &replacement);
+            let mut links = document.links.iter().enumerate().peekable();
+            while let Some((ordinal, link)) = links.next() {
+                let mut together = vec![(ordinal, link)];
+                if link.context.grammar == Grammar::Srcset && !fallbacks.is_empty() {
+                    let count = candidates::MOST;
+                    while together.len() <= count
+                        && let Some(next) = links.next_if(|(_, next)| {
+                            next.context.grammar == Grammar::Srcset && !next.opens_tag
+                        })
+                    {
+                        together.push(next);
+                    }
+                }
+                let has_fallback = together.iter().any(|(at, _)| fallbacks.contains_key(at));
+                let changes = has_fallback
+                    .then(|| candidates::changes(document.octets, &together, urls, fallbacks));
+                if let Some(Some(changes)) = changes {
+                    for (octets, replacement) in changes {
+                        rewriting.changes.push(octets, &replacement);
+                    }
+                    continue;
+                }
+                for (ordinal, link) in together {
+                    if let Some(url) = urls.get(&ordinal) {
+                        let octets = link.span.start..link.span.end;
+                        let replacement = link.encoded(raw(url.clone()));
+                        rewriting.changes.push(octets, &replacement);
+                    }
                 }
             }
             Ok(rewriting)
@@ -117,7 +161,7 @@ impl Relinker<'_> {
 
 /// A value as text, without the line ends that browsers take out of it. A `data:` URL keeps them: it may be long,
 /// and whoever decodes it takes them out.
-fn cleaned(value: &[u8]) -> Cow<'_, str> {
+pub(super) fn cleaned(value: &[u8]) -> Cow<'_, str> {
     let text = match std::str::from_utf8(value) {
         Ok(text) => Cow::Borrowed(text),
         Err(_) => Cow::Owned(readable(value)),
@@ -129,7 +173,7 @@ fn cleaned(value: &[u8]) -> Cow<'_, str> {
     text
 }
 
-fn is_data(url: &str) -> bool {
+pub(super) fn is_data(url: &str) -> bool {
     let scheme = url.as_bytes().get(..b"data:".len()).unwrap_or_default();
     scheme.eq_ignore_ascii_case(b"data:")
 }

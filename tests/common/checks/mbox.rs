@@ -5,11 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
 
-use embody::Error;
-use embody::Span;
-use embody::mailbox::{
-    Change, Format, Message, Options, Quoting, Replacement, Stop, Transform, convert_to,
-};
+use embody::mailbox::{Format, Message, Options, Quoting, Stop, Transform, convert_to};
+use embody::{Edit, Edits, Error, Span};
 
 /// The first byte chooses the window, the second what is put into the bodies; the rest is the
 /// mailbox, behind a `From `.
@@ -174,7 +171,7 @@ impl Transform for Insert<'_> {
         (!bytes.is_empty()).then_some(0)
     }
 
-    fn transform(&self, message: &Message<'_>) -> Result<Change, Error> {
+    fn transform(&self, message: &Message<'_>) -> Result<Edits, Error> {
         let content = message.content;
         self.seen
             .lock()
@@ -185,17 +182,14 @@ impl Transform for Insert<'_> {
             (Some(new), Some(body)) => {
                 let mut places = vec![body, content.len()];
                 places.dedup();
-                let insert = |at| Replacement {
-                    span: Span::empty_at(at),
-                    bytes: new.into(),
-                };
-                Change::Edited(places.into_iter().map(insert).collect())
+                let insert = |at| Edit::insert(at, new);
+                Edits::of(places.into_iter().map(insert)).expect("they are two places")
             }
-            _ => match message.number % 3 {
-                0 => Change::AsItCame,
-                1 => Change::Edited(Vec::new()),
-                _ => Change::Whole(content.to_vec()),
-            },
+            _ if message.number.is_multiple_of(2) => Edits::new(),
+            _ => {
+                let all = Edit::replace(Span::new(0, content.len()), content);
+                Edits::of([all]).expect("it is one")
+            }
         })
     }
 }

@@ -164,6 +164,68 @@ pub const SHAPES: &[Shape] = &[
     shape("sources", |octets| {
         document(&format!("<img srcset='{}'>", times("x,(", octets)))
     }),
+    shape("phantom-names", |octets| {
+        let fields = numbered(octets, |at| format!("{at:x}:\n"));
+        mixed(&[format!(
+            "{}\nContent-Type: text/plain\n{fields}\n",
+            reference("data:,x")
+        )])
+    }),
+    // At most 10,000 parts: these are smaller than the others.
+    shape("fetch-below-a-long-base", |octets| {
+        let base = format!("Content-Base: http://localhost/{}/\n", times("p", 8_000));
+        let parts = (octets / 90).min(9_000);
+        let parts: Vec<String> = (0..parts)
+            .map(|at| format!("{}\n", reference(&format!("{at:x}"))))
+            .collect();
+        [base.into_bytes(), mixed(&parts)].concat()
+    }),
+    shape("copies-beside-html", |octets| {
+        let picture = format!("{}\n", times("QUJDREVGR0hJSktM", 76)).repeat(octets / 77 / 8);
+        let part = "Content-Type: message/external-body; access-type=content-id\n\
+                    Content-ID: <q>\n\n\n";
+        let mut parts = vec![
+            format!(
+                "Content-ID: <q>\nContent-Type: image/png\n\
+                 Content-Transfer-Encoding: base64\n\n{picture}"
+            ),
+            format!("Content-Type: text/html\n{BASE}\n\n<a href=x>"),
+        ];
+        parts.extend(vec![part.to_owned(); 30]);
+        mixed(&parts)
+    }),
+    shape("embed-data-pictures", |octets| {
+        let data = times("QUJDREVGR0hJSktM", octets / 1_000);
+        document(&numbered(octets, |at| {
+            format!("<img src='data:image/gif;base64,R0lGODlh{at:08x}{data}'>\n")
+        }))
+    }),
+    shape("embed-data-small-pictures", |octets| {
+        document(&numbered(octets, |at| {
+            format!("<img src=data:;base64,R0lGODlh{at:08x}>")
+        }))
+    }),
+    shape("embed-data-that-is-none", |octets| {
+        document(&numbered(octets, |at| format!("<img src=data:,{at:x}>")))
+    }),
+    shape("embed-data-candidates", |octets| {
+        document(&format!(
+            "<img src=data:, srcset='{}'>",
+            times("x,", octets)
+        ))
+    }),
+    shape("embed-remote-pictures", |octets| {
+        document(&numbered(octets, |at| {
+            format!("<img src=http://localhost/{at:x}>")
+        }))
+    }),
+    shape("distinct-links", |octets| {
+        let text = times("<p>some text</p>", octets / 2);
+        document(&format!(
+            "{}{text}",
+            numbered(octets / 2, |at| format!("<a href={at:x}>"))
+        ))
+    }),
     shape("one-long-line", |octets| {
         document(&times("<a href=x>", octets))
     }),
@@ -180,6 +242,17 @@ fn reference(url: &str) -> String {
 /// A text again and again, so many octets of it.
 fn times(unit: &str, octets: usize) -> String {
     unit.repeat((octets / unit.len()).max(1))
+}
+
+/// Texts that differ in a number, so many octets of them.
+fn numbered(octets: usize, text: impl Fn(usize) -> String) -> String {
+    let mut all = String::with_capacity(octets);
+    let mut at = 0;
+    while at == 0 || all.len() < octets {
+        all.push_str(&text(at));
+        at += 1;
+    }
+    all
 }
 
 fn between(front: &str, unit: &str, octets: usize, back: &str) -> Vec<u8> {

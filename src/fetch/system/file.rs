@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, Metadata, OpenOptions};
 
-use super::allowance::Allowance;
 use crate::error::Error;
+use crate::fetch::allowance::Allowance;
 use crate::policy::Policy;
 use crate::report::{Reason, Refusal};
 

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use ureq::Body;
 use ureq::http::{HeaderMap, Response, Version, header};
 
-use super::allowance::Allowance;
+use crate::fetch::allowance::Allowance;
 use crate::policy::Policy;
 use crate::report::{Reason, Refusal};
 

@@ -29,12 +29,12 @@ use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::NextTimeout;
 use ureq::{Agent, Body};
 
-use super::Probed;
-use super::agent::{agent, broke, certificates, proxy, system_roots};
-use super::allowance::Allowance;
 use super::http_body::{Coding, content_coding, whole_body};
-use super::names::{self, Names};
 use crate::error::Error;
+use crate::fetch::Probed;
+use crate::fetch::agent::{agent, broke, certificates, proxy, system_roots};
+use crate::fetch::allowance::Allowance;
+use crate::fetch::names::{self, Names};
 use crate::policy::{Host, Policy, Scheme, Target};
 use crate::report::{Reason, Refusal};
 

@@ -11,27 +11,27 @@ use crate::policy::{Links, Policy};
 
 /// A search for the few words that any work needs, in any case.
 ///
-/// A message in which [`Candidates::any`] finds nothing comes out of [`Expander`](super::Expander)
+/// A message in which [`Prefilter::any`] finds nothing comes out of [`Expander`](super::Expander)
 /// as it went in. The search runs at memory speed; finding something proves nothing.
 #[derive(Clone)]
-pub struct Candidates {
+pub struct Prefilter {
     links: Links,
     embeds: bool,
     /// What references need.
     references: &'static Words,
 }
 
-impl std::fmt::Debug for Candidates {
+impl std::fmt::Debug for Prefilter {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
-            .debug_struct("Candidates")
+            .debug_struct("Prefilter")
             .field("links", &self.links)
             .field("embeds", &self.embeds)
             .finish_non_exhaustive()
     }
 }
 
-impl Candidates {
+impl Prefilter {
     /// How many bytes of one window a search of the next one has to see again.
     pub const OVERLAP: usize = 64;
 
@@ -159,7 +159,7 @@ const TYPE_IN_PIECES: Word = Word {
 /// Whether what stands behind the name of a Content-Type field is not simply `: type/subtype`.
 fn is_no_plain_type(behind: &[u8]) -> bool {
     let unblanked = |bytes: &mut &[u8]| *bytes = bytes.trim_ascii_start();
-    let mut rest = behind.get(..Candidates::OVERLAP / 2).unwrap_or(behind);
+    let mut rest = behind.get(..Prefilter::OVERLAP / 2).unwrap_or(behind);
     unblanked(&mut rest);
     match rest.split_first() {
         Some((b':', value)) => rest = value,
@@ -364,7 +364,7 @@ mod tests {
 
     #[test]
     fn the_word_is_found_in_any_case() {
-        let candidates = Candidates::new(&Policy::default());
+        let candidates = Prefilter::new(&Policy::default());
         assert_eq!(candidates.first(b"x message/eXternal-BODY"), Some(10));
         assert_eq!(
             candidates.first(b"-body External-body external-Body"),
@@ -376,7 +376,7 @@ mod tests {
 
     #[test]
     fn the_words_of_the_other_forms_are_found_in_any_case() {
-        let candidates = Candidates::new(&Policy::default());
+        let candidates = Prefilter::new(&Policy::default());
         for text in [
             "X-Mozilla-External-Attachment-URL: file:///x",
             "x-mozilla-altered: AttachmentDeleted",
@@ -394,7 +394,7 @@ mod tests {
 
     #[test]
     fn a_subtype_is_found_behind_blanks_folds_and_comments() {
-        let candidates = Candidates::new(&Policy::default());
+        let candidates = Prefilter::new(&Policy::default());
         let far = format!("text/{}html", " ".repeat(100));
         for text in [
             "text/ html",
@@ -439,12 +439,12 @@ mod tests {
             links: Links::Keep,
             ..Policy::default()
         };
-        assert!(!Candidates::new(&policy).any(b"text/html"));
+        assert!(!Prefilter::new(&policy).any(b"text/html"));
     }
 
     #[test]
     fn a_document_matters_where_a_base_may_be() {
-        let candidates = Candidates::new(&Policy::default());
+        let candidates = Prefilter::new(&Policy::default());
         for (message, may) in [
             ("Content-Type: text/html\n\n<a href=x>", false),
             ("Content-Type: text/html\n\n<BASE href=x>", true),
@@ -509,7 +509,7 @@ mod tests {
         // Each of these took minutes when every `=` was read on from.
         for unit in ["=", "=\n", "= ", "<=\n", "=3c=\n"] {
             let body = format!("text/html quoted-printable {}", unit.repeat(1 << 20));
-            let candidates = Candidates::new(&Policy::default());
+            let candidates = Prefilter::new(&Policy::default());
             assert!(!candidates.in_message(body.as_bytes()), "{unit:?}");
         }
     }

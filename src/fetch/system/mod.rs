@@ -1,14 +1,20 @@
 //! http, https, ftp and file as this system reaches them, each behind the policy.
 
+mod file;
+#[cfg(feature = "ftp")]
+mod ftp;
+#[cfg(feature = "http")]
+mod http;
+#[cfg(feature = "http")]
+mod http_body;
+
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::allowance::Allowance;
-use super::file::Roots;
-#[cfg(feature = "ftp")]
-use super::ftp;
+use self::file::Roots;
 #[cfg(feature = "http")]
-use super::http::Client;
+use self::http::Client;
+use super::allowance::Allowance;
 #[cfg(feature = "ftp")]
 use super::names;
 #[cfg(any(feature = "http", feature = "ftp"))]
@@ -159,7 +165,7 @@ impl Fetch for SystemFetcher {
         #[cfg(feature = "http")]
         {
             let target = self.policy.judge_url(&request.url)?;
-            if matches!(target.scheme(), Scheme::Http | Scheme::Https) {
+            if target.scheme().is_http() {
                 let allowance =
                     Allowance::starting_now(self.policy.limits.timeout, request.deadline);
                 allowance.remaining()?;

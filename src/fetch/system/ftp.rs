@@ -22,7 +22,7 @@ use std::thread;
 use percent_encoding::percent_decode_str;
 use suppaftp::{Encoding, FtpError, FtpStream, Mode, Status};
 
-use super::allowance::Allowance;
+use crate::fetch::allowance::Allowance;
 use crate::policy::{Policy, Target};
 use crate::report::{Reason, Refusal};
 

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Figures of `--embed`, beside others: prints the lines of docs/embed.md, "Figures".
+
+    cargo build --release; NODE_PATH=.../node_modules benches/embed.py [--embody FILE]
+
+1,000 pictures of 10 KB in `data:` URLs, beside nodemailer's attachDataUrls: whole processes, and nodemailer without the
+start of node. 30 pictures on a server that waits 20 ms, beside `curl --parallel`, the same number at a time. The
+best of seven runs each, by turns.
+"""
+
+import argparse
+import base64
+import http.server
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+RUNS, AT_ONCE, WAIT, REMOTE = 7, 8, 0.02, 30
+NODE = """
+const { readFileSync } = require("fs"); const { createTransport } = require("nodemailer");
+const html = readFileSync("page.html", "utf8"); const begun = process.hrtime.bigint();
+createTransport({ streamTransport: true, buffer: true })
+  .sendMail({ from: "a@example.org", to: "b@example.org", subject: "x", html, attachDataUrls: true })
+  .then((sent) => { console.error(Number(process.hrtime.bigint() - begun) / 1e9); process.stdout.write(sent.message); });
+"""
+
+
+def picture(number, size):
+    octets = random.Random(number).randbytes(size)
+    return b"GIF89a\x20\x00\x20\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff" + octets
+
+
+class Server(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        time.sleep(WAIT)
+        body = picture(int(self.path[1:]), 10_000)
+        self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: image/gif\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+
+    def log_message(self, *_):
+        pass
+
+
+class Many(http.server.ThreadingHTTPServer):
+    request_queue_size = 64
+    daemon_threads = True
+
+
+def timed(command, folder, data=None):
+    begun = time.perf_counter()
+    done = subprocess.run(command, cwd=folder, input=data, capture_output=True, check=True)
+    return time.perf_counter() - begun, done
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--embody", default=str(ROOT / "target/release/embody"))
+    options = parser.parse_args()
+    embody = str(Path(options.embody).resolve())
+    with tempfile.TemporaryDirectory() as place:
+        coded = (base64.b64encode(picture(number, 10_000)).decode() for number in range(1_000))
+        page = "".join(f'<p><img src="data:image/gif;base64,{text}"></p>\n' for text in coded)
+        (Path(place) / "page.html").write_text(page)
+        mail = b"MIME-Version: 1.0\nContent-Type: text/html\n\n" + page.encode()
+        ours, theirs, inside = [], [], []
+        has_peer = shutil.which("node") and subprocess.run(
+            ["node", "-e", "require('nodemailer')"], capture_output=True, check=False, env=os.environ
+        ).returncode == 0
+        for _ in range(RUNS):
+            took, done = timed([embody, "filter", "--embed", "data", "--quiet"], place, mail)
+            assert done.stdout.count(b"Content-ID: <") == 1_000
+            ours.append(took)
+            if has_peer:
+                took, done = timed(["node", "-e", NODE], place)
+                assert done.stdout.lower().count(b"content-id: <") == 1_000
+                theirs.append(took)
+                inside.append(float(done.stderr))
+        size = len(mail) / 1e6
+        print(f"1,000 data: URLs, {size:.1f} MB: embody filter {min(ours) * 1000:.0f} ms, {size / min(ours):.0f} MB/s")
+        if has_peer:
+            print(
+                f"nodemailer {min(theirs) * 1000:.0f} ms, {size / min(theirs):.0f} MB/s; without the start of node"
+                f" {min(inside) * 1000:.0f} ms, {size / min(inside):.0f} MB/s"
+            )
+        else:
+            print("nodemailer: not found", file=sys.stderr)
+
+        server = Many(("127.0.0.1", 0), Server)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        urls = [f"http://127.0.0.1:{server.server_port}/{number}" for number in range(REMOTE)]
+        mail = b"MIME-Version: 1.0\nContent-Type: text/html\n\n"
+        mail += "".join(f'<img src="{url}">\n' for url in urls).encode()
+        filtered = [
+            embody, "filter", "--embed", "remote", "--quiet", "--fetch", "http", "--allow-net", "127.0.0.1",
+            "--allow-port", str(server.server_port), "--max-in-flight", str(AT_ONCE),
+        ]
+        curled = ["curl", "--silent", "--fail", "--parallel", "--parallel-max", str(AT_ONCE)]
+        for url in urls:
+            curled += ["-o", url.rsplit("/", 1)[1], url]
+        ours, theirs = [], []
+        for _ in range(RUNS):
+            took, done = timed(filtered, place, mail)
+            assert done.stdout.count(b"Content-ID: <") == REMOTE
+            ours.append(took)
+            theirs.append(timed(curled, place)[0])
+        print(
+            f"{REMOTE} pictures at {WAIT * 1000:.0f} ms, {AT_ONCE} at a time: embody filter {min(ours) * 1000:.0f} ms,"
+            f" curl --parallel {min(theirs) * 1000:.0f} ms, {min(ours) / min(theirs):.2f} times"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,248 @@
+//! Retrieving, step by step, as style sheets show what else there is to retrieve; and the style sheets as
+//! they are put in.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use super::places::{Meaning, Place, Places, Wanted};
+use super::shape::{Container, New};
+use super::style;
+use super::{Given, Pending};
+use crate::expand::content::Octets;
+use crate::expand::link_text::cid_escaped;
+use crate::expand::relink::sheet;
+use crate::expand::session::{Answered, Session};
+use crate::mime::PartId;
+use crate::mime::transfer::base64_length_with;
+use crate::report::{Reason, Refusal};
+
+/// Octets of a `cid:` URL of ours, at most.
+const OUR_URL: usize = 64;
+
+/// Octets of the fields of a style sheet's part besides its source, at most.
+const FIELDS: usize = 400;
+
+impl Pending<'_> {
+    /// Asks for what documents show; then for what their style sheets show, and so on. Each is asked for once,
+    /// so a circle of style sheets ends.
+    pub(super) fn retrieve(&mut self, session: &mut Session<'_>, places: &mut Places) {
+        let mut asked = 0;
+        loop {
+            let new = places.urls.get(asked..).unwrap_or_default();
+            let urls = new
+                .iter()
+                .map(|wanted| (wanted.url.as_str(), Some(wanted.accept())));
+            session.ask(urls);
+            let now = asked..places.urls.len();
+            asked = places.urls.len();
+            self.try_otherwise(session, places, now);
+            self.look_into_sheets(session, places, asked);
+            if asked == places.urls.len() {
+                return;
+            }
+        }
+    }
+
+    /// What failed by https is wanted by http, where the reference names no scheme.
+    fn try_otherwise(&mut self, session: &Session<'_>, places: &mut Places, asked: Range<usize>) {
+        for number in asked {
+            let Some(Wanted {
+                url,
+                is_sheet,
+                otherwise: Some((other, source)),
+                ..
+            }) = places.urls.get(number).cloned()
+            else {
+                continue;
+            };
+            let accept = places
+                .urls
+                .get(number)
+                .map(|wanted| wanted.accept().to_owned());
+            let failed = match session.retrieved.get(&(url, accept)) {
+                Some(Answered::Refused(refusal)) => may_be_otherwise(refusal.reason),
+                _ => false,
+            };
+            if failed {
+                let other = places.number(Wanted {
+                    url: other,
+                    source,
+                    is_sheet,
+                    otherwise: None,
+                });
+                places.instead.insert(number, other);
+            }
+        }
+    }
+
+    /// Finds out what those style sheets show that are here, and what they import that is here. What is
+    /// `asked` for is here, or will never be.
+    fn look_into_sheets(&mut self, session: &mut Session<'_>, places: &mut Places, asked: usize) {
+        let mut later = Vec::new();
+        while let Some(beside) = places.sheets.pop_front() {
+            let number = match beside.meaning {
+                Meaning::Picture(number) => number,
+                // It is asked for next, perhaps by http.
+                Meaning::Url(url) if places.instead.get(&url).copied().unwrap_or(url) >= asked => {
+                    later.push(beside);
+                    continue;
+                }
+                Meaning::Url(url) => match self.answer(session, url, places) {
+                    Some(Ok(number)) => number,
+                    _ => continue,
+                },
+                _ => continue,
+            };
+            let mail = (self.original, self.tree);
+            let held = (&mut *places, &mut self.pictures);
+            self.sheets
+                .look_into(session, mail, (&beside, number), held);
+        }
+        places.sheets.extend(later);
+    }
+
+    /// Puts a style sheet into the mail, and what it shows: the `cid:` URL of its part. It stands in place of
+    /// that many octets.
+    pub(super) fn give_sheet(
+        &mut self,
+        session: &mut Session<'_>,
+        within: (PartId, PartId, Container),
+        (first, replaced): (usize, usize),
+        places: &Places,
+    ) -> Given {
+        let mut accepted = HashSet::new();
+        let url = match self.accept(session, within, (first, replaced), &mut accepted) {
+            Ok(url) => url,
+            Err(refusal) => return Given::Refused(refusal),
+        };
+        let mut waiting: Vec<usize> = accepted.iter().copied().collect();
+        while let Some(number) = waiting.pop() {
+            let message = within.1;
+            let found: Vec<Place> = match self.sheets.places(message, number) {
+                Ok(found) => found.to_vec(),
+                Err(_) => Vec::new(),
+            };
+            let mut urls: HashMap<usize, String> = HashMap::new();
+            let mut told = HashSet::new();
+            for place in &found {
+                let child = match place.meaning {
+                    Meaning::Picture(number) => Some(number),
+                    Meaning::Url(url) => self.answer(session, url, places).and_then(Result::ok),
+                    _ => None,
+                };
+                let given = match child.filter(|&child| self.sheets.holds(child)) {
+                    Some(child) => {
+                        let before = accepted.len();
+                        match self.accept(session, within, (child, place.octets), &mut accepted) {
+                            Ok(url) => {
+                                if accepted.len() > before {
+                                    waiting.push(child);
+                                }
+                                Given::Url(url)
+                            }
+                            Err(refusal) => Given::Refused(refusal),
+                        }
+                    }
+                    None => self.give(session, within, place, places),
+                };
+                if told.insert((place.meaning.clone(), place.shown.clone()))
+                    && let Some(mut row) = self.row(session, within.0, place, places, &given)
+                {
+                    row.remark("it stands in a style sheet");
+                    self.inner_rows.push(row);
+                }
+                if let Given::Url(url) = given {
+                    if let Meaning::Part(part, _) = place.meaning {
+                        self.inner_named.push(part);
+                    }
+                    urls.insert(place.ordinal, url);
+                }
+            }
+            self.put_sheet(session, within, number, &urls);
+        }
+        Given::Url(url)
+    }
+
+    /// The `cid:` URL of a style sheet, if it fits. What it takes at most is counted before it is known what it
+    /// will show, so that one may refer to another before that one is made.
+    fn accept(
+        &mut self,
+        session: &mut Session<'_>,
+        (_, message, container): (PartId, PartId, Container),
+        (number, replaced): (usize, usize),
+        accepted: &mut HashSet<usize>,
+    ) -> Result<String, Refusal> {
+        if let Some(content_id) = self.pictures.existing(message, number) {
+            return Ok(format!("cid:{}", cid_escaped(&content_id)));
+        }
+        let url = format!(
+            "cid:{}",
+            cid_escaped(&self.pictures.content_id(message, number))
+        );
+        if self.shapes.holds(message, number) || accepted.contains(&number) {
+            return Ok(url);
+        }
+        // Those that were accepted are no parts yet.
+        let parts = session.policy().limits.parts;
+        self.shapes
+            .judge_parts(container, parts.saturating_sub(accepted.len()))?;
+        let most = self.most(message, number)?;
+        let octets = self.pictures.octets(number).len();
+        session.ledger.work(octets * 3)?;
+        let cost = self.shapes.cost(container, most) + OUR_URL;
+        session.ledger.grow(cost as i64 - replaced as i64)?;
+        accepted.insert(number);
+        Ok(url)
+    }
+
+    /// Octets of a style sheet's part, at most.
+    fn most(&self, message: PartId, number: usize) -> Result<usize, Refusal> {
+        let found = self.sheets.places(message, number)?;
+        let gained: usize = found
+            .iter()
+            .map(|place| OUR_URL.saturating_sub(place.octets))
+            .sum();
+        let octets = self.pictures.octets(number).len();
+        let body = base64_length_with(octets + gained, self.tree.newline);
+        Ok(body + FIELDS + self.pictures.source_length(number) * 2)
+    }
+
+    fn put_sheet(
+        &mut self,
+        session: &mut Session<'_>,
+        (_, message, container): (PartId, PartId, Container),
+        number: usize,
+        urls: &HashMap<usize, String>,
+    ) {
+        let Some((octets, charset)) = self.pictures.text(number) else {
+            return;
+        };
+        let shown = match urls.is_empty() {
+            true => number,
+            false => {
+                let written = sheet::with_urls(octets.bytes(), charset.as_deref(), urls);
+                let text = Octets::shared(written);
+                self.pictures
+                    .add_text(text, (style::kind(), charset), None, None)
+            }
+        };
+        let newline = self.tree.newline;
+        let (content_id, header) = self.pictures.part(message, number, newline);
+        let body = base64_length_with(self.pictures.octets(shown).len(), newline);
+        let new = New::of(content_id, number, header, body).showing(shown);
+        if let Ok(most) = self.most(message, number) {
+            // It was counted as more.
+            let _ = session.ledger.grow(new.len() as i64 - most as i64);
+        }
+        self.shapes.put((message, container), new);
+    }
+}
+
+/// Whether a server may answer by another scheme what it did not answer by this one.
+fn may_be_otherwise(reason: Reason) -> bool {
+    !reason.is_bound()
+        && !matches!(
+            reason,
+            Reason::TooLarge | Reason::PrivateAddress | Reason::NotRetrieved
+        )
+}

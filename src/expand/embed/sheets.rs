@@ -1,0 +1,74 @@
+//! What style sheets show that are no parts of the mail yet.
+
+use std::collections::{HashMap, HashSet};
+
+use super::pictures::{Pictures, message_of};
+use super::places::{Beside, Place, Places, TooMany};
+use crate::expand::relink::Relinker;
+use crate::expand::session::Session;
+use crate::mime::{PartId, Tree};
+use crate::report::Refusal;
+
+/// What the style sheets of each message show, by their numbers in [`Pictures`].
+#[derive(Default)]
+pub(super) struct Sheets {
+    known: HashMap<(PartId, usize), Vec<Place>>,
+    /// Those that cannot be looked into, and why.
+    refused: HashMap<(PartId, usize), Refusal>,
+    numbers: HashSet<usize>,
+}
+
+impl Sheets {
+    /// Whether a content is a style sheet.
+    pub(super) fn holds(&self, number: usize) -> bool {
+        self.numbers.contains(&number)
+    }
+
+    /// What one shows of what is to be embedded.
+    pub(super) fn places(&self, message: PartId, number: usize) -> Result<&[Place], Refusal> {
+        let key = (message, number);
+        match self.refused.get(&key) {
+            Some(refusal) => Err(refusal.clone()),
+            None => Ok(self.known.get(&key).map_or(&[], Vec::as_slice)),
+        }
+    }
+
+    /// Looks into one, once for each message.
+    pub(super) fn look_into(
+        &mut self,
+        session: &mut Session<'_>,
+        (original, tree): (&[u8], &Tree),
+        (beside, number): (&Beside, usize),
+        (places, pictures): (&mut Places, &mut Pictures<'_>),
+    ) {
+        let key = (message_of(tree, beside.document), number);
+        self.numbers.insert(number);
+        if self.known.contains_key(&key) || self.refused.contains_key(&key) {
+            return;
+        }
+        let Some((octets, charset)) = pictures.text(number) else {
+            return;
+        };
+        let policy = session.policy();
+        let mut relinker = Relinker::new(original, tree, policy, &mut session.ledger);
+        let mut found = Vec::new();
+        let from = (beside.document, beside.steps + 1, 0);
+        let mut too_many = TooMany::default();
+        let looked = relinker.shown_in_sheet(
+            beside.document,
+            octets.bytes(),
+            charset.as_deref(),
+            |shown| {
+                if too_many.ends_here(places, &shown, policy) {
+                    return;
+                }
+                found.extend(places.place(shown, from, policy, pictures));
+            },
+        );
+        found.extend(too_many.place(0));
+        match looked {
+            Ok(()) => drop(self.known.insert(key, found)),
+            Err(refusal) => drop(self.refused.insert(key, refusal)),
+        }
+    }
+}

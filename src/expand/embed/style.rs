@@ -1,0 +1,163 @@
+//! What a style sheet is that comes from elsewhere, and whether it may become a part.
+//!
+//! What counts is the style sheet with its URLs made absolute: equal ones are one part, whose Content-ID is
+//! made from it. So two style sheets that import each other can each have the other's Content-ID, and a
+//! circle stays the circle it was.
+
+use std::borrow::Cow;
+
+use super::pictures::{Pictures, spaces_kept};
+use crate::expand::content::{Answer, Octets};
+use crate::expand::relink::sheet;
+use crate::link::data::{DataUrl, DataUrlError};
+use crate::mime::picture::{self, Kind};
+use crate::policy::Policy;
+use crate::report::{Reason, Refusal};
+
+const ESSENCE: &str = "text/css";
+
+/// Octets of the name of a charset, at most.
+const LABEL: usize = 40;
+
+/// The style sheet of a `data:` URL.
+pub(super) fn of_data(
+    pictures: &mut Pictures<'_>,
+    url: &str,
+    policy: &Policy,
+) -> Result<usize, Refusal> {
+    let refuse = |error: DataUrlError| {
+        let reason = match error {
+            DataUrlError::TooLarge { .. } => Reason::TooLarge,
+            _ => Reason::BadDataUrl,
+        };
+        Refusal::lasting(reason, error.to_string())
+    };
+    let url = spaces_kept(url);
+    let parsed = DataUrl::parse(url.as_bytes()).map_err(refuse)?;
+    let media_type = parsed.media_type();
+    let charset = label(media_type.parameter("charset"));
+    let octets = parsed.decode(policy.limits.body).map_err(refuse)?;
+    admit(&octets, Some(media_type.essence()), policy)?;
+    sheet::absolute(&octets, charset.as_deref(), None, policy.limits.body)?;
+    Ok(pictures.add_text(Octets::shared(octets), (kind(), charset), None, None))
+}
+
+/// The style sheet of an answer to this URL, which documents mean by `source`. Its base is the URL of who gave
+/// it, after redirects.
+pub(super) fn of_answer(
+    pictures: &mut Pictures<'_>,
+    answer: &Answer,
+    (url, source): (&str, &str),
+    policy: &Policy,
+) -> Result<usize, Refusal> {
+    let octets = answer.octets();
+    admit(octets.bytes(), answer.essence().as_deref(), policy)?;
+    let charset = label(answer.charset().as_deref());
+    // What --map changed means what it meant.
+    let base = match answer.url() == url {
+        true => source,
+        false => answer.url(),
+    };
+    let absolute = sheet::absolute(
+        octets.bytes(),
+        charset.as_deref(),
+        Some(base),
+        policy.limits.body,
+    )?;
+    let absolute = match absolute {
+        Cow::Borrowed(_) => octets,
+        Cow::Owned(written) => Octets::shared(written),
+    };
+    let source = Some(source.to_owned());
+    let elapsed = Some(answer.milliseconds());
+    Ok(pictures.add_text(absolute, (kind(), charset), source, elapsed))
+}
+
+/// What every style sheet is.
+pub(super) fn kind() -> Kind {
+    Kind {
+        essence: ESSENCE,
+        extension: "css",
+        size: None,
+    }
+}
+
+/// Whether a browser would take it for a style sheet, and it is none of what servers give instead of one.
+fn admit(octets: &[u8], declared: Option<&str>, policy: &Policy) -> Result<(), Refusal> {
+    policy.judge_size(octets.len() as u64)?;
+    let refuse = |detail: String| Err(Refusal::lasting(Reason::TypeMismatch, detail));
+    match declared {
+        Some(ESSENCE) => {}
+        Some(declared) => return refuse(format!("a style sheet is text/css, this is {declared}")),
+        None => {
+            return refuse("a style sheet is text/css, and nobody says that this is".to_owned());
+        }
+    }
+    if looks_like_markup(octets) {
+        return refuse("it is called text/css, and its octets are HTML".to_owned());
+    }
+    if memchr::memchr(0, octets).is_some() || picture::sniff(octets).is_some() {
+        return refuse("it is called text/css, and its octets are no text".to_owned());
+    }
+    policy.judge_type(ESSENCE)
+}
+
+/// Whether markup stands at the front, perhaps behind comments. CSS may begin with `<!--`, and knows no other
+/// `<` there.
+fn looks_like_markup(octets: &[u8]) -> bool {
+    let mut rest = octets.strip_prefix(b"\xef\xbb\xbf").unwrap_or(octets);
+    loop {
+        rest = rest.trim_ascii_start();
+        let Some(comment) = rest.strip_prefix(b"<!--") else {
+            return matches!(rest, [b'<', next, ..] if next.is_ascii_alphabetic() || matches!(next, b'!' | b'?' | b'/'));
+        };
+        if looks_like_tag(comment.trim_ascii_start()) {
+            return true;
+        }
+        rest = match memchr::memmem::find(comment, b"-->") {
+            Some(end) => comment.get(end + 3..).unwrap_or_default(),
+            None => return false,
+        };
+    }
+}
+
+fn looks_like_tag(text: &[u8]) -> bool {
+    matches!(text, [b'<', next, ..] if next.is_ascii_alphabetic())
+}
+
+/// The name of a charset, if it can be one.
+fn label(named: Option<&str>) -> Option<String> {
+    let named = named?.trim();
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:+".contains(&byte);
+    let is_label = !named.is_empty() && named.len() <= LABEL && named.bytes().all(is_name);
+    is_label.then(|| named.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_is_told_from_style() {
+        for markup in [
+            "<!DOCTYPE html><p>",
+            "\u{feff} <html>",
+            "<?xml version='1.0'?>",
+            "<!-- a page --><html><body>",
+            "<!--<p>gone</p>-->",
+            "\n<script>x()</script>",
+        ] {
+            assert!(looks_like_markup(markup.as_bytes()), "{markup}");
+        }
+        for style in [
+            "",
+            "p { color: red }",
+            "<!-- p { color: red } -->",
+            "<!--\np > b { color: red }",
+            "/* <html> */ p {}",
+            "@charset \"utf-8\"; a::before { content: '<b>' }",
+        ] {
+            assert!(!looks_like_markup(style.as_bytes()), "{style}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Style sheets that come from elsewhere, and are to stand in the mail as parts: their URLs made absolute
+//! against their own, and other URLs in their places.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::super::link_text::{ascii, raw};
+use super::shown::{Shown, cleaned, is_data};
+use super::{Document, LONGEST, Language, Relinker, unsupported};
+use crate::link::url::{Relation, relation, resolve_as_browser};
+use crate::mime::charset::Charset;
+use crate::mime::{PartId, TransferEncoding};
+use crate::report::{Reason, Refusal};
+
+/// Links of a style sheet, at most: each is held with what it means. The largest that are in use have a few
+/// hundred.
+const MOST_LINKS: usize = 10_000;
+
+/// The octets of a style sheet with all its URLs absolute. What has no URL of its own, as what stands in a
+/// `data:` URL, may hold no relative one: in the mail it would get the base of the mail.
+pub(in crate::expand) fn absolute<'s>(
+    octets: &'s [u8],
+    label: Option<&str>,
+    base: Option<&str>,
+    most: u64,
+) -> Result<Cow<'s, [u8]>, Refusal> {
+    let document = read(octets, label)?;
+    let base = base.map(ascii);
+    let scheme = base
+        .as_deref()
+        .and_then(|base| base.split_inclusive(':').next());
+    let mut written = Vec::new();
+    let mut until = 0;
+    for (count, link) in document.links.iter().enumerate() {
+        if count == MOST_LINKS {
+            let detail = format!("the style sheet has more than {MOST_LINKS} links");
+            return Err(Refusal::lasting(Reason::TooMuchWork, detail));
+        }
+        let Some(value) = document.value(&link) else {
+            continue;
+        };
+        let reference = cleaned(value.trim_ascii());
+        if is_data(&reference) || relation(scheme, &reference) != Relation::Relative {
+            continue;
+        }
+        let Some(base) = base.as_deref() else {
+            let detail =
+                "the style sheet has no URL of its own, and refers to others by relative ones";
+            return Err(Refusal::lasting(Reason::NoBase, detail));
+        };
+        let Ok(absolute) = resolve_as_browser(base, &reference) else {
+            continue;
+        };
+        written.extend_from_slice(octets.get(until..link.span.start).unwrap_or_default());
+        written.extend(link.encoded(raw(absolute)));
+        until = link.span.end;
+        if written.len() as u64 > most {
+            let detail = "the style sheet with absolute URLs is above --max-body";
+            return Err(Refusal::lasting(Reason::TooLarge, detail));
+        }
+    }
+    if until == 0 {
+        return Ok(Cow::Borrowed(octets));
+    }
+    written.extend_from_slice(octets.get(until..).unwrap_or_default());
+    Ok(Cow::Owned(written))
+}
+
+/// The same octets with these URLs in the places of links, by their numbers.
+pub(in crate::expand) fn with_urls(
+    octets: &[u8],
+    label: Option<&str>,
+    urls: &HashMap<usize, String>,
+) -> Vec<u8> {
+    let mut written = Vec::with_capacity(octets.len());
+    let mut until = 0;
+    if let Ok(document) = read(octets, label) {
+        for (ordinal, link) in document.links.iter().enumerate() {
+            if let Some(url) = urls.get(&ordinal) {
+                written.extend_from_slice(octets.get(until..link.span.start).unwrap_or_default());
+                written.extend(link.encoded(url));
+                until = link.span.end;
+            }
+        }
+    }
+    written.extend_from_slice(octets.get(until..).unwrap_or_default());
+    written
+}
+
+/// A style sheet whose links may be touched.
+fn read<'s>(octets: &'s [u8], label: Option<&str>) -> Result<Document<'s>, Refusal> {
+    let named = label.map(str::as_bytes).and_then(Charset::of_label);
+    if let (Some(Charset::Other), Some(label)) = (named, label) {
+        return Err(unsupported(label.as_bytes()));
+    }
+    let document = Document::read(PartId::ROOT, Language::Css, octets, named);
+    match document.refusal(TransferEncoding::Binary) {
+        Some(refusal) => Err(refusal),
+        None => Ok(document),
+    }
+}
+
+impl Relinker<'_> {
+    /// Shows every link of a style sheet made [`absolute`] that is to stand beside a document.
+    pub(in crate::expand) fn shown_in_sheet(
+        &mut self,
+        beside: PartId,
+        octets: &[u8],
+        label: Option<&str>,
+        mut show: impl FnMut(Shown<'_>),
+    ) -> Result<(), Refusal> {
+        self.ledger.work(octets.len() * 3)?;
+        let document = read(octets, label)?;
+        let related = self.siblings.around(beside);
+        for (ordinal, link) in document.links.iter().enumerate() {
+            let Some(value) = document.value(&link) else {
+                continue;
+            };
+            let absolute = cleaned(value.trim_ascii());
+            if !is_data(&absolute) && absolute.len() > LONGEST {
+                continue;
+            }
+            if relation(None, &absolute) != Relation::Absolute {
+                continue;
+            }
+            let sibling = match is_data(&absolute) {
+                true => None,
+                false => self.siblings.located(&related, &absolute).next(),
+            };
+            if let Some(part) = sibling {
+                self.ledger.work(self.siblings.cost_of_identity(part))?;
+            }
+            show(self.shown_as((ordinal, link), None, absolute, sibling));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,269 @@
+//! Every URL scheme that embody knows: the facts that the code asks for, and the rows that `embody schemes`
+//! prints. What retrieves one is in `fetch/system/`.
+
+use super::facility::Facility;
+
+/// A URL scheme that can be retrieved from outside the message.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Scheme {
+    /// `http:` (RFC 9110).
+    Http,
+    /// `https:` (RFC 9110).
+    Https,
+    /// `ftp:` (RFC 1738 §3.2).
+    Ftp,
+    /// `file:` (RFC 8089).
+    File,
+}
+
+/// What the code asks of a scheme.
+struct Facts {
+    /// Lower case, without the colon.
+    name: &'static str,
+    /// The port of its servers; none where the content is on this machine.
+    port: Option<u16>,
+    /// Its place among rivals, the surest and nearest first.
+    usefulness: u8,
+    /// Whether it is HTTP: it can be asked for a media type, and it redirects.
+    is_http: bool,
+    /// Whether its path becomes a line of a protocol, which no line end may end early.
+    is_command: bool,
+}
+
+impl Scheme {
+    /// All of them, in the order of the README.
+    pub const ALL: [Self; 4] = [Self::Http, Self::Https, Self::Ftp, Self::File];
+
+    const fn facts(self) -> Facts {
+        match self {
+            Self::Http => Facts {
+                name: "http",
+                port: Some(80),
+                usefulness: 2,
+                is_http: true,
+                is_command: false,
+            },
+            Self::Https => Facts {
+                name: "https",
+                port: Some(443),
+                usefulness: 1,
+                is_http: true,
+                is_command: false,
+            },
+            Self::Ftp => Facts {
+                name: "ftp",
+                port: Some(21),
+                usefulness: 3,
+                is_http: false,
+                is_command: true,
+            },
+            Self::File => Facts {
+                name: "file",
+                port: None,
+                usefulness: 0,
+                is_http: false,
+                is_command: false,
+            },
+        }
+    }
+
+    /// The name, lower case, without the colon.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        self.facts().name
+    }
+
+    /// The scheme of that name, case-blind.
+    #[must_use]
+    pub fn from_name(name: &[u8]) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|scheme| name.eq_ignore_ascii_case(scheme.as_str().as_bytes()))
+    }
+
+    /// The names of all, for a sentence: `http, https, ftp, file`.
+    pub(crate) fn names() -> String {
+        Self::ALL.map(Self::as_str).join(", ")
+    }
+
+    /// The scheme of an absolute URL.
+    pub(crate) fn of_url(url: &str) -> Option<Self> {
+        let (name, _) = url.split_once(':')?;
+        Self::from_name(name.as_bytes())
+    }
+
+    /// The port the scheme uses unless its URL says otherwise; none for files.
+    #[must_use]
+    pub fn default_port(self) -> Option<u16> {
+        self.facts().port
+    }
+
+    /// Whether its content is on a server, and not on this machine.
+    pub(crate) fn has_server(self) -> bool {
+        self.default_port().is_some()
+    }
+
+    /// In which order rivals are tried, the smallest first.
+    pub(crate) fn usefulness(self) -> u8 {
+        self.facts().usefulness
+    }
+
+    /// Whether it is HTTP: it can be asked for a media type, and it redirects.
+    pub(crate) fn is_http(self) -> bool {
+        self.facts().is_http
+    }
+
+    /// Whether its path becomes a line of a protocol, so that it must hold no line end.
+    pub(crate) fn is_command(self) -> bool {
+        self.facts().is_command
+    }
+}
+
+/// Where the content of a URL is, as its scheme says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Locator {
+    /// In the URL.
+    Within,
+    /// In another part of the message.
+    Part,
+    /// In a part of the message; the URL names both (`mid:`).
+    PartOfMessage,
+    /// Elsewhere: the policy decides.
+    Elsewhere,
+}
+
+/// The schemes, in the order of docs/schemes.md. A URL of any other scheme is left.
+pub(super) const SCHEMES: [(Locator, Facility); 7] = [
+    (
+        Locator::Within,
+        Facility {
+            name: "data:",
+            maps_to: "its own text (RFC 2397)",
+            operation: "decode",
+            example: Some(
+                "Content-Type: message/external-body; access-type=URL; URL=\"data:,x\"\n\nContent-Type: text/plain\n",
+            ),
+            allowed_by: "",
+            syntax: "not hierarchical: absolute, and no base",
+            characters: "percent-escaped octets or base64; the charset is a parameter",
+            utility: "content without a server",
+            disclosure: "nobody",
+            danger: "hides content from those who look at parts only; `--deny-type` holds here too",
+        },
+    ),
+    (
+        Locator::Part,
+        Facility {
+            name: "cid:",
+            maps_to: "the part of the message with that Content-ID (RFC 2392)",
+            operation: "copy",
+            example: Some(
+                "Content-Type: message/external-body; access-type=URL; URL=\"cid:x@example.org\"\n\n\n--b\nContent-ID: <x@example.org>\n\nx\n",
+            ),
+            allowed_by: "",
+            syntax: "not hierarchical; no `//`",
+            characters: "the identifier, percent-escaped",
+            utility: "one content in two places of a message",
+            disclosure: "nobody",
+            danger: "circles, and growth: `--max-growth`",
+        },
+    ),
+    (
+        Locator::PartOfMessage,
+        Facility {
+            name: "mid:",
+            maps_to: "`mid:message/part`, if it names this message (RFC 2392)",
+            operation: "copy",
+            example: Some(
+                "Content-Type: message/external-body; access-type=URL;\n URL=\"mid:m@example.org/x@example.org\"\n\n\n--b\nContent-ID: <x@example.org>\n\nx\n",
+            ),
+            allowed_by: "",
+            syntax: "not hierarchical; its `/` divides two identifiers",
+            characters: "the same, each of the two",
+            utility: "as `cid:`",
+            disclosure: "nobody; other messages are not looked for",
+            danger: "the same",
+        },
+    ),
+    (
+        Locator::Elsewhere,
+        Facility {
+            name: "https:",
+            maps_to: "HTTP over TLS (RFC 9110)",
+            operation: "GET",
+            example: Some(
+                "Content-Type: message/external-body; access-type=URL; URL=\"https://example.org/x\"\n\nContent-Type: text/plain\n",
+            ),
+            allowed_by: "--fetch https",
+            syntax: "hierarchical, with `//`; may be relative",
+            characters: "as written; what is no URL character is escaped as UTF-8",
+            utility: "where content is today",
+            disclosure: "the server learns our address, when the mail came, and what the URL holds; no cookie, no Referer, no login without `--allow-userinfo`",
+            danger: "names of this network: addresses are judged when they are connected to; redirects are judged anew",
+        },
+    ),
+    (
+        Locator::Elsewhere,
+        Facility {
+            name: "http:",
+            maps_to: "HTTP (RFC 9110)",
+            operation: "GET",
+            example: Some(
+                "Content-Type: message/external-body; access-type=URL; URL=\"http://example.org/x\"\n\nContent-Type: text/plain\n",
+            ),
+            allowed_by: "--fetch http",
+            syntax: "the same",
+            characters: "the same",
+            utility: "where content was",
+            disclosure: "the same, and everybody on the way",
+            danger: "the same; and whoever is on the way may answer: Content-MD5 is compared",
+        },
+    ),
+    (
+        Locator::Elsewhere,
+        Facility {
+            name: "ftp:",
+            maps_to: "FTP, passive mode (RFC 1738)",
+            operation: "RETR",
+            example: Some(
+                "Content-Type: message/external-body; access-type=URL; URL=\"ftp://example.org/x\"\n\nContent-Type: text/plain\n",
+            ),
+            allowed_by: "--fetch ftp",
+            syntax: "hierarchical, with `//`; `;type=` at its end",
+            characters: "octets, percent-escaped; `%00`, `%0a` and `%0d` are refused",
+            utility: "archives",
+            disclosure: "as http; a password stands in the URL in the clear: `--allow-userinfo`",
+            danger: "as http; data connections go to the server's own address only",
+        },
+    ),
+    (
+        Locator::Elsewhere,
+        Facility {
+            name: "file:",
+            maps_to: "a file of this machine (RFC 8089)",
+            operation: "read",
+            example: Some(
+                "Content-Type: message/external-body; access-type=URL; URL=\"file:///usr/share/x\"\n\nContent-Type: text/plain\n",
+            ),
+            allowed_by: "--fetch file --file-root DIR",
+            syntax: "hierarchical; `file://machine/` is another machine's and refused",
+            characters: "octets, percent-escaped",
+            utility: "detached attachments",
+            disclosure: "nobody learns of it; what is read goes where the mail goes",
+            danger: "`..`, links and devices: beneath a root only, regular files only",
+        },
+    ),
+];
+
+/// Where the content of a URL is, and the URL without its scheme.
+pub(super) fn locate(url: &str) -> (Locator, &str) {
+    SCHEMES
+        .iter()
+        .find_map(|(locator, facility)| {
+            let (scheme, rest) = url.split_at_checked(facility.name.len())?;
+            scheme
+                .eq_ignore_ascii_case(facility.name)
+                .then_some((*locator, rest))
+        })
+        .unwrap_or((Locator::Elsewhere, url))
+}

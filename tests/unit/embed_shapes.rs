@@ -1,0 +1,429 @@
+//! `--embed` in mails of any shape: Python's `email` finds each picture where the HTML names it, html5gum sees no
+//! other difference, and what lies outside of the edits that are meant is the input, octet for octet.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use embody::edit::Edit;
+use embody::fetch::Canned;
+use embody::mime::{self, Content, PartId, ScanLimits, Tree};
+use proptest::prelude::*;
+
+use super::common::mail::{crlf, expander};
+use super::embed::{data, gif, policy};
+
+/// Pictures on the server; those above are gone.
+const THERE: u8 = 4;
+
+fn world() -> Canned {
+    let css = "b { background: url(1) }";
+    let world = Canned::new().with("https://h.example/s.css", Some("text/css"), css);
+    (0..THERE).fold(world, |world, number| {
+        world.with(
+            &format!("https://h.example/{number}"),
+            Some("image/gif"),
+            gif(9, 9, number),
+        )
+    })
+}
+
+/// What stands in a document, and whether it is embedded.
+#[derive(Clone, Debug)]
+enum Piece {
+    Text(&'static str),
+    Data(u8),
+    Remote(u8),
+    Style(u8),
+    Broken,
+    Sheet,
+    Click(u8),
+}
+
+impl Piece {
+    fn html(&self) -> String {
+        match self {
+            Self::Text(text) => (*text).to_owned(),
+            Self::Data(number) => format!(
+                "<img alt=\"a &amp; b\" src=\"{}\">",
+                data(&gif(9, 9, *number))
+            ),
+            Self::Remote(number) => format!("<IMG SRC='https://h.example/{number}' width=\"20\">"),
+            Self::Style(number) => {
+                format!(
+                    "<td style=\"color: red; background: url(https://h.example/{number})\" id=x>"
+                )
+            }
+            Self::Broken => {
+                "<img src=\"data:image/gif;base64,R0lGOD*\"><img src='data:text/html,x'>".to_owned()
+            }
+            Self::Sheet => "<link rel=stylesheet href=\"https://h.example/s.css\">".to_owned(),
+            Self::Click(number) => format!("<a href=\"https://h.example/{number}\">click</a>"),
+        }
+    }
+}
+
+/// A mail: documents in containers.
+#[derive(Clone, Debug)]
+enum Shape {
+    Html {
+        pieces: Vec<Piece>,
+        encoding: &'static str,
+    },
+    Plain,
+    Multipart {
+        kind: &'static str,
+        parts: Vec<Shape>,
+    },
+    Message(Box<Shape>),
+}
+
+impl Shape {
+    /// The part; `mark` makes boundaries different.
+    fn part(&self, mark: &mut u32) -> String {
+        *mark += 1;
+        match self {
+            Self::Plain => "Content-Type: text/plain\nX-Kept:  a \t\n\nplain \u{e4}  \n".to_owned(),
+            Self::Html { pieces, encoding } => {
+                let body: String = pieces.iter().map(|piece| piece.html() + "\n").collect();
+                let written = match *encoding {
+                    "base64" => {
+                        let coded = STANDARD.encode(&body);
+                        let lines = coded.as_bytes().chunks(60).map(String::from_utf8_lossy);
+                        lines.collect::<Vec<_>>().join("\n")
+                    }
+                    "quoted-printable" => body
+                        .replace('=', "=3D")
+                        .replace("> ", ">=20=\n")
+                        .replace('\u{e4}', "=C3=A4"),
+                    _ => body,
+                };
+                format!(
+                    "Content-Type: text/html;\n charset=utf-8\nContent-Transfer-Encoding: {encoding}\nContent-Language: de\n\n{written}"
+                )
+            }
+            Self::Multipart { kind, parts } => {
+                let boundary = format!("b{mark}");
+                let parts: String = parts
+                    .iter()
+                    .map(|part| format!("--{boundary}\n{}\n", part.part(mark)))
+                    .collect();
+                format!(
+                    "Content-Type: multipart/{kind};\n boundary={boundary}\nContent-Transfer-Encoding: 8bit\n\n pre \n{parts}--{boundary}--\nepilogue\n"
+                )
+            }
+            Self::Message(inner) => {
+                format!("Content-Type: message/rfc822\n\n{}", inner.message(mark))
+            }
+        }
+    }
+
+    fn message(&self, mark: &mut u32) -> String {
+        format!(
+            "From: a@b\nX-Odd:  kept\t\nMIME-Version: 1.0\nSubject: s\n{}",
+            self.part(mark)
+        )
+    }
+}
+
+fn piece() -> impl Strategy<Value = Piece> {
+    prop_oneof![
+        prop::sample::select(vec![
+            "<p>text \u{e4}  </p>",
+            "<!-- c -->",
+            "<br>",
+            "a &lt; b",
+            "<b class=x>bold</b> "
+        ])
+        .prop_map(Piece::Text),
+        (0..6_u8).prop_map(Piece::Data),
+        (0..6_u8).prop_map(Piece::Remote),
+        (0..6_u8).prop_map(Piece::Style),
+        Just(Piece::Broken),
+        Just(Piece::Sheet),
+        (0..3_u8).prop_map(Piece::Click),
+    ]
+}
+
+fn shape() -> impl Strategy<Value = Shape> {
+    let encodings = vec!["8bit", "binary", "base64", "quoted-printable"];
+    let leaf = prop_oneof![
+        4 => (prop::collection::vec(piece(), 0..7), prop::sample::select(encodings))
+            .prop_map(|(pieces, encoding)| Shape::Html { pieces, encoding }),
+        1 => Just(Shape::Plain),
+    ];
+    leaf.prop_recursive(3, 8, 3, |inner| {
+        let kinds = vec!["related", "alternative", "mixed"];
+        prop_oneof![
+            4 => (prop::sample::select(kinds), prop::collection::vec(inner.clone(), 1..4))
+                .prop_map(|(kind, parts)| Shape::Multipart { kind, parts }),
+            1 => inner.prop_map(|inner| Shape::Message(Box::new(inner))),
+        ]
+    })
+}
+
+const READER: &str = r#"
+import email, html, json, re, sys, urllib.parse
+data = sys.stdin.buffer.read()
+while data:
+    head, data = data.split(b"\n", 1)
+    message, data = data[:int(head)], data[int(head):]
+    def entities(part, inside):
+        """Each leaf with the message that it stands in: an id means a part of the same message."""
+        if part.get_content_type() == "message/rfc822":
+            yield from entities(part.get_payload(0), inside + [part])
+        elif part.is_multipart():
+            for child in part.get_payload():
+                yield from entities(child, inside)
+        else:
+            yield part, len(inside) and id(inside[-1])
+    leaves = list(entities(email.message_from_bytes(message), []))
+    shown = []
+    for part, place in leaves:
+        if part.get_content_type() not in ("text/html", "text/css"):
+            continue
+        text = part.get_payload(decode=True).decode()
+        for url in re.findall(r"cid:([^\s\"')>]+)", text):
+            url = urllib.parse.unquote(html.unescape(url))
+            named = [leaf for leaf, there in leaves if there == place and leaf["Content-ID"] == f"<{url}>"]
+            kind = [leaf.get_content_type() for leaf in named]
+            shown.append([part.get_content_type(), kind, [leaf.get_payload(decode=True).hex() for leaf in named]])
+    print(json.dumps(shown))
+"#;
+
+type Shown = Vec<(String, Vec<String>, Vec<String>)>;
+
+/// What each `cid:` of the documents names, as Python reads it.
+fn python_shows(message: &[u8]) -> Option<Shown> {
+    let started = Command::new("python3")
+        .args(["-c", READER])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn();
+    let Ok(mut python) = started else {
+        assert!(
+            std::env::var_os("EMBODY_REQUIRE_ALL").is_none(),
+            "python3 is required"
+        );
+        println!("skipped: no python3 to read the messages with");
+        return None;
+    };
+    let mut stdin = python.stdin.take().unwrap();
+    let input = [format!("{}\n", message.len()).as_bytes(), message].concat();
+    let writer = std::thread::spawn(move || stdin.write_all(&input));
+    let output = python.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    assert!(output.status.success());
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+/// The decoded documents of a type, in order.
+fn documents(tree: &Tree, message: &[u8], essence: &str) -> Vec<(PartId, Vec<u8>)> {
+    let found = tree
+        .ids()
+        .filter(|part| tree.part(*part).essence == essence);
+    let decoded = |part: PartId| {
+        let entity = tree.part(part);
+        let octets = entity.encoding.decode(entity.body.of(message));
+        (part, octets.expect("it can be decoded").into_owned())
+    };
+    found.map(decoded).collect()
+}
+
+/// The tokens of a document; the values of URLs that were embedded are the same in both.
+fn tokens(document: &[u8]) -> Vec<String> {
+    let mut emitter = html5gum::DefaultEmitter::<()>::default();
+    emitter.naively_switch_states(true);
+    html5gum::Tokenizer::new_with_emitter(document, emitter)
+        .map(|token| match token {
+            Ok(html5gum::Token::StartTag(tag)) => {
+                let attributes: Vec<String> = tag
+                    .attributes
+                    .iter()
+                    .map(|(name, value)| format!("{name:?}={value:?}"))
+                    .collect();
+                format!("{:?} {attributes:?} {}", tag.name, tag.self_closing)
+            }
+            Ok(token) => format!("{token:?}"),
+        })
+        .collect()
+}
+
+/// Whether an edit is one of those that are meant: something inserted, a value of a document, or a field that
+/// moves into the part that is made of a message which is only HTML.
+fn is_meant(edit: &Edit, tree: &Tree, message: &[u8]) -> bool {
+    let span = edit.span;
+    let within = |part: PartId, body: bool| {
+        let entity = tree.part(part);
+        let around = if body { entity.body } else { entity.header };
+        around.start <= span.start && span.end <= around.end && entity.essence == "text/html"
+    };
+    let is_content_field = || {
+        let text = String::from_utf8_lossy(span.of(message)).to_ascii_lowercase();
+        text.starts_with("content-")
+            && tree
+                .ids()
+                .any(|part| tree.is_message(part) && within(part, false))
+    };
+    span.is_empty()
+        || tree
+            .ids()
+            .any(|part| tree.part(part).content == Content::Leaf && within(part, true))
+        || is_content_field()
+}
+
+fn check(mail: &[u8]) -> Result<(), TestCaseError> {
+    let mut policy = policy();
+    policy.embed.styles = true;
+    policy.limits.fetches = 100;
+    let expander = expander(policy, world());
+    let expansion = expander.expand(mail, "test").unwrap();
+    let output = expansion.output().into_bytes().into_owned();
+    let (before, after) = (
+        mime::scan(mail, &ScanLimits::default()),
+        mime::scan(&output, &ScanLimits::default()),
+    );
+    for edit in expansion.edits.as_slice() {
+        prop_assert!(
+            is_meant(edit, &before, mail),
+            "{:?} \"{}\" becomes \"{}\"",
+            edit.span,
+            edit.span.of(mail).escape_ascii(),
+            edit.replacement.escape_ascii()
+        );
+    }
+    // Every document is there, in its order, and only URLs of it changed.
+    let (had, has) = (
+        documents(&before, mail, "text/html"),
+        documents(&after, &output, "text/html"),
+    );
+    prop_assert_eq!(had.len(), has.len());
+    for ((_, had), (_, has)) in had.iter().zip(&has) {
+        let (had, has) = (tokens(had), tokens(has));
+        prop_assert_eq!(had.len(), has.len());
+        for (had, has) in had.iter().zip(&has) {
+            let Some((front, behind)) = has.split_once("cid:") else {
+                prop_assert_eq!(had, has);
+                continue;
+            };
+            let end = behind.find(['"', ')']).unwrap();
+            let rest = had.strip_prefix(front).unwrap_or_default();
+            let from = rest.find(&behind[end..]).unwrap();
+            let url = &rest[..from];
+            prop_assert!(
+                url.starts_with("data:image/gif") || url.starts_with("https://h.example/"),
+                "{}",
+                had
+            );
+            prop_assert_eq!(&rest[from..], &behind[end..]);
+        }
+    }
+    // What is embedded is in the HTML, and what its octets are, Python reads.
+    let text: Vec<u8> = has.iter().flat_map(|(_, octets)| octets.clone()).collect();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let pictures: Vec<u8> = had.iter().flat_map(|(_, octets)| octets.clone()).collect();
+    let pictures = String::from_utf8_lossy(&pictures).into_owned();
+    for number in 0..6 {
+        let was_there = pictures.contains(&data(&gif(9, 9, number)));
+        prop_assert!(!was_there || !text.contains(&data(&gif(9, 9, number))));
+        let url = format!("https://h.example/{number}");
+        let of_click = format!("<a href=\"{url}\">");
+        let rest = text.replace(&of_click, "");
+        prop_assert_eq!(
+            rest.contains(&url),
+            number >= THERE && pictures.replace(&of_click, "").contains(&url)
+        );
+    }
+    if let Some(shown) = python_shows(&output) {
+        prop_assert_eq!(
+            shown.iter().filter(|(of, ..)| of == "text/html").count(),
+            text.matches("cid:").count()
+        );
+        for (of, kinds, octets) in shown {
+            prop_assert_eq!(
+                octets.len(),
+                1,
+                "a picture of {} in {}",
+                of,
+                output.escape_ascii().to_string()
+            );
+            match kinds[0].as_str() {
+                "text/css" => prop_assert!(of == "text/html"),
+                kind => {
+                    let known = (0..6).any(|number| hex(&gif(9, 9, number)) == octets[0]);
+                    prop_assert!(kind == "image/gif" && known);
+                }
+            }
+        }
+    }
+    let again = expander.expand(&output, "test").unwrap();
+    prop_assert!(
+        again.edits.is_empty(),
+        "twice is once: {}",
+        output.escape_ascii().to_string()
+    );
+    Ok(())
+}
+
+fn hex(octets: &[u8]) -> String {
+    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+}
+
+/// What is inserted for the message inside, and what is for the one around it, is inserted at one place.
+#[test]
+fn a_message_at_the_end_of_a_related_holds_its_own() {
+    let document = |piece: Piece| Shape::Html {
+        pieces: vec![piece],
+        encoding: "8bit",
+    };
+    for inner in [
+        document(Piece::Style(0)),
+        Shape::Multipart {
+            kind: "related",
+            parts: vec![document(Piece::Remote(1))],
+        },
+        Shape::Multipart {
+            kind: "alternative",
+            parts: vec![Shape::Plain, document(Piece::Sheet)],
+        },
+    ] {
+        let parts = vec![document(Piece::Data(0)), Shape::Message(Box::new(inner))];
+        let mail = Shape::Multipart {
+            kind: "related",
+            parts,
+        }
+        .message(&mut 0)
+        .into_bytes();
+        check(&mail).unwrap();
+        check(&crlf(&mail)).unwrap();
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn any_shape_holds_its_pictures_and_keeps_the_rest(shape in shape(), with_crlf: bool) {
+        let mail = shape.message(&mut 0).into_bytes();
+        check(&if with_crlf { crlf(&mail) } else { mail })?;
+    }
+
+    /// Cut off anywhere: nothing is lost of it.
+    #[test]
+    fn a_mail_that_is_cut_off_loses_nothing(shape in shape(), at in any::<prop::sample::Index>()) {
+        let mut mail = shape.message(&mut 0).into_bytes();
+        mail.truncate(at.index(mail.len()));
+        let mut policy = policy();
+        policy.embed.styles = true;
+        let expander = expander(policy, world());
+        let expansion = expander.expand(&mail, "test").unwrap();
+        let tree = mime::scan(&mail, &ScanLimits::default());
+        for edit in expansion.edits.as_slice() {
+            prop_assert!(is_meant(edit, &tree, &mail), "{:?}", edit);
+        }
+        let output = expansion.output().into_bytes().into_owned();
+        let again = expander.expand(&output, "test").unwrap();
+        prop_assert!(again.edits.is_empty(), "twice is once: {}", mail.escape_ascii().to_string());
+    }
+}
