@@ -534,7 +534,11 @@ mod s3 {
         );
         let left = succeeded(output);
         let kept = moto.asked("GET", &path, b"");
-        assert!(kept.ends_with(b"planted"), "{}", String::from_utf8_lossy(&kept));
+        assert!(
+            kept.ends_with(b"planted"),
+            "{}",
+            String::from_utf8_lossy(&kept)
+        );
         let restored = succeeded(fed(moto.known(&mut restore("s3://bucket")), &left));
         assert_bytes(&restored, &mail(), "restored");
     }
