@@ -23,7 +23,7 @@ pub(super) struct DetachArgs {
     #[arg(hide_short_help = true, value_name = "FILE|SOURCE")]
     pub(super) sources: Vec<PathBuf>,
     /// Where attachments go: a folder, s3://BUCKET/PREFIX or https://HOST/PATH [default: none]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR|URL")]
     pub(super) store: String,
     /// What their URLs begin with [default: the file: URL of the store]
     #[arg(long, value_name = "URL", value_parser = base_url)]
@@ -121,7 +121,7 @@ impl DetachArgs {
 
 #[derive(Args, Debug)]
 #[command(group(clap::ArgGroup::new("where").args(["output", "in_place"])))]
-#[command(override_usage = "embody restore [OPTIONS] --store <DIR> [FILE|SOURCE]...")]
+#[command(override_usage = "embody restore [OPTIONS] --store <DIR|URL> [FILE|SOURCE]...")]
 #[command(group(clap::ArgGroup::new("from").required(true).multiple(true).args(["store", "fetch"])))]
 pub(super) struct RestoreArgs {
     /// One message, or with --output or --in-place mboxes, Maildirs, messages or folders of them;
@@ -130,7 +130,7 @@ pub(super) struct RestoreArgs {
     pub(super) sources: Vec<PathBuf>,
     /// Where the attachments are, whatever their URLs; without it --fetch says how these are retrieved
     /// [default: none]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR|URL")]
     pub(super) store: Option<String>,
     /// The store or a server fails for a while: leave or defer [default: leave]
     #[arg(

@@ -148,25 +148,27 @@ impl Session<'_> {
             return;
         }
         let limits = self.settings.scan_limits();
+        let tree = mime::scan(message, &limits);
+        let before = Scanned {
+            original: message,
+            tree: &tree,
+        };
+        // What came back is put together only where there is something to take out.
+        if before.listing().is_none() {
+            return;
+        }
         let output = outcomes.edits.splice(message).into_bytes();
-        let [before, after] = [message, &output].map(|bytes| mime::scan(bytes, &limits));
+        let tree = mime::scan(&output, &limits);
+        let after = Scanned {
+            original: &output,
+            tree: &tree,
+        };
         let policy = self.policy();
         let reading = Reading {
             header_limit: policy.limits.header,
             shortcuts: policy.shortcuts,
         };
-        let group = relisted(
-            Scanned {
-                original: message,
-                tree: &before,
-            },
-            Scanned {
-                original: &output,
-                tree: &after,
-            },
-            &reading,
-            Wanted::Kept,
-        );
+        let group = relisted(before, after, &reading, Wanted::Kept);
         let mut text = Edits::new();
         // They are at most one.
         let _ = text.add(group);

@@ -79,8 +79,9 @@ pub fn relisted(
 }
 
 impl Scanned<'_> {
-    /// The part that says it is the text.
-    fn listing(self) -> Option<PartId> {
+    /// The part that says it is the text, if there is one.
+    #[must_use]
+    pub fn listing(self) -> Option<PartId> {
         let children = self.tree.root().children.iter().rev().copied();
         children.into_iter().find(|&part| {
             let value = self.tree.value(self.original, part, NOTE_FIELD);
