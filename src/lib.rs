@@ -183,7 +183,8 @@ pub mod report;
 #[allow(unreachable_pub)]
 mod span;
 // The program alone puts objects into stores.
-#[allow(unreachable_pub, dead_code, unused_imports)]
+#[cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
+#[allow(unreachable_pub)]
 mod store;
 
 #[cfg(feature = "cli")]

@@ -313,7 +313,7 @@ fn help(command: &str) -> String {
 
 #[test]
 fn commands_and_options_within_the_text_exist() {
-    let all = ["filter", "convert", "inspect", "detach", "restore"]
+    let all = ["filter", "convert", "inspect", "detach", "restore", "store"]
         .map(help)
         .concat();
     let mut named = Vec::new();
@@ -343,7 +343,7 @@ fn commands_and_options_within_the_text_exist() {
         }
     }
     assert!(options > 30, "{options} options found");
-    let commands = "filter convert inspect detach restore schemes man completions";
+    let commands = "filter convert inspect detach restore store schemes man completions";
     for command in commands.split(' ') {
         assert!(named.iter().any(|named| named == command), "{command}");
     }

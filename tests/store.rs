@@ -257,6 +257,21 @@ fn a_use_anywhere_keeps_an_object() {
     }
 }
 
+/// A forwarded mail that was detached itself may refer to objects.
+#[test]
+fn what_a_used_object_refers_to_is_used() {
+    let place = Place::new();
+    let (inner, outer) = (place.object(b"abc"), place.object(&detached(b"abc")));
+    let outermost = place.object(&detached(&detached(b"abc")));
+    place.mail("one.eml", &detached(&detached(&detached(b"abc"))));
+    ended(&place.store(&["gc", "--delete"], &["one.eml"]), 0);
+    assert!(inner.exists() && outer.exists() && outermost.exists());
+    let output = place.store(&["gc"], &["mail.mbox"]);
+    assert_eq!(stdout(&output).lines().count(), 3);
+    ended(&place.store(&["gc", "--delete"], &["mail.mbox"]), 0);
+    assert!(!inner.exists() && !outer.exists() && !outermost.exists());
+}
+
 #[test]
 fn a_source_that_is_not_read_whole_stops_a_deletion() {
     let gzip: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x03\0\0\0\0\0\0\0\0\0";

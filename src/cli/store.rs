@@ -15,6 +15,7 @@ use super::signals::Signals;
 use super::sources::Sources;
 use crate::error::Error;
 use crate::mailbox::Stop;
+use crate::store::layers::Layers;
 use crate::store::uses::{keys, references};
 use crate::store::{Folder, Key, Object, Objects, StoreError};
 
@@ -148,11 +149,28 @@ fn collect(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
         .map(|object| (object.key, object))
         .collect();
     let all = unused.len();
-    let sources = Sources::read(&args.sources, stop, &mut |_, _, window| {
+    let mut used = Vec::new();
+    let mut use_of = |window: &[u8], used: &mut Vec<Key>| {
         keys(window, &mut |key, _, _| {
-            unused.remove(&key);
+            if unused.remove(&key).is_some() {
+                used.push(key);
+            }
         });
+    };
+    let mut sources = Sources::read(&args.sources, stop, &mut |_, _, window| {
+        use_of(window, &mut used);
     })?;
+    // An attachment may be a mail from which something was detached.
+    while let Some(key) = used.pop() {
+        stop.check()?;
+        let mut layers = Layers::default();
+        let mut visit = |window: &[u8]| use_of(window, &mut used);
+        let read = store.pieces(&key, &mut |piece| layers.push(piece, &mut visit));
+        layers.finish(&mut visit);
+        if let Err(why) = read {
+            sources.trouble.insert(say::error(&why));
+        }
+    }
     let incomplete = told(&sources);
     let old = begun - YOUNG;
     let mut garbage: Vec<Object> = unused.into_values().collect();

@@ -92,22 +92,27 @@ pub(super) fn commit(
 
 /// Does the same to each, on several threads where there are several; the results are in order.
 fn side_by_side<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    if let [only] = items {
-        return vec![work(only)];
-    }
     let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    std::thread::scope(|scope| {
-        for _ in 0..items.len().min(SIDE_BY_SIDE) {
-            scope.spawn(|| {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(item) = items.get(index) else { break };
-                    let result = work(item);
-                    let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-                    done.push((index, result));
-                }
-            });
+    let work_on = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(index) else { break };
+            let result = work(item);
+            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+            done.push((index, result));
         }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..items.len().min(SIDE_BY_SIDE) {
+            // Where there are no more threads to be had it takes longer.
+            if std::thread::Builder::new()
+                .spawn_scoped(scope, work_on)
+                .is_err()
+            {
+                break;
+            }
+        }
+        work_on();
     });
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     done.sort_unstable_by_key(|(index, _)| *index);

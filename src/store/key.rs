@@ -63,12 +63,6 @@ impl Key {
         let [outer, inner, ..] = self.0;
         [format!("{outer:02x}"), format!("{inner:02x}")]
     }
-
-    /// The octets of the hash.
-    #[must_use]
-    pub fn octets(&self) -> &[u8; 32] {
-        &self.0
-    }
 }
 
 impl fmt::Display for Key {

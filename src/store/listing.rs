@@ -1,8 +1,8 @@
 //! What lies in a store's folder: its objects, and what else is there; and how an object goes.
 
-use std::time::{Duration, SystemTime};
-
+use std::io::{self, Read as _};
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, SystemTime};
 
 use rustix::fs::{AtFlags, Dir, FileType, RawMode};
 
@@ -139,6 +139,29 @@ impl Folder {
             return Err(super::batch::not_its_name(self.places(), key));
         }
         Ok(())
+    }
+
+    /// Shows the octets of an object, piece by piece.
+    ///
+    /// # Errors
+    /// It is not there or cannot be read.
+    pub(crate) fn pieces(&self, key: &Key, each: &mut dyn FnMut(&[u8])) -> Result<(), StoreError> {
+        let trouble = |why| self.places().trouble(&key.path(), why);
+        let file = match self.places().existing(key)? {
+            Some(folder) => absent(open_file(&folder, &key.to_string())).map_err(trouble)?,
+            None => None,
+        };
+        let missing = || StoreError::lasting(format!("{}: is not there", key.path()));
+        let mut file = file.ok_or_else(missing)?;
+        let mut piece = vec![0; 1 << 20];
+        loop {
+            match file.read(&mut piece) {
+                Ok(0) => return Ok(()),
+                Ok(read) => each(piece.get(..read).unwrap_or_default()),
+                Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+                Err(why) => return Err(trouble(why)),
+            }
+        }
     }
 
     /// Removes an object, unless it was put again since `before`; whether it did.
