@@ -6,6 +6,7 @@
 
 #[cfg(unix)]
 mod batch;
+mod contract;
 #[cfg(unix)]
 mod folder;
 mod key;
@@ -22,9 +23,7 @@ pub(crate) mod uses;
 #[cfg(feature = "http")]
 mod web;
 
-use std::fmt;
-use std::io;
-
+pub use contract::{Store, StoreError};
 #[cfg(unix)]
 pub use folder::Folder;
 pub use key::Key;
@@ -34,100 +33,3 @@ pub(crate) use listing::{Object, Objects};
 pub(crate) use open::s3_store;
 #[cfg(unix)]
 pub(crate) use open::{OpenError, Purpose, open, unopened_base_url};
-
-/// Where objects are.
-///
-/// All methods are called from several threads at once, and other processes use the same store.
-pub trait Store: Send + Sync + fmt::Debug {
-    /// Takes an object. It is in the store, and stays there, when [`flush`](Store::flush) has returned without
-    /// an error, and not before: a store may collect what several threads put, because making one object
-    /// durable takes as long as making a hundred so.
-    ///
-    /// Content that is there already is read, verified and touched.
-    ///
-    /// # Errors
-    /// What the store lacks to take it, or another content that is there under its name.
-    fn put(&self, octets: &[u8]) -> Result<Key, StoreError>;
-
-    /// Makes what [`put`](Store::put) has taken durable, read back and hashed. A mail that refers to these
-    /// objects may be written once this has returned.
-    ///
-    /// # Errors
-    /// The first of `keys` that could not be made durable; nothing may refer to it.
-    fn flush(&self, keys: &[Key]) -> Result<(), StoreError>;
-
-    /// The octets of an object, checked against its key; none if the store has no such object.
-    ///
-    /// # Errors
-    /// It cannot be read, is not what its name says, or has more than `at_most` octets.
-    fn get(&self, key: &Key, at_most: u64) -> Result<Option<Vec<u8>>, StoreError>;
-
-    /// What stands before [`Key::path`] in the URL of an object, its last slash included.
-    fn base_url(&self) -> String;
-}
-
-/// Why a store did not do what it was asked.
-#[derive(Debug, thiserror::Error)]
-#[error("{what}")]
-pub struct StoreError {
-    what: String,
-    source: Option<io::Error>,
-    is_temporary: bool,
-}
-
-impl StoreError {
-    /// A later run would meet it again.
-    pub(crate) fn lasting(what: impl Into<String>) -> Self {
-        Self {
-            what: what.into(),
-            source: None,
-            is_temporary: false,
-        }
-    }
-
-    /// A later run may succeed.
-    pub(crate) fn temporary(what: impl Into<String>) -> Self {
-        Self {
-            is_temporary: true,
-            ..Self::lasting(what)
-        }
-    }
-
-    /// What the system said. A disk that is full, a server of files that is away and a folder that is not mounted
-    /// are temporary; what may not be touched, or is not what it should be, is not.
-    pub(crate) fn io(what: impl Into<String>, source: io::Error) -> Self {
-        let is_temporary = !matches!(
-            source.kind(),
-            io::ErrorKind::PermissionDenied
-                | io::ErrorKind::InvalidInput
-                | io::ErrorKind::InvalidFilename
-                | io::ErrorKind::NotADirectory
-                | io::ErrorKind::IsADirectory
-                | io::ErrorKind::Unsupported
-        );
-        Self {
-            what: what.into(),
-            source: Some(source),
-            is_temporary,
-        }
-    }
-
-    /// Whether a later run may succeed.
-    #[must_use]
-    pub fn is_temporary(&self) -> bool {
-        self.is_temporary
-    }
-
-    /// The same trouble, for one more who has to be told.
-    pub(crate) fn again(&self) -> Self {
-        let source = self
-            .source
-            .as_ref()
-            .map(|why| io::Error::new(why.kind(), why.to_string()));
-        Self {
-            what: self.what.clone(),
-            source,
-            is_temporary: self.is_temporary,
-        }
-    }
-}
