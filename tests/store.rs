@@ -357,7 +357,7 @@ fn what_may_not_be_read_stops_a_deletion() {
         b"From a Sat Jan  3 01:05:34 1996\nSubject: x\n\n",
     );
     place.mail("closed/y", b"");
-    fs::set_permissions(place.path("closed/y"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(place.path("closed/y"), fs::Permissions::from_mode(0o000)).unwrap();
     ended(&place.store(&["gc", "--delete"], &["closed"]), 1);
     assert!(object.exists());
 }

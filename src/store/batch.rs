@@ -46,7 +46,7 @@ pub(super) fn commit(
 ) -> HashMap<Key, StoreError> {
     let mut failed = HashMap::new();
     let (keys, pending): (Vec<Key>, Vec<Pending>) = batch.into_iter().unzip();
-    let written = side_by_side(&pending, |pending| content_is_durable(pending));
+    let written = side_by_side(&pending, content_is_durable);
     let mut folders: BTreeMap<[String; 2], (OwnedFd, Vec<Key>)> = BTreeMap::new();
     for ((key, pending), read_back) in keys.iter().zip(&pending).zip(written) {
         let placed = check(places, key, read_back).and_then(|()| {

@@ -247,7 +247,7 @@ impl Block {
             match first {
                 b'\n' | b'\r' => {
                     // What follows an empty line is a body of its own, unless it can be read as more.
-                    if first == b'\n' && self.line == 0 && self.length % 4 != 0 {
+                    if first == b'\n' && self.line == 0 && !self.length.is_multiple_of(4) {
                         self.end(inner);
                     }
                     if first == b'\n' {

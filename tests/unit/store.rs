@@ -386,7 +386,9 @@ fn a_killed_process_leaves_whole_objects() {
             whole += 1;
         }
         for (file, content) in files(&path) {
-            let is_temporary = file.parent().is_some_and(|folder| folder.ends_with(".tmp"));
+            let is_temporary = file
+                .parent()
+                .is_some_and(|folder| folder.file_name() == Some(".tmp".as_ref()));
             assert!(
                 is_temporary || file.ends_with(Key::of(&content).path()),
                 "{file:?}"
