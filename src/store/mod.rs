@@ -14,7 +14,7 @@ pub(crate) mod layers;
 #[cfg(unix)]
 mod listing;
 #[cfg(unix)]
-mod open;
+mod named;
 #[cfg(unix)]
 mod places;
 #[cfg(feature = "s3")]
@@ -30,6 +30,6 @@ pub use key::Key;
 #[cfg(unix)]
 pub(crate) use listing::{Object, Objects};
 #[cfg(all(test, feature = "s3"))]
-pub(crate) use open::s3_store;
+pub(crate) use named::s3_store;
 #[cfg(unix)]
-pub(crate) use open::{OpenError, Purpose, open, unopened_base_url};
+pub(crate) use named::{OpenError, Purpose, open, unopened_base_url};
