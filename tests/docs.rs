@@ -279,6 +279,9 @@ fn the_commands_run_and_print_what_is_shown() {
     assert_eq!(read("filled.eml"), read("samples/postcard.out.eml"));
     assert_eq!(read("same.eml"), read("samples/untouched/https.in.eml"));
     assert_eq!(read("whole.eml"), read("samples/wild/detached.out.eml"));
+    let attached = read("samples/detach/attachment.in.eml");
+    assert!(read("small.eml").len() < attached.len());
+    assert_eq!(read("back.eml"), attached);
     assert_eq!(read("new.mbox"), read("mine.mbox"));
     assert_eq!(read("mine.mbox.old"), read("samples/mailbox.mbox"));
     assert_ne!(read("new.mbox"), read("mine.mbox.old"));

@@ -110,6 +110,8 @@ fn the_lock_file_of_the_fuzzers_fits_the_manifest() {
     let wanted: BTreeSet<&str> = [&manifest["dependencies"], of_unix]
         .into_iter()
         .flat_map(|table| table.as_table().unwrap().keys().map(String::as_str))
+        // What no default feature brings in is not locked.
+        .filter(|&name| name != "rusty-s3")
         .collect();
     assert!(wanted.len() > 20);
     assert_eq!(locked, wanted);
