@@ -6,6 +6,10 @@
 //!     cargo bench --bench mailbox -- --memory     peak memory at 50 MB and at 5 GB (needs 10 GB),
 //!                                                 or at what --megabytes says
 //!     cargo bench --bench mailbox -- --scaling    one core against two, a tenth needing work
+//!     cargo bench --bench mailbox -- --real FILE  an mbox of yours: beside cat and ripgrep, and one core against two
+//!
+//! Real mail is other than what is made here: small messages, prose full of hyphens and slashes, `From ` at every
+//! one of them. What docs/mailboxes.md says of it was measured on public list archives, made into mboxes.
 //!
 //! The mailbox is made here, the same each time: threads with quoted text, HTML (half of it in
 //! quoted-printable), attachments. What is measured is `embody convert` as a process, and next to
@@ -53,6 +57,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         (false, false) => 500,
     };
     let megabytes: u64 = after("--megabytes").map_or(Ok(otherwise), |text| text.parse())?;
+    if let Some(file) = after("--real") {
+        return real(Path::new(file));
+    }
     let folder = tempfile::tempdir()?;
     if has("--memory") {
         return memory(folder.path(), megabytes);
@@ -136,6 +143,71 @@ fn speed(folder: &Path, megabytes: u64) -> Result<(), Box<dyn std::error::Error>
             Err(error) => skipped(&format!("{name} beside embody convert"), &error.to_string()),
         }
     }
+    Ok(())
+}
+
+/// What `embody convert` looks for, to have ripgrep look for the same.
+const LOOKED_FOR: &str = "external-body|x-mozilla-external-attachment-url|x-mozilla-altered|x-mozilla-cloud-part|\
+                          x-moz-deleted|internet-shortcut|content-type: (text/html|text/css|application/xhtml)";
+
+fn real(source: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let source = source.canonicalize()?;
+    let size = fs::metadata(&source)?.len();
+    let folder = tempfile::tempdir()?;
+    let folder = folder.path();
+    std::os::unix::fs::symlink(&source, folder.join("mailbox"))?;
+    let convert = |jobs: &str| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_embody"));
+        program
+            .args([
+                "convert", "--quiet", "--jobs", jobs, "mailbox", "--output", "out",
+            ])
+            .current_dir(folder);
+        program
+    };
+    let mut alone = Command::new("taskset");
+    alone
+        .args(["-c", "0", env!("CARGO_BIN_EXE_embody")])
+        .args([
+            "convert", "--quiet", "--jobs", "1", "mailbox", "--output", "out",
+        ])
+        .current_dir(folder);
+    let mut cat = Command::new("sh");
+    cat.args(["-c", "cat mailbox > out"]).current_dir(folder);
+    let mut ripgrep = Command::new("rg");
+    ripgrep
+        .args(["-c", "-a", "-i", LOOKED_FOR, "mailbox"])
+        .current_dir(folder)
+        .stdout(Stdio::null());
+    let mut programs = [
+        ("cat a > b", cat),
+        ("embody convert", convert("2")),
+        ("the same, one core", alone),
+        ("rg -c", ripgrep),
+    ];
+    let mut best = [Duration::MAX; 4];
+    // Taking turns, as above.
+    for _ in 0..if quick() { 5 } else { 11 } {
+        for ((_, program), best) in programs.iter_mut().zip(&mut best) {
+            let _ = fs::remove_file(folder.join("out"));
+            let start = Instant::now();
+            // ripgrep says 1 if there is none.
+            program.status()?;
+            *best = start.elapsed().min(*best);
+        }
+    }
+    println!("{}, {} MB", source.display(), size >> 20);
+    for ((name, _), time) in programs.iter().zip(best) {
+        println!(
+            "{name:20} {:9.1} MB/s   {:.2} of cat",
+            rate(size, time),
+            best[0].as_secs_f64() / time.as_secs_f64()
+        );
+    }
+    println!(
+        "two cores: {:.2} times one",
+        best[2].as_secs_f64() / best[1].as_secs_f64()
+    );
     Ok(())
 }
 

@@ -274,6 +274,41 @@ fn what_is_no_mail_is_named_with_what_to_do() {
 }
 
 #[test]
+fn a_mailbox_on_standard_input_streams_to_standard_output() {
+    use std::io::Read as _;
+    let mut child = embody()
+        .args(["convert", "-", "--output", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let (mut stdin, mut stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let plain = format!("From a@b {DATE}\nSubject: 2\n\n{}\n", "two\n".repeat(2000));
+    // More than is read ahead before anything is worked on.
+    let before = mailbox() + &plain.repeat(1000);
+    let behind = mailbox();
+    std::thread::scope(|scope| {
+        let (go_on, gone_on) = std::sync::mpsc::channel::<()>();
+        let (before, behind) = (&before, &behind);
+        scope.spawn(move || {
+            stdin.write_all(before.as_bytes()).unwrap();
+            // Until the start has come out, the input has no end.
+            gone_on.recv().unwrap();
+            stdin.write_all(behind.as_bytes()).unwrap();
+        });
+        let mut out = vec![0; 1 << 20];
+        stdout.read_exact(&mut out).unwrap();
+        assert!(out.starts_with(expanded().as_bytes()));
+        go_on.send(()).unwrap();
+        stdout.read_to_end(&mut out).unwrap();
+        assert!(child.wait().unwrap().success());
+        let expected = expanded() + &plain.repeat(1000) + &expanded();
+        assert!(out == expected.as_bytes(), "{} bytes", out.len());
+    });
+}
+
+#[test]
 fn a_stop_ends_a_run_that_waits_for_standard_input() {
     let folder = tempfile::tempdir().unwrap();
     let mut child = embody()

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use super::args::{Asking, ConvertArgs, ProgressOption, SayingArgs, Volume, WalkArgs};
 use super::exit::Status;
-use super::input::{is_standard, spooled};
+use super::input::{is_standard, stream};
 use super::mailboxes::{Filter, Listener};
 use super::origin::{Origin, Start};
 use super::output;
@@ -24,7 +24,7 @@ use crate::expand::{Expander, Lengths};
 use crate::fetch::{AtMost, Cached, Fetch, NoFetch, Probing, SystemFetcher, Unasked};
 use crate::mailbox::find::{Kind, find};
 use crate::mailbox::{
-    Effect, Options, Output, Stop, Summary, convert_in_place, convert_open, convert_to,
+    Effect, Opened, Options, Output, Stop, Summary, convert_in_place, convert_open, convert_to,
 };
 use crate::policy::Policy;
 use crate::report::{Outcome, Row};
@@ -186,8 +186,8 @@ fn convert_source(
     filter: &Filter<'_>,
     stop: &Stop,
 ) -> Result<Summary, Error> {
-    let spooled = spooled(source, stop)?;
-    if spooled.is_none() && !is_standard(target) {
+    let stream = stream(source, stop)?;
+    if stream.is_none() && !is_standard(target) {
         return convert_to(source, target, options, filter, filter, stop);
     }
     let to = if is_standard(target) {
@@ -195,11 +195,11 @@ fn convert_source(
     } else {
         Output::Path(target)
     };
-    let (file, named) = match spooled {
-        Some(file) => (file, false),
-        None => (open_source(source)?, true),
+    let opened = match stream {
+        Some(stream) => stream,
+        None => Opened::File(open_source(source)?),
     };
-    convert_open(&file, source, named, to, options, filter, filter, stop)
+    convert_open(&opened, source, to, options, filter, filter, stop)
 }
 
 fn open_source(source: &Path) -> Result<File, Error> {

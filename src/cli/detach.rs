@@ -95,6 +95,10 @@ impl Verb for Restorer {
         self.expander.first_touch(bytes)
     }
 
+    fn touched(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
+        self.expander.touched_messages(bytes, ends)
+    }
+
     fn work(&self, message: &[u8], name: &str) -> Result<(Edits, Report), Error> {
         let verb = Expanding {
             expander: &self.expander,

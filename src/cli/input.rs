@@ -3,72 +3,49 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
+use std::path::Path;
+use std::sync::Arc;
 
 use super::output;
 use crate::error::Error;
 use crate::expand::Prefilter;
-use crate::mailbox::{self, Stop};
+use crate::mailbox::{Growing, Opened, Stop};
 
 /// Whether a path is standard input, or standard output.
 pub(super) fn is_standard(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// A source that can be read once only, in a file that can be read again: standard input, or a pipe
-/// or device by name. `None` for files and folders.
+/// A source that can be read once only, while it comes: standard input, or a pipe or device by name. `None` for files
+/// and folders.
 ///
 /// # Errors
-/// What the source or the temporary file says; [`Error::Interrupted`] if `stop` was requested.
-pub(super) fn spooled(source: &Path, stop: &Stop) -> Result<Option<File>, Error> {
+/// What the source or the temporary file says.
+pub(super) fn stream(source: &Path, stop: &Stop) -> Result<Option<Opened>, Error> {
     let is_standard = is_standard(source);
-    let failed = |error| Error::Read {
-        what: source.display().to_string(),
+    let failed = |path: &Path, error| Error::Read {
+        what: path.display().to_string(),
         source: error,
     };
     if !is_standard {
-        let metadata = fs::metadata(source).map_err(failed)?;
+        let metadata = fs::metadata(source).map_err(|error| failed(source, error))?;
         if metadata.is_file() || metadata.is_dir() {
             return Ok(None);
         }
     }
-    let name = if is_standard {
-        PathBuf::from("standard input")
-    } else {
-        source.to_owned()
-    };
-    // A read that waits is not interrupted by a signal; so another thread waits for it.
-    let (sender, receiver) = mpsc::channel();
-    let (path, asked) = (source.to_owned(), stop.clone());
+    let growing = Arc::new(Growing::new(stop)?);
+    let (path, filling) = (source.to_owned(), Arc::clone(&growing));
+    // Opening a pipe waits, too.
     std::thread::spawn(move || {
-        let read = if is_standard {
-            output::input().and_then(|input| mailbox::spooled(input, &name, &asked))
+        if is_standard {
+            filling.fill(output::input(), Path::new("standard input"));
         } else {
-            File::open(&path)
-                .map_err(|source| Error::Read {
-                    what: path.display().to_string(),
-                    source,
-                })
-                .and_then(|file| mailbox::spooled(file, &name, &asked))
-        };
-        // Nobody listens any more if the run was stopped.
-        let _ = sender.send(read);
-    });
-    loop {
-        match receiver.recv_timeout(LOOK_UP) {
-            Ok(read) => return read.map(Some),
-            Err(RecvTimeoutError::Timeout) => stop.check()?,
-            Err(RecvTimeoutError::Disconnected) => {
-                return Err(failed(io::Error::other("the reader ended")));
-            }
+            let file = File::open(&path).map_err(|error| failed(&path, error));
+            filling.fill(file, &path);
         }
-    }
+    });
+    Ok(Some(Opened::Growing(growing)))
 }
-
-/// How long it takes at most until a stop is seen.
-const LOOK_UP: Duration = Duration::from_millis(50);
 
 /// Above this size a message that has shown nothing to work on goes to a temporary file, octets.
 const SPOOL_FROM: usize = 16 << 20;

@@ -11,7 +11,7 @@ use super::args::InspectArgs;
 use super::convert::shared_fetcher;
 use super::exit::Status;
 use super::forecast::Forecast;
-use super::input::spooled;
+use super::input::stream;
 use super::mailboxes::{Filter, Listener};
 use super::origin::{Entry, Origin, Start};
 use super::output::{self, write_error};
@@ -24,7 +24,7 @@ use crate::expand::Expander;
 use crate::link::url::masked;
 use crate::mailbox::find::{Kind, NotMail, look_at};
 use crate::mailbox::{
-    Effect, Format, Options, Output, Stop, convert_in_place, convert_open, kind_of_open,
+    Effect, Format, Opened, Options, Output, Stop, convert_in_place, convert_open, kind_of_open,
 };
 use crate::mime::{Content, PartId, Tree, scan};
 use crate::plan::{Bases, opaque_parts};
@@ -106,24 +106,24 @@ impl Inspection<'_> {
         if source.is_dir() {
             return self.mailbox(source, None);
         }
-        let spooled = spooled(source, &Stop::default())?;
-        let kind = match &spooled {
-            Some(file) => kind_of_open(file, source, Format::Auto)?,
+        let stream = stream(source, &Stop::default())?;
+        let kind = match &stream {
+            Some(opened) => kind_of_open(opened, source, Format::Auto)?,
             None => look_at(source, Format::Auto)?,
         };
-        let is_empty = |file: &File| file.metadata().is_ok_and(|data| data.len() == 0);
-        match (kind, spooled) {
+        let is_empty = match &stream {
+            Some(opened) => opened.is_empty()?,
+            None => false,
+        };
+        match (kind, stream) {
             // Nothing on standard input is an empty message, as filter takes it.
-            (Ok(Kind::Mbox), spooled) if !spooled.as_ref().is_some_and(is_empty) => {
-                self.mailbox(source, spooled)
-            }
-            (Ok(_) | Err(NotMail::Text), spooled) => {
+            (Ok(Kind::Mbox), stream) if !is_empty => self.mailbox(source, stream),
+            (Ok(_) | Err(NotMail::Text), stream) => {
                 let mut message = Vec::new();
-                match spooled {
-                    Some(file) => file,
-                    None => File::open(source).map_err(failed)?,
+                match &stream {
+                    Some(opened) => opened.whole()?.read_to_end(&mut message),
+                    None => File::open(source).and_then(|mut file| file.read_to_end(&mut message)),
                 }
-                .read_to_end(&mut message)
                 .map_err(failed)?;
                 self.message(source, &message)
             }
@@ -133,7 +133,7 @@ impl Inspection<'_> {
 
     /// Totals per kind, scheme, host and outcome, so that one sees what a run would do; or, as JSON,
     /// every row.
-    fn mailbox(&self, source: &Path, spooled: Option<File>) -> Result<Forecast, Error> {
+    fn mailbox(&self, source: &Path, stream: Option<Opened>) -> Result<Forecast, Error> {
         let rows = Rows {
             as_json: self.as_json,
             verbose: self.verbose,
@@ -148,11 +148,10 @@ impl Inspection<'_> {
         let several = self.named || source.is_dir();
         let verb = self.verb();
         let filter = Filter::new(&verb, several, stop.clone(), &rows);
-        let summary = match spooled {
-            Some(file) => convert_open(
-                &file,
+        let summary = match stream {
+            Some(opened) => convert_open(
+                &opened,
                 source,
-                false,
                 Output::Nowhere,
                 &options,
                 &filter,

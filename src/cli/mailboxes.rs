@@ -123,6 +123,10 @@ impl Transform for Filter<'_> {
         self.verb.first_touch(bytes)
     }
 
+    fn touched(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
+        self.verb.touched(bytes, ends)
+    }
+
     fn transform(&self, message: &Message<'_>) -> Result<Edits, Error> {
         self.stop.check()?;
         let mailbox = self.state().mailbox.clone();

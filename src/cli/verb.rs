@@ -6,12 +6,18 @@ use crate::detach::Detacher;
 use crate::edit::Edits;
 use crate::error::Error;
 use crate::expand::Expander;
+use crate::mailbox::one_by_one;
 use crate::report::{Outcome, Reason, Report};
 
 /// What a command does to each message.
 pub(super) trait Verb: Sync {
     /// Where the first byte is that [`Verb::work`] might care about, in any run of whole messages.
     fn first_touch(&self, bytes: &[u8]) -> Option<usize>;
+
+    /// As [`Transform::touched`](crate::mailbox::Transform::touched).
+    fn touched(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
+        one_by_one(|bytes| self.first_touch(bytes), bytes, ends)
+    }
 
     /// What changes in one message, and what is said of it.
     ///
@@ -56,6 +62,10 @@ pub(super) struct Expanding<'e> {
 impl Verb for Expanding<'_> {
     fn first_touch(&self, bytes: &[u8]) -> Option<usize> {
         self.expander.first_touch(bytes)
+    }
+
+    fn touched(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
+        self.expander.touched_messages(bytes, ends)
     }
 
     fn work(&self, message: &[u8], name: &str) -> Result<(Edits, Report), Error> {

@@ -217,6 +217,12 @@ impl Expander {
         self.prefilter().first(bytes)
     }
 
+    /// Whether it adds a mark, and so takes others away.
+    #[cfg(feature = "mailbox")]
+    pub(super) fn marks(&self) -> bool {
+        self.settings.mark == Mark::Field
+    }
+
     pub(crate) fn prefilter(&self) -> &Prefilter {
         &self.settings.prefilter
     }

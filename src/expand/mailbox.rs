@@ -3,7 +3,7 @@
 use super::expander::Expander;
 use crate::edit::Edits;
 use crate::error::Error;
-use crate::mailbox::{Message, Transform};
+use crate::mailbox::{Message, Transform, one_by_one};
 
 /// Fills every message. What was done and what was not goes unsaid: for reports, implement [`Transform`] and call
 /// [`Expander::expand`]. Build the expander with [`Lengths::Kept`](crate::Lengths::Kept): the mailbox corrects
@@ -13,8 +13,24 @@ impl Transform for Expander {
         self.first_touch(bytes)
     }
 
+    fn touched(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
+        self.touched_messages(bytes, ends)
+    }
+
     fn transform(&self, message: &Message<'_>) -> Result<Edits, Error> {
         let expansion = self.expand(message.content, &message.number.to_string())?;
         Ok(expansion.edits)
+    }
+}
+
+impl Expander {
+    /// Which of the messages in `bytes`, which end at `ends`, [`Expander::expand`] might change, or have something
+    /// to say about.
+    pub(crate) fn touched_messages(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
+        if self.marks() {
+            // A mark of others goes from a message that has nothing but a document, too.
+            return one_by_one(|bytes| self.first_touch(bytes), bytes, ends);
+        }
+        self.prefilter().messages(bytes, ends)
     }
 }

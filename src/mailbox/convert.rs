@@ -27,7 +27,7 @@ use super::{
 use crate::error::Error;
 
 /// How much of an mbox is read to see how it quotes.
-const SAMPLE: usize = 1 << 20;
+pub(super) const SAMPLE: usize = 1 << 20;
 
 /// Converts `source` (an mbox file, a Maildir, a message, a folder of them) to `destination`.
 ///
@@ -343,7 +343,15 @@ impl Job<'_> {
             limits,
             self.stop,
             || {
-                let chunk = windows.next_chunk().map_err(cannot_read(self.path))?;
+                let chunk = windows.next_chunk().map_err(|error| {
+                    // A stream says in full what went wrong.
+                    error
+                        .downcast::<Error>()
+                        .unwrap_or_else(cannot_read(self.path))
+                })?;
+                if let Some(growing) = section.growing {
+                    growing.pass(section.start + windows.offset());
+                }
                 Ok(chunk.map(|chunk| {
                     let weight = chunk.buffer.len();
                     (chunk, weight)
@@ -411,11 +419,21 @@ impl Stages for Messages<'_> {
     type Done = (usize, Option<Vec<u8>>);
 
     fn split(&self, chunk: &Chunk) -> Result<Vec<usize>, Error> {
-        Ok(touched(self.transform, chunk))
+        let Some(first) = chunk.frames.first() else {
+            return Ok(Vec::new());
+        };
+        // Frames tile what they cover.
+        let ends: Vec<usize> = chunk
+            .frames
+            .iter()
+            .map(|frame| frame.end - first.start)
+            .collect();
+        let bytes = chunk.bytes().get(first.start..).unwrap_or_default();
+        Ok(self.transform.touched(bytes, &ends))
     }
 
     fn work(&self, chunk: &Chunk, index: usize) -> Result<Self::Done, Error> {
-        let frame = chunk.frames[index];
+        let frame = chunk.frames[index].looked_at(chunk.bytes());
         let (_, content, _) = frame.parts(chunk.bytes());
         let number = self.before + chunk.first_number + index as u64;
         let message = Message {
@@ -444,40 +462,4 @@ impl Stages for Messages<'_> {
             }
         })
     }
-}
-
-/// The messages of a chunk that need a look.
-///
-/// The runs asked about double while nothing is found and start again at one message behind a
-/// find. So what is searched in vain beyond a find (by a needle that is rare) was paid for by the
-/// bytes before it, and the whole is linear however the finds lie.
-fn touched(transform: &dyn Transform, chunk: &Chunk) -> Vec<usize> {
-    let (bytes, frames) = (chunk.bytes(), &chunk.frames);
-    let mut touched = Vec::new();
-    let (mut next, mut run) = (0, 1);
-    while let Some(first) = frames.get(next) {
-        // Runs are counted in bytes of the message at hand: a large one is not followed by many.
-        let least = first.end - first.start;
-        let mut last = next;
-        while let Some(frame) = frames.get(last + 1)
-            && frame.end - first.start <= least.saturating_mul(run)
-        {
-            last += 1;
-        }
-        let searched = &bytes[first.start..frames[last].end];
-        match transform.next_touch(searched) {
-            None => {
-                next = last + 1;
-                run = run.saturating_mul(2);
-            }
-            Some(at) => {
-                let place = first.start + at.min(searched.len() - 1);
-                let found = frames.partition_point(|frame| frame.end <= place);
-                touched.push(found);
-                next = found + 1;
-                run = 1;
-            }
-        }
-    }
-    touched
 }

@@ -124,6 +124,7 @@ impl Job<'_> {
             let file = lock.let_go(target)?;
             let section = Section {
                 file: &file,
+                growing: None,
                 start: read,
                 end,
                 counted,
@@ -151,6 +152,7 @@ impl Job<'_> {
         if length > read {
             let section = Section {
                 file: lock.file(),
+                growing: None,
                 start: read,
                 end: length,
                 counted,

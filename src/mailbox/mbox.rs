@@ -217,6 +217,9 @@ impl Counted {
 pub(super) struct Frame {
     pub(super) start: usize,
     pub(super) end: usize,
+    /// Whether the header was read: nobody asks for its Content-Length, once the mailbox cannot be mboxcl2 any
+    /// more, before the message is worked on. See [`looked_at`](Self::looked_at).
+    pub(super) is_looked_at: bool,
     /// Where a Content-Length that is believed says that the body ends.
     pub(super) content_end: Option<usize>,
     /// Whether it is believed because the mailbox is mboxcl2: then nothing in the body is quoted.
@@ -224,6 +227,36 @@ pub(super) struct Frame {
 }
 
 impl Frame {
+    /// The same with what the header says, if it was not read: `bytes` are those of the window up to the frame's
+    /// end or further.
+    ///
+    /// The end is that of the file or a separator, so a Content-Length that ends there, but for line ends, is
+    /// right; it is believed if no plausible separator stands inside.
+    pub(super) fn looked_at(self, bytes: &[u8]) -> Self {
+        let looked_at = Self {
+            is_looked_at: true,
+            ..self
+        };
+        if self.is_looked_at {
+            return looked_at;
+        }
+        let bytes = bytes.get(..self.end).unwrap_or(bytes);
+        let header = Header::of_message(bytes, self.start);
+        let content_end = header
+            .counted_end()
+            .and_then(|end| usize::try_from(end).ok())
+            .filter(|&content| content > 0)
+            .filter(|&content| bytes.get(content..).is_some_and(is_few_line_ends))
+            .filter(|_| {
+                let body = header.body.unwrap_or_default();
+                !next_separator(bytes, body.saturating_sub(1), true).1
+            });
+        Self {
+            content_end,
+            ..looked_at
+        }
+    }
+
     /// The frame's bytes as `From ` line, content, and the line ends behind.
     pub(super) fn parts<'a>(&self, bytes: &'a [u8]) -> (&'a [u8], &'a [u8], &'a [u8]) {
         let raw = &bytes[self.start..self.end];
@@ -283,18 +316,26 @@ pub(super) fn end_of_message(
         .following
         .take()
         .filter(|&(at, _)| at == start as u64);
-    let header = || {
-        let first = start + content_start(&bytes[start..]);
-        let header = Header::of(&bytes[first..]);
-        Header {
-            body: header.body.map(|body| first + body),
-            ..header
-        }
-    };
-    if counted.all
-        && let Some(right) = known
-            .map(|(_, right)| right)
-            .or_else(|| window.right_of(&header()))
+    if !counted.all {
+        // Only separators count. In a header there are those that stand in any text, and that ends it.
+        let (next, _) = next_separator(bytes, start, whole);
+        let end = match next {
+            Next::At(end) => end,
+            Next::NotHere if whole => bytes.len(),
+            Next::NotHere | Next::Unsure => return End::NotInSight(None),
+        };
+        return End::At(Frame {
+            start,
+            end,
+            is_looked_at: false,
+            content_end: None,
+            is_mboxcl2: false,
+        });
+    }
+    let header = || Header::of_message(bytes, start);
+    if let Some(right) = known
+        .map(|(_, right)| right)
+        .or_else(|| window.right_of(&header()))
         && window.is_right_behind(&right, counted)
     {
         // Both ends are in the window, or neither is of use yet.
@@ -302,6 +343,7 @@ pub(super) fn end_of_message(
             (Ok(end), Ok(content)) if end <= bytes.len() => End::At(Frame {
                 start,
                 end,
+                is_looked_at: true,
                 content_end: Some(content),
                 is_mboxcl2: true,
             }),
@@ -326,9 +368,21 @@ pub(super) fn end_of_message(
     End::At(Frame {
         start,
         end,
+        is_looked_at: true,
         content_end,
         is_mboxcl2: false,
     })
+}
+
+/// Whether `bytes` are line ends only, no more than may stand behind a right Content-Length.
+fn is_few_line_ends(mut bytes: &[u8]) -> bool {
+    for _ in 0..MAX_TRAILING_LINE_ENDS {
+        let behind = bytes
+            .strip_prefix(b"\n")
+            .or_else(|| bytes.strip_prefix(b"\r\n"));
+        bytes = behind.unwrap_or(bytes);
+    }
+    bytes.is_empty()
 }
 
 /// A Content-Length that is right.
@@ -447,6 +501,16 @@ impl Header {
     /// Where the Content-Length says that the body ends.
     fn counted_end(&self) -> Option<u64> {
         (self.body? as u64).checked_add(self.content_length?)
+    }
+
+    /// Reads the header of the message that starts at `start` in `bytes`; offsets are into them.
+    fn of_message(bytes: &[u8], start: usize) -> Self {
+        let first = start + content_start(&bytes[start..]);
+        let header = Self::of(&bytes[first..]);
+        Self {
+            body: header.body.map(|body| first + body),
+            ..header
+        }
     }
 
     /// Reads the header that `content` starts with.

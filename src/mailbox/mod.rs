@@ -8,7 +8,7 @@
 //! any size through it, `rewrite` puts a changed message back; `maildir` does the same for a
 //! message a file; `pipeline` works on many at a time and keeps their order; `lock`, `latecomers`,
 //! `replace` and `in_place` make in place safe; `sink` is where an mbox goes; `convert` is the
-//! driver, `stream` the one for standard input and output; `separator` says what divides an mbox.
+//! driver, `stream` the one for standard input and output, `growing` keeps what comes in a stream; `separator` says what divides an mbox; `touch` asks which messages need a look.
 //!
 //! What is not preserved: the last access time, holes in sparse files, and, for a Maildir, the
 //! inode number of a changed message.
@@ -17,6 +17,8 @@ mod convert;
 mod failure;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 pub(crate) mod find;
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
+mod growing;
 mod in_place;
 mod latecomers;
 mod lock;
@@ -31,6 +33,7 @@ mod sink;
 #[cfg(feature = "cli")]
 mod stream;
 mod temporary;
+mod touch;
 mod window;
 
 use std::ffi::{OsStr, OsString};
@@ -45,18 +48,21 @@ use crate::error::Error;
 
 pub use convert::{convert_in_place, convert_to};
 pub use find::Format;
+#[cfg(feature = "cli")]
+pub(crate) use growing::Growing;
 pub use mbox::Quoting;
 #[cfg(feature = "cli")]
 pub(crate) use rewrite::takes_separators;
 #[cfg(feature = "cli")]
 pub(crate) use stream::{
-    Output, convert_open, has_second_message, kind_of_open, second_message, spooled,
+    Opened, Output, convert_open, has_second_message, kind_of_open, second_message,
 };
+pub(crate) use touch::one_by_one;
 
 /// What is done to each message.
 ///
-/// All methods are called from several threads at once. The first is asked about every byte of
-/// every mailbox and must run at memory speed; the second only about messages it pointed at.
+/// All methods are called from several threads at once. The first two are asked about every byte of
+/// every mailbox and must run at memory speed; the third only about messages they pointed at.
 pub trait Transform: Sync {
     /// The offset of the first byte in `bytes` that [`transform`](Self::transform) might care
     /// about; `None` if nothing in there could make it change or report anything.
@@ -66,6 +72,15 @@ pub trait Transform: Sync {
     /// was hit; the bytes given grow and shrink so that the sum of the work stays linear even if
     /// one of several needles is far away each time.
     fn next_touch(&self, bytes: &[u8]) -> Option<usize>;
+
+    /// Which of the messages in `bytes` [`transform`](Self::transform) might care about, numbered from 0 and in
+    /// order. The first starts where the bytes do, each ends at its place in `ends`, where the next one starts.
+    ///
+    /// Who can tell by more than one word's place does so here; without it, [`next_touch`](Self::next_touch) is
+    /// asked.
+    fn touched(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
+        touch::one_by_one(|bytes| self.next_touch(bytes), bytes, ends)
+    }
 
     /// What becomes of one message: edits of its content; none leave it unchanged. Bytes outside of them stay,
     /// and new text in the body is quoted the way the mailbox quotes.

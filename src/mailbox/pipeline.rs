@@ -1,8 +1,7 @@
 //! Many at a time, in order, in bounded memory.
 //!
-//! A reader makes items and finds the parts of each that need work, while the item is still in the
-//! processor's cache; workers do the work; the calling thread takes finished items in the order
-//! they were read. Parts of one item and of several are worked on at once; an item waits for those
+//! A reader makes items; workers find the parts of each that need work, and do the work; the
+//! calling thread takes finished items in the order they were read. Parts of one item and of several are worked on at once; an item waits for those
 //! before it. The reader waits while the items between it and the caller weigh more than the
 //! budget: one slow part stops the reading, it does not fill the memory.
 //!
@@ -28,7 +27,7 @@ pub(super) trait Stages: Sync {
     /// What comes of it.
     type Done: Send;
 
-    /// The parts of an item that need work; asked by the reader.
+    /// The parts of an item that need work.
     fn split(&self, item: &Self::Item) -> Result<Vec<Self::Part>, Error>;
 
     /// The work; done by the workers.
@@ -44,14 +43,19 @@ pub(super) struct Limits {
     pub(super) budget: usize,
 }
 
-/// A part to work on.
+/// Something to do for an item.
 struct Task<S: Stages> {
-    /// The number of its item.
+    /// The number of the item.
     number: u64,
-    /// Which of the item's parts it is.
-    index: usize,
     item: Arc<S::Item>,
-    part: S::Part,
+    what: What<S::Part>,
+}
+
+enum What<P> {
+    /// To find its parts.
+    Split,
+    /// To work on one of them, which has this index.
+    Work(usize, P),
 }
 
 /// An item on its way.
@@ -59,7 +63,7 @@ struct Slot<S: Stages> {
     item: Arc<S::Item>,
     weight: usize,
     done: Vec<Option<S::Done>>,
-    /// Parts that are not finished.
+    /// Tasks that are not finished.
     open: usize,
 }
 
@@ -145,7 +149,7 @@ pub(super) fn run<S: Stages>(
         let _alarm = Alarm(shared);
         scope.spawn(move || {
             let _alarm = Alarm(shared);
-            if let Err(error) = feed(shared, stages, limits.budget, stop, &mut read) {
+            if let Err(error) = feed(shared, limits.budget, stop, &mut read) {
                 shared.end(Some(error));
             }
         });
@@ -168,7 +172,6 @@ pub(super) fn run<S: Stages>(
 
 fn feed<S: Stages>(
     shared: &Shared<S>,
-    stages: &S,
     budget: usize,
     stop: &Stop,
     read: &mut impl FnMut() -> Result<Option<(S::Item, usize)>, Error>,
@@ -180,7 +183,6 @@ fn feed<S: Stages>(
             shared.ready.notify_all();
             return Ok(());
         };
-        let parts = stages.split(&item)?;
         let mut state = shared.lock();
         while !state.over && state.weight > 0 && state.weight + weight > budget {
             state = shared
@@ -193,32 +195,27 @@ fn feed<S: Stages>(
         }
         let item = Arc::new(item);
         let number = state.first + state.slots.len() as u64;
-        let (open, is_first) = (parts.len(), state.slots.is_empty());
         state.weight += weight;
         state.slots.push_back(Slot {
             item: Arc::clone(&item),
             weight,
-            done: parts.iter().map(|_| None).collect(),
-            open,
+            done: Vec::new(),
+            open: 1,
         });
-        for (index, part) in parts.into_iter().enumerate() {
-            state.tasks.push_back(Task {
-                number,
-                index,
-                item: Arc::clone(&item),
-                part,
-            });
-        }
-        // `drain` unwraps the item: a slot without open parts must hold the only Arc.
-        drop(item);
+        state.tasks.push_back(Task {
+            number,
+            item,
+            what: What::Split,
+        });
         drop(state);
-        match open {
-            0 if is_first => shared.ready.notify_all(),
-            0 => {}
-            1 => shared.work.notify_one(),
-            _ => shared.work.notify_all(),
-        }
+        shared.work.notify_one();
     }
+}
+
+/// What came of a task.
+enum Finished<P, D> {
+    Split(Vec<P>),
+    Work(usize, D),
 }
 
 fn serve<S: Stages>(shared: &Shared<S>, stages: &S, stop: &Stop) -> Result<(), Error> {
@@ -239,27 +236,50 @@ fn serve<S: Stages>(shared: &Shared<S>, stages: &S, stop: &Stop) -> Result<(), E
             }
         };
         stop.check()?;
-        let Task {
-            number,
-            index,
-            item,
-            part,
-        } = task;
-        let done = stages.work(&item, part)?;
-        // Before the slot is reported finished: `drain` unwraps the item.
-        drop(item);
+        let Task { number, item, what } = task;
+        let finished = match what {
+            What::Split => Finished::Split(stages.split(&item)?),
+            What::Work(index, part) => Finished::Work(index, stages.work(&item, part)?),
+        };
         let mut state = shared.lock();
         // A slot leaves only when it is finished, so those before it cannot have passed it.
         let place = (number - state.first) as usize;
-        if let Some(slot) = state.slots.get_mut(place) {
-            if let Some(entry) = slot.done.get_mut(index) {
-                *entry = Some(done);
+        let State { slots, tasks, .. } = &mut *state;
+        let Some(slot) = slots.get_mut(place) else {
+            continue;
+        };
+        let mut parts = 0;
+        match finished {
+            Finished::Split(found) => {
+                parts = found.len();
+                slot.done = found.iter().map(|_| None).collect();
+                slot.open += parts;
+                // Before what waits behind: this item is waited for first.
+                for (index, part) in found.into_iter().enumerate().rev() {
+                    tasks.push_front(Task {
+                        number,
+                        item: Arc::clone(&item),
+                        what: What::Work(index, part),
+                    });
+                }
             }
-            slot.open -= 1;
-            if slot.open == 0 && place == 0 {
-                drop(state);
-                shared.ready.notify_all();
+            Finished::Work(index, done) => {
+                if let Some(entry) = slot.done.get_mut(index) {
+                    *entry = Some(done);
+                }
             }
+        }
+        slot.open -= 1;
+        let is_ready = slot.open == 0 && place == 0;
+        // Before the slot is seen finished: `drain` unwraps the item.
+        drop(item);
+        drop(state);
+        if parts > 1 {
+            // One of them is for this thread.
+            shared.work.notify_all();
+        }
+        if is_ready {
+            shared.ready.notify_all();
         }
     }
 }

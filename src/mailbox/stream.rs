@@ -1,18 +1,20 @@
-//! Mail that comes from, or goes to, an open file: standard input, kept in a temporary file, and
-//! standard output.
+//! Mail that comes from, or goes to, an open file: standard input, which [`growing`](super::growing) makes a
+//! file of, and standard output.
 //!
 //! What was written to an open file stays there when the run fails: only a status says that it is
 //! not whole.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
+use std::sync::Arc;
 
 use memchr::memchr;
 
-use super::convert::Job;
+use super::convert::{Job, SAMPLE};
 use super::failure::{cannot_read, cannot_write};
 use super::find::{self, Kind, NotMail};
+use super::growing::Growing;
 use super::replace::{self, Identity};
 use super::separator::{Next, next_separator};
 use super::sink::{Bytes, Sink};
@@ -23,6 +25,62 @@ use crate::error::Error;
 
 /// Bytes looked at to tell what a stream is, and the window in which one is searched.
 const WINDOW: usize = 1 << 20;
+
+/// What mail is read from.
+#[derive(Debug)]
+pub(crate) enum Opened {
+    /// A file with a name: it must still be there under it, as it was, at the end.
+    File(File),
+    /// What comes in a stream, is not all there yet, and can be read once.
+    Growing(Arc<Growing>),
+}
+
+impl Opened {
+    fn file(&self) -> &File {
+        match self {
+            Self::File(file) => file,
+            Self::Growing(growing) => growing.file(),
+        }
+    }
+
+    /// The file, once all of it is there.
+    ///
+    /// # Errors
+    /// What went wrong with the stream.
+    pub(crate) fn whole(&self) -> Result<&File, Error> {
+        self.wait_for(u64::MAX)?;
+        Ok(self.file())
+    }
+
+    /// Whether nothing is in it.
+    ///
+    /// # Errors
+    /// What went wrong with the stream.
+    pub(crate) fn is_empty(&self) -> Result<bool, Error> {
+        self.wait_for(1)?;
+        let metadata = self.file().metadata();
+        Ok(metadata.is_ok_and(|data| data.len() == 0))
+    }
+
+    /// Waits for so many bytes, or the end.
+    fn wait_for(&self, length: u64) -> Result<(), Error> {
+        if let Self::Growing(growing) = self {
+            growing.wait_for(length)?;
+        }
+        Ok(())
+    }
+
+    fn section(&self) -> Section<'_> {
+        let growing = match self {
+            Self::File(_) => None,
+            Self::Growing(growing) => Some(&**growing),
+        };
+        Section {
+            growing,
+            ..Section::whole(self.file())
+        }
+    }
+}
 
 /// Where a stream goes.
 #[derive(Debug)]
@@ -37,15 +95,12 @@ pub(crate) enum Output<'a> {
 
 /// Converts the mbox or message in `source`, which reports call `name`, to `output`.
 ///
-/// With `named` the file must still be there under its name, as it was, at the end.
-///
 /// # Errors
 /// As [`convert_to`](super::convert_to).
 #[allow(clippy::too_many_arguments)] // those of `convert_to`, and where from
 pub(crate) fn convert_open(
-    source: &File,
+    source: &Opened,
     name: &Path,
-    named: bool,
     output: Output<'_>,
     options: &Options,
     transform: &dyn Transform,
@@ -53,6 +108,12 @@ pub(crate) fn convert_open(
     stop: &Stop,
 ) -> Result<Summary, Error> {
     let kind = kind_of_open(source, name, options.format)?.map_err(|other| other.error(name))?;
+    match kind {
+        Kind::Mbox => source.wait_for(SAMPLE as u64)?,
+        _ => source.wait_for(u64::MAX)?,
+    }
+    let opened = source;
+    let source = opened.file();
     let metadata = source.metadata().map_err(cannot_read(name))?;
     let before = Identity::of(&metadata);
     let job = Job {
@@ -85,8 +146,13 @@ pub(crate) fn convert_open(
     let summary = if kind == Kind::Mbox {
         let mut summary = Summary::default();
         let quoting = job.quoting(source)?;
-        let whole = Section::whole(source);
-        job.mbox(whole, quoting, &mut summary, &mut sink, &mut |_| {})?;
+        job.mbox(
+            opened.section(),
+            quoting,
+            &mut summary,
+            &mut sink,
+            &mut |_| {},
+        )?;
         summary
     } else {
         let (summary, content, new) = job.message(source, &before)?;
@@ -96,7 +162,7 @@ pub(crate) fn convert_open(
         }
         summary
     };
-    if named {
+    if let Opened::File(_) = opened {
         before.check(name)?;
     }
     sink.appear(source)?;
@@ -109,10 +175,12 @@ pub(crate) fn convert_open(
 /// # Errors
 /// [`Error::Read`].
 pub(crate) fn kind_of_open(
-    mut source: &File,
+    source: &Opened,
     name: &Path,
     format: Format,
 ) -> Result<Result<Kind, NotMail>, Error> {
+    source.wait_for(find::LOOKED_AT)?;
+    let mut source = source.file();
     let mut start = Vec::new();
     source
         .seek(SeekFrom::Start(0))
@@ -120,30 +188,6 @@ pub(crate) fn kind_of_open(
         .and_then(|_| source.seek(SeekFrom::Start(0)))
         .map_err(cannot_read(name))?;
     Ok(find::kind_of(&start, format))
-}
-
-/// Keeps what `reader` gives in a file without a name, until it ends or `stop` is requested.
-///
-/// # Errors
-/// [`Error::Read`] about `name`; [`Error::Write`] if there is no room; [`Error::Interrupted`].
-pub(crate) fn spooled(mut reader: impl io::Read, name: &Path, stop: &Stop) -> Result<File, Error> {
-    let folder = std::env::temp_dir();
-    let mut file = tempfile::tempfile_in(&folder).map_err(cannot_write(&folder))?;
-    let mut buffer = vec![0; WINDOW >> 2];
-    loop {
-        stop.check()?;
-        match reader.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(read) => file
-                .write_all(buffer.get(..read).unwrap_or_default())
-                .map_err(cannot_write(&folder))?,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(cannot_read(name)(error)),
-        }
-    }
-    file.seek(SeekFrom::Start(0))
-        .map_err(cannot_write(&folder))?;
-    Ok(file)
 }
 
 /// Where a second message starts in `bytes`, if they start like an mbox.

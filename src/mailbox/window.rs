@@ -10,6 +10,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::growing::Growing;
 use super::mbox::{self, Counted, End, Frame};
 use super::separator::{LOOK_AHEAD, Next, next_separator};
 
@@ -47,6 +48,8 @@ impl<S: Source + ?Sized> Source for &S {
 #[derive(Clone, Copy)]
 pub(super) struct Section<'a> {
     pub(super) file: &'a File,
+    /// The stream that grows into the file.
+    pub(super) growing: Option<&'a Growing>,
     pub(super) start: u64,
     pub(super) end: u64,
     /// What the messages before it say about its Content-Lengths.
@@ -58,6 +61,7 @@ impl<'a> Section<'a> {
     pub(super) fn whole(file: &'a File) -> Self {
         Self {
             file,
+            growing: None,
             start: 0,
             end: u64::MAX,
             counted: Counted::default(),
@@ -70,7 +74,11 @@ impl Source for Section<'_> {
         let at = self.start.saturating_add(offset);
         let left = usize::try_from(self.end.saturating_sub(at)).unwrap_or(usize::MAX);
         let wanted = left.min(bytes.len());
-        FileExt::read_at(self.file, &mut bytes[..wanted], at)
+        let bytes = &mut bytes[..wanted];
+        match self.growing {
+            None => FileExt::read_at(self.file, bytes, at),
+            Some(growing) => growing.read_at(bytes, at).map_err(io::Error::other),
+        }
     }
 }
 
@@ -176,6 +184,11 @@ impl<S: Source> Windows<S> {
     /// What the messages so far say about the next one's Content-Length.
     pub(super) fn counted(&self) -> Counted {
         self.counted.elsewhere()
+    }
+
+    /// What lies before is not read any more.
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
     }
 
     /// The next chunk; `None` at the end of the file.
@@ -394,6 +407,33 @@ mod tests {
         }
     }
 
+    proptest! {
+        #[test]
+        fn a_header_that_is_read_later_says_what_it_says_at_once(bytes in pieces()) {
+            let bytes = [b"From x\n\n".as_slice(), &bytes].concat();
+            let mut windows = Windows::new(bytes.as_slice(), Pool::default(), 1 << 20, 1 << 20);
+            let mut compared = 0;
+            while let Some(chunk) = windows.next_chunk().unwrap() {
+                // The first has no Content-Length: no header behind it is read.
+                for frame in chunk.frames.iter().skip(1) {
+                    prop_assert!(!frame.is_looked_at);
+                    let mut alone = Counted::default();
+                    let peek = &mut |_: u64, _: &mut [u8]| None;
+                    let end = mbox::end_of_message(chunk.bytes(), frame.start, true, &mut alone, peek);
+                    let End::At(at_once) = end else {
+                        panic!("all is there");
+                    };
+                    // Here nothing says that messages before have none.
+                    if !at_once.is_mboxcl2 {
+                        prop_assert_eq!(frame.looked_at(chunk.bytes()), at_once);
+                        compared += 1;
+                    }
+                }
+            }
+            prop_assume!(compared > 0);
+        }
+    }
+
     #[test]
     fn what_is_appended_to_an_mboxcl2_mailbox_is_divided_as_if_it_had_been_there() {
         let line = "From a@b Thu Jan  1 00:00:00 1970\n";
@@ -418,6 +458,7 @@ mod tests {
         };
         let section = |start, end, counted| Section {
             file: &file,
+            growing: None,
             start,
             end,
             counted,

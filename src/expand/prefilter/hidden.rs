@@ -1,0 +1,134 @@
+//! Whether a quoted-printable body spells `<base` with an escape or a soft line break in it.
+//!
+//! What is all literal is searched for as a word. A hidden spelling starts in one of a few ways, which a vector
+//! search finds: an escaped `<`; a `<` with an `=` behind it that a `b` or a line's end follows; or some letters
+//! and an `=`. What is spelled from there on is read as the decoder reads it.
+
+use std::collections::BTreeSet;
+
+use memchr::memchr2_iter;
+
+use super::words::{Packed, for_each_case};
+use crate::mime::quoted_printable::Sign;
+
+const NAME: &[u8] = b"<base";
+
+static STARTS: Packed = Packed::new();
+
+/// Whether it is spelled with an escape or a soft line break somewhere in `bytes`; may also say so of a literal
+/// one that an escape stands before.
+///
+/// Each byte is read a bounded number of times: what is passed over between two octets of a spelling holds no
+/// other start of one.
+pub(super) fn escapes_base(bytes: &[u8]) -> bool {
+    let spelled = |at: usize| spells_base(bytes.get(at..).unwrap_or_default());
+    let Some(packed) = STARTS.over(bytes.len(), starts) else {
+        return memchr2_iter(b'<', b'=', bytes).any(spelled);
+    };
+    let mut from = 0;
+    while from < bytes.len()
+        && let Some(hit) = packed.find_in(bytes, (from..bytes.len()).into())
+    {
+        if spelled(hit.start()) {
+            return true;
+        }
+        from = hit.start() + 1;
+    }
+    false
+}
+
+/// How hidden spellings start.
+fn starts() -> BTreeSet<Vec<u8>> {
+    let mut starts = BTreeSet::new();
+    for text in [
+        "=3cb", "=3c=", "<=4", "<=6", "<=\n", "<=\r", "<= ", "<=\t", "<b=", "<ba=", "<bas=",
+    ] {
+        for_each_case(text.as_bytes(), |start| {
+            starts.insert(start);
+        });
+    }
+    starts
+}
+
+/// Whether the octets that `bytes` stand for start with `<base`.
+fn spells_base(mut bytes: &[u8]) -> bool {
+    for wanted in NAME {
+        let octet = loop {
+            let Some((&first, behind)) = bytes.split_first() else {
+                return false;
+            };
+            if first != b'=' {
+                bytes = behind;
+                break first;
+            }
+            let (sign, length) = Sign::read(behind);
+            bytes = behind.get(length..).unwrap_or_default();
+            match sign {
+                Sign::Escape(octet) => break octet,
+                Sign::Bare => break b'=',
+                // Before the first octet it is none of the spelling's.
+                Sign::SoftBreak if *wanted == b'<' => return false,
+                Sign::SoftBreak => {}
+            }
+        };
+        if !octet.eq_ignore_ascii_case(wanted) {
+            return false;
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::BASES;
+    use super::super::words::SHORT;
+    use super::*;
+    use crate::mime::TransferEncoding;
+
+    /// By both searches, which must agree.
+    fn is_seen(body: &[u8]) -> bool {
+        let seen = memchr2_iter(b'<', b'=', body).any(|at| spells_base(&body[at..]));
+        let long = [vec![b'x'; SHORT].as_slice(), body].concat();
+        let hidden = escapes_base(&long);
+        // The tables are there now, also for short bytes.
+        assert_eq!(hidden, escapes_base(body), "{}", body.escape_ascii());
+        assert!(seen || !hidden, "{}", body.escape_ascii());
+        hidden || BASES.first(body).is_some()
+    }
+
+    proptest! {
+        #[test]
+        fn what_quoted_printable_decodes_to_is_seen_before(
+            escapes in prop::collection::vec((any::<bool>(), 0_u8..6, any::<bool>()), 5),
+            around in "[<bB=3C \n]{0,12}",
+        ) {
+            let mut body = around.clone().into_bytes();
+            for (&byte, (upper, form, lower_digits)) in b"<base".iter().zip(escapes) {
+                let byte = if upper { byte.to_ascii_uppercase() } else { byte };
+                match form {
+                    0 if lower_digits => body.extend(format!("={byte:02x}").bytes()),
+                    0 => body.extend(format!("={byte:02X}").bytes()),
+                    1 => body.extend([b'=', b' ', b'\n', byte]),
+                    2 => body.extend([b'=', b'\r', b'\n', byte]),
+                    _ => body.push(byte),
+                }
+            }
+            body.extend(around.bytes());
+            let octets = TransferEncoding::QuotedPrintable.decode(&body).expect("any body");
+            let spelled = octets.windows(5).any(|there| there.eq_ignore_ascii_case(b"<base"));
+            prop_assert!(is_seen(&body) || !spelled, "{}", body.escape_ascii());
+        }
+
+        #[test]
+        fn escapes_are_read_as_the_decoder_reads_them(
+            body in "(=|=3[cC]|=62|=\r?\n|= \t\n|=[4-6][1-5]|[<bBaAsSeE]|<b|as|e|\n| |x{1,12}){0,16}",
+        ) {
+            let octets = TransferEncoding::QuotedPrintable.decode(body.as_bytes()).expect("any body");
+            let is_base = |there: &[u8]| there.eq_ignore_ascii_case(b"<base");
+            let spelled = octets.windows(5).any(is_base);
+            prop_assert_eq!(is_seen(body.as_bytes()), spelled, "{:?}", body);
+        }
+    }
+}

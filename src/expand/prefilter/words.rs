@@ -1,0 +1,208 @@
+//! Words to look for together, in any case.
+//!
+//! A fragment of each word is looked for with a vector search, and the word is verified around it. Fragments
+//! have four octets: in prose, headers and base64 there are hardly any by chance. They hold few letters, because
+//! each of those stands for two patterns, and the search takes twice the time for more than 32 of them.
+
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
+
+use aho_corasick::packed;
+use memchr::memchr3_iter;
+
+/// A word in lower case.
+pub(super) struct Word {
+    pub(super) text: &'static [u8],
+    /// Where in it the octet stands that short bytes are searched for: one that is no letter.
+    anchor: usize,
+    /// Where the fragment starts that long bytes are searched for.
+    fragment: usize,
+    /// Whether what stands behind the word makes it count.
+    behind: fn(&[u8]) -> bool,
+}
+
+/// A word with its anchor, and a fragment that starts one octet before it.
+pub(super) const fn word(text: &'static str, anchor: usize) -> Word {
+    Word {
+        text: text.as_bytes(),
+        anchor,
+        fragment: anchor.saturating_sub(1),
+        behind: |_| true,
+    }
+}
+
+impl Word {
+    /// The same with a fragment that starts elsewhere.
+    pub(super) const fn fragment_at(self, fragment: usize) -> Self {
+        Self { fragment, ..self }
+    }
+
+    /// The same, if what stands behind it is so.
+    pub(super) const fn before(self, behind: fn(&[u8]) -> bool) -> Self {
+        Self { behind, ..self }
+    }
+}
+
+const FRAGMENT: usize = 4;
+
+/// Below this many bytes it does not pay to build the tables for a vector search.
+pub(super) const SHORT: usize = 16 << 10;
+
+/// A vector search whose tables are built when they are first of use; none where the processor has no vectors.
+pub(super) struct Packed(OnceLock<Option<packed::Searcher>>);
+
+impl Packed {
+    pub(super) const fn new() -> Self {
+        Self(OnceLock::new())
+    }
+
+    /// The search for `patterns` in so many bytes: where it is worth its tables, or has them already.
+    pub(super) fn over(
+        &self,
+        length: usize,
+        patterns: impl FnOnce() -> BTreeSet<Vec<u8>>,
+    ) -> Option<&packed::Searcher> {
+        if length < SHORT {
+            return self.0.get()?.as_ref();
+        }
+        self.0
+            .get_or_init(|| packed::Searcher::new(patterns()))
+            .as_ref()
+    }
+}
+
+/// Words to look for, together.
+pub(super) struct Words {
+    pub(super) words: &'static [Word],
+    /// The bytes that are anchors; fewer than three are named again.
+    anchors: [u8; 3],
+    packed: Packed,
+}
+
+impl Words {
+    pub(super) const fn new(words: &'static [Word], anchors: [u8; 3]) -> Self {
+        Self {
+            words,
+            anchors,
+            packed: Packed::new(),
+        }
+    }
+
+    /// Where the first of the words stands.
+    pub(super) fn first(&self, bytes: &[u8]) -> Option<usize> {
+        self.find_from(bytes, 0).map(|(at, _)| at)
+    }
+
+    /// Where the first of the words stands whose fragment or anchor is at `from` or later, and which one it is.
+    pub(super) fn find_from(&self, bytes: &[u8], mut from: usize) -> Option<(usize, usize)> {
+        let length = bytes.len();
+        if let Some(packed) = self.packed.over(length, || patterns(self.words)) {
+            while from < length {
+                let hit = packed.find_in(bytes, (from..length).into())?;
+                let found = self.around(bytes, hit.start(), |word| word.fragment);
+                if found.is_some() {
+                    return found;
+                }
+                from = hit.start() + 1;
+            }
+            return None;
+        }
+        let [a, b, c] = self.anchors;
+        memchr3_iter(a, b, c, bytes.get(from..)?)
+            .find_map(|at| self.around(bytes, from + at, |word| word.anchor))
+    }
+
+    /// Where the word stands of which the byte at `at` is the one that `offset` tells.
+    fn around(
+        &self,
+        bytes: &[u8],
+        at: usize,
+        offset: fn(&Word) -> usize,
+    ) -> Option<(usize, usize)> {
+        self.words.iter().enumerate().find_map(|(number, word)| {
+            let start = at.checked_sub(offset(word))?;
+            let (there, behind) = bytes.get(start..)?.split_at_checked(word.text.len())?;
+            (there.eq_ignore_ascii_case(word.text) && (word.behind)(behind))
+                .then_some((start, number))
+        })
+    }
+}
+
+/// The fragments of all words, each in every case.
+fn patterns(words: &[Word]) -> BTreeSet<Vec<u8>> {
+    let mut patterns = BTreeSet::new();
+    for word in words {
+        let fragment = word.text.get(word.fragment..word.fragment + FRAGMENT);
+        for_each_case(fragment.unwrap_or(word.text), |pattern| {
+            patterns.insert(pattern);
+        });
+    }
+    patterns
+}
+
+/// `text`, which is in lower case, in every case.
+pub(super) fn for_each_case(text: &[u8], mut give: impl FnMut(Vec<u8>)) {
+    for upper in 0..1_u32 << text.len() {
+        let mut pattern = text.to_vec();
+        for (place, byte) in pattern.iter_mut().enumerate() {
+            if upper & 1 << place != 0 {
+                byte.make_ascii_uppercase();
+            }
+        }
+        give(pattern);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_search_has_more_patterns_than_the_narrow_vectors_take() {
+        for words in super::super::SEARCHES {
+            let patterns = patterns(words.words);
+            assert!(patterns.len() <= 32, "{}", patterns.len());
+            let shortest = patterns.iter().map(Vec::len).min();
+            assert_eq!(shortest, Some(FRAGMENT));
+        }
+    }
+
+    #[test]
+    fn both_searches_find_every_word_at_every_place_in_every_case() {
+        for words in super::super::SEARCHES {
+            for word in words.words {
+                for (place, upper) in (0..70)
+                    .step_by(3)
+                    .flat_map(|place| [(place, false), (place, true)])
+                {
+                    let mut text = word.text.to_vec();
+                    if upper {
+                        text.make_ascii_uppercase();
+                    }
+                    for filler in ["-", "/", "l-", "t-l", "/h", "l-bo", "se6"] {
+                        let mut bytes = filler.repeat(SHORT + 70).into_bytes();
+                        bytes.truncate(SHORT + place);
+                        bytes.extend_from_slice(&text);
+                        bytes.push(b':');
+                        let found = words.first(&bytes);
+                        assert_eq!(
+                            found,
+                            Some(SHORT + place),
+                            "{filler} {}",
+                            text.escape_ascii()
+                        );
+                        let further = words.find_from(&bytes, SHORT).map(|(at, _)| at);
+                        assert_eq!(further, found);
+                        let behind = SHORT + place + text.len();
+                        assert_eq!(words.find_from(&bytes, behind), None);
+                        let short = &bytes[SHORT - 5..];
+                        // With tables, and before there are any.
+                        let without = Words::new(words.words, words.anchors);
+                        assert_eq!(words.first(short), Some(place + 5));
+                        assert_eq!(without.first(short), Some(place + 5));
+                    }
+                }
+            }
+        }
+    }
+}

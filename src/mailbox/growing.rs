@@ -1,0 +1,264 @@
+//! What comes in a stream, kept in a file without a name and read while more of it comes.
+//!
+//! Who reads waits for what is not there yet; who writes waits while [`AHEAD`] bytes lie before the reader. What
+//! lies behind the reader is given back to the file system, where that can make holes. So of a stream of any
+//! length that is read once, from its start to its end, little is on the disk at a time and nothing in memory. A
+//! reader that looks further ahead gets what it asks for.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::fs::FallocateFlags;
+
+use super::Stop;
+use super::failure::{cannot_read, cannot_write};
+use crate::error::Error;
+
+/// How far the stream is read ahead.
+const AHEAD: u64 = 64 << 20;
+/// What lies behind the reader is given back in pieces of this.
+const BEHIND: u64 = 16 << 20;
+/// How long it takes at most until a stop is seen.
+const LOOK_UP: Duration = Duration::from_millis(50);
+/// Bytes read at a time.
+const CHUNK: usize = 256 << 10;
+
+/// A stream that grows into a file.
+#[derive(Debug)]
+pub(crate) struct Growing {
+    file: File,
+    stop: Stop,
+    state: Mutex<State>,
+    /// The state is another one.
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// So many bytes are there.
+    written: u64,
+    /// Somebody waits for bytes up to here.
+    wanted: u64,
+    /// Nobody reads bytes before.
+    passed: u64,
+    /// Up to here they are given back.
+    given_back: u64,
+    end: Option<End>,
+}
+
+/// How a stream ended.
+#[derive(Debug)]
+enum End {
+    Whole,
+    /// With this trouble, until it was told.
+    Failed(Option<Error>),
+}
+
+impl Growing {
+    /// Of nothing so far. Who waits for more heeds `stop`.
+    ///
+    /// # Errors
+    /// [`Error::Write`] about the folder for temporary files.
+    pub(crate) fn new(stop: &Stop) -> Result<Self, Error> {
+        let folder = std::env::temp_dir();
+        Ok(Self {
+            file: tempfile::tempfile_in(&folder).map_err(cannot_write(&folder))?,
+            stop: stop.clone(),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        })
+    }
+
+    /// What was written so far.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'s>(&self, state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+        let woken = self.changed.wait_timeout(state, LOOK_UP);
+        woken.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Writes what `reader` gives until it ends, or a stop is requested; on a thread of its own, because a read that
+    /// waits is not interrupted by a signal. `reader` may be what went wrong before it could be read. Trouble is told
+    /// to who waits, about `name`.
+    pub(crate) fn fill(&self, reader: Result<impl io::Read, Error>, name: &std::path::Path) {
+        // Whatever happens: nobody waits for ever.
+        let ending = Ending(self);
+        let filled = reader.and_then(|reader| self.filled(reader, name));
+        self.lock().end = Some(match filled {
+            Ok(()) => End::Whole,
+            Err(error) => End::Failed(Some(error)),
+        });
+        drop(ending);
+    }
+
+    fn filled(&self, mut reader: impl io::Read, name: &std::path::Path) -> Result<(), Error> {
+        let mut buffer = vec![0; CHUNK];
+        loop {
+            let mut state = self.lock();
+            while state.written >= state.wanted.max(state.passed.saturating_add(AHEAD)) {
+                self.stop.check()?;
+                state = self.wait(state);
+            }
+            let at = state.written;
+            drop(state);
+            self.stop.check()?;
+            let read = match reader.read(&mut buffer) {
+                Ok(0) => return Ok(()),
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(cannot_read(name)(error)),
+            };
+            self.file
+                .write_all_at(buffer.get(..read).unwrap_or_default(), at)
+                .map_err(|error| cannot_write(&std::env::temp_dir())(error))?;
+            self.lock().written = at + read as u64;
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits until so many bytes are there, or all that come; how many there are.
+    ///
+    /// # Errors
+    /// What went wrong with the stream; to the first who asks in full. [`Error::Interrupted`].
+    pub(crate) fn wait_for(&self, length: u64) -> Result<u64, Error> {
+        let mut state = self.lock();
+        loop {
+            if state.written >= length {
+                return Ok(state.written);
+            }
+            match &mut state.end {
+                Some(End::Whole) => return Ok(state.written),
+                Some(End::Failed(error)) => {
+                    return Err(error.take().unwrap_or(Error::Interrupted));
+                }
+                None => {}
+            }
+            self.stop.check()?;
+            if state.wanted < length {
+                state.wanted = length;
+                self.changed.notify_all();
+            }
+            state = self.wait(state);
+        }
+    }
+
+    /// As [`FileExt::read_at`]; waits for what is not there yet.
+    pub(super) fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<usize, Error> {
+        let there = self.wait_for(offset.saturating_add(bytes.len() as u64))?;
+        // An offset may be a stranger's number, which the system takes for an error.
+        if offset >= there {
+            return Ok(0);
+        }
+        let left = usize::try_from(there - offset).unwrap_or(usize::MAX);
+        let wanted = left.min(bytes.len());
+        let bytes = bytes.get_mut(..wanted).unwrap_or_default();
+        loop {
+            match self.file.read_at(bytes, offset) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => return read.map_err(cannot_read(&std::env::temp_dir())),
+            }
+        }
+    }
+
+    /// Nothing before `offset` is read any more.
+    pub(super) fn pass(&self, offset: u64) {
+        let mut state = self.lock();
+        state.passed = state.passed.max(offset);
+        let (start, end) = (state.given_back, state.passed);
+        if end - start >= BEHIND {
+            state.given_back = end;
+            let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            // Where no holes can be made, the file is as long as the stream.
+            let _ = rustix::fs::fallocate(&self.file, flags, start, end - start);
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+}
+
+/// Ends the stream if its thread did not.
+struct Ending<'g>(&'g Growing);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.lock().end.get_or_insert(End::Failed(None));
+        self.0.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::unix::fs::MetadataExt as _;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn a_stream_is_read_while_it_comes_and_takes_little_of_the_disk() {
+        let growing = Arc::new(Growing::new(&Stop::default()).unwrap());
+        let filling = Arc::clone(&growing);
+        let length = 300_u64 << 20;
+        let filler = std::thread::spawn(move || {
+            filling.fill(Ok(io::repeat(b'x').take(length)), Path::new("stream"));
+        });
+        let mut buffer = vec![0; 1 << 20];
+        let (mut at, mut most) = (0, 0);
+        loop {
+            let read = growing.read_at(&mut buffer, at).unwrap();
+            if read == 0 {
+                break;
+            }
+            assert!(buffer[..read].iter().all(|&byte| byte == b'x'));
+            at += read as u64;
+            growing.pass(at);
+            most = most.max(growing.file().metadata().unwrap().blocks() * 512);
+        }
+        filler.join().unwrap();
+        assert_eq!(at, length);
+        assert!(most < length / 2, "{most} bytes of the disk");
+        assert_eq!(growing.read_at(&mut buffer, u64::MAX).unwrap(), 0);
+    }
+
+    #[test]
+    fn the_trouble_of_a_stream_and_a_stop_end_the_waiting() {
+        struct Broken(u8);
+        impl Read for Broken {
+            fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+                self.0 += 1;
+                match self.0 {
+                    1 => Ok(into.len().min(10)),
+                    2 => Err(io::ErrorKind::Interrupted.into()),
+                    _ => Err(io::Error::other("the line is dead")),
+                }
+            }
+        }
+        let growing = Growing::new(&Stop::default()).unwrap();
+        growing.fill(Ok(Broken(0)), Path::new("stream"));
+        assert_eq!(growing.wait_for(10).unwrap(), 10);
+        let error = growing.wait_for(11).unwrap_err();
+        assert!(
+            format!("{error:?}").contains("the line is dead"),
+            "{error:?}"
+        );
+        assert!(growing.wait_for(11).is_err(), "it is no end");
+
+        let stop = Stop::default();
+        let growing = Growing::new(&stop).unwrap();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| growing.wait_for(1));
+            stop.request();
+            assert!(matches!(waiting.join().unwrap(), Err(Error::Interrupted)));
+        });
+    }
+}
