@@ -5,6 +5,7 @@
 //! where its bytes may not be what they look like. Attachments are somebody's files: nothing is done or said.
 
 mod candidates;
+mod options;
 pub(super) mod sheet;
 mod shown;
 

@@ -16,7 +16,7 @@ use memchr::{memchr, memchr_iter, memmem};
 use super::css_escape::unescape;
 use super::links::Links;
 use super::srcset::is_blank;
-use super::value::{Context, Grammar, LinkValue, Markup, Quote, Role, Usage};
+use super::value::{Context, Grammar, ImageSet, LinkValue, Markup, Quote, Role, Usage};
 use crate::span::Span;
 
 /// The URLs of a style sheet, in order. Total and linear in its length.
@@ -35,6 +35,7 @@ pub(super) struct Found {
     grammar: Grammar,
     place: &'static str,
     role: Role,
+    pub(super) image_set: ImageSet,
 }
 
 impl Found {
@@ -54,6 +55,7 @@ impl Found {
                 place: self.place,
                 role: self.role,
                 hidden: false,
+                image_set: self.image_set,
             },
             opens_tag: true,
         }
@@ -68,6 +70,7 @@ pub(super) fn scan(css: &[u8], found: impl FnMut(Found)) {
             at: 0,
             depth: 0,
             image_set: None,
+            option: ImageSet::First,
             awaits: Awaits::Nothing,
             statement: Statement::Other,
             font_face: FontFace::Outside,
@@ -129,6 +132,8 @@ struct Scanner<'a, F> {
     depth: usize,
     /// The depth at which strings are members of an `image-set()`.
     image_set: Option<usize>,
+    /// What the next option of it is.
+    option: ImageSet,
     awaits: Awaits,
     statement: Statement,
     font_face: FontFace,
@@ -230,6 +235,7 @@ impl<F: FnMut(Found)> Scanner<'_, F> {
             && (self.name_is(name, b"image-set") || self.name_is(name, b"-webkit-image-set"))
         {
             self.image_set = Some(self.depth);
+            self.option = ImageSet::First;
         }
     }
 
@@ -314,11 +320,23 @@ impl<F: FnMut(Found)> Scanner<'_, F> {
                 FontFace::Inside(_) => Role::Font,
                 FontFace::Outside | FontFace::Announced => Role::Picture,
             };
+            // What stands in quotes in `url()` or `src()` is one parenthesis deeper.
+            let around = match grammar {
+                Grammar::CssString(_) if place != "image-set()" => self.depth.checked_sub(1),
+                _ => Some(self.depth),
+            };
+            let image_set = match self.image_set {
+                Some(_) if self.image_set == around => {
+                    std::mem::replace(&mut self.option, ImageSet::Further)
+                }
+                _ => ImageSet::Outside,
+            };
             (self.found)(Found {
                 range,
                 grammar,
                 place,
                 role,
+                image_set,
             });
         }
     }

@@ -35,7 +35,7 @@ use super::links::Links;
 use super::names::{Element, Name, Raw};
 use super::srcset::{candidates, is_blank, members, refresh};
 use super::tags::{Attribute, Event, Tags};
-use super::value::{Context, Grammar, LinkValue, Markup, Role, Usage};
+use super::value::{Context, Grammar, ImageSet, LinkValue, Markup, Role, Usage};
 use crate::span::Span;
 
 pub use super::names::Syntax;
@@ -193,6 +193,7 @@ impl Locator<'_> {
             hidden: self.hidden
                 && role == Role::Picture
                 && matches!(attribute.name, Name::Src | Name::Srcset | Name::Lowsrc),
+            image_set: ImageSet::Outside,
         };
         let link = |span, grammar, opens_tag| LinkValue {
             span,
@@ -245,8 +246,11 @@ impl Locator<'_> {
         let text = entity::split_text(raw);
         let mut offsets = Offsets::new(raw);
         let markup = self.markup(attribute);
-        css::scan(&text, |found| {
-            if offsets.may_write_at(found.range.start) {
+        let mut skipped = Skipped(false);
+        css::scan(&text, |mut found| {
+            let may_be_written = offsets.may_write_at(found.range.start);
+            skipped.see(&mut found, may_be_written);
+            if may_be_written {
                 let link =
                     found.into_link(markup, |at| attribute.value.start + offsets.raw_offset(at));
                 self.found.links.push(LinkValue {
@@ -263,9 +267,13 @@ impl Locator<'_> {
             Syntax::Html => Markup::StyleElement,
             Syntax::Xhtml => Markup::XhtmlStyleElement,
         };
-        css::scan(css, |found| {
+        let mut skipped = Skipped(false);
+        css::scan(css, |mut found| {
             let value = css.get(found.range.clone()).unwrap_or_default();
-            if self.syntax == Syntax::Html || memchr::memchr(b'&', value).is_none() {
+            let may_be_written =
+                self.syntax == Syntax::Html || memchr::memchr(b'&', value).is_none();
+            skipped.see(&mut found, may_be_written);
+            if may_be_written {
                 let link = found.into_link(markup, |at| content.start + at);
                 self.found.links.push(link);
             }
@@ -278,6 +286,18 @@ impl Locator<'_> {
             Syntax::Xhtml => Ampersand::Always,
         };
         Markup::Attribute(attribute.delimiter, ampersand)
+    }
+}
+
+/// Whether the last option of an `image-set()` is no link that can be written: the next one is the first then.
+struct Skipped(bool);
+
+impl Skipped {
+    fn see(&mut self, found: &mut css::Found, may_be_written: bool) {
+        if self.0 && found.image_set == ImageSet::Further {
+            found.image_set = ImageSet::First;
+        }
+        self.0 = !may_be_written;
     }
 }
 

@@ -107,7 +107,7 @@ fn read(packed: &mut impl Iterator<Item = u8>) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::link::value::{Grammar, Markup, Role};
+    use crate::link::value::{Grammar, ImageSet, Markup, Role};
     use proptest::prelude::*;
 
     proptest! {
@@ -121,7 +121,7 @@ mod tests {
             let links: Vec<LinkValue> = links.into_iter().map(|(start, length, kind, hidden, opens_tag)| LinkValue {
                 span: Span::new(start, start + length),
                 context: Context { markup: Markup::StyleSheet, grammar: grammars[kind] },
-                usage: Usage { place: "src", role: Role::Picture, hidden },
+                usage: Usage { place: "src", role: Role::Picture, hidden, image_set: ImageSet::Outside },
                 opens_tag,
             }).collect();
             let mut packed = Links::default();

@@ -110,6 +110,20 @@ pub struct Usage {
     /// Whether it is the `src`, `srcset` or `lowsrc` of a picture that nobody is meant to see: declared
     /// at most three by three pixels, or hidden, by its own attributes. See [`html`](super::html).
     pub hidden: bool,
+    /// Whether a reader shows it, or another of the same `image-set()`.
+    pub image_set: ImageSet,
+}
+
+/// Where a URL stands in a CSS `image-set()`.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum ImageSet {
+    /// In none, or deeper in one of its options.
+    #[default]
+    Outside,
+    /// It is the first of the options that can be written.
+    First,
+    /// It is another option of that of which the link in front of it is one.
+    Further,
 }
 
 /// What a reader does with a link.

@@ -441,9 +441,126 @@ fn a_candidate_that_is_not_embedded_calls_home_no_more() {
             assert!(left.count() > 0, "{report:?}");
         }
     }
+    // Without a `src` that is embedded, the others stand there that are.
+    for (srcset, expected) in [
+        (format!("{g} 1x, https://h.example/2 2x"), "<2> 2x"),
+        (
+            format!("https://h.example/2 20w, {g} 2000w, https://h.example/1 90w"),
+            "<2> 20w, <1> 90w",
+        ),
+        (
+            format!("{g} (x) 1x, https://h.example/2 2x"),
+            "<2> (x) 1x, <2> 2x",
+        ),
+    ] {
+        for front in [
+            "<picture><source ",
+            "<img ",
+            "<img src='https://h.example/lost' ",
+        ] {
+            let body = format!("{front}srcset=\"{srcset}\">");
+            let (output, _) = embedded(&html(&body));
+            let expected = with_urls(expected, output.as_bytes());
+            assert!(
+                output.contains(&format!("{front}srcset=\"{expected}\">")),
+                "{srcset}: {expected}\n{output}"
+            );
+        }
+    }
     // Nothing was put in place of it.
     let mail = html(&format!("<img srcset='{g} 1x'>"));
     assert_bytes(embedded(&mail).0.as_bytes(), mail.as_bytes(), "no src");
+}
+
+/// Puts the Content-IDs of pictures of nine by nine in place of their numbers.
+pub(super) fn with_urls(text: &str, output: &[u8]) -> String {
+    let mut text = text.to_owned();
+    for (id, octets) in pictures(output) {
+        for number in 1..=9 {
+            if octets == gif(9, 9, number) {
+                text = text.replace(&format!("<{number}>"), &format!("cid:{id}"));
+            }
+        }
+    }
+    text
+}
+
+/// Options of an `image-set()` of which some are gone, and what stands there behind embedding; where something
+/// in it is not understood, all point at what is there.
+pub(super) const OPTIONS: [(&str, &str); 13] = [
+    ("'H/2' 1x, 'H/gone' 2x", "'<2>' 1x"),
+    ("'H/gone' 1x, 'H/2' 2x", "'<2>' 2x"),
+    ("url(H/gone) 1x,url( H/2 ) 2x", "url( <2> ) 2x"),
+    ("URL('H/2') 1x, 'H/gone'  2x ", "URL('<2>') 1x "),
+    (
+        "'H/gone' type('image/avif') 1x, 'H/2', url(H/gone?b) 2x, 'H/1' 192dpi, 'H/gone' 3x",
+        "'<2>', '<1>' 192dpi",
+    ),
+    (
+        " 'H/gone', 'H/gone'2x , 'H/2' calc(1x + 1x) ",
+        " '<2>' calc(1x + 1x) ",
+    ),
+    (
+        "'H/2' 1x, 'H/gone' 2x, linear-gradient(red, blue)",
+        "'<2>' 1x, linear-gradient(red, blue)",
+    ),
+    (
+        "linear-gradient(red, blue), 'H/gone' 2x, 'H/2' 1x",
+        "linear-gradient(red, blue), '<2>' 1x",
+    ),
+    (
+        "'H/2' 1x), image-set('H/1' 1x, 'H/gone' 2x",
+        "'<2>' 1x), image-set('<1>' 1x",
+    ),
+    // Of a set of which nothing is there nothing changes.
+    (
+        "'H/2' 1x), image-set('H/gone' 1x, 'H/gone' 2x",
+        "'<2>' 1x), image-set('H/gone' 1x, 'H/gone' 2x",
+    ),
+    ("'H/2' 1x, none, 'H/gone' 2x", "'<2>' 1x, none, '<2>' 2x"),
+    (
+        "'H/2' 1x, /* two */ 'H/gone' 2x",
+        "'<2>' 1x, /* two */ '<2>' 2x",
+    ),
+    ("'H/2' 1x, 'H/gone' 2x \\31 x", "'<2>' 1x, '<2>' 2x \\31 x"),
+];
+
+#[test]
+fn an_option_of_an_image_set_that_is_not_embedded_calls_home_no_more() {
+    for (options, expected) in OPTIONS {
+        for (front, behind) in [
+            ("<style>b { background: image-set(", ") }</style>"),
+            ("<b style=\"background: -webkit-image-set(", ")\">x</b>"),
+            (
+                "<img src='https://h.example/3' style=\"background: image-set(",
+                ")\">",
+            ),
+        ] {
+            let named = |text: &str| text.replace("H/", "https://h.example/");
+            let body = format!("{front}{}{behind}", named(options));
+            let (output, _) = embedded(&html(&body));
+            let front = front.replace("https://h.example/3", "<3>");
+            let expected = format!("{front}{}{behind}", named(expected));
+            let expected = with_urls(&expected, output.as_bytes());
+            assert!(
+                output.contains(&expected),
+                "{options}: {expected}\n{output}"
+            );
+        }
+    }
+    // Also what nobody may be asked for, and what a character reference hides.
+    let body = format!(
+        "<b style='background:image-set(\"{}\" 1x,\"https://h.example/9\" 2x)'><i style='background:image-set(&quot;https://h.example/gone&quot; 1x,&quot;https://h.example/2&quot; 2x)'>",
+        data(&gif(9, 9, 1))
+    );
+    let mut policy = policy();
+    policy.embed.remote = false;
+    let (output, _) = run(policy, &Canned::new(), html(&body).as_bytes());
+    let expected = with_urls("image-set(\"<1>\" 1x)", &output);
+    let output = String::from_utf8(output).unwrap();
+    assert!(output.contains(&expected), "{output}");
+    let (output, _) = embedded(&html(&body));
+    assert!(!output.contains("https://h.example/gone"), "{output}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use embody::report::{Outcome, Reason};
 use embody::{Policy, Report};
 
 use super::common::mail::{assert_bytes, expander};
-use super::embed::{cids, data, gif, html, pictures, policy, run};
+use super::embed::{OPTIONS, cids, data, gif, html, pictures, policy, run, with_urls};
 
 fn styles() -> Policy {
     let mut policy = policy();
@@ -49,6 +49,19 @@ fn left(report: &Report) -> Vec<Reason> {
 }
 
 const LINK: &str = "<link rel=stylesheet href='https://h.example/style/a.css'>";
+
+#[test]
+fn options_of_image_sets_in_style_sheets_call_home_no_more() {
+    for (options, expected) in OPTIONS {
+        let named = |text: &str| text.replace("H/", "https://h.example/");
+        let sheet = format!("b {{ background: image-set({}) }}", named(options));
+        let world = css(world(), "https://h.example/style/a.css", &sheet);
+        let (output, _) = run(styles(), &world, html(LINK).as_bytes());
+        let expected = format!("b {{ background: image-set({}) }}", named(expected));
+        let expected = with_urls(&expected, &output);
+        assert_eq!(sheets(&output)[0].1, expected, "{options}");
+    }
+}
 
 #[test]
 fn a_style_sheet_is_a_part_and_its_pictures_are_parts() {

@@ -4,13 +4,13 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use super::places::{Meaning, Place, Places, Wanted};
+use super::places::{self, Meaning, Place, Places, Wanted};
 use super::shape::{Container, New};
 use super::style;
 use super::{Given, Pending};
 use crate::expand::content::Octets;
 use crate::expand::link_text::cid_escaped;
-use crate::expand::relink::sheet;
+use crate::expand::relink::{Fallbacks, sheet};
 use crate::expand::session::{Answered, Session};
 use crate::mime::PartId;
 use crate::mime::transfer::base64_length_with;
@@ -158,7 +158,9 @@ impl Pending<'_> {
                     urls.insert(place.ordinal, url);
                 }
             }
-            self.put_sheet(session, within, number, &urls);
+            let mut fallbacks = Fallbacks::new();
+            places::point_options(&found, &mut urls, &mut fallbacks);
+            self.put_sheet(session, within, number, (&urls, &fallbacks));
         }
         Given::Url(url)
     }
@@ -186,9 +188,10 @@ impl Pending<'_> {
         let parts = session.policy().limits.parts;
         self.shapes
             .judge_parts(container, parts.saturating_sub(accepted.len()))?;
-        let most = self.most(message, number)?;
+        // What does not fit may be referred to by thousands: to find that out is work as well.
         let octets = self.pictures.octets(number).len();
         session.ledger.work(octets * 3)?;
+        let most = self.most(message, number)?;
         let cost = self.shapes.cost(container, most) + OUR_URL;
         session.ledger.grow(cost as i64 - replaced as i64)?;
         accepted.insert(number);
@@ -212,7 +215,7 @@ impl Pending<'_> {
         session: &mut Session<'_>,
         (_, message, container): (PartId, PartId, Container),
         number: usize,
-        urls: &HashMap<usize, String>,
+        (urls, fallbacks): (&HashMap<usize, String>, &Fallbacks),
     ) {
         let Some((octets, charset)) = self.pictures.text(number) else {
             return;
@@ -220,7 +223,7 @@ impl Pending<'_> {
         let shown = match urls.is_empty() {
             true => number,
             false => {
-                let written = sheet::with_urls(octets.bytes(), charset.as_deref(), urls);
+                let written = sheet::with_urls(octets.bytes(), charset.as_deref(), urls, fallbacks);
                 let text = Octets::shared(written);
                 self.pictures
                     .add_text(text, (style::kind(), charset), None, None)

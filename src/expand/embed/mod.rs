@@ -144,15 +144,13 @@ impl Pending<'_> {
                 }
             }
             // A reader that takes a candidate would ask for what the mail now holds.
-            if let Some((url, width)) = of_source {
-                for place in tag.iter().filter(|place| place.is_candidate) {
-                    values.entry(place.ordinal).or_insert_with(|| {
-                        fallbacks.insert(place.ordinal, width);
-                        url.clone()
-                    });
-                }
+            let candidates = || tag.iter().filter(|place| place.is_candidate);
+            let first = || candidates().find_map(|place| values.get(&place.ordinal).cloned());
+            if let Some((url, width)) = of_source.or_else(|| Some((first()?, None))) {
+                places::point(candidates(), (&url, width), &mut values, &mut fallbacks);
             }
         }
+        places::point_options(found, &mut values, &mut fallbacks);
         if !values.is_empty() && !session.is_forecast() {
             let new: i64 = self.shapes.octets_since(&placed);
             session.ledger.restore_gained(gained);

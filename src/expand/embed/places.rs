@@ -3,12 +3,12 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::super::link_text::cid_escaped;
-use super::super::relink::{Relinker, Shown};
+use super::super::relink::{Fallbacks, Relinker, Shown};
 use super::super::session::Session;
 use super::pictures::Pictures;
 use super::style;
 use crate::link::url::{Reference, masked, without_fragment};
-use crate::link::value::{Grammar, Role};
+use crate::link::value::{Grammar, ImageSet, Role};
 use crate::mime::{PartId, Tree};
 use crate::policy::{Embed, Policy, Trackers};
 use crate::report::{Reason, Refusal};
@@ -50,6 +50,8 @@ pub(super) struct Place {
     pub(super) is_source: bool,
     /// Whether it is a candidate of a `srcset`.
     pub(super) is_candidate: bool,
+    /// The `image-set()` of which it is an option.
+    pub(super) image_set: Option<usize>,
     /// The URL as reports show it.
     pub(super) shown: Option<String>,
 }
@@ -98,6 +100,8 @@ pub(super) struct Places {
     pub(super) instead: HashMap<usize, usize>,
     /// Content-IDs of parts that have none yet.
     pub(super) made: HashMap<PartId, String>,
+    /// How many `image-set()` there are so far.
+    image_sets: usize,
     /// Octets that further places may take.
     room: usize,
 }
@@ -158,6 +162,8 @@ impl Places {
         let known = (pictures.len(), self.urls.len());
         let usage = shown.link.usage;
         let grammar = shown.link.context.grammar;
+        self.image_sets += usize::from(usage.image_set == ImageSet::First);
+        let image_set = (usage.image_set != ImageSet::Outside).then_some(self.image_sets);
         let is_wanted = is_wanted(policy.embed, usage.role);
         let is_sheet = usage.role == Role::StyleSheet;
         let (meaning, url) = if !is_wanted {
@@ -184,9 +190,11 @@ impl Places {
             tag,
             is_source: is_wanted && usage.place == "src",
             is_candidate: is_wanted && grammar == Grammar::Srcset,
+            image_set: image_set.filter(|_| is_wanted),
             shown: url,
         };
-        if place.meaning == Meaning::Nothing && !place.is_candidate {
+        let is_alone = !place.is_candidate && place.image_set.is_none();
+        if place.meaning == Meaning::Nothing && is_alone {
             return None;
         }
         let is_new = known != (pictures.len(), self.urls.len())
@@ -341,8 +349,40 @@ impl TooMany {
             tag: tag + 1,
             is_source: false,
             is_candidate: false,
+            image_set: None,
             shown: None,
         })
+    }
+}
+
+/// Points the options of each `image-set()` that were not embedded at the first one that was: a reader that takes
+/// one of them would ask for it.
+pub(super) fn point_options(
+    found: &[Place],
+    urls: &mut HashMap<usize, String>,
+    fallbacks: &mut Fallbacks,
+) {
+    for options in found.chunk_by(|one, next| one.image_set == next.image_set) {
+        let is_set = options.first().is_some_and(|one| one.image_set.is_some());
+        let first = options.iter().find_map(|option| urls.get(&option.ordinal));
+        if let Some(url) = first.filter(|_| is_set).cloned() {
+            point(options.iter(), (&url, None), urls, fallbacks);
+        }
+    }
+}
+
+/// Points at this picture, which is so wide, what was not embedded.
+pub(super) fn point<'f>(
+    places: impl Iterator<Item = &'f Place>,
+    (url, width): (&str, Option<u32>),
+    urls: &mut HashMap<usize, String>,
+    fallbacks: &mut Fallbacks,
+) {
+    for place in places {
+        urls.entry(place.ordinal).or_insert_with(|| {
+            fallbacks.insert(place.ordinal, width);
+            url.to_owned()
+        });
     }
 }
 

@@ -1,24 +1,74 @@
-//! Candidates of a `srcset` that point nowhere any more: what is left is true and valid.
+//! Candidates of a `srcset`, and options of an `image-set()`, that point nowhere any more: what is left is true
+//! and valid.
 //!
-//! A candidate that was not embedded goes to the picture of its `src`. That picture has one density and one
-//! width, so it is one candidate: it stands there once, or not at all where others stand, which a reader
-//! chooses from together with `src` (HTML standard §4.8.4.2.2).
+//! A candidate that was not embedded goes to the picture of its `src`, or to another candidate. That picture has
+//! one density and one width, so it is one candidate: it stands there once, or not at all where others stand,
+//! which a reader chooses from together with `src` (HTML standard §4.8.4.2.2).
 
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::link::value::LinkValue;
+use super::super::link_text::raw;
+use super::options;
+use crate::link::links::Links;
+use crate::link::value::{Grammar, ImageSet, LinkValue};
 
 /// Candidates that are looked at together, at most; of more, each is pointed at the picture.
-pub(super) const MOST: usize = 100;
+const MOST: usize = 100;
 
-/// What stands instead of candidates: their numbers among the links, the URL of the picture of `src`, and how
-/// wide it is.
+/// What stands instead of candidates: their numbers among the links, which have the URL of another picture, and
+/// how wide that is.
 pub(in crate::expand) type Fallbacks = HashMap<usize, Option<u32>>;
 
-/// The changes of one `srcset`: its candidates with their numbers, those of `urls` at their places. None where
-/// something stands between them that is not understood; then nothing is said of what they describe.
-pub(super) fn changes(
+/// Gives each change that these URLs are, by the numbers of their links. Of those among `fallbacks`, which have the
+/// URL of another picture, only what is needed stands there.
+pub(super) fn replacements(
+    text: &[u8],
+    links: &Links,
+    urls: &HashMap<usize, String>,
+    fallbacks: &Fallbacks,
+    mut give: impl FnMut(Range<usize>, &[u8]),
+) {
+    let mut links = links.iter().enumerate().peekable();
+    while let Some((ordinal, link)) = links.next() {
+        let mut together = vec![(ordinal, link)];
+        if !fallbacks.is_empty() {
+            while together.len() <= MOST
+                && let Some(next) = links.next_if(|(_, next)| belongs_to(&link, next))
+            {
+                together.push(next);
+            }
+        }
+        let has_fallback = together.iter().any(|(at, _)| fallbacks.contains_key(at));
+        let changes = has_fallback.then(|| changes(text, &together, urls, fallbacks));
+        if let Some(Some(changes)) = changes {
+            for (octets, replacement) in changes {
+                give(octets, &replacement);
+            }
+            continue;
+        }
+        for (ordinal, link) in together {
+            if let Some(url) = urls.get(&ordinal) {
+                let octets = link.span.start..link.span.end;
+                give(octets, &link.encoded(raw(url.clone())));
+            }
+        }
+    }
+}
+
+/// Whether a link is a further candidate, or a further option, beside one in front of it.
+fn belongs_to(first: &LinkValue, next: &LinkValue) -> bool {
+    match first.context.grammar {
+        Grammar::Srcset => next.context.grammar == Grammar::Srcset && !next.opens_tag,
+        _ => {
+            first.usage.image_set != ImageSet::Outside && next.usage.image_set == ImageSet::Further
+        }
+    }
+}
+
+/// The changes of one `srcset` or `image-set()`: its candidates with their numbers, those of `urls` at their places.
+/// None where something stands between them that is not understood; then nothing is said of what they describe.
+fn changes(
     text: &[u8],
     candidates: &[(usize, LinkValue)],
     urls: &HashMap<usize, String>,
@@ -27,46 +77,56 @@ pub(super) fn changes(
     if candidates.len() > MOST {
         return None;
     }
-    let mut ends = Vec::new();
-    for (at, (_, link)) in candidates.iter().enumerate() {
-        let next = candidates.get(at + 1).map(|(_, next)| next.span.start);
-        ends.push(end(text, link.span.end, next)?);
-    }
+    let (ordinal, first) = candidates.first()?;
+    let is_srcset = first.context.grammar == Grammar::Srcset;
+    let extents = match is_srcset {
+        true => extents(text, candidates)?,
+        false => options::extents(text, candidates)?,
+    };
     let is_gone = |(ordinal, _): &(usize, LinkValue)| fallbacks.contains_key(ordinal);
     if candidates.iter().all(is_gone) {
-        let (ordinal, first) = candidates.first()?;
-        let described = text.get(first.span.end..*ends.first()?)?;
-        let width = fallbacks
-            .get(ordinal)?
-            .filter(|_| described.ends_with(b"w"));
+        // An option that is there is left in its set; here it is beyond those that are looked at together.
+        let described = text.get(first.span.end..extents.first()?.end)?;
+        let width = fallbacks.get(ordinal).filter(|_| is_srcset)?;
+        let width = width.filter(|_| described.ends_with(b"w"));
         let mut written = first.encoded(urls.get(ordinal)?);
         if let Some(width) = width {
             written.extend(format!(" {width}w").bytes());
         }
-        return Some(vec![(first.span.start..*ends.last()?, written)]);
+        return Some(vec![(first.span.start..extents.last()?.end, written)]);
     }
     let mut changes: Vec<(Range<usize>, Vec<u8>)> = Vec::new();
     let mut from = None;
-    for (at, candidate) in candidates.iter().enumerate() {
+    for (at, (candidate, extent)) in candidates.iter().zip(&extents).enumerate() {
         let (ordinal, link) = candidate;
         if is_gone(candidate) {
             // With the comma in front of it, where nothing follows: the end is where that is known.
-            let before = at.checked_sub(1).and_then(|before| ends.get(before));
-            from.get_or_insert((link.span.start, before.copied()));
+            let before = at.checked_sub(1).and_then(|before| extents.get(before));
+            from.get_or_insert((extent.start, before.map(|before| before.end)));
             if at + 1 == candidates.len() {
                 let (start, before) = from?;
-                changes.push((before.unwrap_or(start)..*ends.get(at)?, Vec::new()));
+                changes.push((before.unwrap_or(start)..extent.end, Vec::new()));
             }
             continue;
         }
         if let Some((start, _)) = from.take() {
-            changes.push((start..link.span.start, Vec::new()));
+            changes.push((start..extent.start, Vec::new()));
         }
         if let Some(url) = urls.get(ordinal) {
             changes.push((link.span.start..link.span.end, link.encoded(url)));
         }
     }
     Some(changes)
+}
+
+/// Where each candidate of a `srcset` stands, with its descriptors.
+fn extents(text: &[u8], candidates: &[(usize, LinkValue)]) -> Option<Vec<Range<usize>>> {
+    let mut extents = Vec::new();
+    for (at, (_, link)) in candidates.iter().enumerate() {
+        let next = candidates.get(at + 1).map(|(_, next)| next.span.start);
+        extents.push(link.span.start..end(text, link.span.end, next)?);
+    }
+    Some(extents)
 }
 
 /// Where a candidate ends, behind its descriptors. `next` is where the next one begins; behind the last one

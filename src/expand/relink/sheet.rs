@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::super::link_text::{ascii, raw};
+use super::candidates::{self, Fallbacks};
 use super::shown::{Shown, cleaned, is_data};
 use super::{Document, LONGEST, Language, Relinker, unsupported};
 use crate::link::url::{Relation, relation, resolve_as_browser};
@@ -66,22 +67,22 @@ pub(in crate::expand) fn absolute<'s>(
     Ok(Cow::Owned(written))
 }
 
-/// The same octets with these URLs in the places of links, by their numbers.
+/// The same octets with these URLs in the places of links, by their numbers; of `fallbacks` those that are needed.
 pub(in crate::expand) fn with_urls(
     octets: &[u8],
     label: Option<&str>,
     urls: &HashMap<usize, String>,
+    fallbacks: &Fallbacks,
 ) -> Vec<u8> {
     let mut written = Vec::with_capacity(octets.len());
     let mut until = 0;
     if let Ok(document) = read(octets, label) {
-        for (ordinal, link) in document.links.iter().enumerate() {
-            if let Some(url) = urls.get(&ordinal) {
-                written.extend_from_slice(octets.get(until..link.span.start).unwrap_or_default());
-                written.extend(link.encoded(url));
-                until = link.span.end;
-            }
-        }
+        let links = &document.links;
+        candidates::replacements(octets, links, urls, fallbacks, |place, new| {
+            written.extend_from_slice(octets.get(until..place.start).unwrap_or_default());
+            written.extend_from_slice(new);
+            until = place.end;
+        });
     }
     written.extend_from_slice(octets.get(until..).unwrap_or_default());
     written

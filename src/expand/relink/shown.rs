@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::super::link_text::{ascii, raw, readable};
+use super::super::link_text::{ascii, readable};
 use super::super::siblings::Identity;
 use super::candidates::{self, Fallbacks};
 use super::{Relinker, Rewriting};
 use crate::edit::Group;
 use crate::link::base::Base;
 use crate::link::url::{Relation, relation, resolve_as_browser};
-use crate::link::value::{Grammar, LinkValue, Role};
+use crate::link::value::{LinkValue, Role};
 use crate::mime::PartId;
 use crate::report::Refusal;
 
@@ -113,8 +113,8 @@ impl Relinker<'_> {
         }
     }
 
-    /// Puts these URLs in the places of links, by their numbers. Of the candidates among `fallbacks`, which have
-    /// the URL of their `src`, those stand there that are needed.
+    /// Puts these URLs in the places of links, by their numbers. Of those among `fallbacks`, which have the URL of
+    /// another picture, those stand there that are needed.
     pub(in crate::expand) fn embedded(
         &mut self,
         part: PartId,
@@ -123,36 +123,11 @@ impl Relinker<'_> {
     ) -> Option<Result<Group, Refusal>> {
         let rewritten = self.looked_at(part, true, |_, _, document, base, _| {
             let mut rewriting = Rewriting::of(base);
-            let mut links = document.links.iter().enumerate().peekable();
-            while let Some((ordinal, link)) = links.next() {
-                let mut together = vec![(ordinal, link)];
-                if link.context.grammar == Grammar::Srcset && !fallbacks.is_empty() {
-                    let count = candidates::MOST;
-                    while together.len() <= count
-                        && let Some(next) = links.next_if(|(_, next)| {
-                            next.context.grammar == Grammar::Srcset && !next.opens_tag
-                        })
-                    {
-                        together.push(next);
-                    }
-                }
-                let has_fallback = together.iter().any(|(at, _)| fallbacks.contains_key(at));
-                let changes = has_fallback
-                    .then(|| candidates::changes(document.octets, &together, urls, fallbacks));
-                if let Some(Some(changes)) = changes {
-                    for (octets, replacement) in changes {
-                        rewriting.changes.push(octets, &replacement);
-                    }
-                    continue;
-                }
-                for (ordinal, link) in together {
-                    if let Some(url) = urls.get(&ordinal) {
-                        let octets = link.span.start..link.span.end;
-                        let replacement = link.encoded(raw(url.clone()));
-                        rewriting.changes.push(octets, &replacement);
-                    }
-                }
-            }
+            let changes = &mut rewriting.changes;
+            let links = &document.links;
+            candidates::replacements(document.octets, links, urls, fallbacks, |octets, new| {
+                changes.push(octets, new);
+            });
             Ok(rewriting)
         })?;
         Some(rewritten.map(|(_, group)| group))
