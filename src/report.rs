@@ -136,7 +136,7 @@ reasons! {
     TooLarge "too-large" "the content, or its declared size, is above --max-body" "--max-body SIZE";
     GrowthLimit "growth-limit" "the message would gain more than --max-growth" "--max-growth SIZE";
     MessageLimit "message-limit" "the message would be larger than --max-message" "--max-message SIZE";
-    TooMuchWork "too-much-work" "following this would mean reading more octets than --max-work allows" "--max-work N";
+    TooMuchWork "too-much-work" "this would mean reading more octets than --max-work allows, or holding more than is in proportion to the message, which no option changes" "--max-work N";
     TooManyFetches "too-many-fetches" "the message asks for more retrievals than --max-fetches" "--max-fetches N";
     TooManyRedirects "too-many-redirects" "more redirects than --max-redirects, or a redirect loop" "--max-redirects N";
     RedirectRefused "redirect-refused" "a redirect leads to a scheme that is not allowed, from https to http, or nowhere" "--fetch SCHEME";

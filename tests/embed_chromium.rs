@@ -244,3 +244,28 @@ fn a_browser_is_styled_by_the_mail_alone() {
         "twice is once"
     );
 }
+
+/// Why a part of an SVG is left: it is shown by its URL, and by `cid:` not at all.
+#[test]
+fn a_browser_finds_no_part_of_an_svg_by_cid() {
+    let name = "a_browser_finds_no_part_of_an_svg_by_cid";
+    let Some(chromium) = chromium(name) else {
+        return;
+    };
+    let mail = crlf(
+        b"From: <Saved by Blink>\nMIME-Version: 1.0\nContent-Type: multipart/related; type=\"text/html\"; boundary=\"r\"\n\n\
+        --r\nContent-Type: text/html\nContent-ID: <root@b>\nContent-Location: http://pictures.example/\n\n<!DOCTYPE html>\n\
+        <style>body { margin: 0 } img { display: block; width: 40px; height: 40px }</style>\n\
+        <img src=\"http://pictures.example/x.svg#part\"><img src=\"cid:x@b#part\"><img src=\"cid:x@b\">\n\
+        --r\nContent-Type: image/svg+xml\nContent-ID: <x@b>\nContent-Location: http://pictures.example/x.svg\n\n\
+        <svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 20 20\"><view id=\"part\" viewBox=\"100 0 20 20\"/>\
+        <rect width=\"20\" height=\"20\" fill=\"#ff0000\"/><rect x=\"100\" width=\"20\" height=\"20\" fill=\"#0000ff\"/></svg>\n\
+        --r--\n",
+    );
+    let picture = page(&chromium, "mhtml", name, &mail, "MAP * ~NOTFOUND");
+    assert_eq!(picture.0[20][20], [0, 0, 255]);
+    assert_ne!(picture.0[60][30], [0, 0, 255]);
+    assert_eq!(picture.0[100][20], [255, 0, 0]);
+    let embedded = filter("--embed data", &mail).stdout;
+    assert_eq!(embedded, mail, "{}", String::from_utf8_lossy(&embedded));
+}

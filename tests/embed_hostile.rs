@@ -110,6 +110,61 @@ fn a_large_picture_takes_little_memory() {
 }
 
 #[test]
+fn style_sheets_in_style_sheets_take_little_memory() {
+    // The octets of the innermost one stand in each `data:` URL around it.
+    let mut sheet = format!("a {{ color: red }} /*{}*/", "x".repeat(8_000_000));
+    for _ in 0..12 {
+        let escaped = sheet.replace('%', "%25").replace(' ', "%20");
+        let escaped = escaped.replace('(', "%28").replace(')', "%29");
+        sheet = format!("@import url(data:text/css,{escaped});");
+    }
+    let mail = html(&format!("<style>{sheet}</style>"));
+    let options = "--embed data --embed-kinds image,style";
+    let Some(ran) = measured(
+        "style_sheets_in_style_sheets_take_little_memory",
+        options,
+        &mail,
+    ) else {
+        return;
+    };
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(ran.rows.last().unwrap()["reason"], "too-much-work");
+    assert!(ran.rows.len() > 1, "{:?}", ran.rows);
+    let gain = ran.stdout.len().saturating_sub(mail.len());
+    let most = 4 * mail.len() + gain + (24 << 20);
+    let peak = ran.peak.unwrap_or_default();
+    assert!(peak < most as u64, "{peak} of {most} for {}", mail.len());
+}
+
+#[test]
+fn what_was_retrieved_is_held_no_longer_than_it_is_needed() {
+    let server = Raw::http(|path, stream| {
+        use std::io::Write as _;
+        let number = path.trim_start_matches('/').parse().unwrap_or(0);
+        let mut picture = gif(number);
+        picture.resize(1 << 20, 7);
+        let _ = stream.write_all(&raw::ok("image/gif", &picture));
+    });
+    let body: String = (0..30)
+        .map(|number| format!("<img src='{}'>", server.url(&format!("/{number}"))))
+        .collect();
+    let options = format!(
+        "--embed remote --fetch http --allow-net 127.0.0.0/8 --allow-port {}",
+        server.address.port()
+    );
+    let mail = html(&body);
+    let test = "what_was_retrieved_is_held_no_longer_than_it_is_needed";
+    let Some(ran) = measured(test, &options, &mail) else {
+        return;
+    };
+    assert_eq!(pictures(&ran.stdout).len(), 30, "{}", ran.stderr);
+    let retrieved = 30 << 20;
+    let most = 4 * mail.len() + retrieved + ran.stdout.len() + (24 << 20);
+    let peak = ran.peak.unwrap_or_default();
+    assert!(peak < most as u64, "{peak} of {most}");
+}
+
+#[test]
 fn one_of_thirty_megabytes_is_above_the_limit_and_then_below_it() {
     let mut large = gif(1);
     large.resize(30 << 20, 7);

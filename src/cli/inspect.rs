@@ -1,7 +1,7 @@
 //! `embody inspect`: what is in there, and what the same options would do. Fetches nothing; with
 //! `--probe` it asks whether there would be an answer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, Read as _, Write};
 use std::path::Path;
@@ -271,6 +271,11 @@ impl Listener for Rows<'_> {
 fn outline(message: &[u8], tree: &Tree, report: &Report, policy: &Policy) -> String {
     let mut bases = Bases::default();
     let mut text = String::new();
+    // There may be as many rows as parts.
+    let mut rows: HashMap<&str, Vec<&Row>> = HashMap::new();
+    for row in &report.rows {
+        rows.entry(&row.part).or_default().push(row);
+    }
     for id in tree.ids() {
         let part = tree.part(id);
         let indent = "  ".repeat(part.depth);
@@ -299,11 +304,8 @@ fn outline(message: &[u8], tree: &Tree, report: &Report, policy: &Policy) -> Str
             ));
         }
         let is_multipart = matches!(part.content, Content::Multipart(_) | Content::Message);
-        for row in report
-            .rows
-            .iter()
-            .filter(|row| !is_multipart && row.part == number)
-        {
+        let rows = rows.get(number.as_str()).filter(|_| !is_multipart);
+        for row in rows.into_iter().flatten() {
             let mut line = say::line(row, policy);
             if let Some(behind) = line.strip_prefix(&format!("part {number}: ")) {
                 line = behind.to_owned();

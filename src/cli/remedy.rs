@@ -30,6 +30,8 @@ pub(super) fn remedy(row: &Row, policy: &Policy) -> Option<String> {
     let words = match reason {
         // Only what is a picture becomes one.
         Reason::TypeMismatch if row.kind == Kind::Embed => return None,
+        // What would have to be held is bounded by the mail, not by an option.
+        Reason::TooMuchWork if !row.detail.contains("--max-work") => return None,
         Reason::RedirectRefused => vec![redirect(row)?],
         _ if is_about_url || is_about_type || is_protected => {
             opening(row, &url, policy, is_protected)?

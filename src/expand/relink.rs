@@ -381,14 +381,24 @@ impl<'p> Relinker<'p> {
         if absolute == reference {
             return Ok(resolved);
         }
-        resolved.part = self.siblings.meant(document.part, related, &absolute);
+        let fragment = absolute.get(without_fragment(&absolute).len()..);
+        let fragment = fragment.unwrap_or_default();
+        let sibling = self.siblings.meant(document.part, related, &absolute);
+        let essence = sibling.map_or("", |sibling| self.tree.part(sibling).essence.as_str());
+        // Browsers find no `cid:` URL with a fragment. Of an SVG it may mean one picture of several, of others
+        // nothing.
+        let is_part_of_svg = essence == "image/svg+xml" && fragment.len() > 1;
+        let fragment = match essence.starts_with("image/") {
+            true => "",
+            false => fragment,
+        };
+        resolved.part = sibling.filter(|_| !is_part_of_svg);
         let new = match resolved.part {
             Some(sibling) => {
                 // Parts in one another are hashed anew for each of them that is meant.
                 self.ledger.work(self.siblings.cost_of_identity(sibling))?;
                 let content_id = cid_escaped(&self.siblings.identity(sibling).content_id);
-                let fragment = absolute.get(without_fragment(&absolute).len()..);
-                format!("cid:{content_id}{}", fragment.unwrap_or_default())
+                format!("cid:{content_id}{fragment}")
             }
             None if is_within_message => return Ok(resolved),
             None => absolute,

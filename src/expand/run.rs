@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::external_body::{Reading, Scanned, Wanted, relisted};
 use crate::mime;
 use crate::policy::{Links, OnFailure, Policy};
-use crate::report::{Kind, Outcome, Reason, Report, Row};
+use crate::report::{Kind, Outcome, Reason, Refusal, Report, Row};
 
 /// What was decided about a message.
 pub(super) struct Outcomes {
@@ -26,6 +26,8 @@ impl Session<'_> {
     pub(super) fn run(&mut self, message: &[u8]) -> Outcomes {
         let mut outcomes = self.references(message);
         self.embed(message, &mut outcomes);
+        // Nothing is retrieved any more, and what came is in the edits.
+        self.retrieved.clear();
         self.links(message, &mut outcomes);
         self.relist(message, &mut outcomes);
         let report = &mut outcomes.report;
@@ -127,6 +129,23 @@ impl Session<'_> {
         Some(output)
     }
 
+    /// Says that the documents were not even looked for.
+    fn not_looked_at(&self, outcomes: &mut Outcomes, kind: Kind, detail: &str, refusal: &Refusal) {
+        outcomes.report.rows.push(Row {
+            message: self.name.to_owned(),
+            part: String::new(),
+            kind,
+            url: None,
+            outcome: Outcome::Left,
+            reason: Some(refusal.reason),
+            detail: format!("{detail}: {}", refusal.detail),
+            media_type: None,
+            bytes: None,
+            ms: None,
+            links: None,
+        });
+    }
+
     /// Makes what documents show a part of the mail.
     fn embed(&mut self, message: &[u8], outcomes: &mut Outcomes) {
         if !self.policy().embed.is_on() {
@@ -136,20 +155,8 @@ impl Session<'_> {
             return;
         };
         if let Err(refusal) = self.ledger.work(output.len()) {
-            // Its documents are not even looked for.
-            outcomes.report.rows.push(Row {
-                message: self.name.to_owned(),
-                part: String::new(),
-                kind: Kind::Embed,
-                url: None,
-                outcome: Outcome::Left,
-                reason: Some(refusal.reason),
-                detail: format!("nothing was embedded: {}", refusal.detail),
-                media_type: None,
-                bytes: None,
-                ms: None,
-                links: None,
-            });
+            let detail = "nothing was embedded";
+            self.not_looked_at(outcomes, Kind::Embed, detail, &refusal);
             return;
         }
         let tree = mime::scan(&output, &self.settings.scan_limits());
@@ -202,6 +209,10 @@ impl Session<'_> {
         let Some(output) = self.with_documents(outcomes, message) else {
             return;
         };
+        if let Err(refusal) = self.ledger.work(output.len()) {
+            self.not_looked_at(outcomes, Kind::Link, "no link was resolved", &refusal);
+            return;
+        }
         let tree = mime::scan(&output, &self.settings.scan_limits());
         let policy = self.policy();
         let made = documents::rewrite(&output, &tree, policy, self.name, &mut self.ledger);

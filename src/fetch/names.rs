@@ -4,6 +4,7 @@
 //! gives a name a public and a private address wants the second one reached. The addresses that
 //! were judged are the ones that are connected to; nothing is looked up twice for one connection.
 
+use std::collections::HashSet;
 use std::fmt::Debug;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, mpsc};
@@ -41,13 +42,10 @@ impl Names for SystemNames {
                 _ => Refusal::lasting(Reason::NameNotFound, detail),
             }
         })?;
-        let mut addresses = Vec::new();
-        for address in found.flatten().map(|info| info.sockaddr.ip()) {
-            if !addresses.contains(&address) {
-                addresses.push(address);
-            }
-        }
-        Ok(addresses)
+        // Whoever answers for the name says how many there are.
+        let mut known = HashSet::new();
+        let addresses = found.flatten().map(|info| info.sockaddr.ip());
+        Ok(addresses.filter(|address| known.insert(*address)).collect())
     }
 }
 

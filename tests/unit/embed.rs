@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use embody::fetch::Canned;
 use embody::mime::{self, ScanLimits};
 use embody::policy::{Embed, Scheme, Trackers};
-use embody::report::{Kind, Outcome};
+use embody::report::{Kind, Outcome, Reason};
 use embody::{Policy, Report};
 
 use super::common::mail::{self, Leaf, assert_bytes, expander};
@@ -561,6 +561,64 @@ fn an_option_of_an_image_set_that_is_not_embedded_calls_home_no_more() {
     assert!(output.contains(&expected), "{output}");
     let (output, _) = embedded(&html(&body));
     assert!(!output.contains("https://h.example/gone"), "{output}");
+}
+
+#[test]
+fn a_fragment_goes_where_it_means_nothing_and_a_part_of_an_svg_is_left() {
+    let svg = "<svg xmlns='http://www.w3.org/2000/svg'><view id='part' viewBox='9 9 9 9'/></svg>";
+    let world = world().with("https://h.example/x.svg", Some("image/svg+xml"), svg);
+    let sibling = |essence: &str, name: &str, body: &str| {
+        format!(
+            "--r\nContent-Type: {essence}\nContent-Location: https://h.example/{name}\nContent-ID: <{name}>\n\n{body}\n"
+        )
+    };
+    let urls = [
+        "https://h.example/1#x",
+        "https://h.example/x.svg",
+        "https://h.example/x.svg#",
+        "https://h.example/x.svg#part",
+        "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg'/%3E#part",
+        "https://h.example/here.gif#x",
+        "https://h.example/here.svg",
+        "https://h.example/here.svg#part",
+    ];
+    let body: String = urls.map(|url| format!("<img src=\"{url}\">")).concat();
+    let mail = format!(
+        "MIME-Version: 1.0\nContent-Type: multipart/related; boundary=r\n\n--r\nContent-Type: text/html\n\n{body}<img src=\"here.gif#x\">\n{}{}--r--\n",
+        sibling("image/gif", "here.gif", "GIF89a"),
+        sibling("image/svg+xml", "here.svg", svg),
+    );
+    let (output, report) = run(policy(), &world, mail.as_bytes());
+    let output = String::from_utf8(output).unwrap();
+    let pictures = pictures(output.as_bytes());
+    let id = |octets: &[u8]| pictures.iter().find(|known| known.1 == octets).unwrap().0;
+    let (gif, drawn) = (id(&gif(9, 9, 1)), id(svg.as_bytes()));
+    let expected = [
+        format!("cid:{gif}"),
+        format!("cid:{drawn}"),
+        format!("cid:{drawn}"),
+        urls[3].to_owned(),
+        urls[4].to_owned(),
+        "cid:here.gif".to_owned(),
+        "cid:here.svg".to_owned(),
+        urls[7].to_owned(),
+    ];
+    for expected in expected {
+        assert!(
+            output.contains(&format!("<img src=\"{expected}\">")),
+            "{expected}: {output}"
+        );
+    }
+    let left: Vec<_> = report
+        .rows
+        .iter()
+        .filter(|row| row.outcome == Outcome::Left)
+        .collect();
+    assert_eq!(left.len(), 3, "{left:?}");
+    assert!(
+        left.iter()
+            .all(|row| row.reason == Some(Reason::NotAnImage))
+    );
 }
 
 #[test]

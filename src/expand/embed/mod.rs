@@ -127,7 +127,8 @@ impl Pending<'_> {
                 };
                 // One that is retrieved is one, whatever its fragment.
                 let shown = match &place.meaning {
-                    Meaning::Url(_) => None,
+                    Meaning::Url(_) if !place.has_fragment => None,
+                    Meaning::Url(_) if !matches!(given, Given::Refused(_)) => None,
                     _ => place.shown.clone(),
                 };
                 if told.insert((place.meaning.clone(), shown))
@@ -230,6 +231,9 @@ impl Pending<'_> {
                 None => return Given::Unasked,
             },
         };
+        if place.has_fragment && self.pictures.is_svg(picture) {
+            return Given::Refused(places::part_of_svg());
+        }
         if self.sheets.holds(picture) {
             let within = (part, message, container);
             return self.give_sheet(session, within, (picture, place.octets), places);

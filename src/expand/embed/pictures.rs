@@ -20,6 +20,8 @@ use crate::span::Newline;
 /// A transparent GIF of one pixel.
 const BLANK: &[u8] = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;";
 
+const SVG: &str = "image/svg+xml";
+
 /// How many digits of the hash stand in ids and file names.
 const DIGITS: usize = 32;
 
@@ -177,6 +179,17 @@ impl<'p> Pictures<'p> {
             Some((content_id, true)) => Some(content_id.clone()),
             _ => None,
         }
+    }
+
+    /// Whether a content is an SVG.
+    pub(super) fn is_svg(&self, number: usize) -> bool {
+        let picture = self.pictures.get(number);
+        picture.is_some_and(|picture| picture.kind.essence == SVG)
+    }
+
+    /// Whether a part of the mail says that it is one.
+    pub(super) fn is_svg_part(&self, part: PartId) -> bool {
+        self.tree.part(part).essence == SVG
     }
 
     /// The octets of a text, and the charset they are in.
@@ -368,7 +381,7 @@ fn admitted(
             ),
         });
     };
-    if kind.essence == "image/svg+xml" && !is_harmless_svg(octets) {
+    if kind.essence == SVG && !is_harmless_svg(octets) {
         let detail = "an SVG with scripts, events, or references to elsewhere";
         return Err(Refusal::lasting(Reason::NotAnImage, detail));
     }

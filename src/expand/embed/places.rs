@@ -52,6 +52,8 @@ pub(super) struct Place {
     pub(super) is_candidate: bool,
     /// The `image-set()` of which it is an option.
     pub(super) image_set: Option<usize>,
+    /// Whether a fragment says which part of it is shown.
+    pub(super) has_fragment: bool,
     /// The URL as reports show it.
     pub(super) shown: Option<String>,
 }
@@ -102,6 +104,9 @@ pub(super) struct Places {
     pub(super) made: HashMap<PartId, String>,
     /// How many `image-set()` there are so far.
     image_sets: usize,
+    /// Octets of `data:` URLs in style sheets so far, and how many there may be.
+    nested: usize,
+    pub(super) most_nested: usize,
     /// Octets that further places may take.
     room: usize,
 }
@@ -162,6 +167,7 @@ impl Places {
         let known = (pictures.len(), self.urls.len());
         let usage = shown.link.usage;
         let grammar = shown.link.context.grammar;
+        let has_fragment = !fragment(&shown.absolute).is_empty();
         self.image_sets += usize::from(usage.image_set == ImageSet::First);
         let image_set = (usage.image_set != ImageSet::Outside).then_some(self.image_sets);
         let is_wanted = is_wanted(policy.embed, usage.role);
@@ -174,7 +180,7 @@ impl Places {
             let url = masked(&shown.absolute).into_owned();
             (Meaning::Refused(Box::new(refusal)), Some(shortened(&url)))
         } else {
-            self.meaning(&shown, policy, pictures)
+            self.meaning(&shown, steps, policy, pictures)
         };
         if is_sheet && matches!(meaning, Meaning::Picture(_) | Meaning::Url(_)) {
             self.sheets.push_back(Beside {
@@ -191,6 +197,7 @@ impl Places {
             is_source: is_wanted && usage.place == "src",
             is_candidate: is_wanted && grammar == Grammar::Srcset,
             image_set: image_set.filter(|_| is_wanted),
+            has_fragment,
             shown: url,
         };
         let is_alone = !place.is_candidate && place.image_set.is_none();
@@ -208,34 +215,46 @@ impl Places {
     fn meaning(
         &mut self,
         shown: &Shown<'_>,
+        steps: usize,
         policy: &Policy,
         pictures: &mut Pictures<'_>,
     ) -> (Meaning, Option<String>) {
         let embed = policy.embed;
         let role = shown.link.usage.role;
         if let Some((part, identity)) = &shown.sibling {
-            let fragment = shown
-                .absolute
-                .get(without_fragment(&shown.absolute).len()..);
-            let fragment = fragment.unwrap_or_default();
-            let url = format!("cid:{}{fragment}", cid_escaped(&identity.content_id));
+            let url = Some(masked(&shown.absolute).into_owned());
+            if pictures.is_svg_part(*part) && !fragment(&shown.absolute).is_empty() {
+                return (Meaning::Refused(Box::new(part_of_svg())), url);
+            }
+            let content_id = format!("cid:{}", cid_escaped(&identity.content_id));
             if identity.is_made {
                 self.made.insert(*part, identity.content_id.clone());
             }
-            let meaning = Meaning::Part(*part, url);
-            return (meaning, Some(masked(&shown.absolute).into_owned()));
+            return (Meaning::Part(*part, content_id), url);
         }
         let reference = Reference::split(&shown.absolute);
         if reference.has_scheme("data") {
             if !embed.data {
                 return (Meaning::Nothing, None);
             }
+            // What a document holds is in the mail once; a `data:` URL in a `data:` URL is held at each level.
+            let nested = self.nested.saturating_add(shown.absolute.len());
             let content = match role {
+                _ if steps > 1 && nested > self.most_nested => {
+                    let detail =
+                        "the data: URLs in style sheets would be more than the message has octets";
+                    Err(Refusal::lasting(Reason::TooMuchWork, detail))
+                }
                 Role::StyleSheet => style::of_data(pictures, &shown.absolute, policy),
                 _ => pictures.of_data(&shown.absolute, role, policy),
             };
             let meaning = match content {
-                Ok(picture) => Meaning::Picture(picture),
+                Ok(picture) => {
+                    if steps > 1 {
+                        self.nested = nested;
+                    }
+                    Meaning::Picture(picture)
+                }
                 Err(refusal) => Meaning::Refused(Box::new(refusal)),
             };
             return (meaning, Some(shortened(&shown.absolute)));
@@ -350,6 +369,7 @@ impl TooMany {
             is_source: false,
             is_candidate: false,
             image_set: None,
+            has_fragment: false,
             shown: None,
         })
     }
@@ -398,6 +418,19 @@ fn is_wanted(embed: Embed, role: Role) -> bool {
 
 fn has_something(found: &[Place]) -> bool {
     found.iter().any(|place| place.meaning != Meaning::Nothing)
+}
+
+/// What stands behind the `#` of a URL.
+fn fragment(url: &str) -> &str {
+    let fragment = url.get(without_fragment(url).len()..).unwrap_or_default();
+    fragment.strip_prefix('#').unwrap_or_default()
+}
+
+/// Why one of the pictures of an SVG is left: browsers find no `cid:` URL with a fragment, and without it they
+/// would show another one. Of all other pictures a fragment means nothing.
+pub(super) fn part_of_svg() -> Refusal {
+    let detail = "its fragment means a part of an SVG, which no cid: URL can mean";
+    Refusal::lasting(Reason::NotAnImage, detail)
 }
 
 /// The start of a `data:` URL, for a report.

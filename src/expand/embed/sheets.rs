@@ -50,6 +50,7 @@ impl Sheets {
             return;
         };
         let policy = session.policy();
+        places.most_nested = session.ledger.room_for_nested();
         let mut relinker = Relinker::new(original, tree, policy, &mut session.ledger);
         let mut found = Vec::new();
         let from = (beside.document, beside.steps + 1, 0);

@@ -214,6 +214,33 @@ pub const SHAPES: &[Shape] = &[
             times("x,", octets)
         ))
     }),
+    // `data:` URLs in `data:` URLs: each level holds all that is in it.
+    shape("embed-style-nested", |octets| {
+        let mut sheet = format!("/*{}*/", times("x", octets));
+        for _ in 0..20 {
+            sheet = format!(
+                "@import url(data:text/css,{});",
+                escaped(&sheet).replace(')', "%29")
+            );
+        }
+        document(&format!("<style>{sheet}</style>"))
+    }),
+    shape("embed-style-imports", |octets| {
+        let imports = numbered(octets, |at| format!("@import 'data:text/css,a{at:x}{{}}';"));
+        document(&format!("<style>{imports}</style>"))
+    }),
+    shape("embed-data-image-set", |octets| {
+        let options = numbered(octets, |at| {
+            format!("'data:;base64,R0lGODlh{at:08x}' 1x,'x' 2x,")
+        });
+        document(&format!("<style>a{{b:image-set({options}'y' 3x)}}</style>"))
+    }),
+    shape("embed-data-image-sets", |octets| {
+        let sets = numbered(octets, |at| {
+            format!("b:image-set('data:;base64,R0lGODlh{at:08x}' 1x,'x' 2x (((;")
+        });
+        document(&format!("<style>a{{{sets}}}</style>"))
+    }),
     shape("embed-remote-pictures", |octets| {
         document(&numbered(octets, |at| {
             format!("<img src=http://localhost/{at:x}>")
