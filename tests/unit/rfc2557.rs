@@ -33,7 +33,7 @@ const LINKS: &[(&str, &[&str])] = &[
         "relative-with-base",
         &[
             "part 2",
-            "part 2#again",
+            "part 2",
             "part 3",
             "http://www.example.org/harbour.html",
         ],
