@@ -2,8 +2,8 @@
 
 use crate::figure::{Figure, Goal, read_skipped, table};
 
-const PAGE: &str = include_str!("../docs/figures.md");
-const PLOT: &str = include_str!("../docs/figures.svg");
+const PAGE: &str = include_str!("../../../docs/figures.md");
+const PLOT: &str = include_str!("../../../docs/figures.svg");
 
 fn figure(what: &str, ratio: f64, goal: Goal) -> Figure {
     Figure {

@@ -40,7 +40,7 @@ fn names(folder: &Path) -> Vec<String> {
 
 /// This program again, to run [`a_part_played_in_a_child_process`] only.
 fn child(role: &str, path: &Path) -> Command {
-    let mut command = again("convert_safety::a_part_played_in_a_child_process");
+    let mut command = again("mailbox::convert_safety::a_part_played_in_a_child_process");
     command
         .env(ROLE, role)
         .env(PATH, path)

@@ -213,13 +213,13 @@ fn no_file_is_read_unless_it_is_named() {
 
 #[test]
 fn the_file_that_all_recipes_name_is_a_configuration() {
-    let setting = Setting::with(include_str!("../samples/recipes/embody.toml"));
+    let setting = Setting::with(include_str!("../../../samples/recipes/embody.toml"));
     assert_eq!(setting.reasons(&[]), ["would-fetch", "scheme-not-allowed"]);
     let filtered = setting.run(&["filter"], LETTER);
     expands(&filtered);
     assert!(filtered.stderr.is_empty(), "quiet = true: {filtered:?}");
     // A key that embody does not know, as the file says.
-    let wrong = include_str!("../samples/recipes/embody.toml").replace("deadline", "deadlin");
+    let wrong = include_str!("../../../samples/recipes/embody.toml").replace("deadline", "deadlin");
     is_broken(
         &Setting::with(&wrong).run(&["filter"], LETTER),
         75,

@@ -1,4 +1,4 @@
-//! What the library shows: the types of `tests/public_types.txt` and no others, few enough to be read.
+//! What the library shows: the types of `tests/it/docs/public_types.txt` and no others, few enough to be read.
 //!
 //! Who changes the list changes what others may rely on: it belongs into CHANGELOG.
 
@@ -72,13 +72,13 @@ fn the_public_types_are_those_of_the_list_and_few() {
         assert!(!text.contains("\npub mod "), "{name}");
         types(&format!("{name}::"), &text, &mut found);
     }
-    let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/public_types.txt");
+    let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/docs/public_types.txt");
     let listed = fs::read_to_string(list).unwrap();
     let now: Vec<&str> = found.iter().map(String::as_str).collect();
     assert_eq!(
         now,
         Vec::from_iter(listed.lines()),
-        "tests/public_types.txt"
+        "tests/it/docs/public_types.txt"
     );
     // Some are handed on in two places.
     let types: BTreeSet<&str> = now

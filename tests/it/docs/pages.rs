@@ -38,7 +38,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     // Its host is the whole world's: with one of our own it is tried there.
     (
         "embody filter --fetch https --allow-host '*.example.org' < in.eml > out.eml",
-        "tests/fetch_cli.rs",
+        "tests/it/fetch/fetch_cli.rs",
         "fn http_and_https_bring_the_body_compressed_and_redirected",
     ),
     (

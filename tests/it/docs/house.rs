@@ -482,15 +482,26 @@ fn no_file_is_too_long() {
 #[test]
 fn no_test_file_is_forgotten() {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let mut folders: Vec<PathBuf> = fs::read_dir(tests.join("it"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir())
+        .collect();
+    assert!(folders.len() > 5, "{} subjects", folders.len());
+    folders.push(tests.join("unit"));
     let mut files = 0;
-    for (folder, root) in [(tests.clone(), "all"), (tests.join("unit"), "mod")] {
-        let list = fs::read_to_string(folder.join(format!("{root}.rs"))).unwrap();
-        for entry in fs::read_dir(folder).unwrap() {
+    for folder in folders {
+        let list = fs::read_to_string(folder.join("mod.rs")).unwrap();
+        for entry in fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-            if path.extension().is_some_and(|suffix| suffix == "rs") && name != root {
+            if path.extension().is_some_and(|suffix| suffix == "rs") && name != "mod" {
                 let line = format!("\nmod {name};\n");
-                assert!(list.contains(&line), "{root}.rs does not name {name}");
+                assert!(
+                    list.contains(&line),
+                    "{} does not name {name}",
+                    folder.display()
+                );
                 files += 1;
             }
         }

@@ -478,7 +478,7 @@ fn environment_proxies_are_ignored() {
         return;
     }
     let server = Raw::saying(ok("text/plain", b"direct"));
-    let mut child = again("fetch_hostile::environment_proxies_are_ignored");
+    let mut child = again("fetch::fetch_hostile::environment_proxies_are_ignored");
     for name in [
         "http_proxy",
         "https_proxy",

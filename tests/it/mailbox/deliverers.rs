@@ -68,7 +68,7 @@ fn a_deliverer_in_a_process_of_its_own() {
 }
 
 fn deliverer(role: &str, path: &Path) -> Child {
-    let mut command: Command = again("deliverers::a_deliverer_in_a_process_of_its_own");
+    let mut command: Command = again("mailbox::deliverers::a_deliverer_in_a_process_of_its_own");
     command.env(ROLE, role).env(PATH, path);
     command.stdout(Stdio::null()).spawn().unwrap()
 }

@@ -37,11 +37,12 @@ const ALONE: &str = "EMBODY_TEST_BOMB";
 #[cfg(target_os = "linux")]
 fn a_bomb_of_10_gb_stops_at_the_limit_in_little_time_and_memory() {
     if std::env::var_os(ALONE).is_none() {
-        let output =
-            again("fetch_bomb::a_bomb_of_10_gb_stops_at_the_limit_in_little_time_and_memory")
-                .env(ALONE, "1")
-                .output()
-                .unwrap();
+        let output = again(
+            "fetch::fetch_bomb::a_bomb_of_10_gb_stops_at_the_limit_in_little_time_and_memory",
+        )
+        .env(ALONE, "1")
+        .output()
+        .unwrap();
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "{said}");
         assert!(said.contains("bomb: peak "), "{said}");

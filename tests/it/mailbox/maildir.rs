@@ -187,7 +187,7 @@ fn a_part_played_in_a_child_process() {
 fn after_kills_at_random_instants_every_message_is_the_old_or_the_new_one() {
     let folder = tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap());
     let child = |path: &Path| {
-        again("maildir::a_part_played_in_a_child_process")
+        again("mailbox::maildir::a_part_played_in_a_child_process")
             .env(PATH, path)
             .stdout(Stdio::null())
             .stderr(Stdio::null())

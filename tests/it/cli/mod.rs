@@ -1,0 +1,7 @@
+//! The program: options, standard streams, signals, and what happens when the system fails.
+
+mod command_line;
+mod config_file;
+mod faults;
+mod signals;
+mod standard_streams;

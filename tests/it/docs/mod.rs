@@ -1,0 +1,7 @@
+//! Documents, figures, public types and the layout of the source, held against what is there.
+
+mod figures;
+mod house;
+mod manual;
+mod pages;
+mod public_types;

@@ -1,0 +1,11 @@
+//! Retrieval, against servers of our own: what they may be asked, and what they must not get away with.
+
+mod fetch_bomb;
+mod fetch_budget;
+mod fetch_cache;
+mod fetch_cli;
+mod fetch_cli_hostile;
+mod fetch_file;
+mod fetch_ftp;
+mod fetch_hostile;
+mod fetch_http;

@@ -1,0 +1,17 @@
+//! One message: external bodies, pictures, attachments that leave, limits; each document, and each browser.
+
+mod bounds;
+mod chromium;
+mod composites;
+mod cut_off;
+mod detach;
+mod embed_chromium;
+mod embed_forecast;
+mod embed_hostile;
+mod faults_memory;
+mod rfc1864;
+mod rfc1873;
+mod rfc2017;
+mod rows;
+mod wild;
+mod wild_hostile;

@@ -1,0 +1,10 @@
+//! mboxes and Maildirs: where a message starts, what a change may do, locks and readers beside us.
+
+mod convert_cli;
+mod convert_safety;
+mod deliverers;
+mod dry_run;
+mod maildir;
+mod mbox;
+mod separators;
+mod stopped;

@@ -1,0 +1,8 @@
+//! Real mail systems that call the filter, by the recipes of docs/recipes.md.
+
+mod exim;
+mod fetchers;
+mod maildrop;
+mod postfix;
+mod procmail;
+mod sieve;

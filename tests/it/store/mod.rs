@@ -1,0 +1,5 @@
+//! Stores of detached content: folders, servers, buckets.
+
+mod faults;
+mod folders;
+mod peers;
