@@ -19,6 +19,8 @@ mod convert_safety;
 mod cut_off;
 mod deliverers;
 mod detach;
+mod detach_hostile;
+mod detach_recipes;
 mod docs;
 mod dry_run;
 mod embed_chromium;
