@@ -15,6 +15,10 @@ use crate::policy::{Limits, Links, OnFailure, Policy, Proxy, TypePattern};
 /// What leaves if nothing else is said: 100k.
 const LARGER_THAN: u64 = 100 << 10;
 
+/// What may come back if nothing else is said: 256M. More than mail systems take in one message, and less than a
+/// mail could ask for whose writer knows the hash of one large attachment and names it a thousand times.
+const RESTORED: u64 = 256 << 20;
+
 #[derive(Args, Debug)]
 #[command(group(clap::ArgGroup::new("where").args(["output", "in_place"])))]
 pub(super) struct DetachArgs {
@@ -147,6 +151,9 @@ pub(super) struct RestoreArgs {
     pub(super) saying: SayingArgs,
     #[command(flatten)]
     retrieval: RetrievalArgs,
+    /// What may come back into one message; what no longer fits is left [default: 256M]
+    #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = size)]
+    max_growth: Option<u64>,
     /// One retrieval; 0 is no limit [default: 20s]
     #[arg(hide_short_help = true, long, value_name = "DUR", value_parser = duration_or_none)]
     timeout: Option<Duration>,
@@ -159,15 +166,16 @@ pub(super) struct RestoreArgs {
 }
 
 impl RestoreArgs {
-    /// What was in the mail may be put back: only time has a bound.
+    /// What was in the mail may be put back, in any number: only time has a bound, and what one message gains.
     pub(super) fn policy(&self) -> Policy {
         let default = Limits::default();
+        let growth = self.max_growth.unwrap_or(RESTORED);
         Policy {
             links: Links::Keep,
             on_failure: self.on_failure.unwrap_or_default().into(),
             limits: Limits {
-                body: u64::MAX,
-                growth: u64::MAX,
+                body: growth,
+                growth,
                 fetches: u32::MAX,
                 timeout: self.timeout.unwrap_or(default.timeout),
                 deadline: self.deadline.unwrap_or(default.deadline),

@@ -58,8 +58,11 @@ impl Sources {
     ) -> Result<Self, Error> {
         let mut read = Self::default();
         for source in sources {
+            // What is opened must not wait for somebody who writes into it; `list` names it.
+            let is_other = fs::metadata(source).is_ok_and(|it| !it.is_file() && !it.is_dir());
             // A source without any mail in it is most likely a wrong name.
-            if let Err(why) = find(source, Format::Auto)
+            if !is_other
+                && let Err(why) = find(source, Format::Auto)
                 && !matches!(&why, Error::NotAMailbox { .. } if text(source))
             {
                 read.trouble.insert(super::say::error(&why));
@@ -120,7 +123,9 @@ impl Sources {
             };
             if metadata.is_file() {
                 found.push(path);
-            } else if metadata.is_dir() && been.insert((metadata.dev(), metadata.ino())) {
+            } else if !metadata.is_dir() {
+                self.cannot_read(&path, "neither a file nor a folder");
+            } else if been.insert((metadata.dev(), metadata.ino())) {
                 let entries = fs::read_dir(&path).and_then(|entries| {
                     let paths = entries.map(|entry| entry.map(|entry| entry.path()));
                     paths.collect::<io::Result<Vec<_>>>()
@@ -129,8 +134,6 @@ impl Sources {
                     Ok(paths) => folders.extend(paths),
                     Err(why) => self.cannot_read(&path, &why.to_string()),
                 }
-            } else if path == source {
-                self.cannot_read(&path, "neither a file nor a folder");
             }
         }
         found.sort_unstable();

@@ -106,6 +106,8 @@ impl Leaving<'_> {
         let digest_added = self.form == Form::ExternalBody && of("Content-MD5").is_none();
         let note = Note {
             sha256: self.sha256.to_owned(),
+            // A reference has it in a parameter, which its readers know.
+            size: (self.form == Form::Thunderbird).then_some(content.octets.len()),
             wording: *wording,
             encoding,
             digest_added,

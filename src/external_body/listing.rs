@@ -184,7 +184,14 @@ fn line(original: &[u8], body: &ExternalBody<'_>) -> String {
         .map(|declared| declared.essence.to_string());
     let name = name.or(essence).unwrap_or_else(|| "attachment".to_owned());
     let mut line = format!("\n- {name}");
-    if let Some(size) = body.size.filter(|_| body.form == Form::ExternalBody) {
+    let size = match body.form {
+        Form::ExternalBody => body.size,
+        _ => body
+            .note()
+            .and_then(|note| note.size)
+            .map(|size| size as u64),
+    };
+    if let Some(size) = size {
         let _ = write!(line, ", {size} octets");
     }
     let _ = writeln!(line, "\n  {url}");

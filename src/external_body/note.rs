@@ -79,6 +79,8 @@ pub enum Claim {
 pub struct Note {
     /// SHA-256 of the content's octets, in 64 lower-case hexadecimal digits.
     pub sha256: String,
+    /// How many octets the content has, where nothing else of the part says it.
+    pub size: Option<usize>,
     /// How the body was written.
     pub wording: Wording,
     /// Its Content-Transfer-Encoding field.
@@ -99,10 +101,12 @@ impl Note {
             .filter(|text| text.len() < 2 * LONGEST_FIELD)?;
         let (mut sha256, mut manner, mut line, mut ending) = (None, None, None, None);
         let (mut tail, mut encoding, mut digest, mut places) = (None, None, None, None);
+        let mut size = None;
         for parameter in text.split(';') {
             let (name, value) = parameter.trim().split_once('=')?;
             let slot = match name {
                 "sha256" => &mut sha256,
+                "size" => &mut size,
                 "encoding" => &mut manner,
                 "line" => &mut line,
                 "newline" => &mut ending,
@@ -137,6 +141,10 @@ impl Note {
         };
         Some(Self {
             sha256: sha256.filter(|digits| is_digest(digits))?.to_owned(),
+            size: match size {
+                None => None,
+                Some(size) => Some(number(size, usize::MAX)?),
+            },
             wording,
             encoding: read_encoding(encoding, &wording)?,
             digest_added: match digest {
@@ -151,10 +159,9 @@ impl Note {
     /// The field, its line ends those of the part's header; none if it would be too long.
     #[must_use]
     pub fn field(&self, newline: Newline) -> Option<Vec<u8>> {
-        let mut words = vec![
-            format!("sha256={}", self.sha256),
-            format!("encoding={}", word_of(self.wording.manner)),
-        ];
+        let mut words = vec![format!("sha256={}", self.sha256)];
+        words.extend(self.size.map(|size| format!("size={size}")));
+        words.push(format!("encoding={}", word_of(self.wording.manner)));
         if let Manner::Base64 { line } = self.wording.manner {
             words.push(format!("line={line}"));
         }
@@ -317,6 +324,7 @@ mod tests {
                 let is_usual = odd == 0 && manner != Manner::Identity;
                 Note {
                     sha256,
+                    size: (odd == 0).then_some(tail),
                     wording: Wording {
                         manner,
                         newline: if crlf { Newline::CrLf } else { Newline::Lf },
@@ -370,6 +378,8 @@ mod tests {
             good.replace("base64", "identity"),
             format!("{good}; line=76"),
             format!("{good}; tail=1001"),
+            format!("{good}; size=-1"),
+            format!("{good}; size=99999999999999999999999"),
             format!("{good}; more=1"),
             format!("{good}; at=2,1"),
             format!("{good}; newline=cr"),

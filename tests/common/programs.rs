@@ -46,6 +46,26 @@ pub fn program(name: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
+/// The program as a user who may not read what others keep to themselves; root needs `setpriv` for
+/// that.
+pub fn unprivileged(test: &str, folder: &Path) -> Option<Command> {
+    let Some(setpriv) = program("setpriv") else {
+        skipped(test, "setpriv");
+        return None;
+    };
+    // The build folder may itself be out of that user's reach.
+    let copy = folder.join("embody");
+    if !copy.exists() {
+        fs::copy(env!("CARGO_BIN_EXE_embody"), &copy).unwrap();
+    }
+    let mut command = Command::new(setpriv);
+    if fs::read("/etc/shadow").is_ok() {
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+    }
+    command.arg(copy);
+    Some(command)
+}
+
 pub fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()

@@ -18,7 +18,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::common::mail::{self, assert_bytes, expanding, with_url};
-use crate::common::programs::{embody, fed, program, skipped, stderr};
+use crate::common::programs::{embody, fed, program, skipped, stderr, unprivileged};
 use crate::common::raw::{Raw, ok};
 
 const TRY_AGAIN: Option<i32> = Some(75);
@@ -449,26 +449,6 @@ impl embody::mailbox::Transform for Nothing {
     ) -> Result<embody::Edits, embody::Error> {
         Ok(embody::Edits::new())
     }
-}
-
-/// The program as a user who may not read what others keep to themselves; root needs `setpriv` for
-/// that.
-fn unprivileged(test: &str, folder: &Path) -> Option<Command> {
-    let Some(setpriv) = program("setpriv") else {
-        skipped(test, "setpriv");
-        return None;
-    };
-    // The build folder may itself be out of that user's reach.
-    let copy = folder.join("embody");
-    if !copy.exists() {
-        fs::copy(env!("CARGO_BIN_EXE_embody"), &copy).unwrap();
-    }
-    let mut command = Command::new(setpriv);
-    if fs::read("/etc/shadow").is_ok() {
-        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
-    }
-    command.arg(copy);
-    Some(command)
 }
 
 #[test]

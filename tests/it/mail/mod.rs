@@ -5,6 +5,7 @@ mod chromium;
 mod composites;
 mod cut_off;
 mod detach;
+mod detach_hostile;
 mod embed_chromium;
 mod embed_forecast;
 mod embed_hostile;

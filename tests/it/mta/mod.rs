@@ -1,5 +1,6 @@
 //! Real mail systems that call the filter, by the recipes of docs/recipes.md.
 
+mod detach_recipes;
 mod exim;
 mod fetchers;
 mod maildrop;

@@ -4,13 +4,13 @@
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Command, Output};
 use std::time::{Duration, SystemTime};
 
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
-use crate::common::programs::{embody, stderr};
+use crate::common::programs::{embody, stderr, unprivileged};
 
 /// A store and a mailbox beside it.
 struct Place {
@@ -344,22 +344,72 @@ fn what_is_no_mailbox_or_not_there_stops_a_deletion() {
     assert!(!object.exists());
 }
 
+/// The super-user may read everything, so for that the program runs as somebody else.
 #[test]
 fn what_may_not_be_read_stops_a_deletion() {
-    if rustix::process::getuid().is_root() {
-        // The super-user may read everything: run as nobody elsewhere.
-        return;
-    }
+    const TEST: &str = "what_may_not_be_read_stops_a_deletion";
     let place = Place::new();
+    let Some(mut command) = unprivileged(TEST, &place.path("")) else {
+        return;
+    };
     let object = place.object(b"abc");
     place.mail(
         "closed/x.mbox",
         b"From a Sat Jan  3 01:05:34 1996\nSubject: x\n\n",
     );
     place.mail("closed/y", b"");
+    let mut folders = vec![place.path("")];
+    while let Some(folder) = folders.pop() {
+        // Whoever runs the program owns the store and may write it: nothing but the closed file stops it.
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+        let entries = fs::read_dir(&folder).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        folders.extend(paths.filter(|path| path.is_dir()));
+    }
+    command.args(["store", "gc", "--delete", "store", "mail.mbox", "closed"]);
+    command.current_dir(place.path(""));
     fs::set_permissions(place.path("closed/y"), fs::Permissions::from_mode(0o0)).unwrap();
-    ended(&place.store(&["gc", "--delete"], &["closed"]), 1);
+    let output = command.output().unwrap();
+    ended(&output, 1);
     assert!(object.exists());
+    assert!(stderr(&output).contains("closed/y"), "{}", stderr(&output));
+    fs::set_permissions(place.path("closed/y"), fs::Permissions::from_mode(0o644)).unwrap();
+    ended(&command.output().unwrap(), 0);
+    assert!(!object.exists());
+}
+
+/// What leads to no file, and what breaks off: nobody takes it for read.
+#[test]
+fn what_is_no_file_of_mail_stops_a_deletion_whoever_runs_it() {
+    for name in ["truncated.gz", "loop", "fifo"] {
+        let place = Place::new();
+        let object = place.object(b"abc");
+        place.mail(
+            "odd/x.mbox",
+            b"From a Sat Jan  3 01:05:34 1996\nSubject: x\n\n",
+        );
+        let odd = place.path("odd").join(name);
+        match name {
+            "loop" => symlink(&odd, &odd).unwrap(),
+            "fifo" => {
+                let made = Command::new("mkfifo").arg(&odd).status().unwrap();
+                assert!(made.success());
+            }
+            _ => fs::write(&odd, b"\x1f\x8b\x08\0\0").unwrap(),
+        }
+        let named = format!("odd/{name}");
+        for source in ["odd", &named] {
+            ended(&place.store(&["gc", "--delete"], &[source]), 1);
+            assert!(object.exists(), "{source}");
+        }
+        let output = place.store(&["gc", "--delete"], &["odd"]);
+        ended(&output, 1);
+        let said = stderr(&output);
+        assert!(said.contains(&format!("odd/{name}")), "{said}");
+        fs::remove_file(&odd).unwrap();
+        ended(&place.store(&["gc", "--delete"], &["odd"]), 0);
+        assert!(!object.exists(), "{name}");
+    }
 }
 
 #[test]

@@ -1,0 +1,212 @@
+//! samples/recipes/detach with procmail, maildrop and sh themselves: what is delivered has left its attachment in
+//! the store, and comes back; what cannot leave for a while waits, whole.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+
+use crate::common::mail::assert_bytes;
+use crate::common::mta::{House, Stand, wanted};
+use crate::common::programs::{fed, stderr};
+
+/// A mail with an attachment of that many octets.
+fn mail(octets: usize) -> String {
+    let content: Vec<u8> = (0..octets)
+        .map(|index| (index * 31 + index / 256) as u8)
+        .collect();
+    let base64 = BASE64_STANDARD.encode(content);
+    let lines = base64.as_bytes().chunks(76);
+    let lines: String = lines
+        .map(|line| String::from_utf8_lossy(line) + "\n")
+        .collect();
+    format!(
+        "From: alice@example.org\nTo: bob@example.org\nSubject: {octets}\nMIME-Version: 1.0\n\
+         Content-Type: multipart/mixed; boundary=b\n\n--b\n\nSee below.\n--b\n\
+         Content-Type: application/pdf\nContent-Transfer-Encoding: base64\n\n{lines}--b--\n"
+    )
+}
+
+/// A recipe with the store of this house, which is there.
+fn recipe(house: &House, name: &str, changes: &[(&str, &str)]) -> std::path::PathBuf {
+    let store = house.text("store");
+    let mut changes = changes.to_vec();
+    changes.push(("/srv/store", &store));
+    let path = house.recipe(&format!("detach/{name}"), &changes);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+    path
+}
+
+/// The mail with its attachment in the store, which is there and is the only one.
+#[track_caller]
+fn has_left(house: &House, delivered: &[u8], mail: &str) {
+    assert!(delivered.len() < 2000, "{} octets", delivered.len());
+    let mut restore = Command::new(house.path("embody.real"));
+    restore
+        .args(["restore", "--store"])
+        .arg(house.path("store"));
+    let back = fed(&mut restore, delivered);
+    assert_eq!(back.status.code(), Some(0), "{}", stderr(&back));
+    assert!(
+        back.stdout.ends_with(mail.as_bytes()),
+        "{}",
+        String::from_utf8_lossy(&back.stdout)
+    );
+}
+
+/// Delivers a small mail, a large one, and a large one while the store, or embody, is away.
+fn delivers(run: impl Fn(&House, &str) -> Output) {
+    let house = House::new();
+    house.maildir_of("Maildir", None);
+    let (small, large) = (mail(1000), mail(150_000));
+    for letter in [&small, &large] {
+        let output = run(&house, letter);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let delivered = house.only("Maildir");
+        match letter == &small {
+            true => assert!(delivered.ends_with(small.as_bytes())),
+            false => has_left(&house, &delivered, letter),
+        }
+    }
+    // A file where the store was: nothing can be put there.
+    fs::rename(house.path("store"), house.path("aside")).unwrap();
+    fs::write(house.path("store"), "").unwrap();
+    let output = run(&house, &large);
+    assert_eq!(output.status.code(), Some(75), "{output:?}");
+    assert!(house.delivered("Maildir").is_empty());
+    fs::remove_file(house.path("store")).unwrap();
+    fs::rename(house.path("aside"), house.path("store")).unwrap();
+    for stand in [Stand::Exits(75), Stand::DiesHalfWay, Stand::Missing] {
+        house.stands(stand);
+        let output = run(&house, &large);
+        assert_eq!(output.status.code(), Some(75), "{stand:?}: {output:?}");
+        assert!(house.delivered("Maildir").is_empty());
+        house.stands(Stand::Works);
+    }
+    let output = run(&house, &large);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    has_left(&house, &house.only("Maildir"), &large);
+}
+
+#[test]
+fn procmail_delivers_without_attachments_or_waits() {
+    if wanted("detach: procmail", "procmail").is_none() {
+        return;
+    }
+    delivers(|house, mail| {
+        let mut command = Command::new("procmail");
+        command
+            .arg("VERBOSE=on")
+            .arg(format!("LOGFILE={}", house.text("log")))
+            .arg(format!("DEFAULT={}/", house.text("Maildir")))
+            .arg(recipe(house, "procmailrc", &[]));
+        fed(&mut command, mail.as_bytes())
+    });
+}
+
+#[test]
+fn maildrop_delivers_without_attachments_or_waits() {
+    if wanted("detach: maildrop", "maildrop").is_none() {
+        return;
+    }
+    delivers(|house, mail| {
+        let recipe = recipe(house, "mailfilter", &[]);
+        let rules = fs::read_to_string(&recipe).unwrap();
+        let rules = format!("DEFAULT=\"{}\"\n{rules}", house.text("Maildir"));
+        fs::write(&recipe, rules).unwrap();
+        fs::set_permissions(&recipe, fs::Permissions::from_mode(0o600)).unwrap();
+        fed(Command::new("maildrop").arg(recipe), mail.as_bytes())
+    });
+}
+
+/// As Postfix's pipe runs it; tests/postfix.rs has Postfix and a script that differs in one line.
+#[test]
+fn the_script_for_postfix_delivers_without_attachments_or_waits() {
+    delivers(|house, mail| {
+        let script = recipe(house, "embody-then", &[]);
+        let deliver = format!("cat > {}/new/1", house.text("Maildir"));
+        fed(
+            Command::new(script).args(["sh", "-c", &deliver]),
+            mail.as_bytes(),
+        )
+    });
+    let [one, other] = ["embody-then", "detach/embody-then"].map(|name| {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/recipes");
+        fs::read_to_string(folder.join(name)).unwrap()
+    });
+    let differ = one.lines().zip(other.lines()).filter(|(a, b)| a != b);
+    assert_eq!(differ.count(), 1);
+    assert_eq!(one.lines().count(), other.lines().count());
+}
+
+/// A copy of `date` that says it is this day of the week.
+fn day(house: &House, day: u8) {
+    house.script("bin/date", &format!("#!/bin/sh\necho {day}\n"));
+}
+
+#[test]
+fn a_nightly_run_detaches_checks_and_collects_on_sundays() {
+    let house = House::new();
+    house.maildir_of("Maildir", None);
+    let script = recipe(&house, "nightly", &[]);
+    let run = || {
+        let path = format!("{}:/usr/bin:/bin", house.text("bin"));
+        let mut command = Command::new(&script);
+        command
+            .env("HOME", house.path(""))
+            .env("PATH", path)
+            .output()
+            .unwrap()
+    };
+    let (kept, deleted) = (mail(150_000), mail(160_000));
+    fs::write(house.path("Maildir/cur/1.host:2,S"), &kept).unwrap();
+    fs::write(house.path("Maildir/cur/2.host:2,S"), &deleted).unwrap();
+    day(&house, 6);
+    let output = run();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let one = fs::read(house.path("Maildir/cur/1.host:2,S")).unwrap();
+    has_left(&house, &one, &kept);
+    // A mail is deleted, and its attachment grows old.
+    let two = fs::read(house.path("Maildir/cur/2.host:2,S")).unwrap();
+    has_left(&house, &two, &deleted);
+    fs::remove_file(house.path("Maildir/cur/2.host:2,S")).unwrap();
+    let objects = || objects(&house);
+    let made_old = objects();
+    assert_eq!(made_old.len(), 2);
+    for object in &made_old {
+        let aged = Command::new("touch")
+            .args(["-d", "2 days ago"])
+            .arg(object)
+            .status();
+        assert!(aged.unwrap().success());
+    }
+    assert_eq!(run().status.code(), Some(0));
+    assert_eq!(objects().len(), 2, "it is Saturday");
+    day(&house, 7);
+    let output = run();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(objects().len(), 1);
+    has_left(&house, &one, &kept);
+    assert_bytes(
+        &fs::read(house.path("Maildir/cur/1.host:2,S")).unwrap(),
+        &one,
+        "twice is once",
+    );
+    // What is missing is told, and then nothing is collected.
+    fs::remove_file(&objects()[0]).unwrap();
+    let output = run();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("missing"));
+}
+
+/// The objects in the store.
+fn objects(house: &House) -> Vec<String> {
+    let mut find = Command::new("find");
+    find.arg(house.path("store"))
+        .args(["-type", "f", "-size", "+50k"]);
+    let found = String::from_utf8(find.output().unwrap().stdout).unwrap();
+    found.lines().map(ToOwned::to_owned).collect()
+}
