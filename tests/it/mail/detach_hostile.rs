@@ -140,7 +140,7 @@ fn a_reference_that_leads_out_of_the_store_is_left() {
         format!("{base}%2e%2e/secret"),
         format!("{base}..%2fsecret"),
         format!("{base}ab/../../secret"),
-        format!("https://files.example.org/secret"),
+        "https://files.example.org/secret".to_owned(),
     ] {
         for sha256 in [secret.as_str(), "../secret", "..%2fsecret"] {
             let mail = mixed(&[left(&url, sha256, "application/x-any")]);
