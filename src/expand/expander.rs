@@ -6,7 +6,9 @@ use std::sync::Arc;
 use super::mark::has_mark;
 use super::prefilter::Prefilter;
 use super::session::{Asking, Session};
-use super::settings::{Lengths, Mark, Scope, Settings};
+#[cfg(feature = "cli")]
+use super::settings::Scope;
+use super::settings::{Lengths, Mark, Settings};
 use super::stored::FromStore;
 use crate::edit::{Edits, Spliced};
 use crate::error::Error;

@@ -22,6 +22,8 @@ mod exact;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod facility;
 mod listing;
+// The program alone detaches, and writes notes.
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod note;
 mod read;
 mod reference;
@@ -29,11 +31,14 @@ mod scheme;
 mod shortcut;
 mod url;
 
+#[cfg_attr(not(feature = "cli"), allow(unused_imports))]
 pub use self::detached::{ALTERED_FIELD, SENTENCE, URL_FIELD, is_reference_field};
+#[cfg_attr(not(feature = "cli"), allow(unused_imports))]
 pub use self::exact::{is_of_content, newline_of, restored};
 #[cfg(feature = "cli")]
 pub use self::facility::Facility;
 pub use self::listing::{Scanned, Wanted, relisted};
+#[cfg_attr(not(feature = "cli"), allow(unused_imports))]
 pub use self::note::{Claim, EncodingField, LONGEST_FIELD, NOTE_FIELD, Note, encoding_field};
 pub use self::reference::{
     ESSENCE, ExternalBody, Form, Reading, Shortcuts, Target, Unusable, identifier,

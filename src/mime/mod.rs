@@ -4,6 +4,8 @@
 
 pub mod charset;
 pub mod entity;
+// The program alone detaches, and reads how a body was written.
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
 pub mod exact;
 pub mod fields;
 pub mod header;
