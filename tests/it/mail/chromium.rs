@@ -24,7 +24,7 @@ const SHOWN: &[(&str, &[usize])] = &[
     ("nested", &[8]),
     ("nested-nearest-first", &[8]),
     ("quoted-printable", &[8]),
-    ("relative-with-base", &[8, 200]),
+    ("relative-with-base", &[8, 104, 200]),
     ("relative-without-base", &[8]),
     ("style-sheet", &[8]),
 ];
