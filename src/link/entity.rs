@@ -94,8 +94,8 @@ impl Iterator for Steps<'_> {
             let rest = self.raw.get(start..)?;
             let found = match rest {
                 [b'&', ..] => reference(rest),
-                // The LF that follows a CR stands for both.
-                [b'\r', b'\n', ..] => Some((Expansion::Named(b""), 1)),
+                // Both together, or a value that begins with the LF would leave the CR behind.
+                [b'\r', b'\n', ..] => Some((Expansion::Character('\n'), 2)),
                 [b'\r', ..] => Some((Expansion::Character('\n'), 1)),
                 _ => Some((Expansion::Character('\u{FFFD}'), 1)),
             };

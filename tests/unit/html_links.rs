@@ -485,3 +485,12 @@ fn a_base_in_svg_math_or_template_is_none() {
         assert_eq!(found, expected, "{document}");
     }
 }
+
+/// A quoted URL that begins with a line end, which is two octets: neither of them stays in front of a new URL.
+#[test]
+fn a_line_end_is_replaced_whole() {
+    let document = b"<meta http-equiv=refresh content='1;&quot;\r\nx&quot;'>";
+    let links = locate(document).links.to_vec();
+    assert_eq!(links[0].decoded(document), b"\nx".as_slice());
+    assert_eq!(links[0].span.of(document), b"\r\nx");
+}
