@@ -237,10 +237,14 @@ fn scan_limits(policy: &Policy) -> ScanLimits {
 fn open(store: &str, purpose: Purpose, policy: &Policy) -> Result<Arc<dyn Store>, Error> {
     store::open(store, purpose, policy).map_err(|error| match error {
         OpenError::Usage(error) => error,
-        OpenError::Store(error) => Error::Write {
-            what: "the store".to_owned(),
-            source: std::io::Error::other(say::error(&error)),
-        },
+        OpenError::Store(error) => {
+            let what = "the store".to_owned();
+            let source = std::io::Error::other(say::error(&error));
+            match purpose {
+                Purpose::Put => Error::Write { what, source },
+                Purpose::Read => Error::Read { what, source },
+            }
+        }
     })
 }
 

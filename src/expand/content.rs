@@ -178,21 +178,23 @@ impl Obtained {
     }
 }
 
+/// Why a `data:` URL gives no content.
+pub(super) fn not_decoded(error: DataUrlError) -> Refusal {
+    let reason = match error {
+        DataUrlError::TooLarge { .. } => Reason::TooLarge,
+        _ => Reason::BadDataUrl,
+    };
+    Refusal::lasting(reason, error.to_string())
+}
+
 /// Decodes a `data:` URL.
 pub(super) fn decode(body: &ExternalBody<'_>, policy: &Policy) -> Result<Obtained, Refusal> {
     let Ok(Target::Data(url)) = &body.target else {
         return Err(Refusal::lasting(Reason::BadDataUrl, "not a data: URL"));
     };
-    let refuse = |error: DataUrlError| {
-        let reason = match error {
-            DataUrlError::TooLarge { .. } => Reason::TooLarge,
-            _ => Reason::BadDataUrl,
-        };
-        Refusal::lasting(reason, error.to_string())
-    };
-    let url = DataUrl::parse(url).map_err(refuse)?;
+    let url = DataUrl::parse(url).map_err(not_decoded)?;
     let media_type = url.media_type();
-    let octets = url.decode(policy.limits.body).map_err(refuse)?;
+    let octets = url.decode(policy.limits.body).map_err(not_decoded)?;
     let source_type = media_type.declared_essence().map(str::to_owned);
     Ok(Obtained {
         essence: media_type.essence().to_owned(),

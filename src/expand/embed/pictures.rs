@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::super::content::{Answer, Octets};
+use crate::expand::content::not_decoded;
 use crate::external_body::{ExternalBody, Reading, identifier};
-use crate::link::data::{DataUrl, DataUrlError};
+use crate::link::data::DataUrl;
 use crate::link::svg::is_harmless_svg;
 use crate::link::value::Role;
 use crate::mime::entity::{NewPart, sha256};
@@ -77,17 +78,10 @@ impl<'p> Pictures<'p> {
         role: Role,
         policy: &Policy,
     ) -> Result<usize, Refusal> {
-        let refuse = |error: DataUrlError| {
-            let reason = match error {
-                DataUrlError::TooLarge { .. } => Reason::TooLarge,
-                _ => Reason::BadDataUrl,
-            };
-            Refusal::lasting(reason, error.to_string())
-        };
         let url = spaces_kept(url);
-        let parsed = DataUrl::parse(url.as_bytes()).map_err(refuse)?;
+        let parsed = DataUrl::parse(url.as_bytes()).map_err(not_decoded)?;
         let declared = parsed.media_type().essence().to_owned();
-        let octets = parsed.decode(policy.limits.body).map_err(refuse)?;
+        let octets = parsed.decode(policy.limits.body).map_err(not_decoded)?;
         let octets = Octets::shared(octets);
         let kind = admitted(octets.bytes(), Some(&declared), Some(role), policy)?;
         Ok(self.add(octets, kind, None, None))

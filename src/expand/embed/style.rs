@@ -7,9 +7,10 @@
 use std::borrow::Cow;
 
 use super::pictures::{Pictures, spaces_kept};
+use crate::expand::content::not_decoded;
 use crate::expand::content::{Answer, Octets};
 use crate::expand::relink::sheet;
-use crate::link::data::{DataUrl, DataUrlError};
+use crate::link::data::DataUrl;
 use crate::mime::picture::{self, Kind};
 use crate::policy::Policy;
 use crate::report::{Reason, Refusal};
@@ -25,18 +26,11 @@ pub(super) fn of_data(
     url: &str,
     policy: &Policy,
 ) -> Result<usize, Refusal> {
-    let refuse = |error: DataUrlError| {
-        let reason = match error {
-            DataUrlError::TooLarge { .. } => Reason::TooLarge,
-            _ => Reason::BadDataUrl,
-        };
-        Refusal::lasting(reason, error.to_string())
-    };
     let url = spaces_kept(url);
-    let parsed = DataUrl::parse(url.as_bytes()).map_err(refuse)?;
+    let parsed = DataUrl::parse(url.as_bytes()).map_err(not_decoded)?;
     let media_type = parsed.media_type();
     let charset = label(media_type.parameter("charset"));
-    let octets = parsed.decode(policy.limits.body).map_err(refuse)?;
+    let octets = parsed.decode(policy.limits.body).map_err(not_decoded)?;
     admit(&octets, Some(media_type.essence()), policy)?;
     sheet::absolute(&octets, charset.as_deref(), None, policy.limits.body)?;
     Ok(pictures.add_text(Octets::shared(octets), (kind(), charset), None, None))
