@@ -321,7 +321,7 @@ impl Job<'_> {
         quoting: Quoting,
         summary: &mut Summary,
         sink: &mut Sink<'_>,
-        seen: &mut dyn FnMut(&[u8]),
+        seen: &mut (dyn FnMut(&[u8]) + Send),
     ) -> Result<Counted, Error> {
         let pool = Pool::default();
         let window = self.options.window;

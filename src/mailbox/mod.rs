@@ -119,8 +119,8 @@ pub struct Message<'a> {
     pub quoting: Quoting,
 }
 
-/// Told how far a run has come. Called from one thread, in the order of the output.
-pub trait Progress {
+/// Told how far a run has come: by one thread at a time, in the order of the output.
+pub trait Progress: Sync {
     /// A mailbox begins: an mbox file, one Maildir, one message. Message numbers start again.
     fn begin(&self, _mailbox: &Path) {}
 

@@ -1,9 +1,11 @@
 //! Many at a time, in order, in bounded memory.
 //!
-//! A reader makes items; workers find the parts of each that need work, and do the work; the
-//! calling thread takes finished items in the order they were read. Parts of one item and of several are worked on at once; an item waits for those
-//! before it. The reader waits while the items between it and the caller weigh more than the
-//! budget: one slow part stops the reading, it does not fill the memory.
+//! Every thread does whatever is next: it hands on the first item if that is finished, works on a part, or reads an
+//! item and finds the parts of it that need work. So an item that nothing has to be done to is read, searched and handed
+//! on by one thread, while its bytes are in the cache of that processor. Only one thread reads at a time, and one hands
+//! on, in the order in which items were read. Parts of one item and of several are worked on at once; an item waits
+//! for those before it. Nobody reads while the items on their way weigh more than the budget: one slow part stops the
+//! reading, it does not fill the memory.
 //!
 //! The first error ends everything. A panic in a stage is passed on once all threads have ended;
 //! none waits for ever.
@@ -30,32 +32,27 @@ pub(super) trait Stages: Sync {
     /// The parts of an item that need work.
     fn split(&self, item: &Self::Item) -> Result<Vec<Self::Part>, Error>;
 
-    /// The work; done by the workers.
+    /// The work on one part.
     fn work(&self, item: &Self::Item, part: Self::Part) -> Result<Self::Done, Error>;
 }
 
 /// How much at a time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Threads that work.
+    /// Threads.
     pub(super) workers: usize,
-    /// What items between reader and caller may weigh together.
+    /// What items between reading and handing on may weigh together.
     pub(super) budget: usize,
 }
 
-/// Something to do for an item.
+/// Work on a part of an item.
 struct Task<S: Stages> {
     /// The number of the item.
     number: u64,
     item: Arc<S::Item>,
-    what: What<S::Part>,
-}
-
-enum What<P> {
-    /// To find its parts.
-    Split,
-    /// To work on one of them, which has this index.
-    Work(usize, P),
+    /// Which of its parts.
+    index: usize,
+    part: S::Part,
 }
 
 /// An item on its way.
@@ -63,8 +60,17 @@ struct Slot<S: Stages> {
     item: Arc<S::Item>,
     weight: usize,
     done: Vec<Option<S::Done>>,
-    /// Tasks that are not finished.
+    /// What is not finished: the search for parts, and the parts.
     open: usize,
+}
+
+/// Whether a stage that one thread at a time is in can be entered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Place {
+    Free,
+    Taken,
+    /// There is nothing more to read.
+    Closed,
 }
 
 struct State<S: Stages> {
@@ -72,20 +78,32 @@ struct State<S: Stages> {
     slots: VecDeque<Slot<S>>,
     /// The number of the first of `slots`.
     first: u64,
+    /// What `slots` and the item that is handed on weigh.
     weight: usize,
-    ended: bool,
+    reading: Place,
+    taking: Place,
     over: bool,
     failure: Option<Error>,
 }
 
+impl<S: Stages> State<S> {
+    fn first_is_finished(&self) -> bool {
+        self.slots.front().is_some_and(|slot| slot.open == 0)
+    }
+
+    /// Whether nothing is left to do, nor will be.
+    fn is_done(&self) -> bool {
+        self.reading == Place::Closed && self.taking == Place::Free && self.slots.is_empty()
+    }
+}
+
 struct Shared<S: Stages> {
     state: Mutex<State<S>>,
-    /// There are tasks, or it is over.
+    /// There is something to do for a thread, or it is over.
     work: Condvar,
-    /// There is room for an item, or it is over.
-    room: Condvar,
-    /// The first item is finished, or it is over.
-    ready: Condvar,
+    /// It is over.
+    end: Condvar,
+    budget: usize,
 }
 
 impl<S: Stages> Shared<S> {
@@ -102,8 +120,7 @@ impl<S: Stages> Shared<S> {
         }
         drop(state);
         self.work.notify_all();
-        self.room.notify_all();
-        self.ready.notify_all();
+        self.end.notify_all();
     }
 }
 
@@ -127,8 +144,8 @@ pub(super) fn run<S: Stages>(
     stages: &S,
     limits: Limits,
     stop: &Stop,
-    mut read: impl FnMut() -> Result<Option<(S::Item, usize)>, Error> + Send,
-    mut take: impl FnMut(S::Item, Vec<S::Done>) -> Result<(), Error>,
+    read: impl FnMut() -> Result<Option<(S::Item, usize)>, Error> + Send,
+    take: impl FnMut(S::Item, Vec<S::Done>) -> Result<(), Error> + Send,
 ) -> Result<(), Error> {
     let shared = Shared::<S> {
         state: Mutex::new(State {
@@ -136,33 +153,42 @@ pub(super) fn run<S: Stages>(
             slots: VecDeque::new(),
             first: 0,
             weight: 0,
-            ended: false,
+            reading: Place::Free,
+            taking: Place::Free,
             over: false,
             failure: None,
         }),
         work: Condvar::new(),
-        room: Condvar::new(),
-        ready: Condvar::new(),
+        end: Condvar::new(),
+        budget: limits.budget,
+    };
+    let (read, take) = (Mutex::new(read), Mutex::new(take));
+    let hands = Hands {
+        shared: &shared,
+        stages,
+        stop,
+        read: &read,
+        take: &take,
     };
     std::thread::scope(|scope| {
-        let shared = &shared;
-        let _alarm = Alarm(shared);
-        scope.spawn(move || {
-            let _alarm = Alarm(shared);
-            if let Err(error) = feed(shared, limits.budget, stop, &mut read) {
-                shared.end(Some(error));
-            }
-        });
         for _ in 0..limits.workers.max(1) {
-            scope.spawn(move || {
-                let _alarm = Alarm(shared);
-                if let Err(error) = serve(shared, stages, stop) {
-                    shared.end(Some(error));
+            scope.spawn(|| {
+                let _alarm = Alarm(hands.shared);
+                if let Err(error) = hands.serve() {
+                    hands.shared.end(Some(error));
                 }
             });
         }
-        let outcome = drain(shared, stop, &mut take);
-        shared.end(outcome.err());
+        let mut state = shared.lock();
+        while !state.over && !stop.is_requested() {
+            let waited = shared.end.wait_timeout(state, LOOK_UP);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let is_stopped = !state.over;
+        drop(state);
+        if is_stopped {
+            shared.end(Some(Error::Interrupted));
+        }
     });
     match shared.lock().failure.take() {
         Some(error) => Err(error),
@@ -170,31 +196,115 @@ pub(super) fn run<S: Stages>(
     }
 }
 
-fn feed<S: Stages>(
-    shared: &Shared<S>,
-    budget: usize,
-    stop: &Stop,
-    read: &mut impl FnMut() -> Result<Option<(S::Item, usize)>, Error>,
-) -> Result<(), Error> {
-    loop {
-        stop.check()?;
-        let Some((item, weight)) = read()? else {
-            shared.lock().ended = true;
-            shared.ready.notify_all();
+/// What is next for a thread.
+enum Next<S: Stages> {
+    Take(Slot<S>),
+    Work(Task<S>),
+    Read,
+    End,
+}
+
+/// What all threads share.
+struct Hands<'a, S: Stages, R, T> {
+    shared: &'a Shared<S>,
+    stages: &'a S,
+    stop: &'a Stop,
+    /// Only one thread at a time asks for it: `reading` is `Taken` then.
+    read: &'a Mutex<R>,
+    /// The same, by `taking`.
+    take: &'a Mutex<T>,
+}
+
+impl<S, R, T> Hands<'_, S, R, T>
+where
+    S: Stages,
+    R: FnMut() -> Result<Option<(S::Item, usize)>, Error>,
+    T: FnMut(S::Item, Vec<S::Done>) -> Result<(), Error>,
+{
+    fn serve(&self) -> Result<(), Error> {
+        loop {
+            let next = self.next();
+            self.stop.check()?;
+            match next {
+                Next::End => return Ok(()),
+                Next::Take(slot) => self.take(slot)?,
+                Next::Work(task) => self.work(task)?,
+                Next::Read => self.read()?,
+            }
+        }
+    }
+
+    /// Waits until there is something to do.
+    fn next(&self) -> Next<S> {
+        let mut state = self.shared.lock();
+        loop {
+            if state.over {
+                return Next::End;
+            }
+            if state.taking == Place::Free
+                && state.first_is_finished()
+                && let Some(slot) = state.slots.pop_front()
+            {
+                state.first += 1;
+                state.taking = Place::Taken;
+                if !state.tasks.is_empty() {
+                    self.shared.work.notify_one();
+                }
+                return Next::Take(slot);
+            }
+            if let Some(task) = state.tasks.pop_front() {
+                return Next::Work(task);
+            }
+            let weight = state.weight;
+            if state.reading == Place::Free && (weight == 0 || weight < self.shared.budget) {
+                state.reading = Place::Taken;
+                return Next::Read;
+            }
+            if state.is_done() {
+                state.over = true;
+                drop(state);
+                self.shared.work.notify_all();
+                self.shared.end.notify_all();
+                return Next::End;
+            }
+            let waited = self.shared.work.wait(state);
+            state = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn take(&self, slot: Slot<S>) -> Result<(), Error> {
+        let Slot {
+            item, weight, done, ..
+        } = slot;
+        let Ok(item) = Arc::try_unwrap(item).map_err(drop) else {
+            unreachable!("an item is held by its open tasks only");
+        };
+        let mut take = self.take.lock().unwrap_or_else(PoisonError::into_inner);
+        take(item, done.into_iter().flatten().collect())?;
+        drop(take);
+        let mut state = self.shared.lock();
+        state.taking = Place::Free;
+        state.weight -= weight;
+        // This thread looks for itself; another one may read, and one may have waited for the end.
+        self.shared.work.notify_one();
+        Ok(())
+    }
+
+    /// Reads an item, and finds the parts of it that need work.
+    fn read(&self) -> Result<(), Error> {
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let item = read()?;
+        drop(read);
+        let mut state = self.shared.lock();
+        let Some((item, weight)) = item else {
+            state.reading = Place::Closed;
+            drop(state);
+            self.shared.work.notify_all();
             return Ok(());
         };
-        let mut state = shared.lock();
-        while !state.over && state.weight > 0 && state.weight + weight > budget {
-            state = shared
-                .room
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-        if state.over {
-            return Ok(());
-        }
         let item = Arc::new(item);
         let number = state.first + state.slots.len() as u64;
+        state.reading = Place::Free;
         state.weight += weight;
         state.slots.push_back(Slot {
             item: Arc::clone(&item),
@@ -202,128 +312,71 @@ fn feed<S: Stages>(
             done: Vec::new(),
             open: 1,
         });
-        state.tasks.push_back(Task {
-            number,
-            item,
-            what: What::Split,
-        });
         drop(state);
-        shared.work.notify_one();
-    }
-}
-
-/// What came of a task.
-enum Finished<P, D> {
-    Split(Vec<P>),
-    Work(usize, D),
-}
-
-fn serve<S: Stages>(shared: &Shared<S>, stages: &S, stop: &Stop) -> Result<(), Error> {
-    loop {
-        let task = {
-            let mut state = shared.lock();
-            loop {
-                if state.over {
-                    return Ok(());
-                }
-                if let Some(task) = state.tasks.pop_front() {
-                    break task;
-                }
-                state = shared
-                    .work
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner);
-            }
-        };
-        stop.check()?;
-        let Task { number, item, what } = task;
-        let finished = match what {
-            What::Split => Finished::Split(stages.split(&item)?),
-            What::Work(index, part) => Finished::Work(index, stages.work(&item, part)?),
-        };
-        let mut state = shared.lock();
-        // A slot leaves only when it is finished, so those before it cannot have passed it.
+        self.shared.work.notify_one();
+        let found = self.stages.split(&item)?;
+        let parts = found.len();
+        let mut state = self.shared.lock();
         let place = (number - state.first) as usize;
         let State { slots, tasks, .. } = &mut *state;
-        let Some(slot) = slots.get_mut(place) else {
-            continue;
-        };
-        let mut parts = 0;
-        match finished {
-            Finished::Split(found) => {
-                parts = found.len();
-                slot.done = found.iter().map(|_| None).collect();
-                slot.open += parts;
-                // Before what waits behind: this item is waited for first.
-                for (index, part) in found.into_iter().enumerate().rev() {
-                    tasks.push_front(Task {
-                        number,
-                        item: Arc::clone(&item),
-                        what: What::Work(index, part),
-                    });
-                }
-            }
-            Finished::Work(index, done) => {
-                if let Some(entry) = slot.done.get_mut(index) {
-                    *entry = Some(done);
-                }
-            }
+        // Before what waits behind: this item is waited for first.
+        for (index, part) in found.into_iter().enumerate().rev() {
+            tasks.push_front(Task {
+                number,
+                item: Arc::clone(&item),
+                index,
+                part,
+            });
         }
-        slot.open -= 1;
-        let is_ready = slot.open == 0 && place == 0;
-        // Before the slot is seen finished: `drain` unwraps the item.
+        if let Some(slot) = slots.get_mut(place) {
+            slot.done.resize_with(parts, || None);
+            slot.open += parts;
+        }
+        self.finish(state, number, item, parts);
+        Ok(())
+    }
+
+    fn work(&self, task: Task<S>) -> Result<(), Error> {
+        let Task {
+            number,
+            item,
+            index,
+            part,
+        } = task;
+        let done = self.stages.work(&item, part)?;
+        let mut state = self.shared.lock();
+        let place = (number - state.first) as usize;
+        let entry = state
+            .slots
+            .get_mut(place)
+            .and_then(|slot| slot.done.get_mut(index));
+        if let Some(entry) = entry {
+            *entry = Some(done);
+        }
+        self.finish(state, number, item, 0);
+        Ok(())
+    }
+
+    /// One thing that was open in an item is done, and so many parts of it can be worked on.
+    fn finish(
+        &self,
+        mut state: MutexGuard<'_, State<S>>,
+        number: u64,
+        item: Arc<S::Item>,
+        parts: usize,
+    ) {
+        // A slot leaves only when it is finished, so those before it cannot have passed it.
+        let place = (number - state.first) as usize;
+        if let Some(slot) = state.slots.get_mut(place) {
+            slot.open -= 1;
+        }
+        // Before the slot is seen finished: who takes it unwraps the item.
         drop(item);
         drop(state);
         if parts > 1 {
             // One of them is for this thread.
-            shared.work.notify_all();
+            self.shared.work.notify_all();
         }
-        if is_ready {
-            shared.ready.notify_all();
-        }
-    }
-}
-
-fn drain<S: Stages>(
-    shared: &Shared<S>,
-    stop: &Stop,
-    take: &mut impl FnMut(S::Item, Vec<S::Done>) -> Result<(), Error>,
-) -> Result<(), Error> {
-    loop {
-        stop.check()?;
-        let slot = {
-            let mut state = shared.lock();
-            loop {
-                if state.over {
-                    return Ok(());
-                }
-                if state.slots.front().is_some_and(|slot| slot.open == 0) {
-                    break;
-                }
-                if state.ended && state.slots.is_empty() {
-                    return Ok(());
-                }
-                state = shared
-                    .ready
-                    .wait_timeout(state, LOOK_UP)
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .0;
-                if stop.is_requested() {
-                    return Err(Error::Interrupted);
-                }
-            }
-            state.first += 1;
-            state.slots.pop_front()
-        };
-        let Some(slot) = slot else { continue };
-        let weight = slot.weight;
-        if let Ok(item) = Arc::try_unwrap(slot.item).map_err(drop) {
-            take(item, slot.done.into_iter().flatten().collect())?;
-        } else {
-            unreachable!("an item is held by its open tasks only");
-        }
-        shared.lock().weight -= weight;
-        shared.room.notify_one();
     }
 }
 
