@@ -1,9 +1,11 @@
 //! Whether bytes can hold anything that embody works on, told without parsing.
 
+mod encoded;
 mod hidden;
 mod words;
 
 use crate::policy::{Links, Policy};
+use encoded::Sections;
 use hidden::escapes_base;
 use words::{Word, Words, word};
 
@@ -93,8 +95,9 @@ impl Prefilter {
         };
         let mut found = Vec::new();
         let (mut from, mut number) = (0, 0);
-        // The last message that was looked at for a base.
+        // The last message that was looked at for a base, and its header sections.
         let mut asked = None;
+        let mut sections = Sections::default();
         while let Some((at, word)) = words.find_from(bytes, from) {
             number += ends
                 .get(number..)
@@ -103,10 +106,16 @@ impl Prefilter {
                 break;
             };
             let start = number.checked_sub(1).and_then(|before| ends.get(before));
-            let message = bytes.get(start.copied().unwrap_or_default()..end);
+            let start = start.copied().unwrap_or_default();
+            let message = bytes.get(start..end).unwrap_or_default();
+            let is_first = asked != Some(number);
+            if is_first {
+                sections = Sections::default();
+            }
             let matters = word < OF_REFERENCES
-                || (asked != Some(number)
-                    && (self.embeds || declares_base(message.unwrap_or_default())));
+                || self.embeds
+                || (is_first && declares_base(message))
+                || sections.name_base64(message, at - start);
             if matters {
                 found.push(number);
                 number += 1;
@@ -147,11 +156,24 @@ impl Prefilter {
 
     /// The same for a whole message, where a base or a sibling must be declared as well.
     fn documents_with_base(&self, message: &[u8]) -> bool {
-        self.documents(message) && declares_base(message)
+        self.documents(message) && (declares_base(message) || encodes_document(message))
     }
 }
 
-/// Whether a message may have a base, or siblings that links mean.
+/// Whether a document of a message is under base64.
+fn encodes_document(message: &[u8]) -> bool {
+    let mut sections = Sections::default();
+    let mut from = 0;
+    while let Some((at, word)) = DOCUMENTS.find_from(message, from) {
+        if sections.name_base64(message, at) {
+            return true;
+        }
+        from = at + DOCUMENTS.words.get(word).map_or(1, |word| word.text.len());
+    }
+    false
+}
+
+/// Whether a message may have a base that a search sees, or siblings that links mean.
 fn declares_base(message: &[u8]) -> bool {
     BASES.first(message).is_some() || (escapes_base(message) && QUOTED.first(message).is_some())
 }
@@ -221,15 +243,14 @@ fn is_document_type(behind: &[u8]) -> bool {
     })
 }
 
-/// What gives documents a base or a sibling; base64 is here because it may hide a `<base`.
+/// What gives documents a base or a sibling.
 static BASES: Words = Words::new(
     &[
         word("content-base", 7),
         word("content-location", 7),
         word("<base", 0),
-        word("base64", 4).fragment_at(2),
     ],
-    *b"-<6",
+    *b"-<<",
 );
 
 /// The encoding that may hide a `<base` from [`BASES`], but not from [`escapes_base`].
@@ -374,6 +395,14 @@ mod tests {
                 "Content-Transfer-Encoding: Base64\nContent-Type: text/html\n\n",
                 true,
             ),
+            (
+                "x\n--b\nContent-Transfer-Encoding: base64\nContent-Type: text/html\n\n",
+                true,
+            ),
+            (
+                "Content-Type: text/html\n\nx\n\nContent-Transfer-Encoding: base64\n\n",
+                false,
+            ),
             ("Content-Type: message/external-body\n\n", true),
         ] {
             assert_eq!(candidates.in_message(message.as_bytes()), may, "{message}");
@@ -394,6 +423,10 @@ mod tests {
             Just("\n--b\n"),
             Just("<a href=x>\n"),
             Just("Content-Transfer-Encoding: base64\n"),
+            // `<base href=http://h/><a href=x>`
+            Just(
+                "Content-Type: text/html\nContent-Transfer-Encoding: base64\n\nPGJhc2UgaHJlZj1odHRwOi8vaC8+PGEgaHJlZj14Pg==\n"
+            ),
             Just("Content-Transfer-Encoding: quoted-printable\n"),
             Just("Content-Location: x\n"),
             Just("X-Mozilla-Status: 0001\n"),
