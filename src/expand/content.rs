@@ -153,7 +153,7 @@ pub(super) struct Obtained {
     /// The type of the new part: the declared one, else the source's, else a default.
     pub(super) essence: String,
     /// The source's media type parameters, decoded.
-    pub(super) parameters: Vec<(String, String)>,
+    pub(super) parameters: Rc<[(String, String)]>,
     /// The octets.
     pub(super) octets: Rc<Octets>,
     /// The network URL it came from.
@@ -198,7 +198,7 @@ pub(super) fn decode(body: &ExternalBody<'_>, policy: &Policy) -> Result<Obtaine
     let source_type = media_type.declared_essence().map(str::to_owned);
     Ok(Obtained {
         essence: media_type.essence().to_owned(),
-        parameters: named_parameters(media_type.parameters(), source_type.as_deref(), body),
+        parameters: named_parameters(media_type.parameters(), source_type.as_deref(), body).into(),
         source_type,
         octets: Octets::shared(octets),
         location: None,
@@ -260,7 +260,7 @@ pub(super) fn copy(original: &[u8], tree: &Tree, part: PartId, octets: Rc<Octets
     Obtained {
         source_type: field.map(|_| source.essence.clone()),
         essence: source.essence.clone(),
-        parameters: parameters.unwrap_or_default(),
+        parameters: parameters.unwrap_or_default().into(),
         octets,
         location: None,
         elapsed: None,
@@ -316,7 +316,11 @@ pub(super) fn take(
         essence: media_type
             .as_ref()
             .map_or_else(|| OCTETS.to_owned(), |named| named.essence.to_string()),
-        parameters: media_type.as_ref().map(all_parameters).unwrap_or_default(),
+        parameters: media_type
+            .as_ref()
+            .map(all_parameters)
+            .unwrap_or_default()
+            .into(),
         octets,
         location: has_server.then(|| retrieved.url.clone()),
         elapsed: Some(retrieved.elapsed),

@@ -2,9 +2,8 @@
 //! held once.
 
 use std::collections::{HashMap, HashSet};
-use std::rc::Rc;
 
-use super::content::{self, Answer, Obtained, Octets};
+use super::content::{self, Answer, Obtained};
 use super::session::{Answered, Asking, Session};
 use crate::fetch::{Request, fetch_all};
 use crate::mime::{self, PartId, TransferEncoding, Tree};
@@ -41,8 +40,8 @@ pub(super) struct Contents<'g> {
     targets: HashSet<PartId>,
     /// Content of items that others refer to.
     settled: HashMap<usize, Found>,
-    /// Decoded parts.
-    copies: HashMap<PartId, Result<Rc<Octets>, Refusal>>,
+    /// Decoded parts, and what their fields say: read once, however many refer to them.
+    copies: HashMap<PartId, Result<Obtained, Refusal>>,
 }
 
 impl<'g> Contents<'g> {
@@ -149,16 +148,15 @@ impl<'g> Contents<'g> {
             Step::Copy(part) => {
                 let (current, tree) = (self.current, self.tree);
                 let ledger = &mut session.ledger;
-                let octets = self.copies.entry(*part).or_insert_with(|| {
+                let copy = self.copies.entry(*part).or_insert_with(|| {
                     ledger.work(tree.part(*part).body.len())?;
-                    content::decoded(current, tree, *part)
+                    let octets = content::decoded(current, tree, *part)?;
+                    Ok(content::copy(current, tree, *part, octets))
                 });
-                let octets = octets.clone();
-                // Each reference reads the fields of the part anew.
-                let header = tree.part(*part).header.len();
-                octets
-                    .and_then(|octets| session.ledger.work(header).map(|()| octets))
-                    .map(|octets| content::copy(current, tree, *part, octets))
+                let copy = copy.clone();
+                // Each reference writes, encodes and folds what the fields say anew.
+                let header = tree.part(*part).header.len() * 8;
+                copy.and_then(|copy| session.ledger.work(header).map(|()| copy))
                     .into()
             }
         }

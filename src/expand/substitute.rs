@@ -274,7 +274,7 @@ impl<'p> Substitute<'p> {
 
     fn written_type(&self, obtained: &Obtained) -> Vec<u8> {
         let mut written = b"Content-Type: ".to_vec();
-        let mut parameters = obtained.parameters.clone();
+        let mut parameters = obtained.parameters.to_vec();
         if let Some(name) = self.own_name("Content-Type", "name")
             && named(&parameters, "name").is_none()
         {
@@ -369,14 +369,14 @@ impl<'p> Substitute<'p> {
         let original = self.original;
         let outer = self.tree.fields(self.body.part);
         let names = FieldNames::of(original, self.taken());
-        let new_fields = self.new_fields(encoded, location);
+        let mut homeless = Some(self.new_fields(encoded, location));
         let mut group = Group::new();
-        let mut place = None;
         for field in outer.iter(original) {
             let field = &field;
-            if field.is(original, "Content-Type") && place.is_none() {
-                place = Some(field.whole);
-                group.push(Edit::replace(field.whole, new_fields.clone()));
+            if field.is(original, "Content-Type")
+                && let Some(new_fields) = homeless.take()
+            {
+                group.push(Edit::replace(field.whole, new_fields));
                 continue;
             }
             let is_disposition = field.is(original, "Content-Disposition");
@@ -395,12 +395,7 @@ impl<'p> Substitute<'p> {
                 group.push(Edit::replace(field.whole, written));
             }
         }
-        let homeless = if place.is_none() {
-            new_fields
-        } else {
-            Vec::new()
-        };
-        (group, homeless)
+        (group, homeless.unwrap_or_default())
     }
 
     fn new_fields(&self, encoded: &Encoded, location: Option<&str>) -> Vec<u8> {
