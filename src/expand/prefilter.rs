@@ -1,12 +1,11 @@
 //! Whether bytes can hold anything that embody works on, told without parsing.
 
-mod encoded;
+mod bases;
 mod hidden;
 mod words;
 
 use crate::policy::{Links, Policy};
-use encoded::Sections;
-use hidden::escapes_base;
+use bases::Documents;
 use words::{Word, Words, word};
 
 /// A search for the few words that any work needs, in any case.
@@ -95,9 +94,9 @@ impl Prefilter {
         };
         let mut found = Vec::new();
         let (mut from, mut number) = (0, 0);
-        // The last message that was looked at for a base, and its header sections.
+        // The last message that was looked at for a base, and its documents.
         let mut asked = None;
-        let mut sections = Sections::default();
+        let mut documents = Documents::default();
         while let Some((at, word)) = words.find_from(bytes, from) {
             number += ends
                 .get(number..)
@@ -110,12 +109,12 @@ impl Prefilter {
             let message = bytes.get(start..end).unwrap_or_default();
             let is_first = asked != Some(number);
             if is_first {
-                sections = Sections::default();
+                documents = Documents::default();
             }
             let matters = word < OF_REFERENCES
                 || self.embeds
                 || (is_first && declares_base(message))
-                || sections.name_base64(message, at - start);
+                || documents.may_have_base(message, at - start);
             if matters {
                 found.push(number);
                 number += 1;
@@ -156,16 +155,16 @@ impl Prefilter {
 
     /// The same for a whole message, where a base or a sibling must be declared as well.
     fn documents_with_base(&self, message: &[u8]) -> bool {
-        self.documents(message) && (declares_base(message) || encodes_document(message))
+        self.documents(message) && (declares_base(message) || holds_base(message))
     }
 }
 
-/// Whether a document of a message is under base64.
-fn encodes_document(message: &[u8]) -> bool {
-    let mut sections = Sections::default();
+/// Whether a document of a message may have a base in itself.
+fn holds_base(message: &[u8]) -> bool {
+    let mut documents = Documents::default();
     let mut from = 0;
     while let Some((at, word)) = DOCUMENTS.find_from(message, from) {
-        if sections.name_base64(message, at) {
+        if documents.may_have_base(message, at) {
             return true;
         }
         from = at + DOCUMENTS.words.get(word).map_or(1, |word| word.text.len());
@@ -173,9 +172,9 @@ fn encodes_document(message: &[u8]) -> bool {
     false
 }
 
-/// Whether a message may have a base that a search sees, or siblings that links mean.
+/// Whether a message may have a base in a field, or siblings that links mean.
 fn declares_base(message: &[u8]) -> bool {
-    BASES.first(message).is_some() || (escapes_base(message) && QUOTED.first(message).is_some())
+    BASES.first(message).is_some()
 }
 
 /// What references need, the first [`OF_REFERENCES`], and documents.
@@ -243,21 +242,17 @@ fn is_document_type(behind: &[u8]) -> bool {
     })
 }
 
-/// What gives documents a base or a sibling.
+/// The fields that give documents a base or a sibling.
 static BASES: Words = Words::new(
-    &[
-        word("content-base", 7),
-        word("content-location", 7),
-        word("<base", 0),
-    ],
-    *b"-<<",
+    &[word("content-base", 7), word("content-location", 7)],
+    *b"---",
 );
 
-/// The encoding that may hide a `<base` from [`BASES`], but not from [`escapes_base`].
-static QUOTED: Words = Words::new(&[word("quoted-printable", 6)], *b"---");
-
 #[cfg(test)]
-static SEARCHES: [&Words; 5] = [&REFERENCES, &DOCUMENTS, &ALL, &BASES, &QUOTED];
+static SEARCHES: [&Words; 7] = {
+    let [base64, quoted, base] = bases::SEARCHES;
+    [&REFERENCES, &DOCUMENTS, &ALL, &BASES, base64, quoted, base]
+};
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,178 @@
+//! Whether a document may have a `<base`, as far as that shows without a look at the structure of its message.
+//!
+//! The encoding of a part stands in the same header section as its type, and base64 hides a `<base` from every search.
+//! A header section lies between empty lines, or between a boundary line and what is no field (RFC 2046 §5.1.1); more
+//! may be taken for one here, never less.
+
+use memchr::{memchr_iter, memrchr_iter};
+
+use super::hidden::escapes_base;
+use super::words::{Words, word};
+
+static BASE64: Words = Words::new(&[word("base64", 4).fragment_at(2)], *b"666");
+static QUOTED: Words = Words::new(&[word("quoted-printable", 6)], *b"---");
+pub(super) static BASE: Words = Words::new(&[word("<base", 0)], *b"<<<");
+
+#[cfg(test)]
+pub(super) static SEARCHES: [&Words; 3] = [&BASE64, &QUOTED, &BASE];
+
+/// The documents of one message, asked about from its start to its end: each byte is looked at a few times at most.
+#[derive(Default)]
+pub(super) struct Documents {
+    /// Where the last header section ends that was looked at.
+    sections: usize,
+    /// The same of a literal `<base`, and of one with escapes.
+    literal: usize,
+    escaped: usize,
+}
+
+impl Documents {
+    /// Whether the document may have a base whose media type stands at `at`. It is not asked again about what was
+    /// searched before, so the first answer counts.
+    pub(super) fn may_have_base(&mut self, message: &[u8], at: usize) -> bool {
+        if at < self.sections {
+            // The types of one section are those of one part.
+            return false;
+        }
+        let of = |from: usize, to: usize| message.get(from..to).unwrap_or_default();
+        let before = of(self.sections, at);
+        let empty = memrchr_iter(b'\n', before).find(|&end| is_empty_line(&before[..end]));
+        let start = empty.map_or(self.sections, |end| self.sections + end + 1);
+        let behind = of(at, message.len());
+        let empty = memchr_iter(b'\n', behind).find(|&end| is_empty_line(&behind[..end]));
+        let end = empty.map_or(message.len(), |end| at + end + 1);
+        self.sections = end;
+        let section = of(start, end);
+        if BASE64.first(section).is_some() {
+            return true;
+        }
+        // What is no field ends a header section without an empty line: the body may start right behind the type.
+        // What was searched for another document holds no base, and no boundary line is looked for in it again.
+        let from = at.max(self.literal);
+        let to = delimiter(of(start, at))
+            .and_then(|delimiter| next_line(of(from, message.len()), delimiter))
+            .map_or(message.len(), |line| from + line);
+        self.literal = to;
+        if BASE.first(of(from, to)).is_some() {
+            return true;
+        }
+        if QUOTED.first(section).is_none() {
+            return false;
+        }
+        let from = at.max(self.escaped);
+        self.escaped = self.escaped.max(to);
+        escapes_base(of(from, to))
+    }
+}
+
+/// Whether a line end behind these bytes ends an empty line.
+fn is_empty_line(before: &[u8]) -> bool {
+    matches!(before, [] | [b'\r'] | [.., b'\n'] | [.., b'\n', b'\r'])
+}
+
+/// The boundary line in front of the fields that end `before`, if there surely is one.
+fn delimiter(before: &[u8]) -> Option<&[u8]> {
+    let starts = memrchr_iter(b'\n', before).map(|end| end + 1);
+    let lines = starts.chain([0]).filter_map(|start| before.get(start..));
+    let line = lines.into_iter().find(|rest| rest.starts_with(b"--"))?;
+    let line = line.split(|&byte| byte == b'\n').next()?;
+    // One with a colon in it may be a field.
+    let line = line.trim_ascii_end();
+    (!line.contains(&b':')).then_some(line)
+}
+
+/// Where the next line starts that is this boundary line, or closes that boundary.
+fn next_line(bytes: &[u8], delimiter: &[u8]) -> Option<usize> {
+    let boundaries = memchr::memmem::find_iter(bytes, delimiter);
+    boundaries.into_iter().find(|&at| {
+        let before = at.checked_sub(1).and_then(|before| bytes.get(before));
+        let is_at_start = before.is_none_or(|&byte| byte == b'\n');
+        let rest = bytes.get(at + delimiter.len()..).unwrap_or_default();
+        let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+        let rest = rest.get(..end).unwrap_or_default();
+        let rest = rest.strip_prefix(b"--").unwrap_or(rest);
+        is_at_start && rest.trim_ascii().is_empty()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether the first of the types may have a base, and so on.
+    fn asked(message: &str) -> Vec<bool> {
+        let mut documents = Documents::default();
+        let places = message.match_indices("text/html").map(|(at, _)| at);
+        places
+            .map(|at| documents.may_have_base(message.as_bytes(), at))
+            .collect()
+    }
+
+    #[test]
+    fn the_encoding_stands_in_the_section_of_the_type() {
+        for (message, expected) in [
+            (
+                "A: base64\nT: text/html\n\nbase64\n\nT: text/html\n\nbase64",
+                [true, false],
+            ),
+            (
+                "A: x\r\nT: text/html\r\n\r\nbase64\r\n\r\nT: text/html\r\nE: BASE64",
+                [false, true],
+            ),
+            // A line of blanks ends no section.
+            (
+                "T: text/html\n\t\nE: base64\n \nT: text/html\n",
+                [true, false],
+            ),
+        ] {
+            assert_eq!(asked(message), expected, "{message}");
+        }
+    }
+
+    #[test]
+    fn a_base_counts_up_to_the_next_boundary_line() {
+        for (message, expected) in [
+            ("x\n--b\nT: text/html\n\n<BASE href=x>\n--b\n", true),
+            ("x\n--b\nT: text/html\n\n<p>\n--bc\n-->\n--\n<base>", true),
+            ("x\n--b\nT: text/html\n\n<p>\n--b\n<base>", false),
+            ("x\n--b \nT: text/html\n\n<p>\r\n--b-- \r\n<base>", false),
+            // Which of the two is the boundary line does not show.
+            (
+                "x\n--b\n--c: d\nT: text/html\n\n<p>\n--b\n--c: d\n<base>",
+                true,
+            ),
+            // The line without a colon starts the body.
+            ("x\n--b\nT: text/html\n<base>\n\n--b\n", true),
+            ("T: text/html\n\n<p>\n--b\n<base>", true),
+            ("T: text/html\n\n<p>=3Cbase>", false),
+            ("E: quoted-printable\nT: text/html\n\n<p>=3Cbase>", true),
+            (
+                "x\n--b\nT: text/html\nE: Quoted-Printable\n\n\n--b\n=3Cbase>",
+                false,
+            ),
+        ] {
+            assert_eq!(asked(message), [expected], "{message}");
+        }
+    }
+
+    #[test]
+    fn millions_of_types_are_a_few_looks() {
+        for unit in [
+            "text/html\n",
+            "text/html\n\n",
+            "--b\ntext/html\n\n",
+            "quoted-printable text/html\n\n=\n",
+        ] {
+            assert!(!asked(&unit.repeat(1 << 18)).contains(&true), "{unit:?}");
+        }
+        // Each has a boundary of its own, which stands nowhere else, or only at the end.
+        let parts = |range: std::ops::Range<usize>| -> String {
+            range
+                .map(|number| format!("--{number}\ntext/html\n\n"))
+                .collect()
+        };
+        let all = parts(0..1 << 17);
+        assert!(!asked(&all).contains(&true));
+        assert!(!asked(&(all.clone() + &all)).contains(&true));
+    }
+}
