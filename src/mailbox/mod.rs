@@ -236,7 +236,7 @@ impl Default for Options {
             locking: Locking::default(),
             lock_timeout: Duration::from_secs(60),
             max_message: 512 << 20,
-            window: 1 << 20,
+            window: 512 << 10,
             quoting: None,
         }
     }
