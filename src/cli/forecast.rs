@@ -28,14 +28,9 @@ pub(super) struct Forecast {
     growth: u64,
 }
 
-/// What `inspect --json` says last, of all sources together.
+/// What `inspect --json` says of it last, of all sources together.
 #[derive(Serialize, Debug)]
-pub(super) struct Survey<'f> {
-    embed: Embed<'f>,
-}
-
-#[derive(Serialize, Debug)]
-struct Embed<'f> {
+pub(super) struct Embed<'f> {
     /// What would be retrieved, and from where.
     remote: u64,
     hosts: &'f BTreeMap<String, u64>,
@@ -92,20 +87,18 @@ impl Forecast {
         self.growth += other.growth;
     }
 
-    /// The numbers for a program: `{"embed": {...}}`.
-    pub(super) fn survey(&self, policy: &Policy) -> Survey<'_> {
+    /// The numbers for a program.
+    pub(super) fn embed(&self, policy: &Policy) -> Embed<'_> {
         let each = in_base64(policy.limits.body);
-        Survey {
-            embed: Embed {
-                remote: self.remote,
-                hosts: &self.hosts,
-                trackers: self.trackers,
-                data: self.data,
-                data_octets: self.data_octets,
-                growth: self.growth,
-                growth_at_most: self.growth.saturating_add(self.remote.saturating_mul(each)),
-                max_growth: policy.limits.growth,
-            },
+        Embed {
+            remote: self.remote,
+            hosts: &self.hosts,
+            trackers: self.trackers,
+            data: self.data,
+            data_octets: self.data_octets,
+            growth: self.growth,
+            growth_at_most: self.growth.saturating_add(self.remote.saturating_mul(each)),
+            max_growth: policy.limits.growth,
         }
     }
 

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::forecast::Forecast;
 use super::say::harmless;
+use super::survey::Survey;
 use crate::link::url::Reference;
 use crate::mailbox::Summary;
 use crate::report::{Kind, Outcome, Row};
@@ -21,6 +22,8 @@ pub(super) struct Totals {
     detached: u64,
     restored: u64,
     pub(super) forecast: Forecast,
+    /// What is in the messages, for `inspect`.
+    pub(super) survey: Survey,
     kinds: BTreeMap<&'static str, u64>,
     schemes: BTreeMap<String, u64>,
     hosts: BTreeMap<String, u64>,
@@ -81,6 +84,7 @@ impl Totals {
         self.detached += other.detached;
         self.restored += other.restored;
         self.forecast.add(other.forecast);
+        self.survey.add(other.survey);
         add(&mut self.kinds, other.kinds);
         add(&mut self.schemes, other.schemes);
         add(&mut self.hosts, other.hosts);
