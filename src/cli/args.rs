@@ -146,13 +146,15 @@ pub(super) struct InspectArgs {
     /// says what each field is. [default: off]
     #[arg(long)]
     pub(super) json: bool,
-    /// Write the survey as a page that opens offline; - is standard output [default: none]
+    /// Write the survey as a page [default: none]
     ///
-    /// An earlier page of that name is replaced, and nothing else. [default: none]
+    /// It opens offline. An earlier page of that name is replaced, and nothing else; - is standard output.
+    /// [default: none]
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
     /// Survey by host, type, year, outcome [default: none]
     #[arg(
+        hide_short_help = true,
         long,
         value_enum,
         value_delimiter = ',',
@@ -166,9 +168,9 @@ pub(super) struct InspectArgs {
     /// Name files that hold no mail on stderr [default: off]
     #[arg(hide_short_help = true, long)]
     pub(super) verbose: bool,
-    /// Ask each source whether it answers, HEAD or GET; retrieve nothing [default: off]
+    /// Ask each source whether it answers [default: off]
     ///
-    /// Pictures that HTML shows are asked for, too, under the same policy; trackers and what one clicks
+    /// HEAD, or GET where that is not understood; nothing is retrieved. Pictures that HTML shows are asked for, too, under the same policy; trackers and what one clicks
     /// never. [default: off]
     #[arg(long)]
     probe: bool,

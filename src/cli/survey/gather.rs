@@ -22,19 +22,19 @@ const FIRST_MAIL: i64 = 365 * DAY;
 const DAY: i64 = 24 * 60 * 60;
 
 /// Looks at every message, besides what a forecast says of it.
-pub(in crate::cli) struct Surveying<'s> {
+pub struct Surveying<'s> {
     expanding: Expanding<'s>,
     /// What `detach` would do, with the bounds that it has.
     detacher: Detacher,
     /// Dates behind this one are in the future: a day is left for clocks that are wrong and zones.
     latest: i64,
     /// Whether `--embed` was given, or pictures are only asked for.
-    pub(in crate::cli) tells_embeds: bool,
+    pub tells_embeds: bool,
 }
 
 impl<'s> Surveying<'s> {
     /// `base_url` is what the URLs of the store would begin with.
-    pub(in crate::cli) fn new(
+    pub fn new(
         expanding: Expanding<'s>,
         larger_than: u64,
         base_url: String,

@@ -6,13 +6,13 @@ use mail_parser::DateTime;
 use serde::Serialize;
 
 use super::super::forecast::Embed;
+use super::looked::{Group, Looked};
 use super::sum::{Dates, Detach, Pictures, Probe, SIZES, Survey};
 use super::tally::{Amount, Counts, Host, LONGEST_NAME, NAMES, Named, Type, Year};
-use super::{Group, Looked};
 
 /// What `inspect --json` says last, of all sources together.
 #[derive(Serialize)]
-pub(in crate::cli) struct Line<'s> {
+pub struct Line<'s> {
     survey: Whole<'s>,
 }
 
@@ -134,11 +134,7 @@ impl<'s, C: Counts + Serialize> Table<'s, C> {
 }
 
 impl<'s> Line<'s> {
-    pub(in crate::cli) fn new(
-        survey: &'s Survey,
-        looked: &'s Looked<'s>,
-        embed: Option<Embed<'s>>,
-    ) -> Self {
+    pub fn new(survey: &'s Survey, looked: &'s Looked<'s>, embed: Option<Embed<'s>>) -> Self {
         Self {
             survey: Whole {
                 mailboxes: survey.mailboxes,

@@ -1,80 +1,23 @@
 //! The survey as one page that opens offline: numbers first, then tables and plots, each with what one would type.
 //!
-//! No script, nothing from elsewhere, and its own policy forbids both. Everything that comes from mail or from the
-//! command line goes through [`escaped`].
+//! No script, nothing from elsewhere, and its own policy forbids both.
 
-use std::fmt::Write as _;
-use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
-use std::path::Path;
-
-use super::Looked;
+use super::file::BEGIN;
 use super::json::{bound, time};
+use super::looked::Looked;
 use super::plot::{Bar, Column, escaped, grouped, lying, standing};
+use super::sheet::{Order, Page, ROWS};
 use super::sum::Survey;
-use super::tally::{Counts, Named};
+use super::tally::Host;
 use super::text::{class, option_size, size};
-use crate::error::Error;
-
-/// What the pages begin with: only what does may be replaced.
-const BEGIN: &str = "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"generator\" content=\"embody inspect\">\n";
 
 const STYLE: &str = include_str!("page.css");
 
-/// Rows of a table and bars of a plot, at most.
-const ROWS: usize = 100;
+/// Bars of a plot, at most.
 const BARS: usize = 12;
 
-/// Writes a page beside and renames it over an earlier one. Another file of that name, a mailbox say, stays.
-pub(in crate::cli) fn write_page(path: &Path, page: &str) -> Result<(), Error> {
-    let what = || path.display().to_string();
-    let failed = |source| Error::Write {
-        what: what(),
-        source,
-    };
-    let refused = |why: &str| Err(failed(io::Error::new(io::ErrorKind::AlreadyExists, why)));
-    match fs::metadata(path) {
-        // A pipe would be waited for.
-        Ok(metadata) if !metadata.is_file() => return refused("it is no file"),
-        Ok(_) => {
-            let mut begin = Vec::new();
-            let file = File::open(path).map_err(failed)?;
-            let most = BEGIN.len() as u64;
-            file.take(most).read_to_end(&mut begin).map_err(failed)?;
-            if begin != BEGIN.as_bytes() {
-                return refused(
-                    "it is there, and not a page of embody inspect: --html does not replace it",
-                );
-            }
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(failed(error)),
-    }
-    let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    let mut beside = beside_in(folder).map_err(failed)?;
-    beside.write_all(page.as_bytes()).map_err(failed)?;
-    beside.as_file().sync_all().map_err(failed)?;
-    match beside.persist(path) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(failed(error.error)),
-    }
-}
-
-/// A file that others may read as any that the user makes.
-fn beside_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".embody-survey-");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
-    builder.tempfile_in(folder)
-}
-
 /// The page.
-pub(in crate::cli) fn page(survey: &Survey, looked: &Looked<'_>) -> String {
+pub fn page(survey: &Survey, looked: &Looked<'_>) -> String {
     let mut page = Page {
         html: String::from(BEGIN),
         survey,
@@ -92,41 +35,7 @@ pub(in crate::cli) fn page(survey: &Survey, looked: &Looked<'_>) -> String {
     page.html
 }
 
-struct Page<'p> {
-    html: String,
-    survey: &'p Survey,
-    looked: &'p Looked<'p>,
-}
-
 impl Page<'_> {
-    /// Appends HTML.
-    fn add(&mut self, html: &str) {
-        self.html.push_str(html);
-        self.html.push('\n');
-    }
-
-    /// What one would type, and what comes of it. `words` is HTML, `command` is text.
-    fn act(&mut self, words: &str, command: &str) {
-        let command = escaped_command(command);
-        self.add(&format!(
-            "<div class=\"act\"><p>{words}</p><pre>{command}</pre></div>"
-        ));
-    }
-
-    /// The sources, as a shell takes them.
-    fn named(&self) -> String {
-        let names = self.looked.sources;
-        match names {
-            [] => "MAILBOX".to_owned(),
-            _ if names.len() > 4 || names.iter().any(|name| name == "-") => "MAILBOX...".to_owned(),
-            _ => names
-                .iter()
-                .map(|name| quoted(name))
-                .collect::<Vec<_>>()
-                .join(" "),
-        }
-    }
-
     fn head(&mut self) {
         let names: Vec<String> = self
             .looked
@@ -137,7 +46,7 @@ impl Page<'_> {
         let shown = names.get(..3).filter(|_| names.len() > 4).unwrap_or(&names);
         let mut title = shown.join(", ");
         if shown.len() < names.len() {
-            let _ = write!(title, " and {} more", names.len() - shown.len());
+            title.push_str(&format!(" and {} more", names.len() - shown.len()));
         }
         let survey = self.survey;
         let dates = match (survey.dates.first, survey.dates.last) {
@@ -157,9 +66,9 @@ impl Page<'_> {
         ));
         self.add(&format!("<h1>What is in {title}</h1>"));
         self.add(&format!(
-            "<p class=\"soft\">{} messages in {} mailboxes, {}{dates}. Looked at on {} by <code>embody inspect</code> {}. {asked}</p>",
-            grouped(survey.messages),
-            grouped(survey.mailboxes),
+            "<p class=\"soft\">{} in {}, {}{dates}. Looked at on {} by <code>embody inspect</code> {}. {asked}</p>",
+            counted(survey.messages, "message", "messages"),
+            counted(survey.mailboxes, "mailbox", "mailboxes"),
             size(survey.octets),
             escaped(self.looked.start),
             env!("CARGO_PKG_VERSION"),
@@ -264,7 +173,7 @@ impl Page<'_> {
         self.add("<h2>Mail by year</h2>");
         let dates = &survey.dates;
         self.add(&format!(
-            "<p>By the Date field. {} messages have none, and {} have one that no clock showed: it cannot be read, or is before 1971 or in the future. embody changes no date.</p>",
+            "<p>By the Date field. {} messages have none, and {} have one that no clock showed: it cannot be read, or is before 1971 or in the future. embody changes no date; <code>embody inspect --by year</code> prints these numbers.</p>",
             grouped(dates.missing), grouped(dates.insane)
         ));
         if let (Some(&first), Some(&last)) = (numbers.iter().min(), numbers.iter().max()) {
@@ -427,7 +336,7 @@ impl Page<'_> {
                 &format!("embody convert --embed remote --trackers blank --in-place {named}"),
             );
         }
-        let weight = |it: &super::tally::Host| it.pictures + it.trackers + it.references;
+        let weight = |it: &Host| it.pictures + it.trackers + it.references;
         let heaviest = survey.hosts.heaviest(|it| it.pictures);
         let bars: Vec<Bar> = heaviest
             .iter()
@@ -499,7 +408,7 @@ impl Page<'_> {
             ),
         };
         self.add(&format!(
-            "<p>{} links stand in {} documents of HTML and CSS, {} of them relative. Of these a base makes {} absolute, {} mean a part of the mail, and {} have nothing that they are relative to: those stay.{unread}</p>",
+            "<p>{} links stand in {} documents of HTML and CSS, {} of them relative. Of these a base makes {} absolute, {} mean a part of the mail, and {} have nothing that they are relative to: those stay. With <code>--links keep</code> all stay.{unread}</p>",
             grouped(links.count), grouped(links.documents), grouped(links.relative), grouped(links.with_base), grouped(links.to_parts),
             grouped(links.relative.saturating_sub(links.with_base + links.to_parts))
         ));
@@ -578,99 +487,14 @@ impl Page<'_> {
     fn foot(&mut self) {
         self.add("<footer>Sizes are in powers of 1024, cut and not rounded. docs/survey.md of embody says how each number is counted; <code>embody inspect --json</code> prints them for programs.</footer>");
     }
-
-    fn table<C: Counts>(
-        &mut self,
-        heads: &[&str],
-        counts: &Named<C>,
-        weight: impl Fn(&C) -> u64,
-        row: impl Fn(&C) -> Vec<String>,
-        order: Order,
-    ) {
-        let mut names = counts.heaviest(weight);
-        if names.is_empty() && counts.others().is_none() {
-            return;
-        }
-        if order == Order::Alphabet {
-            names.sort_by_key(|(name, _)| *name);
-        }
-        let mut html = String::from("<table><tr>");
-        for head in heads {
-            let _ = write!(html, "<th>{head}");
-        }
-        let mut line = |name: &str, cells: Vec<String>| {
-            let _ = write!(html, "\n<tr><td>{}", escaped(name));
-            for cell in cells {
-                let _ = write!(html, "<td>{cell}");
-            }
-        };
-        for (name, counts) in names.iter().take(ROWS) {
-            line(name, row(counts));
-        }
-        if let Some(others) = counts.others() {
-            line(&format!("others, {}", bound()), row(others));
-        }
-        html.push_str("</table>");
-        self.add(&html);
-        if names.len() > ROWS {
-            self.add(&format!("<p class=\"soft\">And {} more, which <code>embody inspect --json --by</code> prints.</p>", grouped((names.len() - ROWS) as u64)));
-        }
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Order {
-    Alphabet,
-    Heaviest,
 }
 
 fn day(seconds: i64) -> String {
     time(seconds).chars().take(10).collect()
 }
 
-/// A command as text of the page, whole: names of files are not cut as strangers' text is.
-fn escaped_command(command: &str) -> String {
-    let chars: Vec<char> = command.chars().collect();
-    chars
-        .chunks(200)
-        .map(|piece| escaped(&piece.iter().collect::<String>()))
-        .collect()
-}
-
-/// A file name as a shell takes it.
-fn quoted(name: &str) -> String {
-    let is_plain = |symbol: char| symbol.is_ascii_alphanumeric() || "/._-+:@,".contains(symbol);
-    match !name.is_empty() && !name.starts_with('-') && name.chars().all(is_plain) {
-        true => name.to_owned(),
-        false => format!("'{}'", name.replace('\'', "'\\''")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_shell_takes_a_name_as_one_word() {
-        assert_eq!(quoted("/srv/mail/a.mbox"), "/srv/mail/a.mbox");
-        assert_eq!(quoted("a b; rm -rf ~"), "'a b; rm -rf ~'");
-        assert_eq!(quoted("it's"), "'it'\\''s'");
-    }
-
-    #[test]
-    fn only_a_page_is_replaced() {
-        let folder = tempfile::tempdir().expect("a folder can be made");
-        let mailbox = folder.path().join("box");
-        fs::write(&mailbox, "From a@b\n\nx\n").expect("a file can be written");
-        let error = write_page(&mailbox, BEGIN).expect_err("it is a mailbox");
-        assert!(error.to_string().contains("box"), "{error}");
-        assert_eq!(fs::read(&mailbox).expect("it is there"), b"From a@b\n\nx\n");
-        let page = folder.path().join("page.html");
-        for text in ["one", "two"] {
-            let text = format!("{BEGIN}{text}");
-            write_page(&page, &text).expect("a page may be replaced");
-            assert_eq!(fs::read_to_string(&page).expect("it is there"), text);
-        }
-        assert_eq!(fs::read_dir(folder.path()).expect("it is there").count(), 2);
-    }
+/// `1 message`, `2 messages`.
+fn counted(count: u64, one: &str, many: &str) -> String {
+    let word = if count == 1 { one } else { many };
+    format!("{} {word}", grouped(count))
 }

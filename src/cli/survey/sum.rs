@@ -10,110 +10,110 @@ use crate::store::Key;
 const OBJECTS: usize = 1 << 20;
 
 /// Where the classes of sizes begin that attachments are sorted into, in octets.
-pub(in crate::cli) const SIZES: [u64; 6] = [0, 10 << 10, 100 << 10, 1 << 20, 10 << 20, 100 << 20];
+pub const SIZES: [u64; 6] = [0, 10 << 10, 100 << 10, 1 << 20, 10 << 20, 100 << 20];
 
 /// What is in one message, or in many.
 #[derive(Default, Debug)]
-pub(in crate::cli) struct Survey {
-    pub(in crate::cli) mailboxes: u64,
-    pub(in crate::cli) messages: u64,
-    pub(in crate::cli) octets: u64,
+pub struct Survey {
+    pub mailboxes: u64,
+    pub messages: u64,
+    pub octets: u64,
     /// Messages too large to be looked at.
-    pub(in crate::cli) oversized: u64,
-    pub(in crate::cli) dates: Dates,
+    pub oversized: u64,
+    pub dates: Dates,
     /// Attachments of any size, with the octets of their bodies in the mail.
-    pub(in crate::cli) attachments: Amount,
-    pub(in crate::cli) sizes: [Amount; SIZES.len()],
-    pub(in crate::cli) detach: Detach,
-    pub(in crate::cli) pictures: Pictures,
-    pub(in crate::cli) links: Links,
-    pub(in crate::cli) references: u64,
+    pub attachments: Amount,
+    pub sizes: [Amount; SIZES.len()],
+    pub detach: Detach,
+    pub pictures: Pictures,
+    pub links: Links,
+    pub references: u64,
     /// Of each kind, how many there are of each scheme.
-    pub(in crate::cli) kinds: BTreeMap<&'static str, Named<u64>>,
-    pub(in crate::cli) probe: Probe,
+    pub kinds: BTreeMap<&'static str, Named<u64>>,
+    pub probe: Probe,
     /// Outcomes of rows, with their reasons.
-    pub(in crate::cli) outcomes: BTreeMap<String, u64>,
-    pub(in crate::cli) years: Named<Year>,
-    pub(in crate::cli) hosts: Named<Host>,
-    pub(in crate::cli) types: Named<Type>,
+    pub outcomes: BTreeMap<String, u64>,
+    pub years: Named<Year>,
+    pub hosts: Named<Host>,
+    pub types: Named<Type>,
 }
 
 /// Date fields, in seconds since 1970.
 #[derive(Clone, Copy, Default, Debug)]
-pub(in crate::cli) struct Dates {
-    pub(in crate::cli) first: Option<i64>,
-    pub(in crate::cli) last: Option<i64>,
-    pub(in crate::cli) missing: u64,
+pub struct Dates {
+    pub first: Option<i64>,
+    pub last: Option<i64>,
+    pub missing: u64,
     /// Those that no clock showed: not readable, before 1971, or in the future.
-    pub(in crate::cli) insane: u64,
+    pub insane: u64,
 }
 
 /// What `detach` would do.
 #[derive(Default, Debug)]
-pub(in crate::cli) struct Detach {
+pub struct Detach {
     /// Attachments that are large enough, as they are in the mail.
-    pub(in crate::cli) large: Amount,
+    pub large: Amount,
     /// Those of them that would leave.
-    pub(in crate::cli) leave: Amount,
+    pub leave: Amount,
     /// Octets of their contents, decoded.
-    pub(in crate::cli) content_octets: u64,
+    pub content_octets: u64,
     /// Why the others stay.
-    pub(in crate::cli) stay: BTreeMap<&'static str, u64>,
+    pub stay: BTreeMap<&'static str, u64>,
     /// Octets by which the mail would shrink.
-    pub(in crate::cli) saves: i64,
+    pub saves: i64,
     /// Octets of each content.
     objects: HashMap<Key, u64>,
     /// Contents that were not compared, because there are too many.
-    pub(in crate::cli) uncompared: Amount,
+    pub uncompared: Amount,
 }
 
 /// Places of documents that show a picture.
 #[derive(Clone, Copy, Default, Debug, serde::Serialize)]
-pub(in crate::cli) struct Pictures {
+pub struct Pictures {
     /// From the web, trackers not counted.
-    pub(in crate::cli) remote: u64,
-    pub(in crate::cli) trackers: u64,
+    pub remote: u64,
+    pub trackers: u64,
     /// From the mail itself.
-    pub(in crate::cli) in_mail: u64,
-    pub(in crate::cli) data: u64,
+    pub in_mail: u64,
+    pub data: u64,
     /// Octets of the `data:` URLs.
-    pub(in crate::cli) data_octets: u64,
+    pub data_octets: u64,
     /// By other schemes, or relative to nothing.
-    pub(in crate::cli) elsewhere: u64,
+    pub elsewhere: u64,
 }
 
 /// Links of all kinds, in HTML and CSS.
 #[derive(Default, Debug)]
-pub(in crate::cli) struct Links {
-    pub(in crate::cli) documents: u64,
+pub struct Links {
+    pub documents: u64,
     /// Documents that were not read, or not wholly.
-    pub(in crate::cli) unread: u64,
-    pub(in crate::cli) count: u64,
-    pub(in crate::cli) relative: u64,
+    pub unread: u64,
+    pub count: u64,
+    pub relative: u64,
     /// Relative ones that a base makes absolute.
-    pub(in crate::cli) with_base: u64,
+    pub with_base: u64,
     /// Relative ones that mean a part of the mail.
-    pub(in crate::cli) to_parts: u64,
+    pub to_parts: u64,
     /// The schemes of the others.
-    pub(in crate::cli) schemes: Named<u64>,
+    pub schemes: Named<u64>,
     /// What readers do with them.
-    pub(in crate::cli) roles: BTreeMap<&'static str, u64>,
+    pub roles: BTreeMap<&'static str, u64>,
 }
 
 /// What was asked, and what came of it.
 #[derive(Clone, Copy, Default, Debug, serde::Serialize)]
-pub(in crate::cli) struct Probe {
-    pub(in crate::cli) alive: u64,
-    pub(in crate::cli) dead: u64,
+pub struct Probe {
+    pub alive: u64,
+    pub dead: u64,
     /// The policy does not allow to ask, or to take the answer.
-    pub(in crate::cli) refused: u64,
+    pub refused: u64,
     /// A limit, or a tracker.
-    pub(in crate::cli) unasked: u64,
+    pub unasked: u64,
 }
 
 impl Survey {
     /// Adds the counts of others.
-    pub(in crate::cli) fn add(&mut self, other: Self) {
+    pub fn add(&mut self, other: Self) {
         self.mailboxes += other.mailboxes;
         self.messages += other.messages;
         self.octets += other.octets;
@@ -139,7 +139,7 @@ impl Survey {
 
     /// Takes what the walk over mailboxes counted. What `detach` would save is what their sizes say: it is
     /// exactly the difference that a run of it makes.
-    pub(in crate::cli) fn walked(&mut self, summary: &Summary) {
+    pub fn walked(&mut self, summary: &Summary) {
         self.mailboxes = summary.mailboxes;
         self.oversized = summary.oversized;
         let [before, after] = [summary.bytes_in, summary.bytes_out]
@@ -156,7 +156,7 @@ fn add<N: Ord>(one: &mut BTreeMap<N, u64>, other: BTreeMap<N, u64>) {
 
 impl Dates {
     /// One more message with this date.
-    pub(in crate::cli) fn count(&mut self, date: i64) {
+    pub fn count(&mut self, date: i64) {
         self.first = Some(self.first.map_or(date, |first| first.min(date)));
         self.last = Some(self.last.map_or(date, |last| last.max(date)));
     }
@@ -172,7 +172,7 @@ impl Dates {
 
 impl Detach {
     /// One more attachment that would leave: its body, its content and the hash of that.
-    pub(in crate::cli) fn leaves(&mut self, body: u64, content: u64, key: Key) {
+    pub fn leaves(&mut self, body: u64, content: u64, key: Key) {
         self.leave.count(body);
         self.content_octets += content;
         self.object(key, content);
@@ -187,7 +187,7 @@ impl Detach {
     }
 
     /// The objects of the store; what was not compared is taken for different.
-    pub(in crate::cli) fn objects(&self) -> Amount {
+    pub fn objects(&self) -> Amount {
         let octets: u64 = self.objects.values().sum();
         Amount {
             count: self.objects.len() as u64 + self.uncompared.count,
@@ -196,7 +196,7 @@ impl Detach {
     }
 
     /// Attachments whose content an earlier one has, too.
-    pub(in crate::cli) fn duplicates(&self) -> Amount {
+    pub fn duplicates(&self) -> Amount {
         let objects = self.objects();
         Amount {
             count: self.leave.count.saturating_sub(objects.count),

@@ -6,12 +6,12 @@ use std::collections::btree_map::Entry;
 use serde::{Serialize, Serializer};
 
 /// Most names of one kind that are counted apart. All of them together take about a megabyte.
-pub(in crate::cli) const NAMES: usize = 10_000;
+pub const NAMES: usize = 10_000;
 /// Octets of a name that is counted apart: no host and no media type has more (RFC 1035 §2.3.4, RFC 6838 §4.2).
-pub(in crate::cli) const LONGEST_NAME: usize = 255;
+pub const LONGEST_NAME: usize = 255;
 
 /// What can be added up.
-pub(in crate::cli) trait Counts: Default {
+pub trait Counts: Default {
     /// Adds the counts of others.
     fn add(&mut self, other: &Self);
 }
@@ -27,7 +27,7 @@ macro_rules! counts {
     ($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $field:ident,)* }) => {
         $(#[$about])*
         #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
-        pub(in crate::cli) struct $name { $($(#[$of])* pub(in crate::cli) $field: u64,)* }
+        pub struct $name { $($(#[$of])* pub $field: u64,)* }
 
         impl Counts for $name {
             fn add(&mut self, other: &Self) {
@@ -58,7 +58,7 @@ counts! {
 }
 
 impl Amount {
-    pub(in crate::cli) fn count(&mut self, octets: u64) {
+    pub fn count(&mut self, octets: u64) {
         self.count += 1;
         self.octets += octets;
     }
@@ -66,7 +66,7 @@ impl Amount {
 
 /// Counts by name: the first [`NAMES`] names apart, all others in one sum.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(in crate::cli) struct Named<C> {
+pub struct Named<C> {
     names: BTreeMap<String, C>,
     /// The sum of the others, if there are any.
     others: Option<C>,
@@ -74,7 +74,7 @@ pub(in crate::cli) struct Named<C> {
 
 impl<C: Counts> Named<C> {
     /// The counts of a name, whatever its case.
-    pub(in crate::cli) fn of(&mut self, name: &str) -> &mut C {
+    pub fn of(&mut self, name: &str) -> &mut C {
         self.of_lower_case(name.to_ascii_lowercase())
     }
 
@@ -90,7 +90,7 @@ impl<C: Counts> Named<C> {
     }
 
     /// Adds the counts of others; their names in the order of the alphabet.
-    pub(in crate::cli) fn add(&mut self, other: Self) {
+    pub fn add(&mut self, other: Self) {
         if self.names.is_empty() && self.others.is_none() {
             *self = other;
             return;
@@ -104,18 +104,18 @@ impl<C: Counts> Named<C> {
     }
 
     /// The names in the order of the alphabet.
-    pub(in crate::cli) fn names(&self) -> impl Iterator<Item = (&str, &C)> {
+    pub fn names(&self) -> impl Iterator<Item = (&str, &C)> {
         self.names.iter().map(|(name, counts)| (&**name, counts))
     }
 
     /// The sum of the names that are not counted apart.
-    pub(in crate::cli) fn others(&self) -> Option<&C> {
+    pub fn others(&self) -> Option<&C> {
         self.others.as_ref()
     }
 
     /// The names with what `weight` says of them, the heaviest first; of equal ones the alphabet decides. What
     /// weighs nothing is left out.
-    pub(in crate::cli) fn heaviest(&self, weight: impl Fn(&C) -> u64) -> Vec<(&str, &C)> {
+    pub fn heaviest(&self, weight: impl Fn(&C) -> u64) -> Vec<(&str, &C)> {
         let mut names: Vec<(&str, &C)> = self.names().filter(|(_, it)| weight(it) > 0).collect();
         names.sort_by_key(|(name, counts)| (std::cmp::Reverse(weight(counts)), *name));
         names

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use super::super::say::harmless;
 use super::json::{bound, time};
+use super::looked::{Group, Looked};
 use super::sum::{SIZES, Survey};
 use super::tally::{Counts, Host, Named, Type, Year};
-use super::{Group, Looked};
 
 /// Most lines of one table.
 const LINES: usize = 40;
@@ -35,7 +35,7 @@ pub(super) fn size(octets: u64) -> String {
 /// `100k`: a size as an option takes it.
 pub(super) fn option_size(octets: u64) -> String {
     for (unit, letter) in [(1 << 30, "G"), (1 << 20, "M"), (1 << 10, "k")] {
-        if octets > 0 && octets % unit == 0 {
+        if octets > 0 && octets.is_multiple_of(unit) {
             return format!("{}{letter}", octets / unit);
         }
     }
@@ -54,7 +54,7 @@ pub(super) fn class(number: usize) -> String {
 }
 
 /// The survey of all sources.
-pub(in crate::cli) fn lines(survey: &Survey, looked: &Looked<'_>) -> String {
+pub fn lines(survey: &Survey, looked: &Looked<'_>) -> String {
     let mut text = String::new();
     let _ = write_all(&mut text, survey, looked);
     text
@@ -73,10 +73,63 @@ fn write_all(text: &mut String, survey: &Survey, looked: &Looked<'_>) -> std::fm
         dates.missing,
         dates.insane
     )?;
+    if survey.attachments.count > 0 {
+        attachments(text, survey, looked)?;
+    }
+    let pictures = &survey.pictures;
+    let shown = pictures.remote + pictures.in_mail + pictures.data + pictures.elsewhere;
+    if shown + pictures.trackers > 0 {
+        writeln!(
+            text,
+            "pictures     {} from the web, {} in the mail, {} in data: URLs of {} octets, {} elsewhere; {} trackers",
+            pictures.remote,
+            pictures.in_mail,
+            pictures.data,
+            pictures.data_octets,
+            pictures.elsewhere,
+            pictures.trackers
+        )?;
+    }
+    let links = &survey.links;
+    if links.documents > 0 {
+        writeln!(
+            text,
+            "links        {} in {} documents; {} are relative: {} have a base, {} mean a part of the mail",
+            links.count, links.documents, links.relative, links.with_base, links.to_parts
+        )?;
+    }
+    if links.unread > 0 {
+        writeln!(
+            text,
+            "             {} documents could not be read, or not wholly",
+            links.unread
+        )?;
+    }
+    if survey.references > 0 {
+        references(text, survey)?;
+    }
+    if looked.is_probed {
+        let probe = &survey.probe;
+        writeln!(
+            text,
+            "probe        {} alive, {} dead, {} refused by the policy, {} not asked",
+            probe.alive, probe.dead, probe.refused, probe.unasked
+        )?;
+    }
+    for group in looked.by {
+        table(text, survey, *group)?;
+    }
+    Ok(())
+}
+
+fn attachments(text: &mut String, survey: &Survey, looked: &Looked<'_>) -> std::fmt::Result {
     let all = survey.attachments;
     writeln!(text, "attachments  {} of {}", all.count, size(all.octets))?;
     let detach = &survey.detach;
     let larger_than = option_size(looked.larger_than);
+    if detach.large.count == 0 {
+        return writeln!(text, "detach       none of at least {larger_than}");
+    }
     writeln!(
         text,
         "detach       {} of at least {larger_than}, with {}; {} would leave the mail, with {}",
@@ -99,56 +152,25 @@ fn write_all(text: &mut String, survey: &Survey, looked: &Looked<'_>) -> std::fm
     if !stay.is_empty() {
         writeln!(text, "             the others stay: {}", stay.join(", "))?;
     }
-    let pictures = &survey.pictures;
-    writeln!(
-        text,
-        "pictures     {} from the web, {} in the mail, {} in data: URLs of {} octets, {} elsewhere; {} trackers",
-        pictures.remote,
-        pictures.in_mail,
-        pictures.data,
-        pictures.data_octets,
-        pictures.elsewhere,
-        pictures.trackers
-    )?;
-    let links = &survey.links;
-    writeln!(
-        text,
-        "links        {} in {} documents; {} are relative: {} have a base, {} mean a part of the mail",
-        links.count, links.documents, links.relative, links.with_base, links.to_parts
-    )?;
-    if links.unread > 0 {
-        writeln!(
-            text,
-            "             {} documents could not be read, or not wholly",
-            links.unread
-        )?;
-    }
+    Ok(())
+}
+
+fn references(text: &mut String, survey: &Survey) -> std::fmt::Result {
     let mut kinds = Vec::new();
     for (kind, schemes) in &survey.kinds {
-        for (scheme, count) in schemes.heaviest(|it| *it) {
+        for (scheme, count) in schemes.heaviest(|it| *it).into_iter().take(LINES) {
             kinds.push(format!("{count} {kind} by {}", harmless(scheme)));
         }
         if let Some(count) = schemes.others() {
             kinds.push(format!("{count} {kind} by others"));
         }
     }
-    let kinds = match kinds.is_empty() {
-        true => String::new(),
-        false => format!(": {}", kinds.join(", ")),
-    };
-    writeln!(text, "references   {}{kinds}", survey.references)?;
-    if looked.is_probed {
-        let probe = &survey.probe;
-        writeln!(
-            text,
-            "probe        {} alive, {} dead, {} refused by the policy, {} not asked",
-            probe.alive, probe.dead, probe.refused, probe.unasked
-        )?;
-    }
-    for group in looked.by {
-        table(text, survey, *group)?;
-    }
-    Ok(())
+    writeln!(
+        text,
+        "references   {}: {}",
+        survey.references,
+        kinds.join(", ")
+    )
 }
 
 fn table(text: &mut String, survey: &Survey, group: Group) -> std::fmt::Result {
