@@ -343,6 +343,28 @@ fn the_same_mail_in_a_maildir_and_in_several_mailboxes_gives_the_same_numbers() 
 }
 
 #[test]
+fn the_same_mail_gives_the_same_survey_each_time() {
+    let folder = tempfile::tempdir().unwrap();
+    if generated(
+        "the_same_mail_gives_the_same_survey_each_time",
+        folder.path(),
+    )
+    .is_none()
+    {
+        return;
+    }
+    let arguments = ["inspect", "--json", "--by", "host,type,year,outcome", "box"];
+    let without_time = || {
+        let text = printed(&arguments, folder.path());
+        text.lines().last().unwrap().to_owned()
+    };
+    let first = without_time();
+    for _ in 0..4 {
+        assert_eq!(without_time(), first);
+    }
+}
+
+#[test]
 fn what_detach_would_save_is_what_its_dry_run_says() {
     let folder = tempfile::tempdir().unwrap();
     if generated(
@@ -518,6 +540,67 @@ fn a_probe_asks_for_pictures_and_for_no_tracker_and_no_link() {
     for never in ["tracker", "clicked"] {
         assert!(!heads.iter().any(|head| head.contains(never)), "{heads:?}");
     }
+}
+
+/// How many names are counted apart.
+const NAMES: usize = 10_000;
+
+#[test]
+fn however_many_names_a_stranger_writes_memory_and_output_have_a_bound_and_no_number_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = 40_000;
+    let long = "x".repeat(180);
+    let mut mail = String::new();
+    for message in 0..all / 100 {
+        mail.push_str("From a@b Mon Jul  6 10:00:00 2015\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/html\n\n");
+        for number in message * 100..message * 100 + 100 {
+            mail.push_str(&format!(
+                "<img src=http://{long}{number}.example/x><a href=s{number}:x>\n"
+            ));
+        }
+        for number in message * 100..message * 100 + 100 {
+            mail.push_str(&format!("--b\nContent-Type: x{number}/{long}\n\nx\n"));
+        }
+        mail.push_str("--b--\n\n");
+    }
+    fs::write(folder.path().join("box"), mail).unwrap();
+    let survey = survey(
+        &[
+            "--by",
+            "host,type",
+            "--embed",
+            "remote",
+            "--fetch",
+            "http",
+            "box",
+        ],
+        folder.path(),
+    );
+    let all = all as u64;
+    let pictures = &survey["pictures"];
+    assert_eq!(pictures["remote"], all);
+    assert_eq!(pictures["hosts"].as_object().unwrap().len(), NAMES);
+    assert_eq!(pictures["other_hosts"], all - NAMES as u64);
+    assert_eq!(survey["links"]["schemes"].as_object().unwrap().len(), NAMES);
+    assert_eq!(survey["embed"]["hosts"].as_object().unwrap().len(), NAMES);
+    let by = &survey["by"];
+    assert_eq!(by["type"]["names"].as_object().unwrap().len(), NAMES);
+    assert_eq!(by["type"]["others"]["attachments"], all - NAMES as u64);
+    assert_eq!(by["host"]["others"]["pictures"], all - NAMES as u64);
+    // Those that came first, in the order of the mail, on any number of cores.
+    assert!(
+        pictures["hosts"]
+            .get(format!("{long}9999.example"))
+            .is_some()
+    );
+    assert!(
+        pictures["hosts"]
+            .get(format!("{long}10000.example"))
+            .is_none()
+    );
+    let page = printed(&["inspect", "--html", "-", "box"], folder.path());
+    assert!(page.len() < 200_000, "{}", page.len());
+    assert!(page.contains("others, beyond 10000 names"));
 }
 
 /// Names that would be markup.
