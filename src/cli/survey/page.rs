@@ -249,14 +249,16 @@ impl Page<'_> {
         self.add(&lying("Attachments by size", &bars));
         if detach.leave.count > 0 {
             let (objects, duplicates) = (detach.objects(), detach.duplicates());
+            let saves = u64::try_from(detach.saves).unwrap_or(0);
             let command = format!(
                 "embody detach --larger-than {large} --store /srv/store --in-place {named}"
             );
             self.act(
                 &format!(
-                    "This moves {} attachments into a store, and the mail is {} smaller. The store holds {} objects of {}; {} duplicates of {} are stored once. <code>--dry-run</code> instead of <code>--in-place</code> tries it, <code>embody restore</code> puts every octet back.",
-                    grouped(detach.leave.count), size(u64::try_from(detach.saves).unwrap_or(0)),
-                    grouped(objects.count), size(objects.octets), grouped(duplicates.count), size(duplicates.octets)
+                    "This moves {} attachments into a store, and the mail is {} smaller. The store holds {} objects of {}; {} duplicates of {} are stored once. Mail and store together are {} less than the mail now. <code>--dry-run</code> instead of <code>--in-place</code> tries it, <code>embody restore</code> puts every octet back.",
+                    grouped(detach.leave.count), size(saves),
+                    grouped(objects.count), size(objects.octets), grouped(duplicates.count), size(duplicates.octets),
+                    size(saves.saturating_sub(objects.octets))
                 ),
                 &command,
             );
@@ -332,7 +334,7 @@ impl Page<'_> {
         }
         if pictures.trackers > 0 {
             self.act(
-                "This puts one empty picture in the place of all trackers, so that opening the mail tells nobody. It needs no network.",
+                "This puts one empty picture in the place of all trackers, so that none of them is told when the mail is opened. It needs no network.",
                 &format!("embody convert --embed remote --trackers blank --in-place {named}"),
             );
         }

@@ -83,7 +83,7 @@ impl Page<'_> {
         html.push_str("</table></div>");
         self.add(&html);
         if names.len() > ROWS {
-            self.add(&format!("<p class=\"soft\">And {} more, which <code>embody inspect --json --by</code> prints.</p>", grouped((names.len() - ROWS) as u64)));
+            self.add(&format!("<p class=\"soft\">And {} more, which <code>embody inspect --json</code> prints with <code>--by</code>.</p>", grouped((names.len() - ROWS) as u64)));
         }
     }
 }

@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 use serde_json::{Value, json};
 
 use crate::common::browser::{chromium, page as shown};
-use crate::common::programs::{embody, program, skipped, stderr};
+use crate::common::programs::{embody, fed, program, skipped, stderr};
 use crate::common::raw::{self, Raw};
 
 /// Makes a mailbox of a composition that it knows, and counts it with `email`, `html.parser` and `hashlib`.
@@ -335,6 +335,13 @@ fn the_same_mail_in_a_maildir_and_in_several_mailboxes_gives_the_same_numbers() 
         survey(&[&by[..], &["maildir"]].concat(), folder.path()),
         whole
     );
+    // Standard input is a mailbox, too.
+    let mut program = embody();
+    program.args(["inspect", "--json"]).args(by);
+    let output = fed(&mut program, mailbox.as_bytes());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert_eq!(last["survey"], whole);
     whole["mailboxes"] = json!(2);
     assert_eq!(
         survey(&[&by[..], &["one", "two"]].concat(), folder.path()),
@@ -726,6 +733,17 @@ fn a_browser_shows_the_page_and_runs_nothing_of_it() {
     let paper = [0xfb, 0xfb, 0xf9];
     let card = [0xff, 0xff, 0xff];
     assert!(picture.count(paper) > 10_000 && picture.count(card) > 5_000);
+    // Who has a dark screen gets a dark page.
+    let dark = String::from_utf8(page).unwrap();
+    let dark = dark.replace("@media(prefers-color-scheme:dark)", "@media screen");
+    let picture = shown(
+        &chromium,
+        "html",
+        "dark",
+        dark.as_bytes(),
+        "MAP * ~NOTFOUND",
+    );
+    assert!(picture.count([0x14, 0x18, 0x1c]) > 10_000 && picture.count(paper) == 0);
     // The document as the browser understood it.
     let file = folder.path().join("page.html");
     let output = Command::new(&chromium)
