@@ -4,13 +4,15 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use super::detach_args::{DetachArgs, RestoreArgs};
+use super::detach_args::{DetachArgs, LARGER_THAN, RestoreArgs};
 use super::pages;
 use super::policy_args::PolicyArgs;
 use super::shared_args::OnFailureOption;
 pub(super) use super::shared_args::{ProgressOption, SayingArgs, Volume, WalkArgs};
+use super::survey::Group;
+use super::values::size;
 use crate::expand::Mark;
-use crate::policy::Policy;
+use crate::policy::{Embed, Policy, Trackers};
 
 /// Puts attachments that a mail only refers to back into the mail.
 #[derive(Parser, Debug)]
@@ -140,14 +142,36 @@ pub(super) struct InspectArgs {
     pub(super) sources: Vec<PathBuf>,
     /// Print JSON lines, one per reference [default: off]
     ///
-    /// With --embed a last line has what would be embedded in numbers: {"survey":{"embed":{...}}}.
-    /// [default: off]
+    /// Of mailboxes, or with --by or --embed, a last line has the survey, {"survey":{...}}: docs/survey.md
+    /// says what each field is. [default: off]
     #[arg(long)]
     pub(super) json: bool,
+    /// Write the survey as a page [default: none]
+    ///
+    /// It opens offline. An earlier page of that name is replaced, and nothing else; - is standard output.
+    /// [default: none]
+    #[arg(long, value_name = "FILE")]
+    pub(super) html: Option<PathBuf>,
+    /// Survey by host, type, year, outcome [default: none]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_enum,
+        value_delimiter = ',',
+        hide_possible_values = true,
+        value_name = "WHAT,..."
+    )]
+    pub(super) by: Vec<Group>,
+    /// Survey what detach would do with attachments of so many octets in the mail [default: 100k]
+    #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = size)]
+    larger_than: Option<u64>,
     /// Name files that hold no mail on stderr [default: off]
     #[arg(hide_short_help = true, long)]
     pub(super) verbose: bool,
-    /// Ask each source whether it answers, HEAD or GET; retrieve nothing [default: off]
+    /// Ask each source whether it answers [default: off]
+    ///
+    /// HEAD, or GET where that is not understood; nothing is retrieved. Pictures that HTML shows are asked for, too, under the same policy; trackers and what one clicks
+    /// never. [default: off]
     #[arg(long)]
     probe: bool,
     #[command(flatten)]
@@ -228,6 +252,33 @@ impl InspectArgs {
 
     pub(super) fn policy(&self) -> Policy {
         self.policy.policy()
+    }
+
+    /// The policy with what is asked besides: with --probe pictures, and never trackers.
+    pub(super) fn asking_policy(&self) -> Policy {
+        let policy = self.policy();
+        match self.probe {
+            false => policy,
+            true => Policy {
+                embed: Embed {
+                    remote: true,
+                    trackers: Trackers::Leave,
+                    ..policy.embed
+                },
+                ..policy
+            },
+        }
+    }
+
+    /// What `detach` looks at.
+    pub(super) fn larger_than(&self) -> u64 {
+        self.larger_than.unwrap_or(LARGER_THAN)
+    }
+
+    /// What the URLs of detached attachments would begin with.
+    pub(super) fn store_url(&self) -> String {
+        let usual = || "file:///srv/store/".to_owned();
+        self.policy.store_url().unwrap_or_else(usual)
     }
 }
 

@@ -13,7 +13,7 @@ use crate::external_body::Wanted;
 use crate::policy::{Limits, Links, OnFailure, Policy, Proxy, TypePattern};
 
 /// What leaves if nothing else is said: 100k.
-const LARGER_THAN: u64 = 100 << 10;
+pub(super) const LARGER_THAN: u64 = 100 << 10;
 
 /// What may come back if nothing else is said: 256M. More than mail systems take in one message, and less than a
 /// mail could ask for whose writer knows the hash of one large attachment and names it a thousand times.

@@ -1,11 +1,11 @@
 //! What `--embed` would do, in numbers: pictures by host, trackers, `data:` URLs, growth.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde::Serialize;
 
 use super::say::harmless;
+use super::survey::{NAMES, Named};
 use crate::link::url::Reference;
 use crate::policy::Policy;
 use crate::report::{Kind, Outcome, Reason, Row};
@@ -20,7 +20,7 @@ const AROUND: u64 = 800;
 /// Counts over the rows of many messages.
 #[derive(Default, Debug)]
 pub(super) struct Forecast {
-    hosts: BTreeMap<String, u64>,
+    hosts: Named<u64>,
     remote: u64,
     trackers: u64,
     data: u64,
@@ -28,17 +28,15 @@ pub(super) struct Forecast {
     growth: u64,
 }
 
-/// What `inspect --json` says last, of all sources together.
+/// What `inspect --json` says of it last, of all sources together.
 #[derive(Serialize, Debug)]
-pub(super) struct Survey<'f> {
-    embed: Embed<'f>,
-}
-
-#[derive(Serialize, Debug)]
-struct Embed<'f> {
+pub(super) struct Embed<'f> {
     /// What would be retrieved, and from where.
     remote: u64,
-    hosts: &'f BTreeMap<String, u64>,
+    hosts: &'f Named<u64>,
+    /// Of hosts beyond those that are counted apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    other_hosts: Option<u64>,
     trackers: u64,
     data: u64,
     data_octets: u64,
@@ -61,8 +59,7 @@ impl Forecast {
                     self.remote += 1;
                     self.growth += AROUND + 2 * url.len() as u64;
                     let site = reference.site().filter(|site| !site.host.is_empty());
-                    let host = site.map_or_else(String::new, |site| site.host.to_ascii_lowercase());
-                    *self.hosts.entry(host).or_default() += 1;
+                    *self.hosts.of(site.map_or("", |site| site.host)) += 1;
                 }
                 (Outcome::Left, Some(Reason::Tracker)) => self.trackers += 1,
                 (Outcome::WouldExpand, _) => {
@@ -82,9 +79,7 @@ impl Forecast {
 
     /// Adds the counts of others.
     pub(super) fn add(&mut self, other: Self) {
-        for (host, count) in other.hosts {
-            *self.hosts.entry(host).or_default() += count;
-        }
+        self.hosts.add(other.hosts);
         self.remote += other.remote;
         self.trackers += other.trackers;
         self.data += other.data;
@@ -92,20 +87,19 @@ impl Forecast {
         self.growth += other.growth;
     }
 
-    /// The numbers for a program: `{"embed": {...}}`.
-    pub(super) fn survey(&self, policy: &Policy) -> Survey<'_> {
+    /// The numbers for a program.
+    pub(super) fn embed(&self, policy: &Policy) -> Embed<'_> {
         let each = in_base64(policy.limits.body);
-        Survey {
-            embed: Embed {
-                remote: self.remote,
-                hosts: &self.hosts,
-                trackers: self.trackers,
-                data: self.data,
-                data_octets: self.data_octets,
-                growth: self.growth,
-                growth_at_most: self.growth.saturating_add(self.remote.saturating_mul(each)),
-                max_growth: policy.limits.growth,
-            },
+        Embed {
+            remote: self.remote,
+            hosts: &self.hosts,
+            other_hosts: self.hosts.others().copied(),
+            trackers: self.trackers,
+            data: self.data,
+            data_octets: self.data_octets,
+            growth: self.growth,
+            growth_at_most: self.growth.saturating_add(self.remote.saturating_mul(each)),
+            max_growth: policy.limits.growth,
         }
     }
 
@@ -120,14 +114,15 @@ impl Forecast {
             "{} pictures would be retrieved, {} are trackers, {} in data: URLs have {} octets",
             self.remote, self.trackers, self.data, self.data_octets
         );
-        let mut hosts: Vec<(&String, &u64)> = self.hosts.iter().collect();
-        // The most first; of equal ones the alphabet decides.
-        hosts.sort_by_key(|&(host, count)| (std::cmp::Reverse(count), host));
+        let hosts = self.hosts.heaviest(|count| *count);
         for (host, count) in hosts.iter().take(HOSTS) {
             let _ = writeln!(text, "  {count} from {}", harmless(host));
         }
         if hosts.len() > HOSTS {
             let _ = writeln!(text, "  and {} hosts more", hosts.len() - HOSTS);
+        }
+        if let Some(count) = self.hosts.others() {
+            let _ = writeln!(text, "  {count} from others, beyond {NAMES} names");
         }
         let limits = &policy.limits;
         let (whose, per) = match is_mailbox {

@@ -1,22 +1,23 @@
 //! `embody inspect`: what is in there, and what the same options would do. Fetches nothing; with
 //! `--probe` it asks whether there would be an answer.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read as _, Write};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use super::args::InspectArgs;
+use super::args::{Asking, InspectArgs};
 use super::convert::shared_fetcher;
 use super::exit::Status;
 use super::forecast::Forecast;
-use super::input::stream;
+use super::input::{is_standard, stream};
 use super::mailboxes::{Filter, Listener};
 use super::origin::{Entry, Origin, Start};
 use super::output::{self, write_error};
 use super::report_file::json;
 use super::say::{self, harmless};
+use super::survey::{Line, Looked, Survey, Surveying, lines, page, write_page};
 use super::totals::Totals;
 use super::verb::{Expanding, Verb as _, Work};
 use crate::error::Error;
@@ -47,7 +48,13 @@ pub(super) fn run(args: &InspectArgs) -> Status {
 
 fn inspect_all(args: &InspectArgs) -> Result<Status, Error> {
     drop(output::open()?);
-    let expander = Expander::builder(args.policy())
+    let is_page_printed = args.html.as_deref().is_some_and(is_standard);
+    if is_page_printed && args.json {
+        let what = "--json and --html - would both write to standard output";
+        return Err(Error::Usage(what.to_owned()));
+    }
+    let policy = args.policy();
+    let expander = Expander::builder(args.asking_policy())
         .fetch_with(|policy| shared_fetcher(policy, args.asking(), &Stop::default()))?
         .build()?;
     let stdin = [Path::new("-").to_owned()];
@@ -56,39 +63,109 @@ fn inspect_all(args: &InspectArgs) -> Result<Status, Error> {
     } else {
         &args.sources
     };
-    let inspection = Inspection {
+    let base_url = args.store_url();
+    let expanding = Expanding {
         expander: &expander,
         work: Work::from(args.asking()),
-        as_json: args.json,
+    };
+    let tells_embeds = policy.embed.is_on();
+    let inspection = Inspection {
+        expander: &expander,
+        verb: Surveying::new(
+            expanding,
+            args.larger_than(),
+            base_url.clone(),
+            tells_embeds,
+        ),
+        asking: args.asking(),
+        says: match (args.json, is_page_printed) {
+            (true, _) => Says::Rows,
+            (false, true) => Says::Nothing,
+            (false, false) => Says::Text,
+        },
+        tells_embeds,
         verbose: args.verbose,
         named: sources.len() > 1,
         start: Start::now(),
     };
     let mut status = Status::Success;
-    let mut forecast = Forecast::default();
+    let mut sum = Counted::default();
     for source in sources {
         match inspection.run(source) {
-            Ok(of_source) => forecast.add(of_source),
+            Ok(of_source) => sum.add(of_source),
             Err(error) => {
                 say::tell(&say::error(&error));
                 status = Status::Trouble;
             }
         }
     }
-    if args.json && expander.policy().embed.is_on() {
-        let survey = BTreeMap::from([("survey", forecast.survey(expander.policy()))]);
-        let mut line = json(&survey).map_err(write_error)?;
-        line.push(b'\n');
-        print(&line)?;
+    let names: Vec<String> = sources
+        .iter()
+        .map(|source| source.display().to_string())
+        .collect();
+    let looked = Looked {
+        larger_than: args.larger_than(),
+        base_url: &base_url,
+        is_probed: args.asking() == Asking::WhetherThereIsAnAnswer,
+        by: &args.by,
+        sources: &names,
+        start: inspection.start.as_str(),
+    };
+    // One message is told by its outline or its rows; who wants it counted says so.
+    let is_told = sum.is_of_mailbox || !args.by.is_empty();
+    match inspection.says {
+        Says::Rows if is_told || tells_embeds => {
+            let embed = tells_embeds.then(|| sum.forecast.embed(&policy));
+            let line = Line::new(&sum.survey, &looked, embed);
+            let mut line = json(&line).map_err(write_error)?;
+            line.push(b'\n');
+            print(&line)?;
+        }
+        Says::Text if is_told => print(lines(&sum.survey, &looked).as_bytes())?,
+        _ => {}
+    }
+    match &args.html {
+        Some(_) if is_page_printed => print(page(&sum.survey, &looked).as_bytes())?,
+        Some(file) => write_page(file, &page(&sum.survey, &looked))?,
+        None => {}
     }
     Ok(status)
+}
+
+/// What was counted in one source, or in all.
+#[derive(Default)]
+struct Counted {
+    forecast: Forecast,
+    survey: Survey,
+    is_of_mailbox: bool,
+}
+
+impl Counted {
+    fn add(&mut self, other: Self) {
+        self.forecast.add(other.forecast);
+        self.survey.add(other.survey);
+        self.is_of_mailbox |= other.is_of_mailbox;
+    }
+}
+
+/// What is printed of each source.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Says {
+    Text,
+    /// Every row, as JSON.
+    Rows,
+    /// A page is printed at the end.
+    Nothing,
 }
 
 /// How sources are looked at.
 struct Inspection<'i> {
     expander: &'i Expander,
-    work: Work,
-    as_json: bool,
+    verb: Surveying<'i>,
+    asking: Asking,
+    says: Says,
+    /// Whether `--embed` was given.
+    tells_embeds: bool,
     /// Whether files that hold no mail are named.
     verbose: bool,
     /// Whether what is printed names its source.
@@ -97,8 +174,8 @@ struct Inspection<'i> {
 }
 
 impl Inspection<'_> {
-    /// What is in a source; its forecast counts for that of all.
-    fn run(&self, source: &Path) -> Result<Forecast, Error> {
+    /// What is in a source; its counts are added to those of all.
+    fn run(&self, source: &Path) -> Result<Counted, Error> {
         let failed = |error| Error::Read {
             what: source.display().to_string(),
             source: error,
@@ -133,21 +210,26 @@ impl Inspection<'_> {
 
     /// Totals per kind, scheme, host and outcome, so that one sees what a run would do; or, as JSON,
     /// every row.
-    fn mailbox(&self, source: &Path, stream: Option<Opened>) -> Result<Forecast, Error> {
+    fn mailbox(&self, source: &Path, stream: Option<Opened>) -> Result<Counted, Error> {
         let rows = Rows {
-            as_json: self.as_json,
+            as_json: self.says == Says::Rows,
             verbose: self.verbose,
             start: &self.start,
             failure: Mutex::new(None),
         };
+        let usual = Options::default();
         let options = Options {
             effect: Effect::DryRun,
-            ..Options::default()
+            // More than there are cores may wait for servers.
+            max_in_flight: match self.asking {
+                Asking::Nobody => usual.jobs,
+                _ => self.expander.policy().limits.in_flight.max(usual.jobs),
+            },
+            ..usual
         };
         let stop = Stop::default();
         let several = self.named || source.is_dir();
-        let verb = self.verb();
-        let filter = Filter::new(&verb, several, stop.clone(), &rows);
+        let filter = Filter::new(&self.verb, several, stop.clone(), &rows);
         let summary = match stream {
             Some(opened) => convert_open(
                 &opened,
@@ -160,7 +242,7 @@ impl Inspection<'_> {
             ),
             None => convert_in_place(source, &options, &filter, &filter, &stop),
         }?;
-        let (_, totals) = filter.finish();
+        let (_, mut totals) = filter.finish();
         let failure = rows
             .failure
             .into_inner()
@@ -168,9 +250,20 @@ impl Inspection<'_> {
         if let Some(failure) = failure {
             return Err(write_error(failure));
         }
-        if self.as_json {
-            return Ok(totals.forecast);
+        let mut survey = std::mem::take(&mut totals.survey);
+        survey.walked(&summary);
+        let counted = |forecast| Counted {
+            forecast,
+            survey,
+            is_of_mailbox: true,
+        };
+        if self.says != Says::Text {
+            return Ok(counted(totals.forecast));
         }
+        let forecast = match self.tells_embeds {
+            true => totals.forecast.lines(self.expander.policy(), true),
+            false => String::new(),
+        };
         let heading = if self.named {
             format!("{}:\n", harmless(&source.display().to_string()))
         } else {
@@ -182,44 +275,43 @@ impl Inspection<'_> {
             summary.messages,
             summary.bytes_in,
             totals.table(),
-            totals.forecast.lines(self.expander.policy(), true)
+            forecast
         );
         print(text.as_bytes())?;
-        Ok(totals.forecast)
-    }
-
-    fn verb(&self) -> Expanding<'_> {
-        Expanding {
-            expander: self.expander,
-            work: self.work,
-        }
+        Ok(counted(totals.forecast))
     }
 
     /// The tree of one message; or, as JSON, every row.
-    fn message(&self, source: &Path, message: &[u8]) -> Result<Forecast, Error> {
+    fn message(&self, source: &Path, message: &[u8]) -> Result<Counted, Error> {
         let name = source.display().to_string();
-        let (_, report) = self.verb().work(message, &name)?;
-        let mut forecast = Forecast::default();
-        forecast.count(&report.rows);
+        let (_, report, survey) = self.verb.surveyed(message, &name)?;
+        let mut counted = Counted {
+            survey: survey.map(|survey| *survey).unwrap_or_default(),
+            ..Counted::default()
+        };
+        counted.survey.mailboxes = 1;
+        counted.forecast.count(&report.rows);
         let mut text = Vec::new();
-        if self.as_json {
+        if self.says == Says::Rows {
             let origin = Origin::new(&name, 1, message);
             for row in &report.rows {
                 let entry = Entry::new(&self.start, &origin, row);
                 text.extend(json(&entry).map_err(write_error)?);
                 text.push(b'\n');
             }
-        } else {
+        } else if self.says == Says::Text {
             if self.named {
                 text.extend(format!("{}:\n", harmless(&name)).bytes());
             }
             let tree = scan(message, &self.expander.scan_limits());
             let policy = self.expander.policy();
             text.extend(outline(message, &tree, &report, policy).bytes());
-            text.extend(forecast.lines(policy, false).bytes());
+            if self.tells_embeds {
+                text.extend(counted.forecast.lines(policy, false).bytes());
+            }
         }
         print(&text)?;
-        Ok(forecast)
+        Ok(counted)
     }
 }
 

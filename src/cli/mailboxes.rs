@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::origin::Origin;
+use super::survey::Survey;
 use super::totals::Totals;
 use super::verb::Verb;
 use crate::edit::Edits;
@@ -42,8 +43,8 @@ pub(super) struct Filter<'f> {
 struct State {
     /// The mailbox at work.
     mailbox: PathBuf,
-    /// Reports of messages that are done before an earlier one is.
-    waiting: BTreeMap<u64, (Origin, Report)>,
+    /// What is known of messages that are done before an earlier one is.
+    waiting: BTreeMap<u64, Waiting>,
     /// Messages of this mailbox that are written.
     done: u64,
     /// Counts of everything that was told so far.
@@ -52,6 +53,13 @@ struct State {
     mailbox_totals: Totals,
     /// Counts and sums of mailboxes that are as they were told to be.
     settled: (Summary, Totals),
+}
+
+/// What is known of a message.
+struct Waiting {
+    /// Nothing, where there are no rows.
+    told: Option<(Origin, Report)>,
+    survey: Option<Box<Survey>>,
 }
 
 impl<'f> Filter<'f> {
@@ -86,7 +94,13 @@ impl<'f> Filter<'f> {
             if *entry.key() > through {
                 break;
             }
-            let (origin, report) = entry.remove();
+            let Waiting { told, survey } = entry.remove();
+            if let Some(survey) = survey {
+                state.mailbox_totals.survey.add(*survey);
+            }
+            let Some((origin, report)) = told else {
+                continue;
+            };
             state.totals.count(&report.rows);
             state.mailbox_totals.count(&report.rows);
             self.listener.rows(&origin, &report.rows);
@@ -131,15 +145,17 @@ impl Transform for Filter<'_> {
         self.stop.check()?;
         let mailbox = self.state().mailbox.clone();
         let name = self.name(message, &mailbox);
-        let (edits, report) = self.verb.work(message.content, &name)?;
+        let (edits, report, survey) = self.verb.surveyed(message.content, &name)?;
         // What it would have fetched was not asked for any more.
         self.stop.check()?;
-        if !report.rows.is_empty() {
+        let told = (!report.rows.is_empty()).then(|| {
             let source = message.source.display().to_string();
             let origin = Origin::new(&source, message.number, message.content);
-            self.state()
-                .waiting
-                .insert(message.number, (origin, report));
+            (origin, report)
+        });
+        if told.is_some() || survey.is_some() {
+            let waiting = Waiting { told, survey };
+            self.state().waiting.insert(message.number, waiting);
         }
         Ok(edits)
     }
@@ -149,7 +165,9 @@ impl Transform for Filter<'_> {
     }
 
     fn refused(&self, message: &Message<'_>) {
-        if let Some((_, report)) = self.state().waiting.get_mut(&message.number) {
+        let mut state = self.state();
+        let waiting = state.waiting.get_mut(&message.number);
+        if let Some((_, report)) = waiting.and_then(|waiting| waiting.told.as_mut()) {
             leave_for_separator(report);
         }
     }

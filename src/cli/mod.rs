@@ -4,7 +4,7 @@
 //! from a file, `filter`, `convert`, `detach` (with `detach_args`) and `inspect` do the work, `verb` is what they do to a message,
 //! `mailboxes` hands that to the mailbox module, `progress` and `totals` say how far it has come, `manual` and `pages` describe the
 //! program, `schemes` what it follows, `remedy` finds the option that would have allowed something,
-//! `store` looks after what detach stored, `sources` reads all that may refer to it,
+//! `survey` says what is in mailboxes, `store` looks after what detach stored, `sources` reads all that may refer to it,
 //! `origin` says which message a row is about, `exit` knows the exit statuses, `signals` what asks a run
 //! to stop, `say` makes text from strangers fit for a terminal, `input` reads and spools, `output` knows
 //! whether there is anything to read from and to write to.
@@ -34,6 +34,7 @@ mod shared_args;
 mod signals;
 mod sources;
 mod store;
+mod survey;
 mod totals;
 mod values;
 mod verb;

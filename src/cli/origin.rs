@@ -68,6 +68,10 @@ impl Start {
         let seconds = since.map_or(0, |since| since.as_secs());
         Self(DateTime::from_timestamp(seconds.cast_signed()).to_rfc3339())
     }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
 }
 
 /// A row, and which message of which run it is about.

@@ -214,6 +214,15 @@ Examples:
       The parts of a message and what filter would do with the same options
   embody inspect --fetch https --probe --json ~/Mail/archive.mbox
       One JSON object for each reference, each source asked whether it answers
+  embody inspect --html survey.html ~/Mail
+      What is in mailboxes, in numbers, tables and plots, and what to do about it
+
+The survey of mailboxes:
+  Dates, attachments by size and type, what detach would save and which of
+  them are duplicates, pictures by host, trackers, data: URLs, links and
+  references, and with --probe who answers. It is printed in lines, by --json
+  as the last line, by --html as a page. docs/survey.md of embody says
+  what each field of it is, how it is counted, and where the bounds are.
 
 ",
     values!(),

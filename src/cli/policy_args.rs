@@ -277,6 +277,15 @@ impl PolicyArgs {
     }
 }
 
+impl PolicyArgs {
+    /// What the URLs of the store begin with, if there is one.
+    pub(super) fn store_url(&self) -> Option<String> {
+        let store = self.store.as_deref()?;
+        let of_folder = || Url::from_directory_path(store).ok().map(String::from);
+        self.base_url.clone().or_else(of_folder)
+    }
+}
+
 impl RetrievalArgs {
     /// What may be retrieved; nothing else of the policy is other than usual.
     pub(super) fn policy(&self) -> Policy {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::forecast::Forecast;
 use super::say::harmless;
+use super::survey::{NAMES, Named, Survey};
 use crate::link::url::Reference;
 use crate::mailbox::Summary;
 use crate::report::{Kind, Outcome, Row};
@@ -21,9 +22,11 @@ pub(super) struct Totals {
     detached: u64,
     restored: u64,
     pub(super) forecast: Forecast,
+    /// What is in the messages, for `inspect`.
+    pub(super) survey: Survey,
     kinds: BTreeMap<&'static str, u64>,
-    schemes: BTreeMap<String, u64>,
-    hosts: BTreeMap<String, u64>,
+    schemes: Named<u64>,
+    hosts: Named<u64>,
     outcomes: BTreeMap<String, u64>,
     skipped: BTreeMap<&'static str, u64>,
 }
@@ -52,13 +55,10 @@ impl Totals {
             };
             let reference = Reference::split(url);
             if let Some(scheme) = reference.scheme {
-                *self.schemes.entry(scheme.to_ascii_lowercase()).or_default() += 1;
+                *self.schemes.of(scheme) += 1;
             }
             if let Some(site) = reference.site().filter(|site| !site.host.is_empty()) {
-                *self
-                    .hosts
-                    .entry(site.host.to_ascii_lowercase())
-                    .or_default() += 1;
+                *self.hosts.of(site.host) += 1;
             }
         }
     }
@@ -81,9 +81,10 @@ impl Totals {
         self.detached += other.detached;
         self.restored += other.restored;
         self.forecast.add(other.forecast);
+        self.survey.add(other.survey);
         add(&mut self.kinds, other.kinds);
-        add(&mut self.schemes, other.schemes);
-        add(&mut self.hosts, other.hosts);
+        self.schemes.add(other.schemes);
+        self.hosts.add(other.hosts);
         add(&mut self.outcomes, other.outcomes);
         add(&mut self.skipped, other.skipped);
     }
@@ -97,22 +98,16 @@ impl Totals {
             self.kinds.iter().map(|(name, count)| (*name, *count)),
             99,
         );
-        section(
-            &mut text,
-            "scheme",
-            self.schemes
-                .iter()
-                .map(|(name, count)| (name.as_str(), *count)),
-            99,
-        );
-        section(
-            &mut text,
-            "host",
-            self.hosts
-                .iter()
-                .map(|(name, count)| (name.as_str(), *count)),
-            HOSTS,
-        );
+        for (title, names, most) in [("scheme", &self.schemes, 99), ("host", &self.hosts, HOSTS)] {
+            let counted = names.names().map(|(name, count)| (name, *count));
+            section(&mut text, title, counted, most);
+            if let Some(count) = names.others() {
+                let _ = writeln!(
+                    text,
+                    "{title:<8} {count:>8}  in others, beyond {NAMES} names"
+                );
+            }
+        }
         section(
             &mut text,
             "outcome",

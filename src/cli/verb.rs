@@ -2,6 +2,7 @@
 //! detached, or only say what would be done.
 
 use super::args::Asking;
+use super::survey::Survey;
 use crate::detach::Detacher;
 use crate::edit::Edits;
 use crate::error::Error;
@@ -24,6 +25,19 @@ pub(super) trait Verb: Sync {
     /// # Errors
     /// What ends the whole run.
     fn work(&self, message: &[u8], name: &str) -> Result<(Edits, Report), Error>;
+
+    /// The same with what is in the message, if that is counted.
+    ///
+    /// # Errors
+    /// What ends the whole run.
+    fn surveyed(
+        &self,
+        message: &[u8],
+        name: &str,
+    ) -> Result<(Edits, Report, Option<Box<Survey>>), Error> {
+        let (edits, report) = self.work(message, name)?;
+        Ok((edits, report, None))
+    }
 
     /// Whether it sees to Content-Length and Lines itself, in mailboxes too.
     fn sees_to_counts(&self) -> bool {

@@ -56,10 +56,8 @@ impl Choice {
         let is_chosen = self.types.is_empty() || self.types.iter().any(|it| it.matches(essence));
         if (entity.body.len() as u64) < self.larger_than
             || entity.body.len() < LEAST
-            || entity.content != Content::Leaf
             || !is_chosen
-            || is_composite(essence)
-            || is_shown(original, tree, part)
+            || !is_leaf(original, tree, part)
         {
             return Verdict::None;
         }
@@ -67,11 +65,7 @@ impl Choice {
             let detail = format!("it is {essence}");
             return Verdict::Stays(Refusal::lasting(Reason::Encrypted, detail));
         }
-        let reading = Reading {
-            header_limit: limits.header,
-            shortcuts: Shortcuts::Exchange,
-        };
-        if ExternalBody::read(original, tree, part, &reading).is_some() {
+        if is_reference(original, tree, part, limits) {
             return Verdict::None;
         }
         if let Some(refusal) = protection(tree, part, policy) {
@@ -82,6 +76,27 @@ impl Choice {
             None => Verdict::Leaves,
         }
     }
+}
+
+/// Whether a part is an attachment, of any size: it holds its content, and no reader shows it as text of the mail.
+pub fn is_attachment(original: &[u8], tree: &Tree, part: PartId, limits: &ScanLimits) -> bool {
+    is_leaf(original, tree, part) && !is_reference(original, tree, part, limits)
+}
+
+fn is_leaf(original: &[u8], tree: &Tree, part: PartId) -> bool {
+    let entity = tree.part(part);
+    entity.content == Content::Leaf
+        && !is_composite(&entity.essence)
+        && !is_shown(original, tree, part)
+}
+
+/// Whether a part refers to its content.
+fn is_reference(original: &[u8], tree: &Tree, part: PartId, limits: &ScanLimits) -> bool {
+    let reading = Reading {
+        header_limit: limits.header,
+        shortcuts: Shortcuts::Exchange,
+    };
+    ExternalBody::read(original, tree, part, &reading).is_some()
 }
 
 /// What was not taken apart, but has parts all the same: it may not stand under an encoding (RFC 2045 §6.4).

@@ -42,8 +42,8 @@ pub struct Detacher {
     settings: Settings,
     /// What protects parts: no option does away with it.
     policy: Policy,
-    /// What a dry run would store: the octets of each object.
-    foreseen: Mutex<HashMap<Key, u64>>,
+    /// What a dry run would store: the octets of each object; none if nobody asks.
+    foreseen: Option<Mutex<HashMap<Key, u64>>>,
 }
 
 /// What became of one message.
@@ -53,6 +53,17 @@ pub struct Detachment {
     pub edits: Edits,
     /// What was done and what was not.
     pub report: Report,
+    /// The attachment that each row is about.
+    pub attachments: Vec<Attachment>,
+}
+
+/// An attachment that is large enough to leave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Attachment {
+    /// Octets of its body in the mail.
+    pub octets: u64,
+    /// What it is in the store; none if it stays.
+    pub key: Option<Key>,
 }
 
 /// One part whose content is in the store.
@@ -71,14 +82,26 @@ impl Detacher {
         Self {
             settings,
             policy: Policy::default(),
-            foreseen: Mutex::default(),
+            foreseen: Some(Mutex::default()),
+        }
+    }
+
+    /// The same for whoever adds up the objects of a dry run alone: it remembers none.
+    #[must_use]
+    pub fn without_memory(self) -> Self {
+        Self {
+            foreseen: None,
+            ..self
         }
     }
 
     /// How many objects a dry run would store, and how many octets they have.
     #[must_use]
     pub fn foreseen(&self) -> (u64, u64) {
-        let foreseen = self.foreseen.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(foreseen) = &self.foreseen else {
+            return (0, 0);
+        };
+        let foreseen = foreseen.lock().unwrap_or_else(PoisonError::into_inner);
         (foreseen.len() as u64, foreseen.values().sum())
     }
 
@@ -109,6 +132,7 @@ impl Detacher {
         let mut detachment = Detachment {
             edits: Edits::new(),
             report: Report::default(),
+            attachments: Vec::new(),
         };
         if (message.len() as u64) < self.settings.choice.larger_than {
             return Ok(detachment);
@@ -121,6 +145,7 @@ impl Detacher {
             name,
             rows: Vec::new(),
             left: Vec::new(),
+            attachments: Vec::new(),
             temporary: None,
         };
         for part in tree.ids() {
@@ -128,6 +153,7 @@ impl Detacher {
         }
         detachment.edits = run.edits();
         detachment.report.rows = run.rows;
+        detachment.attachments = run.attachments;
         match run.temporary {
             Some(detail) if self.settings.on_failure == OnFailure::Defer => {
                 Err(Error::Deferred(detail))
@@ -146,8 +172,10 @@ impl Detacher {
             Some(store) => store.put(octets).map_err(|error| refusal_of(&error)),
             None => {
                 let key = Key::of(octets);
-                let mut foreseen = self.foreseen.lock().unwrap_or_else(PoisonError::into_inner);
-                foreseen.insert(key, octets.len() as u64);
+                if let Some(foreseen) = &self.foreseen {
+                    let mut foreseen = foreseen.lock().unwrap_or_else(PoisonError::into_inner);
+                    foreseen.insert(key, octets.len() as u64);
+                }
                 Ok(key)
             }
         }
@@ -171,6 +199,7 @@ struct Run<'r> {
     name: &'r str,
     rows: Vec<Row>,
     left: Vec<Left>,
+    attachments: Vec<Attachment>,
     /// The first failure that may be over later.
     temporary: Option<String>,
 }
@@ -190,6 +219,10 @@ impl Run<'_> {
             Verdict::Leaves => self.leave(part),
         };
         let entity = self.tree.part(part);
+        self.attachments.push(Attachment {
+            octets: entity.body.len() as u64,
+            key: decided.as_ref().ok().map(|(key, ..)| *key),
+        });
         let mut row = Row {
             message: self.name.to_owned(),
             part: self.tree.number(part),
@@ -250,6 +283,7 @@ impl Run<'_> {
             form: self.detacher.settings.form,
             sha256: &key.to_string(),
             url: &self.detacher.url_of(&key),
+            is_rehearsal: self.detacher.settings.store.is_none(),
         };
         let group = leaving.edits(&content).map_err(stays)?;
         Ok((key, content.octets.len(), group))
@@ -284,6 +318,9 @@ impl Run<'_> {
                     self.refuse(&mut row, refusal.clone());
                     if let Some(place) = self.rows.get_mut(index) {
                         *place = row;
+                    }
+                    if let Some(attachment) = self.attachments.get_mut(index) {
+                        attachment.key = None;
                     }
                 }
                 Edits::new()

@@ -23,6 +23,8 @@ mod ledger;
 mod lengths;
 mod link_text;
 mod long_lines;
+#[cfg(feature = "cli")]
+mod look;
 #[cfg(feature = "mailbox")]
 mod mailbox;
 mod mark;
@@ -43,6 +45,8 @@ mod unseen;
 pub use self::expander::{Expander, ExpanderBuilder, Expansion};
 #[cfg(feature = "cli")]
 pub(crate) use self::lengths::{Which, corrected, is_reversible};
+#[cfg(feature = "cli")]
+pub(crate) use self::look::{Seen, Target};
 #[cfg(any(test, feature = "cli", feature = "internals"))]
 pub use self::prefilter::Prefilter;
 pub use self::settings::{Lengths, MARK_FIELD, Mark};

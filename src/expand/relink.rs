@@ -15,6 +15,8 @@ use std::rc::Rc;
 
 pub(super) use self::candidates::Fallbacks;
 pub(super) use self::shown::Shown;
+#[cfg(feature = "cli")]
+pub(super) use self::shown::Written;
 use super::document_digest::{self, Digest};
 use super::ledger::Ledger;
 use super::link_text::{ascii, cid_escaped, mentions_base, raw, readable};
@@ -144,15 +146,7 @@ impl<'p> Relinker<'p> {
             &[PartId],
         ) -> Result<Rewriting, Refusal>,
     ) -> Option<Rewritten> {
-        let language = match self.tree.part(part).essence.as_str() {
-            "text/html" => Language::Html(Syntax::Html),
-            "application/xhtml+xml" => Language::Html(Syntax::Xhtml),
-            "text/css" => Language::Css,
-            _ => return None,
-        };
-        if self.tree.part(part).content != Content::Leaf || self.is_somebodys_file(part) {
-            return None;
-        }
+        let language = self.language(part)?;
         let base = self.siblings.base_of(part);
         let related = self.siblings.around(part);
         let is_hopeless = !always && base.is_none() && related.is_empty();
@@ -237,6 +231,24 @@ impl<'p> Relinker<'p> {
             return Some(Err(refusal));
         }
         Some(Ok((rewriting, group)))
+    }
+
+    /// What kind of document a part is; none if it is none, or an attachment.
+    fn language(&self, part: PartId) -> Option<Language> {
+        let language = match self.tree.part(part).essence.as_str() {
+            "text/html" => Language::Html(Syntax::Html),
+            "application/xhtml+xml" => Language::Html(Syntax::Xhtml),
+            "text/css" => Language::Css,
+            _ => return None,
+        };
+        let is_leaf = self.tree.part(part).content == Content::Leaf;
+        (is_leaf && !self.is_somebodys_file(part)).then_some(language)
+    }
+
+    /// Whether a part is a document that is looked at.
+    #[cfg(feature = "cli")]
+    pub(super) fn is_document(&self, part: PartId) -> bool {
+        self.language(part).is_some()
     }
 
     /// Whether a document is an attachment, and no part of an aggregate, where some programs call

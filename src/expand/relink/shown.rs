@@ -22,9 +22,23 @@ pub(in crate::expand) struct Shown<'d> {
     /// The URL; absolute, if there is any base.
     pub(in crate::expand) absolute: Cow<'d, str>,
     /// What stands behind the `//` of a reference that names no scheme.
-    host: Option<String>,
+    pub(in crate::expand) host: Option<String>,
     /// The part of the mail that it names, and the Content-ID that the part has or will have.
     pub(in crate::expand) sibling: Option<(PartId, Identity)>,
+    /// Whether it names no scheme, and what it is relative to.
+    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
+    pub(in crate::expand) written: Written,
+}
+
+/// How a link is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::expand) enum Written {
+    /// With a scheme.
+    Absolute,
+    /// Without one, and a base is declared.
+    WithBase,
+    /// Without one, and nothing says what it is relative to.
+    Alone,
 }
 
 impl Shown<'_> {
@@ -49,6 +63,10 @@ impl Relinker<'_> {
             let inside = Base::this_message();
             let base_url = ascii(&base.as_deref().unwrap_or(&inside).url);
             let scheme = base_url.split_inclusive(':').next();
+            let relative = match base.as_deref().is_none_or(Base::is_within_message) {
+                true => Written::Alone,
+                false => Written::WithBase,
+            };
             let mut meant = 0_usize;
             for (ordinal, link) in document.links.iter().enumerate() {
                 let Some(value) = document.value(&link) else {
@@ -78,7 +96,12 @@ impl Relinker<'_> {
                     let cost = relinker.siblings.cost_of_identity(part);
                     relinker.ledger.work(cost)?;
                 }
-                show(relinker.shown_as((ordinal, link), host, absolute, sibling));
+                let written = match relation {
+                    Relation::Absolute => Written::Absolute,
+                    _ => relative,
+                };
+                let shown = relinker.shown_as((ordinal, link), host, absolute, sibling);
+                show(Shown { written, ..shown });
             }
             if meant > 0 {
                 refusal = document.refusal(relinker.tree.part(part).encoding);
@@ -110,6 +133,7 @@ impl Relinker<'_> {
             absolute,
             host,
             sibling,
+            written: Written::Absolute,
         }
     }
 

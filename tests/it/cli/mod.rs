@@ -5,3 +5,4 @@ mod config_file;
 mod faults;
 mod signals;
 mod standard_streams;
+mod survey;

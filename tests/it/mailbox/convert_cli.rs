@@ -193,7 +193,10 @@ fn inspect_counts_what_is_in_a_mailbox_and_touches_nothing() {
         assert!(text.contains(line), "{line} in\n{text}");
     }
     let rows = run(&["inspect", "--json", "a.mbox"], folder.path());
-    assert_eq!(String::from_utf8_lossy(&rows.stdout).lines().count(), 2);
+    let rows = String::from_utf8_lossy(&rows.stdout).into_owned();
+    assert_eq!(rows.lines().count(), 2 + 1);
+    let survey = rows.lines().last().expect("there are three");
+    assert!(survey.starts_with("{\"survey\":{"), "{survey}");
     assert_eq!(
         fs::read_to_string(folder.path().join("a.mbox")).expect("it"),
         mailbox()

@@ -1,0 +1,80 @@
+//! Where the page goes: beside, then in the place of an earlier page, and of nothing else.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::path::Path;
+
+use crate::error::Error;
+
+/// What the pages begin with: only what does may be replaced.
+pub const BEGIN: &str = "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"generator\" content=\"embody inspect\">\n";
+
+/// Writes a page beside and renames it over an earlier one. Another file of that name, a mailbox say, stays.
+pub fn write_page(path: &Path, page: &str) -> Result<(), Error> {
+    let what = || path.display().to_string();
+    let failed = |source| Error::Write {
+        what: what(),
+        source,
+    };
+    let refused = |why: &str| Err(failed(io::Error::new(io::ErrorKind::AlreadyExists, why)));
+    match fs::metadata(path) {
+        // A pipe would be waited for.
+        Ok(metadata) if !metadata.is_file() => return refused("it is no file"),
+        Ok(_) => {
+            let mut begin = Vec::new();
+            let file = File::open(path).map_err(failed)?;
+            let most = BEGIN.len() as u64;
+            file.take(most).read_to_end(&mut begin).map_err(failed)?;
+            if begin != BEGIN.as_bytes() {
+                return refused(
+                    "it is there, and not a page of embody inspect: --html does not replace it",
+                );
+            }
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(failed(error)),
+    }
+    let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let mut beside = beside_in(folder).map_err(failed)?;
+    beside.write_all(page.as_bytes()).map_err(failed)?;
+    beside.as_file().sync_all().map_err(failed)?;
+    match beside.persist(path) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(failed(error.error)),
+    }
+}
+
+/// A file that others may read as any that the user makes.
+fn beside_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".embody-survey-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    builder.tempfile_in(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_page_is_replaced() {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let mailbox = folder.path().join("box");
+        fs::write(&mailbox, "From a@b\n\nx\n").expect("a file can be written");
+        let error = write_page(&mailbox, BEGIN).expect_err("it is a mailbox");
+        assert!(error.to_string().contains("box"), "{error}");
+        assert_eq!(fs::read(&mailbox).expect("it is there"), b"From a@b\n\nx\n");
+        let page = folder.path().join("page.html");
+        for text in ["one", "two"] {
+            let text = format!("{BEGIN}{text}");
+            write_page(&page, &text).expect("a page may be replaced");
+            assert_eq!(fs::read_to_string(&page).expect("it is there"), text);
+        }
+        assert_eq!(fs::read_dir(folder.path()).expect("it is there").count(), 2);
+    }
+}

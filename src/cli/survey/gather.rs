@@ -1,0 +1,505 @@
+//! What is in one message. Runs in the workers; the sums are made in the order of the messages.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use mail_parser::DateTime;
+
+use super::super::verb::{Expanding, Verb, Work};
+use super::sum::{Detach, SIZES, Survey};
+use crate::detach::{Choice, Detacher, Form, Settings, is_attachment};
+use crate::edit::{Edit, Edits};
+use crate::error::Error;
+use crate::expand::{Lengths, Seen, Target};
+use crate::external_body::Wanted;
+use crate::link::url::Reference;
+use crate::link::value::Role;
+use crate::mime::{PartId, ScanLimits, Tree, scan};
+use crate::policy::{OnFailure, Policy};
+use crate::report::{Kind, Outcome, Reason, Report, Row};
+
+/// The first mail from one machine to another was sent in 1971: seconds since 1970.
+const FIRST_MAIL: i64 = 365 * DAY;
+const DAY: i64 = 24 * 60 * 60;
+
+/// Looks at every message, besides what a forecast says of it.
+pub struct Surveying<'s> {
+    expanding: Expanding<'s>,
+    /// What `detach` would do, with the bounds that it has.
+    detacher: Detacher,
+    /// Dates behind this one are in the future: a day is left for clocks that are wrong and zones.
+    latest: i64,
+    /// Whether `--embed` was given, or pictures are only asked for.
+    pub tells_embeds: bool,
+}
+
+impl<'s> Surveying<'s> {
+    /// `base_url` is what the URLs of the store would begin with.
+    pub fn new(
+        expanding: Expanding<'s>,
+        larger_than: u64,
+        base_url: String,
+        tells_embeds: bool,
+    ) -> Self {
+        let limits = &Policy::default().limits;
+        let settings = Settings {
+            store: None,
+            base_url,
+            choice: Choice {
+                larger_than,
+                types: Vec::new(),
+            },
+            form: Form::ExternalBody,
+            text: Wanted::Kept,
+            on_failure: OnFailure::Leave,
+            lengths: Lengths::Corrected,
+            limits: ScanLimits {
+                depth: limits.depth,
+                parts: limits.parts,
+                header: limits.header,
+            },
+        };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.map_or(0, |now| i64::try_from(now.as_secs()).unwrap_or(i64::MAX));
+        Self {
+            expanding,
+            detacher: Detacher::new(settings).without_memory(),
+            latest: now.saturating_add(DAY),
+            tells_embeds,
+        }
+    }
+
+    /// What is in a message, given the rows about it; and what `detach` would change in it.
+    fn survey(
+        &self,
+        message: &[u8],
+        name: &str,
+        report: &Report,
+    ) -> Result<(Edits, Survey), Error> {
+        let mut survey = Survey {
+            messages: 1,
+            octets: message.len() as u64,
+            ..Survey::default()
+        };
+        let expander = self.expanding.expander;
+        let limits = expander.scan_limits();
+        let tree = scan(message, &limits);
+        for part in tree.ids() {
+            if is_attachment(message, &tree, part, &limits) {
+                let part = tree.part(part);
+                survey.attachment(&part.essence, part.body.len() as u64);
+            }
+        }
+        let edits = self.detach(message, name, &mut survey)?;
+        let looked = expander.look(message, &tree, |seen| survey.link(&seen));
+        survey.links.documents = looked.documents;
+        survey.links.unread = looked.unread;
+        for row in &report.rows {
+            survey.row(row, self.expanding.work == Work::Probe);
+        }
+        self.date(message, &tree, &mut survey);
+        Ok((edits, survey))
+    }
+
+    fn detach(&self, message: &[u8], name: &str, survey: &mut Survey) -> Result<Edits, Error> {
+        let detachment = self.detacher.detach(message, name)?;
+        for (row, attachment) in detachment.report.rows.iter().zip(&detachment.attachments) {
+            let detach: &mut Detach = &mut survey.detach;
+            let of_type = survey
+                .types
+                .of(row.media_type.as_deref().unwrap_or_default());
+            detach.large.count(attachment.octets);
+            of_type.large += 1;
+            of_type.large_octets += attachment.octets;
+            match (attachment.key, row.reason) {
+                (Some(key), _) => {
+                    detach.leaves(attachment.octets, row.bytes.unwrap_or(0), key);
+                    of_type.leave += 1;
+                    of_type.leave_octets += attachment.octets;
+                }
+                (None, reason) => {
+                    let reason = reason.unwrap_or(Reason::NotRestorable);
+                    *detach.stay.entry(reason.as_str()).or_default() += 1;
+                }
+            }
+        }
+        let edits = detachment.edits;
+        survey.detach.saves = -edits.as_slice().iter().map(Edit::growth).sum::<i64>();
+        Ok(edits)
+    }
+
+    /// Reads the date, and counts the message in its year. Comes last, when everything else is known.
+    fn date(&self, message: &[u8], tree: &Tree, survey: &mut Survey) {
+        let year = match tree.value(message, PartId::ROOT, "Date") {
+            None => {
+                survey.dates.missing += 1;
+                "none".to_owned()
+            }
+            Some(value) => match self.sane(value) {
+                Some(date) => {
+                    survey.dates.count(date);
+                    format!("{:04}", DateTime::from_timestamp(date).year)
+                }
+                None => {
+                    survey.dates.insane += 1;
+                    "insane".to_owned()
+                }
+            },
+        };
+        let year = survey.years.of(&year);
+        year.messages = 1;
+        year.octets = survey.octets;
+        year.attachments = survey.detach.large.count;
+        year.attachment_octets = survey.detach.large.octets;
+        year.pictures = survey.pictures.remote;
+        year.references = survey.references;
+    }
+
+    /// The time that a Date field says, if some clock may have shown it.
+    fn sane(&self, value: &[u8]) -> Option<i64> {
+        // A date in words has 40 octets; comments and folds may stand in it.
+        let value = value.get(..500).unwrap_or(value);
+        let text = String::from_utf8_lossy(value);
+        let date = DateTime::parse_rfc822(text.trim()).filter(DateTime::is_valid)?;
+        let date = date.to_timestamp();
+        (FIRST_MAIL..=self.latest).contains(&date).then_some(date)
+    }
+}
+
+impl Verb for Surveying<'_> {
+    /// Every message counts.
+    fn first_touch(&self, bytes: &[u8]) -> Option<usize> {
+        (!bytes.is_empty()).then_some(0)
+    }
+
+    fn touched(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
+        let is_there = !bytes.is_empty();
+        (0..ends.len()).filter(|_| is_there).collect()
+    }
+
+    fn work(&self, message: &[u8], name: &str) -> Result<(Edits, Report), Error> {
+        let (edits, report, _) = self.surveyed(message, name)?;
+        Ok((edits, report))
+    }
+
+    fn surveyed(
+        &self,
+        message: &[u8],
+        name: &str,
+    ) -> Result<(Edits, Report, Option<Box<Survey>>), Error> {
+        let mut report = match self.expanding.expander.prefilter().in_message(message) {
+            true => self.expanding.work(message, name)?.1,
+            false => Report::default(),
+        };
+        if !self.tells_embeds {
+            // Pictures were only asked for.
+            report.rows.retain(|row| {
+                row.kind != Kind::Embed
+                    || (row.outcome != Outcome::WouldExpand && host_of(row).is_some())
+            });
+        }
+        let (edits, survey) = self.survey(message, name, &report)?;
+        Ok((edits, report, Some(Box::new(survey))))
+    }
+
+    // As detach has it, which is what would be written.
+    fn sees_to_counts(&self) -> bool {
+        true
+    }
+}
+
+impl Survey {
+    fn attachment(&mut self, essence: &str, octets: u64) {
+        self.attachments.count(octets);
+        let class = SIZES.iter().rposition(|&from| octets >= from);
+        if let Some(class) = class.and_then(|class| self.sizes.get_mut(class)) {
+            class.count(octets);
+        }
+        let of_type = self.types.of(essence);
+        of_type.attachments += 1;
+        of_type.octets += octets;
+    }
+
+    fn link(&mut self, seen: &Seen<'_>) {
+        let links = &mut self.links;
+        links.count += 1;
+        *links.roles.entry(role(seen.role)).or_default() += 1;
+        let is_part = seen.target == Target::Part;
+        match (seen.relative, &seen.target) {
+            (Some(has_base), _) => {
+                links.relative += 1;
+                links.to_parts += u64::from(is_part);
+                links.with_base += u64::from(has_base && !is_part);
+            }
+            (None, Target::Web { scheme, .. }) => *links.schemes.of(scheme) += 1,
+            (None, Target::Data(_)) => *links.schemes.of("data") += 1,
+            (None, Target::Scheme(scheme)) => *links.schemes.of(scheme) += 1,
+            (None, Target::Part) => *links.schemes.of("cid") += 1,
+            (None, Target::Nowhere) => {}
+        }
+        if seen.role != Role::Picture {
+            return;
+        }
+        let pictures = &mut self.pictures;
+        match &seen.target {
+            Target::Part => pictures.in_mail += 1,
+            Target::Data(octets) => {
+                pictures.data += 1;
+                pictures.data_octets += *octets as u64;
+            }
+            Target::Web { host, .. } if seen.is_hidden => {
+                pictures.trackers += 1;
+                self.hosts.of(host).trackers += 1;
+            }
+            Target::Web { host, .. } => {
+                pictures.remote += 1;
+                self.hosts.of(host).pictures += 1;
+            }
+            Target::Scheme(_) | Target::Nowhere => pictures.elsewhere += 1,
+        }
+    }
+
+    fn row(&mut self, row: &Row, is_probed: bool) {
+        let outcome = match row.reason {
+            Some(reason) => format!("{}: {}", row.outcome.as_str(), reason.as_str()),
+            None => row.outcome.as_str().to_owned(),
+        };
+        *self.outcomes.entry(outcome).or_default() += 1;
+        let host = host_of(row);
+        if !matches!(row.kind, Kind::Link | Kind::Embed) {
+            self.references += 1;
+            let url = row.url.as_deref().unwrap_or_default();
+            let scheme = Reference::split(url).scheme.unwrap_or("none");
+            *self.kinds.entry(row.kind.as_str()).or_default().of(scheme) += 1;
+            if let Some(host) = host {
+                self.hosts.of(host).references += 1;
+            }
+        }
+        if is_probed && row.kind != Kind::Link {
+            self.probed(row, host);
+        }
+    }
+
+    fn probed(&mut self, row: &Row, host: Option<&str>) {
+        let mut unnamed = super::tally::Host::default();
+        let of_host = match host {
+            Some(host) => self.hosts.of(host),
+            None if is_asked_for(row) => &mut unnamed,
+            None => return,
+        };
+        match Answer::of(row) {
+            Answer::Alive => {
+                self.probe.alive += 1;
+                of_host.alive += 1;
+            }
+            Answer::Dead => {
+                self.probe.dead += 1;
+                of_host.dead += 1;
+            }
+            Answer::Refused => {
+                self.probe.refused += 1;
+                of_host.refused += 1;
+            }
+            Answer::Unasked => self.probe.unasked += 1,
+        }
+    }
+}
+
+/// What asking for something said.
+enum Answer {
+    Alive,
+    Dead,
+    Refused,
+    Unasked,
+}
+
+impl Answer {
+    fn of(row: &Row) -> Self {
+        use Reason as R;
+        let Some(reason) = row.reason else {
+            return Self::Alive;
+        };
+        match reason {
+            R::FileNotReadable
+            | R::NotARegularFile
+            | R::TooManyRedirects
+            | R::Timeout
+            | R::ConnectionFailed
+            | R::NameNotFound
+            | R::TlsFailed
+            | R::HttpStatus
+            | R::FtpStatus
+            | R::IncompleteBody
+            | R::BadResponse => Self::Dead,
+            R::SchemeNotAllowed
+            | R::UnsupportedScheme
+            | R::HostNotAllowed
+            | R::PrivateAddress
+            | R::PortNotAllowed
+            | R::UserinfoNotAllowed
+            | R::OutsideFileRoot
+            | R::RedirectRefused
+            | R::TypeNotAllowed
+            | R::TypeMismatch
+            | R::TooLarge
+            | R::BadUrl => Self::Refused,
+            _ => Self::Unasked,
+        }
+    }
+}
+
+/// The host that a row's URL names.
+fn host_of(row: &Row) -> Option<&str> {
+    let reference = Reference::split(row.url.as_deref()?);
+    reference.scheme?;
+    let site = reference.site()?;
+    (!site.host.is_empty()).then_some(site.host)
+}
+
+/// Whether somebody would be asked for what a row's URL names: a server, or the file system.
+fn is_asked_for(row: &Row) -> bool {
+    let reference = Reference::split(row.url.as_deref().unwrap_or_default());
+    let mut schemes = ["http", "https", "ftp", "file"].into_iter();
+    schemes.any(|scheme| reference.has_scheme(scheme))
+}
+
+fn role(role: Role) -> &'static str {
+    match role {
+        Role::Picture => "picture",
+        Role::Media => "media",
+        Role::Font => "font",
+        Role::StyleSheet => "style-sheet",
+        Role::Resource => "resource",
+        Role::Frame => "frame",
+        Role::Hyperlink => "hyperlink",
+        Role::Base => "base",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::expand::Expander;
+    use crate::policy::Policy;
+
+    fn surveyed(mail: &str, larger_than: u64) -> Survey {
+        let expander = Expander::new(Policy::default()).expect("it retrieves nothing");
+        let expanding = Expanding {
+            expander: &expander,
+            work: Work::Forecast,
+        };
+        let base_url = "file:///srv/store/".to_owned();
+        let surveying = Surveying::new(expanding, larger_than, base_url, false);
+        let (_, _, survey) = surveying
+            .surveyed(mail.as_bytes(), "1")
+            .expect("nothing is asked");
+        *survey.expect("it counts")
+    }
+
+    #[test]
+    fn a_date_that_no_clock_showed_is_insane() {
+        let of = |date: &str| {
+            let dates = surveyed(&format!("Date: {date}\n\nx\n"), 1000).dates;
+            assert_eq!(dates.first, dates.last);
+            assert_eq!(dates.insane, u64::from(dates.first.is_none()), "{date}");
+            assert_eq!(dates.missing, 0);
+            dates.first
+        };
+        assert_eq!(of("Thu, 1 Jan 2015 00:00:00 +0000"), Some(1_420_070_400));
+        assert_eq!(of("1 Jan 2015 01:00 +0100 (CET)"), Some(1_420_070_400));
+        assert_eq!(
+            of("Wed, 31 Dec 2014\n\t19:00:00 -0500"),
+            Some(1_420_070_400)
+        );
+        for date in [
+            "",
+            "yesterday",
+            "Thu, 01 Jan 1970 00:00:00 +0000",
+            "Thu, 1 Jan 2099 00:00:00 +0000",
+            "Thu, 32 Jan 2015 00:00:00 +0000",
+            "Thu, 1 Jan 999999999999 00:00:00 +0000",
+        ] {
+            assert_eq!(of(date), None, "{date}");
+        }
+        assert_eq!(surveyed("Subject: x\n\n", 1000).dates.missing, 1);
+        let long = format!("Date: {}\n\n", "(".repeat(1 << 20));
+        assert_eq!(surveyed(&long, 1000).dates.insane, 1);
+    }
+
+    #[test]
+    fn what_is_shown_as_text_is_no_attachment() {
+        let mail = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n\
+            --b\n\nhello\n--b\nContent-Type: text/plain\nContent-Disposition: attachment\n\nfile\n\
+            --b\nContent-Type: Image/GIF\n\nGIF89a\n--b\nContent-Type: message/rfc822\n\nSubject: x\n\ny\n\
+            --b\nContent-Type: message/external-body; access-type=URL; URL=\"https://a.example/\"\n\nContent-Type: text/plain\n\n\
+            --b--\n";
+        let survey = surveyed(mail, 1000);
+        assert_eq!(survey.attachments.count, 2);
+        assert_eq!(
+            survey.attachments.octets,
+            "file".len() as u64 + "GIF89a".len() as u64
+        );
+        let types: Vec<&str> = survey.types.names().map(|(name, _)| name).collect();
+        assert_eq!(types, ["image/gif", "text/plain"]);
+        assert_eq!(survey.references, 1);
+        assert_eq!(survey.detach.large.count, 0);
+    }
+
+    proptest! {
+        #[test]
+        fn the_numbers_of_any_mail_agree_with_each_other(
+            pieces in prop::collection::vec(prop::sample::select(PIECES), 0..24),
+            larger_than in 0_u64..3000,
+        ) {
+            // Enough that it may leave.
+            let times = |piece: &&str| if piece.starts_with("QUFB") { 4 } else { 1 };
+            let pieces: Vec<String> = pieces.iter().map(|piece| piece.repeat(times(piece))).collect();
+            let mail = format!("Content-Type: multipart/mixed; boundary=b\n{}", pieces.concat());
+            let mut sum = Survey::default();
+            for _ in 0..2 {
+                sum.add(surveyed(&mail, larger_than));
+            }
+            let detach = &sum.detach;
+            prop_assert_eq!(sum.octets, 2 * mail.len() as u64);
+            prop_assert_eq!(sum.dates.missing + sum.dates.insane + sum.years.names().filter(|(name, _)| name.starts_with('2')).map(|(_, year)| year.messages).sum::<u64>(), 2);
+            prop_assert_eq!(sum.sizes.iter().map(|size| size.count).sum::<u64>(), sum.attachments.count);
+            prop_assert_eq!(sum.types.names().map(|(_, it)| it.octets).sum::<u64>(), sum.attachments.octets);
+            prop_assert!(sum.attachments.octets <= sum.octets);
+            prop_assert!(detach.large.count <= sum.attachments.count);
+            prop_assert_eq!(detach.leave.count + detach.stay.values().sum::<u64>(), detach.large.count);
+            // The second is the first once more.
+            prop_assert!(detach.duplicates().count >= detach.leave.count / 2);
+            prop_assert!(detach.saves <= i64::try_from(detach.leave.octets).expect("it is small"));
+            let links = &sum.links;
+            let roles: u64 = links.roles.values().sum();
+            prop_assert_eq!(roles, links.count);
+            let schemes: u64 = links.schemes.names().map(|(_, count)| count).sum();
+            prop_assert!(schemes + links.relative <= links.count);
+            prop_assert!(links.with_base + links.to_parts <= links.relative);
+            let hosts: u64 = sum.hosts.names().map(|(_, it)| it.pictures).sum();
+            prop_assert_eq!(hosts, sum.pictures.remote);
+        }
+    }
+
+    const PIECES: &[&str] = &[
+        "\n--b\n",
+        "\n--b--\n",
+        "Content-Type: text/html\n\n",
+        "Content-Type: image/gif\nContent-Transfer-Encoding: base64\n\n",
+        "Content-Base: http://base.example/\n",
+        "Content-Disposition: attachment\n",
+        "Content-Type: multipart/related; boundary=b\n\n",
+        "Content-Location: x.gif\n",
+        "Date: Thu, 1 Jan 2015 00:00:00 +0000\n",
+        "<img src=x.gif><a href=//h.example/><img src='https://H.example/' width=1 height=1>",
+        "<img srcset='http://a.example/1 1x, data:image/gif;base64,AA 2x'>",
+        "<base href=http://c.example/>",
+        "R0lGODlhAQABAIAAAAUEBAAAACwAAAAAAQABAAACAkQBADs=\n",
+        include_str!("../../../samples/untouched/https.in.eml"),
+        "Content-Type: message/external-body; access-type=URL; URL=\"https://a.example/\"\n\n",
+        "\n",
+        "QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFB\nQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFB\n\
+         QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFB\nQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFB\n",
+    ];
+}

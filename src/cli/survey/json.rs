@@ -1,0 +1,251 @@
+//! The survey for a program: `{"survey": {...}}`. docs/survey.md has every field.
+
+use std::collections::BTreeMap;
+
+use mail_parser::DateTime;
+use serde::Serialize;
+
+use super::super::forecast::Embed;
+use super::looked::{Group, Looked};
+use super::sum::{Dates, Detach, Pictures, Probe, SIZES, Survey};
+use super::tally::{Amount, Counts, Host, LONGEST_NAME, NAMES, Named, Type, Year};
+
+/// What `inspect --json` says last, of all sources together.
+#[derive(Serialize)]
+pub struct Line<'s> {
+    survey: Whole<'s>,
+}
+
+#[derive(Serialize)]
+struct Whole<'s> {
+    mailboxes: u64,
+    messages: u64,
+    octets: u64,
+    oversized: u64,
+    dates: Period,
+    attachments: Attachments,
+    detach: Detached<'s>,
+    pictures: Shown<'s>,
+    links: Linked<'s>,
+    references: References<'s>,
+    outcomes: &'s BTreeMap<String, u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    probe: Option<Probe>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<By<'s>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    embed: Option<Embed<'s>>,
+}
+
+#[derive(Serialize)]
+struct Period {
+    first: Option<String>,
+    last: Option<String>,
+    missing: u64,
+    insane: u64,
+}
+
+#[derive(Serialize)]
+struct Attachments {
+    #[serde(flatten)]
+    all: Amount,
+    sizes: Vec<Size>,
+}
+
+#[derive(Serialize)]
+struct Size {
+    from: u64,
+    #[serde(flatten)]
+    amount: Amount,
+}
+
+#[derive(Serialize)]
+struct Detached<'s> {
+    larger_than: u64,
+    base_url: &'s str,
+    #[serde(flatten)]
+    large: Amount,
+    leave: Amount,
+    stay: &'s BTreeMap<&'static str, u64>,
+    content_octets: u64,
+    objects: Amount,
+    duplicates: Amount,
+    uncompared: Amount,
+    saves: i64,
+}
+
+#[derive(Serialize)]
+struct Shown<'s> {
+    #[serde(flatten)]
+    places: Pictures,
+    hosts: BTreeMap<&'s str, u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    other_hosts: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Linked<'s> {
+    documents: u64,
+    unread: u64,
+    count: u64,
+    relative: u64,
+    with_base: u64,
+    to_parts: u64,
+    schemes: &'s Named<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    other_schemes: Option<u64>,
+    roles: &'s BTreeMap<&'static str, u64>,
+}
+
+#[derive(Serialize)]
+struct References<'s> {
+    count: u64,
+    kinds: &'s BTreeMap<&'static str, Named<u64>>,
+}
+
+/// The groups that were asked for.
+#[derive(Serialize, Default)]
+struct By<'s> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host: Option<Table<'s, Host>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    r#type: Option<Table<'s, Type>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    year: Option<Table<'s, Year>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<&'s BTreeMap<String, u64>>,
+}
+
+/// A group; what is beyond the bound is one sum.
+#[derive(Serialize)]
+struct Table<'s, C: Serialize> {
+    names: &'s Named<C>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    others: Option<&'s C>,
+}
+
+impl<'s, C: Counts + Serialize> Table<'s, C> {
+    fn of(named: &'s Named<C>) -> Self {
+        Self {
+            names: named,
+            others: named.others(),
+        }
+    }
+}
+
+impl<'s> Line<'s> {
+    pub fn new(survey: &'s Survey, looked: &'s Looked<'s>, embed: Option<Embed<'s>>) -> Self {
+        Self {
+            survey: Whole {
+                mailboxes: survey.mailboxes,
+                messages: survey.messages,
+                octets: survey.octets,
+                oversized: survey.oversized,
+                dates: Period::of(survey.dates),
+                attachments: Attachments::of(survey),
+                detach: Detached::of(&survey.detach, looked),
+                pictures: Shown::of(survey),
+                links: Linked::of(survey),
+                references: References {
+                    count: survey.references,
+                    kinds: &survey.kinds,
+                },
+                outcomes: &survey.outcomes,
+                probe: looked.is_probed.then_some(survey.probe),
+                by: By::of(survey, looked.by),
+                embed,
+            },
+        }
+    }
+}
+
+/// A time as RFC 3339 has it, in UTC.
+pub(super) fn time(seconds: i64) -> String {
+    DateTime::from_timestamp(seconds).to_rfc3339()
+}
+
+impl Period {
+    fn of(dates: Dates) -> Self {
+        Self {
+            first: dates.first.map(time),
+            last: dates.last.map(time),
+            missing: dates.missing,
+            insane: dates.insane,
+        }
+    }
+}
+
+impl Attachments {
+    fn of(survey: &Survey) -> Self {
+        let sizes = SIZES.iter().zip(survey.sizes);
+        Self {
+            all: survey.attachments,
+            sizes: sizes.map(|(&from, amount)| Size { from, amount }).collect(),
+        }
+    }
+}
+
+impl<'s> Detached<'s> {
+    fn of(detach: &'s Detach, looked: &'s Looked<'s>) -> Self {
+        Self {
+            larger_than: looked.larger_than,
+            base_url: looked.base_url,
+            large: detach.large,
+            leave: detach.leave,
+            stay: &detach.stay,
+            content_octets: detach.content_octets,
+            objects: detach.objects(),
+            duplicates: detach.duplicates(),
+            uncompared: detach.uncompared,
+            saves: detach.saves,
+        }
+    }
+}
+
+impl<'s> Shown<'s> {
+    fn of(survey: &'s Survey) -> Self {
+        let hosts = survey
+            .hosts
+            .names()
+            .map(|(name, host)| (name, host.pictures));
+        Self {
+            places: survey.pictures,
+            hosts: hosts.filter(|(_, pictures)| *pictures > 0).collect(),
+            other_hosts: survey.hosts.others().map(|others| others.pictures),
+        }
+    }
+}
+
+impl<'s> Linked<'s> {
+    fn of(survey: &'s Survey) -> Self {
+        let links = &survey.links;
+        Self {
+            documents: links.documents,
+            unread: links.unread,
+            count: links.count,
+            relative: links.relative,
+            with_base: links.with_base,
+            to_parts: links.to_parts,
+            schemes: &links.schemes,
+            other_schemes: links.schemes.others().copied(),
+            roles: &links.roles,
+        }
+    }
+}
+
+impl<'s> By<'s> {
+    fn of(survey: &'s Survey, groups: &[Group]) -> Option<Self> {
+        let wants = |group| groups.contains(&group);
+        (!groups.is_empty()).then(|| Self {
+            host: wants(Group::Host).then(|| Table::of(&survey.hosts)),
+            r#type: wants(Group::Type).then(|| Table::of(&survey.types)),
+            year: wants(Group::Year).then(|| Table::of(&survey.years)),
+            outcome: wants(Group::Outcome).then_some(&survey.outcomes),
+        })
+    }
+}
+
+/// What is said of names beyond the bound.
+pub(super) fn bound() -> String {
+    format!("beyond {NAMES} names, or of more than {LONGEST_NAME} octets")
+}

@@ -1,0 +1,28 @@
+//! What is in mailboxes, in numbers, before a long run (docs/survey.md).
+//!
+//! `gather` looks at one message, in the workers; `sum` adds surveys up in the order of the messages, with the
+//! bounded counts of `tally`; `json`, `text` and `page` say it; `looked` is what was asked. The page is made with
+//! `sheet` and `plot`, and goes where `file` says.
+//!
+//! Of what a stranger may name without end, hosts, types and schemes, the first ten thousand of each are counted
+//! apart, and of contents a million are compared. So memory has a bound, whatever is in the mail.
+
+mod file;
+mod gather;
+mod json;
+mod looked;
+mod page;
+mod plot;
+mod sheet;
+mod sum;
+mod tally;
+mod text;
+
+pub(super) use self::file::write_page;
+pub(super) use self::gather::Surveying;
+pub(super) use self::json::Line;
+pub(super) use self::looked::{Group, Looked};
+pub(super) use self::page::page;
+pub(super) use self::sum::Survey;
+pub(super) use self::tally::{NAMES, Named};
+pub(super) use self::text::lines;

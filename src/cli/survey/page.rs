@@ -1,0 +1,502 @@
+//! The survey as one page that opens offline: numbers first, then tables and plots, each with what one would type.
+//!
+//! No script, nothing from elsewhere, and its own policy forbids both.
+
+use super::file::BEGIN;
+use super::json::{bound, time};
+use super::looked::Looked;
+use super::plot::{Bar, Column, escaped, grouped, lying, standing};
+use super::sheet::{Order, Page, ROWS};
+use super::sum::Survey;
+use super::tally::Host;
+use super::text::{class, option_size, size};
+
+const STYLE: &str = include_str!("page.css");
+
+/// Bars of a plot, at most.
+const BARS: usize = 12;
+
+/// The page.
+pub fn page(survey: &Survey, looked: &Looked<'_>) -> String {
+    let mut page = Page {
+        html: String::from(BEGIN),
+        survey,
+        looked,
+    };
+    page.head();
+    page.numbers();
+    page.years();
+    page.attachments();
+    page.pictures();
+    page.links();
+    page.references();
+    page.outcomes();
+    page.foot();
+    page.html
+}
+
+impl Page<'_> {
+    fn head(&mut self) {
+        let names: Vec<String> = self
+            .looked
+            .sources
+            .iter()
+            .map(|name| escaped(name))
+            .collect();
+        let shown = names.get(..3).filter(|_| names.len() > 4).unwrap_or(&names);
+        let mut title = shown.join(", ");
+        if shown.len() < names.len() {
+            title.push_str(&format!(" and {} more", names.len() - shown.len()));
+        }
+        let survey = self.survey;
+        let dates = match (survey.dates.first, survey.dates.last) {
+            (Some(first), Some(last)) => format!(", dated {} to {}", day(first), day(last)),
+            _ => String::new(),
+        };
+        let asked = match self.looked.is_probed {
+            true => "Servers were asked whether they answer, as the options allow.",
+            false => "Nothing was changed, and nobody was asked.",
+        };
+        self.add(
+            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+             <meta name=\"viewport\" content=\"width=device-width\">",
+        );
+        self.add(&format!(
+            "<title>What is in {title}</title>\n<style>\n{STYLE}</style>\n<body>"
+        ));
+        self.add(&format!("<h1>What is in {title}</h1>"));
+        self.add(&format!(
+            "<p class=\"soft\">{} in {}, {}{dates}. Looked at on {} by <code>embody inspect</code> {}. {asked}</p>",
+            counted(survey.messages, "message", "messages"),
+            counted(survey.mailboxes, "mailbox", "mailboxes"),
+            size(survey.octets),
+            escaped(self.looked.start),
+            env!("CARGO_PKG_VERSION"),
+        ));
+        if survey.oversized > 0 {
+            self.add(&format!(
+                "<p>{} messages are too large to be looked at, and are not counted below.</p>",
+                grouped(survey.oversized)
+            ));
+        }
+    }
+
+    fn numbers(&mut self) {
+        let survey = self.survey;
+        let detach = &survey.detach;
+        let large = option_size(self.looked.larger_than);
+        let duplicates = detach.duplicates();
+        let saves = u64::try_from(detach.saves).unwrap_or(0);
+        let share = (u128::from(saves) * 100)
+            .checked_div(u128::from(survey.octets))
+            .unwrap_or(0);
+        let links = &survey.links;
+        let mut tiles = vec![
+            (
+                "",
+                size(survey.octets),
+                format!("in {} messages", grouped(survey.messages)),
+            ),
+            (
+                "good",
+                size(saves),
+                format!("less mail after <code>embody detach</code>: {share}&nbsp;%"),
+            ),
+            (
+                "",
+                grouped(detach.large.count),
+                format!(
+                    "attachments of {large} and more, {}",
+                    size(detach.large.octets)
+                ),
+            ),
+            (
+                "",
+                grouped(duplicates.count),
+                format!(
+                    "of them are duplicates: {} that the store need not hold",
+                    size(duplicates.octets)
+                ),
+            ),
+            (
+                "",
+                grouped(survey.pictures.remote),
+                "pictures from the web; they go when their servers go".to_owned(),
+            ),
+            (
+                "",
+                grouped(survey.pictures.trackers),
+                "trackers: pictures nobody is meant to see".to_owned(),
+            ),
+            (
+                "",
+                grouped(links.relative),
+                format!(
+                    "relative links, of which {} can be made to work",
+                    grouped(links.with_base + links.to_parts)
+                ),
+            ),
+            (
+                "",
+                grouped(survey.references),
+                "attachments that are elsewhere, only referred to".to_owned(),
+            ),
+        ];
+        if self.looked.is_probed {
+            let probe = survey.probe;
+            tiles.push((
+                "",
+                grouped(probe.dead),
+                format!(
+                    "sources are dead, {} are alive, {} refused by the options",
+                    grouped(probe.alive),
+                    grouped(probe.refused)
+                ),
+            ));
+        }
+        self.add("<div class=\"big\">");
+        for (class, number, words) in tiles {
+            self.add(&format!(
+                "<div class=\"{class}\"><b>{number}</b><span>{words}</span></div>"
+            ));
+        }
+        self.add("</div>");
+    }
+
+    fn years(&mut self) {
+        let survey = self.survey;
+        let numbers: Vec<i64> = survey
+            .years
+            .names()
+            .filter_map(|(name, _)| name.parse().ok())
+            .collect();
+        self.add("<h2>Mail by year</h2>");
+        let dates = &survey.dates;
+        self.add(&format!(
+            "<p>By the Date field. {} messages have none, and {} have one that no clock showed: it cannot be read, or is before 1971 or in the future. embody changes no date; <code>embody inspect --by year</code> prints these numbers.</p>",
+            grouped(dates.missing), grouped(dates.insane)
+        ));
+        if let (Some(&first), Some(&last)) = (numbers.iter().min(), numbers.iter().max()) {
+            let of: std::collections::BTreeMap<&str, _> = survey.years.names().collect();
+            let columns: Vec<Column> = (first..=last)
+                .map(|year| {
+                    let name = year.to_string();
+                    let year = of.get(&*name).copied().copied().unwrap_or_default();
+                    Column {
+                        said: format!(
+                            "{name}: {} messages, {}, of which {} in large attachments",
+                            year.messages,
+                            size(year.octets),
+                            size(year.attachment_octets)
+                        ),
+                        name,
+                        all: year.octets,
+                        part: year.attachment_octets,
+                    }
+                })
+                .collect();
+            self.add(&format!(
+                "<p class=\"soft\"><span class=\"key all\"></span>all mail &nbsp; <span class=\"key some\"></span>attachments of {} and more</p>",
+                option_size(self.looked.larger_than)
+            ));
+            self.add(&standing("Octets of mail by year", &columns));
+        }
+        self.table(
+            &[
+                "year",
+                "messages",
+                "size",
+                "large attachments",
+                "their size",
+                "pictures from the web",
+                "references",
+            ],
+            &survey.years,
+            |it| it.messages,
+            |it| {
+                vec![
+                    grouped(it.messages),
+                    size(it.octets),
+                    grouped(it.attachments),
+                    size(it.attachment_octets),
+                    grouped(it.pictures),
+                    grouped(it.references),
+                ]
+            },
+            Order::Alphabet,
+        );
+    }
+
+    fn attachments(&mut self) {
+        let (survey, named) = (self.survey, self.named());
+        let detach = &survey.detach;
+        let large = option_size(self.looked.larger_than);
+        self.add("<h2>Attachments</h2>");
+        self.add(&format!(
+            "<p>{} attachments have {} in the mail, as they are encoded there. Those of {large} and more are {}, with {}.</p>",
+            grouped(survey.attachments.count), size(survey.attachments.octets), grouped(detach.large.count), size(detach.large.octets)
+        ));
+        let bars: Vec<Bar> = survey
+            .sizes
+            .iter()
+            .enumerate()
+            .map(|(number, amount)| Bar {
+                name: class(number),
+                value: amount.octets,
+                said: format!("{} in {}", size(amount.octets), grouped(amount.count)),
+            })
+            .collect();
+        self.add(&lying("Attachments by size", &bars));
+        if detach.leave.count > 0 {
+            let (objects, duplicates) = (detach.objects(), detach.duplicates());
+            let saves = u64::try_from(detach.saves).unwrap_or(0);
+            let command = format!(
+                "embody detach --larger-than {large} --store /srv/store --in-place {named}"
+            );
+            self.act(
+                &format!(
+                    "This moves {} attachments into a store, and the mail is {} smaller. The store holds {} objects of {}; {} duplicates of {} are stored once. Mail and store together are {} less than the mail now. <code>--dry-run</code> instead of <code>--in-place</code> tries it, <code>embody restore</code> puts every octet back.",
+                    grouped(detach.leave.count), size(saves),
+                    grouped(objects.count), size(objects.octets), grouped(duplicates.count), size(duplicates.octets),
+                    size(saves.saturating_sub(objects.octets))
+                ),
+                &command,
+            );
+        } else {
+            self.add("<p>None of them would leave: there is nothing for <code>embody detach</code> to do.</p>");
+        }
+        if !detach.stay.is_empty() {
+            let stay: Vec<String> = detach
+                .stay
+                .iter()
+                .map(|(why, count)| format!("{} <code>{}</code>", grouped(*count), escaped(why)))
+                .collect();
+            self.add(&format!("<p>The others stay in the mail: {}. docs/reasons.md says what these words mean.</p>", stay.join(", ")));
+        }
+        let largest = survey.types.heaviest(|it| it.octets);
+        let bars: Vec<Bar> = largest
+            .iter()
+            .take(BARS)
+            .map(|(name, it)| Bar {
+                name: (*name).to_owned(),
+                value: it.octets,
+                said: size(it.octets),
+            })
+            .collect();
+        if !bars.is_empty() {
+            self.add("<h2>Attachments by type</h2>");
+            self.add("<p>By what the mail calls them. With <code>--type</code>, <code>detach</code> takes only some: <code>--type 'video/*'</code>.</p>");
+            self.add(&lying("Attachments by type", &bars));
+        }
+        self.table(
+            &[
+                "type",
+                "attachments",
+                "size",
+                "large ones",
+                "their size",
+                "would leave",
+            ],
+            &survey.types,
+            |it| it.octets,
+            |it| {
+                vec![
+                    grouped(it.attachments),
+                    size(it.octets),
+                    grouped(it.large),
+                    size(it.large_octets),
+                    grouped(it.leave),
+                ]
+            },
+            Order::Heaviest,
+        );
+    }
+
+    fn pictures(&mut self) {
+        let (survey, named) = (self.survey, self.named());
+        let pictures = &survey.pictures;
+        self.add("<h2>Pictures</h2>");
+        self.add(&format!(
+            "<p>HTML in the mail shows {} pictures from the web, {} from the mail itself, {} in data: URLs of {}, and {} from nowhere that can be reached. {} more are trackers, which are never asked for unless one says so. A picture that is shown twice counts twice.</p>",
+            grouped(pictures.remote), grouped(pictures.in_mail), grouped(pictures.data), size(pictures.data_octets), grouped(pictures.elsewhere), grouped(pictures.trackers)
+        ));
+        if pictures.remote > 0 {
+            self.act(
+                "This retrieves the pictures from the web and makes them part of the mail, as long as their servers are there. Add <code>--probe</code> to <code>embody inspect</code> to ask first which are alive.",
+                &format!("embody convert --embed remote --fetch http,https --in-place {named}"),
+            );
+        }
+        if pictures.data > 0 {
+            self.act(
+                "This makes the pictures of data: URLs attachments, which every mail program shows. It asks nobody.",
+                &format!("embody convert --embed data --in-place {named}"),
+            );
+        }
+        if pictures.trackers > 0 {
+            self.act(
+                "This puts one empty picture in the place of all trackers, so that none of them is told when the mail is opened. It needs no network.",
+                &format!("embody convert --embed remote --trackers blank --in-place {named}"),
+            );
+        }
+        let weight = |it: &Host| it.pictures + it.trackers + it.references;
+        let heaviest = survey.hosts.heaviest(|it| it.pictures);
+        let bars: Vec<Bar> = heaviest
+            .iter()
+            .take(BARS)
+            .map(|(name, it)| Bar {
+                name: (*name).to_owned(),
+                value: it.pictures,
+                said: grouped(it.pictures),
+            })
+            .collect();
+        if survey.hosts.names().next().is_some() {
+            self.add("<h2>Hosts</h2>");
+            self.add("<p>Whom the mail refers to. <code>--deny-host NAME</code> asks one of them never, <code>--allow-host NAME</code> only that one.</p>");
+            if !bars.is_empty() {
+                self.add(&lying("Pictures by host", &bars));
+            }
+        }
+        if self.looked.is_probed {
+            self.table(
+                &[
+                    "host",
+                    "pictures",
+                    "trackers",
+                    "references",
+                    "alive",
+                    "dead",
+                    "refused",
+                ],
+                &survey.hosts,
+                weight,
+                |it| {
+                    [
+                        it.pictures,
+                        it.trackers,
+                        it.references,
+                        it.alive,
+                        it.dead,
+                        it.refused,
+                    ]
+                    .map(grouped)
+                    .to_vec()
+                },
+                Order::Heaviest,
+            );
+        } else {
+            self.table(
+                &["host", "pictures", "trackers", "references"],
+                &survey.hosts,
+                weight,
+                |it| {
+                    [it.pictures, it.trackers, it.references]
+                        .map(grouped)
+                        .to_vec()
+                },
+                Order::Heaviest,
+            );
+        }
+    }
+
+    fn links(&mut self) {
+        let (survey, named) = (self.survey, self.named());
+        let links = &survey.links;
+        self.add("<h2>Links</h2>");
+        let unread = match links.unread {
+            0 => String::new(),
+            unread => format!(
+                " {} documents could not be read, or not wholly: a charset, a damaged encoding, a limit.",
+                grouped(unread)
+            ),
+        };
+        self.add(&format!(
+            "<p>{} links stand in {} documents of HTML and CSS, {} of them relative. Of these a base makes {} absolute, {} mean a part of the mail, and {} have nothing that they are relative to: those stay. With <code>--links keep</code> all stay.{unread}</p>",
+            grouped(links.count), grouped(links.documents), grouped(links.relative), grouped(links.with_base), grouped(links.to_parts),
+            grouped(links.relative.saturating_sub(links.with_base + links.to_parts))
+        ));
+        if links.with_base + links.to_parts > 0 {
+            self.act(
+                "This makes relative links work. It asks nobody.",
+                &format!("embody convert --in-place {named}"),
+            );
+        }
+        self.table(
+            &["scheme of the others", "links"],
+            &links.schemes,
+            |it| *it,
+            |it| vec![grouped(*it)],
+            Order::Heaviest,
+        );
+    }
+
+    fn references(&mut self) {
+        let (survey, named) = (self.survey, self.named());
+        self.add("<h2>Attachments that are elsewhere</h2>");
+        if survey.references == 0 {
+            self.add("<p>The mail has none: no message/external-body, nothing that a mail program detached.</p>");
+            return;
+        }
+        self.add("<p>Parts of the mail that only refer to their content. What is in the mail itself, by cid: and data:, needs no network.</p>");
+        self.act(
+            "This puts the content where the references are, as far as it is still there.",
+            &format!("embody convert --fetch http,https,ftp --in-place {named}"),
+        );
+        self.add("<table><tr><th>kind<th>scheme<th>references");
+        let kinds = &survey.kinds;
+        for (kind, schemes) in kinds {
+            for (scheme, count) in schemes.heaviest(|it| *it).into_iter().take(ROWS) {
+                self.add(&format!(
+                    "<tr><td>{}<td>{}<td>{}",
+                    escaped(kind),
+                    escaped(scheme),
+                    grouped(*count)
+                ));
+            }
+            if let Some(count) = schemes.others() {
+                self.add(&format!(
+                    "<tr><td>{}<td>others, {}<td>{}",
+                    escaped(kind),
+                    bound(),
+                    grouped(*count)
+                ));
+            }
+        }
+        self.add("</table>");
+    }
+
+    fn outcomes(&mut self) {
+        let (survey, named) = (self.survey, self.named());
+        if survey.outcomes.is_empty() {
+            return;
+        }
+        self.add("<h2>What the same options would do</h2>");
+        self.add("<p>One row for each reference and each document. The word behind <code>left</code> is the reason; docs/reasons.md says which option would allow it.</p>");
+        self.act(
+            "This prints every row, with its message and its part.",
+            &format!("embody inspect --json {named}"),
+        );
+        self.add("<table><tr><th>outcome<th>rows");
+        for (outcome, count) in &survey.outcomes {
+            self.add(&format!(
+                "<tr><td>{}<td>{}",
+                escaped(outcome),
+                grouped(*count)
+            ));
+        }
+        self.add("</table>");
+    }
+
+    fn foot(&mut self) {
+        self.add("<footer>Sizes are in powers of 1024, cut and not rounded. docs/survey.md of embody says how each number is counted; <code>embody inspect --json</code> prints them for programs.</footer>");
+    }
+}
+
+fn day(seconds: i64) -> String {
+    time(seconds).chars().take(10).collect()
+}
+
+/// `1 message`, `2 messages`.
+fn counted(count: u64, one: &str, many: &str) -> String {
+    let word = if count == 1 { one } else { many };
+    format!("{} {word}", grouped(count))
+}

@@ -1,0 +1,176 @@
+//! Bars, as SVG that stands in the page: no script, no colour of their own, every text escaped.
+
+use std::fmt::Write as _;
+
+use super::super::say::harmless;
+use super::text::size;
+
+/// Text of a mail as text of the page: no markup, no control characters, and not too long.
+pub(super) fn escaped(text: &str) -> String {
+    let mut escaped = String::new();
+    for symbol in harmless(text).chars() {
+        match symbol {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+/// `12 345 678`, with spaces that break no line.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push('\u{202f}');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// One bar of a plot that lies.
+pub(super) struct Bar {
+    pub(super) name: String,
+    pub(super) value: u64,
+    /// The value in words.
+    pub(super) said: String,
+}
+
+/// Longest name beside a bar, in characters.
+const NAME: usize = 30;
+
+/// Bars from left to right, one below the other.
+pub(super) fn lying(title: &str, bars: &[Bar]) -> String {
+    let most = bars.iter().map(|bar| bar.value).max().unwrap_or(0).max(1);
+    let height = bars.len() * 26 + 6;
+    let mut svg = opened(title, 720, height);
+    for (number, bar) in bars.iter().enumerate() {
+        let y = number * 26 + 4;
+        let width = part_of(bar.value, most, 330);
+        let short: String = match bar.name.chars().count() > NAME {
+            true => bar
+                .name
+                .chars()
+                .take(NAME - 1)
+                .chain(['\u{2026}'])
+                .collect(),
+            false => bar.name.clone(),
+        };
+        let _ = write!(
+            svg,
+            "<g><title>{}: {}</title><text x=\"218\" y=\"{}\" class=\"end\">{}</text>\
+             <rect x=\"228\" y=\"{y}\" width=\"{width}\" height=\"18\" rx=\"2\" class=\"bar\"/>\
+             <text x=\"{}\" y=\"{}\" class=\"soft\">{}</text></g>",
+            escaped(&bar.name),
+            escaped(&bar.said),
+            y + 14,
+            escaped(&short),
+            236 + width,
+            y + 14,
+            escaped(&bar.said),
+        );
+    }
+    svg.push_str("</svg>");
+    svg
+}
+
+/// One year: its name, all octets, and those of large attachments.
+pub(super) struct Column {
+    pub(super) name: String,
+    pub(super) all: u64,
+    pub(super) part: u64,
+    pub(super) said: String,
+}
+
+/// Columns from below, each with the part of it that could go.
+pub(super) fn standing(title: &str, columns: &[Column]) -> String {
+    let most = columns.iter().map(|it| it.all).max().unwrap_or(0).max(1);
+    let mut svg = opened(title, 720, 230);
+    let _ = write!(
+        svg,
+        "<text x=\"64\" y=\"16\" class=\"end soft\">{}</text><line x1=\"70\" y1=\"12\" x2=\"716\" y2=\"12\" class=\"rule\"/>\
+         <text x=\"64\" y=\"106\" class=\"end soft\">{}</text><line x1=\"70\" y1=\"102\" x2=\"716\" y2=\"102\" class=\"rule\"/>\
+         <text x=\"64\" y=\"196\" class=\"end soft\">0</text><line x1=\"70\" y1=\"192\" x2=\"716\" y2=\"192\" class=\"axis\"/>",
+        size(most),
+        size(most / 2),
+    );
+    let step = 640.0 / columns.len().max(1) as f64;
+    let width = (step * 0.72).min(56.0);
+    // A label needs 40 of these.
+    let every = (40.0 / step).ceil().max(1.0) as usize;
+    for (number, column) in columns.iter().enumerate() {
+        let middle = 74.0 + step * (number as f64 + 0.5);
+        let left = middle - width / 2.0;
+        let (all, part) = (
+            part_of(column.all, most, 180),
+            part_of(column.part, most, 180),
+        );
+        let _ = write!(
+            svg,
+            "<g><title>{}</title><rect x=\"{left:.1}\" y=\"{}\" width=\"{width:.1}\" height=\"{all}\" class=\"bar\"/>\
+             <rect x=\"{left:.1}\" y=\"{}\" width=\"{width:.1}\" height=\"{part}\" class=\"part\"/></g>",
+            escaped(&column.said),
+            192 - all,
+            192 - part,
+        );
+        if number % every == 0 {
+            let _ = write!(
+                svg,
+                "<text x=\"{middle:.1}\" y=\"214\" class=\"middle soft\">{}</text>",
+                escaped(&column.name)
+            );
+        }
+    }
+    svg.push_str("</svg>");
+    svg
+}
+
+fn opened(title: &str, width: usize, height: usize) -> String {
+    let title = escaped(title);
+    format!(
+        "<svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{title}\" xmlns=\"http://www.w3.org/2000/svg\">"
+    )
+}
+
+/// So much of a length; what is there at all shows.
+fn part_of(value: u64, most: u64, length: u64) -> u64 {
+    let part = u128::from(value) * u128::from(length) / u128::from(most.max(1));
+    let part = u64::try_from(part).unwrap_or(length).min(length);
+    part.max(u64::from(value > 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_from_mail_is_no_markup() {
+        let hostile = "</text><script>alert(1)</script>\" onload='x'\u{202e}\n";
+        let bar = Bar {
+            name: hostile.to_owned(),
+            value: 1,
+            said: hostile.to_owned(),
+        };
+        let svg = lying(hostile, &[bar]);
+        assert!(
+            !svg.contains("<script") && !svg.contains("onload='"),
+            "{svg}"
+        );
+        assert!(!svg.contains('\u{202e}') && !svg.contains('\n'), "{svg}");
+    }
+
+    #[test]
+    fn bars_stay_within_their_length() {
+        assert_eq!(part_of(u64::MAX, u64::MAX, 330), 330);
+        assert_eq!(part_of(1, u64::MAX, 330), 1);
+        assert_eq!(part_of(0, 0, 330), 0);
+        assert_eq!(grouped(1_234_567), "1\u{202f}234\u{202f}567");
+        assert_eq!(grouped(12), "12");
+    }
+}

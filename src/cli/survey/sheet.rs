@@ -1,0 +1,126 @@
+//! What the sections of the page are made of: paragraphs, commands, tables. Everything that comes from mail or from the
+//! command line goes through [`escaped`].
+
+use std::fmt::Write as _;
+
+use super::json::bound;
+use super::looked::Looked;
+use super::plot::{escaped, grouped};
+use super::sum::Survey;
+use super::tally::{Counts, Named};
+
+/// Rows of a table, at most.
+pub const ROWS: usize = 30;
+
+/// A page while it is written.
+pub struct Page<'p> {
+    pub html: String,
+    pub survey: &'p Survey,
+    pub looked: &'p Looked<'p>,
+}
+
+impl Page<'_> {
+    /// Appends HTML.
+    pub fn add(&mut self, html: &str) {
+        self.html.push_str(html);
+        self.html.push('\n');
+    }
+
+    /// What one would type, and what comes of it. `words` is HTML, `command` is text.
+    pub fn act(&mut self, words: &str, command: &str) {
+        let command = escaped_command(command);
+        self.add(&format!(
+            "<div class=\"act\"><p>{words}</p><pre>{command}</pre></div>"
+        ));
+    }
+
+    /// The sources, as a shell takes them.
+    pub fn named(&self) -> String {
+        let names = self.looked.sources;
+        match names {
+            [] => "MAILBOX".to_owned(),
+            _ if names.len() > 4 || names.iter().any(|name| name == "-") => "MAILBOX...".to_owned(),
+            _ => names
+                .iter()
+                .map(|name| quoted(name))
+                .collect::<Vec<_>>()
+                .join(" "),
+        }
+    }
+
+    /// A table of counts by name, with the sum of those beyond the bound.
+    pub fn table<C: Counts>(
+        &mut self,
+        heads: &[&str],
+        counts: &Named<C>,
+        weight: impl Fn(&C) -> u64,
+        row: impl Fn(&C) -> Vec<String>,
+        order: Order,
+    ) {
+        let mut names = counts.heaviest(weight);
+        if names.is_empty() && counts.others().is_none() {
+            return;
+        }
+        if order == Order::Alphabet {
+            names.sort_by_key(|(name, _)| *name);
+        }
+        let mut html = String::from("<div class=\"wide\"><table><tr>");
+        for head in heads {
+            let _ = write!(html, "<th>{head}");
+        }
+        let mut line = |name: &str, cells: Vec<String>| {
+            let _ = write!(html, "\n<tr><td>{}", escaped(name));
+            for cell in cells {
+                let _ = write!(html, "<td>{cell}");
+            }
+        };
+        for (name, counts) in names.iter().take(ROWS) {
+            line(name, row(counts));
+        }
+        if let Some(others) = counts.others() {
+            line(&format!("others, {}", bound()), row(others));
+        }
+        html.push_str("</table></div>");
+        self.add(&html);
+        if names.len() > ROWS {
+            self.add(&format!("<p class=\"soft\">And {} more, which <code>embody inspect --json</code> prints with <code>--by</code>.</p>", grouped((names.len() - ROWS) as u64)));
+        }
+    }
+}
+
+/// The order of the rows of a table.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    Alphabet,
+    Heaviest,
+}
+
+/// A command as text of the page, whole: names of files are not cut as strangers' text is.
+fn escaped_command(command: &str) -> String {
+    let chars: Vec<char> = command.chars().collect();
+    chars
+        .chunks(200)
+        .map(|piece| escaped(&piece.iter().collect::<String>()))
+        .collect()
+}
+
+/// A file name as a shell takes it.
+fn quoted(name: &str) -> String {
+    let is_plain = |symbol: char| symbol.is_ascii_alphanumeric() || "/._-+:@,".contains(symbol);
+    match !name.is_empty() && !name.starts_with('-') && name.chars().all(is_plain) {
+        true => name.to_owned(),
+        false => format!("'{}'", name.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_takes_a_name_as_one_word() {
+        assert_eq!(quoted("/srv/mail/a.mbox"), "/srv/mail/a.mbox");
+        assert_eq!(quoted("a b; rm -rf ~"), "'a b; rm -rf ~'");
+        assert_eq!(quoted("it's"), "'it'\\''s'");
+    }
+}

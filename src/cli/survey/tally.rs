@@ -1,0 +1,175 @@
+//! Counts, and counts by names that come from strangers: bounded, whatever a mail names.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use serde::{Serialize, Serializer};
+
+/// Most names of one kind that are counted apart. All of them together take about a megabyte.
+pub const NAMES: usize = 10_000;
+/// Octets of a name that is counted apart: no host and no media type has more (RFC 1035 §2.3.4, RFC 6838 §4.2).
+pub const LONGEST_NAME: usize = 255;
+
+/// What can be added up.
+pub trait Counts: Default {
+    /// Adds the counts of others.
+    fn add(&mut self, other: &Self);
+}
+
+impl Counts for u64 {
+    fn add(&mut self, other: &Self) {
+        *self += other;
+    }
+}
+
+/// A struct of counts.
+macro_rules! counts {
+    ($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $field:ident,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+        pub struct $name { $($(#[$of])* pub $field: u64,)* }
+
+        impl Counts for $name {
+            fn add(&mut self, other: &Self) {
+                $(self.$field += other.$field;)*
+            }
+        }
+    };
+}
+
+counts! {
+    /// So many, with so many octets.
+    Amount { count, octets, }
+}
+
+counts! {
+    /// The messages of one year.
+    Year { messages, octets, attachments, attachment_octets, pictures, references, }
+}
+
+counts! {
+    /// What refers to one host, and what it answered.
+    Host { pictures, trackers, references, alive, dead, refused, }
+}
+
+counts! {
+    /// The attachments of one media type; `large` are those that `detach` looks at.
+    Type { attachments, octets, large, large_octets, leave, leave_octets, }
+}
+
+impl Amount {
+    pub fn count(&mut self, octets: u64) {
+        self.count += 1;
+        self.octets += octets;
+    }
+}
+
+/// Counts by name: the first [`NAMES`] names apart, all others in one sum.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Named<C> {
+    names: BTreeMap<String, C>,
+    /// The sum of the others, if there are any.
+    others: Option<C>,
+}
+
+impl<C: Counts> Named<C> {
+    /// The counts of a name, whatever its case.
+    pub fn of(&mut self, name: &str) -> &mut C {
+        self.of_lower_case(name.to_ascii_lowercase())
+    }
+
+    fn of_lower_case(&mut self, name: String) -> &mut C {
+        let is_known = self.names.contains_key(&name);
+        if !is_known && (self.names.len() >= NAMES || name.len() > LONGEST_NAME) {
+            return self.others.get_or_insert_default();
+        }
+        match self.names.entry(name) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(C::default()),
+        }
+    }
+
+    /// Adds the counts of others; their names in the order of the alphabet.
+    pub fn add(&mut self, other: Self) {
+        if self.names.is_empty() && self.others.is_none() {
+            *self = other;
+            return;
+        }
+        for (name, counts) in other.names {
+            self.of_lower_case(name).add(&counts);
+        }
+        if let Some(counts) = other.others {
+            self.others.get_or_insert_default().add(&counts);
+        }
+    }
+
+    /// The names in the order of the alphabet.
+    pub fn names(&self) -> impl Iterator<Item = (&str, &C)> {
+        self.names.iter().map(|(name, counts)| (&**name, counts))
+    }
+
+    /// The sum of the names that are not counted apart.
+    pub fn others(&self) -> Option<&C> {
+        self.others.as_ref()
+    }
+
+    /// The names with what `weight` says of them, the heaviest first; of equal ones the alphabet decides. What
+    /// weighs nothing is left out.
+    pub fn heaviest(&self, weight: impl Fn(&C) -> u64) -> Vec<(&str, &C)> {
+        let mut names: Vec<(&str, &C)> = self.names().filter(|(_, it)| weight(it) > 0).collect();
+        names.sort_by_key(|(name, counts)| (std::cmp::Reverse(weight(counts)), *name));
+        names
+    }
+}
+
+/// `{"name": counts, ...}`; see [`others`](Named::others).
+impl<C: Serialize> Serialize for Named<C> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(&self.names)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_beyond_the_bound_are_one_sum_and_nothing_is_lost() {
+        let mut named: Named<u64> = Named::default();
+        for number in 0..NAMES as u64 + 500 {
+            *named.of(&format!("host{number:06}.example")) += 2;
+        }
+        assert_eq!(named.names().count(), NAMES);
+        assert_eq!(named.others(), Some(&1000));
+        *named.of("HOST000001.example") += 1;
+        let known = named.names().nth(1);
+        assert_eq!(known, Some(("host000001.example", &3)));
+
+        let mut sum: Named<u64> = Named::default();
+        *sum.of("another.example") += 1;
+        sum.add(named);
+        assert_eq!(sum.names().count(), NAMES);
+        let all: u64 = sum.names().map(|(_, count)| count).sum();
+        assert_eq!(all + sum.others().unwrap_or(&0), NAMES as u64 * 2 + 1002);
+    }
+
+    #[test]
+    fn a_long_name_is_one_of_the_others() {
+        let mut named: Named<u64> = Named::default();
+        *named.of(&"x".repeat(LONGEST_NAME)) += 1;
+        *named.of(&"x".repeat(LONGEST_NAME + 1)) += 1;
+        assert_eq!(named.names().count(), 1);
+        assert_eq!(named.others(), Some(&1));
+    }
+
+    #[test]
+    fn the_heaviest_stand_first() {
+        let mut named: Named<u64> = Named::default();
+        for name in ["b", "a", "c", "c", "none"] {
+            *named.of(name) += 1;
+        }
+        *named.of("none") = 0;
+        let names: Vec<&str> = named.heaviest(|it| *it).iter().map(|it| it.0).collect();
+        assert_eq!(names, ["c", "a", "b"]);
+    }
+}

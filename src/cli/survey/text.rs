@@ -1,0 +1,303 @@
+//! The survey in lines, for a person at a terminal.
+
+use std::fmt::Write as _;
+
+use super::super::say::harmless;
+use super::json::{bound, time};
+use super::looked::{Group, Looked};
+use super::sum::{SIZES, Survey};
+use super::tally::{Counts, Host, Named, Type, Year};
+
+/// Most lines of one table.
+const LINES: usize = 40;
+
+/// `1.5 MB`: octets in the units that options take, powers of 1024.
+pub(super) fn size(octets: u64) -> String {
+    let units = ["octets", "KB", "MB", "GB", "TB"];
+    let mut unit = 0;
+    let mut divisor = 1_u64;
+    while octets / divisor >= 1024 && unit + 1 < units.len() {
+        divisor *= 1024;
+        unit += 1;
+    }
+    let name = units.get(unit).unwrap_or(&"octets");
+    match unit {
+        0 => format!("{octets} {name}"),
+        // One digit behind the point, cut and not rounded: it is never more than there is.
+        _ => format!(
+            "{}.{} {name}",
+            octets / divisor,
+            octets % divisor * 10 / divisor
+        ),
+    }
+}
+
+/// `100k`: a size as an option takes it.
+pub(super) fn option_size(octets: u64) -> String {
+    for (unit, letter) in [(1 << 30, "G"), (1 << 20, "M"), (1 << 10, "k")] {
+        if octets > 0 && octets.is_multiple_of(unit) {
+            return format!("{}{letter}", octets / unit);
+        }
+    }
+    octets.to_string()
+}
+
+/// `10 KB to 100 KB`: what a class of sizes holds.
+pub(super) fn class(number: usize) -> String {
+    let from = SIZES.get(number).copied().unwrap_or_default();
+    let short = |octets| size(octets).replace(".0 ", " ");
+    match SIZES.get(number + 1) {
+        Some(to) if from == 0 => format!("less than {}", short(*to)),
+        Some(to) => format!("{} to {}", short(from), short(*to)),
+        None => format!("{} and more", short(from)),
+    }
+}
+
+/// The survey of all sources.
+pub fn lines(survey: &Survey, looked: &Looked<'_>) -> String {
+    let mut text = String::new();
+    let _ = write_all(&mut text, survey, looked);
+    text
+}
+
+fn write_all(text: &mut String, survey: &Survey, looked: &Looked<'_>) -> std::fmt::Result {
+    let dates = &survey.dates;
+    let day = |date: Option<i64>| {
+        date.map_or("-".to_owned(), |date| time(date).chars().take(10).collect())
+    };
+    writeln!(
+        text,
+        "dates        {} to {}; {} messages without a date, {} with an insane one",
+        day(dates.first),
+        day(dates.last),
+        dates.missing,
+        dates.insane
+    )?;
+    if survey.attachments.count > 0 {
+        attachments(text, survey, looked)?;
+    }
+    let pictures = &survey.pictures;
+    let shown = pictures.remote + pictures.in_mail + pictures.data + pictures.elsewhere;
+    if shown + pictures.trackers > 0 {
+        writeln!(
+            text,
+            "pictures     {} from the web, {} in the mail, {} in data: URLs of {} octets, {} elsewhere; {} trackers",
+            pictures.remote,
+            pictures.in_mail,
+            pictures.data,
+            pictures.data_octets,
+            pictures.elsewhere,
+            pictures.trackers
+        )?;
+    }
+    let links = &survey.links;
+    if links.documents > 0 {
+        writeln!(
+            text,
+            "links        {} in {} documents; {} are relative: {} have a base, {} mean a part of the mail",
+            links.count, links.documents, links.relative, links.with_base, links.to_parts
+        )?;
+    }
+    if links.unread > 0 {
+        writeln!(
+            text,
+            "             {} documents could not be read, or not wholly",
+            links.unread
+        )?;
+    }
+    if survey.references > 0 {
+        references(text, survey)?;
+    }
+    if looked.is_probed {
+        let probe = &survey.probe;
+        writeln!(
+            text,
+            "probe        {} alive, {} dead, {} refused by the policy, {} not asked",
+            probe.alive, probe.dead, probe.refused, probe.unasked
+        )?;
+    }
+    for group in looked.by {
+        table(text, survey, *group)?;
+    }
+    Ok(())
+}
+
+fn attachments(text: &mut String, survey: &Survey, looked: &Looked<'_>) -> std::fmt::Result {
+    let all = survey.attachments;
+    writeln!(text, "attachments  {} of {}", all.count, size(all.octets))?;
+    let detach = &survey.detach;
+    let larger_than = option_size(looked.larger_than);
+    if detach.large.count == 0 {
+        return writeln!(text, "detach       none of at least {larger_than}");
+    }
+    writeln!(
+        text,
+        "detach       {} of at least {larger_than}, with {}; {} would leave the mail, with {}",
+        detach.large.count,
+        size(detach.large.octets),
+        detach.leave.count,
+        size(detach.leave.octets)
+    )?;
+    let (objects, duplicates) = (detach.objects(), detach.duplicates());
+    writeln!(
+        text,
+        "             the store would hold {} objects of {} octets; {} are duplicates, {} octets; the mail would be {} octets smaller",
+        objects.count, objects.octets, duplicates.count, duplicates.octets, detach.saves
+    )?;
+    let stay: Vec<String> = detach
+        .stay
+        .iter()
+        .map(|(why, count)| format!("{count} {why}"))
+        .collect();
+    if !stay.is_empty() {
+        writeln!(text, "             the others stay: {}", stay.join(", "))?;
+    }
+    Ok(())
+}
+
+fn references(text: &mut String, survey: &Survey) -> std::fmt::Result {
+    let mut kinds = Vec::new();
+    for (kind, schemes) in &survey.kinds {
+        for (scheme, count) in schemes.heaviest(|it| *it).into_iter().take(LINES) {
+            kinds.push(format!("{count} {kind} by {}", harmless(scheme)));
+        }
+        if let Some(count) = schemes.others() {
+            kinds.push(format!("{count} {kind} by others"));
+        }
+    }
+    writeln!(
+        text,
+        "references   {}: {}",
+        survey.references,
+        kinds.join(", ")
+    )
+}
+
+fn table(text: &mut String, survey: &Survey, group: Group) -> std::fmt::Result {
+    match group {
+        Group::Host => {
+            let head = "pictures trackers references alive dead refused";
+            let row = |it: &Host| {
+                vec![
+                    it.pictures,
+                    it.trackers,
+                    it.references,
+                    it.alive,
+                    it.dead,
+                    it.refused,
+                ]
+            };
+            let weight = |it: &Host| it.pictures + it.trackers + it.references;
+            named(text, ("host", head), &survey.hosts, weight, row)
+        }
+        Group::Type => {
+            let head = "attachments octets large large_octets leave leave_octets";
+            let row = |it: &Type| {
+                vec![
+                    it.attachments,
+                    it.octets,
+                    it.large,
+                    it.large_octets,
+                    it.leave,
+                    it.leave_octets,
+                ]
+            };
+            named(
+                text,
+                ("type", head),
+                &survey.types,
+                |it| it.octets.max(1),
+                row,
+            )
+        }
+        Group::Year => {
+            let head = "messages octets attachments octets pictures references";
+            let row = |it: &Year| {
+                vec![
+                    it.messages,
+                    it.octets,
+                    it.attachments,
+                    it.attachment_octets,
+                    it.pictures,
+                    it.references,
+                ]
+            };
+            heading(text, "year", head)?;
+            // In their order; there are few.
+            for (name, it) in survey.years.names() {
+                line(text, &row(it), name)?;
+            }
+            Ok(())
+        }
+        Group::Outcome => {
+            heading(text, "outcome", "rows")?;
+            for (name, count) in &survey.outcomes {
+                line(text, &[*count], name)?;
+            }
+            Ok(())
+        }
+    }
+}
+
+fn named<C: Counts>(
+    text: &mut String,
+    (group, head): (&str, &str),
+    counts: &Named<C>,
+    weight: impl Fn(&C) -> u64,
+    row: impl Fn(&C) -> Vec<u64>,
+) -> std::fmt::Result {
+    heading(text, group, head)?;
+    let names = counts.heaviest(weight);
+    for (name, counts) in names.iter().take(LINES) {
+        line(text, &row(counts), name)?;
+    }
+    if names.len() > LINES {
+        writeln!(
+            text,
+            "and {} more, which --json and --html have",
+            names.len() - LINES
+        )?;
+    }
+    match counts.others() {
+        Some(others) => line(text, &row(others), &format!("others, {}", bound())),
+        None => Ok(()),
+    }
+}
+
+fn heading(text: &mut String, group: &str, head: &str) -> std::fmt::Result {
+    for word in head.split(' ') {
+        write!(text, "{word:>13}")?;
+    }
+    writeln!(text, "  {group}")
+}
+
+fn line(text: &mut String, row: &[u64], name: &str) -> std::fmt::Result {
+    for count in row {
+        write!(text, "{count:>13}")?;
+    }
+    writeln!(text, "  {}", harmless(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_never_more_than_there_is() {
+        for (octets, said) in [
+            (0, "0 octets"),
+            (1023, "1023 octets"),
+            (1024, "1.0 KB"),
+            (1 << 20, "1.0 MB"),
+            ((1 << 20) - 1, "1023.9 KB"),
+            (u64::MAX, "16777215.9 TB"),
+        ] {
+            assert_eq!(size(octets), said);
+        }
+        assert_eq!(option_size(100 << 10), "100k");
+        assert_eq!(option_size(1000), "1000");
+        assert_eq!(class(0), "less than 10 KB");
+        assert_eq!(class(2), "100 KB to 1 MB");
+        assert_eq!(class(SIZES.len() - 1), "100 MB and more");
+    }
+}

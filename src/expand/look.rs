@@ -1,0 +1,118 @@
+//! What the documents of a message refer to, for a survey: each link once, in the order of the message, whatever
+//! `--embed` and `--links` say. Nothing is decided, retrieved or changed.
+
+use super::expander::Expander;
+use super::ledger::Ledger;
+use super::relink::{Relinker, Shown, Written};
+use crate::link::url::Reference;
+use crate::link::value::Role;
+use crate::mime::{PartId, Tree};
+
+/// A link of a document.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen<'d> {
+    /// What a reader does with it.
+    pub(crate) role: Role,
+    /// Whether it is there to be asked for, and not to be seen.
+    pub(crate) is_hidden: bool,
+    /// Whether it names no scheme; then, whether a base is declared.
+    pub(crate) relative: Option<bool>,
+    pub(crate) target: Target<'d>,
+}
+
+/// What a link leads to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Target<'d> {
+    /// A part of the mail, by its location or by `cid:`.
+    Part,
+    /// A `data:` URL of so many octets.
+    Data(usize),
+    /// This host, by http or https.
+    Web {
+        /// `http` or `https`.
+        scheme: &'static str,
+        /// In the document's case.
+        host: String,
+    },
+    /// Another scheme.
+    Scheme(&'d str),
+    /// What has no base.
+    Nowhere,
+}
+
+/// How many documents a message has.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Looked {
+    /// All of them; attached ones are somebody's files and do not count.
+    pub(crate) documents: u64,
+    /// Those of which nothing, or not all, was read: a charset, a damaged encoding, too much work.
+    pub(crate) unread: u64,
+}
+
+impl Expander {
+    /// Shows every link of every document of a message.
+    pub(crate) fn look(
+        &self,
+        message: &[u8],
+        tree: &Tree,
+        mut see: impl FnMut(Seen<'_>),
+    ) -> Looked {
+        let mut looked = Looked::default();
+        let mut ledger = Ledger::new(&self.policy().limits, message.len());
+        let mut relinker = Relinker::new(message, tree, self.policy(), &mut ledger);
+        let documents: Vec<PartId> = tree
+            .ids()
+            .filter(|&part| relinker.is_document(part))
+            .collect();
+        for part in documents {
+            looked.documents += 1;
+            let shown = relinker.shown(part, |shown| see(seen(&shown)));
+            looked.unread += u64::from(matches!(shown, Some(Err(_))));
+        }
+        looked
+    }
+}
+
+fn seen<'d>(shown: &'d Shown<'_>) -> Seen<'d> {
+    Seen {
+        role: shown.link.usage.role,
+        is_hidden: shown.link.usage.hidden,
+        relative: match shown.written {
+            Written::Absolute => None,
+            Written::WithBase => Some(true),
+            Written::Alone => Some(false),
+        },
+        target: target(shown),
+    }
+}
+
+fn target<'d>(shown: &'d Shown<'_>) -> Target<'d> {
+    if shown.sibling.is_some() {
+        return Target::Part;
+    }
+    let web = |url: &str, scheme| {
+        let host = Reference::split(url)
+            .site()
+            .map(|site| site.host.to_owned());
+        Target::Web {
+            scheme,
+            host: host.unwrap_or_default(),
+        }
+    };
+    // `//host` is https, then http, as for `--embed`.
+    if let Some(host) = &shown.host {
+        return web(&format!("//{host}"), "https");
+    }
+    let url = &*shown.absolute;
+    let reference = Reference::split(url);
+    let is = |name| reference.has_scheme(name);
+    match reference.scheme {
+        _ if shown.written == Written::Alone => Target::Nowhere,
+        Some(_) if is("data") => Target::Data(url.len()),
+        Some(_) if is("https") => web(url, "https"),
+        Some(_) if is("http") => web(url, "http"),
+        Some(_) if is("cid") => Target::Part,
+        Some(scheme) => Target::Scheme(scheme),
+        None => Target::Nowhere,
+    }
+}

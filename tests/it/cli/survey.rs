@@ -1,0 +1,767 @@
+//! `embody inspect` on mailboxes: the survey is what the mailbox was made of, counted by Python besides; it is what
+//! `detach --dry-run` says; and nothing that stands in mail is markup of its page.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+use crate::common::browser::{chromium, page as shown};
+use crate::common::programs::{embody, fed, program, skipped, stderr};
+use crate::common::raw::{self, Raw};
+
+/// Makes a mailbox of a composition that it knows, and counts it with `email`, `html.parser` and `hashlib`.
+const PYTHON: &str = r#"
+import sys, json, mailbox, hashlib, base64, random, re, datetime
+from email import message_from_bytes
+from email.utils import parsedate_to_datetime
+from email.policy import compat32
+from html.parser import HTMLParser
+from urllib.parse import urlsplit
+LARGE = 100 * 1024
+random.seed(7)
+contents = [random.randbytes(random.choice([500, 9000, 40_000, 90_000, 150_000, 300_000])) for _ in range(12)]
+hosts = ['a.example', 'B.example', 'cdn.c.example']
+
+def b64(octets):
+    text = base64.b64encode(octets).decode()
+    return '\n'.join(text[at:at + 76] for at in range(0, len(text), 76)) + '\n'
+
+def attachment(number):
+    kind = ['application/pdf', 'image/PNG', 'video/mp4'][number % 3]
+    return f'Content-Type: {kind}; name=f{number}\nContent-Disposition: attachment\nContent-Transfer-Encoding: base64\n\n' + b64(contents[number])
+
+def html(number):
+    lines = ['<html><body>']
+    for at in range(number % 4):
+        lines.append(f'<img src="https://{hosts[at % 3]}/{number}/{at}.png">')
+    if number % 3 == 0:
+        lines.append(f'<img src="http://t.example/{number}" width=1 height=1>')
+    if number % 5 == 0:
+        lines.append('<img src="data:image/gif;base64,R0lGODlhAQABAIAAAAUEBA' + 'A' * (number * 4) + '">')
+    lines.append(f'<a href="rel/{number}">x</a><a href="mailto:a@b.example">y</a><a href="https://l.example/">z</a>')
+    if number % 9 == 0:
+        lines.append('<img src="cid:p@b.example">')
+    return '\n'.join(lines) + '\n</body></html>\n'
+
+def reference(number):
+    url = [f'https://r.example/{number}', f'ftp://ftp.r.example/{number}', 'data:,hello'][number % 3]
+    return f'Content-Type: message/external-body; access-type=URL; URL="{url}"\n\nContent-Type: text/plain\n\n'
+
+dates = ['Mon, 06 Jul 2015 10:00:00 +0200', 'Tue, 31 Dec 2019 23:30:00 -0500', 'Wed, 1 Jan 2020 00:00:00 GMT',
+         'Thu, 01 Jan 1970 00:00:00 +0000', 'Fri, 7 Jan 2140 10:00:00 +0000', 'yesterday, I think', None, '3 Feb 1999 04:05 +0000']
+
+def message(number):
+    head = f'From: a@b.example\nSubject: {number}\nMIME-Version: 1.0\n'
+    if dates[number % 8]:
+        head += 'Date: ' + dates[number % 8] + '\n'
+    if number % 7 == 0:
+        return head + f'Content-Type: text/plain\n\nhello {number}\n'
+    parts = []
+    if number % 2:
+        base = f'Content-Base: http://base.example/{number}/\n' if number % 4 == 1 else ''
+        parts.append(base + 'Content-Type: text/html\n\n' + html(number))
+    else:
+        parts.append('Content-Type: text/plain\n\nhello\n')
+    for at in range(number % 3):
+        parts.append(attachment((number * 5 + at) % 12))
+    if number % 4 == 2:
+        parts.append(reference(number))
+    kind = 'signed; protocol="application/pgp-signature"' if number % 11 == 0 else 'mixed'
+    body = ''.join(f'--b{number}\n{part}\n' for part in parts)
+    return head + f'Content-Type: multipart/{kind}; boundary=b{number}\n\n{body}--b{number}--\n'
+
+with open(sys.argv[1], 'w', newline='') as out:
+    for number in range(1, 121):
+        out.write('From a@b.example Mon Jul  6 10:00:00 2015\n' + message(number) + '\n')
+
+# What is in there, as somebody else reads it.
+class Links(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.found = []
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        hidden = attributes.get('width') == '1' and attributes.get('height') == '1'
+        for name in ('href', 'src'):
+            if name in attributes:
+                self.found.append((tag, attributes[name], hidden))
+
+now = datetime.datetime.now(datetime.timezone.utc)
+count = dict(messages=0, octets=0, missing=0, insane=0, attachments=0, attachment_octets=0, large=0, large_octets=0,
+             leave=0, leave_octets=0, content_octets=0, signed=0, remote=0, trackers=0, data=0, data_octets=0, in_mail=0,
+             documents=0, links=0, relative=0, with_base=0, references=0)
+hosts, schemes, kinds, types, years, objects, times = {}, {}, {}, {}, {}, {}, []
+raw = open(sys.argv[1], 'rb').read()
+for piece in re.split(rb'(?:\A|\n)From a@b\.example [^\n]*\n', raw)[1:]:
+    # The empty line between messages is not of the message.
+    octets = piece[:-1] if piece.endswith(b'\n\n') else piece
+    mail = message_from_bytes(octets, policy=compat32)
+    count['messages'] += 1
+    count['octets'] += len(octets)
+    year = None
+    try:
+        if mail['Date'] is None:
+            count['missing'] += 1
+            year = 'none'
+        else:
+            date = parsedate_to_datetime(mail['Date'])
+            if date.year < 1971 or date > now:
+                raise ValueError
+            times.append(date)
+            year = str(date.astimezone(datetime.timezone.utc).year)
+    except (ValueError, TypeError):
+        count['insane'] += 1
+        year = 'insane'
+    of_year = years.setdefault(year, dict(messages=0, octets=0, attachments=0, attachment_octets=0, pictures=0, references=0))
+    of_year['messages'] += 1
+    of_year['octets'] += len(octets)
+    signed = mail.get_content_type() == 'multipart/signed'
+    for part in mail.walk():
+        kind = part.get_content_type()
+        if part.get_content_maintype() == 'message':
+            count['references'] += 1
+            of_year['references'] += 1
+            url = part.get_param('URL')
+            kinds[urlsplit(url).scheme] = kinds.get(urlsplit(url).scheme, 0) + 1
+        elif part.get_content_maintype() == 'text' and 'external-body' not in str(part):
+            if kind != 'text/html':
+                continue
+            count['documents'] += 1
+            links = Links()
+            links.feed(part.get_payload())
+            for tag, url, hidden in links.found:
+                count['links'] += 1
+                url_of = urlsplit(url)
+                if url_of.scheme:
+                    schemes[url_of.scheme] = schemes.get(url_of.scheme, 0) + 1
+                else:
+                    count['relative'] += 1
+                    count['with_base'] += 'Content-Base' in part
+                if tag != 'img':
+                    continue
+                if url_of.scheme == 'data':
+                    count['data'] += 1
+                    count['data_octets'] += len(url)
+                elif url_of.scheme == 'cid':
+                    count['in_mail'] += 1
+                elif hidden:
+                    count['trackers'] += 1
+                else:
+                    count['remote'] += 1
+                    of_year['pictures'] += 1
+                    hosts[url_of.hostname] = hosts.get(url_of.hostname, 0) + 1
+        elif part.get_content_disposition() == 'attachment':
+            # The line break in front of a boundary line belongs to that.
+            body = len(part.get_payload())
+            content = part.get_payload(decode=True)
+            count['attachments'] += 1
+            count['attachment_octets'] += body
+            of_type = types.setdefault(kind, dict(attachments=0, octets=0, large=0, large_octets=0, leave=0, leave_octets=0))
+            of_type['attachments'] += 1
+            of_type['octets'] += body
+            if body < LARGE:
+                continue
+            count['large'] += 1
+            count['large_octets'] += body
+            of_type['large'] += 1
+            of_type['large_octets'] += body
+            of_year['attachments'] += 1
+            of_year['attachment_octets'] += body
+            if signed:
+                count['signed'] += 1
+                continue
+            count['leave'] += 1
+            count['leave_octets'] += body
+            of_type['leave'] += 1
+            of_type['leave_octets'] += body
+            count['content_octets'] += len(content)
+            objects[hashlib.sha256(content).hexdigest()] = len(content)
+count['objects'] = len(objects)
+count['object_octets'] = sum(objects.values())
+utc = lambda date: date.astimezone(datetime.timezone.utc).strftime('%Y-%m-%dT%H:%M:%SZ')
+print(json.dumps(dict(count=count, hosts=hosts, schemes=schemes, kinds=kinds, types=types, years=years,
+                      first=utc(min(times)), last=utc(max(times)))))
+"#;
+
+fn run(arguments: &[&str], folder: &Path) -> Output {
+    let mut program = embody();
+    program.args(arguments).current_dir(folder);
+    program.output().unwrap()
+}
+
+#[track_caller]
+fn printed(arguments: &[&str], folder: &Path) -> String {
+    let output = run(arguments, folder);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The last line.
+#[track_caller]
+fn survey(arguments: &[&str], folder: &Path) -> Value {
+    let text = printed(&[&["inspect", "--json"], arguments].concat(), folder);
+    let last = text.lines().last().unwrap();
+    let mut line: BTreeMap<String, Value> = serde_json::from_str(last).unwrap();
+    assert_eq!(line.len(), 1, "{last}");
+    line.remove("survey").unwrap()
+}
+
+/// The mailbox and what Python counted in it.
+fn generated(test: &str, folder: &Path) -> Option<Value> {
+    let Some(python) = program("python3") else {
+        skipped(test, "python3");
+        return None;
+    };
+    let output = Command::new(python)
+        .args(["-c", PYTHON])
+        .arg(folder.join("box"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+#[test]
+fn the_survey_is_what_the_mailbox_was_made_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(python) = generated("the_survey_is_what_the_mailbox_was_made_of", folder.path())
+    else {
+        return;
+    };
+    let survey = survey(&["--by", "host,type,year,outcome", "box"], folder.path());
+    let of = |name: &str| python["count"][name].as_u64().unwrap();
+    let found = |path: &str| survey.pointer(path).unwrap_or(&Value::Null).clone();
+    for (path, name) in [
+        ("/messages", "messages"),
+        ("/octets", "octets"),
+        ("/dates/missing", "missing"),
+        ("/dates/insane", "insane"),
+        ("/attachments/count", "attachments"),
+        ("/attachments/octets", "attachment_octets"),
+        ("/detach/count", "large"),
+        ("/detach/octets", "large_octets"),
+        ("/detach/leave/count", "leave"),
+        ("/detach/leave/octets", "leave_octets"),
+        ("/detach/stay/signed", "signed"),
+        ("/detach/content_octets", "content_octets"),
+        ("/detach/objects/count", "objects"),
+        ("/detach/objects/octets", "object_octets"),
+        ("/pictures/remote", "remote"),
+        ("/pictures/trackers", "trackers"),
+        ("/pictures/in_mail", "in_mail"),
+        ("/pictures/data", "data"),
+        ("/pictures/data_octets", "data_octets"),
+        ("/links/documents", "documents"),
+        ("/links/count", "links"),
+        ("/links/relative", "relative"),
+        ("/links/with_base", "with_base"),
+        ("/references/count", "references"),
+    ] {
+        assert!(of(name) > 0, "the mailbox has no {name}");
+        assert_eq!(found(path), of(name), "{path}: {survey:#}");
+    }
+    assert_eq!(found("/pictures/hosts"), python["hosts"]);
+    assert_eq!(found("/links/schemes"), python["schemes"]);
+    assert_eq!(
+        found("/references/kinds"),
+        json!({"external-body": python["kinds"]})
+    );
+    assert_eq!(found("/by/type/names"), python["types"]);
+    assert_eq!(found("/by/year/names"), python["years"]);
+    assert_eq!(found("/dates/first"), python["first"]);
+    assert_eq!(found("/dates/last"), python["last"]);
+    assert_eq!(
+        found("/detach/duplicates/count"),
+        of("leave") - of("objects")
+    );
+    let duplicates = of("content_octets") - of("object_octets");
+    assert_eq!(found("/detach/duplicates/octets"), duplicates);
+    assert_eq!(found("/mailboxes"), 1);
+    let trackers = found("/by/host/names/t.example/trackers");
+    assert_eq!(trackers, of("trackers"));
+    let outcomes = found("/by/outcome");
+    assert_eq!(outcomes, survey["outcomes"]);
+    let rows: u64 = outcomes
+        .as_object()
+        .unwrap()
+        .values()
+        .filter_map(Value::as_u64)
+        .sum();
+    let text = printed(&["inspect", "--json", "box"], folder.path());
+    assert_eq!(rows as usize + 1, text.lines().count());
+    let sizes: u64 = survey["attachments"]["sizes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|it| it["count"].as_u64())
+        .sum();
+    assert_eq!(sizes, of("attachments"));
+}
+
+#[test]
+fn the_same_mail_in_a_maildir_and_in_several_mailboxes_gives_the_same_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    let test = "the_same_mail_in_a_maildir_and_in_several_mailboxes_gives_the_same_numbers";
+    if generated(test, folder.path()).is_none() {
+        return;
+    }
+    let maildir = folder.path().join("maildir");
+    for name in ["cur", "new", "tmp"] {
+        fs::create_dir_all(maildir.join(name)).unwrap();
+    }
+    let mailbox = fs::read_to_string(folder.path().join("box")).unwrap();
+    let messages: Vec<&str> = mailbox
+        .split("From a@b.example Mon Jul  6 10:00:00 2015\n")
+        .skip(1)
+        .collect();
+    for (number, message) in messages.iter().enumerate() {
+        let message = message.strip_suffix('\n').unwrap();
+        fs::write(maildir.join(format!("cur/{number:04}:2,S")), message).unwrap();
+    }
+    let (first, second) =
+        mailbox.split_at(mailbox.match_indices("\nFrom a@b").nth(60).unwrap().0 + 1);
+    fs::write(folder.path().join("one"), first).unwrap();
+    fs::write(folder.path().join("two"), second).unwrap();
+    let by = ["--by", "host,type,year,outcome"];
+    let mut whole = survey(&[&by[..], &["box"]].concat(), folder.path());
+    let saves = whole["detach"]["saves"].as_i64().unwrap();
+    let leave = whole["detach"]["leave"]["octets"].as_i64().unwrap();
+    assert!(saves > 0 && saves < leave, "{saves} of {leave}");
+    assert_eq!(
+        survey(&[&by[..], &["maildir"]].concat(), folder.path()),
+        whole
+    );
+    // Standard input is a mailbox, too.
+    let mut program = embody();
+    program.args(["inspect", "--json"]).args(by);
+    let output = fed(&mut program, mailbox.as_bytes());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert_eq!(last["survey"], whole);
+    whole["mailboxes"] = json!(2);
+    assert_eq!(
+        survey(&[&by[..], &["one", "two"]].concat(), folder.path()),
+        whole
+    );
+}
+
+#[test]
+fn the_same_mail_gives_the_same_survey_each_time() {
+    let folder = tempfile::tempdir().unwrap();
+    if generated(
+        "the_same_mail_gives_the_same_survey_each_time",
+        folder.path(),
+    )
+    .is_none()
+    {
+        return;
+    }
+    let arguments = ["inspect", "--json", "--by", "host,type,year,outcome", "box"];
+    let without_time = || {
+        let text = printed(&arguments, folder.path());
+        text.lines().last().unwrap().to_owned()
+    };
+    let first = without_time();
+    for _ in 0..4 {
+        assert_eq!(without_time(), first);
+    }
+}
+
+#[test]
+fn what_detach_would_save_is_what_its_dry_run_says() {
+    let folder = tempfile::tempdir().unwrap();
+    if generated(
+        "what_detach_would_save_is_what_its_dry_run_says",
+        folder.path(),
+    )
+    .is_none()
+    {
+        return;
+    }
+    for (larger_than, base_url) in [
+        ("100k", "file:///srv/store/"),
+        ("5k", "https://files.example.org/mail/"),
+    ] {
+        let survey = match larger_than {
+            "100k" => survey(&["box"], folder.path()),
+            _ => survey(
+                &[
+                    "--larger-than",
+                    larger_than,
+                    "--store",
+                    "store",
+                    "--base-url",
+                    base_url,
+                    "box",
+                ],
+                folder.path(),
+            ),
+        };
+        let detach = &survey["detach"];
+        assert_eq!(detach["base_url"], base_url);
+        let output = run(
+            &[
+                "detach",
+                "--dry-run",
+                "--larger-than",
+                larger_than,
+                "--store",
+                "store",
+                "--base-url",
+                base_url,
+                "box",
+            ],
+            folder.path(),
+        );
+        let said = stderr(&output);
+        let objects = &detach["objects"];
+        let line = format!(
+            "the store would hold {} objects of {} octets for them\n",
+            objects["count"], objects["octets"]
+        );
+        assert!(said.contains(&line), "{detach}: {said}");
+        let line = format!(
+            "{} attachments moved into the store\n",
+            detach["leave"]["count"]
+        );
+        assert!(said.contains(&line), "{detach}: {said}");
+        let before = fs::metadata(folder.path().join("box")).unwrap().len();
+        let after = before - detach["saves"].as_u64().unwrap();
+        assert!(
+            said.contains(&format!("; {before} -> {after} bytes")),
+            "{detach}: {said}"
+        );
+        // And so it is.
+        let base = ["--larger-than", larger_than, "--base-url", base_url];
+        let output = run(
+            &[
+                &["detach", "--store", "store", "--output", larger_than],
+                &base[..],
+                &["box"],
+            ]
+            .concat(),
+            folder.path(),
+        );
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert_eq!(
+            fs::metadata(folder.path().join(larger_than)).unwrap().len(),
+            after
+        );
+    }
+}
+
+#[test]
+fn the_lines_of_a_mailbox_say_the_survey() {
+    let folder = tempfile::tempdir().unwrap();
+    let mail = "From a@b Mon Jul  6 10:00:00 2015\nDate: Mon, 06 Jul 2015 10:00:00 +0000\nMIME-Version: 1.0\nContent-Type: text/html\n\n\
+        <img src=https://a.example/1><img src=//b.example/2><a href=x>\n\n";
+    fs::write(folder.path().join("box"), mail).unwrap();
+    let text = printed(&["inspect", "--by", "host,year", "box"], folder.path());
+    for line in [
+        "dates        2015-07-06 to 2015-07-06; 0 messages without a date, 0 with an insane one",
+        "pictures     2 from the web, 0 in the mail, 0 in data: URLs of 0 octets, 0 elsewhere; 0 trackers",
+        "links        3 in 1 documents; 2 are relative: 0 have a base, 0 mean a part of the mail",
+        "            1            0            0            0            0            0  b.example",
+    ] {
+        assert!(text.contains(&format!("{line}\n")), "{text}");
+    }
+    assert!(text.ends_with("  2015\n"), "{text}");
+    // One message has an outline; who wants it counted says so.
+    fs::write(
+        folder.path().join("one.eml"),
+        mail.split_once('\n').unwrap().1,
+    )
+    .unwrap();
+    let text = printed(&["inspect", "one.eml"], folder.path());
+    assert!(!text.contains("dates  "), "{text}");
+    let one = survey(&["--by", "year", "one.eml"], folder.path());
+    assert_eq!(
+        (&one["messages"], &one["mailboxes"]),
+        (&json!(1), &json!(1))
+    );
+}
+
+#[test]
+fn a_probe_asks_for_pictures_and_for_no_tracker_and_no_link() {
+    let server = Raw::http(|path, stream| {
+        let answer = match path.starts_with("/gone") {
+            true => {
+                b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_vec()
+            }
+            false => raw::ok("image/gif", b"GIF89a"),
+        };
+        let _ = stream.write_all(&answer);
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let at = |path: &str| server.url(path);
+    let mail = format!(
+        "From a@b Mon Jul  6 10:00:00 2015\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/html\n\n\
+         <img src=\"{}\"><img src=\"{}\"><img src=\"{}\" width=1 height=1><a href=\"{}\">x</a><img src=\"https://refused.example/x\">\n\
+         <img src=\"data:image/gif;base64,R0lGODlhCQAJAIAAAAAAAP///ywAAAAAAQABAAACAkQBADs=\">\n\n\
+         --b\nContent-Type: message/external-body; access-type=URL; URL=\"{}\"\n\nContent-Type: text/plain\n\n--b--\n\n",
+        at("/alive.gif"),
+        at("/gone.gif"),
+        at("/tracker.gif"),
+        at("/clicked"),
+        at("/gone.txt")
+    );
+    fs::write(folder.path().join("box"), mail).unwrap();
+    let port = server.address.port().to_string();
+    let policy = [
+        "--fetch",
+        "http",
+        "--allow-net",
+        "127.0.0.0/8",
+        "--allow-port",
+        &port,
+    ];
+    let quiet = survey(&[&policy[..], &["box"]].concat(), folder.path());
+    assert!(
+        quiet.get("probe").is_none() && server.heads().is_empty(),
+        "{quiet}"
+    );
+    for trackers in ["leave", "fetch", "blank"] {
+        let asked = ["--probe", "--by", "host", "--trackers", trackers, "box"];
+        let asked = survey(&[&policy[..], &asked].concat(), folder.path());
+        let expected = json!({"alive": 1, "dead": 2, "refused": 1, "unasked": 1});
+        assert_eq!(asked["probe"], expected, "{asked:#}");
+        let here = &asked["by"]["host"]["names"]["127.0.0.1"];
+        assert_eq!(
+            (&here["alive"], &here["dead"]),
+            (&json!(1), &json!(2)),
+            "{asked:#}"
+        );
+        let refused = &asked["by"]["host"]["names"]["refused.example"]["refused"];
+        assert_eq!(refused, 1, "{asked:#}");
+        assert!(asked.get("embed").is_none(), "{asked}");
+    }
+    let heads = server.heads();
+    assert!(
+        heads.iter().any(|head| head.contains("/alive.gif")),
+        "{heads:?}"
+    );
+    for never in ["tracker", "clicked"] {
+        assert!(!heads.iter().any(|head| head.contains(never)), "{heads:?}");
+    }
+}
+
+/// How many names are counted apart.
+const NAMES: usize = 10_000;
+
+#[test]
+fn however_many_names_a_stranger_writes_memory_and_output_have_a_bound_and_no_number_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = 40_000;
+    let long = "x".repeat(180);
+    let mut mail = String::new();
+    for message in 0..all / 100 {
+        mail.push_str("From a@b Mon Jul  6 10:00:00 2015\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/html\n\n");
+        for number in message * 100..message * 100 + 100 {
+            mail.push_str(&format!(
+                "<img src=http://{long}{number}.example/x><a href=s{number}:x>\n"
+            ));
+        }
+        for number in message * 100..message * 100 + 100 {
+            mail.push_str(&format!("--b\nContent-Type: x{number}/{long}\n\nx\n"));
+        }
+        mail.push_str("--b--\n\n");
+    }
+    fs::write(folder.path().join("box"), mail).unwrap();
+    let survey = survey(
+        &[
+            "--by",
+            "host,type",
+            "--embed",
+            "remote",
+            "--fetch",
+            "http",
+            "box",
+        ],
+        folder.path(),
+    );
+    let all = all as u64;
+    let pictures = &survey["pictures"];
+    assert_eq!(pictures["remote"], all);
+    assert_eq!(pictures["hosts"].as_object().unwrap().len(), NAMES);
+    assert_eq!(pictures["other_hosts"], all - NAMES as u64);
+    assert_eq!(survey["links"]["schemes"].as_object().unwrap().len(), NAMES);
+    assert_eq!(survey["embed"]["hosts"].as_object().unwrap().len(), NAMES);
+    let by = &survey["by"];
+    assert_eq!(by["type"]["names"].as_object().unwrap().len(), NAMES);
+    assert_eq!(by["type"]["others"]["attachments"], all - NAMES as u64);
+    assert_eq!(by["host"]["others"]["pictures"], all - NAMES as u64);
+    // Those that came first, in the order of the mail, on any number of cores.
+    assert!(
+        pictures["hosts"]
+            .get(format!("{long}9999.example"))
+            .is_some()
+    );
+    assert!(
+        pictures["hosts"]
+            .get(format!("{long}10000.example"))
+            .is_none()
+    );
+    let page = printed(&["inspect", "--html", "-", "box"], folder.path());
+    assert!(page.len() < 200_000, "{}", page.len());
+    assert!(page.contains("others, beyond 10000 names"));
+}
+
+/// Names that would be markup.
+const HOSTILE: &str = "<script>document.title='owned'</script>\"onload='x'&amp;";
+
+fn hostile(folder: &Path) {
+    let mut mail = String::new();
+    for number in 0..30 {
+        mail.push_str(&format!(
+            "From a@b Mon Jul  6 10:00:00 2015\nDate: Mon, 06 Jul {} 10:00:00 +0000\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n\
+             --b\nContent-Type: text/html\n\n<img src='https://{number}{}'><a href='x&lt;b&gt;:y'></a>\n\n\
+             --b\nContent-Type: image/{}; name=x\nContent-Transfer-Encoding: base64\n\n{}\n\n\
+             --b\nContent-Type: message/external-body; access-type=URL; URL=\"<svg/onload=x>:{HOSTILE}\"\n\nContent-Type: text/plain\n\n--b--\n\n",
+            1990 + number,
+            HOSTILE.replace('\'', "&#39;").replace('/', ""),
+            HOSTILE.replace(['"', '/'], ""),
+            "QUFB".repeat(1000 * (number + 1)),
+        ));
+    }
+    fs::write(folder.join("<b>box<i> 'x'"), mail).unwrap();
+}
+
+#[test]
+fn nothing_that_stands_in_mail_is_markup_of_the_page() {
+    let folder = tempfile::tempdir().unwrap();
+    hostile(folder.path());
+    let name = "<b>box<i> 'x'";
+    printed(
+        &[
+            "inspect",
+            "--larger-than",
+            "10k",
+            "--html",
+            "page.html",
+            name,
+        ],
+        folder.path(),
+    );
+    let page = fs::read_to_string(folder.path().join("page.html")).unwrap();
+    assert!(
+        page.contains("&lt;script&gt;") && page.contains("&lt;b&gt;box"),
+        "{page}"
+    );
+    for markup in [
+        "<script",
+        "<b>box",
+        "<svg/",
+        "onload='",
+        "http-equiv=\"refresh\"",
+        "src=",
+        "href=",
+        "@import",
+    ] {
+        assert!(!page.contains(markup), "{markup}: {page}");
+    }
+    assert!(!page.contains("url("), "something is loaded");
+    // Every tag is one of ours.
+    let ours = "b body code div footer g h1 h2 html line meta p pre rect span style svg table td text th title tr";
+    let ours: Vec<&str> = ours.split(' ').collect();
+    let body = page.split_once("</style>").unwrap().1;
+    for piece in body.split('<').skip(1) {
+        let tag = piece.trim_start_matches('/');
+        let tag = tag
+            .split(|it: char| !it.is_ascii_alphanumeric())
+            .next()
+            .unwrap();
+        assert!(ours.contains(&tag), "<{tag}");
+    }
+    // The same page, printed.
+    let printed = printed(
+        &["inspect", "--larger-than", "10k", "--html", "-", name],
+        folder.path(),
+    );
+    let without_time = |page: &str| {
+        let (before, behind) = page.split_once("Looked at on ").unwrap();
+        before.to_owned() + behind.split_once(" by ").unwrap().1
+    };
+    assert_eq!(without_time(&printed), without_time(&page));
+    let output = run(&["inspect", "--json", "--html", "-", name], folder.path());
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn a_mailbox_is_not_taken_for_the_place_of_the_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let mail = "From a@b Mon Jul  6 10:00:00 2015\nSubject: x\n\nhello\n\n";
+    fs::write(folder.path().join("box"), mail).unwrap();
+    let output = run(&["inspect", "--html", "box", "box"], folder.path());
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("--html does not replace it"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(fs::read_to_string(folder.path().join("box")).unwrap(), mail);
+    for _ in 0..2 {
+        printed(&["inspect", "--html", "page.html", "box"], folder.path());
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn a_browser_shows_the_page_and_runs_nothing_of_it() {
+    let Some(chromium) = chromium("a_browser_shows_the_page_and_runs_nothing_of_it") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    hostile(folder.path());
+    let name = "<b>box<i> 'x'";
+    printed(
+        &[
+            "inspect",
+            "--larger-than",
+            "10k",
+            "--html",
+            "page.html",
+            name,
+        ],
+        folder.path(),
+    );
+    let page = fs::read(folder.path().join("page.html")).unwrap();
+    let picture = shown(&chromium, "html", "the page", &page, "MAP * ~NOTFOUND");
+    let paper = [0xfb, 0xfb, 0xf9];
+    let card = [0xff, 0xff, 0xff];
+    assert!(picture.count(paper) > 10_000 && picture.count(card) > 5_000);
+    // Who has a dark screen gets a dark page.
+    let dark = String::from_utf8(page).unwrap();
+    let dark = dark.replace("@media(prefers-color-scheme:dark)", "@media screen");
+    let picture = shown(
+        &chromium,
+        "html",
+        "dark",
+        dark.as_bytes(),
+        "MAP * ~NOTFOUND",
+    );
+    assert!(picture.count([0x14, 0x18, 0x1c]) > 10_000 && picture.count(paper) == 0);
+    // The document as the browser understood it.
+    let file = folder.path().join("page.html");
+    let output = Command::new(&chromium)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
+        .arg(format!(
+            "--user-data-dir={}",
+            folder.path().join("profile").display()
+        ))
+        .arg(format!("file://{}", file.display()))
+        .env("HOME", folder.path())
+        .output()
+        .unwrap();
+    let dom = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        dom.contains("<title>What is in &lt;b&gt;box&lt;i&gt; 'x'</title>"),
+        "{dom}"
+    );
+    assert_eq!(dom.matches("<script").count(), 0);
+    // The plots have their bars: 30 years with two each, classes of sizes, types, hosts.
+    assert!(dom.matches("<rect").count() >= 60 + 6, "{dom}");
+}
