@@ -131,6 +131,7 @@
 //! * `http`: `http:` and `https:` URLs are retrieved (ureq, rustls).
 //! * `ftp`: `ftp:` URLs are (suppaftp).
 //! * `mailbox`: the module [`mailbox`].
+//! * `cache`: what `--cache` of the program keeps from run to run; a library has no interface to it.
 //! * `cli`: the program `embody`, with all of the above. Its options are in its manual pages, its reports and
 //!   recipes for mail systems in docs/.
 //!
@@ -156,6 +157,10 @@
 //! * *left*: unchanged, byte for byte, for a [`report::Reason`].
 
 // Benches, fuzz targets and the tests of this crate use what is behind the public interface: `internals`.
+#[cfg(all(unix, feature = "cache"))]
+#[cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
+#[allow(unreachable_pub)]
+mod cache;
 #[cfg(feature = "cli")]
 #[allow(unreachable_pub)]
 mod cli;

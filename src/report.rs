@@ -122,6 +122,7 @@ macro_rules! reasons {
 reasons! {
     SchemeNotAllowed "scheme-not-allowed" "the URL's scheme is not among those that may be retrieved" "--fetch SCHEME";
     NotRetrieved "not-retrieved" "a dry run retrieves nothing; with --probe it only asks whether the source answers" "";
+    Offline "offline" "with --offline only the cache is asked, and it does not have this" "";
     UnsupportedScheme "unsupported-scheme" "the scheme can be retrieved, but not in this case: ftp through --proxy, a folder, a file of another machine" "";
     HostNotAllowed "host-not-allowed" "the host is denied, or not among the allowed ones" "--allow-host HOST";
     PrivateAddress "private-address" "the host is, or resolves to, an address that is not globally reachable" "--allow-net CIDR";

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::cache_args::CacheArgs;
 use super::detach_args::{DetachArgs, LARGER_THAN, RestoreArgs};
 use super::pages;
 use super::policy_args::PolicyArgs;
@@ -119,7 +120,8 @@ pub(super) struct ConvertArgs {
 
 impl ConvertArgs {
     pub(super) fn asking(&self) -> Asking {
-        match (self.walk.dry_run, self.probe) {
+        // Where nobody else can be asked, the cache is.
+        match (self.walk.dry_run, self.probe || self.cache().is_offline()) {
             (false, _) => Asking::ForContent,
             (true, false) => Asking::Nobody,
             (true, true) => Asking::WhetherThereIsAnAnswer,
@@ -128,6 +130,10 @@ impl ConvertArgs {
 
     pub(super) fn policy(&self) -> Policy {
         self.policy.policy()
+    }
+
+    pub(super) fn cache(&self) -> &CacheArgs {
+        self.policy.cache()
     }
 
     pub(super) fn mark(&self) -> Mark {
@@ -226,6 +232,10 @@ impl FilterArgs {
         }
     }
 
+    pub(super) fn cache(&self) -> &CacheArgs {
+        self.policy.cache()
+    }
+
     pub(super) fn mark(&self) -> Mark {
         if self.mark { Mark::Field } else { Mark::Off }
     }
@@ -244,7 +254,7 @@ pub(super) enum Asking {
 
 impl InspectArgs {
     pub(super) fn asking(&self) -> Asking {
-        match self.probe {
+        match self.probe || self.cache().is_offline() {
             true => Asking::WhetherThereIsAnAnswer,
             false => Asking::Nobody,
         }
@@ -279,6 +289,10 @@ impl InspectArgs {
     pub(super) fn store_url(&self) -> String {
         let usual = || "file:///srv/store/".to_owned();
         self.policy.store_url().unwrap_or_else(usual)
+    }
+
+    pub(super) fn cache(&self) -> &CacheArgs {
+        self.policy.cache()
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use super::args::{Asking, ConvertArgs, ProgressOption, SayingArgs, Volume, WalkArgs};
+use super::cache_args::{Cache, CacheArgs};
 use super::exit::Status;
 use super::input::{is_standard, stream};
 use super::mailboxes::{Filter, Listener};
@@ -21,7 +22,7 @@ use super::totals::{self, Totals};
 use super::verb::{Expanding, Verb, Work};
 use crate::error::Error;
 use crate::expand::{Expander, Lengths};
-use crate::fetch::{AtMost, Cached, Fetch, NoFetch, Probing, SystemFetcher, Unasked};
+use crate::fetch::{AtMost, Cached, Fetch, NoFetch, Probing, Unasked};
 use crate::mailbox::find::{Kind, find};
 use crate::mailbox::{
     Effect, Opened, Options, Output, Stop, Summary, convert_in_place, convert_open, convert_to,
@@ -64,19 +65,22 @@ fn convert(args: &ConvertArgs) -> Result<Status, Error> {
         signals: &signals,
     };
     walk.check_standard_streams()?;
+    let cache = cache(args.cache(), args.asking())?;
     let expander = Expander::builder(policy.clone())
-        .fetch_with(|policy| shared_fetcher(policy, args.asking(), signals.stop()))?
+        .fetch_with(|policy| shared_fetcher(policy, &cache, args.asking(), signals.stop()))?
         .mark(args.mark())
         .lengths(Lengths::Kept)
         .build()?;
     let work = Work::Expand;
-    walk.run(
+    let done = walk.run(
         &Expanding {
             expander: &expander,
             work,
         },
         String::new,
-    )
+    );
+    say::cache_trouble(&cache, args.saying.volume());
+    done
 }
 
 /// A walk over mailboxes, for one of the commands.
@@ -248,6 +252,7 @@ fn make_room(output: &Path, sources: usize, effect: Effect) -> Result<(), Error>
 /// asked at a time than the policy allows. Once the run is to stop, nothing is asked for any more.
 pub(super) fn shared_fetcher(
     policy: &Arc<Policy>,
+    cache: &Cache,
     asking: Asking,
     stop: &Stop,
 ) -> Result<Arc<dyn Fetch>, Error> {
@@ -255,7 +260,7 @@ pub(super) fn shared_fetcher(
         return Ok(Arc::new(NoFetch));
     }
     let system = Heeding {
-        fetcher: SystemFetcher::new(Arc::clone(policy))?,
+        fetcher: cache.fetcher(policy)?,
         stop: stop.clone(),
     };
     let system = AtMost::new(policy.limits.in_flight, system);
@@ -264,6 +269,14 @@ pub(super) fn shared_fetcher(
         Asking::WhetherThereIsAnAnswer => Arc::new(Cached::new(Probing(system))),
         Asking::ForContent => Arc::new(Cached::new(system)),
     })
+}
+
+/// The cache, where somebody is asked.
+pub(super) fn cache(args: &CacheArgs, asking: Asking) -> Result<Cache, Error> {
+    match asking {
+        Asking::Nobody => Ok(args.unopened()),
+        Asking::WhetherThereIsAnAnswer | Asking::ForContent => args.open(),
+    }
 }
 
 /// Where a source goes: one source becomes DEST itself, several become DEST/name.

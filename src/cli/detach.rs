@@ -1,10 +1,12 @@
 //! `embody detach` and `embody restore`: one message through, as a filter, or mailboxes, beside or in place.
 
+use std::cell::OnceCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::args::{Asking, SayingArgs, WalkArgs};
-use super::convert::{Walk, shared_fetcher, status_of};
+use super::cache_args::Cache;
+use super::convert::{Walk, cache, shared_fetcher, status_of};
 use super::detach_args::{DetachArgs, RestoreArgs};
 use super::exit::Status;
 use super::filter::{Begun, Job};
@@ -81,7 +83,12 @@ pub(super) fn restore(args: &RestoreArgs) -> Status {
         prefilter: Prefilter::of_detached(),
         limits: scan_limits(&policy),
     };
-    way.done(|stop| restorer(args, stop), |_| String::new())
+    let opened = OnceCell::new();
+    let status = way.done(|stop| restorer(args, stop, &opened), |_| String::new());
+    if let Some(cache) = opened.get() {
+        say::cache_trouble(cache, args.saying.volume());
+    }
+    status
 }
 
 /// An expander that only restores, and whether nothing of what it does is written.
@@ -112,13 +119,21 @@ impl Verb for Restorer {
     }
 }
 
-fn restorer(args: &RestoreArgs, stop: &Stop) -> Result<Restorer, Error> {
+fn restorer(args: &RestoreArgs, stop: &Stop, opened: &OnceCell<Cache>) -> Result<Restorer, Error> {
     let (work, asking) = match args.walk.dry_run {
+        true if args.cache().is_offline() => (Work::Rehearse, Asking::WhetherThereIsAnAnswer),
         true => (Work::Rehearse, Asking::Nobody),
         false => (Work::Expand, Asking::ForContent),
     };
+    let is_remote = args.store.as_deref().is_some_and(is_remote);
+    if is_remote && args.cache().is_offline() {
+        let what = "--offline asks no server, and --store names one";
+        return Err(Error::Usage(what.to_owned()));
+    }
+    let cache = cache(args.cache(), asking)?;
+    let cache = opened.get_or_init(|| cache);
     let mut builder = Expander::builder(args.policy())
-        .fetch_with(|policy| shared_fetcher(policy, asking, stop))?
+        .fetch_with(|policy| shared_fetcher(policy, cache, asking, stop))?
         .restoring()
         .lengths(Lengths::Corrected);
     if let Some(store) = &args.store {

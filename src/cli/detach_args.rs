@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use super::cache_args::CacheArgs;
 use super::policy_args::RetrievalArgs;
 use super::shared_args::{OnFailureOption, SayingArgs, WalkArgs};
 use super::values::{at_least_one, base_url, duration, duration_or_none, size};
@@ -166,6 +167,10 @@ pub(super) struct RestoreArgs {
 }
 
 impl RestoreArgs {
+    pub(super) fn cache(&self) -> &CacheArgs {
+        &self.retrieval.cache
+    }
+
     /// What was in the mail may be put back, in any number: only time has a bound, and what one message gains.
     pub(super) fn policy(&self) -> Policy {
         let default = Limits::default();

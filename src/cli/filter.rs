@@ -39,7 +39,12 @@ pub(super) fn run(args: &FilterArgs) -> Status {
 
 fn filter(args: &FilterArgs) -> Result<(), Error> {
     let begun = Begun::now(&args.saying);
-    let expander = Expander::builder(args.policy()).mark(args.mark()).build()?;
+    let cache = args.cache().open()?;
+    let mut builder = Expander::builder(args.policy()).mark(args.mark());
+    if cache.is_open() {
+        builder = builder.fetch_with(|policy| cache.fetcher(policy))?;
+    }
+    let expander = builder.build()?;
     let job = Job {
         file: args.file.as_deref(),
         saying: &args.saying,
@@ -53,7 +58,9 @@ fn filter(args: &FilterArgs) -> Result<(), Error> {
         mark: args.mark(),
         mailboxes: "use embody convert",
     };
-    job.run(&begun)
+    job.run(&begun)?;
+    say::cache_trouble(&cache, args.saying.volume());
+    Ok(())
 }
 
 /// What is watched and known from the start of a run.

@@ -7,8 +7,8 @@ use std::io::{self, Read as _, Write};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use super::args::{Asking, InspectArgs};
-use super::convert::shared_fetcher;
+use super::args::{Asking, InspectArgs, Volume};
+use super::convert::{cache, shared_fetcher};
 use super::exit::Status;
 use super::forecast::Forecast;
 use super::input::{is_standard, stream};
@@ -54,8 +54,9 @@ fn inspect_all(args: &InspectArgs) -> Result<Status, Error> {
         return Err(Error::Usage(what.to_owned()));
     }
     let policy = args.policy();
+    let cache = cache(args.cache(), args.asking())?;
     let expander = Expander::builder(args.asking_policy())
-        .fetch_with(|policy| shared_fetcher(policy, args.asking(), &Stop::default()))?
+        .fetch_with(|policy| shared_fetcher(policy, &cache, args.asking(), &Stop::default()))?
         .build()?;
     let stdin = [Path::new("-").to_owned()];
     let sources = if args.sources.is_empty() {
@@ -99,6 +100,7 @@ fn inspect_all(args: &InspectArgs) -> Result<Status, Error> {
             }
         }
     }
+    say::cache_trouble(&cache, Volume::Normal);
     let names: Vec<String> = sources
         .iter()
         .map(|source| source.display().to_string())

@@ -1,6 +1,6 @@
 //! The command line: the only module that prints or exits.
 //!
-//! `args` has the commands, `shared_args` what several of them take, `policy_args` turns options into a policy, `values` reads what stands behind them, `config` reads options
+//! `args` has the commands, `shared_args` what several of them take, `policy_args` turns options into a policy, `cache_args` opens the cache, `values` reads what stands behind them, `config` reads options
 //! from a file, `filter`, `convert`, `detach` (with `detach_args`) and `inspect` do the work, `verb` is what they do to a message,
 //! `mailboxes` hands that to the mailbox module, `progress` and `totals` say how far it has come, `manual` and `pages` describe the
 //! program, `schemes` what it follows, `remedy` finds the option that would have allowed something,
@@ -10,6 +10,7 @@
 //! whether there is anything to read from and to write to.
 
 mod args;
+mod cache_args;
 mod config;
 mod convert;
 mod detach;

@@ -78,6 +78,9 @@ Files:
   FILE of --report
       JSON lines are appended, each in one write; several runs may share it.
       docs/reasons.md explains fields and reasons
+  DIR of --cache
+      Answers of servers, and where nobody answers; docs/cache.md explains what
+      is kept, for how long, and who may read it
 
 See also:
   embody(1), embody-convert(1), embody-inspect(1), procmail(1), maildrop(1)
@@ -115,6 +118,9 @@ Files:
       Options in TOML, under their long names without the hyphens in front
   FILE of --report
       JSON lines are appended, each in one write
+  DIR of --cache
+      Answers of servers, and where nobody answers; docs/cache.md explains what
+      is kept, for how long, and who may read it
 
 See also:
   embody(1), embody-filter(1), embody-inspect(1), mbox(5), maildir(5)

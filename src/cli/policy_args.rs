@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use url::Url;
 
+use super::cache_args::CacheArgs;
 use super::values::{
     HostList, at_least_one, base_url, duration, duration_or_none, host_list, scheme, size,
 };
@@ -146,6 +147,8 @@ pub(super) struct RetrievalArgs {
     /// Trust these certificates besides the system's [default: none]
     #[arg(hide_short_help = true, long, value_name = "PEM")]
     ca_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) cache: CacheArgs,
 }
 
 // How much one message may cost. What is not given is as in `Limits::default`.
@@ -234,6 +237,10 @@ enum SignedOption {
 }
 
 impl PolicyArgs {
+    pub(super) fn cache(&self) -> &CacheArgs {
+        &self.retrieval.cache
+    }
+
     /// What the options allow.
     pub(super) fn policy(&self) -> Policy {
         Policy {

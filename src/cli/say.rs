@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
 use super::args::Volume;
+use super::cache_args::Cache;
 use super::remedy::remedy;
 use crate::policy::Policy;
 use crate::report::Row;
@@ -17,6 +18,13 @@ const LONGEST: usize = 300;
 /// on without being told of.
 pub(super) fn tell(line: &str) {
     let _ = io::stderr().write_all(format!("embody: {line}\n").as_bytes());
+}
+
+/// Says once that the cache could not be written: the mail is the same, the next run asks again.
+pub(super) fn cache_trouble(cache: &Cache, volume: Volume) {
+    if let Some(trouble) = cache.trouble().filter(|_| volume >= Volume::Normal) {
+        tell(&format!("{}; the work goes on without", harmless(trouble)));
+    }
 }
 
 /// Text from a mail or a server, fit for a terminal and a log: no control characters, no

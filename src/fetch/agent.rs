@@ -8,18 +8,19 @@ use std::sync::Arc;
 use ureq::Agent;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
 use ureq::unversioned::resolver::Resolver;
-use ureq::unversioned::transport::DefaultConnector;
+use ureq::unversioned::transport::Connector;
 
 use crate::error::Error;
 use crate::policy::Policy;
 
-const USER_AGENT: &str = concat!("embody/", env!("CARGO_PKG_VERSION"));
+pub(crate) const USER_AGENT: &str = concat!("embody/", env!("CARGO_PKG_VERSION"));
 
 /// Connections that follow no redirect and take no status for an error.
 pub(super) fn agent(
     policy: &Policy,
     roots: &[Certificate<'static>],
     resolver: impl Resolver,
+    connector: impl Connector,
 ) -> Agent {
     let tls = TlsConfig::builder()
         .root_certs(RootCerts::new_with_certs(roots))
@@ -36,7 +37,7 @@ pub(super) fn agent(
         .max_idle_connections_per_host(policy.limits.in_flight)
         .max_idle_connections(policy.limits.in_flight.saturating_mul(2))
         .build();
-    Agent::with_parts(config, DefaultConnector::new(), resolver)
+    Agent::with_parts(config, connector, resolver)
 }
 
 /// The certificates that the system trusts.

@@ -6,13 +6,13 @@ use crate::report::{Reason, Refusal};
 
 /// A point in time, and the reason that is reported when it has passed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Allowance {
+pub(crate) struct Allowance {
     until: Instant,
     reason: Reason,
 }
 
 impl Allowance {
-    pub(super) fn starting_now(timeout: Duration, deadline: Instant) -> Self {
+    pub(crate) fn starting_now(timeout: Duration, deadline: Instant) -> Self {
         match Instant::now().checked_add(timeout) {
             Some(until) if until < deadline => Self {
                 until,
@@ -27,7 +27,7 @@ impl Allowance {
 
     /// This long from now; whoever asked knows which limit that is.
     #[cfg(feature = "http")]
-    pub(super) fn of(duration: Duration) -> Self {
+    pub(crate) fn of(duration: Duration) -> Self {
         let far = Duration::from_secs(24 * 60 * 60);
         Self {
             until: Instant::now() + duration.min(far),
@@ -36,7 +36,7 @@ impl Allowance {
     }
 
     /// What is left of it, never zero: a zero time-out means "none" to sockets.
-    pub(super) fn remaining(self) -> Result<Duration, Refusal> {
+    pub(crate) fn remaining(self) -> Result<Duration, Refusal> {
         let remaining = self.until.saturating_duration_since(Instant::now());
         if remaining.is_zero() {
             return Err(self.overrun());
@@ -45,12 +45,12 @@ impl Allowance {
     }
 
     #[cfg(any(feature = "http", feature = "ftp"))]
-    pub(super) fn is_over(self) -> bool {
+    pub(crate) fn is_over(self) -> bool {
         Instant::now() >= self.until
     }
 
     /// The refusal once it is over: time-outs are temporary.
-    pub(super) fn overrun(self) -> Refusal {
+    pub(crate) fn overrun(self) -> Refusal {
         Refusal::temporary(
             self.reason,
             match self.reason {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ureq::http::Request;
 use ureq::unversioned::resolver::DefaultResolver;
+use ureq::unversioned::transport::DefaultConnector;
 use ureq::{Agent, AsSendBody};
 
 use super::agent::{agent, broke, certificates, system_roots};
@@ -45,7 +46,12 @@ impl Direct {
             roots.extend(certificates(path)?);
         }
         Ok(Self {
-            agent: agent(policy, &roots, DefaultResolver::default()),
+            agent: agent(
+                policy,
+                &roots,
+                DefaultResolver::default(),
+                DefaultConnector::new(),
+            ),
             patience: policy.limits.timeout,
         })
     }

@@ -13,6 +13,8 @@ mod canned;
 #[cfg(feature = "http")]
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod direct;
+#[cfg(feature = "http")]
+mod exchange;
 mod in_flight;
 #[cfg(any(feature = "http", feature = "ftp"))]
 mod names;
@@ -23,12 +25,18 @@ mod several;
 mod system;
 mod waiting;
 
+#[cfg(feature = "cache")]
+#[cfg_attr(not(feature = "cli"), allow(unused_imports))]
+pub(crate) use agent::USER_AGENT;
 pub use bytes::Bytes;
 pub use cache::Cached;
 pub use canned::Canned;
 #[cfg(feature = "http")]
 #[cfg_attr(not(feature = "cli"), allow(unused_imports))]
 pub(crate) use direct::{Direct, NoReply, Reply};
+#[cfg(feature = "cache")]
+#[cfg_attr(not(feature = "cli"), allow(unused_imports))]
+pub(crate) use exchange::{Answer, Asked, Exchange, Failed, How, Nobody, Source};
 pub use in_flight::AtMost;
 #[cfg(any(feature = "http", feature = "ftp"))]
 pub use names::{Names, SystemNames};

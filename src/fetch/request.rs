@@ -94,7 +94,7 @@ impl<F: Fetch + ?Sized> Fetch for Arc<F> {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Probed {
     /// What was asked: `HEAD`, or `GET` where that was not understood and for ftp and file, which have
-    /// no question of that kind.
+    /// no question of that kind; `cache` where nobody was asked, because the answer was kept.
     pub method: &'static str,
     /// The URL that finally answered, as in [`Retrieved::url`].
     pub url: String,
@@ -119,7 +119,10 @@ impl From<Retrieved> for Probed {
 impl fmt::Display for Probed {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let media_type = self.media_type.as_deref().unwrap_or("no type");
-        write!(formatter, "{} was answered: {media_type}", self.method)?;
+        match self.method {
+            "cache" => write!(formatter, "the cache has an answer: {media_type}")?,
+            method => write!(formatter, "{method} was answered: {media_type}")?,
+        }
         match self.length {
             Some(length) => write!(formatter, ", {length} octets"),
             None => formatter.write_str(", length not said"),

@@ -303,7 +303,30 @@ impl Drop for Folder {
 fn opened(path: &Path) -> Result<Places, StoreError> {
     let absolute: PathBuf = std::fs::canonicalize(path)
         .map_err(|why| StoreError::io(format!("the store {}", path.display()), why))?;
-    Places::open(absolute)
+    let places = Places::open(absolute)?;
+    if is_cache(places.root()) {
+        return Err(StoreError::lasting(format!(
+            "{} is a cache of embody (--cache), and no store: what is in it goes when room is needed",
+            path.display()
+        )));
+    }
+    Ok(places)
+}
+
+/// The file that says of a folder that it is a cache (<https://bford.info/cachedir/>).
+pub(crate) const CACHE_TAG: &str = "CACHEDIR.TAG";
+
+/// What it holds behind the signature in a cache of embody.
+pub(crate) const CACHE_WORDS: &str = "# This folder is a cache of embody (--cache).";
+
+/// Whether a folder is a cache of embody. Programs that make backups leave it out, so it can be no store.
+pub(crate) fn is_cache(folder: impl AsFd) -> bool {
+    let Ok(tag) = open_file(folder, CACHE_TAG) else {
+        return false;
+    };
+    let mut text = String::new();
+    let read = tag.take(1 << 10).read_to_string(&mut text);
+    read.is_ok() && text.lines().any(|line| line == CACHE_WORDS)
 }
 
 /// The lock of the store, once it is free.

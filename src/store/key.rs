@@ -59,7 +59,7 @@ impl Key {
     }
 
     /// The two folders in which it lies, outer first.
-    pub(super) fn folders(&self) -> [String; 2] {
+    pub(crate) fn folders(&self) -> [String; 2] {
         let [outer, inner, ..] = self.0;
         [format!("{outer:02x}"), format!("{inner:02x}")]
     }

@@ -26,6 +26,8 @@ mod web;
 pub use contract::{Store, StoreError};
 #[cfg(unix)]
 pub use folder::Folder;
+#[cfg(all(unix, feature = "cache"))]
+pub(crate) use folder::{CACHE_TAG, CACHE_WORDS, is_cache};
 pub use key::Key;
 #[cfg(unix)]
 pub(crate) use listing::{Object, Objects};
@@ -33,3 +35,5 @@ pub(crate) use listing::{Object, Objects};
 pub(crate) use named::s3_store;
 #[cfg(unix)]
 pub(crate) use named::{OpenError, Purpose, open, unopened_base_url};
+#[cfg(all(unix, feature = "cache"))]
+pub(crate) use places::{absent, open_file, open_folder};

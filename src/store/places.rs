@@ -148,12 +148,12 @@ const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-pub(super) fn open_folder(at: impl AsFd, name: &str) -> io::Result<OwnedFd> {
+pub(crate) fn open_folder(at: impl AsFd, name: &str) -> io::Result<OwnedFd> {
     Ok(rustix::fs::openat(at, name, FOLDER, Mode::empty())?)
 }
 
 /// Opens a regular file to read, without waiting for whoever has the other end of a pipe.
-pub(super) fn open_file(at: impl AsFd, name: &str) -> io::Result<File> {
+pub(crate) fn open_file(at: impl AsFd, name: &str) -> io::Result<File> {
     // Opening some devices does something; look before.
     regular(rustix::fs::statat(&at, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode as RawMode)?;
     let flags =
@@ -184,7 +184,7 @@ pub(super) fn sync(of: impl AsFd) -> io::Result<()> {
 }
 
 /// None for what is not there.
-pub(super) fn absent<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+pub(crate) fn absent<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     match found {
         Ok(found) => Ok(Some(found)),
         Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),

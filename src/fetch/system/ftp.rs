@@ -29,15 +29,14 @@ use crate::report::{Reason, Refusal};
 /// Who we say we are to an anonymous server (RFC 1635 §3).
 const ANONYMOUS: (&str, &str) = ("anonymous", "embody@");
 
-/// The whole file from one of these addresses, or why not.
+/// The whole file from a server that was connected to, or why not.
 pub(super) fn retrieve(
     policy: &Policy,
     target: &Target,
-    addresses: &[SocketAddr],
+    socket: TcpStream,
     allowance: Allowance,
 ) -> Result<Vec<u8>, Refusal> {
     let place = Place::of(target)?;
-    let socket = connect(addresses, allowance)?;
     let watchdog = Watchdog::over(&socket, allowance)?;
     let outcome = converse(policy, target, &place, socket, &watchdog, allowance);
     // Whatever broke after the watchdog bit, broke because of it.
@@ -91,21 +90,35 @@ impl Place {
     }
 }
 
-fn connect(addresses: &[SocketAddr], allowance: Allowance) -> Result<TcpStream, Refusal> {
+/// A connection to one of these addresses; or why there is none, and whether they all refuse it.
+pub(super) fn connect(
+    target: &Target,
+    addresses: &[SocketAddr],
+    allowance: Allowance,
+) -> Result<TcpStream, (Refusal, bool)> {
+    // Nobody is asked for what cannot be had.
+    Place::of(target).map_err(|refusal| (refusal, false))?;
+    let remaining = || allowance.remaining().map_err(|late| (late, false));
     let mut last = None;
     for (tried, address) in addresses.iter().enumerate() {
         // An address that never answers leaves the others their share.
         let left = u32::try_from(addresses.len() - tried)
             .unwrap_or(u32::MAX)
             .max(1);
-        match TcpStream::connect_timeout(address, allowance.remaining()? / left) {
+        match TcpStream::connect_timeout(address, remaining()? / left) {
             Ok(socket) => return Ok(socket),
             Err(why) => last = Some(why),
         }
     }
-    allowance.remaining()?;
+    remaining()?;
+    let is_refused = last
+        .as_ref()
+        .is_some_and(|why| why.kind() == std::io::ErrorKind::ConnectionRefused);
     let why = last.map_or_else(|| "no address".to_owned(), |why| why.to_string());
-    Err(Refusal::temporary(Reason::ConnectionFailed, why))
+    Err((
+        Refusal::temporary(Reason::ConnectionFailed, why),
+        is_refused,
+    ))
 }
 
 fn converse(

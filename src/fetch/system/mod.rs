@@ -7,6 +7,8 @@ mod ftp;
 mod http;
 #[cfg(feature = "http")]
 mod http_body;
+#[cfg(feature = "http")]
+mod wire;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,13 +16,23 @@ use std::time::Instant;
 use self::file::Roots;
 #[cfg(feature = "http")]
 use self::http::Client;
+#[cfg(feature = "http")]
+use self::wire::Wire;
 use super::allowance::Allowance;
+#[cfg(feature = "cache")]
+use super::exchange::Exchange;
+#[cfg(all(feature = "http", feature = "ftp"))]
+use super::exchange::{Failed, Nobody, is_long};
 #[cfg(feature = "ftp")]
 use super::names;
 #[cfg(any(feature = "http", feature = "ftp"))]
 use super::names::{Names, SystemNames};
 use super::{Fetch, Probed, Request, Retrieved};
+use bytes::Bytes;
+
 use crate::error::Error;
+#[cfg(all(feature = "http", feature = "ftp"))]
+use crate::policy::Host;
 use crate::policy::{Policy, Scheme, Target};
 use crate::report::{Reason, Refusal};
 
@@ -74,7 +86,31 @@ impl SystemFetcher {
         Ok(Self {
             roots: Roots::open(&policy)?,
             #[cfg(feature = "http")]
-            http: Client::new(Arc::clone(&policy), Arc::clone(&names))?,
+            http: {
+                let wire = Wire::new(Arc::clone(&policy), Arc::clone(&names))?;
+                Client::new(Arc::clone(&policy), Arc::new(wire))
+            },
+            #[cfg(feature = "ftp")]
+            names,
+            policy,
+        })
+    }
+
+    /// A fetcher between whose steps and the servers stands what `wrap` makes: a cache.
+    ///
+    /// # Errors
+    /// As [`SystemFetcher::new`].
+    #[cfg(feature = "cache")]
+    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
+    pub(crate) fn through(
+        policy: Arc<Policy>,
+        wrap: impl FnOnce(Arc<dyn Exchange>) -> Arc<dyn Exchange>,
+    ) -> Result<Self, Error> {
+        let names: Arc<dyn Names> = Arc::new(SystemNames);
+        let wire = Arc::new(Wire::new(Arc::clone(&policy), Arc::clone(&names))?);
+        Ok(Self {
+            roots: Roots::open(&policy)?,
+            http: Client::new(Arc::clone(&policy), wrap(wire)),
             #[cfg(feature = "ftp")]
             names,
             policy,
@@ -115,9 +151,45 @@ impl SystemFetcher {
         let (Some(host), Some(port)) = (target.host(), target.port()) else {
             return Err(Refusal::lasting(Reason::BadUrl, "the URL names no host"));
         };
-        let addresses = names::judged(&self.policy, &self.names, &host, port, allowance)?;
-        let body = ftp::retrieve(&self.policy, target, &addresses, allowance)?;
-        Ok((target.public_url(), None, body))
+        #[cfg(feature = "http")]
+        self.http.exchange().may_ask(&host, port)?;
+        let begun = Instant::now();
+        let connected = names::judged(&self.policy, &self.names, &host, port, allowance)
+            .map_err(|refusal| (refusal, false))
+            .and_then(|addresses| ftp::connect(target, &addresses, allowance));
+        let socket = match connected {
+            Ok(socket) => socket,
+            Err((refusal, is_refused)) => {
+                #[cfg(feature = "http")]
+                self.not_connected(&host, port, &refusal, is_refused, begun);
+                #[cfg(not(feature = "http"))]
+                let _ = (is_refused, begun);
+                return Err(refusal);
+            }
+        };
+        let body = ftp::retrieve(&self.policy, target, socket, allowance)?;
+        Ok((target.public_url(), None, compact(body)))
+    }
+
+    /// Tells the cache of a host where nobody is.
+    #[cfg(all(feature = "http", feature = "ftp"))]
+    fn not_connected(
+        &self,
+        host: &Host,
+        port: u16,
+        refusal: &Refusal,
+        is_refused: bool,
+        begun: Instant,
+    ) {
+        let is_late = matches!(refusal.reason, Reason::Timeout | Reason::Deadline)
+            && is_long(begun.elapsed(), self.policy.limits.timeout);
+        let mut failed = Failed::from(refusal.clone());
+        if is_refused || is_late {
+            failed.nobody = Some(Nobody::Port);
+        }
+        if failed.nobody.is_some() {
+            self.http.exchange().found_nobody(host, port, &failed);
+        }
     }
 
     #[cfg(not(feature = "ftp"))]
@@ -126,8 +198,14 @@ impl SystemFetcher {
     }
 }
 
+/// A cache counts the octets of a body, not what was allocated to read it.
+fn compact(mut body: Vec<u8>) -> Bytes {
+    body.shrink_to_fit();
+    body.into()
+}
+
 /// The URL that answered, its Content-Type and the body.
-type Answer = (String, Option<String>, Vec<u8>);
+type Answer = (String, Option<String>, Bytes);
 
 #[cfg(not(all(feature = "http", feature = "ftp")))]
 fn not_built_in(target: &Target) -> Refusal {
@@ -142,21 +220,19 @@ impl Fetch for SystemFetcher {
         let target = self.policy.judge_url(&request.url)?;
         let allowance = Allowance::starting_now(self.policy.limits.timeout, request.deadline);
         allowance.remaining()?;
-        let (url, media_type, mut body) = match target.scheme() {
+        let (url, media_type, body) = match target.scheme() {
             Scheme::Http | Scheme::Https => self.over_http(target, request, allowance)?,
             Scheme::Ftp => self.over_ftp(&target, allowance)?,
             Scheme::File => {
                 let path = target.path().unwrap_or(std::path::Path::new(""));
                 let body = self.roots.read(&self.policy, path, allowance)?;
-                (target.public_url(), None, body)
+                (target.public_url(), None, compact(body))
             }
         };
-        // A cache counts the octets of a body, not what was allocated to read it.
-        body.shrink_to_fit();
         Ok(Retrieved {
             url,
             media_type,
-            body: body.into(),
+            body,
             elapsed: begun.elapsed(),
         })
     }

@@ -1,0 +1,138 @@
+//! What is known of a URL, and of how it was asked for: the last answer that was kept, and whether it is gone since.
+
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use super::area::Area;
+use super::folder::CacheFolder;
+use super::record::{LONGEST, read, written};
+use crate::fetch::{Asked, Source};
+use crate::policy::Policy;
+use crate::report::Refusal;
+use crate::store::Key;
+
+/// Addresses of one answer that are written down; a host with more is not kept.
+const MOST_ADDRESSES: usize = 64;
+
+/// One file.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct Entry {
+    url: String,
+    accept: String,
+    /// The last answer with content, or that led elsewhere.
+    pub(super) answer: Option<KeptAnswer>,
+    /// Since then the server said that it is gone.
+    pub(super) gone: Option<Gone>,
+}
+
+/// A 200, or a redirect.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct KeptAnswer {
+    /// When it came.
+    pub(super) at: u64,
+    pub(super) status: u16,
+    /// Header fields of the request that Vary may name.
+    pub(super) asked: Vec<(String, String)>,
+    /// Header fields that count.
+    pub(super) headers: Vec<(String, String)>,
+    /// The content of a 200.
+    pub(super) body: Option<Body>,
+    pub(super) from: From,
+}
+
+/// Content in the cache.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct Body {
+    pub(super) sha256: String,
+    pub(super) octets: u64,
+}
+
+/// A 404 or 410.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct Gone {
+    pub(super) at: u64,
+    pub(super) until: u64,
+    pub(super) status: u16,
+    pub(super) from: From,
+}
+
+/// Whom an answer came from.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum From {
+    /// One of these addresses.
+    Addresses(Vec<IpAddr>),
+    /// Through a proxy, which alone knows the address.
+    Proxy,
+}
+
+impl From {
+    /// Whom an answer came from; none if that is not known, or too much.
+    pub(super) fn of(source: &Source) -> Option<Self> {
+        match source {
+            Source::Server(addresses) => (1..=MOST_ADDRESSES)
+                .contains(&addresses.len())
+                .then(|| Self::Addresses(addresses.clone())),
+            Source::Proxy => Some(Self::Proxy),
+            Source::Kept => None,
+        }
+    }
+
+    /// Whether the policy allows it now.
+    pub(super) fn judge(&self, policy: &Policy) -> Result<(), Refusal> {
+        match self {
+            Self::Addresses(addresses) => addresses
+                .iter()
+                .try_for_each(|address| policy.judge_address(*address)),
+            Self::Proxy if policy.proxy.is_some() => Ok(()),
+            // Nobody knows which address that was.
+            Self::Proxy => Err(Refusal::lasting(
+                crate::report::Reason::Offline,
+                "what the cache has came through a proxy, and --proxy is not given: the address cannot be judged",
+            )),
+        }
+    }
+}
+
+impl Entry {
+    fn new(asked: &Asked<'_>) -> Self {
+        Self {
+            url: asked.target.request_url(),
+            accept: asked.accept.to_owned(),
+            answer: None,
+            gone: None,
+        }
+    }
+
+    fn key(&self) -> Key {
+        // Neither a URL nor a media type holds a line feed.
+        Key::of(format!("GET\n{}\n{}", self.url, self.accept).as_bytes())
+    }
+
+    /// What is known; an empty entry if nothing is.
+    pub(super) fn load(folder: &CacheFolder, asked: &Asked<'_>) -> Self {
+        let empty = Self::new(asked);
+        folder
+            .read(Area::Keys, &empty.key(), LONGEST)
+            .and_then(|octets| read::<Self>(&octets))
+            // Whole, but under another name.
+            .filter(|entry| entry.url == empty.url && entry.accept == empty.accept)
+            .unwrap_or(empty)
+    }
+
+    /// Writes it down; nothing known is no file.
+    pub(super) fn store(&self, folder: &CacheFolder) {
+        let octets = match self.answer.is_some() || self.gone.is_some() {
+            true => written(self),
+            false => None,
+        };
+        match octets {
+            Some(octets) => {
+                folder.write(Area::Keys, &self.key(), &octets);
+            }
+            // What is too long to be kept replaces what was there all the same.
+            None => folder.remove(Area::Keys, &self.key()),
+        }
+    }
+}

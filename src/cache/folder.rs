@@ -1,0 +1,262 @@
+//! The folder of a cache: `keys/ab/SHA256`, `hosts/ab/SHA256` and `bodies/ab/cd/SHA256`, each file written in `tmp/` and
+//! renamed, so that a reader sees the old one or the new one.
+//!
+//! * The folder is ours and nobody else may enter it (0700); files are 0600. A folder that others may write is
+//!   refused, and what is not ours, or is a symbolic link, is not there.
+//! * Nothing is synced: what a crash tears is found by its hash, and is a miss.
+//! * What was used last was touched last: `size` takes the oldest away.
+
+use std::ffi::OsStr;
+use std::fs::{DirBuilder, File};
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Once, OnceLock};
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{AtFlags, Dir, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::area::Area;
+use super::size::{Size, on_disk};
+use crate::error::Error;
+use crate::store::{CACHE_TAG, CACHE_WORDS, Key, absent, is_cache, open_file, open_folder};
+
+/// Where files are written.
+const TEMPORARIES: &str = "tmp";
+
+/// What the tag is called while it is written.
+const TAGGING: &str = ".tag-";
+
+/// No process writes one file for that long.
+const ABANDONED: Duration = Duration::from_secs(60 * 60);
+
+/// What tells the temporary files of this process apart.
+static SERIAL: AtomicU64 = AtomicU64::new(0);
+
+/// An open cache.
+#[derive(Debug)]
+pub(crate) struct CacheFolder {
+    path: PathBuf,
+    root: OwnedFd,
+    size: Size,
+    swept: Once,
+    trouble: OnceLock<String>,
+}
+
+impl CacheFolder {
+    /// Opens a cache, and makes it if there is none. `at_most` is `--cache-max`.
+    ///
+    /// # Errors
+    /// As [`CacheFolder::open_to_read`]; [`Error::Write`] if it cannot be made.
+    pub(crate) fn open(path: &Path, at_most: Option<u64>) -> Result<Self, Error> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
+            .map_err(|source| Error::Write {
+                what: format!("the cache {}", path.display()),
+                source,
+            })?;
+        Self::open_to_read(path, at_most)
+    }
+
+    /// Opens a cache that is there.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a folder that is something else, or that others may enter; [`Error::Read`] if it cannot be
+    /// opened.
+    pub(crate) fn open_to_read(path: &Path, at_most: Option<u64>) -> Result<Self, Error> {
+        let failed = |source: io::Error| Error::Read {
+            what: format!("the cache {}", path.display()),
+            source,
+        };
+        // The folder itself may be named by a link: what counts is where it leads.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root =
+            rustix::fs::open(path, flags, Mode::empty()).map_err(|why| failed(why.into()))?;
+        let found = rustix::fs::fstat(&root).map_err(|why| failed(why.into()))?;
+        let wrong = |what: &str| Err(Error::Usage(format!("--cache {}: {what}", path.display())));
+        if found.st_uid != rustix::process::geteuid().as_raw() {
+            return wrong("the folder belongs to another user; what is in it cannot be trusted");
+        }
+        if !is_cache(&root) {
+            if !is_empty(&root).map_err(failed)? {
+                return wrong(
+                    "the folder is not empty and no cache of embody (a store of detach is none); name a new one",
+                );
+            }
+            rustix::fs::fchmod(&root, Mode::RWXU).map_err(|why| failed(why.into()))?;
+            tag(&root).map_err(failed)?;
+        } else if found.st_mode & 0o077 != 0 {
+            return wrong("other users may enter the folder; chmod 700 it, or name a new one");
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            root,
+            size: Size::new(at_most),
+            swept: Once::new(),
+            trouble: OnceLock::new(),
+        })
+    }
+
+    /// What kept the cache from being written, in words; none if nothing did.
+    pub(crate) fn trouble(&self) -> Option<&str> {
+        self.trouble.get().map(String::as_str)
+    }
+
+    /// A file of at most so many octets, whose time of use is now; none if it is not there, or is not ours.
+    pub(super) fn read(&self, area: Area, key: &Key, at_most: u64) -> Option<Vec<u8>> {
+        let folder = self.folder(area, key)?;
+        let file = open_file(&folder, &key.to_string()).ok()?;
+        let found = rustix::fs::fstat(&file).ok()?;
+        if found.st_uid != rustix::process::geteuid().as_raw() {
+            return None;
+        }
+        let length = u64::try_from(found.st_size)
+            .ok()
+            .filter(|&it| it <= at_most)?;
+        let mut octets = Vec::with_capacity(usize::try_from(length).ok()?);
+        // One that grows meanwhile is not what its hash says.
+        (&file).take(length + 1).read_to_end(&mut octets).ok()?;
+        // It is read all the same from a cache that cannot be written.
+        let _ = file.set_modified(SystemTime::now());
+        Some(octets)
+    }
+
+    /// Writes a file, whether it is there or not. What goes wrong is remembered and stops nothing.
+    pub(super) fn write(&self, area: Area, key: &Key, octets: &[u8]) -> bool {
+        let length = octets.len() as u64;
+        if !self.size.may_hold(length) {
+            return false;
+        }
+        match self.written(area, key, octets) {
+            Ok(()) => {
+                self.size.grew(&self.root, on_disk(length));
+                true
+            }
+            Err(why) => {
+                let _ = self.trouble.set(format!(
+                    "the cache {} cannot be written: {why}",
+                    self.path.display()
+                ));
+                false
+            }
+        }
+    }
+
+    /// Takes a file away.
+    pub(super) fn remove(&self, area: Area, key: &Key) {
+        if let Some(folder) = self.folder(area, key) {
+            let _ = rustix::fs::unlinkat(&folder, key.to_string(), AtFlags::empty());
+        }
+    }
+
+    fn folder(&self, area: Area, key: &Key) -> Option<OwnedFd> {
+        let mut at: Option<OwnedFd> = None;
+        for name in area.folders(key) {
+            let next = match &at {
+                None => open_folder(&self.root, &name),
+                Some(at) => open_folder(at, &name),
+            };
+            at = Some(next.ok()?);
+        }
+        at
+    }
+
+    fn written(&self, area: Area, key: &Key, octets: &[u8]) -> io::Result<()> {
+        let temporaries = made(&self.root, TEMPORARIES)?;
+        self.swept.call_once(|| sweep(&temporaries));
+        let mut folder: Option<OwnedFd> = None;
+        for name in area.folders(key) {
+            folder = Some(match &folder {
+                None => made(&self.root, &name)?,
+                Some(at) => made(at, &name)?,
+            });
+        }
+        let Some(folder) = folder else { return Ok(()) };
+        let (mut file, name) = new_file(&temporaries, "")?;
+        let written = file.write_all(octets).and_then(|()| {
+            Ok(rustix::fs::renameat(
+                &temporaries,
+                &name,
+                &folder,
+                key.to_string(),
+            )?)
+        });
+        if written.is_err() {
+            let _ = rustix::fs::unlinkat(&temporaries, &name, AtFlags::empty());
+        }
+        written
+    }
+}
+
+/// A file of our own that was not there.
+fn new_file(folder: &OwnedFd, prefix: &str) -> io::Result<(File, String)> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    loop {
+        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{prefix}{}-{serial}", std::process::id());
+        match rustix::fs::openat(folder, &name, flags, Mode::RUSR | Mode::WUSR) {
+            Ok(file) => return Ok((File::from(file), name)),
+            // Of a process of that number on another machine, or before this one.
+            Err(Errno::EXIST) => {}
+            Err(why) => return Err(why.into()),
+        }
+    }
+}
+
+/// Makes a folder if it is not there, and opens it.
+fn made(at: impl AsFd, name: &str) -> io::Result<OwnedFd> {
+    match rustix::fs::mkdirat(&at, name, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => open_folder(at, name),
+        Err(why) => Err(why.into()),
+    }
+}
+
+/// Whether nothing is in a folder but tags that other processes write just now.
+fn is_empty(folder: &OwnedFd) -> io::Result<bool> {
+    for entry in Dir::read_from(folder)? {
+        let entry = entry?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        let is_ours = name.as_bytes().starts_with(TAGGING.as_bytes()) || name == CACHE_TAG;
+        if !is_ours && name != "." && name != ".." {
+            return Ok(false);
+        }
+    }
+    // What bears the name of the tag and says something else is somebody's.
+    Ok(is_cache(folder) || absent(open_file(folder, CACHE_TAG))?.is_none())
+}
+
+/// Says of a folder that it is a cache.
+fn tag(folder: &OwnedFd) -> io::Result<()> {
+    let (mut file, name) = new_file(folder, TAGGING)?;
+    let text = format!(
+        "Signature: 8a477f597d28d172789f06886806bc55\n{CACHE_WORDS}\n# All of it may be removed at any time.\n"
+    );
+    file.write_all(text.as_bytes())?;
+    Ok(rustix::fs::renameat(folder, &name, folder, CACHE_TAG)?)
+}
+
+/// Takes away what processes left that were killed.
+fn sweep(temporaries: &OwnedFd) {
+    let Ok(entries) = Dir::read_from(temporaries) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let Ok(name) = entry.file_name().to_str() else {
+            continue;
+        };
+        let Ok(file) = open_file(temporaries, name) else {
+            continue;
+        };
+        let modified = file.metadata().and_then(|found| found.modified());
+        let age = modified.ok().and_then(|at| at.elapsed().ok());
+        if age.is_some_and(|age| age > ABANDONED) {
+            let _ = rustix::fs::unlinkat(temporaries, name, AtFlags::empty());
+        }
+    }
+}

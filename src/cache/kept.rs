@@ -1,0 +1,314 @@
+//! Answers from the cache where it has them, from the servers where not.
+//!
+//! * A fresh answer is given without asking anybody; of a stale one the server is asked whether it still holds. Without
+//!   the server there is no stale answer, except with `--offline`.
+//! * What is kept counts only if its content is there and has its hash, and if the policy allows the addresses it
+//!   came from; else it is as if it were not there, and the server is asked, whose address is judged now.
+//! * A URL with a user name or password is neither looked up nor kept, nor is what it leads to.
+//! * ftp is not kept (it knows no freshness), but asks here which hosts are silent. Files never come here.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use ureq::http::{HeaderName, HeaderValue, header};
+
+use super::area::Area;
+use super::entry::{Body, Entry, From, Gone, KeptAnswer};
+use super::folder::CacheFolder;
+use super::hosts;
+use super::record::seconds;
+use super::semantics::{self, Ignoring, State, header_map};
+use crate::fetch::{Answer, Asked, Exchange, Failed, How, Source};
+#[cfg(feature = "ftp")]
+use crate::policy::Host;
+use crate::policy::Policy;
+use crate::report::{Reason, Refusal};
+use crate::store::Key;
+
+/// Who is asked for what the cache does not have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Asking {
+    /// The servers.
+    Servers,
+    /// Nobody (`--offline`).
+    Nobody,
+}
+
+/// A cache in front of servers.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) folder: Arc<CacheFolder>,
+    pub(crate) policy: Arc<Policy>,
+    pub(crate) ignoring: Ignoring,
+    pub(crate) asking: Asking,
+    pub(crate) servers: Arc<dyn Exchange>,
+}
+
+impl Exchange for Kept {
+    fn exchange(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
+        match (self.asking, asked.is_personal) {
+            (Asking::Nobody, true) => Err(offline(
+                "a URL with a user name or password, and what it leads to, is not kept",
+            )
+            .into()),
+            (Asking::Nobody, false) => self.remembered(asked).map_err(Into::into),
+            (Asking::Servers, true) => self.ask(asked),
+            (Asking::Servers, false) => self.answer(asked),
+        }
+    }
+
+    #[cfg(feature = "ftp")]
+    fn may_ask(&self, host: &Host, port: u16) -> Result<(), Refusal> {
+        match self.asking {
+            Asking::Nobody => Err(offline("what came by ftp is not kept")),
+            Asking::Servers => hosts::check(&self.folder, host, port),
+        }
+    }
+
+    #[cfg(feature = "ftp")]
+    fn found_nobody(&self, host: &Host, port: u16, failed: &Failed) {
+        hosts::found_nobody(&self.folder, host, port, failed);
+    }
+}
+
+fn offline(detail: &str) -> Refusal {
+    Refusal::lasting(Reason::Offline, detail)
+}
+
+impl Kept {
+    /// With `--offline`: whatever is known, fresh or not. Content that is there counts, also if the server said
+    /// since then that it is gone.
+    fn remembered(&self, asked: &Asked<'_>) -> Result<Answer, Refusal> {
+        let entry = Entry::load(&self.folder, asked);
+        if let Some(kept) = &entry.answer {
+            kept.from.judge(&self.policy)?;
+            if let Some(body) = self.body(kept)? {
+                return Ok(answer(kept, body));
+            }
+        }
+        match &entry.gone {
+            Some(gone) => {
+                gone.from.judge(&self.policy)?;
+                Ok(gone_answer(gone))
+            }
+            None => Err(offline("the cache does not have it")),
+        }
+    }
+
+    /// From the cache if that is fresh, else from the server.
+    fn answer(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
+        let mut entry = Entry::load(&self.folder, asked);
+        let now = seconds(SystemTime::now());
+        if let Some(gone) = &entry.gone
+            && (gone.at..gone.until).contains(&now)
+            && gone.from.judge(&self.policy).is_ok()
+        {
+            return Ok(gone_answer(gone));
+        }
+        let url = asked.target.request_url();
+        let usable = entry
+            .answer
+            .clone()
+            .filter(|kept| kept.from.judge(&self.policy).is_ok());
+        let state = match &usable {
+            Some(kept) => semantics::state(&url, kept, asked),
+            None => State::Other,
+        };
+        // Being gone came later.
+        let is_gone = entry.gone.is_some();
+        match (&usable, state) {
+            (Some(kept), State::Fresh) if !is_gone => {
+                if let Some(body) = self.body(kept)? {
+                    return Ok(answer(kept, body));
+                }
+                self.renew(asked, &mut entry)
+            }
+            (Some(kept), State::Stale(conditions))
+                if asked.how == How::Whole && !conditions.is_empty() =>
+            {
+                // What is too large by now is for the server to say again.
+                match self.body(kept) {
+                    Ok(Some(body)) => self.ask_whether(asked, &mut entry, kept, body, &conditions),
+                    _ => self.renew(asked, &mut entry),
+                }
+            }
+            _ => self.renew(asked, &mut entry),
+        }
+    }
+
+    /// The content of a kept answer: empty for what has none; none where it is not there, or has another hash.
+    fn body(&self, kept: &KeptAnswer) -> Result<Option<Bytes>, Refusal> {
+        let Some(body) = &kept.body else {
+            return Ok(Some(Bytes::new()));
+        };
+        self.policy.judge_size(body.octets)?;
+        let Some(key) = Key::parse(&body.sha256) else {
+            return Ok(None);
+        };
+        let octets = self.folder.read(Area::Bodies, &key, body.octets);
+        Ok(octets
+            .filter(|octets| Key::of(octets) == key)
+            .map(Bytes::from))
+    }
+
+    /// Asks the server, and keeps what it says.
+    fn renew(&self, asked: &Asked<'_>, entry: &mut Entry) -> Result<Answer, Failed> {
+        let answer = self.ask(asked)?;
+        self.keep(asked, entry, &answer);
+        Ok(answer)
+    }
+
+    /// Asks the server whether a kept answer still holds.
+    fn ask_whether(
+        &self,
+        asked: &Asked<'_>,
+        entry: &mut Entry,
+        kept: &KeptAnswer,
+        body: Bytes,
+        conditions: &[(HeaderName, HeaderValue)],
+    ) -> Result<Answer, Failed> {
+        let given = self.ask(&Asked {
+            more: conditions,
+            ..*asked
+        })?;
+        if given.status != 304 {
+            self.keep(asked, entry, &given);
+            return Ok(given);
+        }
+        let url = asked.target.request_url();
+        let news = semantics::relevant(&given.headers, self.ignoring);
+        let Some(headers) = semantics::refreshed(&url, kept, asked, &news) else {
+            // It is about an answer that we do not have.
+            return self.renew(asked, entry);
+        };
+        let renewed = KeptAnswer {
+            at: seconds(SystemTime::now()),
+            asked: semantics::of_request(asked),
+            from: match (&kept.from, From::of(&given.source)) {
+                // The content came from the first ones, its being valid from the others.
+                (From::Addresses(before), Some(From::Addresses(now))) => {
+                    let new = now.into_iter().filter(|it| !before.contains(it));
+                    From::Addresses(before.iter().copied().chain(new).take(64).collect())
+                }
+                (before, _) => before.clone(),
+            },
+            headers,
+            ..kept.clone()
+        };
+        entry.gone = None;
+        let is_kept = semantics::may_be_kept(&url, renewed.status, asked, &renewed.headers);
+        entry.answer = is_kept.then(|| renewed.clone());
+        entry.store(&self.folder);
+        Ok(answer(&renewed, body))
+    }
+
+    /// Asks the server, unless it is known to be silent; keeps what is learned about it.
+    fn ask(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
+        let server = asked.target.host().zip(asked.target.port());
+        if let Some((host, port)) = &server {
+            hosts::check(&self.folder, host, *port).map_err(|refusal| Failed {
+                refusal,
+                nobody: None,
+            })?;
+        }
+        let given = self.servers.exchange(asked);
+        if let Some((host, port)) = &server {
+            match &given {
+                Err(failed) => hosts::found_nobody(&self.folder, host, *port, failed),
+                Ok(answer) if matches!(answer.status, 429 | 503) => {
+                    if let Some(pause) = semantics::retry_after(&answer.headers) {
+                        hosts::pause(&self.folder, host, *port, answer.status, pause);
+                    }
+                }
+                Ok(_) => {}
+            }
+        }
+        given
+    }
+
+    /// Keeps an answer, if it is one that may be kept.
+    fn keep(&self, asked: &Asked<'_>, entry: &mut Entry, given: &Answer) {
+        let Some(from) = From::of(&given.source) else {
+            return;
+        };
+        let url = asked.target.request_url();
+        let headers = semantics::relevant(&given.headers, self.ignoring);
+        let at = seconds(SystemTime::now());
+        match given.status {
+            // A HEAD of a 404 may be wrong where a GET is not: probes ask again with GET.
+            404 | 410 if asked.how != How::Head => {
+                entry.gone =
+                    semantics::gone_for(&url, given.status, asked, &headers).map(|pause| Gone {
+                        at,
+                        until: at.saturating_add(pause.as_secs()),
+                        status: given.status,
+                        from,
+                    });
+            }
+            200 | 301 | 302 | 303 | 307 | 308 if asked.how == How::Whole => {
+                entry.gone = None;
+                entry.answer = None;
+                if semantics::may_be_kept(&url, given.status, asked, &headers) {
+                    entry.answer = self.kept_answer(asked, given, headers, from, at);
+                }
+            }
+            _ => return,
+        }
+        entry.store(&self.folder);
+    }
+
+    fn kept_answer(
+        &self,
+        asked: &Asked<'_>,
+        given: &Answer,
+        headers: Vec<(String, String)>,
+        from: From,
+        at: u64,
+    ) -> Option<KeptAnswer> {
+        let body = match given.status {
+            200 => {
+                let key = Key::of(&given.body);
+                if !self.folder.write(Area::Bodies, &key, &given.body) {
+                    return None;
+                }
+                Some(Body {
+                    sha256: key.to_string(),
+                    octets: given.body.len() as u64,
+                })
+            }
+            _ => None,
+        };
+        Some(KeptAnswer {
+            at,
+            status: given.status,
+            asked: semantics::of_request(asked),
+            headers,
+            body,
+            from,
+        })
+    }
+}
+
+/// A kept answer as one of its server.
+fn answer(kept: &KeptAnswer, body: Bytes) -> Answer {
+    let mut headers = header_map(&kept.headers);
+    if let Some(body) = &kept.body {
+        headers.insert(header::CONTENT_LENGTH, body.octets.into());
+    }
+    Answer {
+        status: kept.status,
+        headers,
+        body,
+        source: Source::Kept,
+    }
+}
+
+fn gone_answer(gone: &Gone) -> Answer {
+    Answer {
+        status: gone.status,
+        headers: Default::default(),
+        body: Bytes::new(),
+        source: Source::Kept,
+    }
+}

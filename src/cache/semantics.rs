@@ -1,0 +1,289 @@
+//! What may be kept, what is fresh, and what to ask of a server about what is not (RFC 9111), by http-cache-semantics.
+//!
+//! The cache is a shared one: several users' mail goes through it. What the crate is given is made fit before: its words
+//! are compared as they stand there, and it adds an Age of any length. Set-Cookie stays as a fact, without its value.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use http_cache_semantics::{AfterResponse, BeforeRequest, CacheOptions, CachePolicy};
+use ureq::http::request::Parts;
+use ureq::http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
+
+use super::entry::KeptAnswer;
+use crate::fetch::{Asked, USER_AGENT};
+
+/// What `--cache-ignore` names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ignoring {
+    /// Nothing.
+    Nothing,
+    /// `no-store` and `private`.
+    NoStore,
+}
+
+/// How long a 404 or 410 is believed that says nothing of it.
+const GONE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// An age that no answer exceeds: ten years.
+const OLDEST: u64 = 10 * 365 * 24 * 60 * 60;
+
+/// Values in which octets that are not ASCII mean nothing.
+const PLAIN: [HeaderName; 8] = [
+    header::CACHE_CONTROL,
+    header::PRAGMA,
+    header::VARY,
+    header::EXPIRES,
+    header::DATE,
+    header::AGE,
+    header::ETAG,
+    header::LAST_MODIFIED,
+];
+
+/// Values in which they do.
+const TEXT: [HeaderName; 2] = [header::CONTENT_TYPE, header::LOCATION];
+
+/// The header fields that count, each once.
+pub(super) fn relevant(headers: &HeaderMap, ignoring: Ignoring) -> Vec<(String, String)> {
+    let mut kept = Vec::new();
+    for name in PLAIN {
+        let values: Vec<String> = headers
+            .get_all(&name)
+            .iter()
+            .map(|value| value.as_bytes().iter().map(|&octet| plain(octet)).collect())
+            .collect();
+        if values.is_empty() {
+            continue;
+        }
+        let is_list = [header::CACHE_CONTROL, header::PRAGMA, header::VARY].contains(&name);
+        let value = match is_list {
+            true => directives(&values.join(", "), &name, ignoring),
+            false => values.into_iter().next().unwrap_or_default(),
+        };
+        let value = match name == header::AGE {
+            // RFC 9111 §5.1; what is none is no age.
+            true => value.trim().parse().unwrap_or(0).min(OLDEST).to_string(),
+            false => value,
+        };
+        kept.push((name.as_str().to_owned(), value));
+    }
+    for name in TEXT {
+        let value = headers.get(&name).map(HeaderValue::as_bytes);
+        if let Some(value) = value.and_then(|value| std::str::from_utf8(value).ok()) {
+            kept.push((name.as_str().to_owned(), value.to_owned()));
+        }
+    }
+    if headers.contains_key(header::SET_COOKIE) {
+        kept.push((header::SET_COOKIE.as_str().to_owned(), "-".to_owned()));
+    }
+    kept
+}
+
+fn plain(octet: u8) -> char {
+    match octet {
+        b'\t' | b' '..=b'~' => char::from(octet),
+        _ => '?',
+    }
+}
+
+/// Directives in lower case (RFC 9111 §5.2), without those that are not to be heeded.
+fn directives(value: &str, name: &HeaderName, ignoring: Ignoring) -> String {
+    let lower = value.to_ascii_lowercase();
+    if *name != header::CACHE_CONTROL || ignoring == Ignoring::Nothing {
+        return lower;
+    }
+    let is_heeded = |directive: &&str| {
+        let word = directive.split('=').next().unwrap_or_default().trim();
+        !matches!(word, "no-store" | "private")
+    };
+    let heeded: Vec<&str> = lower.split(',').filter(is_heeded).collect();
+    heeded.join(",")
+}
+
+/// The header fields of a request that Vary may name.
+pub(super) fn of_request(asked: &Asked<'_>) -> Vec<(String, String)> {
+    [
+        (header::ACCEPT, asked.accept),
+        (header::ACCEPT_ENCODING, "gzip"),
+        (header::USER_AGENT, USER_AGENT),
+    ]
+    .map(|(name, value)| (name.as_str().to_owned(), value.to_owned()))
+    .into()
+}
+
+pub(super) fn header_map(fields: &[(String, String)]) -> HeaderMap {
+    let field = |(name, value): &(String, String)| {
+        let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
+        Some((name, HeaderValue::from_bytes(value.as_bytes()).ok()?))
+    };
+    fields.iter().filter_map(field).collect()
+}
+
+fn request(url: &str, fields: &[(String, String)]) -> Option<Parts> {
+    let mut request = Request::builder().uri(url).body(()).ok()?.into_parts().0;
+    request.headers = header_map(fields);
+    Some(request)
+}
+
+fn response(status: u16, fields: &[(String, String)]) -> Option<Response<()>> {
+    let mut response = Response::new(());
+    *response.status_mut() = StatusCode::from_u16(status).ok()?;
+    *response.headers_mut() = header_map(fields);
+    Some(response)
+}
+
+fn policy(
+    url: &str,
+    asked: &[(String, String)],
+    status: u16,
+    headers: &[(String, String)],
+    at: SystemTime,
+) -> Option<CachePolicy> {
+    let (request, response) = (request(url, asked)?, response(status, headers)?);
+    let options = CacheOptions::default();
+    Some(CachePolicy::new_options(&request, &response, at, options))
+}
+
+/// Whether an answer may be kept.
+pub(super) fn may_be_kept(
+    url: &str,
+    status: u16,
+    asked: &Asked<'_>,
+    headers: &[(String, String)],
+) -> bool {
+    policy(url, &of_request(asked), status, headers, SystemTime::now())
+        .is_some_and(|policy| policy.is_storable())
+}
+
+/// How long a 404 or 410 is believed; none if it may not be kept. What it says itself of its freshness counts, up to a
+/// day.
+pub(super) fn gone_for(
+    url: &str,
+    status: u16,
+    asked: &Asked<'_>,
+    headers: &[(String, String)],
+) -> Option<Duration> {
+    let now = SystemTime::now();
+    let policy = policy(url, &of_request(asked), status, headers, now)?;
+    if !policy.is_storable() {
+        return None;
+    }
+    let says_so = headers.iter().any(|(name, value)| match name.as_str() {
+        "expires" | "pragma" => true,
+        "cache-control" => ["max-age", "s-maxage", "no-cache"]
+            .iter()
+            .any(|word| value.contains(word)),
+        _ => false,
+    });
+    let lifetime = match says_so {
+        true => policy.time_to_live(now).min(GONE),
+        false => GONE,
+    };
+    (!lifetime.is_zero()).then_some(lifetime)
+}
+
+/// What a kept answer is good for.
+#[derive(Debug)]
+pub(super) enum State {
+    /// It is the answer.
+    Fresh,
+    /// The server is to be asked, with these header fields, whether it still is.
+    Stale(Vec<(HeaderName, HeaderValue)>),
+    /// It answers another request.
+    Other,
+}
+
+/// What a kept answer is good for now.
+pub(super) fn state(url: &str, kept: &KeptAnswer, asked: &Asked<'_>) -> State {
+    let now = SystemTime::now();
+    let at = time(kept.at);
+    let fields = of_request(asked);
+    let parts = (
+        policy(url, &kept.asked, kept.status, &kept.headers, at),
+        request(url, &fields),
+    );
+    let (Some(policy), Some(request)) = parts else {
+        return State::Other;
+    };
+    match policy.before_request(&request, now) {
+        // A clock that went back makes nothing younger.
+        BeforeRequest::Fresh(_) if at <= now => State::Fresh,
+        BeforeRequest::Fresh(_) => State::Stale(conditions(&kept.headers)),
+        BeforeRequest::Stale { matches: false, .. } => State::Other,
+        BeforeRequest::Stale { request, .. } => State::Stale(
+            [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE]
+                .into_iter()
+                .filter_map(|name| Some((name.clone(), request.headers.get(name)?.clone())))
+                .collect(),
+        ),
+    }
+}
+
+/// The conditions that the validators of an answer make.
+fn conditions(headers: &[(String, String)]) -> Vec<(HeaderName, HeaderValue)> {
+    let headers = header_map(headers);
+    [
+        (header::IF_NONE_MATCH, header::ETAG),
+        (header::IF_MODIFIED_SINCE, header::LAST_MODIFIED),
+    ]
+    .into_iter()
+    .filter_map(|(condition, validator)| Some((condition, headers.get(validator)?.clone())))
+    .collect()
+}
+
+/// The header fields of a kept answer after a 304 (RFC 9111 §4.3.4); none if the 304 is about another one.
+pub(super) fn refreshed(
+    url: &str,
+    kept: &KeptAnswer,
+    asked: &Asked<'_>,
+    not_modified: &[(String, String)],
+) -> Option<Vec<(String, String)>> {
+    // A server need not repeat Last-Modified (RFC 9110 §15.4.5), and the only answer that it was asked about is this
+    // one; the crate takes a 304 without any validator for one about another answer.
+    let is_validator = |(name, _): &&(String, String)| name == "etag" || name == "last-modified";
+    let mut not_modified = not_modified.to_vec();
+    if !not_modified.iter().any(|field| is_validator(&field)) {
+        not_modified.extend(kept.headers.iter().filter(is_validator).cloned());
+    }
+    let policy = policy(url, &kept.asked, kept.status, &kept.headers, time(kept.at))?;
+    let fields = of_request(asked);
+    let (request, response) = (request(url, &fields)?, response(304, &not_modified)?);
+    match policy.after_response(&request, &response, SystemTime::now()) {
+        AfterResponse::Modified(..) => None,
+        AfterResponse::NotModified(..) => {
+            // The crate drops what the first answer did not have, but a 304 may be the first to say no-store.
+            let of_body = [header::CONTENT_TYPE, header::LOCATION].map(|name| name.to_string());
+            let is_new = |name: &String| not_modified.iter().any(|(other, _)| other == name);
+            let mut headers: Vec<_> = kept
+                .headers
+                .iter()
+                .filter(|(name, _)| of_body.contains(name) || (!is_new(name) && name != "age"))
+                .cloned()
+                .collect();
+            headers.extend(
+                not_modified
+                    .iter()
+                    .filter(|(name, _)| !of_body.contains(name))
+                    .cloned(),
+            );
+            Some(headers)
+        }
+    }
+}
+
+/// The pause that Retry-After asks for: seconds, or a date.
+pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let value = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = value.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    // An HTTP date is one of RFC 5322 in what counts.
+    let until = mail_parser::DateTime::parse_rfc822(value)?.to_timestamp();
+    let until = time(u64::try_from(until).ok()?);
+    until.duration_since(SystemTime::now()).ok()
+}
+
+fn time(seconds: u64) -> SystemTime {
+    UNIX_EPOCH
+        .checked_add(Duration::from_secs(seconds))
+        .unwrap_or(UNIX_EPOCH)
+}

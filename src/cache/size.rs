@@ -1,0 +1,188 @@
+//! How much a cache holds, and what goes when that is too much: what was not used for the longest time.
+//!
+//! The sum is in the file `size`, which is also the lock of those who add to it. It is an estimate: what another
+//! process overwrote counts twice, and what was removed by hand still counts. When it exceeds `--cache-max`, and once a
+//! day, one process counts what is there and takes the oldest files away. Whoever reads a file that goes has it
+//! open; who comes later has a miss.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags};
+
+use super::area::Area;
+use super::record::seconds;
+use crate::store::open_folder;
+
+/// The sum of what is there, and the lock.
+const SIZE: &str = "size";
+
+/// Files take whole blocks.
+const BLOCK: u64 = 4 << 10;
+
+/// How long a sum is believed.
+const BELIEVED: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// What a file takes on a disk.
+pub(super) fn on_disk(length: u64) -> u64 {
+    length.max(1).div_ceil(BLOCK).saturating_mul(BLOCK)
+}
+
+/// What this process added, and how much may be there.
+#[derive(Debug)]
+pub(super) struct Size {
+    at_most: Option<u64>,
+    /// Octets that are not in the sum yet.
+    added: AtomicU64,
+}
+
+impl Size {
+    pub(super) fn new(at_most: Option<u64>) -> Self {
+        Self {
+            at_most,
+            added: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether a file of this length may be in the cache at all.
+    pub(super) fn may_hold(&self, length: u64) -> bool {
+        self.at_most.is_none_or(|most| on_disk(length) <= most)
+    }
+
+    /// Something was written. While another process counts or takes files away, it is added later.
+    pub(super) fn grew(&self, root: &OwnedFd, octets: u64) {
+        self.added.fetch_add(octets, Ordering::Relaxed);
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let Ok(file) = rustix::fs::openat(root, SIZE, flags, Mode::RUSR | Mode::WUSR) else {
+            return;
+        };
+        if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return;
+        }
+        // The lock goes with the file.
+        let mut file = File::from(file);
+        let now = seconds(SystemTime::now());
+        let before = Sum::read(&mut file);
+        let added = self.added.swap(0, Ordering::Relaxed);
+        let sum = match (before, self.at_most) {
+            (Some(before), Some(most))
+                if before.octets.saturating_add(added) <= most && before.is_believed(now) =>
+            {
+                before.with(added)
+            }
+            (_, Some(most)) => Sum {
+                octets: evict(root, most),
+                counted: now,
+            },
+            (Some(before), None) => before.with(added),
+            // Who sets a bound counts.
+            (None, None) => return,
+        };
+        let text = format!("{} {}", sum.octets, sum.counted);
+        let _ = file
+            .set_len(0)
+            .and_then(|()| file.seek(SeekFrom::Start(0)))
+            .and_then(|_| file.write_all(text.as_bytes()));
+    }
+}
+
+/// What the file `size` says.
+#[derive(Clone, Copy)]
+struct Sum {
+    octets: u64,
+    /// When all files were counted, in seconds.
+    counted: u64,
+}
+
+impl Sum {
+    fn read(file: &mut File) -> Option<Self> {
+        let mut text = String::new();
+        file.take(64).read_to_string(&mut text).ok()?;
+        let (octets, counted) = text.split_once(' ')?;
+        Some(Self {
+            octets: octets.parse().ok()?,
+            counted: counted.parse().ok()?,
+        })
+    }
+
+    fn with(self, added: u64) -> Self {
+        Self {
+            octets: self.octets.saturating_add(added),
+            ..self
+        }
+    }
+
+    fn is_believed(self, now: u64) -> bool {
+        let age = now.checked_sub(self.counted);
+        age.is_some_and(|age| age < BELIEVED.as_secs())
+    }
+}
+
+/// A file of the cache.
+struct Found {
+    /// Nanoseconds.
+    used: i128,
+    octets: u64,
+    /// Folders beneath the cache, and its name.
+    path: String,
+}
+
+/// Takes away what was not used for the longest time, until a tenth is free; what is left then.
+fn evict(root: &OwnedFd, most: u64) -> u64 {
+    let mut found = Vec::new();
+    for area in Area::ALL {
+        if let Ok(folder) = open_folder(root, area.name()) {
+            let depth = if area == Area::Bodies { 2 } else { 1 };
+            collect(&folder, area.name(), depth, &mut found);
+        }
+    }
+    found.sort_unstable_by(|one, other| (one.used, &one.path).cmp(&(other.used, &other.path)));
+    let mut sum: u64 = found.iter().map(|file| file.octets).sum();
+    // Room for a while, so that not every file that comes makes one process count.
+    if sum <= most / 20 * 19 {
+        return sum;
+    }
+    let wanted = most / 10 * 9;
+    for file in &found {
+        if sum <= wanted {
+            break;
+        }
+        if rustix::fs::unlinkat(root, &file.path, AtFlags::empty()).is_ok() {
+            sum -= file.octets;
+        }
+    }
+    sum
+}
+
+/// The files beneath a folder, so many levels down. No link is followed.
+fn collect(folder: &OwnedFd, path: &str, depth: u32, found: &mut Vec<Found>) {
+    let Ok(entries) = Dir::read_from(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let Ok(name) = entry.file_name().to_str() else {
+            continue;
+        };
+        if name.starts_with('.') {
+            continue;
+        }
+        let path = format!("{path}/{name}");
+        if depth > 0 {
+            if let Ok(inner) = open_folder(folder.as_fd(), name) {
+                collect(&inner, &path, depth - 1, found);
+            }
+            continue;
+        }
+        if let Ok(status) = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            found.push(Found {
+                used: i128::from(status.st_mtime) * 1_000_000_000
+                    + i128::from(status.st_mtime_nsec),
+                octets: on_disk(u64::try_from(status.st_size).unwrap_or(0)),
+                path,
+            });
+        }
+    }
+}

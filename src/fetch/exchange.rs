@@ -1,0 +1,119 @@
+//! One request to one http server, and its answer, whatever its status: what redirects are followed over.
+//!
+//! `system::wire` asks the server. Whoever stands in front of it (the cache of `cache::kept`) sees every step: the URL
+//! that was judged, the status, the header fields and the addresses that were asked. It answers itself, or hands
+//! the request on, with more header fields or for another URL that the policy has judged.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use ureq::http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::allowance::Allowance;
+#[cfg(feature = "ftp")]
+use crate::policy::Host;
+use crate::policy::Target;
+use crate::report::{Reason, Refusal};
+
+/// One request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<'a> {
+    /// What is asked for; judged.
+    pub(crate) target: &'a Target,
+    /// The declared type, if it can stand in a header field; else anything.
+    pub(crate) accept: &'a str,
+    pub(crate) how: How,
+    /// Header fields besides.
+    pub(crate) more: &'a [(HeaderName, HeaderValue)],
+    /// Whether a URL with a user name or password led here: the answer is not everybody's.
+    #[cfg_attr(not(feature = "cache"), allow(dead_code))]
+    pub(crate) is_personal: bool,
+    /// How long it may take.
+    pub(crate) allowance: Allowance,
+}
+
+/// What is wanted of the content of a 200.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum How {
+    /// GET; all of it.
+    Whole,
+    /// GET; none of it.
+    Unread,
+    /// HEAD.
+    Head,
+}
+
+/// An answer of whatever status.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    /// The content of a 200 that was asked for with [`How::Whole`], decompressed; empty otherwise.
+    pub(crate) body: Bytes,
+    pub(crate) source: Source,
+}
+
+/// Where an answer comes from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(not(feature = "cache"), allow(dead_code))]
+pub(crate) enum Source {
+    /// The server; one of these addresses, all of which were judged.
+    Server(Vec<IpAddr>),
+    /// The server behind `--proxy`, which looked up its addresses.
+    Proxy,
+    /// The cache.
+    Kept,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Failed {
+    pub(crate) refusal: Refusal,
+    /// Set where nobody answers at all, which holds for other URLs of the host, too.
+    #[cfg_attr(not(feature = "cache"), allow(dead_code))]
+    pub(crate) nobody: Option<Nobody>,
+}
+
+/// Who is not there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Nobody {
+    /// The name has no address.
+    Host,
+    /// The port takes no connection.
+    Port,
+}
+
+/// Whether a connection that did not come about in this time says that nobody is there. What a message's own
+/// deadline cut short does not.
+pub(super) fn is_long(elapsed: Duration, timeout: Duration) -> bool {
+    elapsed >= Duration::from_secs(10).min(timeout / 4 * 3)
+}
+
+impl From<Refusal> for Failed {
+    fn from(refusal: Refusal) -> Self {
+        let nobody = match (refusal.reason, refusal.retry) {
+            // A name server that cannot answer now says nothing of the host.
+            (Reason::NameNotFound, crate::report::Retry::Never) => Some(Nobody::Host),
+            _ => None,
+        };
+        Self { refusal, nobody }
+    }
+}
+
+/// Asks servers.
+pub(crate) trait Exchange: Send + Sync + fmt::Debug {
+    /// The answer to one request; a redirect is one, and is not followed.
+    fn exchange(&self, asked: &Asked<'_>) -> Result<Answer, Failed>;
+
+    /// Whether another protocol may ask a server now.
+    #[cfg(feature = "ftp")]
+    fn may_ask(&self, _host: &Host, _port: u16) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    /// Tells that another protocol found nobody there.
+    #[cfg(feature = "ftp")]
+    fn found_nobody(&self, _host: &Host, _port: u16, _failed: &Failed) {}
+}

@@ -1,0 +1,345 @@
+//! One request of http or https by ureq and rustls; only this file, `agent`, which connects, `http_body`, which
+//! reads what is whole, and `direct` know either.
+//!
+//! * ureq finds the addresses of every connection through [`Judged`], which judges them; a pooled connection was
+//!   judged when it was made.
+//! * No cookies, no Referer, no environment proxies, no `.netrc`. `Authorization` only when
+//!   `--allow-userinfo` let credentials through.
+//! * Whole means: 200, and the end is *marked*, by Content-Length or by the last chunk. A body that
+//!   ends only because the connection does may have been cut anywhere and is refused; so is any
+//!   Transfer-Encoding but one `chunked` under HTTP/1.1, which RFC 9112 §6.1 allows and ureq does not
+//!   undo.
+//! * gzip is the only content coding asked for and understood, once; `--max-body` counts what comes
+//!   out of it, while it comes.
+//! * With a proxy, every URL, http ones too, goes through CONNECT; names are then resolved by
+//!   the proxy, so only addresses that stand in the URL itself can be judged.
+//! * A connection that breaks before the answer is tried once more: servers close idle
+//!   connections at any time, also at the moment when they are used again.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use bytes::Bytes;
+use ureq::http::{Response, Uri, header};
+use ureq::tls::Certificate;
+use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::{
+    ConnectionDetails, Connector, DefaultConnector, NextTimeout, Transport,
+};
+use ureq::{Agent, Body};
+
+use super::http_body::whole_body;
+use crate::error::Error;
+use crate::fetch::agent::{agent, broke, certificates, proxy, system_roots};
+use crate::fetch::allowance::Allowance;
+use crate::fetch::exchange::{Answer, Asked, Exchange, Failed, How, Nobody, Source, is_long};
+use crate::fetch::names::{self, Names};
+use crate::fetch::waiting::locked;
+use crate::policy::{Host, Policy, Scheme, Target};
+use crate::report::{Reason, Refusal};
+
+/// Hosts whose addresses are remembered.
+const MOST_HOSTS: usize = 10_000;
+
+/// Addresses of one host that are: one more than a cache writes down, so that it sees that there are more.
+const MOST_ADDRESSES: usize = 65;
+
+/// The addresses of the hosts that were connected to.
+type Found = Arc<Mutex<HashMap<(String, u16), Vec<IpAddr>>>>;
+
+/// Connections, made when they are first needed: reading the system's certificates costs
+/// milliseconds that a run without https does not pay.
+#[derive(Debug)]
+pub(super) struct Wire {
+    policy: Arc<Policy>,
+    names: Arc<dyn Names>,
+    found: Found,
+    extra_roots: Vec<Certificate<'static>>,
+    plain: OnceLock<Agent>,
+    secure: OnceLock<Agent>,
+}
+
+impl Wire {
+    /// Reads `--ca-file` and checks the proxy; nothing else is touched yet.
+    pub(super) fn new(policy: Arc<Policy>, names: Arc<dyn Names>) -> Result<Self, Error> {
+        let extra_roots = match &policy.ca_file {
+            Some(path) => certificates(path)?,
+            None => Vec::new(),
+        };
+        // Checked now, so that a mistake stops the run and not only the first retrieval.
+        proxy(&policy)?;
+        Ok(Self {
+            policy,
+            names,
+            found: Arc::default(),
+            extra_roots,
+            plain: OnceLock::new(),
+            secure: OnceLock::new(),
+        })
+    }
+
+    /// One request, one answer's head.
+    fn ask(&self, asked: &Asked<'_>) -> Result<Response<Body>, Failed> {
+        let (target, allowance) = (asked.target, asked.allowance);
+        let agent = self.agent(target.scheme());
+        let url = target.request_url();
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let request = match asked.how {
+                How::Whole | How::Unread => agent.get(&url),
+                How::Head => agent.head(&url),
+            };
+            let mut request = request
+                .config()
+                .timeout_global(Some(allowance.remaining()?))
+                .build()
+                .header(header::ACCEPT, asked.accept)
+                .header(header::ACCEPT_ENCODING, "gzip");
+            for (name, value) in asked.more {
+                request = request.header(name, value);
+            }
+            if let Some(credentials) = basic(target) {
+                request = request.header(header::AUTHORIZATION, credentials);
+            }
+            match request.call() {
+                Ok(response) => return Ok(response),
+                Err(ureq::Error::Io(why)) if tries == 1 && broke(&why) => {}
+                Err(error) => return Err(failed(error, &self.policy, allowance)),
+            }
+        }
+    }
+
+    fn agent(&self, scheme: Scheme) -> &Agent {
+        if scheme == Scheme::Https || self.policy.proxy.is_some() {
+            self.secure.get_or_init(|| {
+                let mut roots = system_roots();
+                roots.extend_from_slice(&self.extra_roots);
+                self.make_agent(&roots)
+            })
+        } else {
+            self.plain.get_or_init(|| self.make_agent(&[]))
+        }
+    }
+
+    fn make_agent(&self, roots: &[Certificate<'static>]) -> Agent {
+        let resolver = Judged {
+            policy: Arc::clone(&self.policy),
+            names: Arc::clone(&self.names),
+            found: Arc::clone(&self.found),
+        };
+        agent(&self.policy, roots, resolver, Watched::default())
+    }
+
+    /// Whom the answer is from.
+    fn source(&self, target: &Target) -> Source {
+        if self.policy.proxy.is_some() {
+            return Source::Proxy;
+        }
+        let key = (target.host(), target.port());
+        let (Some(host), Some(port)) = key else {
+            return Source::Server(Vec::new());
+        };
+        let found = locked(&self.found);
+        let addresses = found.get(&(host.to_string(), port));
+        Source::Server(addresses.cloned().unwrap_or_default())
+    }
+}
+
+impl Exchange for Wire {
+    fn exchange(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
+        let response = self.ask(asked)?;
+        let status = response.status().as_u16();
+        let headers = response.headers().clone();
+        let body = match asked.how {
+            How::Whole if status == 200 => {
+                let mut body = whole_body(&self.policy, response, asked.allowance)?;
+                // A cache counts the octets of a body, not what was allocated to read it.
+                body.shrink_to_fit();
+                Bytes::from(body)
+            }
+            _ => Bytes::new(),
+        };
+        Ok(Answer {
+            status,
+            headers,
+            body,
+            source: self.source(asked.target),
+        })
+    }
+}
+
+/// Tells connections that were never made from those that broke.
+#[derive(Default, Debug)]
+struct Watched(DefaultConnector);
+
+impl Connector<()> for Watched {
+    type Out = Box<dyn Transport>;
+
+    fn connect(
+        &self,
+        details: &ConnectionDetails<'_>,
+        chained: Option<()>,
+    ) -> Result<Option<Self::Out>, ureq::Error> {
+        let begun = Instant::now();
+        self.0.connect(details, chained).map_err(|why| match why {
+            ureq::Error::Timeout(_) => ureq::Error::Other(Box::new(NoConnection(begun.elapsed()))),
+            why => why,
+        })
+    }
+}
+
+/// No connection came about in this time.
+#[derive(Debug)]
+struct NoConnection(Duration);
+
+impl std::fmt::Display for NoConnection {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("no connection in time")
+    }
+}
+
+impl std::error::Error for NoConnection {}
+
+/// Finds the addresses of each connection and judges every one.
+#[derive(Debug)]
+struct Judged {
+    policy: Arc<Policy>,
+    names: Arc<dyn Names>,
+    found: Found,
+}
+
+impl Resolver for Judged {
+    fn resolve(
+        &self,
+        uri: &Uri,
+        config: &ureq::config::Config,
+        timeout: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, ureq::Error> {
+        let refused = |refusal| ureq::Error::Other(Box::new(Carried(refusal)));
+        let (host, port) = host_and_port(uri).ok_or(ureq::Error::HostNotFound)?;
+        let allowance = Allowance::of(*timeout.after);
+        // ureq asks for the proxy's own addresses here, and never for what lies behind it.
+        let addresses = if config.proxy().is_some() {
+            names::unjudged(&self.names, &host, port, allowance)
+        } else {
+            names::judged(&self.policy, &self.names, &host, port, allowance)
+        }
+        .map_err(refused)?;
+        let mut found = locked(&self.found);
+        if found.len() >= MOST_HOSTS {
+            found.clear();
+        }
+        // A connection to where the name led before may be in use still.
+        let those = found.entry((host.to_string(), port)).or_default();
+        for address in addresses.iter().map(SocketAddr::ip) {
+            if those.len() < MOST_ADDRESSES && !those.contains(&address) {
+                those.push(address);
+            }
+        }
+        drop(found);
+        let mut resolved = self.empty();
+        // ureq keeps sixteen; its array panics at the seventeenth.
+        for address in addresses.into_iter().take(16) {
+            resolved.push(address);
+        }
+        Ok(resolved)
+    }
+}
+
+/// The host of the URI that ureq is about to connect to, understood as the policy understood it.
+fn host_and_port(uri: &Uri) -> Option<(Host, u16)> {
+    let scheme = Scheme::from_name(uri.scheme_str()?.as_bytes())?;
+    let port = uri.port_u16().or(scheme.default_port())?;
+    Some((Host::parse(uri.host()?)?, port))
+}
+
+/// A refusal on its way through ureq.
+#[derive(Debug)]
+struct Carried(Refusal);
+
+impl std::fmt::Display for Carried {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0.detail)
+    }
+}
+
+impl std::error::Error for Carried {}
+
+fn basic(target: &Target) -> Option<String> {
+    let (user, password) = target.userinfo()?;
+    let pair = [user.as_slice(), b":", password.as_slice()].concat();
+    Some(format!(
+        "Basic {}",
+        base64::engine::general_purpose::STANDARD.encode(pair)
+    ))
+}
+
+/// Why there is no answer.
+fn failed(error: ureq::Error, policy: &Policy, allowance: Allowance) -> Failed {
+    // What goes wrong on the way to a proxy says nothing of the host.
+    let is_direct = policy.proxy.is_none();
+    let error = match error {
+        ureq::Error::Other(inner) => match inner.downcast::<NoConnection>() {
+            Ok(none) => {
+                let is_long = is_long(none.0, policy.limits.timeout);
+                return Failed {
+                    refusal: allowance.overrun(),
+                    nobody: (is_direct && is_long).then_some(Nobody::Port),
+                };
+            }
+            Err(inner) => ureq::Error::Other(inner),
+        },
+        error => error,
+    };
+    let is_refused =
+        matches!(&error, ureq::Error::Io(why) if why.kind() == io::ErrorKind::ConnectionRefused);
+    let mut failed = Failed::from(refusal_of(error, allowance));
+    if is_refused {
+        failed.nobody = Some(Nobody::Port);
+    }
+    if !is_direct {
+        failed.nobody = None;
+    }
+    failed
+}
+
+/// The same in a word that users know.
+fn refusal_of(error: ureq::Error, allowance: Allowance) -> Refusal {
+    use ureq::Error as Trouble;
+    let detail = error.to_string();
+    match error {
+        Trouble::Other(inner) => match inner.downcast::<Carried>() {
+            Ok(carried) => match carried.0.reason {
+                // The resolver knows how long it had, not which limit that was.
+                Reason::Timeout | Reason::Deadline => allowance.overrun(),
+                _ => carried.0,
+            },
+            Err(_) => Refusal::lasting(Reason::BadResponse, detail),
+        },
+        Trouble::Timeout(_) => allowance.overrun(),
+        Trouble::HostNotFound => Refusal::lasting(Reason::NameNotFound, detail),
+        Trouble::Tls(_) | Trouble::Rustls(_) | Trouble::Pem(_) | Trouble::TlsRequired => {
+            Refusal::lasting(Reason::TlsFailed, detail)
+        }
+        Trouble::Io(why) => {
+            let tls = why
+                .get_ref()
+                .is_some_and(|inner| inner.is::<rustls::Error>());
+            match why.kind() {
+                _ if tls => Refusal::lasting(Reason::TlsFailed, why.to_string()),
+                io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => allowance.overrun(),
+                _ => Refusal::temporary(Reason::ConnectionFailed, why.to_string()),
+            }
+        }
+        Trouble::ConnectionFailed | Trouble::ConnectProxyFailed(_) => {
+            Refusal::temporary(Reason::ConnectionFailed, detail)
+        }
+        Trouble::BadUri(_) | Trouble::Http(_) => Refusal::lasting(Reason::BadUrl, detail),
+        _ => Refusal::lasting(Reason::BadResponse, detail),
+    }
+}
