@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use serde_json::Value;
 
-use super::programs::skipped;
+use super::programs::{false_clock, skipped};
 
 const EMBODY: &str = env!("CARGO_BIN_EXE_embody");
 
@@ -36,6 +36,17 @@ pub fn open(ports: &[u16]) -> String {
 /// Filters a mail; options are divided at blanks.
 pub fn filter(options: &str, mail: &[u8]) -> Ran {
     run(Command::new(EMBODY), options, mail)
+}
+
+/// The same while the wall clock is ahead, as in `+2h`; nothing where there is no libfaketime.
+pub fn filter_at(test: &str, clock: &str, options: &str, mail: &[u8]) -> Option<Ran> {
+    let library = false_clock(test)?;
+    let mut command = Command::new(EMBODY);
+    command
+        .env("LD_PRELOAD", library)
+        .env("FAKETIME", clock)
+        .env("DONT_FAKE_MONOTONIC", "1");
+    Some(run(command, options, mail))
 }
 
 /// The same, and how much memory it took: asked of the kernel by a parent that has no other child.

@@ -66,6 +66,18 @@ pub fn unprivileged(test: &str, folder: &Path) -> Option<Command> {
     Some(command)
 }
 
+/// Debian's libfaketime, in front of the wall clock only.
+pub fn false_clock(test: &str) -> Option<PathBuf> {
+    let found = fs::read_dir("/usr/lib")
+        .unwrap()
+        .filter_map(|entry| Some(entry.ok()?.path().join("faketime/libfaketime.so.1")))
+        .find(|library| library.is_file());
+    if found.is_none() {
+        skipped(test, "libfaketime");
+    }
+    found
+}
+
 pub fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
@@ -102,6 +114,11 @@ pub fn certificates(folder: &Path) {
 
 /// nginx with http and https; `files` beneath its root. /dav/ takes PUT from "me", whose password is "secret".
 pub fn nginx(test: &str, files: &[(&str, &[u8])]) -> Option<Served> {
+    nginx_with(test, files, "")
+}
+
+/// The same; `more` stands in its server. What is logged as `plain` is status and URI.
+pub fn nginx_with(test: &str, files: &[(&str, &[u8])], more: &str) -> Option<Served> {
     let Some(nginx) = program("nginx") else {
         skipped(test, "nginx");
         return None;
@@ -126,6 +143,7 @@ error_log {here}/log;
 events {{ worker_connections 512; }}
 http {{
   access_log off;
+  log_format plain "$status $uri";
   types {{ text/plain txt; text/html html; image/gif gif; }}
   default_type application/octet-stream;
   client_body_temp_path {here}/b; proxy_temp_path {here}/p; fastcgi_temp_path {here}/f;
@@ -153,6 +171,7 @@ http {{
     location = /secure {{ return 302 https://127.0.0.1:{secure}/hello.txt; }}
     location = /insecure {{ return 302 http://127.0.0.1:{port}/hello.txt; }}
     location = /asked {{ default_type text/plain; return 200 "$http_accept|$http_user_agent|$http_referer|$http_cookie|$http_authorization|$http_accept_encoding"; }}
+    {more}
   }}
 }}
 "#

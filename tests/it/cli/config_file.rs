@@ -228,6 +228,18 @@ fn the_file_that_all_recipes_name_is_a_configuration() {
 }
 
 #[test]
+fn the_one_with_a_cache_is_one_too() {
+    let recipe = include_str!("../../../samples/recipes/cache/embody.toml");
+    let setting = Setting::with(recipe);
+    let there = setting.folder.path().join("cache");
+    let setting = Setting::with(&recipe.replace("/var/cache/embody", &there.display().to_string()));
+    let filtered = setting.run(&["filter"], LETTER);
+    expands(&filtered);
+    assert!(filtered.stderr.is_empty(), "quiet = true: {filtered:?}");
+    assert!(there.join("CACHEDIR.TAG").is_file());
+}
+
+#[test]
 fn what_is_embedded_can_stand_in_a_file() {
     let letter = "MIME-Version: 1.0\nContent-Type: text/html\n\n\
         <img src=\"data:image/gif;base64,R0lGODlhCQAJAIAAAAAAAP///ywAAAAAAQABAAACAkQBADs=\">\n\

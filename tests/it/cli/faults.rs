@@ -11,14 +11,14 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::common::mail::{self, assert_bytes, expanding, with_url};
-use crate::common::programs::{embody, fed, program, skipped, stderr, unprivileged};
+use crate::common::programs::{embody, false_clock, fed, program, skipped, stderr, unprivileged};
 use crate::common::raw::{Raw, ok};
 
 const TRY_AGAIN: Option<i32> = Some(75);
@@ -330,18 +330,6 @@ fn limits_of_no_time_and_of_all_time_are_limits() {
     policy.limits.deadline = std::time::Duration::MAX;
     let (output, _) = mail::expand_with(policy, &expanding());
     assert_bytes(&output, &mail::expand(&expanding()).0, "no deadline");
-}
-
-/// Debian's libfaketime, in front of the wall clock only.
-fn false_clock(test: &str) -> Option<PathBuf> {
-    let found = fs::read_dir("/usr/lib")
-        .unwrap()
-        .filter_map(|entry| Some(entry.ok()?.path().join("faketime/libfaketime.so.1")))
-        .find(|library| library.is_file());
-    if found.is_none() {
-        skipped(test, "libfaketime");
-    }
-    found
 }
 
 #[test]

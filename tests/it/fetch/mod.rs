@@ -1,5 +1,8 @@
 //! Retrieval, against servers of our own: what they may be asked, and what they must not get away with.
 
+mod cache_folder;
+mod cache_offline;
+mod cache_rules;
 mod fetch_bomb;
 mod fetch_budget;
 mod fetch_cache;
