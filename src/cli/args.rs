@@ -8,7 +8,7 @@ use super::detach_args::{DetachArgs, LARGER_THAN, RestoreArgs};
 use super::pages;
 use super::policy_args::PolicyArgs;
 use super::shared_args::OnFailureOption;
-pub(super) use super::shared_args::{ProgressOption, SayingArgs, Volume, WalkArgs};
+pub(super) use super::shared_args::{CompressedArgs, ProgressOption, SayingArgs, Volume, WalkArgs};
 use super::survey::Group;
 use super::values::size;
 use crate::expand::Mark;
@@ -174,6 +174,8 @@ pub(super) struct InspectArgs {
     /// never. [default: off]
     #[arg(long)]
     probe: bool,
+    #[command(flatten)]
+    pub(super) compressed: CompressedArgs,
     #[command(flatten)]
     policy: PolicyArgs,
 }

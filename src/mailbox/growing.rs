@@ -4,6 +4,8 @@
 //! lies behind the reader is given back to the file system, where that can make holes. So of a stream of any
 //! length that is read once, from its start to its end, little is on the disk at a time and nothing in memory. A
 //! reader that looks further ahead gets what it asks for.
+//!
+//! Where compressed data are damaged the stream ends, and says so.
 
 use std::fs::File;
 use std::io;
@@ -14,6 +16,7 @@ use std::time::Duration;
 use rustix::fs::FallocateFlags;
 
 use super::Stop;
+use super::compressed::Damage;
 use super::failure::{cannot_read, cannot_write};
 use crate::error::Error;
 
@@ -47,12 +50,16 @@ struct State {
     /// Up to here they are given back.
     given_back: u64,
     end: Option<End>,
+    /// Nobody reads it any more.
+    abandoned: bool,
 }
 
 /// How a stream ended.
 #[derive(Debug)]
 enum End {
     Whole,
+    /// What was compressed is damaged.
+    Damaged(Damage),
     /// With this trouble, until it was told.
     Failed(Option<Error>),
 }
@@ -94,28 +101,42 @@ impl Growing {
         let ending = Ending(self);
         let filled = reader.and_then(|reader| self.filled(reader, name));
         self.lock().end = Some(match filled {
-            Ok(()) => End::Whole,
+            Ok(None) => End::Whole,
+            Ok(Some(damage)) => End::Damaged(damage),
             Err(error) => End::Failed(Some(error)),
         });
         drop(ending);
     }
 
-    fn filled(&self, mut reader: impl io::Read, name: &std::path::Path) -> Result<(), Error> {
+    fn filled(
+        &self,
+        mut reader: impl io::Read,
+        name: &std::path::Path,
+    ) -> Result<Option<Damage>, Error> {
         let mut buffer = vec![0; CHUNK];
         loop {
             let mut state = self.lock();
             while state.written >= state.wanted.max(state.passed.saturating_add(AHEAD)) {
                 self.stop.check()?;
+                if state.abandoned {
+                    return Err(Error::Interrupted);
+                }
                 state = self.wait(state);
+            }
+            if state.abandoned {
+                return Err(Error::Interrupted);
             }
             let at = state.written;
             drop(state);
             self.stop.check()?;
             let read = match reader.read(&mut buffer) {
-                Ok(0) => return Ok(()),
+                Ok(0) => return Ok(None),
                 Ok(read) => read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(cannot_read(name)(error)),
+                Err(error) => {
+                    let damage = error.downcast::<Damage>();
+                    return damage.map(Some).map_err(cannot_read(name));
+                }
             };
             self.file
                 .write_all_at(buffer.get(..read).unwrap_or_default(), at)
@@ -136,7 +157,7 @@ impl Growing {
                 return Ok(state.written);
             }
             match &mut state.end {
-                Some(End::Whole) => return Ok(state.written),
+                Some(End::Whole | End::Damaged(_)) => return Ok(state.written),
                 Some(End::Failed(error)) => {
                     return Err(error.take().unwrap_or(Error::Interrupted));
                 }
@@ -149,6 +170,26 @@ impl Growing {
             }
             state = self.wait(state);
         }
+    }
+
+    /// What is wrong with the compressed data it comes from; only once it ended.
+    pub(crate) fn damage(&self) -> Option<Damage> {
+        match &self.lock().end {
+            Some(End::Damaged(damage)) => Some(damage.clone()),
+            _ => None,
+        }
+    }
+
+    /// Whether it ends here, and nobody knows what should follow.
+    pub(super) fn is_cut_at(&self, offset: u64) -> bool {
+        let state = self.lock();
+        matches!(&state.end, Some(End::Damaged(damage)) if !damage.whole) && offset >= state.written
+    }
+
+    /// Nobody reads it any more: who fills it ends.
+    pub(super) fn abandon(&self) {
+        self.lock().abandoned = true;
+        self.changed.notify_all();
     }
 
     /// As [`FileExt::read_at`]; waits for what is not there yet.
