@@ -100,7 +100,7 @@ pub(super) struct FilterArgs {
 #[derive(Args, Debug)]
 #[command(group(clap::ArgGroup::new("where").required(true).args(["output", "in_place"])))]
 pub(super) struct ConvertArgs {
-    /// mbox files, Maildirs, messages, or folders of them
+    /// mbox files, Maildirs, messages, or folders of them; compressed ones too
     #[arg(hide_short_help = true, required = true, value_name = "SOURCE")]
     pub(super) sources: Vec<PathBuf>,
     #[command(flatten)]
@@ -137,7 +137,8 @@ impl ConvertArgs {
 
 #[derive(Args, Debug)]
 pub(super) struct InspectArgs {
-    /// Messages, mboxes, Maildirs, folders; standard input if none is given
+    /// Messages, mboxes, Maildirs, folders, compressed ones too; standard input if
+    /// none is given
     #[arg(hide_short_help = true, value_name = "SOURCE")]
     pub(super) sources: Vec<PathBuf>,
     /// Print JSON lines, one per reference [default: off]

@@ -13,6 +13,8 @@ use crate::policy::{OnFailure, Policy};
 #[derive(Args, Debug)]
 pub(super) struct WalkArgs {
     /// The result: a new file or folder [default: none]
+    ///
+    /// A file whose name ends with .gz, .zst, .bz2 or .xz is compressed so. [default: none]
     #[arg(long, value_name = "DEST")]
     pub(super) output: Option<PathBuf>,
     /// Replace each source, under lock [default: off]

@@ -23,9 +23,7 @@ const ROUNDS: usize = 10;
 const PIECE: usize = 1 << 20;
 
 /// Files that hold mail in a form that is not looked into, besides those that `mailbox` knows.
-const CLOSED: [(&[u8], &str); 6] = [
-    (b"\x04\x22\x4d\x18", "compressed (lz4)"),
-    (b"Dovecot-LZ4", "compressed by Dovecot (lz4)"),
+const CLOSED: [(&[u8], &str); 4] = [
     (b"CRYPTED\x03\x07", "encrypted by Dovecot"),
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
     (b"\x1f\x9d", "compressed (compress)"),

@@ -269,12 +269,13 @@ pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
 }
 
 /// Formats that are recognised by their first octets, and what to do with them.
-const OTHERS: [(&[u8], NotMail); 12] = {
+const OTHERS: [(&[u8], NotMail); 14] = {
     const MMDF: NotMail = NotMail::Format(
         "an MMDF mailbox (^A^A^A^A lines)",
         "embody does not convert those; save it as mbox first, with mutt for one",
     );
     const UNPACK: &str = "decompress it first";
+    // What is compressed once is looked into before anybody asks here.
     [
         (b"\x01\x01\x01\x01\n", MMDF),
         (b"\x01\x01\x01\x01\r\n", MMDF),
@@ -313,6 +314,14 @@ const OTHERS: [(&[u8], NotMail); 12] = {
         ),
         (b"BZh", NotMail::Format("compressed (bzip2)", UNPACK)),
         (b"\xfd7zXZ\0", NotMail::Format("compressed (xz)", UNPACK)),
+        (
+            b"\x04\x22\x4d\x18",
+            NotMail::Format("compressed (lz4)", UNPACK),
+        ),
+        (
+            b"Dovecot-LZ4\x0d",
+            NotMail::Format("compressed by Dovecot (lz4)", UNPACK),
+        ),
         (
             b"PK\x03\x04",
             NotMail::Format("a zip archive", "unpack it first"),
