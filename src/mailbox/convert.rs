@@ -7,12 +7,11 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::compressed::{Damage, Method};
-use super::failure::{cannot_read, cannot_write};
+use super::failure::{cannot_read, cannot_write, in_full};
 use super::find::{self, Finds, Found, Kind};
 use super::maildir::{self, Destination};
 use super::mbox::{Counted, Extent};
@@ -21,7 +20,7 @@ use super::replace::{self, Beside, Identity};
 use super::rewrite::{self, Counts, Rewritten};
 use super::sink::{Bytes, Sink};
 use super::temporary;
-use super::window::{Chunk, Pool, Section, Windows};
+use super::window::{Chunk, Pool, Section, Source, Windows};
 use super::{
     Effect, Format, Message, Options, Progress, Quoting, Stop, Summary, Transform,
     check_backup_suffix,
@@ -29,7 +28,7 @@ use super::{
 use crate::error::Error;
 
 /// How much of an mbox is read to see how it quotes.
-pub(super) const SAMPLE: usize = 1 << 20;
+const SAMPLE: usize = 1 << 20;
 
 /// Converts `source` (an mbox file, a Maildir, a message, a folder of them) to `destination`.
 ///
@@ -337,10 +336,10 @@ impl Job<'_> {
         self.progress.damaged(self.path, &why);
     }
 
-    pub(super) fn quoting(&self, file: &File) -> Result<Quoting, Error> {
+    pub(super) fn quoting(&self, source: &impl Source) -> Result<Quoting, Error> {
         match self.options.quoting {
             Some(quoting) => Ok(quoting),
-            None => quoting_of(file).map_err(cannot_read(self.path)),
+            None => quoting_of(source).map_err(|error| in_full(error, self.path)),
         }
     }
 
@@ -375,12 +374,8 @@ impl Job<'_> {
             limits,
             self.stop,
             || {
-                let chunk = windows.next_chunk().map_err(|error| {
-                    // A stream says in full what went wrong.
-                    error
-                        .downcast::<Error>()
-                        .unwrap_or_else(cannot_read(self.path))
-                })?;
+                let chunk = windows.next_chunk();
+                let chunk = chunk.map_err(|error| in_full(error, self.path))?;
                 let end = section.start + windows.offset();
                 let is_cut = section
                     .growing
@@ -426,21 +421,30 @@ impl Job<'_> {
     }
 }
 
-fn quoting_of(file: &File) -> io::Result<Quoting> {
-    let mut sample = vec![0; SAMPLE];
-    let mut filled = 0;
-    while filled < SAMPLE {
-        match FileExt::read_at(file, &mut sample[filled..], filled as u64)? {
-            0 => break,
-            read => filled += read,
-        }
-    }
-    let extent = if filled < SAMPLE {
+fn quoting_of(source: &impl Source) -> io::Result<Quoting> {
+    let sample = start_of(source, SAMPLE)?;
+    let extent = if sample.len() < SAMPLE {
         Extent::Whole
     } else {
         Extent::Start
     };
-    Ok(Quoting::of_sample(&sample[..filled], extent))
+    Ok(Quoting::of_sample(&sample, extent))
+}
+
+/// So many bytes, or all there are.
+pub(super) fn start_of(source: &impl Source, length: usize) -> io::Result<Vec<u8>> {
+    let mut start = vec![0; length];
+    let mut filled = 0;
+    while filled < length {
+        match source.read_at(&mut start[filled..], filled as u64) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    start.truncate(filled);
+    Ok(start)
 }
 
 /// The stages of an mbox: a chunk's messages that something points at are transformed.

@@ -92,7 +92,10 @@ impl Job<'_> {
         let before = identity(lock, target)?;
         let mut sink = self.sink(lock, target);
         let mut summary = Summary::default();
-        let (whole, quoting) = (Section::whole(lock.file()), self.quoting(lock.file())?);
+        let (whole, quoting) = (
+            Section::whole(lock.file()),
+            self.quoting(lock.file().as_ref())?,
+        );
         self.mbox(whole, quoting, &mut summary, &mut sink, &mut |_| {})?;
         self.put(lock, target, sink, &before, &summary)?;
         Ok(summary)
@@ -114,7 +117,7 @@ impl Job<'_> {
     }
 
     fn attempt(&self, mut lock: Lock, target: &Path) -> Result<Attempt, Error> {
-        let quoting = self.quoting(lock.file())?;
+        let quoting = self.quoting(lock.file().as_ref())?;
         let mut sink = self.sink(&lock, target);
         let mut summary = Summary::default();
         let mut digest = Md5::new();

@@ -1,20 +1,20 @@
-//! Mail that comes from, or goes to, an open file: standard input, which [`growing`](super::growing) makes a
-//! file of, and standard output.
+//! Mail that comes from, or goes to, an open file: standard input, of which [`growing`](super::growing)
+//! keeps what is needed, and standard output.
 //!
 //! What was written to an open file stays there when the run fails: only a status says that it is
 //! not whole.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom};
+use std::io::{self, BufWriter};
 use std::path::Path;
 use std::sync::Arc;
 
 use memchr::memchr;
 
 use super::compressed::{Damage, Method};
-use super::convert::{Job, SAMPLE};
+use super::convert::{Job, start_of};
 use super::expanded::{Expanded, Expansion, method_of};
-use super::failure::{cannot_read, cannot_write};
+use super::failure::{cannot_read, cannot_write, in_full};
 use super::find::{self, Kind, NotMail};
 use super::growing::Growing;
 use super::in_place::identity;
@@ -67,7 +67,7 @@ impl Opened {
         }
     }
 
-    /// The content.
+    /// The content, or what of it is in a file.
     fn file(&self) -> &File {
         match self {
             Self::File(file) => file,
@@ -102,8 +102,10 @@ impl Opened {
     /// # Errors
     /// What went wrong with the stream.
     pub(crate) fn whole(&self) -> Result<&File, Error> {
-        self.wait_for(u64::MAX)?;
-        Ok(self.file())
+        match self.growing() {
+            None => Ok(self.file()),
+            Some(growing) => growing.whole(),
+        }
     }
 
     /// Whether nothing is in it.
@@ -111,9 +113,10 @@ impl Opened {
     /// # Errors
     /// What went wrong with the stream.
     pub(crate) fn is_empty(&self) -> Result<bool, Error> {
-        self.wait_for(1)?;
-        let metadata = self.file().metadata();
-        Ok(metadata.is_ok_and(|data| data.len() == 0))
+        match self.growing() {
+            None => Ok(self.file().metadata().is_ok_and(|data| data.len() == 0)),
+            Some(growing) => Ok(growing.wait_for(1)? == 0),
+        }
     }
 
     /// Waits for so many bytes, or the end.
@@ -201,13 +204,12 @@ impl Job<'_> {
         let file = Arc::clone(lock.file());
         let expanded = Expanded::start(file, expansion, self.path, self.stop)?;
         let opened = Opened::Expanded(expanded);
-        opened.wait_for(SAMPLE as u64)?;
         let backup = self.options.backup.as_deref();
         let file = Arc::clone(lock.file());
         let mut sink = Sink::in_place(file, Some(expansion), &target, backup);
-        let quoting = self.quoting(opened.file())?;
         let mut summary = Summary::default();
         let section = opened.section();
+        let quoting = self.quoting(&section)?;
         self.mbox(section, quoting, &mut summary, &mut sink, &mut |_| {})?;
         if let Some(damage) = opened.damage() {
             // What was made of it is not used.
@@ -245,11 +247,10 @@ impl Job<'_> {
 
     fn open_to(&self, opened: &Opened, kind: Kind, output: Output<'_>) -> Result<Summary, Error> {
         let name = self.path;
-        match kind {
-            Kind::Mbox => opened.wait_for(SAMPLE as u64)?,
-            _ => opened.wait_for(u64::MAX)?,
+        if kind != Kind::Mbox {
+            opened.wait_for(u64::MAX)?;
         }
-        let (content, original) = (opened.file(), opened.original());
+        let original = opened.original();
         let metadata = original.metadata().map_err(cannot_read(name))?;
         let before = Identity::of(&metadata);
         let mut sink = match (output, self.options.effect) {
@@ -277,8 +278,8 @@ impl Job<'_> {
         };
         let mut summary = if kind == Kind::Mbox {
             let mut summary = Summary::default();
-            let quoting = self.quoting(content)?;
             let section = opened.section();
+            let quoting = self.quoting(&section)?;
             self.mbox(section, quoting, &mut summary, &mut sink, &mut |_| {})?;
             summary
         } else if opened.damage().is_some_and(|damage| !damage.whole) {
@@ -287,6 +288,7 @@ impl Job<'_> {
                 ..Summary::default()
             }
         } else {
+            let content = opened.whole()?;
             let metadata = content.metadata().map_err(cannot_read(name))?;
             let here = Identity::of(&metadata);
             let (summary, message, new) = self.message(content, &here)?;
@@ -321,13 +323,8 @@ pub(crate) fn kind_of_open(
     name: &Path,
     format: Format,
 ) -> Result<Result<Kind, NotMail>, Error> {
-    source.wait_for(find::LOOKED_AT)?;
-    let mut file = source.file();
-    let mut start = Vec::new();
-    file.seek(SeekFrom::Start(0))
-        .and_then(|_| file.take(find::LOOKED_AT).read_to_end(&mut start))
-        .and_then(|_| file.seek(SeekFrom::Start(0)))
-        .map_err(cannot_read(name))?;
+    let start = start_of(&source.section(), find::LOOKED_AT as usize);
+    let start = start.map_err(|error| in_full(error, name))?;
     Ok(match find::kind_of(&start, format) {
         // What it would have been is not known.
         Err(_) if source.damage().is_some() => Ok(Kind::Mbox),

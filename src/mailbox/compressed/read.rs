@@ -60,6 +60,8 @@ pub(crate) struct Decoder<R: Read> {
     limits: Limits,
     state: State<R>,
     expanded: u64,
+    /// Trouble with the reader that came behind what was given already.
+    failed: Option<io::Error>,
 }
 
 enum State<R: Read> {
@@ -132,6 +134,7 @@ impl<R: Read> Decoder<R> {
             limits,
             state: State::Between(octets, false),
             expanded: 0,
+            failed: None,
         }
     }
 
@@ -212,12 +215,8 @@ fn is_start_of_magic(method: Method, start: &[u8]) -> bool {
     magic.starts_with(start)
 }
 
-/// Errors are the reader's, or hold a [`Damage`].
-impl<R: Read> Read for Decoder<R> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if into.is_empty() {
-            return Ok(0);
-        }
+impl<R: Read> Decoder<R> {
+    fn some(&mut self, into: &mut [u8]) -> io::Result<usize> {
         loop {
             match std::mem::replace(&mut self.state, State::Ended) {
                 State::Ended => return Ok(0),
@@ -242,6 +241,28 @@ impl<R: Read> Read for Decoder<R> {
                 },
             }
         }
+    }
+}
+
+/// Gives as much as there is room for. Errors are the reader's, or hold a [`Damage`].
+impl<R: Read> Read for Decoder<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let mut filled = 0;
+        while filled < into.len() {
+            if let Some(error) = self.failed.take() {
+                return Err(error);
+            }
+            match self.some(into.get_mut(filled..).unwrap_or_default()) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) if filled == 0 => return Err(error),
+                Err(error) => {
+                    self.failed = Some(error);
+                    break;
+                }
+            }
+        }
+        Ok(filled)
     }
 }
 
