@@ -15,5 +15,7 @@ mod write;
 mod zstd;
 
 pub(crate) use method::{MAGIC, Method};
-pub(crate) use read::{Damage, Decoder, Limits, Sensed};
+#[cfg(feature = "cli")]
+pub(crate) use read::Sensed;
+pub(crate) use read::{Damage, Decoder, Limits};
 pub(super) use write::Encoder;

@@ -267,6 +267,7 @@ impl<R: Read> Read for Decoder<R> {
 }
 
 /// What a reader gives, decompressed if its first octets say that it is compressed.
+#[cfg(feature = "cli")]
 pub(crate) enum Sensed<R: Read> {
     /// It was not looked at yet.
     Fresh(Option<Octets<R>>, Limits),
@@ -274,12 +275,14 @@ pub(crate) enum Sensed<R: Read> {
     Compressed(Box<Decoder<R>>),
 }
 
+#[cfg(feature = "cli")]
 impl<R: Read> Sensed<R> {
     pub(crate) fn new(reader: R, limits: Limits) -> Self {
         Self::Fresh(Some(Octets::new(reader)), limits)
     }
 }
 
+#[cfg(feature = "cli")]
 impl<R: Read> Read for Sensed<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         loop {
