@@ -9,7 +9,7 @@ use super::detach_args::{DetachArgs, LARGER_THAN, RestoreArgs};
 use super::pages;
 use super::policy_args::PolicyArgs;
 use super::shared_args::OnFailureOption;
-pub(super) use super::shared_args::{ProgressOption, SayingArgs, Volume, WalkArgs};
+pub(super) use super::shared_args::{CompressedArgs, ProgressOption, SayingArgs, Volume, WalkArgs};
 use super::survey::Group;
 use super::values::size;
 use crate::expand::Mark;
@@ -101,7 +101,7 @@ pub(super) struct FilterArgs {
 #[derive(Args, Debug)]
 #[command(group(clap::ArgGroup::new("where").required(true).args(["output", "in_place"])))]
 pub(super) struct ConvertArgs {
-    /// mbox files, Maildirs, messages, or folders of them
+    /// mbox files, Maildirs, messages, or folders of them; compressed ones too
     #[arg(hide_short_help = true, required = true, value_name = "SOURCE")]
     pub(super) sources: Vec<PathBuf>,
     #[command(flatten)]
@@ -143,7 +143,8 @@ impl ConvertArgs {
 
 #[derive(Args, Debug)]
 pub(super) struct InspectArgs {
-    /// Messages, mboxes, Maildirs, folders; standard input if none is given
+    /// Messages, mboxes, Maildirs, folders, compressed ones too; standard input if
+    /// none is given
     #[arg(hide_short_help = true, value_name = "SOURCE")]
     pub(super) sources: Vec<PathBuf>,
     /// Print JSON lines, one per reference [default: off]
@@ -180,6 +181,8 @@ pub(super) struct InspectArgs {
     /// never. [default: off]
     #[arg(long)]
     probe: bool,
+    #[command(flatten)]
+    pub(super) compressed: CompressedArgs,
     #[command(flatten)]
     policy: PolicyArgs,
 }

@@ -108,6 +108,7 @@ impl Walk<'_> {
         signals::limits_on_files_are_failed_writes();
         let stop = self.signals.stop();
         if let Some(output) = &self.args.output {
+            check_suffix(self.sources, output)?;
             make_room(output, self.sources.len(), self.options.effect)?;
         }
         let voice = Voice::new(self)?;
@@ -123,6 +124,7 @@ impl Walk<'_> {
                 None => convert_in_place(source, &self.options, &filter, &filter, stop),
             };
             match result {
+                Ok(summary) if summary.damaged > 0 => status = Status::Trouble,
                 Ok(_) => {}
                 Err(Error::Interrupted) => {
                     status = self.signals.status();
@@ -190,7 +192,7 @@ fn convert_source(
     filter: &Filter<'_>,
     stop: &Stop,
 ) -> Result<Summary, Error> {
-    let stream = stream(source, stop)?;
+    let stream = stream(source, options, stop)?;
     if stream.is_none() && !is_standard(target) {
         return convert_to(source, target, options, filter, filter, stop);
     }
@@ -201,7 +203,7 @@ fn convert_source(
     };
     let opened = match stream {
         Some(stream) => stream,
-        None => Opened::File(open_source(source)?),
+        None => Opened::named(open_source(source)?, source, options, stop)?,
     };
     convert_open(&opened, source, to, options, filter, filter, stop)
 }
@@ -226,6 +228,18 @@ fn stopped(args: &WalkArgs, options: &Options, summary: &Summary) -> String {
             summary.messages, summary.changed
         ),
     }
+}
+
+/// What a name ends with says how the file is compressed.
+fn check_suffix(sources: &[PathBuf], output: &Path) -> Result<(), Error> {
+    let is_file = sources.len() == 1 && !sources.iter().any(|source| source.is_dir());
+    if is_file && output.extension().is_some_and(|suffix| suffix == "lz4") {
+        return Err(Error::Usage(format!(
+            "{}: lz4 is not written, as Dovecot's is not lz4(1)'s; name a file that ends with .gz, .zst, .bz2 or .xz",
+            output.display()
+        )));
+    }
+    Ok(())
 }
 
 /// Several sources go into a folder, which is made if the one it stands in is there.
@@ -294,7 +308,8 @@ fn target(source: &Path, output: &Path, sources: usize) -> Result<PathBuf, Error
     })
 }
 
-/// Bytes in a source, for a progress bar; what cannot be looked at counts nothing.
+/// Bytes in a source, for a progress bar; what cannot be looked at counts nothing, and how long something compressed is
+/// nobody knows.
 fn size(source: &Path, options: &Options) -> u64 {
     let length = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
     let finds = find(source, options.format).unwrap_or_default();
@@ -302,6 +317,7 @@ fn size(source: &Path, options: &Options) -> u64 {
         .mailboxes
         .iter()
         .map(|found| match found.kind {
+            Kind::Mbox | Kind::Eml if found.method.is_some() => 0,
             Kind::Mbox | Kind::Eml => length(&found.path),
             Kind::Maildir => ["cur", "new"]
                 .iter()
@@ -404,6 +420,12 @@ impl Listener for Voice {
     fn advanced(&self, bytes: u64, messages: u64, totals: &Totals) {
         self.display.advance(bytes, messages, totals);
     }
+    fn damaged(&self, path: &Path, why: &str) {
+        let path = path.display().to_string();
+        let line = format!("{}: {why}", say::harmless(&path));
+        self.display.say(&line);
+    }
+
     fn waiting(&self, mailbox: &Path, lock: &Path) {
         if self.volume == Volume::Quiet {
             return;

@@ -184,7 +184,7 @@ impl Way<'_> {
             return Err(Error::Usage(what.to_owned()));
         }
         if self.walk.is_told_more() {
-            let what = "--format, --jobs, --backup and --progress go with --output or --in-place";
+            let what = "--format, --jobs, --backup, --progress and --max-expanded go with --output or --in-place";
             return Err(Error::Usage(what.to_owned()));
         }
         let verb = make(&Stop::default())?;

@@ -9,19 +9,23 @@ use std::sync::Arc;
 use super::output;
 use crate::error::Error;
 use crate::expand::Prefilter;
-use crate::mailbox::{Growing, Opened, Stop};
+use crate::mailbox::{Growing, Limits, Opened, Options, Sensed, Stop};
 
 /// Whether a path is standard input, or standard output.
 pub(super) fn is_standard(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// A source that can be read once only, while it comes: standard input, or a pipe or device by name. `None` for files
-/// and folders.
+/// A source that can be read once only, while it comes: standard input, or a pipe or device by name. What is
+/// compressed comes decompressed. `None` for files and folders.
 ///
 /// # Errors
 /// What the source or the temporary file says.
-pub(super) fn stream(source: &Path, stop: &Stop) -> Result<Option<Opened>, Error> {
+pub(super) fn stream(
+    source: &Path,
+    options: &Options,
+    stop: &Stop,
+) -> Result<Option<Opened>, Error> {
     let is_standard = is_standard(source);
     let failed = |path: &Path, error| Error::Read {
         what: path.display().to_string(),
@@ -34,13 +38,18 @@ pub(super) fn stream(source: &Path, stop: &Stop) -> Result<Option<Opened>, Error
         }
     }
     let growing = Arc::new(Growing::new(stop)?);
+    let limits = Limits {
+        expanded: options.max_expanded,
+    };
     let (path, filling) = (source.to_owned(), Arc::clone(&growing));
     // Opening a pipe waits, too.
     std::thread::spawn(move || {
         if is_standard {
-            filling.fill(output::input(), Path::new("standard input"));
+            let input = output::input().map(|input| Sensed::new(input, limits));
+            filling.fill(input, Path::new("standard input"));
         } else {
             let file = File::open(&path).map_err(|error| failed(&path, error));
+            let file = file.map(|file| Sensed::new(file, limits));
             filling.fill(file, &path);
         }
     });

@@ -1,6 +1,7 @@
 //! `embody inspect`: what is in there, and what the same options would do. Fetches nothing; with
 //! `--probe` it asks whether there would be an answer.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read as _, Write};
@@ -87,6 +88,11 @@ fn inspect_all(args: &InspectArgs) -> Result<Status, Error> {
         tells_embeds,
         verbose: args.verbose,
         named: sources.len() > 1,
+        options: args.compressed.added_to(Options {
+            effect: Effect::DryRun,
+            ..Options::default()
+        }),
+        trouble: Cell::new(false),
         start: Start::now(),
     };
     let mut status = Status::Success;
@@ -101,6 +107,9 @@ fn inspect_all(args: &InspectArgs) -> Result<Status, Error> {
         }
     }
     say::cache_trouble(&cache, Volume::Normal);
+    if inspection.trouble.get() {
+        status = Status::Trouble;
+    }
     let names: Vec<String> = sources
         .iter()
         .map(|source| source.display().to_string())
@@ -172,6 +181,9 @@ struct Inspection<'i> {
     verbose: bool,
     /// Whether what is printed names its source.
     named: bool,
+    options: Options,
+    /// Whether what is compressed somewhere was damaged.
+    trouble: Cell<bool>,
     start: Start,
 }
 
@@ -185,13 +197,20 @@ impl Inspection<'_> {
         if source.is_dir() {
             return self.mailbox(source, None);
         }
-        let stream = stream(source, &Stop::default())?;
+        let stop = Stop::default();
+        let stream = match stream(source, &self.options, &stop)? {
+            None => {
+                let file = File::open(source).map_err(failed)?;
+                Opened::named(file, source, &self.options, &stop)?.stream()
+            }
+            stream => stream,
+        };
         let kind = match &stream {
             Some(opened) => kind_of_open(opened, source, Format::Auto)?,
-            None => look_at(source, Format::Auto)?,
+            None => look_at(source, Format::Auto)?.map(|(kind, _)| kind),
         };
         let is_empty = match &stream {
-            Some(opened) => opened.is_empty()?,
+            Some(opened) => opened.is_empty()? && opened.damage().is_none(),
             None => false,
         };
         match (kind, stream) {
@@ -204,6 +223,12 @@ impl Inspection<'_> {
                     None => File::open(source).and_then(|mut file| file.read_to_end(&mut message)),
                 }
                 .map_err(failed)?;
+                if let Some(damage) = stream.as_ref().and_then(Opened::damage) {
+                    if !damage.whole {
+                        return Err(failed(io::Error::other(damage)));
+                    }
+                    self.damaged(source, &damage.to_string());
+                }
                 self.message(source, &message)
             }
             (Err(other), _) => Err(other.error(source)),
@@ -219,15 +244,13 @@ impl Inspection<'_> {
             start: &self.start,
             failure: Mutex::new(None),
         };
-        let usual = Options::default();
         let options = Options {
-            effect: Effect::DryRun,
             // More than there are cores may wait for servers.
             max_in_flight: match self.asking {
-                Asking::Nobody => usual.jobs,
-                _ => self.expander.policy().limits.in_flight.max(usual.jobs),
+                Asking::Nobody => self.options.jobs,
+                _ => (self.expander.policy().limits.in_flight).max(self.options.jobs),
             },
-            ..usual
+            ..self.options.clone()
         };
         let stop = Stop::default();
         let several = self.named || source.is_dir();
@@ -244,6 +267,9 @@ impl Inspection<'_> {
             ),
             None => convert_in_place(source, &options, &filter, &filter, &stop),
         }?;
+        if summary.damaged > 0 {
+            self.trouble.set(true);
+        }
         let (_, mut totals) = filter.finish();
         let failure = rows
             .failure
@@ -281,6 +307,11 @@ impl Inspection<'_> {
         );
         print(text.as_bytes())?;
         Ok(counted(totals.forecast))
+    }
+
+    fn damaged(&self, source: &Path, why: &str) {
+        self.trouble.set(true);
+        say_damaged(source, why);
     }
 
     /// The tree of one message; or, as JSON, every row.
@@ -325,6 +356,11 @@ fn print(text: &[u8]) -> Result<(), Error> {
         .map_err(write_error)
 }
 
+fn say_damaged(path: &Path, why: &str) {
+    let path = path.display().to_string();
+    say::tell(&format!("{}: {why}", harmless(&path)));
+}
+
 /// Prints rows as they come.
 struct Rows<'r> {
     as_json: bool,
@@ -359,6 +395,10 @@ impl Listener for Rows<'_> {
     }
 
     fn advanced(&self, _bytes: u64, _messages: u64, _totals: &Totals) {}
+
+    fn damaged(&self, path: &Path, why: &str) {
+        say_damaged(path, why);
+    }
 }
 
 /// The tree of parts with what would become of each reference.

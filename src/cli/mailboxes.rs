@@ -27,6 +27,9 @@ pub(super) trait Listener: Sync {
 
     /// Another program holds the lock of a mailbox for long.
     fn waiting(&self, _mailbox: &Path, _lock: &Path) {}
+
+    /// What is compressed there is damaged.
+    fn damaged(&self, path: &Path, why: &str);
 }
 
 /// The filter for mailboxes.
@@ -213,5 +216,9 @@ impl Progress for Filter<'_> {
 
     fn waiting(&self, mailbox: &Path, lock: &Path) {
         self.listener.waiting(mailbox, lock);
+    }
+
+    fn damaged(&self, path: &Path, why: &str) {
+        self.listener.damaged(path, why);
     }
 }

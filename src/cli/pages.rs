@@ -97,6 +97,9 @@ Examples:
       written
   embody convert ~/Maildir --output ~/Maildir.new
       Beside the old one
+  embody convert 2024-January.txt.gz --output 2024-January.mbox.zst
+      gzip, zstd, bzip2 and xz are read wherever they are, and written if the
+      name says so; in place a compressed file stays compressed
 
 ",
     values!(),
@@ -105,7 +108,7 @@ Exit status:
   0
       Everything was done
   1
-      Something could not be read or written, or is no mailbox
+      Something could not be read or written, is damaged, or is no mailbox
   2
       The command line is wrong
   128 and the signal's number

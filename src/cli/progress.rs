@@ -147,15 +147,19 @@ impl Progress {
     fn text(&self, elapsed: Duration, totals: &Totals) -> String {
         let (unit, name) = unit(self.total.max(self.bytes));
         let in_units = |bytes: u64| bytes as f64 / unit as f64;
+        // Of a stream, and of what is compressed, nobody knows how long it is.
+        let of = match self.total {
+            0 => String::new(),
+            total => format!(" of {:.1}", in_units(total)),
+        };
         let mut text = format!(
-            "{:.1} of {:.1} {name}, {} messages, {} expanded, {} left",
+            "{:.1}{of} {name}, {} messages, {} expanded, {} left",
             in_units(self.bytes),
-            in_units(self.total),
             self.messages,
             totals.expanded,
             totals.left
         );
-        if self.bytes > 0 {
+        if self.bytes > 0 && self.total > 0 {
             let left = self.total.saturating_sub(self.bytes) as f64;
             let seconds = elapsed.as_secs_f64() * left / self.bytes as f64;
             text.push_str(&match seconds {
@@ -235,6 +239,7 @@ mod tests {
                 2048,
                 "2.0 of 1.0 KiB, 12 messages, 3 expanded, 4 left, 0 s to go",
             ),
+            (0, 512, "0.5 KiB, 12 messages, 3 expanded, 4 left"),
             (1024, 0, "0.0 of 1.0 KiB, 12 messages, 3 expanded, 4 left"),
         ] {
             assert_eq!(progress(total, bytes).text(minute, &totals), text);

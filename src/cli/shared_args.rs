@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Args, ValueEnum};
 
-use super::values::{at_least_one, backup_suffix};
+use super::values::{at_least_one, backup_suffix, size};
 use crate::mailbox::{self, Effect, Format, Locking};
 use crate::policy::{OnFailure, Policy};
 
@@ -13,6 +13,8 @@ use crate::policy::{OnFailure, Policy};
 #[derive(Args, Debug)]
 pub(super) struct WalkArgs {
     /// The result: a new file or folder [default: none]
+    ///
+    /// A file whose name ends with .gz, .zst, .bz2 or .xz is compressed so. [default: none]
     #[arg(long, value_name = "DEST")]
     pub(super) output: Option<PathBuf>,
     /// Replace each source, under lock [default: off]
@@ -51,6 +53,30 @@ pub(super) struct WalkArgs {
         default_value = "auto"
     )]
     pub(super) progress: ProgressOption,
+    #[command(flatten)]
+    compressed: CompressedArgs,
+}
+
+/// How what is compressed is read.
+#[derive(Args, Debug)]
+pub(super) struct CompressedArgs {
+    /// What one compressed file may expand to [default: 64G]
+    ///
+    /// It may also expand to 1000 times what it is at most, once that is more than 64M. What is beyond is said, and not
+    /// read; the exit status is 1, and such a file is never replaced. [default: 64G]
+    #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = size)]
+    max_expanded: Option<u64>,
+}
+
+impl CompressedArgs {
+    /// `options` with these.
+    pub(super) fn added_to(&self, options: mailbox::Options) -> mailbox::Options {
+        let max_expanded = self.max_expanded.unwrap_or(options.max_expanded);
+        mailbox::Options {
+            max_expanded,
+            ..options
+        }
+    }
 }
 
 /// When progress is shown.
@@ -79,6 +105,7 @@ impl WalkArgs {
             || self.backup.is_some()
             || self.format != FormatOption::Auto
             || self.progress != ProgressOption::Auto
+            || self.compressed.max_expanded.is_some()
     }
 
     /// How the mailbox module is to work. While messages wait for a network, more of them are worked
@@ -86,7 +113,7 @@ impl WalkArgs {
     pub(super) fn options(&self, policy: &Policy) -> mailbox::Options {
         let defaults = mailbox::Options::default();
         let jobs = self.jobs.unwrap_or(defaults.jobs);
-        mailbox::Options {
+        self.compressed.added_to(mailbox::Options {
             format: match self.format {
                 FormatOption::Auto => Format::Auto,
                 FormatOption::Mbox => Format::Mbox,
@@ -111,7 +138,7 @@ impl WalkArgs {
                 Effect::Write
             },
             ..defaults
-        }
+        })
     }
 }
 

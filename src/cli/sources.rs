@@ -1,19 +1,19 @@
 //! Mailboxes read as files, whole, for a collection: every octet of every file counts, whatever it is.
 //!
-//! It must not miss a mail. So nothing is passed over in silence: what is compressed, encrypted or cannot be read is
-//! trouble, and stops a deletion. Programs move mails while this reads: a mail that goes from a folder that is not
+//! It must not miss a mail. So nothing is passed over in silence: what is encrypted, compressed twice or cannot be read
+//! is trouble, and stops a deletion. Programs move mails while this reads: a mail that goes from a folder that is not
 //! read yet to one that was read already would be missed, so the folders are listed again until nothing new is there.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File, Metadata};
 use std::hash::{DefaultHasher, Hasher as _};
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 use crate::mailbox::find::{LOOKED_AT, NotMail, find, kind_of};
-use crate::mailbox::{Format, Stop};
+use crate::mailbox::{Decoder, Format, Limits, Method, Options, Stop};
 use crate::store::layers::Layers;
 
 /// How often folders are listed before they are said to change all the time.
@@ -23,9 +23,7 @@ const ROUNDS: usize = 10;
 const PIECE: usize = 1 << 20;
 
 /// Files that hold mail in a form that is not looked into, besides those that `mailbox` knows.
-const CLOSED: [(&[u8], &str); 6] = [
-    (b"\x04\x22\x4d\x18", "compressed (lz4)"),
-    (b"Dovecot-LZ4", "compressed by Dovecot (lz4)"),
+const CLOSED: [(&[u8], &str); 4] = [
     (b"CRYPTED\x03\x07", "encrypted by Dovecot"),
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
     (b"\x1f\x9d", "compressed (compress)"),
@@ -153,7 +151,7 @@ impl Sources {
             what: path.display().to_string(),
             source,
         };
-        let mut file = File::open(path).map_err(failed)?;
+        let file = File::open(path).map_err(failed)?;
         if !self
             .seen
             .insert(identity(path, &file.metadata().map_err(failed)?))
@@ -161,23 +159,36 @@ impl Sources {
             return Ok(());
         }
         let mut piece = Vec::new();
-        let read = |file: &mut File, piece: &mut Vec<u8>, most: usize| {
-            piece.clear();
-            file.take(most as u64).read_to_end(piece).map_err(failed)
-        };
-        read(&mut file, &mut piece, LOOKED_AT as usize)?;
+        (&file)
+            .take(LOOKED_AT)
+            .read_to_end(&mut piece)
+            .map_err(failed)?;
         self.files += 1;
-        if let Some(what) = closed(path, &piece) {
-            self.cannot_read(path, &what);
-            return Ok(());
-        }
-        file.seek(SeekFrom::Start(0)).map_err(failed)?;
+        let start = std::mem::take(&mut piece);
+        let method = Method::of_start(&start);
+        let rest = io::Cursor::new(start).chain(file);
+        let mut reader: Box<dyn Read> = match method {
+            None => Box::new(rest),
+            Some(method) => {
+                let expanded = Options::default().max_expanded;
+                Box::new(Decoder::new(method, rest, Limits { expanded }))
+            }
+        };
         let mut layers = Layers::default();
         let mut at = 0;
         loop {
             stop.check()?;
-            if read(&mut file, &mut piece, PIECE)? == 0 {
+            piece.clear();
+            let most = &mut (&mut reader).take(PIECE as u64);
+            if most.read_to_end(&mut piece).map_err(failed)? == 0 {
                 break;
+            }
+            let start = piece.get(..LOOKED_AT as usize).unwrap_or(&piece);
+            if at == 0
+                && let Some(what) = closed(path, start)
+            {
+                self.cannot_read(path, &what);
+                return Ok(());
             }
             layers.push(&piece, &mut |window| visit(path, at, window));
             at += piece.len() as u64;

@@ -172,6 +172,10 @@ pub(super) fn summary(summary: &Summary, totals: &Totals, seconds: f64) -> Strin
             summary.late,
             "messages came while the mailbox was not locked and are left for the next run",
         ),
+        (
+            summary.damaged,
+            "compressed files are damaged; what is whole in them was read",
+        ),
         (summary.skipped_files, "files hold no mail and were skipped"),
         (
             summary.moved,

@@ -7,10 +7,11 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::failure::{cannot_read, cannot_write};
+use super::compressed::{Damage, Method};
+use super::failure::{cannot_read, cannot_write, in_full};
 use super::find::{self, Finds, Found, Kind};
 use super::maildir::{self, Destination};
 use super::mbox::{Counted, Extent};
@@ -19,7 +20,7 @@ use super::replace::{self, Beside, Identity};
 use super::rewrite::{self, Counts, Rewritten};
 use super::sink::{Bytes, Sink};
 use super::temporary;
-use super::window::{Chunk, Pool, Section, Windows};
+use super::window::{Chunk, Pool, Section, Source, Windows};
 use super::{
     Effect, Format, Message, Options, Progress, Quoting, Stop, Summary, Transform,
     check_backup_suffix,
@@ -27,7 +28,7 @@ use super::{
 use crate::error::Error;
 
 /// How much of an mbox is read to see how it quotes.
-pub(super) const SAMPLE: usize = 1 << 20;
+const SAMPLE: usize = 1 << 20;
 
 /// Converts `source` (an mbox file, a Maildir, a message, a folder of them) to `destination`.
 ///
@@ -75,6 +76,7 @@ pub fn convert_to(
         let job = Job {
             path: &found.path,
             options,
+            method: found.method,
             transform,
             progress,
             stop,
@@ -86,6 +88,7 @@ pub fn convert_to(
         progress.begin(&found.path);
         summary.add(&match found.kind {
             Kind::Maildir => job.maildir(Destination::Folder(&target)),
+            Kind::Mbox | Kind::Eml if found.method.is_some() => job.expanded_to(&target),
             Kind::Mbox => job.mbox_to(&target),
             Kind::Eml => job.message_to(&target),
         }?);
@@ -127,6 +130,7 @@ pub fn convert_in_place(
         let job = Job {
             path: &found.path,
             options,
+            method: found.method,
             transform,
             progress,
             stop,
@@ -153,6 +157,7 @@ fn look_at(source: &Path, format: Format, destination: Destination<'_>) -> Resul
                     path: source.into(),
                     relative: PathBuf::new(),
                     kind: Kind::Maildir,
+                    method: None,
                 }],
                 skipped: Vec::new(),
             });
@@ -203,6 +208,8 @@ fn sweep(finds: &Finds) {
 pub(super) struct Job<'a> {
     pub(super) path: &'a Path,
     pub(super) options: &'a Options,
+    /// How the file is compressed.
+    pub(super) method: Option<Method>,
     pub(super) transform: &'a dyn Transform,
     pub(super) progress: &'a dyn Progress,
     pub(super) stop: &'a Stop,
@@ -216,6 +223,7 @@ impl Job<'_> {
             transform,
             progress,
             stop,
+            ..
         } = *self;
         maildir::convert(path, destination, options, transform, progress, stop)
     }
@@ -231,7 +239,7 @@ impl Job<'_> {
         let mut sink = if self.options.effect == Effect::DryRun {
             Sink::Nowhere
         } else {
-            Sink::to(target)?
+            Sink::to(target, Method::of_name(target))?
         };
         let quoting = self.quoting(&file)?;
         let mut summary = Summary::default();
@@ -247,7 +255,7 @@ impl Job<'_> {
         let (file, before) = self.open()?;
         let (summary, content, new) = self.message(&file, &before)?;
         if self.options.effect == Effect::Write {
-            let mut sink = Sink::to(target)?;
+            let mut sink = Sink::to(target, Method::of_name(target))?;
             match content {
                 Some(content) => sink.put(new.as_deref().unwrap_or(&content), Bytes::New)?,
                 None => sink.put_start_of(&file, before.length())?,
@@ -261,12 +269,19 @@ impl Job<'_> {
 
     fn message_in_place(&self) -> Result<Summary, Error> {
         let (file, before) = self.open()?;
-        let (summary, _, new) = self.message(&file, &before)?;
+        let file = Arc::new(file);
+        let (summary, new) = match self.method {
+            None => {
+                let (summary, _, new) = self.message(&file, &before)?;
+                (summary, new)
+            }
+            Some(method) => self.expanded_message(method, &file)?,
+        };
         if let (Some(new), Effect::Write) = (new, self.options.effect) {
             let target = self.path.canonicalize().map_err(cannot_read(self.path))?;
             let backup = self.options.backup.as_deref();
             replace::check_replaceable(&target, backup)?;
-            let mut beside = Beside::start(&target)?;
+            let mut beside = Beside::start(&target, self.method)?;
             beside.write(&new)?;
             self.stop.check()?;
             beside.finished(&file)?.replace(&before, backup)?;
@@ -305,10 +320,26 @@ impl Job<'_> {
         Ok((summary, Some(content), new))
     }
 
-    pub(super) fn quoting(&self, file: &File) -> Result<Quoting, Error> {
+    /// Tells that compressed data are damaged, and counts it.
+    pub(super) fn damaged(&self, damage: &Damage, summary: &mut Summary) {
+        summary.damaged += 1;
+        let read = match summary.messages {
+            0 => "no message was read".to_owned(),
+            1 => "1 message was read".to_owned(),
+            messages => format!("{messages} messages were read"),
+        };
+        let behind = match damage.whole {
+            true => "nothing behind is",
+            false => "what follows them is not",
+        };
+        let why = format!("{damage}; {read}, {behind}");
+        self.progress.damaged(self.path, &why);
+    }
+
+    pub(super) fn quoting(&self, source: &impl Source) -> Result<Quoting, Error> {
         match self.options.quoting {
             Some(quoting) => Ok(quoting),
-            None => quoting_of(file).map_err(cannot_read(self.path)),
+            None => quoting_of(source).map_err(|error| in_full(error, self.path)),
         }
     }
 
@@ -343,16 +374,20 @@ impl Job<'_> {
             limits,
             self.stop,
             || {
-                let chunk = windows.next_chunk().map_err(|error| {
-                    // A stream says in full what went wrong.
-                    error
-                        .downcast::<Error>()
-                        .unwrap_or_else(cannot_read(self.path))
-                })?;
+                let chunk = windows.next_chunk();
+                let chunk = chunk.map_err(|error| in_full(error, self.path))?;
+                let end = section.start + windows.offset();
+                let is_cut = section
+                    .growing
+                    .is_some_and(|growing| growing.is_cut_at(end));
                 if let Some(growing) = section.growing {
-                    growing.pass(section.start + windows.offset());
+                    growing.pass(end);
                 }
-                Ok(chunk.map(|chunk| {
+                Ok(chunk.map(|mut chunk| {
+                    if is_cut {
+                        // Nobody knows where it would have ended.
+                        chunk.leave_out_the_last();
+                    }
                     let weight = chunk.buffer.len();
                     (chunk, weight)
                 }))
@@ -386,21 +421,30 @@ impl Job<'_> {
     }
 }
 
-fn quoting_of(file: &File) -> io::Result<Quoting> {
-    let mut sample = vec![0; SAMPLE];
-    let mut filled = 0;
-    while filled < SAMPLE {
-        match FileExt::read_at(file, &mut sample[filled..], filled as u64)? {
-            0 => break,
-            read => filled += read,
-        }
-    }
-    let extent = if filled < SAMPLE {
+fn quoting_of(source: &impl Source) -> io::Result<Quoting> {
+    let sample = start_of(source, SAMPLE)?;
+    let extent = if sample.len() < SAMPLE {
         Extent::Whole
     } else {
         Extent::Start
     };
-    Ok(Quoting::of_sample(&sample[..filled], extent))
+    Ok(Quoting::of_sample(&sample, extent))
+}
+
+/// So many bytes, or all there are.
+pub(super) fn start_of(source: &impl Source, length: usize) -> io::Result<Vec<u8>> {
+    let mut start = vec![0; length];
+    let mut filled = 0;
+    while filled < length {
+        match source.read_at(&mut start[filled..], filled as u64) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    start.truncate(filled);
+    Ok(start)
 }
 
 /// The stages of an mbox: a chunk's messages that something points at are transformed.

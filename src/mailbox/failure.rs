@@ -12,6 +12,11 @@ pub(super) fn cannot_read(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ 
     }
 }
 
+/// The same, but a stream says in full what went wrong.
+pub(super) fn in_full(error: std::io::Error, path: &Path) -> Error {
+    error.downcast::<Error>().unwrap_or_else(cannot_read(path))
+}
+
 /// [`Error::Write`] for a path.
 pub(super) fn cannot_write(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
     move |source| Error::Write {

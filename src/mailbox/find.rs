@@ -4,6 +4,7 @@
 //!   `.Folder`, or plain nested ones) are found as well.
 //! * A file that starts with `From `, perhaps behind empty lines, is an mbox; so is an empty file.
 //! * A file that starts with header fields, one of which every mail has some of, is a message.
+//! * What is compressed is what it holds (`compressed`); what is compressed in that is not looked into.
 //! * In a folder, other files are skipped, and each is named to who asks; given by name, they are
 //!   an error that says what they are instead, and what to do. Symbolic links are followed when
 //!   given by name only.
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 
 use memchr::memchr;
 
+use super::compressed::{Damage, Decoder, Limits, MAGIC, Method};
 use super::failure::cannot_read;
 use super::temporary;
 use crate::error::Error;
@@ -58,6 +60,8 @@ pub(crate) struct Found {
     pub relative: PathBuf,
     /// What it is.
     pub kind: Kind,
+    /// How it is compressed; a Maildir never is, its messages may be.
+    pub method: Option<Method>,
 }
 
 /// Everything found in a source.
@@ -126,12 +130,13 @@ pub(crate) fn find(source: &Path, format: Format) -> Result<Finds, Error> {
     if !metadata.is_file() {
         return Err(not_a_mailbox(source, "neither a file nor a folder"));
     }
-    let kind = look_at(source, format)?.map_err(|other| other.error(source))?;
+    let (kind, method) = look_at(source, format)?.map_err(|other| other.error(source))?;
     Ok(Finds {
         mailboxes: vec![Found {
             path: source.into(),
             relative: PathBuf::new(),
             kind,
+            method,
         }],
         skipped: Vec::new(),
     })
@@ -155,6 +160,7 @@ fn in_folder(source: &Path, format: Format) -> Result<Finds, Error> {
                 path: path.clone(),
                 relative: relative.clone(),
                 kind: Kind::Maildir,
+                method: None,
             });
         }
         for entry in fs::read_dir(&path).map_err(cannot_read(&path))? {
@@ -180,10 +186,11 @@ fn in_folder(source: &Path, format: Format) -> Result<Finds, Error> {
                 look_at(&path, format)?
             };
             match kind {
-                Ok(kind) => finds.mailboxes.push(Found {
+                Ok((kind, method)) => finds.mailboxes.push(Found {
                     path,
                     relative,
                     kind,
+                    method,
                 }),
                 Err(other) => finds.skipped.push((path, other)),
             }
@@ -208,16 +215,37 @@ pub(super) fn is_maildir(folder: &Path) -> bool {
     folder.join("cur").is_dir() && folder.join("new").is_dir()
 }
 
-/// What a file is, seen from its start, or is instead.
+/// What a file is, seen from its start, and how it is compressed; or what it is instead.
 ///
 /// # Errors
 /// [`Error::Read`] if it cannot be looked at.
-pub(crate) fn look_at(path: &Path, format: Format) -> Result<Result<Kind, NotMail>, Error> {
+#[allow(clippy::type_complexity)] // looked at, and what came of it
+pub(crate) fn look_at(
+    path: &Path,
+    format: Format,
+) -> Result<Result<(Kind, Option<Method>), NotMail>, Error> {
     let mut start = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(LOOKED_AT).read_to_end(&mut start))
+    let file = File::open(path).map_err(cannot_read(path))?;
+    (&file)
+        .take(LOOKED_AT)
+        .read_to_end(&mut start)
         .map_err(cannot_read(path))?;
-    Ok(kind_of(&start, format))
+    let Some(method) = Method::of_start(start.get(..MAGIC).unwrap_or(&start)) else {
+        return Ok(kind_of(&start, format).map(|kind| (kind, None)));
+    };
+    let reader = start.as_slice().chain(&file);
+    let decoder = Decoder::new(method, reader, Limits::NONE);
+    let mut plain = Vec::new();
+    let damaged = match decoder.take(LOOKED_AT).read_to_end(&mut plain) {
+        Ok(_) => false,
+        Err(error) if error.get_ref().is_some_and(|inner| inner.is::<Damage>()) => true,
+        Err(error) => return Err(cannot_read(path)(error)),
+    };
+    Ok(match kind_of(&plain, format) {
+        // Who reads it names the damage: it may have been mail.
+        Err(_) if damaged && format != Format::Maildir => Ok((Kind::Mbox, Some(method))),
+        kind => kind.map(|kind| (kind, Some(method))),
+    })
 }
 
 /// The same for what starts with `start`.
@@ -241,12 +269,13 @@ pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
 }
 
 /// Formats that are recognised by their first octets, and what to do with them.
-const OTHERS: [(&[u8], NotMail); 12] = {
+const OTHERS: [(&[u8], NotMail); 14] = {
     const MMDF: NotMail = NotMail::Format(
         "an MMDF mailbox (^A^A^A^A lines)",
         "embody does not convert those; save it as mbox first, with mutt for one",
     );
     const UNPACK: &str = "decompress it first";
+    // What is compressed once is looked into before anybody asks here.
     [
         (b"\x01\x01\x01\x01\n", MMDF),
         (b"\x01\x01\x01\x01\r\n", MMDF),
@@ -285,6 +314,14 @@ const OTHERS: [(&[u8], NotMail); 12] = {
         ),
         (b"BZh", NotMail::Format("compressed (bzip2)", UNPACK)),
         (b"\xfd7zXZ\0", NotMail::Format("compressed (xz)", UNPACK)),
+        (
+            b"\x04\x22\x4d\x18",
+            NotMail::Format("compressed (lz4)", UNPACK),
+        ),
+        (
+            b"Dovecot-LZ4\x0d",
+            NotMail::Format("compressed by Dovecot (lz4)", UNPACK),
+        ),
         (
             b"PK\x03\x04",
             NotMail::Format("a zip archive", "unpack it first"),

@@ -1,32 +1,38 @@
-//! What comes in a stream, kept in a file without a name and read while more of it comes.
+//! What comes in a stream, read while more of it comes.
 //!
-//! Who reads waits for what is not there yet; who writes waits while [`AHEAD`] bytes lie before the reader. What
-//! lies behind the reader is given back to the file system, where that can make holes. So of a stream of any
-//! length that is read once, from its start to its end, little is on the disk at a time and nothing in memory. A
-//! reader that looks further ahead gets what it asks for.
+//! Who reads waits for what is not there yet; who writes waits while [`MEMORY`] lies in memory before the reader. A
+//! reader that looks further ahead gets what it asks for: what lies in between goes to a file without a name. What lies
+//! behind the reader is forgotten, and given back to the file system, where that can make holes. So of a stream of any
+//! length that is read once, from its start to its end, little is in memory at a time, and seldom anything on the disk.
+//!
+//! Where compressed data are damaged the stream ends, and says so.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::fs::FallocateFlags;
 
 use super::Stop;
+use super::compressed::Damage;
 use super::failure::{cannot_read, cannot_write};
 use crate::error::Error;
 
-/// How far the stream is read ahead.
-const AHEAD: u64 = 64 << 20;
+/// How much of the stream is in memory.
+const MEMORY: usize = 4 << 20;
 /// What lies behind the reader is given back in pieces of this.
 const BEHIND: u64 = 16 << 20;
 /// How long it takes at most until a stop is seen.
 const LOOK_UP: Duration = Duration::from_millis(50);
+/// Pieces in memory at most: of a stream that comes octet by octet.
+const PIECES: usize = 512;
 /// Bytes read at a time.
-const CHUNK: usize = 256 << 10;
+const PIECE: usize = 256 << 10;
 
-/// A stream that grows into a file.
+/// A stream that grows, in memory and into a file.
 #[derive(Debug)]
 pub(crate) struct Growing {
     file: File,
@@ -38,21 +44,50 @@ pub(crate) struct Growing {
 
 #[derive(Debug, Default)]
 struct State {
-    /// So many bytes are there.
+    /// So many bytes are there, or were.
     written: u64,
+    /// The last of them; those before are in the file.
+    pieces: VecDeque<Arc<Vec<u8>>>,
+    /// What they take.
+    held: usize,
+    /// Where the pieces start.
+    in_memory: u64,
+    /// Memory for others.
+    spare: Vec<Vec<u8>>,
     /// Somebody waits for bytes up to here.
     wanted: u64,
     /// Nobody reads bytes before.
     passed: u64,
+    /// Up to here they were written to the file, if they were.
+    spilled: u64,
     /// Up to here they are given back.
     given_back: u64,
     end: Option<End>,
+    /// Nobody reads it any more.
+    abandoned: bool,
+}
+
+impl State {
+    /// The first piece is not needed in memory any more.
+    fn forget_the_first(&mut self) {
+        if let Some(piece) = self.pieces.pop_front() {
+            self.in_memory += piece.len() as u64;
+            self.held -= piece.len();
+            if let Some(piece) = Arc::into_inner(piece)
+                && piece.len() == PIECE
+            {
+                self.spare.push(piece);
+            }
+        }
+    }
 }
 
 /// How a stream ended.
 #[derive(Debug)]
 enum End {
     Whole,
+    /// What was compressed is damaged.
+    Damaged(Damage),
     /// With this trouble, until it was told.
     Failed(Option<Error>),
 }
@@ -72,9 +107,29 @@ impl Growing {
         })
     }
 
-    /// What was written so far.
-    pub(crate) fn file(&self) -> &File {
+    /// What lies before the part that is in memory.
+    pub(super) fn file(&self) -> &File {
         &self.file
+    }
+
+    /// All of it as a file, once it ended.
+    ///
+    /// # Errors
+    /// What went wrong with the stream, or with the file.
+    pub(super) fn whole(&self) -> Result<&File, Error> {
+        self.wait_for(u64::MAX)?;
+        let mut state = self.lock();
+        while let Some(piece) = state.pieces.front().map(Arc::clone) {
+            self.spill(&piece, state.in_memory)?;
+            state.forget_the_first();
+            state.spilled = state.in_memory;
+        }
+        Ok(&self.file)
+    }
+
+    fn spill(&self, piece: &[u8], at: u64) -> Result<(), Error> {
+        let written = self.file.write_all_at(piece, at);
+        written.map_err(|error| cannot_write(&std::env::temp_dir())(error))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -94,34 +149,75 @@ impl Growing {
         let ending = Ending(self);
         let filled = reader.and_then(|reader| self.filled(reader, name));
         self.lock().end = Some(match filled {
-            Ok(()) => End::Whole,
+            Ok(None) => End::Whole,
+            Ok(Some(damage)) => End::Damaged(damage),
             Err(error) => End::Failed(Some(error)),
         });
         drop(ending);
     }
 
-    fn filled(&self, mut reader: impl io::Read, name: &std::path::Path) -> Result<(), Error> {
-        let mut buffer = vec![0; CHUNK];
+    fn filled(
+        &self,
+        mut reader: impl io::Read,
+        name: &std::path::Path,
+    ) -> Result<Option<Damage>, Error> {
         loop {
-            let mut state = self.lock();
-            while state.written >= state.wanted.max(state.passed.saturating_add(AHEAD)) {
-                self.stop.check()?;
-                state = self.wait(state);
-            }
-            let at = state.written;
-            drop(state);
-            self.stop.check()?;
+            let mut buffer = self.room()?;
             let read = match reader.read(&mut buffer) {
-                Ok(0) => return Ok(()),
+                Ok(0) => return Ok(None),
                 Ok(read) => read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(cannot_read(name)(error)),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+                Err(error) => {
+                    let damage = error.downcast::<Damage>();
+                    return damage.map(Some).map_err(cannot_read(name));
+                }
             };
-            self.file
-                .write_all_at(buffer.get(..read).unwrap_or_default(), at)
-                .map_err(|error| cannot_write(&std::env::temp_dir())(error))?;
-            self.lock().written = at + read as u64;
+            let mut state = self.lock();
+            if read == 0 {
+                state.spare.push(buffer);
+                continue;
+            }
+            state.written += read as u64;
+            state.held += read;
+            let piece = if read == buffer.len() {
+                buffer
+            } else {
+                let piece = buffer.get(..read).unwrap_or_default().to_vec();
+                state.spare.push(buffer);
+                piece
+            };
+            state.pieces.push_back(Arc::new(piece));
+            drop(state);
             self.changed.notify_all();
+        }
+    }
+
+    /// A buffer for what comes next, once there is room in memory.
+    fn room(&self) -> Result<Vec<u8>, Error> {
+        let mut state = self.lock();
+        loop {
+            self.stop.check()?;
+            if state.abandoned {
+                return Err(Error::Interrupted);
+            }
+            if state.held < MEMORY && state.pieces.len() < PIECES {
+                return Ok(state.spare.pop().unwrap_or_else(|| vec![0; PIECE]));
+            }
+            match state.pieces.front().map(Arc::clone) {
+                Some(piece) if state.written < state.wanted => {
+                    let at = state.in_memory;
+                    drop(state);
+                    self.spill(&piece, at)?;
+                    drop(piece);
+                    state = self.lock();
+                    // Unless the reader has passed it meanwhile.
+                    if state.in_memory == at {
+                        state.forget_the_first();
+                        state.spilled = state.in_memory;
+                    }
+                }
+                _ => state = self.wait(state),
+            }
         }
     }
 
@@ -136,7 +232,7 @@ impl Growing {
                 return Ok(state.written);
             }
             match &mut state.end {
-                Some(End::Whole) => return Ok(state.written),
+                Some(End::Whole | End::Damaged(_)) => return Ok(state.written),
                 Some(End::Failed(error)) => {
                     return Err(error.take().unwrap_or(Error::Interrupted));
                 }
@@ -151,6 +247,26 @@ impl Growing {
         }
     }
 
+    /// What is wrong with the compressed data it comes from; only once it ended.
+    pub(crate) fn damage(&self) -> Option<Damage> {
+        match &self.lock().end {
+            Some(End::Damaged(damage)) => Some(damage.clone()),
+            _ => None,
+        }
+    }
+
+    /// Whether it ends here, and nobody knows what should follow.
+    pub(super) fn is_cut_at(&self, offset: u64) -> bool {
+        let state = self.lock();
+        matches!(&state.end, Some(End::Damaged(damage)) if !damage.whole) && offset >= state.written
+    }
+
+    /// Nobody reads it any more: who fills it ends.
+    pub(super) fn abandon(&self) {
+        self.lock().abandoned = true;
+        self.changed.notify_all();
+    }
+
     /// As [`FileExt::read_at`]; waits for what is not there yet.
     pub(super) fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<usize, Error> {
         let there = self.wait_for(offset.saturating_add(bytes.len() as u64))?;
@@ -158,7 +274,30 @@ impl Growing {
         if offset >= there {
             return Ok(0);
         }
-        let left = usize::try_from(there - offset).unwrap_or(usize::MAX);
+        let state = self.lock();
+        let mut start = state.in_memory;
+        if offset < start {
+            drop(state);
+            return self.read_spilled(bytes, offset, start);
+        }
+        let mut pieces = state.pieces.iter();
+        let piece = pieces.find(|piece| {
+            start += piece.len() as u64;
+            offset < start
+        });
+        let piece = piece.map(Arc::clone);
+        drop(state);
+        let Some(piece) = piece else { return Ok(0) };
+        let behind = usize::try_from(start - offset).unwrap_or(usize::MAX);
+        let there = piece.get(piece.len() - behind..).unwrap_or_default();
+        let length = there.len().min(bytes.len());
+        bytes[..length].copy_from_slice(&there[..length]);
+        Ok(length)
+    }
+
+    /// Of what is in the file, up to `end`.
+    fn read_spilled(&self, bytes: &mut [u8], offset: u64, end: u64) -> Result<usize, Error> {
+        let left = usize::try_from(end - offset).unwrap_or(usize::MAX);
         let wanted = left.min(bytes.len());
         let bytes = bytes.get_mut(..wanted).unwrap_or_default();
         loop {
@@ -173,8 +312,13 @@ impl Growing {
     pub(super) fn pass(&self, offset: u64) {
         let mut state = self.lock();
         state.passed = state.passed.max(offset);
-        let (start, end) = (state.given_back, state.passed);
-        if end - start >= BEHIND {
+        while let Some(first) = state.pieces.front()
+            && state.in_memory + first.len() as u64 <= state.passed
+        {
+            state.forget_the_first();
+        }
+        let (start, end) = (state.given_back, state.passed.min(state.spilled));
+        if end.saturating_sub(start) >= BEHIND {
             state.given_back = end;
             let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
             // Where no holes can be made, the file is as long as the stream.
@@ -222,12 +366,44 @@ mod tests {
             assert!(buffer[..read].iter().all(|&byte| byte == b'x'));
             at += read as u64;
             growing.pass(at);
-            most = most.max(growing.file().metadata().unwrap().blocks() * 512);
+            most = most.max(growing.file.metadata().unwrap().blocks() * 512);
         }
         filler.join().unwrap();
         assert_eq!(at, length);
         assert!(most < length / 2, "{most} bytes of the disk");
         assert_eq!(growing.read_at(&mut buffer, u64::MAX).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_reader_that_looks_ahead_or_back_gets_what_it_asks_for() {
+        let bytes: Vec<u8> = (0..40_u32 << 18).flat_map(|n| n.to_le_bytes()).collect();
+        let growing = Arc::new(Growing::new(&Stop::default()).unwrap());
+        let (filling, source) = (Arc::clone(&growing), bytes.clone());
+        let filler = std::thread::spawn(move || {
+            filling.fill(Ok(source.as_slice()), Path::new("stream"));
+        });
+        let is_there = |at: usize, length: usize| {
+            let mut buffer = vec![0; length];
+            let mut filled = 0;
+            while filled < length {
+                let read = growing.read_at(&mut buffer[filled..], (at + filled) as u64);
+                match read.unwrap() {
+                    0 => break,
+                    read => filled += read,
+                }
+            }
+            assert!(buffer[..filled] == bytes[at..(at + length).min(bytes.len())]);
+        };
+        for at in [0, 3 << 20, 30 << 20, 1, 9 << 20, (30 << 20) - 7, 17] {
+            is_there(at, 100_000);
+        }
+        growing.pass(8 << 20);
+        for at in [31 << 20, 8 << 20, (39 << 20) + 5, 32 << 20] {
+            is_there(at, 2 << 20);
+        }
+        filler.join().unwrap();
+        assert_eq!(growing.whole().unwrap().metadata().unwrap().len(), 40 << 20);
+        is_there(35 << 20, 1 << 20);
     }
 
     #[test]

@@ -46,6 +46,9 @@ const SETTLED: Duration = Duration::from_secs(3);
 
 impl Job<'_> {
     pub(super) fn mbox_in_place(&self) -> Result<Summary, Error> {
+        if let Some(method) = self.method {
+            return self.compressed_in_place(method);
+        }
         if self.options.effect == Effect::DryRun {
             let (file, _) = self.open()?;
             let mut summary = Summary::default();
@@ -72,13 +75,14 @@ impl Job<'_> {
         Patience::new(self.options.lock_timeout, self.stop, self.progress)
     }
 
-    fn locked(&self, target: &Path) -> Result<Lock, Error> {
+    pub(super) fn locked(&self, target: &Path) -> Result<Lock, Error> {
         Lock::acquire(target, self.path, &self.patience())
     }
 
     fn sink<'s>(&'s self, lock: &Lock, target: &'s Path) -> Sink<'s> {
         Sink::in_place(
             Arc::clone(lock.file()),
+            None,
             target,
             self.options.backup.as_deref(),
         )
@@ -88,7 +92,10 @@ impl Job<'_> {
         let before = identity(lock, target)?;
         let mut sink = self.sink(lock, target);
         let mut summary = Summary::default();
-        let (whole, quoting) = (Section::whole(lock.file()), self.quoting(lock.file())?);
+        let (whole, quoting) = (
+            Section::whole(lock.file()),
+            self.quoting(lock.file().as_ref())?,
+        );
         self.mbox(whole, quoting, &mut summary, &mut sink, &mut |_| {})?;
         self.put(lock, target, sink, &before, &summary)?;
         Ok(summary)
@@ -110,7 +117,7 @@ impl Job<'_> {
     }
 
     fn attempt(&self, mut lock: Lock, target: &Path) -> Result<Attempt, Error> {
-        let quoting = self.quoting(lock.file())?;
+        let quoting = self.quoting(lock.file().as_ref())?;
         let mut sink = self.sink(&lock, target);
         let mut summary = Summary::default();
         let mut digest = Md5::new();
@@ -170,7 +177,7 @@ impl Job<'_> {
     }
 
     /// Gives the new file the name, if there is one.
-    fn put(
+    pub(super) fn put(
         &self,
         lock: &Lock,
         target: &Path,
@@ -232,7 +239,7 @@ impl State {
     }
 }
 
-fn identity(lock: &Lock, target: &Path) -> Result<Identity, Error> {
+pub(super) fn identity(lock: &Lock, target: &Path) -> Result<Identity, Error> {
     let metadata = lock.file().metadata().map_err(cannot_read(target))?;
     Ok(Identity::of(&metadata))
 }

@@ -4,6 +4,9 @@
 //! flags), owner, mode and time are kept. Where the name carries the size (`,S=` the bytes, `,W=`
 //! the bytes with CRLF line ends; Dovecot, Courier), it is corrected.
 //!
+//! A message that is compressed (Dovecot's zlib plugin) is looked at decompressed, and compressed alike when it
+//! changes; the sizes in its name are those of the plain message.
+//!
 //! Where `cur`, `new` or one message in them is named, the same holds for that part.
 //!
 //! Two runs of embody keep each other out (`embody.lock`). Against others there is no lock: programs
@@ -25,10 +28,12 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{CWD, RenameFlags};
 
+use super::compressed::Method;
+use super::expanded::{Content, Expansion, method_of};
 use super::failure::{cannot_read, cannot_write};
 use super::find;
 use super::lock::{Dotlock, Patience};
@@ -170,7 +175,10 @@ pub(super) fn convert(
         }
     }
     let names = place.messages()?;
+    // Told by one thread.
+    let damages = Mutex::new(Vec::new());
     let stages = Files {
+        damages: &damages,
         place: &place,
         destination,
         options,
@@ -193,6 +201,11 @@ pub(super) fn convert(
         |_, done| {
             for one in &done {
                 progress.advance(one.bytes_in, one.messages);
+            }
+            let damages =
+                std::mem::take(&mut *damages.lock().unwrap_or_else(PoisonError::into_inner));
+            for (path, why) in damages {
+                progress.damaged(&path, &why);
             }
             Ok(())
         },
@@ -228,6 +241,8 @@ struct Files<'a> {
     destination: Destination<'a>,
     options: &'a Options,
     transform: &'a dyn Transform,
+    /// Messages whose compressed data are damaged, and how.
+    damages: &'a Mutex<Vec<(PathBuf, String)>>,
     /// What stands on the disk, in whatever order it got there.
     done: Mutex<Summary>,
 }
@@ -258,8 +273,8 @@ impl Stages for Files<'_> {
 impl Files<'_> {
     fn convert(&self, number: u64, name: &Path) -> Result<Summary, Error> {
         let path = self.place.folder.join(name);
-        let mut file = match File::open(&path) {
-            Ok(file) => file,
+        let file = match File::open(&path) {
+            Ok(file) => Arc::new(file),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(Summary {
                     moved: 1,
@@ -275,20 +290,43 @@ impl Files<'_> {
             bytes_out: before.length(),
             ..Summary::default()
         };
-        if before.length() > self.options.max_message as u64 {
-            summary.oversized = 1;
+        let method = method_of(&file).map_err(cannot_read(&path))?;
+        let content = match method {
+            None if before.length() > self.options.max_message as u64 => Content::TooLarge,
+            None => {
+                let length = usize::try_from(before.length()).unwrap_or(0);
+                let mut content = Vec::with_capacity(length + 1);
+                (&*file)
+                    .read_to_end(&mut content)
+                    .map_err(cannot_read(&path))?;
+                Content::Whole(content)
+            }
+            Some(method) => Expansion::new(method, self.options)
+                .content(&file, self.options.max_message)
+                .map_err(cannot_read(&path))?,
+        };
+        let Content::Whole(content) = content else {
+            match content {
+                Content::Damaged(damage) => {
+                    summary.damaged = 1;
+                    let why = format!("{damage}; the message stays as it is");
+                    let mut damages = self.damages.lock().unwrap_or_else(PoisonError::into_inner);
+                    damages.push((path.clone(), why));
+                }
+                _ => summary.oversized = 1,
+            }
             if self.options.effect == Effect::Write
                 && let Destination::Folder(to) = self.destination
             {
                 let (target, beside) = target(to, name, self.place);
-                let mut copy = Beside::start_in(&beside, &target)?;
+                let mut copy = Beside::start_in(&beside, &target, None)?;
                 copy.write_start_of(&file, before.length())?;
                 copy.finished(&file)?.appear()?;
             }
             return Ok(summary);
-        }
-        let mut content = Vec::with_capacity(usize::try_from(before.length()).unwrap_or(0) + 1);
-        file.read_to_end(&mut content).map_err(cannot_read(&path))?;
+        };
+        summary.bytes_in = content.len() as u64;
+        summary.bytes_out = summary.bytes_in;
         let new = transformed(self.transform, number, &path, &content)?;
         if let Some(new) = &new {
             summary.changed = 1;
@@ -300,7 +338,7 @@ impl Files<'_> {
         match (self.destination, new) {
             (Destination::InPlace, None) => {}
             (Destination::InPlace, Some(new)) => {
-                if !self.put_in_place(&path, &file, &before, &new)? {
+                if !self.put_in_place(&path, &file, &before, &new, method)? {
                     summary.changed = 0;
                     summary.bytes_out = summary.bytes_in;
                     summary.moved = 1;
@@ -312,8 +350,14 @@ impl Files<'_> {
                     Some(new) => resized(&target, new),
                     None => target,
                 };
-                let mut beside = Beside::start_in(&folder, &target)?;
-                beside.write(new.as_deref().unwrap_or(&content))?;
+                let written = method.filter(|_| new.is_some());
+                let mut beside = Beside::start_in(&folder, &target, written)?;
+                match (&new, method) {
+                    (Some(new), _) => beside.write(new)?,
+                    (None, None) => beside.write(&content)?,
+                    // What does not change is not compressed anew.
+                    (None, Some(_)) => beside.write_start_of(&file, before.length())?,
+                }
                 beside.finished(&file)?.appear()?;
             }
         }
@@ -349,8 +393,9 @@ impl Files<'_> {
         file: &File,
         before: &Identity,
         new: &[u8],
+        method: Option<Method>,
     ) -> Result<bool, Error> {
-        let mut beside = Beside::start_in(&self.place.folder.join("tmp"), path)?;
+        let mut beside = Beside::start_in(&self.place.folder.join("tmp"), path, method)?;
         beside.write(new)?;
         let finished = beside.finished(file)?;
         finished.sync()?;
@@ -358,7 +403,7 @@ impl Files<'_> {
         if renamed == path {
             exchange(finished, before)
         } else {
-            supersede(&finished, path, &renamed, before, new)
+            supersede(&finished, path, &renamed, before)
         }
     }
 }
@@ -391,7 +436,6 @@ fn supersede(
     old: &Path,
     new: &Path,
     before: &Identity,
-    bytes: &[u8],
 ) -> Result<bool, Error> {
     let folder = temporary::folder_of(new);
     let mut ours = true;
@@ -399,7 +443,8 @@ fn supersede(
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             // From a run that was killed before it could remove the old name, or a stranger.
-            if fs::read(new).map_err(cannot_read(new))? != bytes {
+            let written = fs::read(finished.temporary.path()).map_err(cannot_read(new))?;
+            if fs::read(new).map_err(cannot_read(new))? != written {
                 return Ok(false);
             }
             ours = false;

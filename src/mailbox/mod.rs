@@ -8,12 +8,15 @@
 //! any size through it, `rewrite` puts a changed message back; `maildir` does the same for a
 //! message a file; `pipeline` works on many at a time and keeps their order; `lock`, `latecomers`,
 //! `replace` and `in_place` make in place safe; `sink` is where an mbox goes; `convert` is the
-//! driver, `stream` the one for standard input and output, `growing` keeps what comes in a stream; `separator` says what divides an mbox; `touch` asks which messages need a look.
+//! driver, `compressed` knows the ways of compressing, `expanded` reads a mailbox through one; `stream` is the driver for standard input and output, `growing` keeps what comes in a stream; `separator` says what divides an mbox; `touch` asks which messages need a look.
 //!
 //! What is not preserved: the last access time, holes in sparse files, and, for a Maildir, the
 //! inode number of a changed message.
 
+mod compressed;
 mod convert;
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
+mod expanded;
 mod failure;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 pub(crate) mod find;
@@ -30,7 +33,7 @@ mod replace;
 mod rewrite;
 mod separator;
 mod sink;
-#[cfg(feature = "cli")]
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod stream;
 mod temporary;
 mod touch;
@@ -46,6 +49,8 @@ use std::time::Duration;
 use crate::edit::Edits;
 use crate::error::Error;
 
+#[cfg(feature = "cli")]
+pub(crate) use compressed::{Decoder, Limits, Method, Sensed};
 pub use convert::{convert_in_place, convert_to};
 pub use find::Format;
 #[cfg(feature = "cli")]
@@ -129,6 +134,10 @@ pub trait Progress: Sync {
 
     /// That many more bytes of the source, holding that many messages, are done.
     fn advance(&self, bytes: u64, messages: u64);
+
+    /// What is compressed in `_path` is damaged, or too much when it is expanded: what was read before went on, and
+    /// the source stays as it is.
+    fn damaged(&self, _path: &Path, _why: &str) {}
 
     /// What was done to the mailbox that began last, as it stands now: of one that an error or a
     /// stop ended this is told only if something of it was written (a Maildir's messages).
@@ -218,6 +227,8 @@ pub struct Options {
     pub lock_timeout: Duration,
     /// A message of more bytes is passed on without being looked at, so that memory has a bound.
     pub max_message: usize,
+    /// Compressed data that expand to more bytes are read that far only, each file counted for itself.
+    pub max_expanded: u64,
     /// Bytes read at a time.
     pub window: usize,
     /// How new text in an mbox is quoted; `None`: as the mailbox does, by its first window.
@@ -236,6 +247,7 @@ impl Default for Options {
             locking: Locking::default(),
             lock_timeout: Duration::from_secs(60),
             max_message: 512 << 20,
+            max_expanded: 64 << 30,
             window: 512 << 10,
             quoting: None,
         }
@@ -276,6 +288,8 @@ pub struct Summary {
     pub late: u64,
     /// Messages of a Maildir that another program moved or changed meanwhile; left alone.
     pub moved: u64,
+    /// Files whose compressed data are damaged; each was told to [`Progress::damaged`].
+    pub damaged: u64,
 }
 
 impl Summary {
@@ -290,6 +304,7 @@ impl Summary {
         self.skipped_files += other.skipped_files;
         self.late += other.late;
         self.moved += other.moved;
+        self.damaged += other.damaged;
     }
 }
 

@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, CWD, Gid, RenameFlags, Uid, XattrFlags};
 use tempfile::NamedTempFile;
 
+use super::compressed::{Encoder, Method};
 use super::failure::{cannot_read, cannot_write};
 use super::temporary::{folder_of, temporary_in};
 use crate::error::Error;
@@ -64,28 +65,54 @@ impl Identity {
 #[derive(Debug)]
 pub(super) struct Beside {
     target: PathBuf,
-    writer: BufWriter<NamedTempFile>,
+    writer: Writer,
+}
+
+enum Writer {
+    Plain(BufWriter<NamedTempFile>),
+    Compressed(Box<Encoder<BufWriter<NamedTempFile>>>),
+}
+
+impl std::fmt::Debug for Writer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Plain(_) => "Plain",
+            Self::Compressed(_) => "Compressed",
+        })
+    }
 }
 
 impl Beside {
-    /// Starts a file that will be `target`.
-    pub(super) fn start(target: &Path) -> Result<Self, Error> {
-        Self::start_in(folder_of(target), target)
+    /// Starts a file that will be `target`, in which everything is compressed so.
+    pub(super) fn start(target: &Path, method: Option<Method>) -> Result<Self, Error> {
+        Self::start_in(folder_of(target), target, method)
     }
 
     /// The same, written in another folder of the same file system (a Maildir's tmp).
-    pub(super) fn start_in(folder: &Path, target: &Path) -> Result<Self, Error> {
+    pub(super) fn start_in(
+        folder: &Path,
+        target: &Path,
+        method: Option<Method>,
+    ) -> Result<Self, Error> {
         let temporary = temporary_in(folder).map_err(cannot_write(target))?;
+        let writer = BufWriter::with_capacity(BUFFER, temporary);
         Ok(Self {
             target: target.into(),
-            writer: BufWriter::with_capacity(BUFFER, temporary),
+            writer: match method {
+                None => Writer::Plain(writer),
+                Some(method) => Writer::Compressed(Box::new(
+                    Encoder::new(method, writer).map_err(cannot_write(target))?,
+                )),
+            },
         })
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.writer
-            .write_all(bytes)
-            .map_err(cannot_write(&self.target))
+        match &mut self.writer {
+            Writer::Plain(writer) => writer.write_all(bytes),
+            Writer::Compressed(encoder) => encoder.write_all(bytes),
+        }
+        .map_err(cannot_write(&self.target))
     }
 
     /// The first `length` bytes of `source`, through the handle that has its lock.
@@ -112,6 +139,10 @@ impl Beside {
     /// Everything written, and what `like` has besides bytes given to the file.
     pub(super) fn finished(self, like: &File) -> Result<Finished, Error> {
         let Self { target, writer } = self;
+        let writer = match writer {
+            Writer::Plain(writer) => writer,
+            Writer::Compressed(encoder) => encoder.finish().map_err(cannot_write(&target))?,
+        };
         let temporary = writer
             .into_inner()
             .map_err(|error| cannot_write(&target)(error.into_error()))?;
@@ -232,7 +263,7 @@ fn back_up(target: &Path, suffix: &OsStr) -> Result<(), Error> {
     // lock when it is closed; the dotlock holds, and such file systems have no fcntl locks to lose.
     let source = File::open(target).map_err(cannot_read(target))?;
     let length = source.metadata().map_err(cannot_read(target))?.len();
-    let mut copy = Beside::start(&backup)?;
+    let mut copy = Beside::start(&backup, None)?;
     copy.write_start_of(&source, length)?;
     let copy = copy.finished(&source)?;
     copy.sync()?;

@@ -6,6 +6,8 @@ use std::io::{self, BufWriter, Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::compressed::Method;
+use super::expanded::Expansion;
 use super::failure::cannot_write;
 use super::replace::{self, Beside};
 use crate::error::Error;
@@ -35,13 +37,21 @@ pub(super) struct InPlace<'a> {
     /// Bytes of the source that were passed over while nothing was written.
     unchanged: u64,
     beside: Option<Beside>,
+    /// How the source is compressed.
+    expansion: Option<Expansion>,
 }
 
 impl<'a> Sink<'a> {
     /// For what is to take the place of `source`, which has the name `target`.
-    pub(super) fn in_place(source: Arc<File>, target: &'a Path, backup: Option<&'a OsStr>) -> Self {
+    pub(super) fn in_place(
+        source: Arc<File>,
+        expansion: Option<Expansion>,
+        target: &'a Path,
+        backup: Option<&'a OsStr>,
+    ) -> Self {
         Self::InPlace(InPlace {
             source,
+            expansion,
             target,
             backup,
             unchanged: 0,
@@ -57,7 +67,8 @@ impl<'a> Sink<'a> {
         }
     }
 
-    pub(super) fn to(target: &Path) -> Result<Self, Error> {
+    /// A new file of this name, compressed so.
+    pub(super) fn to(target: &Path, method: Option<Method>) -> Result<Self, Error> {
         match fs::metadata(target) {
             Ok(found) if !found.is_file() && !found.is_dir() => {
                 let device = File::options().write(true).open(target);
@@ -65,7 +76,7 @@ impl<'a> Sink<'a> {
                 Ok(Self::Directly(target.into(), BufWriter::new(device)))
             }
             Ok(_) => Err(cannot_write(target)(io::ErrorKind::AlreadyExists.into())),
-            Err(_) => Ok(Self::Beside(Beside::start(target)?)),
+            Err(_) => Ok(Self::Beside(Beside::start(target, method)?)),
         }
     }
 
@@ -81,8 +92,20 @@ impl<'a> Sink<'a> {
                         return Ok(());
                     }
                     replace::check_replaceable(place.target, place.backup)?;
-                    let mut beside = Beside::start(place.target)?;
-                    beside.write_start_of(&place.source, place.unchanged)?;
+                    let method = place.expansion.map(|it| it.method);
+                    let mut beside = Beside::start(place.target, method)?;
+                    match place.expansion {
+                        None => beside.write_start_of(&place.source, place.unchanged)?,
+                        Some(expansion) => {
+                            let start = &mut |bytes: &[u8]| beside.write(bytes);
+                            expansion.start_of(
+                                &place.source,
+                                place.unchanged,
+                                place.target,
+                                start,
+                            )?;
+                        }
+                    }
                     place.beside = Some(beside);
                 }
                 place

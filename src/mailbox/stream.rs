@@ -1,20 +1,23 @@
-//! Mail that comes from, or goes to, an open file: standard input, which [`growing`](super::growing) makes a
-//! file of, and standard output.
+//! Mail that comes from, or goes to, an open file: standard input, of which [`growing`](super::growing)
+//! keeps what is needed, and standard output.
 //!
 //! What was written to an open file stays there when the run fails: only a status says that it is
 //! not whole.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom};
+use std::io::{self, BufWriter};
 use std::path::Path;
 use std::sync::Arc;
 
 use memchr::memchr;
 
-use super::convert::{Job, SAMPLE};
-use super::failure::{cannot_read, cannot_write};
+use super::compressed::{Damage, Method};
+use super::convert::{Job, start_of};
+use super::expanded::{Expanded, Expansion, method_of};
+use super::failure::{cannot_read, cannot_write, in_full};
 use super::find::{self, Kind, NotMail};
 use super::growing::Growing;
+use super::in_place::identity;
 use super::replace::{self, Identity};
 use super::separator::{Next, next_separator};
 use super::sink::{Bytes, Sink};
@@ -33,14 +36,65 @@ pub(crate) enum Opened {
     File(File),
     /// What comes in a stream, is not all there yet, and can be read once.
     Growing(Arc<Growing>),
+    /// What is in a compressed file with a name.
+    Expanded(Expanded),
 }
 
 impl Opened {
+    /// A file with a name, whatever it is compressed with.
+    ///
+    /// # Errors
+    /// [`Error::Read`], or about the folder for temporary files.
+    pub(crate) fn named(
+        file: File,
+        name: &Path,
+        options: &Options,
+        stop: &Stop,
+    ) -> Result<Self, Error> {
+        let Some(method) = method_of(&file).map_err(cannot_read(name))? else {
+            return Ok(Self::File(file));
+        };
+        let expansion = Expansion::new(method, options);
+        let expanded = Expanded::start(Arc::new(file), expansion, name, stop)?;
+        Ok(Self::Expanded(expanded))
+    }
+
+    /// It, unless it is a plain file.
+    pub(crate) fn stream(self) -> Option<Self> {
+        match self {
+            Self::File(_) => None,
+            stream => Some(stream),
+        }
+    }
+
+    /// The content, or what of it is in a file.
     fn file(&self) -> &File {
         match self {
             Self::File(file) => file,
             Self::Growing(growing) => growing.file(),
+            Self::Expanded(expanded) => expanded.growing.file(),
         }
+    }
+
+    /// What the content comes from.
+    fn original(&self) -> &File {
+        match self {
+            Self::Expanded(expanded) => &expanded.file,
+            _ => self.file(),
+        }
+    }
+
+    fn growing(&self) -> Option<&Growing> {
+        match self {
+            Self::File(_) => None,
+            Self::Growing(growing) => Some(growing),
+            Self::Expanded(expanded) => Some(&expanded.growing),
+        }
+    }
+
+    /// What is wrong with the compressed data it comes from; only once it ended.
+    pub(crate) fn damage(&self) -> Option<Damage> {
+        self.growing().and_then(Growing::damage)
     }
 
     /// The file, once all of it is there.
@@ -48,8 +102,10 @@ impl Opened {
     /// # Errors
     /// What went wrong with the stream.
     pub(crate) fn whole(&self) -> Result<&File, Error> {
-        self.wait_for(u64::MAX)?;
-        Ok(self.file())
+        match self.growing() {
+            None => Ok(self.file()),
+            Some(growing) => growing.whole(),
+        }
     }
 
     /// Whether nothing is in it.
@@ -57,26 +113,23 @@ impl Opened {
     /// # Errors
     /// What went wrong with the stream.
     pub(crate) fn is_empty(&self) -> Result<bool, Error> {
-        self.wait_for(1)?;
-        let metadata = self.file().metadata();
-        Ok(metadata.is_ok_and(|data| data.len() == 0))
+        match self.growing() {
+            None => Ok(self.file().metadata().is_ok_and(|data| data.len() == 0)),
+            Some(growing) => Ok(growing.wait_for(1)? == 0),
+        }
     }
 
     /// Waits for so many bytes, or the end.
     fn wait_for(&self, length: u64) -> Result<(), Error> {
-        if let Self::Growing(growing) = self {
+        if let Some(growing) = self.growing() {
             growing.wait_for(length)?;
         }
         Ok(())
     }
 
     fn section(&self) -> Section<'_> {
-        let growing = match self {
-            Self::File(_) => None,
-            Self::Growing(growing) => Some(&**growing),
-        };
         Section {
-            growing,
+            growing: self.growing(),
             ..Section::whole(self.file())
         }
     }
@@ -107,67 +160,158 @@ pub(crate) fn convert_open(
     progress: &dyn Progress,
     stop: &Stop,
 ) -> Result<Summary, Error> {
-    let kind = kind_of_open(source, name, options.format)?.map_err(|other| other.error(name))?;
-    match kind {
-        Kind::Mbox => source.wait_for(SAMPLE as u64)?,
-        _ => source.wait_for(u64::MAX)?,
-    }
-    let opened = source;
-    let source = opened.file();
-    let metadata = source.metadata().map_err(cannot_read(name))?;
-    let before = Identity::of(&metadata);
     let job = Job {
         path: name,
         options,
+        method: None,
         transform,
         progress,
         stop,
     };
+    let kind = kind_of_open(source, name, options.format)?.map_err(|other| other.error(name))?;
     progress.begin(name);
-    let mut sink = match (output, options.effect) {
-        (_, Effect::DryRun) | (Output::Nowhere, _) => Sink::Nowhere,
-        (Output::Path(path), _) => {
-            temporary::sweep(temporary::folder_of(path));
-            Sink::to(path)?
-        }
-        (Output::Open(file), _) => {
-            let name_of_output = Path::new("standard output");
-            let written = file.metadata().map_err(cannot_write(name_of_output))?;
-            if written.is_file() && replace::is_same(&metadata, &written) {
-                // It would be read as fast as it grows.
-                return Err(Error::Usage(format!(
-                    "{}: standard output is the same file; name a new one",
-                    name.display()
-                )));
-            }
-            Sink::Directly(name_of_output.into(), BufWriter::new(file))
-        }
-    };
-    let summary = if kind == Kind::Mbox {
-        let mut summary = Summary::default();
-        let quoting = job.quoting(source)?;
-        job.mbox(
-            opened.section(),
-            quoting,
-            &mut summary,
-            &mut sink,
-            &mut |_| {},
-        )?;
-        summary
-    } else {
-        let (summary, content, new) = job.message(source, &before)?;
-        match content {
-            Some(content) => sink.put(new.as_deref().unwrap_or(&content), Bytes::New)?,
-            None => sink.put_start_of(source, before.length())?,
-        }
-        summary
-    };
-    if let Opened::File(_) = opened {
-        before.check(name)?;
+    job.open_to(source, kind, output)
+}
+
+impl Job<'_> {
+    /// A compressed mbox or message to a new file.
+    pub(super) fn expanded_to(&self, target: &Path) -> Result<Summary, Error> {
+        let (file, _) = self.open()?;
+        let opened = Opened::named(file, self.path, self.options, self.stop)?;
+        self.any_to(&opened, Output::Path(target))
     }
-    sink.appear(source)?;
-    progress.done(&summary);
-    Ok(summary)
+
+    fn any_to(&self, opened: &Opened, output: Output<'_>) -> Result<Summary, Error> {
+        let kind = kind_of_open(opened, self.path, self.options.format)?;
+        let kind = kind.map_err(|other| other.error(self.path))?;
+        self.open_to(opened, kind, output)
+    }
+
+    /// A compressed mbox, under lock until it is replaced.
+    pub(super) fn compressed_in_place(&self, method: Method) -> Result<Summary, Error> {
+        if self.options.effect == Effect::DryRun {
+            let (file, _) = self.open()?;
+            let opened = Opened::named(file, self.path, self.options, self.stop)?;
+            return self.any_to(&opened, Output::Nowhere);
+        }
+        let target = self.path.canonicalize().map_err(cannot_read(self.path))?;
+        let lock = self.locked(&target)?;
+        let before = identity(&lock, &target)?;
+        if method_of(lock.file()).map_err(cannot_read(self.path))? != Some(method) {
+            return Err(Error::Changed { path: target });
+        }
+        let expansion = Expansion::new(method, self.options);
+        let file = Arc::clone(lock.file());
+        let expanded = Expanded::start(file, expansion, self.path, self.stop)?;
+        let opened = Opened::Expanded(expanded);
+        let backup = self.options.backup.as_deref();
+        let file = Arc::clone(lock.file());
+        let mut sink = Sink::in_place(file, Some(expansion), &target, backup);
+        let mut summary = Summary::default();
+        let section = opened.section();
+        let quoting = self.quoting(&section)?;
+        self.mbox(section, quoting, &mut summary, &mut sink, &mut |_| {})?;
+        if let Some(damage) = opened.damage() {
+            // What was made of it is not used.
+            (summary.changed, summary.bytes_out) = (0, summary.bytes_in);
+            self.damaged(&damage, &mut summary);
+            return Ok(summary);
+        }
+        self.put(&lock, &target, sink, &before, &summary)?;
+        Ok(summary)
+    }
+
+    /// A compressed message, and what becomes of it.
+    pub(super) fn expanded_message(
+        &self,
+        method: Method,
+        file: &Arc<File>,
+    ) -> Result<(Summary, Option<Vec<u8>>), Error> {
+        let expansion = Expansion::new(method, self.options);
+        let file = Arc::clone(file);
+        let expanded = Expanded::start(file, expansion, self.path, self.stop)?;
+        let opened = Opened::Expanded(expanded);
+        let content = opened.whole()?;
+        if let Some(damage) = opened.damage() {
+            let mut summary = Summary {
+                mailboxes: 1,
+                ..Summary::default()
+            };
+            self.damaged(&damage, &mut summary);
+            return Ok((summary, None));
+        }
+        let metadata = content.metadata().map_err(cannot_read(self.path))?;
+        let (summary, _, new) = self.message(content, &Identity::of(&metadata))?;
+        Ok((summary, new))
+    }
+
+    fn open_to(&self, opened: &Opened, kind: Kind, output: Output<'_>) -> Result<Summary, Error> {
+        let name = self.path;
+        if kind != Kind::Mbox {
+            opened.wait_for(u64::MAX)?;
+        }
+        let original = opened.original();
+        let metadata = original.metadata().map_err(cannot_read(name))?;
+        let before = Identity::of(&metadata);
+        let mut sink = match (output, self.options.effect) {
+            (_, Effect::DryRun) | (Output::Nowhere, _) => Sink::Nowhere,
+            (Output::Path(path), _) => {
+                temporary::sweep(temporary::folder_of(path));
+                let method = match opened {
+                    Opened::Expanded(_) => method_of(original).map_err(cannot_read(name))?,
+                    _ => None,
+                };
+                Sink::to(path, Method::of_result(path, method))?
+            }
+            (Output::Open(file), _) => {
+                let name_of_output = Path::new("standard output");
+                let written = file.metadata().map_err(cannot_write(name_of_output))?;
+                if written.is_file() && replace::is_same(&metadata, &written) {
+                    // It would be read as fast as it grows.
+                    return Err(Error::Usage(format!(
+                        "{}: standard output is the same file; name a new one",
+                        name.display()
+                    )));
+                }
+                Sink::Directly(name_of_output.into(), BufWriter::new(file))
+            }
+        };
+        let mut summary = if kind == Kind::Mbox {
+            let mut summary = Summary::default();
+            let section = opened.section();
+            let quoting = self.quoting(&section)?;
+            self.mbox(section, quoting, &mut summary, &mut sink, &mut |_| {})?;
+            summary
+        } else if opened.damage().is_some_and(|damage| !damage.whole) {
+            Summary {
+                mailboxes: 1,
+                ..Summary::default()
+            }
+        } else {
+            let content = opened.whole()?;
+            let metadata = content.metadata().map_err(cannot_read(name))?;
+            let here = Identity::of(&metadata);
+            let (summary, message, new) = self.message(content, &here)?;
+            match message {
+                Some(message) => sink.put(new.as_deref().unwrap_or(&message), Bytes::New)?,
+                None => sink.put_start_of(content, here.length())?,
+            }
+            summary
+        };
+        if !matches!(opened, Opened::Growing(_)) {
+            before.check(name)?;
+        }
+        let damage = opened.damage();
+        // Of damaged data of which nothing was read there is no result.
+        if damage.is_none() || summary.messages > 0 {
+            sink.appear(original)?;
+        }
+        if let Some(damage) = damage {
+            self.damaged(&damage, &mut summary);
+        }
+        self.progress.done(&summary);
+        Ok(summary)
+    }
 }
 
 /// What an open file is, seen from its start; it is read from its start afterwards.
@@ -179,15 +323,13 @@ pub(crate) fn kind_of_open(
     name: &Path,
     format: Format,
 ) -> Result<Result<Kind, NotMail>, Error> {
-    source.wait_for(find::LOOKED_AT)?;
-    let mut source = source.file();
-    let mut start = Vec::new();
-    source
-        .seek(SeekFrom::Start(0))
-        .and_then(|_| source.take(find::LOOKED_AT).read_to_end(&mut start))
-        .and_then(|_| source.seek(SeekFrom::Start(0)))
-        .map_err(cannot_read(name))?;
-    Ok(find::kind_of(&start, format))
+    let start = start_of(&source.section(), find::LOOKED_AT as usize);
+    let start = start.map_err(|error| in_full(error, name))?;
+    Ok(match find::kind_of(&start, format) {
+        // What it would have been is not known.
+        Err(_) if source.damage().is_some() => Ok(Kind::Mbox),
+        kind => kind,
+    })
 }
 
 /// Where a second message starts in `bytes`, if they start like an mbox.

@@ -129,6 +129,13 @@ impl Chunk {
     pub(super) fn bytes(&self) -> &[u8] {
         self.buffer.get(..self.length).unwrap_or_default()
     }
+
+    /// Shortens it by its last message.
+    pub(super) fn leave_out_the_last(&mut self) {
+        if let Some(frame) = self.frames.pop() {
+            self.length = frame.start;
+        }
+    }
 }
 
 /// Where the walk stands.

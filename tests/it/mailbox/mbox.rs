@@ -178,7 +178,7 @@ fn what_is_not_a_mailbox_is_said_and_left() {
     for (bytes, why) in [
         (b"\x01\x01\x01\x01\nFrom: a\n".as_slice(), "MMDF"),
         (b"Dear all,\n", "neither"),
-        (b"\x1f\x8b\x08\0", "gzip"),
+        (b"PK\x03\x04", "zip"),
         (b"\0\0\0", "binary"),
     ] {
         let source = folder.file("in", bytes);

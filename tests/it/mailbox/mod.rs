@@ -1,5 +1,7 @@
 //! mboxes and Maildirs: where a message starts, what a change may do, locks and readers beside us.
 
+mod compressed;
+mod compressed_maildir;
 mod convert_cli;
 mod convert_safety;
 mod deliverers;

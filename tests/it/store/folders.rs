@@ -2,6 +2,7 @@
 //! removed that a mail may refer to.
 
 use std::fs::{self, File};
+use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -275,12 +276,16 @@ fn what_a_used_object_refers_to_is_used() {
 #[test]
 fn a_source_that_is_not_read_whole_stops_a_deletion() {
     let gzip: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x03\0\0\0\0\0\0\0\0\0";
-    let cases: [(&str, &[u8]); 8] = [
-        ("mail/archive.mbox.gz", gzip),
+    let mut twice = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    twice.write_all(gzip).unwrap();
+    let twice = twice.finish().unwrap();
+    let cases: [(&str, &[u8]); 9] = [
+        ("mail/archive.mbox.gz", &gzip[..15]),
+        ("mail/twice.mbox.gz", &twice),
         ("mail/archive.zip", b"PK\x03\x04abc"),
         ("mail/archive.pst", b"!BDNabc"),
         ("mail/m.1", b"2 M1e C4d7b3f56\n"),
-        ("Maildir/cur/1:2,S", gzip),
+        ("Maildir/cur/1:2,S", &twice),
         ("Maildir/cur/2:2,S", b"CRYPTED\x03\x07\x02\0\0"),
         ("Maildir/cur/3:2,S", b"\0\x01\x02\x03encrypted\0"),
         ("Maildir/new/4", b"Dovecot-LZ4\r*\x9b\xc5\0"),

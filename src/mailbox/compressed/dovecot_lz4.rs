@@ -1,0 +1,156 @@
+//! lz4 as Dovecot's zlib plugin writes it (its iostream-lz4.h): a magic, the size of the largest chunk when it is
+//! decompressed, then chunks, each with its compressed length in front; numbers are big-endian, of 32 bits.
+//!
+//! Nothing marks the end, and there are no checksums: data that was cut between two chunks looks whole.
+
+use std::io::{self, BufRead as _, Read, Write};
+
+use super::method::DOVECOT_LZ4;
+use super::octets::Octets;
+
+/// Dovecot refuses larger chunks, compressed or not.
+const MOST: usize = 1 << 20;
+/// What Dovecot puts into a chunk.
+const CHUNK: usize = 64 << 10;
+
+/// The chunks of one header.
+#[derive(Debug)]
+pub(super) struct Chunks<R> {
+    pub(super) octets: Octets<R>,
+    /// The size of the largest chunk, once the header was read.
+    most: Option<usize>,
+    compressed: Vec<u8>,
+    plain: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+impl<R: Read> Chunks<R> {
+    pub(super) fn new(octets: Octets<R>) -> Self {
+        Self {
+            octets,
+            most: None,
+            compressed: Vec::new(),
+            plain: Vec::new(),
+            start: 0,
+            end: 0,
+        }
+    }
+
+    fn header(&mut self) -> io::Result<usize> {
+        let header = self.octets.peek(DOVECOT_LZ4.len() + 4)?;
+        let Some(most) = header
+            .get(DOVECOT_LZ4.len()..)
+            .and_then(|size| size.try_into().ok())
+            .map(u32::from_be_bytes)
+        else {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        };
+        let length = header.len();
+        let most = most as usize;
+        if most > MOST {
+            return Err(invalid("a larger chunk than Dovecot allows"));
+        }
+        self.octets.consume(length);
+        self.plain = vec![0; most];
+        Ok(most)
+    }
+
+    /// False at the end.
+    fn next(&mut self) -> io::Result<bool> {
+        let prefix = self.octets.peek(4)?;
+        if prefix.is_empty() {
+            return Ok(false);
+        }
+        let Ok(prefix) = <[u8; 4]>::try_from(prefix) else {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        };
+        let length = u32::from_be_bytes(prefix) as usize;
+        // Padding, or another header.
+        if length == 0 || DOVECOT_LZ4.starts_with(&prefix) {
+            return Ok(false);
+        }
+        if length > MOST {
+            return Err(invalid("a larger chunk than Dovecot allows"));
+        }
+        self.octets.consume(4);
+        self.compressed.resize(length, 0);
+        self.octets.read_exact(&mut self.compressed)?;
+        let decompressed = lz4_flex::block::decompress_into(&self.compressed, &mut self.plain);
+        self.end = decompressed.map_err(io::Error::other)?;
+        self.start = 0;
+        Ok(true)
+    }
+}
+
+fn invalid(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+impl<R: Read> Read for Chunks<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.most.is_none() {
+            self.most = Some(self.header()?);
+        }
+        while self.start == self.end {
+            if !self.next()? {
+                return Ok(0);
+            }
+        }
+        let plain = self.plain.get(self.start..self.end).unwrap_or_default();
+        let length = plain.len().min(into.len());
+        into[..length].copy_from_slice(&plain[..length]);
+        self.start += length;
+        Ok(length)
+    }
+}
+
+/// Writes chunks as Dovecot does.
+#[derive(Debug)]
+pub(crate) struct Writer<W> {
+    inner: W,
+    plain: Vec<u8>,
+}
+
+impl<W: Write> Writer<W> {
+    pub(super) fn new(mut inner: W) -> io::Result<Self> {
+        inner.write_all(DOVECOT_LZ4)?;
+        inner.write_all(&(CHUNK as u32).to_be_bytes())?;
+        Ok(Self {
+            inner,
+            plain: Vec::with_capacity(CHUNK),
+        })
+    }
+
+    fn chunk(&mut self) -> io::Result<()> {
+        if self.plain.is_empty() {
+            return Ok(());
+        }
+        let compressed = lz4_flex::block::compress(&self.plain);
+        let length = u32::try_from(compressed.len()).map_err(io::Error::other)?;
+        self.inner.write_all(&length.to_be_bytes())?;
+        self.inner.write_all(&compressed)?;
+        self.plain.clear();
+        Ok(())
+    }
+
+    pub(super) fn finish(mut self) -> io::Result<W> {
+        self.chunk()?;
+        Ok(self.inner)
+    }
+}
+
+impl<W: Write> Write for Writer<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.plain.len() == CHUNK {
+            self.chunk()?;
+        }
+        let length = bytes.len().min(CHUNK - self.plain.len());
+        self.plain.extend_from_slice(&bytes[..length]);
+        Ok(length)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}

@@ -1,0 +1,155 @@
+//! The ways mail is compressed.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+/// So many octets tell how something is compressed.
+pub(crate) const MAGIC: usize = 15;
+
+/// A way of compressing.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Method {
+    /// RFC 1952.
+    Gzip,
+    /// RFC 8878.
+    Zstd,
+    Bzip2,
+    Xz,
+    /// Chunks with a header of Dovecot's own; lz4(1) does not read them.
+    DovecotLz4,
+}
+
+/// What a file of Dovecot's lz4 starts with.
+pub(super) const DOVECOT_LZ4: &[u8] = b"Dovecot-LZ4\x0d\x2a\x9b\xc5";
+
+/// The suffixes of names that ask for a method.
+const SUFFIXES: [(&str, Method); 4] = [
+    ("gz", Method::Gzip),
+    ("zst", Method::Zstd),
+    ("bz2", Method::Bzip2),
+    ("xz", Method::Xz),
+];
+
+impl Method {
+    /// How data that starts with this is compressed. `start` has [`MAGIC`] octets, or is all there is: then the start
+    /// of a magic will do, as data that was cut off is not to be taken for something else.
+    #[must_use]
+    pub(crate) fn of_start(start: &[u8]) -> Option<Self> {
+        let is = |magic: &[u8]| {
+            let length = magic.len().min(start.len());
+            length >= 2.min(magic.len()) + usize::from(magic.len() > 2)
+                && start.get(..length) == magic.get(..length)
+                && (length == magic.len() || start.len() < MAGIC)
+        };
+        if is(b"\x1f\x8b") {
+            return Some(Self::Gzip);
+        }
+        if is(b"\x28\xb5\x2f\xfd") || is_skippable(start) {
+            return Some(Self::Zstd);
+        }
+        if is(b"\xfd7zXZ\0") {
+            return Some(Self::Xz);
+        }
+        if is(DOVECOT_LZ4) {
+            return Some(Self::DovecotLz4);
+        }
+        // "BZh" alone could be text: a block, or the end of an empty stream, follows.
+        let level = start
+            .get(3)
+            .is_none_or(|level| (b'1'..=b'9').contains(level));
+        let behind = start.get(4..10.min(start.len())).unwrap_or_default();
+        let block = [b"1AY&SY", b"\x17\x72\x45\x38\x50\x90"]
+            .iter()
+            .any(|magic| magic.starts_with(behind));
+        (is(b"BZh") && level && block).then_some(Self::Bzip2)
+    }
+
+    /// What a file's name asks for. The name of a mailbox is no suffix: `.gz` is a hidden file.
+    #[must_use]
+    pub(crate) fn of_name(path: &Path) -> Option<Self> {
+        let suffix = path.extension().and_then(OsStr::to_str)?;
+        SUFFIXES
+            .iter()
+            .find(|(name, _)| suffix.eq_ignore_ascii_case(name))
+            .map(|&(_, method)| method)
+    }
+
+    /// How the result of this name is written, of a source that was compressed so: as the name says; Dovecot's lz4
+    /// has no suffix of its own and stays what it is under `.lz4`.
+    #[must_use]
+    pub(crate) fn of_result(path: &Path, source: Option<Self>) -> Option<Self> {
+        let is_lz4 = path.extension().is_some_and(|suffix| suffix == "lz4");
+        Self::of_name(path).or(source.filter(|&method| method == Self::DovecotLz4 && is_lz4))
+    }
+
+    /// The name of the method.
+    #[must_use]
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+            Self::Bzip2 => "bzip2",
+            Self::Xz => "xz",
+            Self::DovecotLz4 => "Dovecot's lz4",
+        }
+    }
+}
+
+/// A frame of zstd that holds no data; pzstd starts with one.
+pub(super) fn is_skippable(start: &[u8]) -> bool {
+    matches!(start, [low, 0x2a, 0x4d, 0x18, ..] if low & 0xf0 == 0x50)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn magic_tells_the_method_and_text_is_none() {
+        for (start, method) in [
+            (
+                b"\x1f\x8b\x08\0\0\0\0\0\0\0\0\0\0\0\0".as_slice(),
+                Some(Method::Gzip),
+            ),
+            (b"\x1f\x8b", Some(Method::Gzip)),
+            (
+                b"\x28\xb5\x2f\xfd\x04\0\0\0\0\0\0\0\0\0\0",
+                Some(Method::Zstd),
+            ),
+            (b"\x28\xb5\x2f", Some(Method::Zstd)),
+            (b"\x50\x2a\x4d\x18\x04\0\0\0", Some(Method::Zstd)),
+            (b"\xfd7zXZ\0", Some(Method::Xz)),
+            (b"BZh91AY&SY", Some(Method::Bzip2)),
+            (b"BZh9\x17\x72\x45\x38\x50\x90", Some(Method::Bzip2)),
+            (b"BZh9", Some(Method::Bzip2)),
+            (DOVECOT_LZ4, Some(Method::DovecotLz4)),
+            (b"BZh: is a header", None),
+            (b"BZh91AY&SX......", None),
+            (b"From a@b Thu Jan", None),
+            (b"Dovecot-LZ4: no\n", None),
+            (b"\x1f", None),
+            (b"\x28\xb5\x2fxxxxxxxxxxxx", None),
+            (b"", None),
+        ] {
+            assert_eq!(Method::of_start(start), method, "{}", start.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn the_suffix_of_a_result_asks_for_a_method() {
+        let of = |name: &str| Method::of_name(Path::new(name));
+        assert_eq!(of("a/list.mbox.gz"), Some(Method::Gzip));
+        assert_eq!(of("LIST.GZ"), Some(Method::Gzip));
+        assert_eq!(of("x.zst"), Some(Method::Zstd));
+        assert_eq!(of("x.bz2"), Some(Method::Bzip2));
+        assert_eq!(of("x.xz"), Some(Method::Xz));
+        assert_eq!((of("x.mbox"), of(".gz"), of("x.lz4")), (None, None, None));
+        let lz4 = Some(Method::DovecotLz4);
+        assert_eq!(Method::of_result(Path::new("x.lz4"), lz4), lz4);
+        assert_eq!(Method::of_result(Path::new("x"), lz4), None);
+        assert_eq!(
+            Method::of_result(Path::new("x.lz4"), Some(Method::Gzip)),
+            None
+        );
+    }
+}

@@ -1,0 +1,21 @@
+//! Mail as it is kept: compressed, by magic and not by name (docs/mailboxes.md, "Compressed mail").
+//!
+//! `method` knows the formats by their first octets, `read` takes members apart until the data ends, and keeps the
+//! limits; `write` makes one member. `gzip`, `zstd`, `dovecot_lz4` and `streams` (bzip2 and xz) read a member each,
+//! through `stepwise`; `octets` is what they read from, and counts.
+
+mod dovecot_lz4;
+mod gzip;
+mod method;
+mod octets;
+mod read;
+mod stepwise;
+mod streams;
+mod write;
+mod zstd;
+
+pub(crate) use method::{MAGIC, Method};
+#[cfg(feature = "cli")]
+pub(crate) use read::Sensed;
+pub(crate) use read::{Damage, Decoder, Limits};
+pub(super) use write::Encoder;

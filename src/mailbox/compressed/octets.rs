@@ -1,0 +1,101 @@
+//! Compressed octets, buffered and counted.
+
+use std::io::{self, BufRead, Read};
+
+/// Octets read at a time.
+const BUFFER: usize = 64 << 10;
+
+/// A reader that knows how many octets were taken from it, and whether it failed.
+#[derive(Debug)]
+pub(crate) struct Octets<R> {
+    inner: R,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// Taken so far.
+    taken: u64,
+    /// Whether reading failed: then what the decoder says is the reader's error, not about its data.
+    failed: bool,
+}
+
+impl<R: Read> Octets<R> {
+    pub(super) fn new(inner: R) -> Self {
+        Self {
+            inner,
+            buffer: vec![0; BUFFER],
+            start: 0,
+            end: 0,
+            taken: 0,
+            failed: false,
+        }
+    }
+
+    /// The octets that come next, fewer than `length` at the end only.
+    ///
+    /// # Errors
+    /// The reader's.
+    pub(super) fn peek(&mut self, length: usize) -> io::Result<&[u8]> {
+        while self.end - self.start < length {
+            if self.start > 0 {
+                self.buffer.copy_within(self.start..self.end, 0);
+                self.end -= self.start;
+                self.start = 0;
+            }
+            if self.more()? == 0 {
+                break;
+            }
+        }
+        let end = self.end.min(self.start + length);
+        Ok(self.buffer.get(self.start..end).unwrap_or_default())
+    }
+
+    fn more(&mut self) -> io::Result<usize> {
+        loop {
+            let room = self.buffer.get_mut(self.end..).unwrap_or_default();
+            match self.inner.read(room) {
+                Ok(read) => {
+                    self.end += read;
+                    return Ok(read);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.failed = true;
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    pub(super) fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    pub(super) fn failed(&self) -> bool {
+        self.failed
+    }
+}
+
+impl<R: Read> Read for Octets<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let there = self.fill_buf()?;
+        let length = there.len().min(into.len());
+        into[..length].copy_from_slice(&there[..length]);
+        self.consume(length);
+        Ok(length)
+    }
+}
+
+impl<R: Read> BufRead for Octets<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+            self.more()?;
+        }
+        Ok(self.buffer.get(self.start..self.end).unwrap_or_default())
+    }
+
+    fn consume(&mut self, length: usize) {
+        self.start = (self.start + length).min(self.end);
+        self.taken += length as u64;
+    }
+}

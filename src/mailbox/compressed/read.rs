@@ -1,0 +1,306 @@
+//! Reading what is compressed, to its very end.
+//!
+//! Data may be several members (streams, frames) one behind the other, and then padded with zeros. Anything else behind
+//! them, and data that end too early, are not valid, or expand beyond the limits, are [`Damage`]: what was read before
+//! is there, and the end is none.
+
+use std::fmt;
+use std::io::{self, BufRead as _, Read};
+
+use super::dovecot_lz4::Chunks;
+use super::gzip::Gzip;
+use super::method::{MAGIC, Method};
+use super::octets::Octets;
+use super::stepwise::Stepwise;
+use super::streams::{Bzip2, Xz};
+use super::zstd::Frames;
+
+/// How much compressed data may become.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Limits {
+    /// Octets.
+    pub(crate) expanded: u64,
+}
+
+impl Limits {
+    /// For who reads no more than he wants.
+    pub(crate) const NONE: Self = Self { expanded: u64::MAX };
+}
+
+/// Octets for each compressed one, beyond [`UNJUDGED`].
+const RATIO: u64 = 1000;
+/// So many octets may come from few: one mail of blanks or zeros is no bomb.
+const UNJUDGED: u64 = 64 << 20;
+
+/// Why there is no more of compressed data, though they did not end.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Damage {
+    why: String,
+    /// Where in the compressed data.
+    at: u64,
+    /// Whether what was read is whole in itself: what is wrong stands behind it.
+    pub(crate) whole: bool,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}, at octet {} of the compressed data",
+            self.why, self.at
+        )
+    }
+}
+
+impl std::error::Error for Damage {}
+
+/// Decompresses.
+pub(crate) struct Decoder<R: Read> {
+    method: Method,
+    limits: Limits,
+    state: State<R>,
+    expanded: u64,
+    /// Trouble with the reader that came behind what was given already.
+    failed: Option<io::Error>,
+}
+
+enum State<R: Read> {
+    /// Before the first member, or behind one.
+    Between(Octets<R>, bool),
+    Within(Member<R>),
+    Ended,
+    Damaged(Damage),
+}
+
+enum Member<R: Read> {
+    Gzip(Gzip<R>),
+    Zstd(Frames<R>),
+    Bzip2(Stepwise<R, Bzip2>),
+    Xz(Stepwise<R, Xz>),
+    DovecotLz4(Chunks<R>),
+}
+
+impl<R: Read> Member<R> {
+    fn new(method: Method, octets: Octets<R>) -> io::Result<Self> {
+        Ok(match method {
+            Method::Gzip => Self::Gzip(Gzip::new(octets)),
+            Method::Zstd => Self::Zstd(Frames::new(octets)?),
+            Method::Bzip2 => Self::Bzip2(Stepwise::new(octets, Bzip2::new())),
+            Method::Xz => Self::Xz(Stepwise::new(octets, Xz::new()?)),
+            Method::DovecotLz4 => Self::DovecotLz4(Chunks::new(octets)),
+        })
+    }
+
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Gzip(member) => member.read(into),
+            Self::Zstd(member) => member.read(into),
+            Self::Bzip2(member) => member.read(into),
+            Self::Xz(member) => member.read(into),
+            Self::DovecotLz4(member) => member.read(into),
+        }
+    }
+
+    fn octets(&self) -> &Octets<R> {
+        match self {
+            Self::Gzip(member) => &member.data.octets,
+            Self::Zstd(member) => &member.octets,
+            Self::Bzip2(member) => &member.octets,
+            Self::Xz(member) => &member.octets,
+            Self::DovecotLz4(member) => &member.octets,
+        }
+    }
+
+    fn into_octets(self) -> Octets<R> {
+        match self {
+            Self::Gzip(member) => member.data.octets,
+            Self::Zstd(member) => member.octets,
+            Self::Bzip2(member) => member.octets,
+            Self::Xz(member) => member.octets,
+            Self::DovecotLz4(member) => member.octets,
+        }
+    }
+}
+
+impl<R: Read> Decoder<R> {
+    /// Of data that [are compressed](Method::of_start) so.
+    pub(crate) fn new(method: Method, reader: R, limits: Limits) -> Self {
+        Self::of(method, Octets::new(reader), limits)
+    }
+
+    fn of(method: Method, octets: Octets<R>, limits: Limits) -> Self {
+        Self {
+            method,
+            limits,
+            state: State::Between(octets, false),
+            expanded: 0,
+            failed: None,
+        }
+    }
+
+    /// Behind a member: another one, the end, or something else.
+    fn next(&self, mut octets: Octets<R>, is_behind: bool) -> io::Result<State<R>> {
+        let start = octets.peek(MAGIC)?;
+        if start.is_empty() {
+            return Ok(State::Ended);
+        }
+        if Method::of_start(start) == Some(self.method) {
+            return Ok(State::Within(Member::new(self.method, octets)?));
+        }
+        // Of data that were cut within the next magic.
+        let is_cut = !is_behind || start.len() < MAGIC && is_start_of_magic(self.method, start);
+        let at = octets.taken();
+        loop {
+            let padding = octets.fill_buf()?;
+            if padding.is_empty() {
+                return Ok(State::Ended);
+            }
+            let zeros = padding.iter().take_while(|&&octet| octet == 0).count();
+            let is_all = zeros == padding.len();
+            octets.consume(zeros);
+            if !is_all {
+                break;
+            }
+        }
+        let why = match is_cut {
+            true => format!("{} data that are cut off", self.method.name()),
+            false => format!("something else behind the {} data", self.method.name()),
+        };
+        Ok(State::Damaged(Damage {
+            why,
+            at,
+            whole: !is_cut,
+        }))
+    }
+
+    fn damage(&self, octets: &Octets<R>, why: String) -> Damage {
+        Damage {
+            why,
+            at: octets.taken(),
+            whole: false,
+        }
+    }
+
+    fn broken(&self, octets: &Octets<R>, error: &io::Error) -> Damage {
+        let name = self.method.name();
+        let why = match error.kind() {
+            io::ErrorKind::UnexpectedEof => format!("{name} data that are cut off"),
+            _ => format!("{name} data that are damaged ({error})"),
+        };
+        self.damage(octets, why)
+    }
+
+    fn beyond(&self, octets: &Octets<R>) -> Option<Damage> {
+        if self.expanded > self.limits.expanded {
+            let most = self.limits.expanded;
+            let why = format!("they expand to more than {most} octets (--max-expanded)");
+            return Some(self.damage(octets, why));
+        }
+        let most = octets.taken().saturating_mul(RATIO).max(UNJUDGED);
+        (self.expanded > most).then(|| {
+            let why = format!("they expand to more than {RATIO} times what they are");
+            self.damage(octets, why)
+        })
+    }
+}
+
+fn is_start_of_magic(method: Method, start: &[u8]) -> bool {
+    let magic: &[u8] = match method {
+        Method::Gzip => b"\x1f\x8b",
+        Method::Zstd => b"\x28\xb5\x2f\xfd",
+        Method::Bzip2 => b"BZh",
+        Method::Xz => b"\xfd7zXZ\0",
+        Method::DovecotLz4 => super::method::DOVECOT_LZ4,
+    };
+    magic.starts_with(start)
+}
+
+impl<R: Read> Decoder<R> {
+    fn some(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match std::mem::replace(&mut self.state, State::Ended) {
+                State::Ended => return Ok(0),
+                State::Damaged(damage) => {
+                    self.state = State::Damaged(damage.clone());
+                    return Err(io::Error::other(damage));
+                }
+                State::Between(octets, is_behind) => self.state = self.next(octets, is_behind)?,
+                State::Within(mut member) => match member.read(into) {
+                    Ok(0) => self.state = State::Between(member.into_octets(), true),
+                    Ok(read) => {
+                        self.expanded += read as u64;
+                        if let Some(damage) = self.beyond(member.octets()) {
+                            self.state = State::Damaged(damage);
+                            continue;
+                        }
+                        self.state = State::Within(member);
+                        return Ok(read);
+                    }
+                    Err(error) if member.octets().failed() => return Err(error),
+                    Err(error) => self.state = State::Damaged(self.broken(member.octets(), &error)),
+                },
+            }
+        }
+    }
+}
+
+/// Gives as much as there is room for. Errors are the reader's, or hold a [`Damage`].
+impl<R: Read> Read for Decoder<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let mut filled = 0;
+        while filled < into.len() {
+            if let Some(error) = self.failed.take() {
+                return Err(error);
+            }
+            match self.some(into.get_mut(filled..).unwrap_or_default()) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) if filled == 0 => return Err(error),
+                Err(error) => {
+                    self.failed = Some(error);
+                    break;
+                }
+            }
+        }
+        Ok(filled)
+    }
+}
+
+/// What a reader gives, decompressed if its first octets say that it is compressed.
+#[cfg(feature = "cli")]
+pub(crate) enum Sensed<R: Read> {
+    /// It was not looked at yet.
+    Fresh(Option<Octets<R>>, Limits),
+    Plain(Octets<R>),
+    Compressed(Box<Decoder<R>>),
+}
+
+#[cfg(feature = "cli")]
+impl<R: Read> Sensed<R> {
+    pub(crate) fn new(reader: R, limits: Limits) -> Self {
+        Self::Fresh(Some(Octets::new(reader)), limits)
+    }
+}
+
+#[cfg(feature = "cli")]
+impl<R: Read> Read for Sensed<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self {
+                Self::Plain(octets) => return octets.read(into),
+                Self::Compressed(decoder) => return decoder.read(into),
+                Self::Fresh(octets, limits) => {
+                    let Some(mut octets) = octets.take() else {
+                        return Ok(0);
+                    };
+                    *self = match Method::of_start(octets.peek(MAGIC)?) {
+                        Some(method) => {
+                            Self::Compressed(Box::new(Decoder::of(method, octets, *limits)))
+                        }
+                        None => Self::Plain(octets),
+                    };
+                }
+            }
+        }
+    }
+}
