@@ -1,11 +1,13 @@
 //! Whether bytes can hold anything that embody works on, told without parsing.
 
 mod bases;
+mod data;
 mod hidden;
 mod words;
 
-use crate::policy::{Links, Policy};
-use bases::Documents;
+use crate::policy::{Embed, Links, Policy};
+use bases::{Documents, Sought};
+pub(super) use data::may_show_data;
 use words::{Word, Words, word};
 
 /// A search for the few words that any work needs, in any case.
@@ -15,9 +17,29 @@ use words::{Word, Words, word};
 #[derive(Clone)]
 pub struct Prefilter {
     links: Links,
-    embeds: bool,
+    embeds: Embeds,
     /// What references need.
     references: &'static Words,
+}
+
+/// Of which documents something may be embedded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Embeds {
+    Nothing,
+    /// Those that may show something from a `data:` URL.
+    Data,
+    /// Any.
+    Remote,
+}
+
+impl Embeds {
+    fn of(embed: &Embed) -> Self {
+        match embed.is_on() {
+            false => Self::Nothing,
+            true if embed.is_only_data() => Self::Data,
+            true => Self::Remote,
+        }
+    }
 }
 
 impl std::fmt::Debug for Prefilter {
@@ -39,7 +61,7 @@ impl Prefilter {
     pub fn new(policy: &Policy) -> Self {
         Self {
             links: policy.links,
-            embeds: policy.embed.is_on(),
+            embeds: Embeds::of(&policy.embed),
             references: &REFERENCES,
         }
     }
@@ -60,7 +82,7 @@ impl Prefilter {
     pub fn of_detached() -> Self {
         Self {
             links: Links::Keep,
-            embeds: false,
+            embeds: Embeds::Nothing,
             references: &DETACHED,
         }
     }
@@ -112,9 +134,9 @@ impl Prefilter {
                 documents = Documents::default();
             }
             let matters = word < OF_REFERENCES
-                || self.embeds
+                || self.embeds == Embeds::Remote
                 || (is_first && declares_base(message))
-                || documents.may_have_base(message, at - start);
+                || documents.matters(message, at - start, self.sought());
             if matters {
                 found.push(number);
                 number += 1;
@@ -128,7 +150,14 @@ impl Prefilter {
     }
 
     fn looks_at_documents(&self) -> bool {
-        self.links == Links::Resolve || self.embeds
+        self.links == Links::Resolve || self.embeds != Embeds::Nothing
+    }
+
+    fn sought(&self) -> Sought {
+        Sought {
+            base: self.links == Links::Resolve,
+            data: self.embeds == Embeds::Data,
+        }
     }
 
     /// Whether a whole message may have to be changed: what [`any`](Self::any) says, looked at
@@ -137,8 +166,10 @@ impl Prefilter {
     #[must_use]
     pub fn in_message(&self, message: &[u8]) -> bool {
         self.external_bodies(message)
-            || self.documents_with_base(message)
-            || (self.embeds && self.documents(message))
+            || (self.documents(message)
+                && (self.embeds == Embeds::Remote
+                    || declares_base(message)
+                    || has_document(message, self.sought())))
     }
 
     /// Whether there may be external bodies, or other forms of references.
@@ -152,19 +183,14 @@ impl Prefilter {
     pub fn documents(&self, bytes: &[u8]) -> bool {
         self.looks_at_documents() && DOCUMENTS.first(bytes).is_some()
     }
-
-    /// The same for a whole message, where a base or a sibling must be declared as well.
-    fn documents_with_base(&self, message: &[u8]) -> bool {
-        self.documents(message) && (declares_base(message) || holds_base(message))
-    }
 }
 
-/// Whether a document of a message may have a base in itself.
-fn holds_base(message: &[u8]) -> bool {
+/// Whether a document of a message may have what is sought.
+fn has_document(message: &[u8], sought: Sought) -> bool {
     let mut documents = Documents::default();
     let mut from = 0;
     while let Some((at, word)) = DOCUMENTS.find_from(message, from) {
-        if documents.may_have_base(message, at) {
+        if documents.matters(message, at, sought) {
             return true;
         }
         from = at + DOCUMENTS.words.get(word).map_or(1, |word| word.text.len());
@@ -431,6 +457,18 @@ mod tests {
             Just("<BASE href=x>\n"),
             Just("=3Cbase href=3Dx>\n"),
             Just("<ba=\nse href=3Dx>\n"),
+            Just(
+                "<img src=data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7>\n"
+            ),
+            Just(
+                "<img src='dat\na&colon;image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7'>\n"
+            ),
+            Just(
+                "<p style='x:url(&#100;\\61 ta:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7)'>\n"
+            ),
+            Just(
+                "<img src=3Dda=\nta=3Aimage/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7>\n"
+            ),
             Just("/html /css content-type l-bo se64 <bas =3c=\n"),
         ];
         let piece = piece.prop_map(str::to_owned);
@@ -484,8 +522,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_the_planner_acts_on_was_found_before(messages in messages()) {
-            let expander = Expander::new(Policy::default()).expect("it retrieves nothing");
+        fn what_the_planner_acts_on_was_found_before(
+            messages in messages(), keep in any::<bool>(), data in any::<bool>(),
+        ) {
+            let policy = Policy {
+                links: if keep { Links::Keep } else { Links::Resolve },
+                embed: Embed { data, ..Embed::default() },
+                ..Policy::default()
+            };
+            let expander = Expander::new(policy).expect("it retrieves nothing");
             for message in messages {
                 let head = "From: a\nMIME-Version: 1.0\n";
                 let message = format!("{head}{message}");
@@ -495,7 +540,7 @@ mod tests {
                     let essence = tree.part(id).essence.as_str();
                     ["text/html", "application/xhtml+xml", "text/css"].contains(&essence)
                 };
-                let found = expander.prefilter().documents(message.as_bytes());
+                let found = expander.prefilter().documents(message.as_bytes()) || (keep && !data);
                 prop_assert!(found || !tree.ids().any(is_document), "{message:?}");
                 let is_reference = |id| tree.part(id).essence == "message/external-body";
                 let found = expander.prefilter().external_bodies(message.as_bytes());

@@ -124,6 +124,11 @@ impl Embed {
     pub fn is_on(self) -> bool {
         self.data || self.remote
     }
+
+    /// Whether only documents matter that show something from a `data:` URL.
+    pub(crate) fn is_only_data(self) -> bool {
+        self.data && !self.remote && self.trackers == Trackers::Leave
+    }
 }
 
 /// What to do with remote pictures that are at most 3 by 3 or hidden: they are there to be asked for.

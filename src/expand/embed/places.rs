@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::super::link_text::cid_escaped;
+use super::super::prefilter::may_show_data;
 use super::super::relink::{Fallbacks, Relinker, Shown};
 use super::super::session::Session;
 use super::pictures::Pictures;
@@ -127,6 +128,9 @@ impl Places {
         let mut relinker = Relinker::new(original, tree, policy, &mut session.ledger);
         for part in tree.ids() {
             if tree.part(part).essence == "text/x-amp-html" {
+                if policy.embed.is_only_data() {
+                    continue;
+                }
                 let detail = "what AMP documents may refer to is not what HTML may";
                 let refusal = Refusal::lasting(Reason::UnsupportedDocument, detail);
                 places.documents.push((part, Err(refusal)));
@@ -146,7 +150,12 @@ impl Places {
             });
             found.extend(too_many.place(tag));
             match looked {
-                Some(Err(refusal)) => places.documents.push((part, Err(refusal))),
+                Some(Err(refusal)) => {
+                    // What the prefilter passes over has no row: the same mail has the same rows whoever looks.
+                    if !policy.embed.is_only_data() || may_hold_data(original, tree, part) {
+                        places.documents.push((part, Err(refusal)));
+                    }
+                }
                 Some(Ok(())) if has_something(&found) => {
                     places.documents.push((part, Ok(found)));
                 }
@@ -404,6 +413,13 @@ pub(super) fn point<'f>(
             url.to_owned()
         });
     }
+}
+
+/// Whether a document may show something from a `data:` URL, by its octets.
+fn may_hold_data(original: &[u8], tree: &Tree, part: PartId) -> bool {
+    let entity = tree.part(part);
+    let octets = entity.encoding.decode(entity.body.of(original));
+    octets.is_none_or(|octets| may_show_data(&octets))
 }
 
 fn is_wanted(embed: Embed, role: Role) -> bool {

@@ -1,4 +1,5 @@
-//! Whether a document may have a `<base`, as far as that shows without a look at the structure of its message.
+//! Whether a document may have a `<base`, or show something from a `data:` URL, as far as that shows without a look at
+//! the structure of its message.
 //!
 //! The encoding of a part stands in the same header section as its type, and base64 hides a `<base` from every search.
 //! A header section lies between empty lines, or between a boundary line and what is no field (RFC 2046 §5.1.1); more
@@ -6,6 +7,9 @@
 
 use memchr::{memchr_iter, memrchr_iter};
 
+use crate::mime::TransferEncoding;
+
+use super::data::may_show_data;
 use super::hidden::escapes_base;
 use super::words::{Words, word};
 
@@ -16,20 +20,29 @@ pub(super) static BASE: Words = Words::new(&[word("<base", 0)], *b"<<<");
 #[cfg(test)]
 pub(super) static SEARCHES: [&Words; 3] = [&BASE64, &QUOTED, &BASE];
 
+/// What makes a document matter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Sought {
+    /// A base.
+    pub(super) base: bool,
+    /// A `data:` URL.
+    pub(super) data: bool,
+}
+
 /// The documents of one message, asked about from its start to its end: each byte is looked at a few times at most.
 #[derive(Default)]
 pub(super) struct Documents {
     /// Where the last header section ends that was looked at.
     sections: usize,
-    /// The same of a literal `<base`, and of one with escapes.
+    /// The same of what is literal, and of what has escapes.
     literal: usize,
     escaped: usize,
 }
 
 impl Documents {
-    /// Whether the document may have a base whose media type stands at `at`. It is not asked again about what was
-    /// searched before, so the first answer counts.
-    pub(super) fn may_have_base(&mut self, message: &[u8], at: usize) -> bool {
+    /// Whether the document may have what is sought whose media type stands at `at`. It is not asked again about what
+    /// was searched before, so the first answer counts.
+    pub(super) fn matters(&mut self, message: &[u8], at: usize, sought: Sought) -> bool {
         if at < self.sections {
             // The types of one section are those of one part.
             return false;
@@ -53,7 +66,8 @@ impl Documents {
             .and_then(|delimiter| next_line(of(from, message.len()), delimiter))
             .map_or(message.len(), |line| from + line);
         self.literal = to;
-        if BASE.first(of(from, to)).is_some() {
+        let literal = of(from, to);
+        if sought.base && BASE.first(literal).is_some() || sought.data && may_show_data(literal) {
             return true;
         }
         if QUOTED.first(section).is_none() {
@@ -61,7 +75,10 @@ impl Documents {
         }
         let from = at.max(self.escaped);
         self.escaped = self.escaped.max(to);
-        escapes_base(of(from, to))
+        let escaped = of(from, to);
+        let decoded = || TransferEncoding::QuotedPrintable.decode(escaped);
+        sought.base && escapes_base(escaped)
+            || sought.data && decoded().is_none_or(|text| may_show_data(&text))
     }
 }
 
@@ -104,7 +121,16 @@ mod tests {
         let mut documents = Documents::default();
         let places = message.match_indices("text/html").map(|(at, _)| at);
         places
-            .map(|at| documents.may_have_base(message.as_bytes(), at))
+            .map(|at| {
+                documents.matters(
+                    message.as_bytes(),
+                    at,
+                    Sought {
+                        base: true,
+                        data: true,
+                    },
+                )
+            })
             .collect()
     }
 
@@ -149,6 +175,25 @@ mod tests {
             (
                 "x\n--b\nT: text/html\nE: Quoted-Printable\n\n\n--b\n=3Cbase>",
                 false,
+            ),
+        ] {
+            assert_eq!(asked(message), [expected], "{message}");
+        }
+    }
+
+    #[test]
+    fn a_data_url_counts_where_a_base_does() {
+        for (message, expected) in [
+            ("x\n--b\nT: text/html\n\n<img src=data:,x>\n--b\n", true),
+            ("x\n--b\nT: text/html\n\n<p>\n--b\n<img src=data:,x>", false),
+            ("T: text/html\n\n<img src=3Dda=\nta:,x>", false),
+            (
+                "E: quoted-printable\nT: text/html\n\n<img src=3Dda=\nta:,x>",
+                true,
+            ),
+            (
+                "E: quoted-printable\nT: text/html\n\n<img src=3D=64ata=3A,x>",
+                true,
             ),
         ] {
             assert_eq!(asked(message), [expected], "{message}");
