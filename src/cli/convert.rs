@@ -107,20 +107,19 @@ impl Walk<'_> {
         self.check_standard_streams()?;
         signals::limits_on_files_are_failed_writes();
         let stop = self.signals.stop();
+        let mut targets = Vec::new();
         if let Some(output) = &self.args.output {
             check_suffix(self.sources, output)?;
+            targets = targets_of(self.sources, output)?;
             make_room(output, self.sources.len(), self.options.effect)?;
         }
         let voice = Voice::new(self)?;
         let several = self.sources.len() > 1 || self.sources.iter().any(|source| source.is_dir());
         let filter = Filter::new(verb, several, stop.clone(), &voice);
         let mut status = Status::Success;
-        for source in self.sources {
-            let result = match &self.args.output {
-                Some(output) => {
-                    let target = target(source, output, self.sources.len())?;
-                    convert_source(source, &target, &self.options, &filter, stop)
-                }
+        for (index, source) in self.sources.iter().enumerate() {
+            let result = match targets.get(index) {
+                Some(target) => convert_source(source, target, &self.options, &filter, stop),
                 None => convert_in_place(source, &self.options, &filter, &filter, stop),
             };
             match result {
@@ -293,19 +292,22 @@ pub(super) fn cache(args: &CacheArgs, asking: Asking) -> Result<Cache, Error> {
     }
 }
 
-/// Where a source goes: one source becomes DEST itself, several become DEST/name.
-fn target(source: &Path, output: &Path, sources: usize) -> Result<PathBuf, Error> {
-    if sources == 1 {
-        return Ok(output.to_owned());
+/// Where the sources go: one source becomes DEST itself, several become DEST/name.
+fn targets_of(sources: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>, Error> {
+    if let [_] = sources {
+        return Ok(vec![output.to_owned()]);
     }
-    let name: Option<&OsStr> = source.file_name();
-    name.map(|name| output.join(name)).ok_or_else(|| {
-        Error::Usage(format!(
-            "{}: has no name that it could have in {}",
-            source.display(),
-            output.display()
-        ))
-    })
+    let target = |source: &PathBuf| {
+        let name: Option<&OsStr> = source.file_name();
+        name.map(|name| output.join(name)).ok_or_else(|| {
+            Error::Usage(format!(
+                "{}: has no name that it could have in {}",
+                source.display(),
+                output.display()
+            ))
+        })
+    };
+    sources.iter().map(target).collect()
 }
 
 /// Bytes in a source, for a progress bar; what cannot be looked at counts nothing, and how long something compressed is

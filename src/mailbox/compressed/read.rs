@@ -67,7 +67,8 @@ pub(crate) struct Decoder<R: Read> {
 enum State<R: Read> {
     /// Before the first member, or behind one.
     Between(Octets<R>, bool),
-    Within(Member<R>),
+    /// And how many octets stood before it.
+    Within(Member<R>, u64),
     Ended,
     Damaged(Damage),
 }
@@ -145,7 +146,9 @@ impl<R: Read> Decoder<R> {
             return Ok(State::Ended);
         }
         if Method::of_start(start) == Some(self.method) {
-            return Ok(State::Within(Member::new(self.method, octets)?));
+            let before = octets.taken();
+            let member = Member::new(self.method, octets)?;
+            return Ok(State::Within(member, before));
         }
         // Of data that were cut within the next magic.
         let is_cut = !is_behind || start.len() < MAGIC && is_start_of_magic(self.method, start);
@@ -225,7 +228,12 @@ impl<R: Read> Decoder<R> {
                     return Err(io::Error::other(damage));
                 }
                 State::Between(octets, is_behind) => self.state = self.next(octets, is_behind)?,
-                State::Within(mut member) => match member.read(into) {
+                State::Within(mut member, before) => match member.read(into) {
+                    // Not even its magic is whole. Without this there would be members without end.
+                    Ok(0) if member.octets().taken() == before => {
+                        let error = io::ErrorKind::UnexpectedEof.into();
+                        self.state = State::Damaged(self.broken(member.octets(), &error));
+                    }
                     Ok(0) => self.state = State::Between(member.into_octets(), true),
                     Ok(read) => {
                         self.expanded += read as u64;
@@ -233,7 +241,7 @@ impl<R: Read> Decoder<R> {
                             self.state = State::Damaged(damage);
                             continue;
                         }
-                        self.state = State::Within(member);
+                        self.state = State::Within(member, before);
                         return Ok(read);
                     }
                     Err(error) if member.octets().failed() => return Err(error),

@@ -363,6 +363,24 @@ proptest! {
     }
 }
 
+#[test]
+fn what_is_cut_within_the_next_magic_is_damaged_and_ends() {
+    let plain = mbox(9);
+    let (first, second) = plain.split_at(plain.len() / 2);
+    for method in ["gz", "zst", "bz2", "xz", "lz4"] {
+        let (first, second) = (compressed(method, first), compressed(method, second));
+        for length in 1..20 {
+            let bytes = [first.as_slice(), &second[..length]].concat();
+            let what = format!("{method}, {length} octets of the second");
+            // Of lz4 nineteen octets are a header with nothing behind it.
+            if method == "lz4" && length == 19 {
+                continue;
+            }
+            is_read_as_damaged("box", &bytes, &plain, &what).unwrap();
+        }
+    }
+}
+
 fn is_between_chunks(pieces: &[Vec<u8>], cut: usize) -> bool {
     let mut start = 0;
     for piece in pieces {

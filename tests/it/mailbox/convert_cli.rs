@@ -292,14 +292,27 @@ fn a_bar_goes_away_before_anything_else_is_written() {
     let (short, _) = short.expect("there was a terminal");
     assert!(!short.contains('\u{1b}'));
 
-    // Also before what ends the run: a second source that has no name.
+    // Also before an error: a second source that is not there.
     fs::create_dir(folder.path().join("out")).expect("a folder");
-    let failing = "convert --progress always a.mbox .. --output out";
+    let failing = "convert --progress always a.mbox missing.mbox --output out";
     let stopped = on_a_terminal(test, "xterm", failing, folder.path());
     let (stopped, ended) = stopped.expect("there was a terminal");
     assert_ne!(ended, 0, "{stopped:?}");
-    let last = stopped.rsplit(CLEAR).next().unwrap_or_default();
-    assert!(last.starts_with("embody: ..: "), "{stopped:?}");
+    assert!(stopped.contains(&format!("{CLEAR}embody: ")), "{stopped:?}");
+    assert!(stopped.contains("missing.mbox"), "{stopped:?}");
+}
+
+#[test]
+fn a_source_without_a_name_is_said_before_anything_is_read_or_written() {
+    let folder = folder_with("a.mbox", mailbox().as_bytes());
+    let output = run(
+        &["convert", "a.mbox", "..", "--output", "out"],
+        folder.path(),
+    );
+    assert_eq!(status(&output), 2);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.starts_with("embody: ..: has no name "), "{said}");
+    assert!(!folder.path().join("out").exists());
 }
 
 #[test]
