@@ -111,14 +111,15 @@ impl Prefilter {
     #[must_use]
     pub(crate) fn messages(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
         let words = match self.looks_at_documents() {
-            true => &ALL,
+            true => &EVERYTHING,
             false => self.references,
         };
         let mut found = Vec::new();
         let (mut from, mut number) = (0, 0);
-        // The last message that was looked at for a base, and its documents.
+        // What was found in the last message.
         let mut asked = None;
         let mut documents = Documents::default();
+        let (mut has_document, mut has_base) = (false, false);
         while let Some((at, word)) = words.find_from(bytes, from) {
             number += ends
                 .get(number..)
@@ -128,21 +129,28 @@ impl Prefilter {
             };
             let start = number.checked_sub(1).and_then(|before| ends.get(before));
             let start = start.copied().unwrap_or_default();
-            let message = bytes.get(start..end).unwrap_or_default();
-            let is_first = asked != Some(number);
-            if is_first {
+            if asked != Some(number) {
+                asked = Some(number);
                 documents = Documents::default();
+                (has_document, has_base) = (false, false);
             }
-            let matters = word < OF_REFERENCES
-                || self.embeds == Embeds::Remote
-                || (is_first && declares_base(message))
-                || documents.matters(message, at - start, self.sought());
+            let matters = if word < OF_REFERENCES {
+                true
+            } else if word < OF_REFERENCES + OF_DOCUMENTS {
+                let message = bytes.get(start..end).unwrap_or_default();
+                has_document = true;
+                has_base
+                    || self.embeds == Embeds::Remote
+                    || documents.matters(message, at - start, self.sought())
+            } else {
+                has_base = true;
+                has_document
+            };
             if matters {
                 found.push(number);
                 number += 1;
                 from = end;
             } else {
-                asked = Some(number);
                 from = at + words.words.get(word).map_or(1, |word| word.text.len());
             }
         }
@@ -203,8 +211,9 @@ fn declares_base(message: &[u8]) -> bool {
     BASES.first(message).is_some()
 }
 
-/// What references need, the first [`OF_REFERENCES`], and documents.
-static WORDS: [Word; 7] = [
+/// What references need, the first [`OF_REFERENCES`]; what the type of a document begins with, [`OF_DOCUMENTS`]; and
+/// the fields that give documents a base or a sibling.
+static WORDS: [Word; 9] = [
     word("external-body", 8),
     // What else makes a part a reference, and what says that one was deleted.
     word("x-mozilla-external-attachment-url", 1),
@@ -213,10 +222,16 @@ static WORDS: [Word; 7] = [
     word("x-moz-deleted", 1),
     // The end of the media types of attached shortcuts.
     word("internet-shortcut", 8),
-    word("content-type", 7).before(is_document_type),
+    // One fragment for three names.
+    word("content-type", 7)
+        .fragment_at(4)
+        .before(is_document_type),
+    word("content-base", 7).fragment_at(4),
+    word("content-location", 7).fragment_at(4),
 ];
 
 const OF_REFERENCES: usize = 6;
+const OF_DOCUMENTS: usize = 1;
 
 static REFERENCES: Words = Words::new(WORDS.split_at(OF_REFERENCES).0, *b"---");
 
@@ -231,18 +246,27 @@ static ATTACHMENTS: Words = Words::new(
 #[cfg(feature = "cli")]
 static DETACHED: Words = Words::new(&[word("x-embody-detached", 1)], *b"---");
 
-static DOCUMENTS: Words = Words::new(WORDS.split_at(OF_REFERENCES).1, *b"---");
+static DOCUMENTS: Words = Words::new(
+    WORDS.split_at(OF_REFERENCES).1.split_at(OF_DOCUMENTS).0,
+    *b"---",
+);
 
 /// Both.
-static ALL: Words = Words::new(&WORDS, *b"---");
+static ALL: Words = Words::new(WORDS.split_at(OF_REFERENCES + OF_DOCUMENTS).0, *b"---");
+
+/// The fields that give documents a base or a sibling.
+static BASES: Words = Words::new(WORDS.split_at(OF_REFERENCES + OF_DOCUMENTS).1, *b"---");
+
+static EVERYTHING: Words = Words::new(&WORDS, *b"---");
 
 /// Subtypes of HTML and CSS.
 const SUBTYPES: [&[u8]; 3] = [b"html", b"xhtml+xml", b"css"];
 
 /// Whether what stands behind the name of a Content-Type field may be the type of a document.
 ///
-/// That it is not shows only where it is simply `: type/subtype`: blanks, folds and comments may stand around the
-/// slash (RFC 822 §3.1.4), and [`MediaType::parse`](crate::mime::MediaType::parse) passes over them.
+/// Blanks, folds and comments may stand in front of the type and around the slash (RFC 822 §3.1.4), and
+/// [`MediaType::parse`](crate::mime::MediaType::parse) passes over them. Where there are some, it may be one. The lists of
+/// fields that DKIM signs are none.
 fn is_document_type(behind: &[u8]) -> bool {
     let unblanked = |bytes: &mut &[u8]| *bytes = bytes.trim_ascii_start();
     let mut rest = behind.get(..Prefilter::OVERLAP / 2).unwrap_or(behind);
@@ -256,9 +280,15 @@ fn is_document_type(behind: &[u8]) -> bool {
     unblanked(&mut rest);
     let is_symbol = |byte: &u8| byte.is_ascii_alphanumeric() || b"-.+_".contains(byte);
     let main = rest.iter().take_while(|byte| is_symbol(byte)).count();
-    let subtype = match rest.get(main..) {
-        Some([b'/', subtype @ ..]) if subtype.first().is_some_and(is_symbol) => subtype,
-        _ => return true,
+    let mut slash = rest.get(main..).unwrap_or_default();
+    let is_apart = slash.first().is_some_and(u8::is_ascii_whitespace);
+    unblanked(&mut slash);
+    let subtype = match slash.split_first() {
+        None | Some((b'(', _)) => return true,
+        Some((b'/', _)) if is_apart => return true,
+        Some((b'/', subtype)) if subtype.first().is_some_and(is_symbol) => subtype,
+        Some((b'/', _)) => return true,
+        Some(_) => return false,
     };
     SUBTYPES.iter().any(|wanted| {
         // Of what the window cuts off, the start must do.
@@ -268,16 +298,19 @@ fn is_document_type(behind: &[u8]) -> bool {
     })
 }
 
-/// The fields that give documents a base or a sibling.
-static BASES: Words = Words::new(
-    &[word("content-base", 7), word("content-location", 7)],
-    *b"---",
-);
-
 #[cfg(test)]
-static SEARCHES: [&Words; 7] = {
+static SEARCHES: [&Words; 8] = {
     let [base64, quoted, base] = bases::SEARCHES;
-    [&REFERENCES, &DOCUMENTS, &ALL, &BASES, base64, quoted, base]
+    [
+        &REFERENCES,
+        &DOCUMENTS,
+        &ALL,
+        &BASES,
+        &EVERYTHING,
+        base64,
+        quoted,
+        base,
+    ]
 };
 
 #[cfg(test)]
@@ -351,6 +384,9 @@ mod tests {
             "Content-Type: text/plain\n",
             "Content-Type: text/richtext; x=/html",
             "Content-Type: multipart/mixed;\n boundary=/",
+            "h=Subject:Content-Type:MIME-Version:Content-Type:\n\tDate:Content-Type; b=x",
+            "Content-Type: text\nSubject: /html",
+            "Content-Type: text x/html",
             "a content-type, and text/ html",
             "text/html",
             "and / or",
@@ -477,6 +513,25 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn no_type_of_a_document_is_taken_for_another(
+            main in prop_oneof![Just("text"), Just("APPLICATION"), Just("x")],
+            sub in prop_oneof![Just("html"), Just("CSS"), Just("xhtml+xml"), Just("htm")],
+            gaps in prop::collection::vec(
+                prop_oneof![4 => Just(""), 1 => Just(" "), 1 => Just("\r\n\t"), 1 => Just("(a / (b))"), 1 => Just("(")],
+                3,
+            ),
+            slash in prop_oneof![4 => Just("/"), 1 => Just(":"), 1 => Just("")],
+            behind in prop_oneof![Just(""), Just(";"), Just(" (c)"), Just("\""), Just(":")],
+        ) {
+            let [first, second, third] = gaps[..] else { unreachable!() };
+            let value = [first, main, second, slash, third, sub, behind].concat();
+            let essence = crate::mime::MediaType::parse(value.as_bytes()).essence;
+            let is_document = ["text/html", "application/xhtml+xml", "text/css"].contains(&&*essence);
+            let field = format!("Content-Type:{value}");
+            prop_assert!(!is_document || DOCUMENTS.first(field.as_bytes()) == Some(0), "{field:?}");
+        }
+
         #[test]
         fn of_many_messages_those_are_found_that_are_found_one_by_one(
             messages in messages(), keep in any::<bool>(), data in any::<bool>(), long in any::<bool>(),

@@ -84,6 +84,8 @@ struct State<S: Stages> {
     taking: Place,
     over: bool,
     failure: Option<Error>,
+    /// Threads that wait for work. To wake nobody is a call of the system, too.
+    waiting: usize,
 }
 
 impl<S: Stages> State<S> {
@@ -110,6 +112,12 @@ impl<S: Stages> Shared<S> {
     fn lock(&self) -> MutexGuard<'_, State<S>> {
         // Nothing in a critical section leaves the state half done.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake_one(&self, state: &State<S>) {
+        if state.waiting > 0 {
+            self.work.notify_one();
+        }
     }
 
     fn end(&self, failure: Option<Error>) {
@@ -157,6 +165,7 @@ pub(super) fn run<S: Stages>(
             taking: Place::Free,
             over: false,
             failure: None,
+            waiting: 0,
         }),
         work: Condvar::new(),
         end: Condvar::new(),
@@ -248,7 +257,7 @@ where
                 state.first += 1;
                 state.taking = Place::Taken;
                 if !state.tasks.is_empty() {
-                    self.shared.work.notify_one();
+                    self.shared.wake_one(&state);
                 }
                 return Next::Take(slot);
             }
@@ -267,8 +276,10 @@ where
                 self.shared.end.notify_all();
                 return Next::End;
             }
+            state.waiting += 1;
             let waited = self.shared.work.wait(state);
             state = waited.unwrap_or_else(PoisonError::into_inner);
+            state.waiting -= 1;
         }
     }
 
@@ -286,7 +297,7 @@ where
         state.taking = Place::Free;
         state.weight -= weight;
         // This thread looks for itself; another one may read, and one may have waited for the end.
-        self.shared.work.notify_one();
+        self.shared.wake_one(&state);
         Ok(())
     }
 
@@ -312,8 +323,8 @@ where
             done: Vec::new(),
             open: 1,
         });
+        self.shared.wake_one(&state);
         drop(state);
-        self.shared.work.notify_one();
         let found = self.stages.split(&item)?;
         let parts = found.len();
         let mut state = self.shared.lock();
