@@ -7,6 +7,10 @@ pub mod external_body {
 pub mod link {
     pub use crate::link::*;
 }
+#[cfg(feature = "milter")]
+pub mod milter {
+    pub use crate::milter::*;
+}
 pub mod mime {
     pub use crate::mime::*;
 }

@@ -132,7 +132,8 @@
 //! * `ftp`: `ftp:` URLs are (suppaftp).
 //! * `mailbox`: the module [`mailbox`].
 //! * `cache`: what `--cache` of the program keeps from run to run; a library has no interface to it.
-//! * `cli`: the program `embody`, with all of the above. Its options are in its manual pages, its reports and
+//! * `milter`: the program has the command `embody milter`.
+//! * `cli`: the program `embody`, with all but that. Its options are in its manual pages, its reports and
 //!   recipes for mail systems in docs/.
 //!
 //! # How it works
@@ -179,6 +180,10 @@ pub mod fetch;
 mod link;
 #[cfg(feature = "mailbox")]
 pub mod mailbox;
+// The server of the program.
+#[cfg(feature = "milter")]
+#[allow(unreachable_pub)]
+mod milter;
 #[allow(unreachable_pub)]
 mod mime;
 #[allow(unreachable_pub)]
@@ -208,8 +213,8 @@ pub use span::Span;
 pub mod internals;
 
 // The tests of what is not public name the crate as those outside do.
-#[cfg(all(test, feature = "cli"))]
+#[cfg(all(test, feature = "milter"))]
 extern crate self as embody;
-#[cfg(all(test, feature = "cli"))]
+#[cfg(all(test, feature = "milter"))]
 #[path = "../tests/unit/mod.rs"]
 mod unit;

@@ -6,6 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::cache_args::CacheArgs;
 use super::detach_args::{DetachArgs, LARGER_THAN, RestoreArgs};
+#[cfg(feature = "milter")]
+use super::milter_args::MilterArgs;
 use super::pages;
 use super::policy_args::PolicyArgs;
 use super::shared_args::OnFailureOption;
@@ -67,6 +69,10 @@ pub(super) enum Command {
     /// Say what is in a mail and what the same options would do; retrieves nothing
     #[command(after_help = "Example: embody inspect --fetch https message.eml", after_long_help = pages::INSPECT)]
     Inspect(InspectArgs),
+    /// Do what filter does inside Postfix and Sendmail, in one process
+    #[cfg(feature = "milter")]
+    #[command(after_help = "Example: embody milter --listen unix:/run/embody/milter.sock --fetch https", after_long_help = pages::MILTER)]
+    Milter(Box<MilterArgs>),
     /// Check a store of detached attachments, or find what in it is not used
     #[command(after_help = "Example: embody store check /var/store ~/Maildir ~/Mail", after_long_help = pages::STORE)]
     Store(StoreArgs),

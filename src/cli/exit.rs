@@ -26,6 +26,7 @@ impl Status {
         let interactive = [
             "convert",
             "inspect",
+            "milter",
             "store",
             "schemes",
             "man",

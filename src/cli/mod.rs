@@ -1,7 +1,7 @@
 //! The command line: the only module that prints or exits.
 //!
 //! `args` has the commands, `shared_args` what several of them take, `policy_args` turns options into a policy, `cache_args` opens the cache, `values` reads what stands behind them, `config` reads options
-//! from a file, `filter`, `convert`, `detach` (with `detach_args`) and `inspect` do the work, `verb` is what they do to a message,
+//! from a file, `filter`, `convert`, `detach` (with `detach_args`), `inspect` and `milter` (with `milter_args`) do the work, `verb` is what they do to a message,
 //! `mailboxes` hands that to the mailbox module, `progress` and `totals` say how far it has come, `manual` and `pages` describe the
 //! program, `schemes` what it follows, `remedy` finds the option that would have allowed something,
 //! `survey` says what is in mailboxes, `store` looks after what detach stored, `sources` reads all that may refer to it,
@@ -22,6 +22,10 @@ mod input;
 mod inspect;
 mod mailboxes;
 mod manual;
+#[cfg(feature = "milter")]
+mod milter;
+#[cfg(feature = "milter")]
+mod milter_args;
 mod origin;
 mod output;
 mod pages;
@@ -85,7 +89,7 @@ fn parse_and_run(arguments: &[OsString]) -> Status {
         }
     };
     match parse(&merged) {
-        Ok(command) => dispatch(command),
+        Ok(command) => dispatch(command, arguments),
         Err(problem) if !problem.use_stderr() => match problem.print() {
             Ok(()) => Status::Success,
             Err(_) => Status::of_lost_output(arguments.get(1)),
@@ -109,13 +113,32 @@ fn parse(arguments: &[OsString]) -> Result<Command, clap::Error> {
     Cli::try_parse_from(arguments).map(|cli| cli.command)
 }
 
-fn dispatch(command: Command) -> Status {
+/// What the same command line says now, with the configuration file as it is now.
+#[cfg(feature = "milter")]
+fn reread(arguments: &[OsString]) -> Result<milter_args::MilterArgs, String> {
+    let (merged, _) = config::merged(arguments).map_err(|error| say::error(&error))?;
+    match parse(&merged) {
+        Ok(Command::Milter(args)) => Ok(*args),
+        Ok(_) => Err("another command".to_owned()),
+        Err(problem) => {
+            let text = problem.to_string();
+            let line = text.lines().next().unwrap_or_default();
+            Err(say::harmless(line.trim_start_matches("error: ")).into_owned())
+        }
+    }
+}
+
+fn dispatch(command: Command, arguments: &[OsString]) -> Status {
+    #[cfg(not(feature = "milter"))]
+    let _ = arguments;
     match command {
         Command::Filter(args) => filter::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Detach(args) => detach::detach(&args),
         Command::Restore(args) => detach::restore(&args),
         Command::Inspect(args) => inspect::run(&args),
+        #[cfg(feature = "milter")]
+        Command::Milter(args) => milter::run(&args, &|| reread(arguments)),
         Command::Store(args) => store::run(&args),
         Command::Schemes(_) => schemes::run(),
         Command::Man(args) => manual::man(args.folder.as_deref()),

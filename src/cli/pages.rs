@@ -253,6 +253,50 @@ See also:
 "
 );
 
+#[cfg(feature = "milter")]
+pub(super) const MILTER: &str = concat!(
+    "\
+Examples:
+  embody milter --listen unix:/run/embody/milter.sock --fetch https
+      What is behind https URLs is put into the mail that Postfix or Sendmail
+      hands over there
+  embody milter --listen inet:8891 --config /etc/embody.toml --max-message 9M
+      The same, on a port of 127.0.0.1
+
+Values:
+  ADDRESS
+      unix:/path, inet:host:port, or inet:port, which is on 127.0.0.1. Who
+      can connect can have any mail worked on
+
+",
+    values!(),
+    "\
+Signals:
+  HUP
+      The options are read again, with the configuration file, and the report
+      is opened again; sockets and connections stay
+  TERM, INT
+      Messages under way are answered, then the process ends with 0
+
+Exit status:
+  0
+      Stopped by a signal
+  1
+      It could not listen
+  2
+      The command line is wrong
+
+Files:
+  FILE of --config
+      Options in TOML, under their long names without the hyphens in front
+  FILE of --report
+      JSON lines are appended, each in one write; source is the queue id
+
+See also:
+  embody(1), embody-filter(1), postconf(5), systemd.socket(5)
+"
+);
+
 pub(super) const STORE: &str = "\
 Examples:
   embody store check /var/store ~/Maildir ~/Mail

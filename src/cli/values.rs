@@ -88,6 +88,15 @@ pub(super) fn backup_suffix(suffix: OsString) -> Result<OsString, Error> {
     check_backup_suffix(&suffix).map(|()| suffix)
 }
 
+/// Permissions of a file: `0660`, `660`.
+#[cfg(feature = "milter")]
+pub(super) fn octal(text: &str) -> Result<u32, String> {
+    u32::from_str_radix(text.trim().trim_start_matches("0o"), 8)
+        .ok()
+        .filter(|&mode| mode <= 0o777)
+        .ok_or_else(|| format!("'{text}' is no mode such as 0660"))
+}
+
 pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
     text.parse()
         .ok()

@@ -211,6 +211,19 @@ impl Expander {
             .report
     }
 
+    /// Whether a message with this header, its empty line included, may have to be changed, whatever body comes.
+    /// Most mail that is one text is done with here.
+    #[cfg(feature = "milter")]
+    pub(crate) fn body_matters(&self, header: &[u8]) -> bool {
+        let is_marked = self.settings.mark == Mark::Field && has_mark(header);
+        if is_marked || self.prefilter().first(header).is_some() {
+            return true;
+        }
+        // A leaf that is no reference and no document has nothing in it that is looked at.
+        let tree = crate::mime::scan(header, &self.settings.scan_limits());
+        tree.root().content != crate::mime::Content::Leaf
+    }
+
     /// Where the first byte is that [`Expander::expand`] might care about, in any run of whole messages.
     ///
     /// This runs at memory speed and proves nothing; `None` does: nothing in there would change.

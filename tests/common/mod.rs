@@ -5,6 +5,7 @@ pub mod browser;
 pub mod filter;
 pub mod imap;
 pub mod mail;
+pub mod mail_system;
 pub mod mailboxes;
 pub mod mta;
 pub mod postfix;

@@ -20,6 +20,7 @@ mod links_bodies;
 mod links_charsets;
 mod links_hostile;
 mod links_siblings;
+mod milter;
 mod pictures;
 mod policy_table;
 mod properties;

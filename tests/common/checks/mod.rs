@@ -13,6 +13,7 @@ pub mod data_url;
 pub mod filter;
 pub mod html;
 pub mod mbox;
+pub mod milter;
 pub mod resolve;
 pub mod scan;
 
@@ -20,7 +21,7 @@ pub mod scan;
 pub type Check = fn(&[u8]);
 
 /// Every target: its name, and what it checks.
-pub const TARGETS: [(&str, Check); 8] = [
+pub const TARGETS: [(&str, Check); 9] = [
     ("cost", |data| {
         cost::check(data);
     }),
@@ -29,6 +30,7 @@ pub const TARGETS: [(&str, Check); 8] = [
     ("filter", filter::check),
     ("html", html::check),
     ("mbox", mbox::check),
+    ("milter", milter::check),
     ("resolve", resolve::check),
     ("scan", scan::check),
 ];

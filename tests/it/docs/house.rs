@@ -24,6 +24,7 @@ const MODULES: &[(&str, u8)] = &[
     ("cache", 4),
     ("expand", 4),
     ("detach", 4),
+    ("milter", 4),
     ("mailbox", 4),
     ("cli", 5),
 ];
@@ -43,6 +44,8 @@ const ALSO: &[(&str, &str)] = &[
     ("store", "fetch"),
     // The way back is known where the way there is taken: counts, and what a store's trouble means.
     ("detach", "expand"),
+    // A milter is an expander behind a socket.
+    ("milter", "expand"),
     // A refusal names its reason.
     ("policy", "report"),
 ];

@@ -6,6 +6,8 @@ pub mod checks;
 pub mod hostile;
 #[path = "../../common/mail.rs"]
 mod mail_everywhere;
+#[path = "../../common/mail_system.rs"]
+pub mod mail_system;
 #[path = "../../common/mailboxes.rs"]
 pub mod mailboxes;
 pub mod ours;

@@ -6,6 +6,7 @@ use embody::mime::{self, Content, ScanLimits};
 
 use super::hostile;
 use super::mail::{changed_samples, samples_folder, samples_in, untouched_samples};
+use super::mail_system::{ACTIONS, OPTIONS, crlf, divided, offer, packet};
 
 /// Inputs of a target (`tests/common/checks`), well-formed ones among them.
 pub fn of(target: &str) -> Vec<Vec<u8>> {
@@ -24,6 +25,7 @@ pub fn of(target: &str) -> Vec<Vec<u8>> {
             )
         }
         "mbox" => prefixed(&[&[5, 0], &[60, 1], &[200, 3]], &mailboxes()),
+        "milter" => conversations(),
         "data_url" => data_urls(),
         "resolve" => references(),
         "html" => HTML
@@ -34,6 +36,51 @@ pub fn of(target: &str) -> Vec<Vec<u8>> {
         "css" => CSS.iter().map(|text| text.as_bytes().to_vec()).collect(),
         other => panic!("no seeds for {other}"),
     }
+}
+
+/// The messages as packets: as a stream, as the checks write them, and with what goes wrong in between.
+fn conversations() -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    for message in messages().iter().chain(&wild()) {
+        let Some((fields, body)) = divided(message).filter(|_| message.len() < 4000) else {
+            continue;
+        };
+        let mut packets = vec![(b'D', b"Li\x004XYZ\0".to_vec())];
+        for (name, value) in fields {
+            packets.push((b'L', [name, b"\0".to_vec(), value, b"\0".to_vec()].concat()));
+        }
+        packets.push((b'N', Vec::new()));
+        packets.push((b'B', crlf(&body)));
+        let abort = [
+            packets.clone(),
+            vec![(b'A', Vec::new()), (b'K', Vec::new())],
+        ]
+        .concat();
+        let whole = [packets, vec![(b'E', Vec::new())]].concat();
+        let streamed = |packets: &[(u8, Vec<u8>)]| -> Vec<u8> {
+            let packets = packets.iter().flat_map(|(kind, data)| packet(*kind, data));
+            offer(ACTIONS, OPTIONS).into_iter().chain(packets).collect()
+        };
+        let checked = |packets: &[(u8, Vec<u8>)]| -> Vec<u8> {
+            let of = |(kind, data): &(u8, Vec<u8>)| {
+                let length = u16::try_from(data.len()).unwrap_or(u16::MAX).to_be_bytes();
+                [&[*kind], length.as_slice(), data].concat()
+            };
+            packets.iter().flat_map(of).collect()
+        };
+        all.push([vec![0xf8], streamed(&whole)].concat());
+        all.push(
+            [
+                vec![0x1a],
+                streamed(&[whole.clone(), whole.clone()].concat()),
+            ]
+            .concat(),
+        );
+        all.push([vec![1], checked(&whole)].concat());
+        all.push([vec![3], checked(&[abort, whole.clone()].concat())].concat());
+        all.push([vec![5], checked(&whole)].concat());
+    }
+    all
 }
 
 fn prefixed(prefixes: &[&[u8]], inputs: &[Vec<u8>]) -> Vec<Vec<u8>> {

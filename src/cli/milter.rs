@@ -1,0 +1,262 @@
+//! `embody milter`: what `filter` does, in one process for all the mail of a server (docs/milter.md).
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use listenfd::ListenFd;
+use sd_notify::NotifyState;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use super::args::Volume;
+use super::exit::Status;
+use super::milter_args::MilterArgs;
+use super::origin::{Origin, Start};
+use super::report_file::ReportFile;
+use super::say;
+use super::signals::limits_on_files_are_failed_writes;
+use crate::error::Error;
+use crate::expand::Expander;
+use crate::fetch::{AtMost, Cached, Fetch, NoFetch, SystemFetcher};
+use crate::milter::{
+    Answers, Journal, Left, Listener, Metrics, Processed, Server, Service, Verdict,
+};
+use crate::policy::Policy;
+use crate::report::Row;
+
+/// Reads the options again, the configuration file with them.
+pub(super) type Reread<'r> = &'r dyn Fn() -> Result<MilterArgs, String>;
+
+/// What is left for a message that is under way, when the process is to end: its retrievals, and a little.
+const DRAINING: Duration = Duration::from_secs(15);
+
+/// Serves until a signal says to stop.
+pub(super) fn run(args: &MilterArgs, reread: Reread<'_>) -> Status {
+    match serve(args, reread) {
+        Ok(status) => status,
+        Err(error) => {
+            say::tell(&say::error(&error));
+            match error {
+                Error::Usage(_) => Status::Usage,
+                _ => Status::Trouble,
+            }
+        }
+    }
+}
+
+fn serve(args: &MilterArgs, reread: Reread<'_>) -> Result<Status, Error> {
+    limits_on_files_are_failed_writes();
+    let mut deadline = args.policy()?.limits.deadline;
+    let service = service(args)?;
+    let log = Arc::new(Log::new(args, service.expander().policy().clone()));
+    // Watched before anybody can connect: a signal never finds a process that it would kill.
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(cannot("watch signals"))?;
+    let listeners = listeners(args)?;
+    let metrics = args
+        .metrics
+        .as_ref()
+        .map(|address| Metrics::bind(address).map_err(cannot(&format!("listen on {address}"))))
+        .transpose()?;
+    let server = Server::new(service, log, args.max_connections()).map_err(cannot("start"))?;
+    let server = Arc::new(server);
+    server.start(listeners, metrics).map_err(cannot("start"))?;
+    notify(&[NotifyState::Ready]);
+    for signal in signals.forever() {
+        if signal == SIGHUP {
+            notify_reloading();
+            match reload(&server, reread) {
+                Ok(new) => deadline = new,
+                Err(problem) => say::tell(&format!(
+                    "the configuration is not read anew, what was in force stays: {problem}"
+                )),
+            }
+            notify(&[NotifyState::Ready]);
+        } else {
+            break;
+        }
+    }
+    notify(&[NotifyState::Stopping]);
+    // A second signal ends the process at once.
+    for signal in [SIGTERM, SIGINT] {
+        let _ = signal_hook::flag::register_conditional_default(signal, Arc::new(true.into()));
+    }
+    let open = server.drain(deadline.saturating_add(DRAINING));
+    if open > 0 {
+        say::tell(&format!("stopped with {open} connections that did not end"));
+    }
+    Ok(Status::Success)
+}
+
+fn cannot(what: &str) -> impl FnOnce(io::Error) -> Error + use<> {
+    let what = format!("what is needed to {what}");
+    move |source| Error::Read { what, source }
+}
+
+/// Where systemd is told of nothing, there is no systemd.
+fn notify(states: &[NotifyState<'_>]) {
+    let _ = sd_notify::notify(states);
+}
+
+fn notify_reloading() {
+    if let Ok(now) = NotifyState::monotonic_usec_now() {
+        notify(&[NotifyState::Reloading, now]);
+    }
+}
+
+/// Sockets that systemd hands over, and those of the options.
+fn listeners(args: &MilterArgs) -> Result<Vec<Listener>, Error> {
+    let mut listeners = Vec::new();
+    let mut handed = ListenFd::from_env();
+    for index in 0..handed.len() {
+        let listener = match handed.take_unix_listener(index) {
+            Ok(Some(listener)) => Listener::Unix(listener, None),
+            _ => match handed.take_tcp_listener(index) {
+                Ok(Some(listener)) => Listener::Tcp(listener),
+                Ok(None) => continue,
+                Err(source) => {
+                    let what = "a socket that systemd handed over".to_owned();
+                    return Err(Error::Read { what, source });
+                }
+            },
+        };
+        listeners.push(listener);
+    }
+    for address in &args.listen {
+        let failed = cannot(&format!("listen on {address}"));
+        listeners.push(Listener::bind(address, args.socket_mode()).map_err(failed)?);
+    }
+    if listeners.is_empty() {
+        let what = "nowhere to listen: name --listen unix:/path or inet:host:port";
+        return Err(Error::Usage(what.to_owned()));
+    }
+    Ok(listeners)
+}
+
+fn service(args: &MilterArgs) -> Result<Service, Error> {
+    let expander = Expander::builder(args.policy()?)
+        .fetch_with(fetcher)?
+        .mark(args.mark())
+        .build()?;
+    Ok(Service::new(expander))
+}
+
+/// One for all messages: connections stay open, and what was retrieved is remembered for a while.
+fn fetcher(policy: &Arc<Policy>) -> Result<Arc<dyn Fetch>, Error> {
+    if policy.fetch.is_empty() && policy.ca_file.is_none() {
+        return Ok(Arc::new(NoFetch));
+    }
+    let system = SystemFetcher::new(Arc::clone(policy))?;
+    let system = AtMost::new(policy.limits.in_flight, system);
+    let octets = Cached::<NoFetch>::CAPACITY;
+    Ok(Arc::new(Answers::new(
+        Arc::new(system),
+        octets,
+        Answers::AGE,
+    )))
+}
+
+/// The policy and the report anew; the sockets and the connections stay. The deadline that holds from now on.
+fn reload(server: &Server, reread: Reread<'_>) -> Result<Duration, String> {
+    let args = reread()?;
+    let policy = args.policy().map_err(|error| say::error(&error))?;
+    let deadline = policy.limits.deadline;
+    let service = service(&args).map_err(|error| say::error(&error))?;
+    let log = Arc::new(Log::new(&args, policy));
+    server.replace(service, log, args.max_connections());
+    Ok(deadline)
+}
+
+/// What is said on stderr, and written into the report.
+struct Log {
+    volume: Volume,
+    policy: Policy,
+    report: Option<(PathBuf, Mutex<Option<ReportFile>>)>,
+}
+
+impl Log {
+    fn new(args: &MilterArgs, policy: Policy) -> Self {
+        Self {
+            volume: args.saying.volume(),
+            policy,
+            // Opened when there is something to write: after a HUP that is another file, if the old one was moved.
+            report: args
+                .saying
+                .report
+                .clone()
+                .map(|path| (path, Mutex::new(None))),
+        }
+    }
+
+    fn tell(&self, queue_id: &str, line: &str) {
+        match queue_id {
+            "" => say::tell(line),
+            queue_id => say::tell(&format!("{queue_id}: {line}")),
+        }
+    }
+
+    fn write(&self, processed: &Processed<'_>) {
+        let Some((path, file)) = &self.report else {
+            return;
+        };
+        if processed.report.rows.is_empty() {
+            return;
+        }
+        let origin = Origin::new(processed.queue_id, 1, processed.message);
+        let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = match &mut *file {
+            Some(file) => Ok(file),
+            none => ReportFile::open(path).map(|opened| none.insert(opened)),
+        }
+        .and_then(|file| file.write(&Start::now(), &origin, &processed.report.rows));
+        if let Err(error) = written {
+            // The next message tries to open it again.
+            *file = None;
+            let path = path.display();
+            self.tell(
+                processed.queue_id,
+                &format!("cannot write the report {path}: {error}"),
+            );
+        }
+    }
+}
+
+impl Journal for Log {
+    fn processed(&self, processed: &Processed<'_>) {
+        self.write(processed);
+        let tell = |line: &str| self.tell(processed.queue_id, line);
+        let report = processed.report;
+        match processed.verdict {
+            // Nobody's choice, and nothing that --quiet is for.
+            Verdict::Unchanged(Left::Trouble(why)) => {
+                tell(&format!("left unchanged: {}", say::harmless(why)))
+            }
+            Verdict::Unchanged(Left::TooLarge(why)) if self.volume >= Volume::Normal => {
+                tell(&format!("left unchanged: {why}"));
+            }
+            Verdict::Later(why) if self.volume >= Volume::Normal => {
+                tell(&format!("to be tried again later: {}", say::harmless(why)));
+            }
+            Verdict::Unchanged(_) | Verdict::Changed(..) | Verdict::Later(_) => {}
+        }
+        let rows: Vec<&Row> = report.rows.iter().collect();
+        for line in say::lines(&rows, &self.policy, self.volume) {
+            tell(&line);
+        }
+        let has_something = !report.rows.is_empty() && self.volume >= Volume::Normal;
+        if has_something || self.volume >= Volume::Verbose {
+            tell(&format!(
+                "{} expanded, {} left, {} links, {} ms",
+                report.expanded(),
+                report.left(),
+                report.links(),
+                processed.elapsed.as_millis()
+            ));
+        }
+    }
+
+    fn says(&self, line: &str) {
+        say::tell(line);
+    }
+}

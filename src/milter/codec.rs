@@ -1,0 +1,391 @@
+//! The packets of the milter protocol, version 6: Sendmail's libmilter/milter.c and include/libmilter/mfdef.h
+//! are its only specification; Postfix's MILTER_README says where it differs.
+//!
+//! A packet is a length of four octets, big-endian, then so many octets, of which the first says what it is. Nothing
+//! here reads or writes a socket, and any octets give packets or [`Malformed`]; none makes more memory than it has.
+
+use std::io::{self, Write};
+
+/// The largest packet that is taken. Mail systems send bodies in chunks of 65,535 octets, and header fields are of
+/// about that size at most; libmilter's own limit is one mebioctet and a little.
+pub const LARGEST: usize = (1 << 20) + (1 << 10);
+
+/// Octets of a body in one packet, the most that every mail system takes.
+pub const CHUNK: usize = 65_535;
+
+/// What may be done to a message (`SMFIF_`).
+pub mod action {
+    /// Header fields may be added.
+    pub const ADD_FIELDS: u32 = 0x01;
+    /// The body may be replaced.
+    pub const CHANGE_BODY: u32 = 0x02;
+    /// Header fields may be changed and removed.
+    pub const CHANGE_FIELDS: u32 = 0x10;
+    /// The filter may say which macros it wants.
+    pub const SET_MACROS: u32 = 0x100;
+}
+
+/// What need not be sent, and what need not be answered (`SMFIP_`).
+pub mod option {
+    /// No event CONNECT.
+    pub const NO_CONNECT: u32 = 0x01;
+    /// No event HELO.
+    pub const NO_HELO: u32 = 0x02;
+    /// No event MAIL.
+    pub const NO_MAIL: u32 = 0x04;
+    /// No event RCPT.
+    pub const NO_RCPT: u32 = 0x08;
+    /// No body.
+    pub const NO_BODY: u32 = 0x10;
+    /// No header fields.
+    pub const NO_FIELDS: u32 = 0x20;
+    /// No answer to a header field.
+    pub const QUIET_FIELDS: u32 = 0x80;
+    /// No unknown commands.
+    pub const NO_UNKNOWN: u32 = 0x100;
+    /// No event DATA.
+    pub const NO_DATA: u32 = 0x200;
+    /// SKIP is understood.
+    pub const SKIP: u32 = 0x400;
+    /// No answer to the end of the header.
+    pub const QUIET_END_OF_HEADER: u32 = 0x4_0000;
+    /// The blanks behind the colon of a header field are sent, and taken.
+    pub const LEADING_SPACE: u32 = 0x10_0000;
+}
+
+/// What came is none of the protocol's packets. The connection is of no use any more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Malformed {
+    /// Longer than [`LARGEST`].
+    #[error("a packet of {0} octets")]
+    TooLarge(usize),
+    /// Without the octet that says what it is.
+    #[error("an empty packet")]
+    Empty,
+    /// Of a kind that the protocol does not have.
+    #[error("a packet of the unknown kind {0:#04x}")]
+    Unknown(u8),
+    /// Cut off, or with something missing.
+    #[error("a packet of the kind '{0}' that is not made as it must be")]
+    Shape(char),
+    /// What belongs between two messages, within one, or the other way round.
+    #[error("a packet of the kind '{0}' where none may stand")]
+    OutOfOrder(char),
+}
+
+/// What a mail system and a filter agree on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Terms {
+    /// The version of the protocol.
+    pub version: u32,
+    /// Of [`action`].
+    pub actions: u32,
+    /// Of [`option`].
+    pub options: u32,
+}
+
+/// What a mail system says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Command<'p> {
+    /// What it can do.
+    Negotiate(Terms),
+    /// Macros of the command that follows: name, NUL, value, NUL, and so on.
+    Macros(&'p [u8]),
+    /// The message is at an end before its time, or there was none.
+    Abort,
+    /// One header field: its name, and what stands behind the colon.
+    Field {
+        /// The name.
+        name: &'p [u8],
+        /// The value, folds and all.
+        value: &'p [u8],
+    },
+    /// There are no more fields.
+    EndOfHeader,
+    /// Some octets of the body.
+    Body(&'p [u8]),
+    /// The last octets of the body, mostly none; now the filter says what it wants.
+    EndOfBody(&'p [u8]),
+    /// CONNECT, HELO, MAIL, RCPT, DATA or an unknown SMTP command.
+    Event(u8),
+    /// The SMTP connection is at an end; another one comes here.
+    QuitNewConnection,
+    /// No more comes.
+    Quit,
+}
+
+/// The first packet of `bytes`, and where it ends; none if more octets are needed.
+///
+/// # Errors
+/// A length that no packet has.
+pub fn packet(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, Malformed> {
+    let Some((length, rest)) = bytes.split_first_chunk::<4>() else {
+        return Ok(None);
+    };
+    let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
+    match length {
+        0 => Err(Malformed::Empty),
+        LARGEST.. => Err(Malformed::TooLarge(length)),
+        _ => Ok(rest.get(..length).map(|packet| (packet, 4 + length))),
+    }
+}
+
+impl<'p> Command<'p> {
+    /// What a packet says.
+    ///
+    /// # Errors
+    /// [`Malformed`] if it says nothing.
+    pub fn read(packet: &'p [u8]) -> Result<Self, Malformed> {
+        let (&kind, rest) = packet.split_first().ok_or(Malformed::Empty)?;
+        let shape = || Malformed::Shape(char::from(kind));
+        Ok(match kind {
+            b'O' => Self::Negotiate(Terms::read(rest).ok_or_else(shape)?),
+            b'D' => Self::Macros(rest.get(1..).ok_or_else(shape)?),
+            b'A' => Self::Abort,
+            b'L' => {
+                let (name, rest) = text(rest).ok_or_else(shape)?;
+                let (value, rest) = text(rest).ok_or_else(shape)?;
+                if name.is_empty() || !rest.is_empty() {
+                    return Err(shape());
+                }
+                Self::Field { name, value }
+            }
+            b'N' => Self::EndOfHeader,
+            b'B' => Self::Body(rest),
+            b'E' => Self::EndOfBody(rest),
+            b'C' | b'H' | b'M' | b'R' | b'T' | b'U' => Self::Event(kind),
+            b'K' => Self::QuitNewConnection,
+            b'Q' => Self::Quit,
+            unknown => return Err(Malformed::Unknown(unknown)),
+        })
+    }
+}
+
+impl Terms {
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let (version, rest) = number(bytes)?;
+        let (actions, rest) = number(rest)?;
+        // Later versions may say more behind it.
+        let (options, _) = number(rest)?;
+        Some(Self {
+            version,
+            actions,
+            options,
+        })
+    }
+}
+
+fn number(bytes: &[u8]) -> Option<(u32, &[u8])> {
+    let (number, rest) = bytes.split_first_chunk::<4>()?;
+    Some((u32::from_be_bytes(*number), rest))
+}
+
+/// The octets before the next NUL, and what is behind it.
+fn text(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = memchr::memchr(0, bytes)?;
+    Some((bytes.get(..end)?, bytes.get(end + 1..)?))
+}
+
+/// The value of one macro, among those of a packet.
+#[must_use]
+pub fn macro_value<'p>(macros: &'p [u8], name: &[u8]) -> Option<&'p [u8]> {
+    let mut rest = macros;
+    while let Some((found, behind)) = text(rest) {
+        let (value, behind) = text(behind)?;
+        let bare = found
+            .strip_prefix(b"{")
+            .and_then(|it| it.strip_suffix(b"}"))
+            .unwrap_or(found);
+        if bare == name {
+            return Some(value);
+        }
+        rest = behind;
+    }
+    None
+}
+
+/// What a filter says. Each is one packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reply<'r> {
+    /// What it wants, and the macros that it wants with the end of the header and of the body.
+    Negotiate(Terms, Option<&'r [u8]>),
+    /// Go on; at the end of the body: the message may go its way.
+    Continue,
+    /// No more of the body is needed.
+    Skip,
+    /// Try the message again later.
+    TryLater,
+    /// It takes longer; wait.
+    Progress,
+    /// Some octets of a new body.
+    Body(&'r [u8]),
+    /// A field behind all others.
+    Add {
+        /// The name.
+        name: &'r [u8],
+        /// What stands behind the colon.
+        value: &'r [u8],
+    },
+    /// A field before the one at this place, from 0.
+    Insert {
+        /// The place.
+        at: u32,
+        /// The name.
+        name: &'r [u8],
+        /// What stands behind the colon.
+        value: &'r [u8],
+    },
+    /// Another value for one of the fields of a name, from 1; an empty value removes it.
+    Change {
+        /// Which of them.
+        which: u32,
+        /// The name.
+        name: &'r [u8],
+        /// What stands behind the colon.
+        value: &'r [u8],
+    },
+}
+
+/// The stage of a message for which macros are wanted (`SMFIM_`).
+const AT_END_OF_BODY: u32 = 5;
+const AT_END_OF_HEADER: u32 = 6;
+
+impl Reply<'_> {
+    /// Writes the packet.
+    ///
+    /// # Errors
+    /// What the writer says.
+    pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
+        match *self {
+            Self::Negotiate(terms, macros) => {
+                let mut rest = Vec::new();
+                for number in [terms.version, terms.actions, terms.options] {
+                    rest.extend_from_slice(&number.to_be_bytes());
+                }
+                for stage in [AT_END_OF_BODY, AT_END_OF_HEADER] {
+                    if let Some(macros) = macros {
+                        rest.extend_from_slice(&stage.to_be_bytes());
+                        rest.extend_from_slice(macros);
+                        rest.push(0);
+                    }
+                }
+                write(to, b'O', &[&rest])
+            }
+            Self::Continue => write(to, b'c', &[]),
+            Self::Skip => write(to, b's', &[]),
+            Self::TryLater => write(to, b't', &[]),
+            Self::Progress => write(to, b'p', &[]),
+            Self::Body(octets) => write(to, b'b', &[octets]),
+            Self::Add { name, value } => write(to, b'h', &[name, b"\0", value, b"\0"]),
+            Self::Insert { at, name, value } => {
+                let at = at.to_be_bytes();
+                write(to, b'i', &[&at, name, b"\0", value, b"\0"])
+            }
+            Self::Change { which, name, value } => {
+                let which = which.to_be_bytes();
+                write(to, b'm', &[&which, name, b"\0", value, b"\0"])
+            }
+        }
+    }
+}
+
+fn write(to: &mut impl Write, kind: u8, parts: &[&[u8]]) -> io::Result<()> {
+    let length: usize = 1 + parts.iter().map(|part| part.len()).sum::<usize>();
+    let length = u32::try_from(length).map_err(|_| io::ErrorKind::InvalidInput)?;
+    to.write_all(&length.to_be_bytes())?;
+    to.write_all(&[kind])?;
+    parts.iter().try_for_each(|part| to.write_all(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn written(reply: Reply<'_>) -> Vec<u8> {
+        let mut packet = Vec::new();
+        reply.write(&mut packet).expect("a vector takes all");
+        packet
+    }
+
+    #[test]
+    fn packets_are_those_of_libmilter() {
+        let bytes = b"\0\0\0\x0dLSubject\0 hi\0rest";
+        let (found, end) = packet(bytes).expect("a length").expect("a whole packet");
+        assert_eq!(end, 17);
+        let (name, value) = (b"Subject".as_slice(), b" hi".as_slice());
+        assert_eq!(Command::read(found), Ok(Command::Field { name, value }));
+        assert_eq!(written(Reply::Continue), b"\0\0\0\x01c");
+        let insert = Reply::Insert { at: 3, name, value };
+        assert_eq!(written(insert), b"\0\0\0\x11i\0\0\0\x03Subject\0 hi\0");
+        let terms = Terms {
+            version: 6,
+            actions: 1,
+            options: 2,
+        };
+        assert_eq!(
+            written(Reply::Negotiate(terms, Some(b"i"))),
+            b"\0\0\0\x19O\0\0\0\x06\0\0\0\x01\0\0\0\x02\0\0\0\x05i\0\0\0\0\x06i\0"
+        );
+        assert_eq!(
+            Command::read(b"O\0\0\0\x06\0\0\0\x01\0\0\0\x02more"),
+            Ok(Command::Negotiate(terms))
+        );
+    }
+
+    #[test]
+    fn a_macro_is_found_with_and_without_braces() {
+        let macros = b"j\0mail.example.org\0{i}\x004XYZ\0";
+        assert_eq!(macro_value(macros, b"i"), Some(b"4XYZ".as_slice()));
+        assert_eq!(
+            macro_value(macros, b"j"),
+            Some(b"mail.example.org".as_slice())
+        );
+        assert_eq!(macro_value(macros, b"mail.example.org"), None);
+        assert_eq!(macro_value(b"i\0cut off", b"i"), None);
+    }
+
+    #[test]
+    fn what_is_no_packet_is_refused() {
+        assert_eq!(packet(b"\0\0\0\0"), Err(Malformed::Empty));
+        assert_eq!(
+            packet(b"\xff\xff\xff\xffL"),
+            Err(Malformed::TooLarge(0xffff_ffff))
+        );
+        assert_eq!(packet(b"\0\0\0"), Ok(None));
+        assert_eq!(packet(b"\0\0\0\x02B"), Ok(None));
+        for bytes in [
+            b"LSubject\0 hi".as_slice(),
+            b"L\0 hi\0",
+            b"Lname\0value\0more",
+            b"O\0",
+            b"D",
+        ] {
+            let shape = Malformed::Shape(char::from(bytes[0]));
+            assert_eq!(Command::read(bytes), Err(shape), "{}", bytes.escape_ascii());
+        }
+        assert_eq!(Command::read(b"z"), Err(Malformed::Unknown(b'z')));
+    }
+
+    proptest! {
+        #[test]
+        fn any_octets_give_packets_or_a_refusal(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            if let Ok(Some((found, end))) = packet(&bytes) {
+                prop_assert_eq!(found, &bytes[4..end]);
+            }
+            if let Ok(Command::Macros(macros)) = Command::read(&bytes) {
+                let _ = macro_value(macros, b"i");
+            }
+        }
+
+        #[test]
+        fn what_is_written_is_one_packet(at: u32, name in "[!-9;-~]{1,9}", value in "[ -~\n\t]{0,80}") {
+            let (name, value) = (name.as_bytes(), value.as_bytes());
+            for reply in [Reply::Insert { at, name, value }, Reply::Body(value), Reply::Skip] {
+                let bytes = written(reply);
+                let (_, end) = packet(&bytes).expect("a length").expect("it is whole");
+                prop_assert_eq!(end, bytes.len());
+            }
+        }
+    }
+}

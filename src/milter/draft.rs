@@ -1,0 +1,303 @@
+//! One message, as it comes in pieces: its header fields, then octets of its body.
+//!
+//! Line ends: mail systems send header fields with LF in their folds and bodies with CRLF. A filter in a pipe sees
+//! LF throughout, so that is what the engine gets here, and its lines become CRLF again on the way back: the two
+//! see the same octets. A body that has a bare LF is no such text; then the header gets CRLF, and the body stays
+//! as it is in both directions.
+
+use memchr::memmem;
+
+use crate::mime::header::{Front, Header};
+use crate::span::{Newline, Span};
+
+/// Why nothing will be done to a message whatever comes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Untouched {
+    /// Its header says that nothing in it could be worked on.
+    NothingToDo,
+    /// It is larger than the limit: any change would leave it so.
+    TooLarge,
+    /// Its header is not what a mail system sends; no edit of it could be said in the protocol.
+    OddHeader(&'static str),
+}
+
+/// A message that is not whole yet.
+#[derive(Debug, Default)]
+pub struct Draft {
+    bytes: Vec<u8>,
+    fields: usize,
+    body_start: Option<usize>,
+    untouched: Option<Untouched>,
+    queue_id: String,
+}
+
+/// A whole message.
+#[derive(Debug)]
+pub struct Incoming {
+    /// Header, empty line and body, with one kind of line end.
+    pub bytes: Vec<u8>,
+    /// The fields of its header; each is one that the mail system sent.
+    pub header: Header,
+    /// What ends the lines of `bytes`.
+    pub newline: Newline,
+    /// What the mail system calls it.
+    pub queue_id: String,
+}
+
+/// Octets of a queue id that are kept.
+const LONGEST_ID: usize = 64;
+
+impl Draft {
+    /// What the mail system calls the message.
+    pub fn name(&mut self, queue_id: &[u8]) {
+        let symbols = queue_id.iter().take(LONGEST_ID);
+        self.queue_id = symbols
+            .map(|&octet| match octet.is_ascii_graphic() {
+                true => char::from(octet),
+                false => '?',
+            })
+            .collect();
+    }
+
+    /// What the mail system calls the message; empty if it did not say.
+    #[must_use]
+    pub fn queue_id(&self) -> &str {
+        &self.queue_id
+    }
+
+    /// Whether anything of a message came.
+    #[must_use]
+    pub fn has_begun(&self) -> bool {
+        self.fields > 0 || self.body_start.is_some() || self.untouched.is_some()
+    }
+
+    /// Whether the header is complete.
+    #[must_use]
+    pub fn has_header(&self) -> bool {
+        self.body_start.is_some()
+    }
+
+    /// What nothing will be done for.
+    #[must_use]
+    pub fn untouched(&self) -> Option<&Untouched> {
+        self.untouched.as_ref()
+    }
+
+    /// One header field. Its value begins with the blank behind the colon.
+    pub fn field(&mut self, name: &[u8], value: &[u8], most: usize) {
+        if self.untouched.is_some() || !self.has_space(name.len() + value.len() + 2, most) {
+            return;
+        }
+        let is_name = |octet: &u8| *octet > b' ' && *octet != b':' && *octet != 0x7f;
+        if !name.iter().all(is_name) {
+            return self.leave(Untouched::OddHeader("a field whose name is no name"));
+        }
+        self.bytes.extend_from_slice(name);
+        self.bytes.push(b':');
+        let mut lines = value.split(|&octet| octet == b'\n');
+        let mut line = lines.next();
+        while let Some(text) = line {
+            line = lines.next();
+            // A CR before the LF of a fold belongs to the line end.
+            let folded = text.strip_suffix(b"\r").filter(|_| line.is_some());
+            self.bytes.extend_from_slice(folded.unwrap_or(text));
+            self.bytes.push(b'\n');
+            if line.is_some_and(|next| !matches!(next.first(), Some(b' ' | b'\t'))) {
+                return self.leave(Untouched::OddHeader(
+                    "a line in a field that continues nothing",
+                ));
+            }
+        }
+        self.fields += 1;
+    }
+
+    /// The header is complete. `matters` is asked whether the message may have to be changed, whatever its body is.
+    pub fn end_header(&mut self, matters: impl FnOnce(&[u8]) -> bool) {
+        if self.body_start.is_some() {
+            return;
+        }
+        self.bytes.push(b'\n');
+        self.body_start = Some(self.bytes.len());
+        if self.untouched.is_none() && !matters(&self.bytes) {
+            self.leave(Untouched::NothingToDo);
+        }
+    }
+
+    /// Octets of the body.
+    pub fn body(&mut self, octets: &[u8], most: usize) {
+        if self.untouched.is_none() && self.has_space(octets.len(), most) {
+            self.bytes.extend_from_slice(octets);
+        }
+    }
+
+    fn has_space(&mut self, octets: usize, most: usize) -> bool {
+        let fits = self.bytes.len().saturating_add(octets) <= most;
+        if !fits {
+            self.leave(Untouched::TooLarge);
+        }
+        fits
+    }
+
+    fn leave(&mut self, why: Untouched) {
+        self.untouched = Some(why);
+        // What is not worked on is not held.
+        self.bytes = Vec::new();
+    }
+
+    /// The whole message, or why there is nothing to do.
+    ///
+    /// # Errors
+    /// The latter.
+    pub fn finish(self) -> Result<Incoming, Untouched> {
+        if let Some(why) = self.untouched {
+            return Err(why);
+        }
+        let mut bytes = self.bytes;
+        let body_start = match self.body_start {
+            Some(at) => at,
+            None => {
+                bytes.push(b'\n');
+                bytes.len()
+            }
+        };
+        let newline = match has_bare_line_feed(bytes.get(body_start..).unwrap_or_default()) {
+            false => {
+                without_returns(&mut bytes, body_start);
+                Newline::Lf
+            }
+            true => {
+                bytes = with_returns(&bytes, body_start);
+                Newline::CrLf
+            }
+        };
+        let within = Span::new(0, bytes.len());
+        let header = Header::read(&bytes, within, Front::Message, usize::MAX, |_| false);
+        // What the engine reads as fields must be what the mail system calls so.
+        let is_same = header.fields.len() == self.fields
+            && header.envelope.is_empty()
+            && !header.separator.is_empty();
+        match is_same {
+            true => Ok(Incoming {
+                bytes,
+                header,
+                newline,
+                queue_id: self.queue_id,
+            }),
+            false => Err(Untouched::OddHeader(
+                "fields that are others when they are read again",
+            )),
+        }
+    }
+}
+
+fn has_bare_line_feed(body: &[u8]) -> bool {
+    let before = |at: usize| at.checked_sub(1).and_then(|at| body.get(at));
+    memchr::memchr_iter(b'\n', body).any(|at| before(at) != Some(&b'\r'))
+}
+
+/// Makes CRLF from `start` on LF, in place: a body may be most of what memory holds.
+fn without_returns(bytes: &mut Vec<u8>, start: usize) {
+    let (mut read, mut written) = (start, start);
+    while let Some(at) = memmem::find(bytes.get(read..).unwrap_or_default(), b"\r\n") {
+        bytes.copy_within(read..read + at, written);
+        written += at;
+        if let Some(octet) = bytes.get_mut(written) {
+            *octet = b'\n';
+        }
+        written += 1;
+        read += at + 2;
+    }
+    bytes.copy_within(read.., written);
+    bytes.truncate(written + bytes.len() - read);
+}
+
+/// The same with CRLF in the header.
+fn with_returns(bytes: &[u8], body_start: usize) -> Vec<u8> {
+    let (header, body) = bytes.split_at(body_start.min(bytes.len()));
+    let mut changed = Vec::with_capacity(bytes.len() + bytes.len() / 16);
+    for line in header.split_inclusive(|&octet| octet == b'\n') {
+        match line.strip_suffix(b"\n") {
+            Some(line) => {
+                changed.extend_from_slice(line);
+                changed.extend_from_slice(b"\r\n");
+            }
+            None => changed.extend_from_slice(line),
+        }
+    }
+    changed.extend_from_slice(body);
+    changed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn draft(fields: &[(&str, &str)], body: &[u8]) -> Draft {
+        let mut draft = Draft::default();
+        for (name, value) in fields {
+            draft.field(name.as_bytes(), value.as_bytes(), 1000);
+        }
+        draft.end_header(|_| true);
+        draft.body(body, 1000);
+        draft
+    }
+
+    #[test]
+    fn the_engine_sees_what_a_pipe_would() {
+        let fields = [("Subject", " a\r\n\tb\n c"), ("X", "")];
+        let incoming = draft(&fields, b"one\r\n\r\ntwo\r\n")
+            .finish()
+            .expect("a message");
+        assert_eq!(incoming.bytes, b"Subject: a\n\tb\n c\nX:\n\none\n\ntwo\n");
+        assert_eq!(incoming.newline, Newline::Lf);
+        assert_eq!(incoming.header.fields.len(), 2);
+    }
+
+    #[test]
+    fn a_bare_line_feed_keeps_the_body_as_it_is() {
+        let incoming = draft(&[("X", " a\n b")], b"one\ntwo\r\n")
+            .finish()
+            .expect("a message");
+        assert_eq!(incoming.bytes, b"X: a\r\n b\r\n\r\none\ntwo\r\n");
+        assert_eq!(incoming.newline, Newline::CrLf);
+    }
+
+    #[test]
+    fn a_header_that_says_something_else_when_it_is_read_is_left() {
+        for fields in [
+            [("X", " a\nY: b")],
+            [("X", " a\n")],
+            [("X Y", " a")],
+            [("X\n", " a")],
+        ] {
+            let why = draft(&fields, b"").finish().expect_err("it is odd");
+            assert!(matches!(why, Untouched::OddHeader(_)), "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_large_is_not_held() {
+        let mut draft = draft(&[("X", " a")], &[b'x'; 900]);
+        draft.body(&[b'x'; 200], 1000);
+        draft.body(b"x", 1000);
+        assert!(draft.bytes.is_empty());
+        assert_eq!(
+            draft.finish().expect_err("it is large"),
+            Untouched::TooLarge
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn line_ends_come_back(body in "[a\r\n]{0,30}") {
+            let incoming = draft(&[("X", " a")], body.as_bytes()).finish().expect("a message");
+            let found = &incoming.bytes[incoming.header.body_start()..];
+            let back = match incoming.newline {
+                Newline::CrLf => String::from_utf8_lossy(found).into_owned(),
+                Newline::Lf => String::from_utf8_lossy(found).replace('\n', "\r\n"),
+            };
+            prop_assert_eq!(back, body);
+        }
+    }
+}

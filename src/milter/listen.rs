@@ -1,0 +1,300 @@
+//! Where a server listens: a socket in the file system, or a port.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream, ToSocketAddrs as _};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+/// `unix:/path`, or `inet:host:port`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Address {
+    /// A socket in the file system.
+    Unix(PathBuf),
+    /// Host and port.
+    Inet(String),
+}
+
+impl FromStr for Address {
+    type Err = String;
+
+    /// Also as libmilter writes it: `local:/path`, `inet:port@host`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("'{text}' is not unix:/path, inet:host:port or inet:port");
+        let (kind, rest) = text.split_once(':').ok_or_else(wrong)?;
+        match kind {
+            "unix" | "local" if rest.starts_with('/') => Ok(Self::Unix(PathBuf::from(rest))),
+            "inet" | "inet6" => {
+                let (host, port) = match (rest.split_once('@'), rest.rsplit_once(':')) {
+                    (Some((port, host)), _) => (host, port),
+                    (None, Some((host, port))) => (host, port),
+                    (None, None) => ("", rest),
+                };
+                let _: u16 = port.parse().map_err(|_| wrong())?;
+                // What nobody named is nobody else's business.
+                let host = match (host, kind) {
+                    ("", "inet6") => "[::1]".to_owned(),
+                    ("", _) => "127.0.0.1".to_owned(),
+                    (host, _) if host.contains(':') && !host.starts_with('[') => {
+                        format!("[{host}]")
+                    }
+                    (host, _) => host.to_owned(),
+                };
+                Ok(Self::Inet(format!("{host}:{port}")))
+            }
+            _ => Err(wrong()),
+        }
+    }
+}
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unix(path) => write!(formatter, "unix:{}", path.display()),
+            Self::Inet(name) => write!(formatter, "inet:{name}"),
+        }
+    }
+}
+
+/// A socket that connections come to.
+#[derive(Debug)]
+pub enum Listener {
+    /// In the file system; with its file, where it is ours to remove.
+    Unix(
+        UnixListener,
+        #[cfg_attr(
+            not(test),
+            expect(dead_code, reason = "when it is dropped, the file goes")
+        )]
+        Option<Own>,
+    ),
+    /// A port.
+    Tcp(TcpListener),
+}
+
+/// A socket's file that this process made.
+#[derive(Debug)]
+pub struct Own {
+    path: PathBuf,
+    /// Device and number: another process may have put its own there meanwhile.
+    file: (u64, u64),
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        if identity(&self.path).is_ok_and(|file| file == self.file) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    fs::symlink_metadata(path).map(|file| (file.dev(), file.ino()))
+}
+
+impl Listener {
+    /// Listens there. `mode` is that of a socket's file.
+    ///
+    /// # Errors
+    /// What the system says; a file there that is no socket, or a socket that somebody answers on.
+    pub fn bind(address: &Address, mode: u32) -> io::Result<Self> {
+        match address {
+            Address::Inet(name) => {
+                let addresses: Vec<_> = name.to_socket_addrs()?.collect();
+                TcpListener::bind(addresses.as_slice()).map(Self::Tcp)
+            }
+            Address::Unix(path) => {
+                remove_stale(path)?;
+                let listener = narrowly(|| UnixListener::bind(path))?;
+                fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
+                let file = identity(path)?;
+                let path = path.clone();
+                Ok(Self::Unix(listener, Some(Own { path, file })))
+            }
+        }
+    }
+
+    /// Accepts one connection, if there is one.
+    pub(super) fn accept(&self) -> io::Result<Stream> {
+        let stream = match self {
+            Self::Unix(listener, _) => Stream::Unix(listener.accept()?.0),
+            Self::Tcp(listener) => {
+                let stream = listener.accept()?.0;
+                // Small packets go to and fro.
+                stream.set_nodelay(true)?;
+                Stream::Tcp(stream)
+            }
+        };
+        stream.set_blocking()?;
+        Ok(stream)
+    }
+
+    /// So that [`Listener::accept`] does not wait.
+    pub(super) fn set_nonblocking(&self) -> io::Result<()> {
+        match self {
+            Self::Unix(listener, _) => listener.set_nonblocking(true),
+            Self::Tcp(listener) => listener.set_nonblocking(true),
+        }
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Unix(listener, _) => listener.as_fd(),
+            Self::Tcp(listener) => listener.as_fd(),
+        }
+    }
+}
+
+/// Nobody can connect before the file has the mode that it is to have.
+fn narrowly<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o177));
+    let done = work();
+    rustix::process::umask(before);
+    done
+}
+
+/// Removes a socket that nobody answers on, left by a process that was killed; nothing else.
+fn remove_stale(path: &Path) -> io::Result<()> {
+    let taken = |what: &str| io::Error::new(io::ErrorKind::AddrInUse, what.to_owned());
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+        Ok(file) if !file.file_type().is_socket() => {
+            Err(taken("there is a file that is no socket"))
+        }
+        Ok(_) => match UnixStream::connect(path) {
+            Ok(_) => Err(taken("another process answers on it")),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
+            Err(error) => Err(error),
+        },
+    }
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(super) enum Stream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl Stream {
+    fn set_blocking(&self) -> io::Result<()> {
+        match self {
+            Self::Unix(stream) => stream.set_nonblocking(false),
+            Self::Tcp(stream) => stream.set_nonblocking(false),
+        }
+    }
+
+    pub(super) fn try_clone(&self) -> io::Result<Self> {
+        match self {
+            Self::Unix(stream) => stream.try_clone().map(Self::Unix),
+            Self::Tcp(stream) => stream.try_clone().map(Self::Tcp),
+        }
+    }
+
+    pub(super) fn set_timeouts(&self, read: Duration, write: Duration) -> io::Result<()> {
+        match self {
+            Self::Unix(stream) => {
+                stream.set_read_timeout(Some(read))?;
+                stream.set_write_timeout(Some(write))
+            }
+            Self::Tcp(stream) => {
+                stream.set_read_timeout(Some(read))?;
+                stream.set_write_timeout(Some(write))
+            }
+        }
+    }
+
+    /// Ends it in both directions, for whoever waits for it, too.
+    pub(super) fn shut(&self) {
+        let _ = match self {
+            Self::Unix(stream) => stream.shutdown(Shutdown::Both),
+            Self::Tcp(stream) => stream.shutdown(Shutdown::Both),
+        };
+    }
+}
+
+impl Read for &Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => (&*stream).read(buffer),
+            Stream::Tcp(stream) => (&*stream).read(buffer),
+        }
+    }
+}
+
+impl Write for &Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => (&*stream).write(bytes),
+            Stream::Tcp(stream) => (&*stream).write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_and_without_a_host_are_local() {
+        let inet = |text: &str| Ok(Address::Inet(text.to_owned()));
+        assert_eq!("inet:8891".parse(), inet("127.0.0.1:8891"));
+        assert_eq!("inet::8891".parse(), inet("127.0.0.1:8891"));
+        assert_eq!("inet6:8891".parse(), inet("[::1]:8891"));
+        assert_eq!(
+            "inet:mail.example.org:8891".parse(),
+            inet("mail.example.org:8891")
+        );
+        assert_eq!("inet:8891@10.0.0.1".parse(), inet("10.0.0.1:8891"));
+        assert_eq!("inet6:8891@::1".parse(), inet("[::1]:8891"));
+        assert_eq!("inet:[::1]:8891".parse(), inet("[::1]:8891"));
+        let path = Address::Unix(PathBuf::from("/run/embody.sock"));
+        assert_eq!("unix:/run/embody.sock".parse(), Ok(path.clone()));
+        assert_eq!("local:/run/embody.sock".parse(), Ok(path));
+        for wrong in [
+            "",
+            "unix:embody.sock",
+            "inet:",
+            "inet:host",
+            "inet:host:99999",
+            "/run/embody.sock",
+        ] {
+            assert!(wrong.parse::<Address>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_socket_that_nobody_answers_on_is_replaced_and_nothing_else() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("socket");
+        let address = Address::Unix(path.clone());
+        fs::write(&path, "a file").expect("it can be written");
+        assert!(Listener::bind(&address, 0o660).is_err());
+        assert_eq!(fs::read(&path).expect("it is there"), b"a file");
+        fs::remove_file(&path).expect("it can be removed");
+
+        drop(UnixListener::bind(&path).expect("a socket"));
+        assert!(path.exists(), "it is left behind");
+        let listener = Listener::bind(&address, 0o640).expect("nobody answers");
+        let mode = fs::metadata(&path)
+            .expect("it is there")
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o640);
+        let second = Listener::bind(&address, 0o660).expect_err("somebody answers");
+        assert!(second.to_string().contains("another process"), "{second}");
+        drop(listener);
+        assert!(!path.exists(), "it was ours");
+    }
+}

@@ -1,0 +1,29 @@
+//! What `filter` does, inside a mail system: the milter protocol and its server (docs/milter.md).
+//!
+//! `codec` is the protocol's packets; `draft` a message as it comes in pieces; `session` one connection without its
+//! socket; `service` what is done to a message; `changes` the result in the protocol's words. Up to there nothing is
+//! read or written. `server` has the sockets and threads, `listen` the addresses, `answers` what is remembered of
+//! retrievals, `counters` what is counted, `metrics` who is told.
+//!
+//! What never lives here: options, printing, signals.
+
+mod answers;
+mod changes;
+pub mod codec;
+mod counters;
+mod draft;
+mod listen;
+mod metrics;
+mod server;
+mod service;
+mod session;
+
+pub use self::answers::Answers;
+#[cfg(any(test, feature = "internals"))]
+pub use self::draft::Incoming;
+pub use self::listen::{Address, Listener};
+pub use self::metrics::Metrics;
+pub use self::server::{Journal, Processed, Server};
+pub use self::service::{Left, Service, Verdict};
+#[cfg(any(test, feature = "internals"))]
+pub use self::session::{Place, Session, Step};

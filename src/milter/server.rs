@@ -1,0 +1,433 @@
+//! Sockets and threads: one thread for each connection, up to a limit.
+//!
+//! Above the limit each message is told to come again later, by threads that hold nothing; above twice the limit
+//! connections are closed at once. A connection takes what holds now, service and journal, at the start of each message, so that
+//! both may be replaced while connections stay.
+//!
+//! To drain: no connection is accepted any more, those between two messages are closed, and the others when their message is answered.
+
+use std::collections::HashMap;
+use std::io::{self, BufWriter, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+
+use super::codec::{self, Malformed, Reply};
+use super::counters::Counters;
+use super::draft::{Draft, Incoming};
+use super::listen::{Listener, Stream};
+use super::metrics::Metrics;
+use super::service::{Judged, Service, Verdict};
+use super::session::{Place, Session, Step};
+use crate::report::Report;
+
+/// Between two words to the mail system that it takes longer.
+const PROGRESS_EVERY: Duration = Duration::from_secs(10);
+
+/// How long a connection may be silent between two messages, as in libmilter.
+const BETWEEN: Duration = Duration::from_secs(7210);
+
+/// How long within a message.
+const WITHIN: Duration = Duration::from_secs(600);
+
+/// How long a mail system may take to read what it is told.
+const WRITING: Duration = Duration::from_secs(60);
+
+/// Who is told what happens.
+pub trait Journal: Send + Sync {
+    /// One message was answered.
+    fn processed(&self, processed: &Processed<'_>);
+    /// Something else that an administrator wants to know.
+    fn says(&self, line: &str);
+}
+
+/// One message that was answered.
+#[derive(Debug)]
+pub struct Processed<'p> {
+    /// What the mail system calls it; empty if it did not say.
+    pub queue_id: &'p str,
+    /// The message as it came; nothing of one that was not held.
+    pub message: &'p [u8],
+    /// What the mail system was told.
+    pub verdict: &'p Verdict,
+    /// What was done and what was not.
+    pub report: &'p Report,
+    /// How long it took, retrievals included.
+    pub elapsed: Duration,
+}
+
+/// What holds for the next message.
+#[derive(Clone)]
+struct Work {
+    service: Arc<Service>,
+    journal: Arc<dyn Journal>,
+    most: usize,
+}
+
+/// A server and its connections.
+pub struct Server {
+    work: RwLock<Work>,
+    counters: Counters,
+    connections: Mutex<Connections>,
+    ended: Condvar,
+    /// A word here ends the accepting of connections.
+    wake: UnixStream,
+    woken: UnixStream,
+}
+
+#[derive(Debug, Default)]
+struct Connections {
+    next: u64,
+    open: HashMap<u64, Open>,
+    is_draining: bool,
+}
+
+#[derive(Debug)]
+struct Open {
+    stream: Stream,
+    is_within_message: bool,
+}
+
+impl Server {
+    /// A server that does this, for so many connections at a time.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn new(service: Service, journal: Arc<dyn Journal>, most: usize) -> io::Result<Self> {
+        let (wake, woken) = UnixStream::pair()?;
+        Ok(Self {
+            work: RwLock::new(Work {
+                service: Arc::new(service),
+                journal,
+                most,
+            }),
+            counters: Counters::default(),
+            connections: Mutex::default(),
+            ended: Condvar::new(),
+            wake,
+            woken,
+        })
+    }
+
+    /// From the next message on: this.
+    pub fn replace(&self, service: Service, journal: Arc<dyn Journal>, most: usize) {
+        let service = Arc::new(service);
+        *self.work.write().unwrap_or_else(PoisonError::into_inner) = Work {
+            service,
+            journal,
+            most,
+        };
+    }
+
+    fn work(&self) -> Work {
+        let work = self.work.read().unwrap_or_else(PoisonError::into_inner);
+        work.clone()
+    }
+
+    fn connections(&self) -> MutexGuard<'_, Connections> {
+        let connections = self.connections.lock();
+        connections.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts to accept connections, and to tell counts, in threads of their own.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn start(
+        self: &Arc<Self>,
+        listeners: Vec<Listener>,
+        metrics: Option<Metrics>,
+    ) -> io::Result<()> {
+        for listener in &listeners {
+            listener.set_nonblocking()?;
+        }
+        let server = Arc::clone(self);
+        let accepting = thread::Builder::new().name("accept".to_owned());
+        accepting.spawn(move || server.accept(&listeners))?;
+        if let Some(metrics) = metrics {
+            let server = Arc::clone(self);
+            let telling = thread::Builder::new().name("metrics".to_owned());
+            telling.spawn(move || metrics.serve(&server.counters))?;
+        }
+        Ok(())
+    }
+
+    /// Ends when draining begins; then the listeners, and the files of their sockets, go.
+    fn accept(self: &Arc<Self>, listeners: &[Listener]) {
+        loop {
+            let mut all: Vec<PollFd<'_>> = listeners
+                .iter()
+                .map(|listener| PollFd::new(listener, PollFlags::IN))
+                .chain([PollFd::new(&self.woken, PollFlags::IN)])
+                .collect();
+            // An interrupted call is made again.
+            let _ = poll(&mut all, None);
+            let ready: Vec<bool> = all.iter().map(|one| !one.revents().is_empty()).collect();
+            if self.connections().is_draining {
+                return;
+            }
+            let ready = listeners
+                .iter()
+                .zip(ready)
+                .filter(|(_, is_ready)| *is_ready);
+            for (listener, _) in ready {
+                match listener.accept().and_then(|stream| self.open(stream)) {
+                    Ok(()) => {}
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    Err(error) => {
+                        // Too many open files, say: it passes, and must not keep a core busy.
+                        let journal = self.work().journal;
+                        journal.says(&format!("cannot accept a connection: {error}"));
+                        thread::sleep(Duration::from_millis(100));
+                    }
+                }
+            }
+        }
+    }
+
+    fn open(self: &Arc<Self>, stream: Stream) -> io::Result<()> {
+        let most = self.work().most;
+        let (number, place) = {
+            let mut connections = self.connections();
+            let count = connections.open.len();
+            let place = match count < most {
+                true => Place::Served,
+                false => Place::Full,
+            };
+            self.counters.connected(place == Place::Full);
+            // Closed: the mail system does what it does when no filter is there.
+            if count >= most.saturating_mul(2) {
+                return Ok(());
+            }
+            connections.next += 1;
+            let number = connections.next;
+            let open = Open {
+                stream: stream.try_clone()?,
+                is_within_message: false,
+            };
+            connections.open.insert(number, open);
+            self.counters.open(connections.open.len());
+            (number, place)
+        };
+        // From here on dropped, whatever happens.
+        let connection = Connection {
+            server: Arc::clone(self),
+            number,
+            stream,
+            session: Session::new(place),
+        };
+        let serving = thread::Builder::new().name("connection".to_owned());
+        serving.spawn(move || connection.serve()).map(|_| ())
+    }
+
+    /// Lets messages that are under way be answered, for at most `patience`, and closes all else. How many
+    /// connections were still open then.
+    pub fn drain(&self, patience: Duration) -> usize {
+        let mut connections = self.connections();
+        // One word is enough: nobody reads more, and a full socket would wait for ever.
+        if !std::mem::replace(&mut connections.is_draining, true) {
+            let _ = (&self.wake).write_all(b"!");
+        }
+        for open in connections.open.values() {
+            if !open.is_within_message {
+                open.stream.shut();
+            }
+        }
+        let waiting = |connections: &mut Connections| !connections.open.is_empty();
+        let waited = self
+            .ended
+            .wait_timeout_while(connections, patience, waiting);
+        let (connections, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        connections.open.len()
+    }
+}
+
+/// One connection, in its thread.
+struct Connection {
+    server: Arc<Server>,
+    number: u64,
+    stream: Stream,
+    session: Session,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let mut connections = self.server.connections();
+        connections.open.remove(&self.number);
+        self.server.counters.open(connections.open.len());
+        self.server.ended.notify_all();
+    }
+}
+
+/// Why a connection ends before its time.
+enum Broken {
+    /// A packet that is none.
+    Packet(Malformed),
+    /// The mail system is gone, or too slow.
+    Stream,
+}
+
+impl From<io::Error> for Broken {
+    fn from(_: io::Error) -> Self {
+        Self::Stream
+    }
+}
+
+/// Octets that are read at a time.
+const READ: usize = 64 << 10;
+
+impl Connection {
+    fn serve(mut self) {
+        if let Err(Broken::Packet(malformed)) = self.run() {
+            self.server.counters.malformed();
+            let journal = self.server.work().journal;
+            journal.says(&format!("a connection is closed that sent {malformed}"));
+        }
+        self.stream.shut();
+    }
+
+    fn run(&mut self) -> Result<(), Broken> {
+        let mut work = self.server.work();
+        let mut waiting: Vec<u8> = Vec::new();
+        let mut buffer = vec![0; READ];
+        self.stream.set_timeouts(BETWEEN, WRITING)?;
+        loop {
+            let mut done = 0;
+            while let Some((packet, end)) =
+                codec::packet(waiting.get(done..).unwrap_or_default()).map_err(Broken::Packet)?
+            {
+                if !self.session.is_within_message() {
+                    work = self.server.work();
+                }
+                let step = self
+                    .session
+                    .take(packet, &*work.service)
+                    .map_err(Broken::Packet)?;
+                done += end;
+                let is_answered = match step {
+                    Step::Wait => false,
+                    Step::Say(reply) => {
+                        self.say(reply)?;
+                        false
+                    }
+                    Step::Refused => {
+                        self.say(Reply::TryLater)?;
+                        self.server.counters.refused();
+                        true
+                    }
+                    Step::Judge(draft) => {
+                        // What is behind the message is little; what is before it need not be held.
+                        waiting.drain(..done);
+                        waiting.shrink_to(READ);
+                        done = 0;
+                        self.judge(&work, draft)?;
+                        true
+                    }
+                    Step::Close => return Ok(()),
+                };
+                if !self.goes_on(is_answered)? {
+                    return Ok(());
+                }
+            }
+            waiting.drain(..done);
+            match (&self.stream).read(&mut buffer) {
+                Ok(0) => return Ok(()),
+                Ok(length) => waiting.extend_from_slice(buffer.get(..length).unwrap_or_default()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Says where the connection stands. Whether it goes on: not between messages while the server drains.
+    fn goes_on(&self, is_answered: bool) -> io::Result<bool> {
+        let is_within_message = self.session.is_within_message();
+        let mut connections = self.server.connections();
+        let is_draining = connections.is_draining;
+        let mut is_other = false;
+        if let Some(open) = connections.open.get_mut(&self.number) {
+            is_other = open.is_within_message != is_within_message;
+            open.is_within_message = is_within_message;
+        }
+        drop(connections);
+        if is_other {
+            let silence = if is_within_message { WITHIN } else { BETWEEN };
+            self.stream.set_timeouts(silence, WRITING)?;
+        }
+        Ok(is_within_message || !(is_draining && (is_answered || is_other)))
+    }
+
+    fn say(&self, reply: Reply<'_>) -> io::Result<()> {
+        let mut packet = Vec::with_capacity(32);
+        reply.write(&mut packet)?;
+        (&self.stream).write_all(&packet)
+    }
+
+    /// Works on a message and tells the mail system what it comes to.
+    fn judge(&self, work: &Work, draft: Draft) -> io::Result<()> {
+        let begun = Instant::now();
+        let queue_id = draft.queue_id().to_owned();
+        let (incoming, judged) = match draft.finish() {
+            Ok(incoming) => {
+                let judged = match work.service.may_take_long(&incoming) {
+                    true => self.with_progress(|| work.service.judge(&incoming)),
+                    false => work.service.judge(&incoming),
+                };
+                (Some(incoming), judged)
+            }
+            Err(why) => {
+                let judged = Judged {
+                    verdict: Verdict::Unchanged(work.service.untouched(&why)),
+                    report: Report::default(),
+                    elapsed: begun.elapsed(),
+                };
+                (None, judged)
+            }
+        };
+        let said = self.tell(incoming.as_ref(), &judged.verdict);
+        let Judged {
+            verdict,
+            report,
+            elapsed,
+        } = &judged;
+        self.server.counters.processed(verdict, report, *elapsed);
+        work.journal.processed(&Processed {
+            queue_id: &queue_id,
+            message: incoming.as_ref().map_or(&[], |incoming| &incoming.bytes),
+            verdict,
+            report,
+            elapsed: *elapsed,
+        });
+        said
+    }
+
+    fn tell(&self, incoming: Option<&Incoming>, verdict: &Verdict) -> io::Result<()> {
+        let mut writer = BufWriter::with_capacity(codec::CHUNK + 64, &self.stream);
+        verdict.write(incoming, self.session.has_leading_space(), &mut writer)?;
+        writer.flush()
+    }
+
+    /// Does this, and tells the mail system now and then that it takes longer. Nothing of that comes after the
+    /// end: Postfix takes no such word between changes.
+    fn with_progress<T>(&self, work: impl FnOnce() -> T) -> T {
+        thread::scope(|scope| {
+            let (done, waiting) = mpsc::channel::<()>();
+            let telling = thread::Builder::new().stack_size(64 << 10);
+            // Without the thread it only may take too long for the mail system.
+            let _ = telling.spawn_scoped(scope, move || {
+                while waiting.recv_timeout(PROGRESS_EVERY) == Err(RecvTimeoutError::Timeout) {
+                    if self.say(Reply::Progress).is_err() {
+                        return;
+                    }
+                }
+            });
+            let result = work();
+            drop(done);
+            result
+        })
+    }
+}

@@ -1,0 +1,180 @@
+//! What is done to a message: the expander's work, and whether the result may go on.
+//!
+//! Trouble leaves the message: it goes on unchanged, and a line says why. Only `--on-failure defer` makes the mail
+//! system try again later, and nothing refuses mail.
+
+use std::io::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use super::changes::Changes;
+use super::codec::Reply;
+use super::draft::{Incoming, Untouched};
+use super::session::Interest;
+use crate::edit::Edits;
+use crate::error::Error;
+use crate::expand::Expander;
+use crate::report::Report;
+
+/// An expander, and how large a message may become.
+#[derive(Debug)]
+pub struct Service {
+    expander: Expander,
+    most: usize,
+}
+
+/// What became of a message.
+#[derive(Debug)]
+pub struct Judged {
+    /// What is told the mail system.
+    pub verdict: Verdict,
+    /// What was done and what was not.
+    pub report: Report,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+/// What is told the mail system.
+#[derive(Debug)]
+pub enum Verdict {
+    /// The message goes on unchanged.
+    Unchanged(Left),
+    /// It is to be changed.
+    Changed(Edits, Changes),
+    /// It is to be tried again later; why.
+    Later(String),
+}
+
+/// Why a message goes on unchanged.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Left {
+    /// Nothing in it is to be changed.
+    AsItIs,
+    /// It is too large, or would be.
+    TooLarge(String),
+    /// Something is wrong: with its header, or with embody.
+    Trouble(String),
+}
+
+impl Verdict {
+    /// Writes what the mail system is told about this message; none was held of one that is unchanged.
+    /// `leading_space`: whether values have the blank behind the colon.
+    ///
+    /// # Errors
+    /// What the writer says.
+    pub fn write(
+        &self,
+        incoming: Option<&Incoming>,
+        leading_space: bool,
+        to: &mut impl Write,
+    ) -> io::Result<()> {
+        match (self, incoming) {
+            (Self::Later(_), _) => return Reply::TryLater.write(to),
+            (Self::Changed(edits, changes), Some(incoming)) => {
+                let output = edits.splice(&incoming.bytes);
+                changes.write(&output, incoming.newline, leading_space, to)?;
+            }
+            (Self::Unchanged(_) | Self::Changed(..), _) => {}
+        }
+        Reply::Continue.write(to)
+    }
+}
+
+impl Service {
+    /// A service. The largest message is that of the expander's policy.
+    #[must_use]
+    pub fn new(expander: Expander) -> Self {
+        let most = expander.policy().limits.message.unwrap_or(u64::MAX);
+        Self {
+            most: usize::try_from(most).unwrap_or(usize::MAX),
+            expander,
+        }
+    }
+
+    /// The expander.
+    #[must_use]
+    pub fn expander(&self) -> &Expander {
+        &self.expander
+    }
+
+    /// Whether something in the message may have to be done, so that it may take a while.
+    #[must_use]
+    pub fn may_take_long(&self, incoming: &Incoming) -> bool {
+        self.expander.first_touch(&incoming.bytes).is_some()
+    }
+
+    /// What a message that was not held is left for.
+    #[must_use]
+    pub fn untouched(&self, why: &Untouched) -> Left {
+        match why {
+            Untouched::NothingToDo => Left::AsItIs,
+            Untouched::TooLarge => Left::TooLarge(format!(
+                "it has more than {} octets, which is --max-message",
+                self.most
+            )),
+            Untouched::OddHeader(what) => Left::Trouble((*what).to_owned()),
+        }
+    }
+
+    /// Works on a message.
+    #[must_use]
+    pub fn judge(&self, incoming: &Incoming) -> Judged {
+        let begun = Instant::now();
+        let expanded = catch_unwind(AssertUnwindSafe(|| {
+            let expansion = self.expander.expand(&incoming.bytes, &incoming.queue_id)?;
+            Ok((expansion.edits, expansion.report))
+        }));
+        let (verdict, report) = match expanded {
+            Ok(Ok((edits, report))) => match self.verdict(incoming, edits) {
+                Ok(verdict) => (verdict, report),
+                // Nothing of what the report says was done.
+                Err(left) => (Verdict::Unchanged(left), Report::default()),
+            },
+            Ok(Err(Error::Deferred(why))) => (Verdict::Later(why), Report::default()),
+            Ok(Err(error)) => {
+                let left = Left::Trouble(error.to_string());
+                (Verdict::Unchanged(left), Report::default())
+            }
+            Err(_) => {
+                let left = Left::Trouble("a defect in embody".to_owned());
+                (Verdict::Unchanged(left), Report::default())
+            }
+        };
+        Judged {
+            verdict,
+            report,
+            elapsed: begun.elapsed(),
+        }
+    }
+
+    fn verdict(&self, incoming: &Incoming, edits: Edits) -> Result<Verdict, Left> {
+        if edits.is_empty() {
+            return Ok(Verdict::Unchanged(Left::AsItIs));
+        }
+        // The ledger counts what is put in; a mark, say, comes on top.
+        let length = edits.splice(&incoming.bytes).len();
+        if length > self.most && length > incoming.bytes.len() {
+            return Err(Left::TooLarge(format!(
+                "it would have {length} octets; --max-message is {}",
+                self.most
+            )));
+        }
+        let changes = catch_unwind(AssertUnwindSafe(|| Changes::of(incoming, &edits)));
+        match changes {
+            Ok(Ok(changes)) if changes.is_empty() => Ok(Verdict::Unchanged(Left::AsItIs)),
+            Ok(Ok(changes)) => Ok(Verdict::Changed(edits, changes)),
+            Ok(Err(what)) => Err(Left::Trouble(format!("a defect in embody: {what}"))),
+            Err(_) => Err(Left::Trouble("a defect in embody".to_owned())),
+        }
+    }
+}
+
+impl Interest for Service {
+    fn most(&self) -> usize {
+        self.most
+    }
+
+    fn matters(&self, header: &[u8]) -> bool {
+        self.expander.body_matters(header)
+    }
+}

@@ -1,0 +1,230 @@
+//! One connection of a mail system, without its socket: packets in, what to do out.
+//!
+//! Only what is used is asked for: header fields with the blanks behind their colons, without answers; the end of the
+//! header; the body in chunks. A body that is of no use is cut short with SKIP where the mail system knows it. ABORT
+//! forgets the message, however often it comes; QUIT_NC besides means that another SMTP connection follows. Whatever
+//! else comes is answered with CONTINUE. No answer is ever a refusal of mail.
+
+use super::codec::{Command, Malformed, Reply, Terms, action, macro_value, option};
+use super::draft::Draft;
+
+/// What is asked of one who knows what messages are about.
+pub trait Interest {
+    /// Octets of the largest message that may have to be changed.
+    fn most(&self) -> usize;
+    /// Whether a message with this header may have to be changed, whatever its body is.
+    fn matters(&self, header: &[u8]) -> bool;
+}
+
+/// Whether there is place for the connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// Its messages are worked on.
+    Served,
+    /// There are enough connections: each message is to be tried again later, and none of it is held.
+    Full,
+}
+
+/// What to do after a packet.
+#[derive(Debug)]
+pub enum Step<'s> {
+    /// Wait for the next one.
+    Wait,
+    /// Say this.
+    Say(Reply<'s>),
+    /// The message is complete: work on it and say what it comes to.
+    Judge(Draft),
+    /// The message is refused for now; it was not held.
+    Refused,
+    /// End the connection.
+    Close,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub struct Session {
+    place: Place,
+    terms: Option<Terms>,
+    /// What the mail system offered besides is not used.
+    can_change: bool,
+    draft: Draft,
+    skipped: bool,
+}
+
+const ACTIONS: u32 = action::ADD_FIELDS | action::CHANGE_BODY | action::CHANGE_FIELDS;
+
+/// Events that are of no use.
+const NONE_OF: u32 = option::NO_CONNECT
+    | option::NO_HELO
+    | option::NO_MAIL
+    | option::NO_RCPT
+    | option::NO_DATA
+    | option::NO_UNKNOWN;
+
+impl Session {
+    /// A connection at its start.
+    #[must_use]
+    pub fn new(place: Place) -> Self {
+        Self {
+            place,
+            terms: None,
+            can_change: false,
+            draft: Draft::default(),
+            skipped: false,
+        }
+    }
+
+    /// Whether a message is under way.
+    #[must_use]
+    pub fn is_within_message(&self) -> bool {
+        self.draft.has_begun()
+    }
+
+    /// Whether values of header fields are sent and taken with the blank behind the colon.
+    #[must_use]
+    pub fn has_leading_space(&self) -> bool {
+        self.agreed(option::LEADING_SPACE)
+    }
+
+    fn agreed(&self, wanted: u32) -> bool {
+        self.terms.is_some_and(|terms| terms.options & wanted != 0)
+    }
+
+    /// Takes one packet.
+    ///
+    /// # Errors
+    /// [`Malformed`] packets, and those that may not stand here: the connection is to be closed, and the mail system
+    /// does with the message what it does when a filter is not there.
+    pub fn take(
+        &mut self,
+        packet: &[u8],
+        interest: &impl Interest,
+    ) -> Result<Step<'static>, Malformed> {
+        let out_of_order = || {
+            Err(Malformed::OutOfOrder(
+                packet.first().map_or('?', |&kind| char::from(kind)),
+            ))
+        };
+        let command = Command::read(packet)?;
+        match (command, self.terms) {
+            (Command::Negotiate(offer), None) => return Ok(self.negotiate(offer)),
+            (Command::Quit, _) => return Ok(Step::Close),
+            (Command::Negotiate(_), Some(_)) | (_, None) => return out_of_order(),
+            _ => {}
+        }
+        Ok(match command {
+            Command::Macros(macros) => {
+                if let Some(queue_id) = macro_value(macros, b"i") {
+                    self.draft.name(queue_id);
+                }
+                Step::Wait
+            }
+            Command::Abort | Command::QuitNewConnection => {
+                self.forget();
+                Step::Wait
+            }
+            Command::Field { .. } | Command::EndOfHeader | Command::Body(_)
+                if self.place == Place::Full =>
+            {
+                self.answer_when_full(&command)
+            }
+            Command::Field { name, value } => {
+                if self.draft.has_header() {
+                    return out_of_order();
+                }
+                let most = interest.most();
+                match self.has_leading_space() {
+                    true => self.draft.field(name, value, most),
+                    false => self.draft.field(name, &[b" ", value].concat(), most),
+                }
+                self.unless(option::QUIET_FIELDS)
+            }
+            Command::EndOfHeader => {
+                let can_change = self.can_change;
+                let matters = |header: &[u8]| can_change && interest.matters(header);
+                self.draft.end_header(matters);
+                self.unless(option::QUIET_END_OF_HEADER)
+            }
+            Command::Body(octets) => {
+                self.body(octets, interest);
+                match self.draft.untouched().is_some() && self.agreed(option::SKIP) && !self.skipped
+                {
+                    true => {
+                        self.skipped = true;
+                        Step::Say(Reply::Skip)
+                    }
+                    false => Step::Say(Reply::Continue),
+                }
+            }
+            Command::EndOfBody(_) if self.place == Place::Full => {
+                self.forget();
+                Step::Refused
+            }
+            Command::EndOfBody(octets) => {
+                self.body(octets, interest);
+                self.skipped = false;
+                Step::Judge(std::mem::take(&mut self.draft))
+            }
+            Command::Event(_) => Step::Say(Reply::Continue),
+            // Both were answered above.
+            Command::Negotiate(_) | Command::Quit => Step::Close,
+        })
+    }
+
+    fn body(&mut self, octets: &[u8], interest: &impl Interest) {
+        let can_change = self.can_change;
+        self.draft
+            .end_header(|header| can_change && interest.matters(header));
+        self.draft.body(octets, interest.most());
+    }
+
+    /// The end of the header is answered; what comes without that, because nothing else could be agreed on, too.
+    fn answer_when_full(&mut self, command: &Command<'_>) -> Step<'static> {
+        match command {
+            Command::Field { .. } if self.agreed(option::QUIET_FIELDS) => Step::Wait,
+            Command::EndOfHeader => {
+                self.forget();
+                Step::Refused
+            }
+            _ => Step::Say(Reply::Continue),
+        }
+    }
+
+    fn unless(&self, quiet: u32) -> Step<'static> {
+        match self.agreed(quiet) {
+            true => Step::Wait,
+            false => Step::Say(Reply::Continue),
+        }
+    }
+
+    fn forget(&mut self) {
+        self.draft = Draft::default();
+        self.skipped = false;
+    }
+
+    fn negotiate(&mut self, offer: Terms) -> Step<'static> {
+        let wanted = match self.place {
+            Place::Full => NONE_OF | option::NO_BODY | option::NO_FIELDS | option::QUIET_FIELDS,
+            Place::Served => {
+                NONE_OF
+                    | option::SKIP
+                    | option::QUIET_FIELDS
+                    | option::QUIET_END_OF_HEADER
+                    | option::LEADING_SPACE
+            }
+        };
+        self.can_change = offer.actions & ACTIONS == ACTIONS;
+        let actions = match self.can_change && self.place == Place::Served {
+            true => ACTIONS,
+            false => 0,
+        };
+        let macros = offer.actions & action::SET_MACROS;
+        let terms = Terms {
+            version: offer.version.min(6),
+            actions: actions | macros,
+            options: offer.options & wanted,
+        };
+        self.terms = Some(terms);
+        Step::Say(Reply::Negotiate(terms, (macros != 0).then_some(b"i")))
+    }
+}

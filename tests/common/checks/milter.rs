@@ -1,0 +1,164 @@
+//! The milter protocol: whatever a mail system sends is answered with packets of the protocol, in its order, or ends
+//! the connection; and what is held of a message is bounded.
+
+use std::io::{self, Read, Write};
+
+use embody::fetch::NoFetch;
+use embody::internals::milter::codec::{self, Reply, Terms};
+use embody::internals::milter::{Place, Service, Session, Step};
+use embody::{Expander, Mark, Policy};
+
+/// A filter without a socket: what is written are the packets of a mail system, what is read the answers.
+pub struct Conversation {
+    service: Service,
+    session: Session,
+    waiting: Vec<u8>,
+    answers: Vec<u8>,
+    read: usize,
+    /// No more is taken.
+    pub is_closed: bool,
+    /// How many messages were answered.
+    pub messages: usize,
+}
+
+impl Conversation {
+    pub fn new(service: Service, place: Place) -> Self {
+        Self {
+            service,
+            session: Session::new(place),
+            waiting: Vec::new(),
+            answers: Vec::new(),
+            read: 0,
+            is_closed: false,
+            messages: 0,
+        }
+    }
+
+    fn take(&mut self) {
+        let mut done = 0;
+        while !self.is_closed {
+            let Ok(packet) = codec::packet(&self.waiting[done..]) else {
+                self.is_closed = true;
+                return;
+            };
+            let Some((packet, end)) = packet else { break };
+            let step = self.session.take(packet, &self.service);
+            let to = &mut self.answers;
+            match step {
+                Err(_) | Ok(Step::Close) => self.is_closed = true,
+                Ok(Step::Wait) => {}
+                Ok(Step::Say(reply)) => reply.write(to).expect("a vector takes all"),
+                Ok(Step::Refused) => Reply::TryLater.write(to).expect("a vector takes all"),
+                Ok(Step::Judge(draft)) => {
+                    self.messages += 1;
+                    let leading_space = self.session.has_leading_space();
+                    let said = match draft.finish() {
+                        Err(_) => Reply::Continue.write(to),
+                        Ok(incoming) => {
+                            let verdict = self.service.judge(&incoming).verdict;
+                            let text = format!("{verdict:?}");
+                            assert!(!text.contains("defect"), "{text:.300}");
+                            verdict.write(Some(&incoming), leading_space, to)
+                        }
+                    };
+                    said.expect("a vector takes all");
+                }
+            }
+            done += end;
+        }
+        self.waiting.drain(..done);
+    }
+}
+
+impl Write for Conversation {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.waiting.extend_from_slice(bytes);
+        self.take();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Read for Conversation {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let rest = &self.answers[self.read..];
+        let length = rest.len().min(buffer.len());
+        buffer[..length].copy_from_slice(&rest[..length]);
+        self.read += length;
+        Ok(length)
+    }
+}
+
+/// The first octet chooses how the rest is read: as octets of the stream, or as packets, each a kind and a length of
+/// two octets, behind terms that both agree on.
+pub fn check(data: &[u8]) {
+    let Some((&how, rest)) = data.split_first() else {
+        return;
+    };
+    let mut policy = Policy::default();
+    policy.limits.message = Some(1 << 14);
+    let expander = Expander::builder(policy).fetch(NoFetch);
+    let mark = if how & 2 == 0 { Mark::Off } else { Mark::Field };
+    let expander = expander.mark(mark).build().expect("nothing of the system");
+    let place = if how & 4 == 0 {
+        Place::Served
+    } else {
+        Place::Full
+    };
+    let mut conversation = Conversation::new(Service::new(expander), place);
+    if how & 1 == 0 {
+        for piece in rest.chunks(1 + usize::from(how >> 3)) {
+            conversation.write_all(piece).expect("a vector takes all");
+        }
+    } else {
+        let numbers = [6, 0x1ff, 0x1f_ffff].map(u32::to_be_bytes).concat();
+        send(&mut conversation, b'O', &numbers);
+        let mut rest = rest;
+        while let [kind, high, low, behind @ ..] = rest {
+            let length = usize::from(u16::from_be_bytes([*high, *low])).min(behind.len());
+            let (packet, behind) = behind.split_at(length);
+            send(&mut conversation, *kind, packet);
+            rest = behind;
+        }
+    }
+    answers(&conversation.answers);
+}
+
+fn send(conversation: &mut Conversation, kind: u8, data: &[u8]) {
+    let length = u32::try_from(data.len() + 1).expect("it is short");
+    let packet = [&length.to_be_bytes(), [kind].as_slice(), data].concat();
+    conversation.write_all(&packet).expect("a vector takes all");
+}
+
+/// Packets that a mail system takes, and changes only before the word that ends them.
+fn answers(mut rest: &[u8]) {
+    let mut is_changing = false;
+    while !rest.is_empty() {
+        let (packet, end) = codec::packet(rest)
+            .expect("a length")
+            .expect("a whole packet");
+        assert!(packet.len() <= codec::CHUNK + 1);
+        match packet[0] {
+            b'O' => {
+                let number = |at: usize| {
+                    u32::from_be_bytes(packet[at..at + 4].try_into().expect("four octets"))
+                };
+                let terms = Terms {
+                    version: number(1),
+                    actions: number(5),
+                    options: number(9),
+                };
+                assert!(terms.version <= 6 && terms.actions & !0x1ff == 0);
+            }
+            b'b' | b'h' | b'i' | b'm' => is_changing = true,
+            b'c' => is_changing = false,
+            b's' | b't' => assert!(!is_changing),
+            other => panic!("an answer of the kind {:?}", char::from(other)),
+        }
+        rest = &rest[end..];
+    }
+    assert!(!is_changing, "changes without an end");
+}

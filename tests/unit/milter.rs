@@ -1,0 +1,442 @@
+//! The milter, beside the pipe filter: what a mail system makes of what it is told is what the filter writes.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::common::checks::milter::Conversation;
+use super::common::mail::{
+    assert_bytes, changed_samples, mhtml_samples, untouched_samples, with_url,
+};
+use super::common::mail_system::{ACTIONS, Became, MailSystem, OPTIONS, divided, packet};
+use crate::expand::{Expander, Mark};
+use crate::fetch::{Bytes, Fetch, NoFetch, Request, Retrieved};
+use crate::milter::{Address, Journal, Listener, Place, Processed, Server, Service, Verdict};
+use crate::policy::{OnFailure, Policy, Scheme};
+use crate::report::{Reason, Refusal};
+
+#[derive(Default)]
+struct Notes(Mutex<Vec<String>>);
+
+impl Journal for Notes {
+    fn processed(&self, processed: &Processed<'_>) {
+        let what = match processed.verdict {
+            Verdict::Unchanged(why) => format!("{why:?}"),
+            Verdict::Changed(..) => "changed".to_owned(),
+            Verdict::Later(_) => "later".to_owned(),
+        };
+        let line = format!("{}: {what}", processed.queue_id);
+        self.0.lock().unwrap().push(line);
+    }
+
+    fn says(&self, line: &str) {
+        self.0.lock().unwrap().push(line.to_owned());
+    }
+}
+
+struct House {
+    folder: TempDir,
+    server: Arc<Server>,
+    notes: Arc<Notes>,
+}
+
+impl House {
+    fn new(expander: Expander, most: usize) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let notes = Arc::new(Notes::default());
+        let journal: Arc<Notes> = Arc::clone(&notes);
+        let server = Arc::new(Server::new(Service::new(expander), journal, most).unwrap());
+        let listener = Listener::bind(&Address::Unix(path), 0o600).unwrap();
+        server.start(vec![listener], None).unwrap();
+        Self {
+            folder,
+            server,
+            notes,
+        }
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("socket")
+    }
+
+    fn connect(&self) -> MailSystem {
+        let mut mail_system = MailSystem::unix(&self.socket());
+        mail_system.negotiate();
+        mail_system
+    }
+
+    /// The journal, once it is so: it is written when the mail system has its answer.
+    #[track_caller]
+    fn notes(&self, is_so: impl Fn(&[String]) -> bool) -> Vec<String> {
+        let begun = Instant::now();
+        loop {
+            let notes = self.notes.0.lock().unwrap().clone();
+            if is_so(&notes) {
+                return notes;
+            }
+            let patience = Duration::from_secs(10);
+            assert!(begun.elapsed() < patience, "{notes:#?}");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+fn expander(mark: Mark) -> Expander {
+    Expander::builder(Policy::default())
+        .fetch(NoFetch)
+        .mark(mark)
+        .build()
+        .unwrap()
+}
+
+/// What the pipe filter writes.
+fn piped(expander: &Expander, message: &[u8]) -> Vec<u8> {
+    let expansion = expander.expand(message, "-").unwrap();
+    expansion.output().into_bytes().into_owned()
+}
+
+fn samples() -> Vec<(String, Vec<u8>)> {
+    let all = [changed_samples(), untouched_samples(), mhtml_samples()];
+    all.into_iter()
+        .flatten()
+        .map(|sample| (sample.name, sample.before))
+        // What the protocol has no words for: a header that is none, or ends with the message.
+        .filter(|(_, message)| {
+            divided(message).is_some() && memchr::memmem::find(message, b"\n\n").is_some()
+        })
+        .filter(|(_, message)| !message.contains(&b'\r'))
+        .collect()
+}
+
+#[test]
+fn each_sample_comes_out_as_the_pipe_filter_writes_it() {
+    let samples = samples();
+    assert!(samples.len() > 40, "only {} samples", samples.len());
+    for mark in [Mark::Off, Mark::Field] {
+        let expander = expander(mark);
+        let house = House::new(expander.clone(), 8);
+        for removed_count in [false, true] {
+            let mut mail_system = house.connect();
+            mail_system.removed_count = removed_count;
+            let mut changed = 0;
+            for (name, message) in &samples {
+                let expected = piped(&expander, message);
+                let came = mail_system.filter(name, message).message();
+                assert_bytes(&came, &expected, name);
+                changed += usize::from(expected != *message);
+            }
+            assert!(changed > 30, "only {changed} of them change");
+        }
+        let notes = house.notes(|notes| notes.len() == samples.len() * 2);
+        let defects = notes.iter().filter(|note| note.contains("defect"));
+        assert_eq!(defects.count(), 0, "{notes:#?}");
+    }
+}
+
+#[test]
+fn a_mail_system_that_offers_less_gets_the_same() {
+    let expander = expander(Mark::Off);
+    let house = House::new(expander.clone(), 8);
+    // All that version 2 of the protocol knew; nothing but the actions that are needed.
+    for (actions, options) in [(ACTIONS, 0x7f), (0x13, 0), (0x13, OPTIONS & !0x10_0000)] {
+        let mut mail_system = MailSystem::unix(&house.socket());
+        mail_system.offer(actions, options);
+        for (name, message) in samples() {
+            let came = mail_system.filter(&name, &message).message();
+            // Without that word of the protocol the blank behind the colon is the mail system's.
+            let blanks = |message: &[u8]| {
+                let (fields, body) = divided(message).unwrap();
+                let unblanked = |(name, value): (Vec<u8>, Vec<u8>)| {
+                    [name, value.strip_prefix(b" ").unwrap_or(&value).to_vec()]
+                };
+                (fields.into_iter().map(unblanked).collect::<Vec<_>>(), body)
+            };
+            assert_eq!(blanks(&came), blanks(&piped(&expander, &message)), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_mail_system_that_allows_no_changes_gets_the_mail_back() {
+    let house = House::new(expander(Mark::Off), 8);
+    let mut mail_system = MailSystem::unix(&house.socket());
+    mail_system.offer(0x01, OPTIONS);
+    let letter = with_url("data:,hello", "Content-Type: text/plain");
+    assert_eq!(mail_system.filter("1", &letter), Became::Message(letter));
+}
+
+#[test]
+fn a_body_that_is_of_no_use_is_not_sent() {
+    let house = House::new(expander(Mark::Off), 8);
+    let mut mail_system = house.connect();
+    let text = b"Subject: a\nContent-Type: text/plain\n\nmessage/external-body\n".to_vec();
+    assert_eq!(mail_system.filter("1", &text).message(), text);
+    assert!(mail_system.skipped);
+    let mixed = b"Content-Type: multipart/mixed; boundary=b\n\n--b\n\nText\n--b--\n";
+    assert_eq!(mail_system.filter("1", mixed).message(), mixed);
+    assert!(!mail_system.skipped);
+}
+
+/// What a header is said not to matter for must be nothing whatever the body is.
+#[test]
+fn what_is_skipped_is_what_the_filter_leaves() {
+    let bodies: Vec<Vec<u8>> = samples()
+        .into_iter()
+        .map(|(_, message)| divided(&message).unwrap().1)
+        .collect();
+    let mut skipped = 0;
+    for (name, message) in samples() {
+        let end = memchr::memmem::find(&message, b"\n\n").unwrap() + 2;
+        let header = &message[..end];
+        let expander = expander(Mark::Off);
+        if expander.body_matters(header) {
+            continue;
+        }
+        skipped += 1;
+        for body in &bodies {
+            let message = [header, body].concat();
+            assert_bytes(&piped(&expander, &message), &message, &name);
+        }
+    }
+    assert!(
+        skipped >= 2,
+        "only {skipped} headers say that the body does not matter"
+    );
+}
+
+#[test]
+fn aborts_and_further_connections_leave_nothing_behind() {
+    let house = House::new(expander(Mark::Off), 8);
+    let mut mail_system = house.connect();
+    let letter = with_url("data:,hello", "Content-Type: text/plain");
+    let expected = piped(&expander(Mark::Off), &letter);
+    mail_system.send(&packet(b'A', b""));
+    for word in [b"A".as_slice(), b"AA", b"K", b"AKA"] {
+        mail_system.send(&packet(b'L', b"X-Of-Another\0 message\0"));
+        for &kind in word {
+            mail_system.send(&packet(kind, b""));
+        }
+        assert_eq!(mail_system.filter("1", &letter).message(), expected);
+        assert_eq!(mail_system.filter("2", &letter).message(), expected);
+    }
+    mail_system.send(&packet(b'Q', b""));
+    assert!(mail_system.is_closed());
+}
+
+/// Fails for a while, or takes a while.
+struct Slow(Duration);
+
+impl Fetch for Slow {
+    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+        thread::sleep(self.0);
+        if request.url.ends_with("away") {
+            return Err(Refusal::temporary(Reason::Timeout, "it is away"));
+        }
+        assert!(!request.url.ends_with("defect"), "a fetcher with a defect");
+        Ok(Retrieved {
+            url: request.url.clone(),
+            media_type: Some("text/plain".to_owned()),
+            body: Bytes::from_static(b"remote"),
+            elapsed: Duration::ZERO,
+        })
+    }
+}
+
+fn slow(takes: Duration, on_failure: OnFailure) -> Expander {
+    let policy = Policy {
+        on_failure,
+        ..Policy::default()
+    };
+    Expander::builder(policy.with_fetch([Scheme::Https]))
+        .fetch(Slow(takes))
+        .build()
+        .unwrap()
+}
+
+#[test]
+fn trouble_leaves_the_mail_or_puts_it_off_and_never_refuses_it() {
+    let away = with_url("https://www.example.org/away", "Content-Type: text/plain");
+    let defect = with_url("https://www.example.org/defect", "Content-Type: text/plain");
+    for (on_failure, expected) in [
+        (OnFailure::Leave, Became::Message(away.clone())),
+        (OnFailure::Defer, Became::Later),
+    ] {
+        let house = House::new(slow(Duration::ZERO, on_failure), 8);
+        let mut mail_system = house.connect();
+        assert_eq!(mail_system.filter("1", &away), expected);
+        assert_eq!(
+            mail_system.filter("2", &defect),
+            Became::Message(defect.clone())
+        );
+        house.notes(|notes| notes.iter().any(|note| note.starts_with("2: ")));
+    }
+}
+
+#[test]
+fn while_something_is_retrieved_the_mail_system_is_told_to_wait() {
+    let house = House::new(slow(Duration::from_millis(10_500), OnFailure::Leave), 8);
+    let mut mail_system = house.connect();
+    let letter = with_url("https://www.example.org/x", "Content-Type: text/plain");
+    let came = mail_system.filter("1", &letter).message();
+    assert!(came.ends_with(b"remote\n--b--\n") || came.windows(6).any(|it| it == b"remote"));
+    assert_eq!(mail_system.waited, 1);
+}
+
+#[test]
+fn what_would_be_too_large_goes_on_unchanged() {
+    let limited = |most| {
+        let mut policy = Policy::default();
+        policy.limits.message = Some(most);
+        Expander::builder(policy).fetch(NoFetch).build().unwrap()
+    };
+    let letter = with_url("data:,hello%20hello", "Content-Type: text/plain");
+    let size = letter.len() as u64;
+    for (most, what) in [(size - 1, "TooLarge"), (2 * size, "changed")] {
+        let house = House::new(limited(most), 8);
+        let mut mail_system = house.connect();
+        let came = mail_system.filter("1", &letter).message();
+        let expected = piped(&limited(1 << 20), &letter);
+        // That letter becomes smaller.
+        assert!(expected.len() < letter.len());
+        let expected = if what == "TooLarge" {
+            &letter
+        } else {
+            &expected
+        };
+        assert_eq!(came, *expected, "{what}");
+    }
+    let small = with_url("data:,hello", "Content-Type: text/html");
+    let house = House::new(limited(small.len() as u64 - 1), 8);
+    assert_eq!(house.connect().filter("1", &small).message(), small);
+    house.notes(|notes| notes.iter().any(|note| note.contains("TooLarge")));
+}
+
+#[test]
+fn above_the_limit_mail_is_put_off_and_far_above_it_connections_are_closed() {
+    let house = House::new(expander(Mark::Off), 2);
+    let letter = with_url("data:,hello", "Content-Type: text/plain");
+    let mut served: Vec<MailSystem> = (0..2).map(|_| house.connect()).collect();
+    let mut full: Vec<MailSystem> = (0..2).map(|_| house.connect()).collect();
+    assert!(MailSystem::unix(&house.socket()).is_closed());
+    for mail_system in &mut full {
+        for _ in 0..2 {
+            assert_eq!(mail_system.filter("1", &letter), Became::Later);
+        }
+    }
+    for mail_system in &mut served {
+        assert_ne!(mail_system.filter("1", &letter).message(), letter);
+    }
+    drop((served, full));
+    assert_eq!(house.server.drain(Duration::from_secs(10)), 0);
+}
+
+#[test]
+fn to_drain_is_to_answer_what_is_under_way_and_no_more() {
+    let house = House::new(slow(Duration::from_millis(1500), OnFailure::Leave), 8);
+    let letter = with_url("https://www.example.org/x", "Content-Type: text/plain");
+    let mut idle = house.connect();
+    let mut busy = house.connect();
+    thread::scope(|scope| {
+        let answer = scope.spawn(|| {
+            let came = busy.filter("1", &letter);
+            (came, busy.is_closed())
+        });
+        thread::sleep(Duration::from_millis(500));
+        assert_eq!(house.server.drain(Duration::from_secs(20)), 0);
+        let (came, is_closed) = answer.join().unwrap();
+        assert_ne!(came.message(), letter);
+        assert!(is_closed);
+    });
+    assert!(idle.is_closed());
+    let begun = Instant::now();
+    while house.socket().exists() {
+        assert!(
+            begun.elapsed() < Duration::from_secs(10),
+            "the socket stays"
+        );
+    }
+}
+
+#[test]
+fn another_service_holds_for_the_next_message_of_a_connection() {
+    let house = House::new(expander(Mark::Off), 8);
+    let letter = with_url("data:,hello", "Content-Type: text/plain");
+    let mut mail_system = house.connect();
+    let before = mail_system.filter("1", &letter).message();
+    let notes: Arc<Notes> = Arc::clone(&house.notes);
+    house
+        .server
+        .replace(Service::new(expander(Mark::Field)), notes, 8);
+    let after = mail_system.filter("2", &letter).message();
+    let marked = |message: &[u8]| memchr::memmem::find(message, b"\nX-Embody: ").is_some();
+    assert!(!marked(&before) && marked(&after));
+}
+
+#[test]
+fn what_is_no_packet_ends_its_connection_and_no_other() {
+    let house = House::new(expander(Mark::Off), 8);
+    let letter = with_url("data:,hello", "Content-Type: text/plain");
+    let mut other = house.connect();
+    for bytes in [
+        b"GET / HTTP/1.1\r\n\r\n".as_slice(),
+        b"\0\0\0\0",
+        b"\0\0\0\x01N",
+        &packet(b'L', b"no NUL"),
+    ] {
+        let mut broken = MailSystem::unix(&house.socket());
+        broken.send(bytes);
+        assert!(broken.is_closed(), "{}", bytes.escape_ascii());
+    }
+    assert_ne!(other.filter("1", &letter).message(), letter);
+}
+
+/// A line of a message's header or body, or what divides parts.
+fn line() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just("--b\n".to_owned()),
+        Just("\n".to_owned()),
+        Just("Content-Type: text/plain\n".to_owned()),
+        Just(
+            "Content-Type: message/external-body; access-type=URL; URL=\"data:,one%0Atwo\"\n"
+                .to_owned()
+        ),
+        "[ -~\t]{0,20}\n",
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn any_message_comes_out_as_the_pipe_filter_writes_it(
+        fields in proptest::collection::vec("(X-[A-C]: [ -~]{0,9}(\n\t[!-~]{1,5})?|Content-ID: <[a-c]>|Lines: [0-9]|Content-Length: [0-9])\n", 0..5),
+        composite: bool,
+        position in 0_usize..5,
+        body in proptest::collection::vec(line(), 0..20),
+    ) {
+        let mut fields = fields;
+        let own = match composite {
+            true => "Content-Type: multipart/mixed; boundary=b\n",
+            false => "Content-Type: message/external-body;\n access-type=URL; URL=\"data:,hello%0A\"\n",
+        };
+        fields.insert(position.min(fields.len()), own.to_owned());
+        let message = format!("{}\n{}", fields.concat(), body.concat());
+        for mark in [Mark::Off, Mark::Field] {
+            let expander = expander(mark);
+            let service = Service::new(expander.clone());
+            let conversation = Conversation::new(service, Place::Served);
+            let mut mail_system = MailSystem::over(Box::new(conversation));
+            mail_system.negotiate();
+            let came = mail_system.filter("1", message.as_bytes()).message();
+            prop_assert_eq!(
+                String::from_utf8_lossy(&came).into_owned(),
+                String::from_utf8_lossy(&piped(&expander, message.as_bytes())).into_owned()
+            );
+        }
+    }
+}
