@@ -45,6 +45,15 @@ struct Text {
     value: Vec<u8>,
 }
 
+/// What a mail system means by the protocol's words.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Manner {
+    /// Values of fields have the blank behind the colon.
+    pub leading_space: bool,
+    /// The place of the first field of those that it shows.
+    pub first_place: u32,
+}
+
 /// The names of the fields that embody may change in a message's header, in lower case, or how they begin.
 const OURS: [&[u8]; 5] = [
     b"content-",
@@ -94,7 +103,7 @@ impl Changes {
         self.fields.is_empty() && self.body.is_none()
     }
 
-    /// Writes all of it, fields first. `leading_space`: whether values have the blank behind the colon.
+    /// Writes all of it, fields first.
     ///
     /// # Errors
     /// What the writer says.
@@ -102,11 +111,11 @@ impl Changes {
         &self,
         output: &Spliced<'_>,
         newline: Newline,
-        leading_space: bool,
+        manner: Manner,
         to: &mut impl Write,
     ) -> io::Result<()> {
         for change in &self.fields {
-            change.reply(leading_space).write(to)?;
+            change.reply(manner).write(to)?;
         }
         match self.body {
             Some(start) => write_body(output, start, newline, to),
@@ -116,13 +125,13 @@ impl Changes {
 }
 
 impl FieldChange {
-    fn reply(&self, leading_space: bool) -> Reply<'_> {
+    fn reply(&self, manner: Manner) -> Reply<'_> {
         let sent = |text: &'_ Text| -> usize {
-            usize::from(!leading_space && text.value.first() == Some(&b' '))
+            usize::from(!manner.leading_space && text.value.first() == Some(&b' '))
         };
         match self {
             Self::Insert(at, text) => Reply::Insert {
-                at: *at,
+                at: at.saturating_add(manner.first_place),
                 name: &text.name,
                 value: text.value.get(sent(text)..).unwrap_or_default(),
             },
@@ -247,8 +256,10 @@ impl<'c> Comparison<'c> {
         let mut before = std::mem::take(gap).into_iter().peekable();
         for field in new {
             let text = self.text(field)?;
+            // In Postfix the name becomes the new one, in Sendmail it keeps its case.
             let is_same = |(_, old): &(usize, &Field)| {
-                old.name.of(&self.incoming.bytes) == text.name && !text.value.is_empty()
+                let name = old.name.of(&self.incoming.bytes);
+                name.eq_ignore_ascii_case(&text.name) && !text.value.is_empty()
             };
             match before.next_if(is_same) {
                 Some((_, old)) => lines.push(Line::Changes(old, text)),

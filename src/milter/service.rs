@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use super::changes::Changes;
+use super::changes::{Changes, Manner};
 use super::codec::Reply;
 use super::draft::{Incoming, Untouched};
 use super::session::Interest;
@@ -58,21 +58,20 @@ pub enum Left {
 
 impl Verdict {
     /// Writes what the mail system is told about this message; none was held of one that is unchanged.
-    /// `leading_space`: whether values have the blank behind the colon.
     ///
     /// # Errors
     /// What the writer says.
     pub fn write(
         &self,
         incoming: Option<&Incoming>,
-        leading_space: bool,
+        manner: Manner,
         to: &mut impl Write,
     ) -> io::Result<()> {
         match (self, incoming) {
             (Self::Later(_), _) => return Reply::TryLater.write(to),
             (Self::Changed(edits, changes), Some(incoming)) => {
                 let output = edits.splice(&incoming.bytes);
-                changes.write(&output, incoming.newline, leading_space, to)?;
+                changes.write(&output, incoming.newline, manner, to)?;
             }
             (Self::Unchanged(_) | Self::Changed(..), _) => {}
         }

@@ -5,6 +5,7 @@
 //! forgets the message, however often it comes; QUIT_NC besides means that another SMTP connection follows. Whatever
 //! else comes is answered with CONTINUE. No answer is ever a refusal of mail.
 
+use super::changes::Manner;
 use super::codec::{Command, Malformed, Reply, Terms, action, macro_value, option};
 use super::draft::Draft;
 
@@ -47,6 +48,8 @@ pub struct Session {
     terms: Option<Terms>,
     /// What the mail system offered besides is not used.
     can_change: bool,
+    /// Whether it is Postfix.
+    is_postfix: bool,
     draft: Draft,
     skipped: bool,
 }
@@ -69,6 +72,7 @@ impl Session {
             place,
             terms: None,
             can_change: false,
+            is_postfix: false,
             draft: Draft::default(),
             skipped: false,
         }
@@ -80,10 +84,14 @@ impl Session {
         self.draft.has_begun()
     }
 
-    /// Whether values of header fields are sent and taken with the blank behind the colon.
+    /// How changes are said to this mail system.
     #[must_use]
-    pub fn has_leading_space(&self) -> bool {
-        self.agreed(option::LEADING_SPACE)
+    pub fn manner(&self) -> Manner {
+        Manner {
+            leading_space: self.agreed(option::LEADING_SPACE),
+            // Postfix counts its own Received field, which it does not show.
+            first_place: u32::from(self.is_postfix),
+        }
     }
 
     fn agreed(&self, wanted: u32) -> bool {
@@ -117,6 +125,9 @@ impl Session {
                 if let Some(queue_id) = macro_value(macros, b"i") {
                     self.draft.name(queue_id);
                 }
+                if let Some(version) = macro_value(macros, b"v") {
+                    self.is_postfix = version.starts_with(b"Postfix");
+                }
                 Step::Wait
             }
             Command::Abort | Command::QuitNewConnection => {
@@ -133,7 +144,7 @@ impl Session {
                     return out_of_order();
                 }
                 let most = interest.most();
-                match self.has_leading_space() {
+                match self.agreed(option::LEADING_SPACE) {
                     true => self.draft.field(name, value, most),
                     false => self.draft.field(name, &[b" ", value].concat(), most),
                 }
@@ -225,6 +236,6 @@ impl Session {
             options: offer.options & wanted,
         };
         self.terms = Some(terms);
-        Step::Say(Reply::Negotiate(terms, (macros != 0).then_some(b"i")))
+        Step::Say(Reply::Negotiate(terms, (macros != 0).then_some(b"i v")))
     }
 }

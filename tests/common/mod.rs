@@ -7,6 +7,7 @@ pub mod imap;
 pub mod mail;
 pub mod mail_system;
 pub mod mailboxes;
+pub mod milter;
 pub mod mta;
 pub mod postfix;
 pub mod programs;

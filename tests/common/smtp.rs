@@ -36,13 +36,45 @@ impl Smtp {
         self.say(&format!("MAIL FROM:<{sender}> BODY=8BITMIME"), "250");
         self.say("RCPT TO:<bob@example.org>", "250");
         self.say("DATA", "354");
+        assert!(self.data(letter), "it is to be tried again later");
+    }
+
+    /// Hands a letter over if the server takes it now. It may be asked again.
+    pub fn offer(&mut self, letter: &Letter) -> bool {
+        let taken = self.begins("MAIL FROM:<alice@example.org> BODY=8BITMIME")
+            && self.begins("RCPT TO:<bob@example.org>")
+            && self.begins_with("DATA", "354");
+        let taken = taken && self.data(letter);
+        if !taken {
+            self.say("RSET", "250");
+        }
+        taken
+    }
+
+    fn begins(&mut self, command: &str) -> bool {
+        self.begins_with(command, "250")
+    }
+
+    /// Whether the server says so, or that it is to be tried again later.
+    fn begins_with(&mut self, command: &str, expected: &str) -> bool {
+        let line = format!("{command}\r\n");
+        self.stream.get_mut().write_all(line.as_bytes()).unwrap();
+        let reply = self.reply();
+        assert!(
+            reply.starts_with(expected) || reply.starts_with('4'),
+            "{reply}"
+        );
+        reply.starts_with(expected)
+    }
+
+    fn data(&mut self, letter: &Letter) -> bool {
         let mut data = String::new();
         for line in letter.sent.split_inclusive('\n') {
             let dot = if line.starts_with('.') { "." } else { "" };
             write!(data, "{dot}{}\r\n", line.trim_end_matches('\n')).unwrap();
         }
         self.stream.get_mut().write_all(data.as_bytes()).unwrap();
-        self.say(".", "250");
+        self.begins(".")
     }
 
     fn say(&mut self, command: &str, expected: &str) {
@@ -51,15 +83,19 @@ impl Smtp {
         self.expect(expected);
     }
 
-    /// Reads one reply; its last line has a blank after the number.
     fn expect(&mut self, expected: &str) {
+        let reply = self.reply();
+        assert!(reply.starts_with(expected), "the server says {reply:?}");
+    }
+
+    /// Reads one reply; its last line has a blank after the number.
+    fn reply(&mut self) -> String {
         let mut line = String::new();
         loop {
             line.clear();
             self.stream.read_line(&mut line).unwrap();
-            assert!(line.starts_with(expected), "the server says {line:?}");
             if line.as_bytes().get(3) != Some(&b'-') {
-                return;
+                return line;
             }
         }
     }

@@ -4,6 +4,7 @@ mod detach_recipes;
 mod exim;
 mod fetchers;
 mod maildrop;
+mod milter;
 mod postfix;
 mod procmail;
 mod sieve;

@@ -1,0 +1,386 @@
+//! samples/recipes/postfix-milter with Postfix itself: what arrives is what the pipe filter delivers.
+
+use std::collections::HashMap;
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use crate::common::mail::changed_samples;
+use crate::common::mail_system::divided;
+use crate::common::milter::Milter;
+use crate::common::mta::{House, Letter, NOBODY, eventually};
+use crate::common::postfix::Postfix;
+use crate::common::programs::{embody, fed, free_port};
+use crate::common::raw::{Raw, ok};
+use crate::common::smtp::Smtp;
+
+fn unix(house: &House) -> String {
+    format!("unix:{}", house.text("milter.sock"))
+}
+
+/// Postfix with these milters, as the recipe has it; its own program for virtual mailboxes delivers.
+pub fn postfix(house: &House, milters: &str, changes: &[(&str, &str)]) -> Postfix {
+    house.maildir_of("Maildir", Some(NOBODY));
+    let own = format!("smtpd_milters = {milters}");
+    let all = [
+        &[
+            (
+                "smtpd_milters = inet:127.0.0.1:8892, unix:embody/milter.sock, inet:127.0.0.1:8893",
+                own.as_str(),
+            ),
+            (
+                "non_smtpd_milters = unix:embody/milter.sock, inet:127.0.0.1:8893",
+                "",
+            ),
+        ],
+        changes,
+    ]
+    .concat();
+    let main = fs::read_to_string(house.recipe("postfix-milter/main.cf", &all)).unwrap();
+    let mailboxes = format!(
+        "local_header_rewrite_clients =\n\
+         virtual_mailbox_base = {}\n\
+         virtual_mailbox_maps = static:Maildir/\n\
+         virtual_mailbox_limit = 0\n\
+         virtual_uid_maps = static:{NOBODY}\n\
+         virtual_gid_maps = static:{NOBODY}\n",
+        house.folder.path().display()
+    );
+    Postfix::start(
+        house,
+        &format!("{main}{mailboxes}"),
+        "127.0.0.1:PORT inet n - n - - smtpd\n",
+    )
+}
+
+fn possible(test: &str) -> bool {
+    Postfix::possible(test)
+}
+
+#[track_caller]
+fn arrives(house: &House, letter: &Letter) {
+    eventually(60, "the mail arrives", || {
+        !house.delivered("Maildir").is_empty()
+    });
+    letter.arrived_as(&house.only("Maildir"));
+}
+
+/// What the pipe filter makes of a message.
+fn piped(house: &House, message: &[u8]) -> Vec<u8> {
+    let output = fed(
+        embody()
+            .arg("filter")
+            .arg("--config")
+            .arg(house.path("embody.toml")),
+        message,
+    );
+    assert!(output.status.success(), "{output:?}");
+    output.stdout
+}
+
+/// The letters of the other recipes, and each sample that SMTP can carry.
+fn letters(house: &House) -> Vec<Letter> {
+    let mut letters: Vec<Letter> = house.letters().to_vec();
+    for letter in &letters {
+        let piped = piped(house, letter.sent.as_bytes());
+        assert!(piped == letter.arrives.as_bytes(), "{}", letter.name);
+    }
+    letters.push(Letter {
+        name: "bounce".to_owned(),
+        ..Letter::data("bounce")
+    });
+    // Fields of one name before, at and behind the place of those that come, in several spellings.
+    for (name, phantom) in [
+        (
+            "places",
+            "Content-ID: <a@example.org>\nContent-Type: text/plain\nCONTENT-Description: one\n\ttwo\n",
+        ),
+        (
+            "description-first",
+            "Content-Description: x\ncontent-type: text/plain\nContent-Description:\n y\n",
+        ),
+        (
+            "language",
+            "content-TYPE: text/plain\nContent-Language: en\n",
+        ),
+    ] {
+        for own in [
+            "Content-Description: old\nSubject: a\nMIME-Version: 1.0\nTYPE",
+            "TYPEContent-Transfer-Encoding: 7bit\nContent-ID: <b@example.org>\nSubject: a\n",
+            "Content-ID: <b@example.org>\nTYPEMIME-Version: 1.0\nContent-Language: de\nSubject: a\ncontent-id: <c@example.org>\n",
+        ] {
+            let reference =
+                "Content-Type: message/external-body; access-type=URL;\n URL=\"data:,hello%0A\"\n";
+            let header = own.replace("TYPE", reference);
+            let sent = format!("From: alice@example.org\n{header}X-Last: 1\n\n{phantom}\n");
+            let arrives = String::from_utf8(piped(house, sent.as_bytes())).unwrap();
+            assert!(arrives.ends_with("\n\nhello\n"), "{arrives}");
+            letters.push(Letter {
+                name: name.to_owned(),
+                sent,
+                arrives,
+            });
+        }
+    }
+    for sample in changed_samples() {
+        let Ok(sent) = String::from_utf8(sample.before) else {
+            continue;
+        };
+        let is_mail =
+            divided(sent.as_bytes()).is_some() && sent.contains("\n\n") && sent.ends_with('\n');
+        // A CR in a line, and lines that Postfix breaks, are not the milter's business.
+        if !is_mail || sent.contains('\r') || sent.lines().any(|line| line.len() > 900) {
+            continue;
+        }
+        let arrives = String::from_utf8(piped(house, sent.as_bytes())).unwrap();
+        if !arrives.ends_with('\n') {
+            continue;
+        }
+        letters.push(Letter {
+            name: sample.name,
+            sent,
+            arrives,
+        });
+    }
+    assert!(letters.len() > 20, "only {} letters", letters.len());
+    letters
+}
+
+fn all_arrive(listen: &str, milters: &str, house: &House) {
+    let milter = Milter::start(house, listen, &["--max-message", "9M"]);
+    let postfix = postfix(house, milters, &[]);
+    for letter in letters(house) {
+        Smtp::connect(postfix.port).send(&letter);
+        arrives(house, &letter);
+    }
+    assert!(
+        !postfix.log().contains("warning: milter"),
+        "{}",
+        postfix.log()
+    );
+    assert!(!milter.log().contains("defect"), "{}", milter.log());
+}
+
+#[test]
+fn each_letter_arrives_over_a_socket_as_the_pipe_filter_delivers_it() {
+    if !possible("the milter over a socket") {
+        return;
+    }
+    let house = House::new();
+    all_arrive(&unix(&house), &unix(&house), &house);
+}
+
+#[test]
+fn each_letter_arrives_over_tcp_as_the_pipe_filter_delivers_it() {
+    if !possible("the milter over TCP") {
+        return;
+    }
+    let house = House::new();
+    let port = free_port();
+    all_arrive(
+        &format!("inet:{port}"),
+        &format!("inet:127.0.0.1:{port}"),
+        &house,
+    );
+}
+
+/// Sends a letter that Postfix does not take.
+#[track_caller]
+fn waits(postfix: &Postfix, letter: &Letter) {
+    assert!(!Smtp::connect(postfix.port).offer(letter));
+}
+
+#[test]
+fn when_the_milter_is_missing_or_is_to_defer_the_sender_keeps_the_mail() {
+    if !possible("the milter and trouble") {
+        return;
+    }
+    let house = House::new();
+    let away = format!("http://127.0.0.1:{}/away", free_port());
+    let letter = Letter::http("away", &away);
+    let postfix = postfix(&house, &unix(&house), &[]);
+    waits(&postfix, &Letter::data("nobody-answers"));
+    for (options, is_taken) in [
+        (["--on-failure", "leave"], true),
+        (["--on-failure", "defer"], false),
+    ] {
+        let milter = Milter::start(&house, &unix(&house), &options);
+        let port = away
+            .rsplit(':')
+            .next()
+            .and_then(|rest| rest.split('/').next())
+            .unwrap();
+        house.may_ask(port.parse().unwrap());
+        milter.signal("HUP");
+        thread::sleep(Duration::from_millis(500));
+        match is_taken {
+            true => {
+                Smtp::connect(postfix.port).send(&letter);
+                arrives(&house, &letter.unfiltered());
+            }
+            false => waits(&postfix, &letter),
+        }
+        drop(milter);
+        waits(&postfix, &Letter::data("nobody-answers"));
+    }
+    assert!(house.delivered("Maildir").is_empty());
+    assert_eq!(postfix.waiting(), 0);
+}
+
+/// Numbered letters: every third has a `data:` URL, every third one of http, every third nothing to do.
+fn many(house: &House, count: usize) -> Vec<Letter> {
+    (0..count)
+        .map(|number| match number % 3 {
+            0 => Letter::data(&format!("data{number}")),
+            1 => Letter::http(&format!("http{number}"), &house.http.url("/remote.txt")),
+            _ => Letter::plain(&format!("plain{number}")),
+        })
+        .collect()
+}
+
+#[test]
+fn a_thousand_messages_while_the_milter_is_killed_and_started_again_arrive_once() {
+    if !possible("a thousand messages and a milter that is killed") {
+        return;
+    }
+    let house = House::new();
+    let postfix = postfix(&house, &unix(&house), &[]);
+    let letters = many(&house, 1000);
+    let port = postfix.port;
+    let done = AtomicBool::new(false);
+    let (mut tries, mut kills) = (0, 0);
+    thread::scope(|scope| {
+        let killing = scope.spawn(|| {
+            let mut kills = 0;
+            let mut pauses = [30_u64, 170, 60, 400, 10, 250].into_iter().cycle();
+            while !done.load(Ordering::SeqCst) {
+                let milter = Milter::start(&house, &unix(&house), &[]);
+                thread::sleep(Duration::from_millis(pauses.next().unwrap()));
+                // Kills it: no word to it before.
+                drop(milter);
+                kills += 1;
+            }
+            kills
+        });
+        let sending: Vec<_> = letters
+            .chunks(250)
+            .map(|part| {
+                scope.spawn(move || {
+                    let mut tries = 0;
+                    for letter in part {
+                        // A connection of its own: Postfix asks for the milter once in each.
+                        while !Smtp::connect(port).offer(letter) {
+                            tries += 1;
+                            thread::sleep(Duration::from_millis(20));
+                        }
+                    }
+                    tries
+                })
+            })
+            .collect();
+        tries = sending.into_iter().map(|part| part.join().unwrap()).sum();
+        done.store(true, Ordering::SeqCst);
+        kills = killing.join().unwrap();
+    });
+    assert!(
+        kills > 20 && tries > 20,
+        "{kills} kills, {tries} messages put off"
+    );
+    eventually(120, "the queue is empty", || postfix.waiting() == 0);
+    let mut delivered = HashMap::new();
+    for mail in house.delivered("Maildir") {
+        let text = String::from_utf8_lossy(&mail).into_owned();
+        let id = text
+            .split("\nMessage-ID: <")
+            .nth(1)
+            .and_then(|rest| rest.split('@').next());
+        let before = delivered.insert(id.unwrap().to_owned(), mail);
+        assert!(before.is_none(), "{id:?} arrived twice");
+    }
+    assert_eq!(delivered.len(), letters.len());
+    for letter in &letters {
+        letter.arrived_as(&delivered[&letter.name]);
+    }
+}
+
+/// Postfix cuts every field at 60,000 octets once there is a milter: what its line in the recipe saves, and what not.
+#[test]
+fn a_field_that_postfix_cuts_is_left_and_those_of_parts_are_not_cut() {
+    if !possible("Postfix and long fields") {
+        return;
+    }
+    let in_part = Letter::large("large", 200_000);
+    let data = "%41".repeat(30_000);
+    let own = Letter {
+        name: "own".to_owned(),
+        sent: format!(
+            "From: alice@example.org\nContent-Type: message/external-body; access-type=URL;\n URL=\"data:,{}\"\n\n\
+             Content-Type: text/plain\n\n",
+            data.as_bytes()
+                .chunks(60)
+                .map(|line| format!("{}\n ", String::from_utf8_lossy(line)))
+                .collect::<String>()
+        ),
+        arrives: String::new(),
+    };
+    let house = House::new();
+    let _milter = Milter::start(&house, &unix(&house), &[]);
+    let server = postfix(&house, &unix(&house), &[]);
+    Smtp::connect(server.port).send(&in_part);
+    arrives(&house, &in_part);
+    Smtp::connect(server.port).send(&own);
+    eventually(60, "the mail arrives", || {
+        !house.delivered("Maildir").is_empty()
+    });
+    let mail = String::from_utf8(house.only("Maildir")).unwrap();
+    assert!(
+        mail.len() < own.sent.len() - 20_000,
+        "{} octets",
+        mail.len()
+    );
+    let start = own.sent.get(..59_000).unwrap();
+    assert!(
+        mail.contains(start),
+        "what there is of it is left: {mail:.1000}"
+    );
+    assert!(!mail.contains("AAAA"));
+    drop(server);
+    // Without the line those of parts are cut, too, and then left.
+    let house = House::new();
+    let _milter = Milter::start(&house, &unix(&house), &[]);
+    let line = "disable_mime_input_processing = yes";
+    let server = postfix(
+        &house,
+        &unix(&house),
+        &[(line, "header_size_limit = 10240000")],
+    );
+    Smtp::connect(server.port).send(&in_part);
+    eventually(60, "the mail arrives", || {
+        !house.delivered("Maildir").is_empty()
+    });
+    let mail = house.only("Maildir");
+    assert!(mail.len() < in_part.sent.len() / 2, "{} octets", mail.len());
+    assert!(memchr::memmem::find(&mail, b"message/external-body").is_some());
+}
+
+#[test]
+fn a_result_above_the_limit_goes_on_unchanged() {
+    if !possible("the milter and a result that is too large") {
+        return;
+    }
+    let content = vec![b'x'; 300_000];
+    let http = Raw::saying(ok("application/x-any", &content));
+    let letter = Letter::remote("grows", &http.url("/large"), &content);
+    let house = House::new();
+    house.may_ask(http.address.port());
+    let postfix = postfix(&house, &unix(&house), &[]);
+    {
+        let _milter = Milter::start(&house, &unix(&house), &["--max-message", "300k"]);
+        Smtp::connect(postfix.port).send(&letter);
+        arrives(&house, &letter.unfiltered());
+    }
+    let _milter = Milter::start(&house, &unix(&house), &["--max-message", "600k"]);
+    Smtp::connect(postfix.port).send(&letter);
+    arrives(&house, &letter);
+}
