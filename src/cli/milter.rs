@@ -39,21 +39,39 @@ pub(super) fn run(args: &MilterArgs, reread: Reread<'_>) -> Status {
         Err(error) => {
             say::tell(&say::error(&error));
             match error {
-                Error::Usage(_) => Status::Usage,
-                _ => Status::Trouble,
+                Failure::Of(Error::Usage(_)) => Status::Usage,
+                Failure::Of(_) | Failure::Cannot { .. } => Status::Trouble,
             }
         }
     }
 }
 
-fn serve(args: &MilterArgs, reread: Reread<'_>) -> Result<Status, Error> {
+/// Why it does not serve.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Of(#[from] Error),
+    #[error("cannot {what}")]
+    Cannot { what: String, source: io::Error },
+}
+
+fn serve(args: &MilterArgs, reread: Reread<'_>) -> Result<Status, Failure> {
+    // Before any other file is opened: they are known by their numbers.
+    let mut listeners = handed_over()?;
     limits_on_files_are_failed_writes();
     let mut deadline = args.policy()?.limits.deadline;
     let service = service(args)?;
     let log = Arc::new(Log::new(args, service.expander().policy().clone()));
     // Watched before anybody can connect: a signal never finds a process that it would kill.
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(cannot("watch signals"))?;
-    let listeners = listeners(args)?;
+    for address in &args.listen {
+        let failed = cannot(&format!("listen on {address}"));
+        listeners.push(Listener::bind(address, args.socket_mode()).map_err(failed)?);
+    }
+    if listeners.is_empty() {
+        let what = "nowhere to listen: name --listen unix:/path or inet:host:port";
+        return Err(Error::Usage(what.to_owned()).into());
+    }
     let metrics = args
         .metrics
         .as_ref()
@@ -89,9 +107,9 @@ fn serve(args: &MilterArgs, reread: Reread<'_>) -> Result<Status, Error> {
     Ok(Status::Success)
 }
 
-fn cannot(what: &str) -> impl FnOnce(io::Error) -> Error + use<> {
-    let what = format!("what is needed to {what}");
-    move |source| Error::Read { what, source }
+fn cannot(what: &str) -> impl FnOnce(io::Error) -> Failure + use<> {
+    let what = what.to_owned();
+    move |source| Failure::Cannot { what, source }
 }
 
 /// Where systemd is told of nothing, there is no systemd.
@@ -105,8 +123,8 @@ fn notify_reloading() {
     }
 }
 
-/// Sockets that systemd hands over, and those of the options.
-fn listeners(args: &MilterArgs) -> Result<Vec<Listener>, Error> {
+/// Sockets that systemd hands over.
+fn handed_over() -> Result<Vec<Listener>, Failure> {
     let mut listeners = Vec::new();
     let mut handed = ListenFd::from_env();
     for index in 0..handed.len() {
@@ -115,21 +133,10 @@ fn listeners(args: &MilterArgs) -> Result<Vec<Listener>, Error> {
             _ => match handed.take_tcp_listener(index) {
                 Ok(Some(listener)) => Listener::Tcp(listener),
                 Ok(None) => continue,
-                Err(source) => {
-                    let what = "a socket that systemd handed over".to_owned();
-                    return Err(Error::Read { what, source });
-                }
+                Err(source) => return Err(cannot("take the sockets of LISTEN_FDS")(source)),
             },
         };
         listeners.push(listener);
-    }
-    for address in &args.listen {
-        let failed = cannot(&format!("listen on {address}"));
-        listeners.push(Listener::bind(address, args.socket_mode()).map_err(failed)?);
-    }
-    if listeners.is_empty() {
-        let what = "nowhere to listen: name --listen unix:/path or inet:host:port";
-        return Err(Error::Usage(what.to_owned()));
     }
     Ok(listeners)
 }

@@ -3,6 +3,7 @@
 mod command_line;
 mod config_file;
 mod faults;
+mod milter;
 mod signals;
 mod standard_streams;
 mod survey;

@@ -20,7 +20,7 @@ fn unix(house: &House) -> String {
 }
 
 /// Postfix with these milters, as the recipe has it; its own program for virtual mailboxes delivers.
-pub fn postfix(house: &House, milters: &str, changes: &[(&str, &str)]) -> Postfix {
+pub(super) fn postfix(house: &House, milters: &str, changes: &[(&str, &str)]) -> Postfix {
     house.maildir_of("Maildir", Some(NOBODY));
     let own = format!("smtpd_milters = {milters}");
     let all = [
@@ -60,10 +60,18 @@ fn possible(test: &str) -> bool {
 
 #[track_caller]
 fn arrives(house: &House, letter: &Letter) {
+    arrives_as(house, letter);
+}
+
+/// What arrived, the lines of the mail system on top.
+#[track_caller]
+pub(super) fn arrives_as(house: &House, letter: &Letter) -> Vec<u8> {
     eventually(60, "the mail arrives", || {
         !house.delivered("Maildir").is_empty()
     });
-    letter.arrived_as(&house.only("Maildir"));
+    let mail = house.only("Maildir");
+    letter.arrived_as(&mail);
+    mail
 }
 
 /// What the pipe filter makes of a message.

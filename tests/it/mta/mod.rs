@@ -5,6 +5,7 @@ mod exim;
 mod fetchers;
 mod maildrop;
 mod milter;
+mod milter_dkim;
 mod postfix;
 mod procmail;
 mod sieve;

@@ -1,0 +1,306 @@
+//! `embody milter` as a service: signals, what systemd wants, counts, the report, and a command line that is wrong.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use crate::common::mail::with_url;
+use crate::common::mail_system::{Became, MailSystem, packet};
+use crate::common::milter::Milter;
+use crate::common::mta::{House, eventually};
+use crate::common::programs::{embody, free_port, program, skipped, stderr};
+use crate::common::raw::Raw;
+
+fn socket(house: &House) -> PathBuf {
+    house.path("milter.sock")
+}
+
+fn start(house: &House, options: &[&str]) -> Milter {
+    let listen = format!("unix:{}", house.text("milter.sock"));
+    Milter::start(house, &listen, options)
+}
+
+fn connect(house: &House) -> MailSystem {
+    let mut mail_system = MailSystem::unix(&socket(house));
+    mail_system.negotiate();
+    mail_system
+}
+
+fn letter() -> Vec<u8> {
+    with_url("data:,hello", "Content-Type: text/plain")
+}
+
+fn is_marked(message: &[u8]) -> bool {
+    memchr::memmem::find(message, b"\nX-Embody: expanded=1 left=0 links=0\n").is_some()
+}
+
+#[test]
+fn hup_reads_the_configuration_and_opens_the_report_again_and_connections_stay() {
+    let house = House::new();
+    let report = house.path("report");
+    let milter = start(&house, &["--report", report.to_str().unwrap()]);
+    let mut mail_system = connect(&house);
+    assert!(!is_marked(
+        &mail_system.filter("4first", &letter()).message()
+    ));
+    let lines = || fs::read_to_string(&report).unwrap_or_default();
+    eventually(10, "the report", || {
+        lines().contains("\"source\":\"4first\"")
+    });
+    fs::rename(&report, house.path("report.1")).unwrap();
+    house.write("embody.toml", "mark = true\nquiet = true\n");
+    milter.signal("HUP");
+    eventually(10, "the new options hold", || {
+        is_marked(&mail_system.filter("4second", &letter()).message())
+    });
+    eventually(10, "the report", || {
+        lines().contains("\"source\":\"4second\"")
+    });
+    assert!(!lines().contains("4first"));
+
+    // A mistake changes nothing.
+    for wrong in [
+        "mark = 1\n",
+        "marks = true\n",
+        "mark = true",
+        "deadline = \"500s\"\n",
+    ] {
+        let seen = milter.log().len();
+        house.write(
+            "embody.toml",
+            &wrong.replace("mark = true", "mark = true\nmark = true"),
+        );
+        milter.signal("HUP");
+        eventually(10, "it is said", || {
+            milter.log()[seen..].contains("what was in force stays")
+        });
+        assert!(is_marked(
+            &mail_system.filter("4third", &letter()).message()
+        ));
+    }
+}
+
+#[test]
+fn term_lets_a_message_under_way_be_answered_and_ends_with_0() {
+    for signal in ["TERM", "INT"] {
+        let house = House::new();
+        let http = Raw::http(|_, stream| {
+            thread::sleep(Duration::from_secs(2));
+            let _ = stream.write_all(
+                b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 6\r\n\r\nremote",
+            );
+        });
+        house.may_ask(http.address.port());
+        let mut milter = start(&house, &[]);
+        let mut idle = connect(&house);
+        let mut busy = connect(&house);
+        let letter = with_url(&http.url("/x"), "Content-Type: text/plain");
+        thread::scope(|scope| {
+            let answer = scope.spawn(|| busy.filter("1", &letter));
+            eventually(10, "it asks", || http.count() == 1);
+            milter.signal(signal);
+            assert!(idle.is_closed());
+            assert!(memchr::memmem::find(&answer.join().unwrap().message(), b"remote").is_some());
+        });
+        assert_eq!(milter.status(), Some(0));
+        assert!(!socket(&house).exists());
+    }
+}
+
+#[test]
+fn what_was_done_is_logged_with_the_queue_id_and_counted() {
+    let house = House::new();
+    house.write("embody.toml", "");
+    let port = free_port();
+    let milter = start(
+        &house,
+        &[
+            "--metrics",
+            &format!("inet:{port}"),
+            "--max-message",
+            "100k",
+        ],
+    );
+    let mut mail_system = connect(&house);
+    mail_system.filter("4ABC\n\x1b", &letter()).message();
+    let refused = with_url("https://www.example.org/x", "Content-Type: text/plain");
+    assert_eq!(
+        mail_system.filter("4DEF", &refused),
+        Became::Message(refused)
+    );
+    let plain = b"Subject: nothing\n\nhello\n";
+    mail_system.filter("4GHI", plain).message();
+    let large = [letter(), vec![b'x'; 200_000]].concat();
+    mail_system.filter("4JKL", &large).message();
+    eventually(10, "all is logged", || milter.log().contains("4JKL"));
+    let log = milter.log();
+    for line in [
+        "embody: 4ABC??: part 2: expanded",
+        "embody: 4ABC??: 1 expanded, 0 left, 0 links, ",
+        "embody: 4DEF: part 2: left: scheme-not-allowed",
+        "embody: 4DEF: 0 expanded, 1 left, 0 links, ",
+        "embody: 4JKL: left unchanged: it has more than 102400 octets, which is --max-message",
+    ] {
+        assert!(log.contains(line), "{line}:\n{log}");
+    }
+    assert!(!log.contains("4GHI"), "{log}");
+
+    let asked = |request: &str| {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    };
+    let text = asked("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
+    for line in [
+        "# TYPE embody_milter_messages_total counter",
+        "embody_milter_messages_total{outcome=\"changed\"} 1",
+        "embody_milter_messages_total{outcome=\"unchanged\"} 2",
+        "embody_milter_messages_total{outcome=\"too_large\"} 1",
+        "embody_milter_references_expanded_total 1",
+        "embody_milter_references_left_total 1",
+        "embody_milter_connections 1",
+    ] {
+        assert!(text.contains(&format!("\n{line}\n")), "{line}:\n{text}");
+    }
+    for request in [
+        "GET / HTTP/1.1\r\n\r\n",
+        "POST /metrics HTTP/1.1\r\n\r\n",
+        "\r\n\r\n",
+    ] {
+        assert!(asked(request).starts_with("HTTP/1.1 404 "));
+    }
+    // Who sends too much is not listened to.
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let written = stream.write_all(&vec![b'x'; 1 << 20]);
+    let read = stream.read(&mut [0]);
+    assert!(written.is_err() || !matches!(read, Ok(1)));
+    assert!(asked("GET /metrics HTTP/1.1\r\n\r\n").contains("200 OK"));
+}
+
+#[test]
+fn systemd_hands_over_a_socket_and_is_told_when_all_is_ready() {
+    if program("python3").is_none() {
+        return skipped("socket activation", "python3");
+    }
+    let house = House::new();
+    let told = UnixDatagram::bind(house.path("notify")).unwrap();
+    told.set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    // As systemd does: the socket listens before there is a process, as its third file.
+    let script = "import os, socket, sys\n\
+        s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(8)\n\
+        os.dup2(s.fileno(), 3)\n\
+        os.set_inheritable(3, True)\n\
+        os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1', NOTIFY_SOCKET=sys.argv[2])\n\
+        os.execv(sys.argv[3], [sys.argv[3], 'milter', '--config', sys.argv[4]])\n";
+    let mut child = Command::new("python3")
+        .args(["-c", script])
+        .arg(socket(&house))
+        .arg(house.path("notify"))
+        .arg(house.path("embody.real"))
+        .arg(house.path("embody.toml"))
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
+    let word = || {
+        let mut buffer = [0; 200];
+        let length = told.recv(&mut buffer).unwrap();
+        String::from_utf8_lossy(&buffer[..length]).into_owned()
+    };
+    assert!(word().contains("READY=1"));
+    let mut mail_system = connect(&house);
+    assert_ne!(mail_system.filter("1", &letter()).message(), letter());
+    let signal = |name: &str| {
+        let id = child.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args(["-s", name, &id])
+                .status()
+                .unwrap()
+                .success()
+        );
+    };
+    signal("HUP");
+    let reloading = word();
+    assert!(
+        reloading.contains("RELOADING=1") && reloading.contains("MONOTONIC_USEC="),
+        "{reloading}"
+    );
+    assert!(word().contains("READY=1"));
+    signal("TERM");
+    assert!(word().contains("STOPPING=1"));
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    // It is systemd's.
+    assert!(socket(&house).exists());
+}
+
+#[test]
+fn where_it_cannot_listen_it_says_so_and_takes_nothing_away() {
+    let house = House::new();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let file = house.write("file", "text");
+    let first = start(&house, &[]);
+    let path = house.text("milter.sock");
+    for (listen, status, word) in [
+        (
+            format!("inet:{}", taken.local_addr().unwrap().port()),
+            1,
+            "cannot listen on inet:127.0.0.1:",
+        ),
+        (format!("unix:{}", file.display()), 1, "no socket"),
+        (format!("unix:{path}"), 1, "another process answers"),
+        ("unix:relative".to_owned(), 2, "--listen"),
+    ] {
+        let output = embody()
+            .args(["milter", "--listen", &listen])
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(status), "{}", stderr(&output));
+        assert!(stderr(&output).contains(word), "{}", stderr(&output));
+    }
+    for (options, word) in [
+        (vec![], "nowhere to listen"),
+        (vec!["--listen", "inet:1", "--deadline", "241s"], "300 s"),
+        (vec!["--listen", "inet:1", "--socket-mode", "9"], "0660"),
+    ] {
+        let output = embody().arg("milter").args(options).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(stderr(&output).contains(word), "{}", stderr(&output));
+    }
+    assert_eq!(fs::read(&file).unwrap(), b"text");
+    assert!(UnixStream::connect(&path).is_ok());
+    drop(first);
+    // It was killed and left its socket, on which nobody answers.
+    assert!(socket(&house).exists());
+    let _second = start(&house, &[]);
+    assert_ne!(connect(&house).filter("1", &letter()).message(), letter());
+}
+
+/// 64 connections, each with messages, one of them in pieces and with an ABORT.
+#[test]
+fn sixty_four_connections_are_served_at_once() {
+    let house = House::new();
+    let _milter = start(&house, &[]);
+    let expected = connect(&house).filter("1", &letter()).message();
+    thread::scope(|scope| {
+        for _ in 0..64 {
+            scope.spawn(|| {
+                let mut mail_system = connect(&house);
+                for number in 0..20 {
+                    mail_system.send(&packet(b'L', b"X-Of-Another\0 message\0"));
+                    mail_system.send(&packet(b'A', b""));
+                    let came = mail_system.filter(&number.to_string(), &letter()).message();
+                    assert_eq!(came, expected);
+                }
+            });
+        }
+    });
+}
