@@ -45,14 +45,19 @@ struct Text {
     value: Vec<u8>,
 }
 
-/// What a mail system means by the protocol's words.
+/// Whether values of fields have the blank behind the colon.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Manner {
-    /// Values of fields have the blank behind the colon.
-    pub leading_space: bool,
-    /// The place of the first field of those that it shows.
-    pub first_place: u32,
+pub enum Values {
+    /// They have.
+    WithBlank,
+    /// The mail system takes it away, and puts one there.
+    WithoutBlank,
 }
+
+/// The place of the first field that a mail system shows: Postfix and Sendmail count their own Received field, which
+/// stands before it and is not shown. Sendmail counts further fields that it may add or not; there an insertion may
+/// come to stand some fields earlier.
+const FIRST_PLACE: u32 = 1;
 
 /// The names of the fields that embody may change in a message's header, in lower case, or how they begin.
 const OURS: [&[u8]; 5] = [
@@ -111,11 +116,11 @@ impl Changes {
         &self,
         output: &Spliced<'_>,
         newline: Newline,
-        manner: Manner,
+        values: Values,
         to: &mut impl Write,
     ) -> io::Result<()> {
         for change in &self.fields {
-            change.reply(manner).write(to)?;
+            change.reply(values).write(to)?;
         }
         match self.body {
             Some(start) => write_body(output, start, newline, to),
@@ -125,13 +130,13 @@ impl Changes {
 }
 
 impl FieldChange {
-    fn reply(&self, manner: Manner) -> Reply<'_> {
+    fn reply(&self, values: Values) -> Reply<'_> {
         let sent = |text: &'_ Text| -> usize {
-            usize::from(!manner.leading_space && text.value.first() == Some(&b' '))
+            usize::from(values == Values::WithoutBlank && text.value.first() == Some(&b' '))
         };
         match self {
             Self::Insert(at, text) => Reply::Insert {
-                at: at.saturating_add(manner.first_place),
+                at: at.saturating_add(FIRST_PLACE),
                 name: &text.name,
                 value: text.value.get(sent(text)..).unwrap_or_default(),
             },

@@ -407,7 +407,7 @@ impl Connection {
 
     fn tell(&self, incoming: Option<&Incoming>, verdict: &Verdict) -> io::Result<()> {
         let mut writer = BufWriter::with_capacity(codec::CHUNK + 64, &self.stream);
-        verdict.write(incoming, self.session.manner(), &mut writer)?;
+        verdict.write(incoming, self.session.values(), &mut writer)?;
         writer.flush()
     }
 

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use super::changes::{Changes, Manner};
+use super::changes::{Changes, Values};
 use super::codec::Reply;
 use super::draft::{Incoming, Untouched};
 use super::session::Interest;
@@ -64,14 +64,14 @@ impl Verdict {
     pub fn write(
         &self,
         incoming: Option<&Incoming>,
-        manner: Manner,
+        values: Values,
         to: &mut impl Write,
     ) -> io::Result<()> {
         match (self, incoming) {
             (Self::Later(_), _) => return Reply::TryLater.write(to),
             (Self::Changed(edits, changes), Some(incoming)) => {
                 let output = edits.splice(&incoming.bytes);
-                changes.write(&output, incoming.newline, manner, to)?;
+                changes.write(&output, incoming.newline, values, to)?;
             }
             (Self::Unchanged(_) | Self::Changed(..), _) => {}
         }

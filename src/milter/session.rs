@@ -5,7 +5,7 @@
 //! forgets the message, however often it comes; QUIT_NC besides means that another SMTP connection follows. Whatever
 //! else comes is answered with CONTINUE. No answer is ever a refusal of mail.
 
-use super::changes::Manner;
+use super::changes::Values;
 use super::codec::{Command, Malformed, Reply, Terms, action, macro_value, option};
 use super::draft::Draft;
 
@@ -48,8 +48,6 @@ pub struct Session {
     terms: Option<Terms>,
     /// What the mail system offered besides is not used.
     can_change: bool,
-    /// Whether it is Postfix.
-    is_postfix: bool,
     draft: Draft,
     skipped: bool,
 }
@@ -72,7 +70,6 @@ impl Session {
             place,
             terms: None,
             can_change: false,
-            is_postfix: false,
             draft: Draft::default(),
             skipped: false,
         }
@@ -84,13 +81,12 @@ impl Session {
         self.draft.has_begun()
     }
 
-    /// How changes are said to this mail system.
+    /// How values of fields are said to this mail system.
     #[must_use]
-    pub fn manner(&self) -> Manner {
-        Manner {
-            leading_space: self.agreed(option::LEADING_SPACE),
-            // Postfix counts its own Received field, which it does not show.
-            first_place: u32::from(self.is_postfix),
+    pub fn values(&self) -> Values {
+        match self.agreed(option::LEADING_SPACE) {
+            true => Values::WithBlank,
+            false => Values::WithoutBlank,
         }
     }
 
@@ -124,9 +120,6 @@ impl Session {
             Command::Macros(macros) => {
                 if let Some(queue_id) = macro_value(macros, b"i") {
                     self.draft.name(queue_id);
-                }
-                if let Some(version) = macro_value(macros, b"v") {
-                    self.is_postfix = version.starts_with(b"Postfix");
                 }
                 Step::Wait
             }
@@ -236,6 +229,6 @@ impl Session {
             options: offer.options & wanted,
         };
         self.terms = Some(terms);
-        Step::Say(Reply::Negotiate(terms, (macros != 0).then_some(b"i v")))
+        Step::Say(Reply::Negotiate(terms, (macros != 0).then_some(b"i")))
     }
 }

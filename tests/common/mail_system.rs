@@ -27,8 +27,6 @@ pub struct MailSystem {
     pub actions: u32,
     /// Whether a removed field still counts among those of its name, as in Sendmail.
     pub removed_count: bool,
-    /// Whether it calls itself Postfix, and counts places as Postfix does.
-    pub is_postfix: bool,
     /// How often the filter said that it takes longer.
     pub waited: usize,
     /// Whether it said that it needs no more of the body.
@@ -130,7 +128,6 @@ impl MailSystem {
             options: 0,
             actions: 0,
             removed_count: false,
-            is_postfix: false,
             waited: 0,
             skipped: false,
         }
@@ -184,13 +181,9 @@ impl MailSystem {
 
     /// Hands the header over and as much of the body as the filter wants. Whether it is to be tried again later.
     fn hand_over(&mut self, id: &str, fields: &[(Vec<u8>, Vec<u8>)], body: &[u8]) -> bool {
-        let version = match self.is_postfix {
-            true => "v\0Postfix 3.7.11\0",
-            false => "{v}\x008.17.1\0",
-        };
         self.send(&packet(
             b'D',
-            format!("Nj\0mail.example.org\0i\0{id}\0{version}").as_bytes(),
+            format!("Nj\0mail.example.org\0i\0{id}\0").as_bytes(),
         ));
         if !self.agreed(0x20) {
             for (name, value) in fields {
@@ -282,8 +275,8 @@ impl MailSystem {
                 }
                 b'i' => {
                     let (name, value) = named(4);
-                    let hidden = usize::from(self.is_postfix);
-                    fields.insert(number() - hidden, (name, Some(value)));
+                    // The Received field of the mail system itself counts.
+                    fields.insert(number() - 1, (name, Some(value)));
                 }
                 b'm' => {
                     let (name, value) = named(4);

@@ -51,14 +51,14 @@ impl Conversation {
                 Ok(Step::Refused) => Reply::TryLater.write(to).expect("a vector takes all"),
                 Ok(Step::Judge(draft)) => {
                     self.messages += 1;
-                    let manner = self.session.manner();
+                    let values = self.session.values();
                     let said = match draft.finish() {
                         Err(_) => Reply::Continue.write(to),
                         Ok(incoming) => {
                             let verdict = self.service.judge(&incoming).verdict;
                             let text = format!("{verdict:?}");
                             assert!(!text.contains("defect"), "{text:.300}");
-                            verdict.write(Some(&incoming), manner, to)
+                            verdict.write(Some(&incoming), values, to)
                         }
                     };
                     said.expect("a vector takes all");

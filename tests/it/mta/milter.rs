@@ -88,7 +88,7 @@ fn piped(house: &House, message: &[u8]) -> Vec<u8> {
 }
 
 /// The letters of the other recipes, and each sample that SMTP can carry.
-fn letters(house: &House) -> Vec<Letter> {
+pub(super) fn letters(house: &House) -> Vec<Letter> {
     let mut letters: Vec<Letter> = house.letters().to_vec();
     for letter in &letters {
         let piped = piped(house, letter.sent.as_bytes());

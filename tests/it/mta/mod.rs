@@ -8,4 +8,5 @@ mod milter;
 mod milter_dkim;
 mod postfix;
 mod procmail;
+mod sendmail;
 mod sieve;

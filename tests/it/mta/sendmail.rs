@@ -1,0 +1,219 @@
+//! `embody milter` in Sendmail: what it hands on is what the pipe filter writes, but for the places and the case of names.
+//!
+//! Sendmail is looked for in /opt/embody-tests/sendmail, or what EMBODY_SENDMAIL names, because Debian's excludes
+//! Postfix. It takes a fully qualified host name for granted, so it gets a name space of its own for that.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+use super::milter::letters;
+use crate::common::mail_system::divided;
+use crate::common::milter::Milter;
+use crate::common::mta::{House, Letter, eventually, is_root, wanted};
+use crate::common::programs::{free_port, skipped};
+use crate::common::raw::Raw;
+use crate::common::smtp::Smtp;
+
+struct Sendmail {
+    child: Child,
+    port: u16,
+    log: PathBuf,
+}
+
+impl Drop for Sendmail {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            let log = fs::read_to_string(&self.log).unwrap_or_default();
+            eprintln!("what Sendmail says:\n{log}");
+        }
+    }
+}
+
+fn program(test: &str) -> Option<PathBuf> {
+    let folder = std::env::var_os("EMBODY_SENDMAIL")
+        .map_or("/opt/embody-tests/sendmail".into(), PathBuf::from);
+    let program = folder.join("usr/libexec/sendmail/sendmail");
+    if !program.is_file() {
+        skipped(test, "sendmail");
+        return None;
+    }
+    (is_root(test) && wanted(test, "unshare").is_some()).then_some(program)
+}
+
+/// As little of a configuration as there can be: what comes goes to the server on that port.
+fn start(house: &House, program: &PathBuf, milter: Option<&str>, next: u16) -> Sendmail {
+    let port = free_port();
+    let queue = house.path(&format!("queue{port}"));
+    let milter = milter.map_or_else(String::new, |address| {
+        format!("O InputMailFilters=embody\nXembody, S={address}, F=T, T=S:5m;R:5m;E:10m\n")
+    });
+    fs::create_dir(&queue).unwrap();
+    let text = format!(
+        "V10/Berkeley\n\
+         Cwlocalhost\n\
+         Djmail.example.test\n\
+         DnMAILER-DAEMON\n\
+         O QueueDirectory={}\n\
+         O DaemonPortOptions=Port={port}, Addr=127.0.0.1, Name=MTA\n\
+         O PidFile={}\n\
+         O DeliveryMode=interactive\n\
+         O DontProbeInterfaces=true\n\
+         O EightBitMode=pass8\n\
+         O MaxHeadersLength=0\n\
+         O Timeout.ident=0\n\
+         O ServiceSwitchFile={}\n\
+         O DefaultUser=0:0\n\
+         {milter}\
+         Troot\n\
+         HReceived: by $j; $b\n\
+         Scanonify=3\n\
+         R$* < $* > $*\t$: $2\n\
+         R<>\t$@ $n\n\
+         Sparse=0\n\
+         R$*\t$#next $@ 127.0.0.1 $: $1\n\
+         Sfinal=4\n\
+         Mlocal, P=/bin/false, F=lsDFMn, S=0, R=0, A=false\n\
+         Mprog, P=/bin/false, F=lsDFMn, S=0, R=0, A=false\n\
+         Mnext, P=[IPC], F=mDkX8, S=0, R=0, E=\\r\\n, L=0, M=0, T=DNS/RFC822/SMTP, A=TCP [$h] {next}\n",
+        queue.display(),
+        house.text(&format!("pid{port}")),
+        house.write("switch", "hosts files\n").display(),
+    );
+    let configuration = house.write(&format!("sendmail{port}.cf"), &text);
+    let log = house.path("sendmail.log");
+    let child = Command::new("unshare")
+        .args([
+            "--uts",
+            "sh",
+            "-c",
+            "hostname mail.example.test; exec \"$0\" \"$@\"",
+        ])
+        .arg(program)
+        .arg("-C")
+        .arg(configuration)
+        .arg("-bD")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(fs::File::create(&log).unwrap())
+        .spawn()
+        .unwrap();
+    let sendmail = Sendmail { child, port, log };
+    eventually(30, "Sendmail listens", || {
+        TcpStream::connect(("127.0.0.1", port)).is_ok()
+    });
+    sendmail
+}
+
+/// A server that takes mail and keeps it, with LF.
+fn next() -> (Raw, Arc<Mutex<Vec<Vec<u8>>>>) {
+    let kept: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
+    let keep = Arc::clone(&kept);
+    let server = Raw::connections(move |stream| {
+        let mut writer = stream.try_clone().unwrap();
+        let mut say = move |text: &str| writer.write_all(format!("{text}\r\n").as_bytes()).is_ok();
+        let mut lines = BufReader::new(stream);
+        let mut mail: Option<Vec<u8>> = None;
+        say("220 next.example.test");
+        loop {
+            let mut line = Vec::new();
+            if lines.read_until(b'\n', &mut line).unwrap_or(0) == 0 {
+                return;
+            }
+            let line = line.strip_suffix(b"\r\n").unwrap_or(&line);
+            let goes_on = match (&mut mail, line) {
+                (Some(_), b".") => {
+                    keep.lock().unwrap().extend(mail.take());
+                    say("250 ok")
+                }
+                (Some(mail), line) => {
+                    mail.extend_from_slice(line.strip_prefix(b".").unwrap_or(line));
+                    mail.push(b'\n');
+                    true
+                }
+                (None, [b'E' | b'e', ..]) => say("250-next.example.test\r\n250 8BITMIME"),
+                (None, [b'D' | b'd', ..]) => {
+                    mail = Some(Vec::new());
+                    say("354 go on")
+                }
+                (None, [b'Q' | b'q', ..]) => {
+                    say("221 bye");
+                    false
+                }
+                (None, _) => say("250 ok"),
+            };
+            if !goes_on {
+                return;
+            }
+        }
+    });
+    (server, kept)
+}
+
+/// What Sendmail keeps of a message: names of fields in any case, in any order.
+fn kept(message: &[u8]) -> (Vec<(String, Vec<u8>)>, Vec<u8>) {
+    let (fields, body) = divided(message).expect("a header of fields");
+    let named = |(name, value): (Vec<u8>, Vec<u8>)| {
+        let name = String::from_utf8(name).unwrap().to_ascii_lowercase();
+        // Sendmail takes blanks off the end.
+        (name, value.trim_ascii_end().to_vec())
+    };
+    let mut fields: Vec<_> = fields.into_iter().map(named).collect();
+    fields.retain(|(name, _)| name != "received");
+    fields.sort();
+    (fields, body)
+}
+
+#[test]
+fn each_letter_goes_on_as_the_pipe_filter_writes_it() {
+    const TEST: &str = "the milter in Sendmail";
+    let Some(program) = program(TEST) else { return };
+    for is_unix in [true, false] {
+        let house = House::new();
+        let port = free_port();
+        // Sendmail connects to no socket beneath a folder that everybody may write to.
+        let run = tempfile::tempdir_in("/run").unwrap();
+        let socket = run.path().join("milter.sock");
+        let (listen, milter) = match is_unix {
+            true => (
+                format!("unix:{}", socket.display()),
+                format!("local:{}", socket.display()),
+            ),
+            false => (format!("inet:{port}"), format!("inet:{port}@127.0.0.1")),
+        };
+        let (server, mails) = next();
+        let running = Milter::start(&house, &listen, &[]);
+        let sendmail = start(&house, &program, Some(&milter), server.address.port());
+        // What Sendmail itself does to a message is no business of the milter.
+        let without = start(&house, &program, None, server.address.port());
+        let handed_on = |sendmail: &Sendmail, letter: &Letter| {
+            Smtp::connect(sendmail.port).send(letter);
+            eventually(60, "the mail goes on", || !mails.lock().unwrap().is_empty());
+            mails.lock().unwrap().remove(0)
+        };
+        for letter in letters(&house) {
+            let mail = handed_on(&sendmail, &letter);
+            let piped = Letter {
+                sent: letter.arrives.clone(),
+                ..letter.clone()
+            };
+            let (came, expected) = (kept(&mail), kept(&handed_on(&without, &piped)));
+            let text = String::from_utf8_lossy(&mail);
+            assert!(
+                came == expected,
+                "{}:\n{text:.3000}\nbut\n{:.3000}",
+                letter.name,
+                letter.arrives
+            );
+        }
+        assert!(!running.log().contains("defect"), "{}", running.log());
+        drop(running);
+        // Nobody there: the sender keeps it.
+        assert!(!Smtp::connect(sendmail.port).offer(&Letter::data("nobody-answers")));
+    }
+}
