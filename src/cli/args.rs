@@ -71,7 +71,7 @@ pub(super) enum Command {
     Inspect(InspectArgs),
     /// Do what filter does inside Postfix and Sendmail, in one process
     #[cfg(feature = "milter")]
-    #[command(after_help = "Example: embody milter --listen unix:/run/embody/milter.sock --fetch https", after_long_help = pages::MILTER)]
+    #[command(after_help = "Example: embody milter --listen inet:8891 --fetch https", after_long_help = pages::MILTER)]
     Milter(Box<MilterArgs>),
     /// Check a store of detached attachments, or find what in it is not used
     #[command(after_help = "Example: embody store check /var/store ~/Maildir ~/Mail", after_long_help = pages::STORE)]

@@ -24,8 +24,10 @@ const LONGEST_DEADLINE: Duration = Duration::from_secs(240);
 
 #[derive(Args, Debug)]
 pub(super) struct MilterArgs {
-    /// Where the mail system connects: unix:/path, inet:host:port or inet:port, which is of 127.0.0.1; several may
-    /// be given [default: what systemd hands over]
+    /// unix:/path or inet:host:port [default: none]
+    ///
+    /// Where the mail system connects: unix:/path, inet:host:port, or inet:port, which is on 127.0.0.1. Several may be
+    /// given, and what systemd hands over comes besides. [default: none]
     #[arg(long, value_name = "ADDRESS")]
     pub(super) listen: Vec<Address>,
     /// Permissions of the socket's file, in octal [default: 0660]

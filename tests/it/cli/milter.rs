@@ -304,3 +304,37 @@ fn sixty_four_connections_are_served_at_once() {
         }
     });
 }
+
+/// The command of the unit for systemd, with paths of ours.
+#[test]
+fn the_unit_for_systemd_starts_what_there_is() {
+    let unit = include_str!("../../../docs/milter/embody.service");
+    let command = unit
+        .lines()
+        .find_map(|line| line.strip_prefix("ExecStart="))
+        .unwrap();
+    let configuration = include_str!("../../../samples/recipes/milter/milter.toml");
+    let house = House::new();
+    house.write("milter.toml", configuration);
+    let mut words = command
+        .replace("/usr/bin/embody", &house.text("embody.real"))
+        .replace("/etc/embody/milter.toml", &house.text("milter.toml"))
+        .split(' ')
+        .map(str::to_owned)
+        .collect::<Vec<_>>();
+    let program = words.remove(0);
+    assert_eq!(program, house.text("embody.real"));
+    words.extend([
+        "--listen".to_owned(),
+        format!("unix:{}", socket(&house).display()),
+    ]);
+    let mut child = Command::new(program).args(words).spawn().unwrap();
+    eventually(20, "it listens", || {
+        UnixStream::connect(socket(&house)).is_ok()
+    });
+    assert_ne!(connect(&house).filter("1", &letter()).message(), letter());
+    let id = child.id().to_string();
+    assert!(Command::new("kill").arg(id).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(unit.contains("\nType=notify\n") && unit.contains("kill -HUP"));
+}

@@ -150,7 +150,7 @@ fn recipes(folder: &Path, beneath: &str, found: &mut Vec<(String, String)>) {
 
 #[test]
 fn each_recipe_is_shown_as_it_is_without_its_comments() {
-    let page = read("docs/recipes.md");
+    let page = read("docs/recipes.md") + &read("docs/milter.md");
     // What a person types is run with the commands of the other pages.
     let is_typed = |(language, text): &(&str, &str)| *language == "sh" && !text.starts_with("#!");
     let shown = blocks(&page).filter(|block| !is_typed(block));
@@ -162,7 +162,8 @@ fn each_recipe_is_shown_as_it_is_without_its_comments() {
         let named = format!("`samples/recipes/{name}`");
         assert!(page.contains(&named), "{named} is not named");
         let is_shown = |line: &&str| {
-            let comment = line.trim_start().starts_with('#') && !line.starts_with("#!");
+            let line_begins = |word| line.trim_start().starts_with(word);
+            let comment = line_begins("dnl ") || (line_begins("#") && !line.starts_with("#!"));
             !comment && !line.trim().is_empty()
         };
         let lines: Vec<&str> = text.lines().filter(is_shown).collect();
@@ -322,9 +323,11 @@ fn help(command: &str) -> String {
 
 #[test]
 fn commands_and_options_within_the_text_exist() {
-    let all = ["filter", "convert", "inspect", "detach", "restore", "store"]
-        .map(help)
-        .concat();
+    let all = [
+        "filter", "convert", "inspect", "detach", "restore", "store", "milter",
+    ]
+    .map(help)
+    .concat();
     let mut named = Vec::new();
     let mut options = 0;
     for (name, page) in pages() {

@@ -1,4 +1,4 @@
-//! samples/recipes/postfix-milter with Postfix itself: what arrives is what the pipe filter delivers.
+//! samples/recipes/milter/main.cf with Postfix itself: what arrives is what the pipe filter delivers.
 
 use std::collections::HashMap;
 use std::fs;
@@ -37,7 +37,7 @@ pub(super) fn postfix(house: &House, milters: &str, changes: &[(&str, &str)]) ->
         changes,
     ]
     .concat();
-    let main = fs::read_to_string(house.recipe("postfix-milter/main.cf", &all)).unwrap();
+    let main = fs::read_to_string(house.recipe("milter/main.cf", &all)).unwrap();
     let mailboxes = format!(
         "local_header_rewrite_clients =\n\
          virtual_mailbox_base = {}\n\

@@ -1,4 +1,4 @@
-//! The order of samples/recipes/postfix-milter, with OpenDKIM before embody and behind it: the signature that comes
+//! The order of samples/recipes/milter/main.cf, with OpenDKIM before embody and behind it: the signature that comes
 //! is verified, and the one that goes holds for what embody made.
 
 use std::fs;

@@ -1,0 +1,285 @@
+#!/usr/bin/env python3
+"""The figures of docs/milter.md: benches/milter.py EMBODY
+
+Starts a Postfix of its own in a temporary folder (as the super-user), and sends mail through it with no milter, with
+embody, with OpenDKIM verifying and signing, with rspamd where it is installed, and through the pipe hook of
+docs/recipes.md. What is measured is a whole SMTP transaction, from MAIL to the answer behind the last dot; for the pipe hook,
+which works behind the queue, until the mail is in its Maildir. The ways take turns, so that all of them see the
+same machine. Then 10,000 mails over 64 connections go to embody alone, and its memory is read.
+"""
+import os, pathlib, shutil, socket, statistics, subprocess, sys, tempfile, threading, time
+
+EMBODY = os.path.abspath(sys.argv[1])
+COUNT = int(os.environ.get('COUNT', 200))
+MANY = int(os.environ.get('MANY', 10000))
+here = pathlib.Path(tempfile.mkdtemp())
+here.chmod(0o755)
+children = []
+
+
+def port():
+    with socket.socket() as s:
+        s.bind(('127.0.0.1', 0))
+        return s.getsockname()[1]
+
+
+def start(*command):
+    log = open(here / 'log.programs', 'ab')
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    children.append(child)
+    return child
+
+
+def listens(at, child=None):
+    for _ in range(400):
+        try:
+            socket.create_connection(('127.0.0.1', at), 1).close()
+            return
+        except OSError:
+            time.sleep(0.05)
+    sys.exit(f'nothing listens on {at}: ' + (here / 'log.programs').read_text()[-2000:])
+
+
+def letter(number, size):
+    reference = 'URL="data:text/plain,hello%0A"'
+    text = ('A line of a text, as long as lines are.\r\n' * 400000)[:size]
+    return (f'From: a@example.org\r\nTo: b@example.org\r\nSubject: {number}\r\nDate: Sat, 21 Nov 2026 00:00:00 +0000\r\n'
+            f'Message-ID: <{number}@example.org>\r\nMIME-Version: 1.0\r\n'
+            'Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\n'
+            f'{text}\r\n--b\r\nContent-Type: message/external-body; access-type=URL;\r\n {reference}\r\n\r\n'
+            'Content-Type: text/plain\r\n\r\n\r\n--b--\r\n').encode()
+
+
+class Smtp:
+    def __init__(self, at):
+        self.socket = socket.create_connection(('127.0.0.1', at))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.file = self.socket.makefile('rb')
+        self.expect()
+        self.say(b'EHLO c.example.test\r\n')
+
+    def expect(self):
+        while True:
+            line = self.file.readline()
+            if line[:1] not in b'23' or not line:
+                sys.exit(f'Postfix says {line!r}\n' + (here / 'postfix/log').read_text()[-2000:])
+            if line[3:4] == b' ':
+                return
+
+    def say(self, text):
+        self.socket.sendall(text)
+        self.expect()
+
+    def send(self, mail):
+        begun = time.perf_counter()
+        self.say(b'MAIL FROM:<a@example.org>\r\n')
+        self.say(b'RCPT TO:<b@example.org>\r\n')
+        self.say(b'DATA\r\n')
+        self.say(mail + b'.\r\n')
+        return time.perf_counter() - begun
+
+
+def postfix(ways):
+    """One Postfix with an smtpd for each way: a port and its options."""
+    folder = here / 'postfix'
+    queue = folder / 'queue'
+    for name in ('bin', 'data'):
+        (folder / name).mkdir(parents=True)
+    shutil.chown(folder / 'data', 'postfix')
+    (queue / 'pid').mkdir(parents=True)
+    for name in 'active bounce corrupt defer deferred flush hold incoming private saved trace maildrop public'.split():
+        (queue / name).mkdir()
+        shutil.chown(queue / name, 'postfix')
+    for name, mode in (('maildrop', 0o733), ('public', 0o711)):
+        shutil.chown(queue / name, 'postfix', 'postdrop')
+        (queue / name).chmod(mode)
+    os.symlink(shutil.which('postlog', path='/usr/sbin:/usr/bin'), folder / 'bin/postlog')
+    maildir = here / 'Maildir'
+    for name in ('new', 'cur', 'tmp'):
+        (maildir / name).mkdir(parents=True)
+    subprocess.run(['chown', '-R', 'nobody:nogroup', maildir], check=True)
+    (folder / 'main.cf').write_text(f'''compatibility_level = 3.6
+queue_directory = {queue}
+data_directory = {folder}/data
+command_directory = {folder}/bin
+maillog_file = {folder}/log
+maillog_file_prefixes = {here}
+inet_interfaces = 127.0.0.1
+inet_protocols = ipv4
+mynetworks = 127.0.0.0/8
+myhostname = mail.example.test
+mydestination =
+alias_maps =
+alias_database =
+virtual_mailbox_domains = example.org
+virtual_mailbox_base = {here}
+virtual_mailbox_maps = static:Maildir/
+virtual_uid_maps = static:65534
+virtual_gid_maps = static:65534
+virtual_mailbox_limit = 0
+message_size_limit = 20480000
+disable_mime_input_processing = yes
+milter_default_action = tempfail
+smtpd_client_connection_count_limit = 0
+smtpd_client_connection_rate_limit = 0
+default_process_limit = 200
+smtpd_peername_lookup = no
+''')
+    listeners = ''
+    for name, at, milters in ways:
+        listeners += f'127.0.0.1:{at} inet n - n - - smtpd\n'
+        listeners += f'  -o smtpd_milters={milters}\n' if milters else ''
+        if name == 'the pipe hook':
+            listeners += '  -o content_filter=hook:dummy\n'
+    (folder / 'master.cf').write_text(listeners + f'''pickup unix n - n 60 1 pickup
+cleanup unix n - n - 0 cleanup
+qmgr unix n - n 300 1 qmgr
+rewrite unix - - n - - trivial-rewrite
+bounce unix - - n - 0 bounce
+defer unix - - n - 0 bounce
+trace unix - - n - 0 bounce
+proxymap unix - - n - - proxymap
+anvil unix - - n - 1 anvil
+error unix - - n - - error
+retry unix - - n - - error
+virtual unix - n n - - virtual
+hook unix - n n - 10 pipe
+  flags=Rq user=nobody null_sender= argv=/bin/sh -c {here}/hook
+postlog unix-dgram n - n - 1 postlogd
+''')
+    # The script of docs/recipes.md, with delivery into the Maildir in place of sendmail.
+    (here / 'hook').write_text(f'''#!/bin/sh
+message=$(mktemp) || exit 75
+{{
+  rm -f -- "$message"
+  timeout -k 10 120 {EMBODY} filter --quiet >&3 || exit 75
+  cat <&4 >{maildir}/tmp/$$ && mv {maildir}/tmp/$$ {maildir}/new/$$
+  exit
+}} 3>"$message" 4<"$message"
+exit 75
+''')
+    (here / 'hook').chmod(0o755)
+    daemons = subprocess.check_output(['postconf', '-h', 'daemon_directory'], text=True).strip()
+    start(f'{daemons}/master', '-c', str(folder))
+    for _, at, _ in ways:
+        listens(at)
+    return maildir
+
+
+def opendkim():
+    subprocess.run(['openssl', 'genrsa', '-out', here / 'key.pem', '2048'], check=True, capture_output=True)
+    at = port()
+    (here / 'opendkim.conf').write_text(f'Socket inet:{at}@127.0.0.1\nMode sv\nDomain example.org\nSelector s\n'
+                                        f'KeyFile {here}/key.pem\nRequireSafeKeys no\nSyslog no\nUserID root\n')
+    start('opendkim', '-f', '-x', str(here / 'opendkim.conf'))
+    listens(at)
+    return f'inet:127.0.0.1:{at}'
+
+
+def rspamd():
+    at = port()
+    (here / 'rspamd').mkdir()
+    shutil.chown(here / 'rspamd', 'nobody', 'nogroup')
+    (here / 'rspamd.conf').write_text(f'''
+options {{ pidfile = "{here}/rspamd/pid"; tempdir = "{here}/rspamd"; dns {{ nameserver = ["127.0.0.1:9"]; timeout = 0.1s; retransmits = 0; }} }}
+logging {{ type = "console"; level = "error"; }}
+worker "rspamd_proxy" {{ bind_socket = "127.0.0.1:{at}"; milter = yes; timeout = 10s; count = 1;
+  upstream "local" {{ default = yes; self_scan = yes; }} }}
+''')
+    start('rspamd', '-f', '-i', '-c', str(here / 'rspamd.conf'))
+    listens(at)
+    return f'inet:127.0.0.1:{at}'
+
+
+def resident(pid):
+    for line in open(f'/proc/{pid}/status'):
+        if line.startswith('VmRSS'):
+            return int(line.split()[1]) // 1024
+
+
+def main():
+    at = port()
+    milter = start(EMBODY, 'milter', '--listen', f'inet:{at}', '--quiet', '--max-message', '15M')
+    listens(at)
+    ways = [('no milter', port(), ''), ('embody', port(), f'inet:127.0.0.1:{at}')]
+    if shutil.which('opendkim'):
+        ways.append(('OpenDKIM', port(), opendkim()))
+    if shutil.which('rspamd'):
+        ways.append(('rspamd', port(), rspamd()))
+    ways.append(('the pipe hook', port(), ''))
+    maildir = postfix(ways)
+    times = {(name, size): [] for name, _, _ in ways for size in ('small', 'large')}
+    for size, octets, count in (('small', 2000, COUNT), ('large', 5_000_000, max(5, COUNT // 20))):
+        sessions = {name: Smtp(way) for name, way, _ in ways}
+        for number in range(count + 3):
+            for name, _, _ in ways:
+                begun = time.perf_counter()
+                taken = sessions[name].send(letter(number, octets))
+                if name == 'the pipe hook':
+                    while not os.listdir(maildir / 'new'):
+                        time.sleep(0.0005)
+                    taken = time.perf_counter() - begun
+                # What is on its way would take time from the next.
+                until = time.time() + 20
+                while not os.listdir(maildir / 'new') and time.time() < until:
+                    time.sleep(0.001)
+                for file in os.listdir(maildir / 'new'):
+                    os.unlink(maildir / 'new' / file)
+                if number >= 3:
+                    times[name, size].append(taken * 1000)
+    print(f'{"":14} {"small, ms":>10} {"5 MB, ms":>10}')
+    for name, _, _ in ways:
+        small, large = (statistics.median(times[name, size]) for size in ('small', 'large'))
+        print(f'{name:14} {small:10.2f} {large:10.1f}')
+
+    # Without Postfix: only embody's own work, over 64 connections.
+    def packet(kind, data=b''):
+        return (len(data) + 1).to_bytes(4, 'big') + kind + data
+
+    mail = letter(0, 2000)
+    header, body = mail.split(b'\r\n\r\n', 1)
+    fields = [line.split(b':', 1) for line in header.replace(b'\r\n ', b'\n ').split(b'\r\n')]
+    message = b''.join(packet(b'L', name + b'\0' + value + b'\0') for name, value in fields)
+    message += packet(b'N') + packet(b'B', body) + packet(b'E')
+    wrong = []
+
+    def client(count):
+        with socket.create_connection(('127.0.0.1', at)) as s:
+            s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            f = s.makefile('rb')
+            receive = lambda: f.read(int.from_bytes(f.read(4), 'big'))[:1]
+            s.sendall(packet(b'O', (6).to_bytes(4, 'big') + (0x1ff).to_bytes(4, 'big') + (0x1fffff).to_bytes(4, 'big')))
+            receive()
+            for _ in range(count):
+                s.sendall(message)
+                answers = []
+                while True:
+                    answers.append(receive())
+                    if len(answers) > 1 and answers[-1] == b'c':
+                        break
+                if b'b' not in answers:
+                    wrong.append(answers)
+
+    sizes = []
+    begun = time.perf_counter()
+    for _ in range(10):
+        threads = [threading.Thread(target=client, args=(MANY // 640,)) for _ in range(64)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        sizes.append(resident(milter.pid))
+    taken = time.perf_counter() - begun
+    assert not wrong, wrong[:3]
+    count = MANY // 640 * 640
+    print(f'{count} mails over 64 connections: {count / taken:.0f} a second; MiB resident after each tenth: {sizes}')
+
+
+try:
+    main()
+finally:
+    for child in reversed(children):
+        child.terminate()
+    for child in children:
+        child.wait()
+    shutil.rmtree(here, ignore_errors=True)
