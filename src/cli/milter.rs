@@ -129,9 +129,9 @@ fn handed_over() -> Result<Vec<Listener>, Failure> {
     let mut handed = ListenFd::from_env();
     for index in 0..handed.len() {
         let listener = match handed.take_unix_listener(index) {
-            Ok(Some(listener)) => Listener::Unix(listener, None),
+            Ok(Some(listener)) => Listener::from(listener),
             _ => match handed.take_tcp_listener(index) {
-                Ok(Some(listener)) => Listener::Tcp(listener),
+                Ok(Some(listener)) => Listener::from(listener),
                 Ok(None) => continue,
                 Err(source) => return Err(cannot("take the sockets of LISTEN_FDS")(source)),
             },

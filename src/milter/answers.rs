@@ -13,8 +13,11 @@ pub struct Answers {
     inner: Arc<dyn Fetch>,
     octets: usize,
     age: Duration,
-    current: RwLock<(Instant, Arc<Cached<Arc<dyn Fetch>>>)>,
+    /// Since when, and what.
+    current: RwLock<(Instant, Arc<Kept>)>,
 }
+
+type Kept = Cached<Arc<dyn Fetch>>;
 
 impl Answers {
     /// How old an answer may be unless said otherwise.
@@ -32,7 +35,7 @@ impl Answers {
         }
     }
 
-    fn current(&self) -> Arc<Cached<Arc<dyn Fetch>>> {
+    fn current(&self) -> Arc<Kept> {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         if current.0.elapsed() < self.age {
             return Arc::clone(&current.1);

@@ -43,7 +43,7 @@ impl Counters {
         add(counter, 1);
         add(&self.expanded, report.expanded() as u64);
         add(&self.left, report.left() as u64);
-        add(&self.links, report.links() as u64);
+        add(&self.links, report.links());
         let elapsed = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
         add(&self.microseconds, elapsed);
     }

@@ -336,7 +336,10 @@ impl Connection {
             waiting.drain(..done);
             match (&self.stream).read(&mut buffer) {
                 Ok(0) => return Ok(()),
-                Ok(length) => waiting.extend_from_slice(buffer.get(..length).unwrap_or_default()),
+                Ok(length) => {
+                    self.stream.acknowledge();
+                    waiting.extend_from_slice(buffer.get(..length).unwrap_or_default());
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),
             }

@@ -61,9 +61,12 @@ pub fn offer(actions: u32, options: u32) -> Vec<u8> {
     packet(b'O', &numbers.concat())
 }
 
+/// Name and value.
+pub type Field = (Vec<u8>, Vec<u8>);
+
 /// The header's fields, name and value with the blank in front, and the body; none if a line of the header is no field.
-pub fn divided(message: &[u8]) -> Option<(Vec<(Vec<u8>, Vec<u8>)>, Vec<u8>)> {
-    let mut fields: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+pub fn divided(message: &[u8]) -> Option<(Vec<Field>, Vec<u8>)> {
+    let mut fields: Vec<Field> = Vec::new();
     let mut at = 0;
     for line in message.split_inclusive(|&octet| octet == b'\n') {
         at += line.len();
