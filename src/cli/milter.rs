@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::args::Volume;
+use super::cache_args::Cache;
 use super::exit::Status;
 use super::milter_args::MilterArgs;
 use super::origin::{Origin, Start};
@@ -19,7 +21,7 @@ use super::say;
 use super::signals::limits_on_files_are_failed_writes;
 use crate::error::Error;
 use crate::expand::Expander;
-use crate::fetch::{AtMost, Cached, Fetch, NoFetch, SystemFetcher};
+use crate::fetch::{AtMost, Cached, Fetch, NoFetch};
 use crate::milter::{
     Answers, Journal, Left, Listener, Metrics, Processed, Server, Service, Verdict,
 };
@@ -60,8 +62,7 @@ fn serve(args: &MilterArgs, reread: Reread<'_>) -> Result<Status, Failure> {
     let mut listeners = handed_over()?;
     limits_on_files_are_failed_writes();
     let mut deadline = args.policy()?.limits.deadline;
-    let service = service(args)?;
-    let log = Arc::new(Log::new(args, service.expander().policy().clone()));
+    let (service, log) = work(args)?;
     // Watched before anybody can connect: a signal never finds a process that it would kill.
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(cannot("watch signals"))?;
     for address in &args.listen {
@@ -141,20 +142,23 @@ fn handed_over() -> Result<Vec<Listener>, Failure> {
     Ok(listeners)
 }
 
-fn service(args: &MilterArgs) -> Result<Service, Error> {
+/// What is done to messages, and who is told.
+fn work(args: &MilterArgs) -> Result<(Service, Arc<Log>), Error> {
+    let cache = args.cache().open()?;
     let expander = Expander::builder(args.policy()?)
-        .fetch_with(fetcher)?
+        .fetch_with(|policy| fetcher(policy, &cache))?
         .mark(args.mark())
         .build()?;
-    Ok(Service::new(expander))
+    let log = Arc::new(Log::new(args, expander.policy().clone(), cache));
+    Ok((Service::new(expander), log))
 }
 
 /// One for all messages: connections stay open, and what was retrieved is remembered for a while.
-fn fetcher(policy: &Arc<Policy>) -> Result<Arc<dyn Fetch>, Error> {
+fn fetcher(policy: &Arc<Policy>, cache: &Cache) -> Result<Arc<dyn Fetch>, Error> {
     if policy.fetch.is_empty() && policy.ca_file.is_none() {
         return Ok(Arc::new(NoFetch));
     }
-    let system = SystemFetcher::new(Arc::clone(policy))?;
+    let system = cache.fetcher(policy)?;
     let system = AtMost::new(policy.limits.in_flight, system);
     let octets = Cached::<NoFetch>::CAPACITY;
     Ok(Arc::new(Answers::new(
@@ -167,10 +171,8 @@ fn fetcher(policy: &Arc<Policy>) -> Result<Arc<dyn Fetch>, Error> {
 /// The policy and the report anew; the sockets and the connections stay. The deadline that holds from now on.
 fn reload(server: &Server, reread: Reread<'_>) -> Result<Duration, String> {
     let args = reread()?;
-    let policy = args.policy().map_err(|error| say::error(&error))?;
-    let deadline = policy.limits.deadline;
-    let service = service(&args).map_err(|error| say::error(&error))?;
-    let log = Arc::new(Log::new(&args, policy));
+    let (service, log) = work(&args).map_err(|error| say::error(&error))?;
+    let deadline = service.expander().policy().limits.deadline;
     server.replace(service, log, args.max_connections());
     Ok(deadline)
 }
@@ -179,14 +181,19 @@ fn reload(server: &Server, reread: Reread<'_>) -> Result<Duration, String> {
 struct Log {
     volume: Volume,
     policy: Policy,
+    cache: Cache,
+    /// What is wrong with the cache is said once.
+    is_cache_told: AtomicBool,
     report: Option<(PathBuf, Mutex<Option<ReportFile>>)>,
 }
 
 impl Log {
-    fn new(args: &MilterArgs, policy: Policy) -> Self {
+    fn new(args: &MilterArgs, policy: Policy, cache: Cache) -> Self {
         Self {
             volume: args.saying.volume(),
             policy,
+            cache,
+            is_cache_told: AtomicBool::new(false),
             // Opened when there is something to write: after a HUP that is another file, if the old one was moved.
             report: args
                 .saying
@@ -232,6 +239,9 @@ impl Log {
 impl Journal for Log {
     fn processed(&self, processed: &Processed<'_>) {
         self.write(processed);
+        if self.cache.trouble().is_some() && !self.is_cache_told.swap(true, Ordering::Relaxed) {
+            say::cache_trouble(&self.cache, self.volume);
+        }
         let tell = |line: &str| self.tell(processed.queue_id, line);
         let report = processed.report;
         match processed.verdict {

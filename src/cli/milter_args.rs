@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::cache_args::CacheArgs;
 use super::policy_args::PolicyArgs;
 use super::shared_args::{OnFailureOption, SayingArgs};
 use super::values::{at_least_one, octal};
@@ -69,6 +70,11 @@ impl MilterArgs {
             )));
         }
         Ok(policy)
+    }
+
+    /// The cache's options.
+    pub(super) fn cache(&self) -> &CacheArgs {
+        self.policy.cache()
     }
 
     pub(super) fn mark(&self) -> Mark {
