@@ -398,7 +398,7 @@ impl<'a> Spliced<'a> {
         self.chunks.iter().all(|chunk| chunk.is_empty())
     }
 
-    /// The header section and at least a little behind it, or everything: of large output the front only.
+    /// The header section and at least a line behind it, or everything: of large output the front only.
     /// `ends` tells where a header section ends that begins these bytes.
     pub(crate) fn front(&self, ends: impl Fn(&[u8]) -> usize) -> Vec<u8> {
         const FIRST: usize = 64 << 10;
@@ -411,7 +411,9 @@ impl<'a> Spliced<'a> {
                 front.extend_from_slice(taken);
                 rest = behind;
                 if front.len() == wanted {
-                    if ends(&front) < front.len() {
+                    // Without a whole line behind it, it may seem to end in the name of a field that is cut.
+                    let behind = front.get(ends(&front)..).unwrap_or_default();
+                    if memchr::memchr(b'\n', behind).is_some() {
                         return front;
                     }
                     wanted *= 2;

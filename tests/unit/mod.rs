@@ -13,6 +13,7 @@ mod embed_styles;
 mod fuzz_replay;
 mod html_links;
 mod html_links_properties;
+mod lengths;
 mod link_svg;
 mod link_usage;
 mod links;
