@@ -11,6 +11,8 @@
 
 use std::collections::HashMap;
 use std::io::{self, Write};
+use std::iter::Peekable;
+use std::slice;
 
 use super::codec::{CHUNK, Reply};
 use super::draft::Incoming;
@@ -68,12 +70,34 @@ const OURS: [&[u8]; 5] = [
     b"x-mozilla-",
 ];
 
+/// Octets of a field that a packet carries: Sendmail takes no larger packets, and would put the mail off for ever.
+const LONGEST_FIELD: usize = CHUNK - 6;
+
+/// Changes of one header. For each of them a mail system looks for the field from the front, so a header of many
+/// fields with many changes would keep it busy.
+const MOST_CHANGES: usize = 250;
+
+/// Why a message must be left.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Unsaid {
+    /// Something that must not happen: an edit that is none of embody's business.
+    Defect(String),
+    /// What the protocol has no words for.
+    Odd(&'static str),
+    /// More than the protocol or a mail system takes.
+    TooMuch(String),
+}
+
+fn defect(what: &str) -> Unsaid {
+    Unsaid::Defect(what.to_owned())
+}
+
 impl Changes {
     /// What `edits` come to.
     ///
     /// # Errors
-    /// A sentence on what cannot be said, or is none of embody's business: the message must be left.
-    pub fn of(incoming: &Incoming, edits: &Edits) -> Result<Self, String> {
+    /// Why the message must be left.
+    pub fn of(incoming: &Incoming, edits: &Edits) -> Result<Self, Unsaid> {
         let output = edits.splice(&incoming.bytes);
         let read = |bytes: &[u8]| {
             let within = Span::new(0, bytes.len());
@@ -82,9 +106,15 @@ impl Changes {
         let front = output.front(|front| read(front).body_start());
         let header = read(&front);
         if header.end != End::Regular || header.separator.is_empty() {
-            return Err("the header that comes out has no end".to_owned());
+            return Err(defect("the header that comes out has no end"));
         }
-        let fields = Comparison::new(incoming, edits, &front, &header)?.changes()?;
+        let comparison = Comparison {
+            incoming,
+            edits,
+            front: &front,
+            comes: &header,
+        };
+        let fields = comparison.changes()?;
         let came = &incoming.header;
         let moved: i64 = edits
             .as_slice()
@@ -158,165 +188,186 @@ impl FieldChange {
     }
 }
 
-/// The header that came beside the one that comes out.
+/// The header that came beside the one that comes out. Of fields that stay nothing is kept: a header may be millions
+/// of them.
 struct Comparison<'c> {
     incoming: &'c Incoming,
+    edits: &'c Edits,
     front: &'c [u8],
-    came: Vec<Field>,
-    /// Where each field that came begins in the output, if no edit touches it.
-    kept: Vec<Option<usize>>,
-    comes: Vec<Field>,
+    comes: &'c Header,
 }
 
 /// What becomes of a field that came, or a field that is new, in the order of the output.
-enum Line<'c> {
-    Stays(&'c Field),
-    Changes(&'c Field, Text),
-    Goes(&'c Field),
+enum Line {
+    Stays(Field),
+    Changes(Field, Text),
+    Goes(Field),
     /// Before the field of this number.
     IsNew(usize, Text),
 }
 
-impl<'c> Comparison<'c> {
-    fn new(
-        incoming: &'c Incoming,
-        edits: &Edits,
-        front: &'c [u8],
-        header: &Header,
-    ) -> Result<Self, String> {
-        let came: Vec<Field> = incoming.header.fields.iter(&incoming.bytes).collect();
-        let mut kept = Vec::with_capacity(came.len());
-        let mut edits = edits.as_slice().iter().peekable();
-        let mut moved = 0_i64;
-        for field in &came {
-            let Span { start, end } = field.whole;
-            let mut is_kept = true;
-            while let Some(edit) = edits.next_if(|edit| edit.span.end <= start) {
-                moved += edit.growth();
-            }
-            // One that reaches into the field, or stands in it; it may reach into the next as well.
-            while let Some(edit) = edits.peek().filter(|edit| edit.span.start < end) {
-                is_kept = false;
-                if edit.span.end > end {
-                    break;
-                }
-                moved += edit.growth();
-                edits.next();
-            }
-            let start = i64::try_from(start).ok().map(|start| start + moved);
-            kept.push(
-                start
-                    .filter(|_| is_kept)
-                    .and_then(|at| usize::try_from(at).ok()),
-            );
-        }
-        Ok(Self {
-            incoming,
-            front,
-            came,
-            kept,
-            comes: header.fields.iter(front).collect(),
-        })
-    }
+/// Where fields that came begin in the output.
+struct Moved<'c> {
+    edits: Peekable<slice::Iter<'c, Edit>>,
+    by: i64,
+}
 
+impl Moved<'_> {
+    /// Where the next field begins, if no edit touches it.
+    fn next(&mut self, field: Span) -> Option<usize> {
+        while let Some(edit) = self.edits.next_if(|edit| edit.span.end <= field.start) {
+            self.by += edit.growth();
+        }
+        let mut is_kept = true;
+        // One that reaches into the field, or stands in it; it may reach into the next as well.
+        while let Some(edit) = self.edits.peek() {
+            if edit.span.start >= field.end {
+                break;
+            }
+            is_kept = false;
+            if edit.span.end > field.end {
+                break;
+            }
+            self.by += edit.growth();
+            self.edits.next();
+        }
+        let start = i64::try_from(field.start).ok()? + self.by;
+        usize::try_from(start).ok().filter(|_| is_kept)
+    }
+}
+
+impl Comparison<'_> {
     /// The fields of both headers in one row.
-    fn lines(&self) -> Result<Vec<Line<'_>>, String> {
-        let mut lines = Vec::new();
-        let mut comes = self.comes.iter().peekable();
-        let mut gap: Vec<(usize, &Field)> = Vec::new();
-        let ends = self.came.len();
-        let all = self.came.iter().zip(&self.kept).enumerate();
-        for (number, (field, kept)) in all {
-            let Some(at) = *kept else {
+    fn walk(&self, mut each: impl FnMut(Line) -> Result<(), Unsaid>) -> Result<(), Unsaid> {
+        let mut moved = Moved {
+            edits: self.edits.as_slice().iter().peekable(),
+            by: 0,
+        };
+        let mut comes = self.comes.fields.iter(self.front).peekable();
+        let mut gap = Vec::new();
+        let mut new = Vec::new();
+        let came = &self.incoming.header.fields;
+        for (number, field) in came.iter(&self.incoming.bytes).enumerate() {
+            let Some(at) = moved.next(field.whole) else {
                 gap.push((number, field));
+                few(&gap)?;
                 continue;
             };
-            let mut new = Vec::new();
             while let Some(next) = comes.next_if(|next| next.whole.start < at) {
                 new.push(next);
+                few(&new)?;
             }
-            self.close(&mut gap, &new, number, &mut lines)?;
-            let same = |next: &&Field| {
+            self.close(&mut gap, &mut new, number, &mut each)?;
+            let same = |next: &Field| {
                 next.whole.start == at
                     && next.whole.of(self.front) == field.whole.of(&self.incoming.bytes)
             };
             if comes.next().filter(same).is_none() {
-                return Err("a field that no edit touches comes out otherwise".to_owned());
+                return Err(defect("a field that no edit touches comes out otherwise"));
             }
-            lines.push(Line::Stays(field));
+            each(Line::Stays(field))?;
         }
-        let new: Vec<&Field> = comes.collect();
-        self.close(&mut gap, &new, ends, &mut lines)?;
-        Ok(lines)
+        for next in comes {
+            new.push(next);
+            few(&new)?;
+        }
+        self.close(&mut gap, &mut new, came.len(), &mut each)
     }
 
     /// Between two fields that stay: those that came there, and those that are there now.
-    fn close<'l>(
-        &'l self,
-        gap: &mut Vec<(usize, &'l Field)>,
-        new: &[&Field],
+    fn close(
+        &self,
+        gap: &mut Vec<(usize, Field)>,
+        new: &mut Vec<Field>,
         end: usize,
-        lines: &mut Vec<Line<'l>>,
-    ) -> Result<(), String> {
-        let mut before = std::mem::take(gap).into_iter().peekable();
-        for field in new {
-            let text = self.text(field)?;
+        each: &mut impl FnMut(Line) -> Result<(), Unsaid>,
+    ) -> Result<(), Unsaid> {
+        let mut before = gap.drain(..).peekable();
+        for field in new.drain(..) {
+            let text = self.text(&field)?;
             // In Postfix the name becomes the new one, in Sendmail it keeps its case.
-            let is_same = |(_, old): &(usize, &Field)| {
+            let is_same = |(_, old): &(usize, Field)| {
                 let name = old.name.of(&self.incoming.bytes);
                 name.eq_ignore_ascii_case(&text.name) && !text.value.is_empty()
             };
-            match before.next_if(is_same) {
-                Some((_, old)) => lines.push(Line::Changes(old, text)),
+            each(match before.next_if(is_same) {
+                Some((_, old)) => Line::Changes(old, text),
                 None => {
                     let at = before.peek().map_or(end, |(number, _)| *number);
-                    lines.push(Line::IsNew(at, text));
+                    Line::IsNew(at, text)
                 }
-            }
+            })?;
         }
-        lines.extend(before.map(|(_, old)| Line::Goes(old)));
-        Ok(())
+        before.try_for_each(|(_, old)| each(Line::Goes(old)))
     }
 
     /// A field of the output as the protocol has it: folds are LF.
-    fn text(&self, field: &Field) -> Result<Text, String> {
+    fn text(&self, field: &Field) -> Result<Text, Unsaid> {
         let name = field.name.of(self.front).to_vec();
-        let mut value = field.value.of(self.front).to_vec();
-        if self.incoming.newline == Newline::CrLf {
-            let mut rest = value.iter().copied().peekable();
-            let mut folded = Vec::with_capacity(value.len());
-            while let Some(octet) = rest.next() {
-                if octet != b'\r' || rest.peek() != Some(&b'\n') {
-                    folded.push(octet);
-                }
+        let mut rest = field.value.of(self.front).iter().copied().peekable();
+        let mut value = Vec::new();
+        while let Some(octet) = rest.next() {
+            if octet != b'\r' || rest.peek() != Some(&b'\n') {
+                value.push(octet);
             }
-            value = folded;
         }
-        if name.is_empty() || value.contains(&0) {
-            return Err("a field that the protocol cannot say".to_owned());
+        // Some readers take a CR for the end of a line, and what is behind it for another field.
+        if name.is_empty() || value.iter().any(|octet| matches!(octet, 0 | b'\r')) {
+            return Err(Unsaid::Odd("a field would hold a NUL or a bare CR"));
         }
-        Ok(Text { name, value })
+        let length = name.len() + value.len();
+        match length > LONGEST_FIELD {
+            true => Err(Unsaid::TooMuch(format!(
+                "it would have a header field of {length} octets; a milter may say {LONGEST_FIELD}"
+            ))),
+            false => Ok(Text { name, value }),
+        }
     }
 
-    fn changes(&self) -> Result<Vec<FieldChange>, String> {
+    /// The name of a line's field, in lower case.
+    fn name(&self, line: &Line) -> Vec<u8> {
+        let name = match line {
+            Line::Stays(field) | Line::Goes(field) | Line::Changes(field, _) => {
+                field.name.of(&self.incoming.bytes)
+            }
+            Line::IsNew(_, text) => &text.name,
+        };
+        name.to_ascii_lowercase()
+    }
+
+    /// How many fields have come by of each name of which one changes.
+    fn names(&self) -> Result<HashMap<Vec<u8>, u32>, Unsaid> {
+        let mut names = HashMap::new();
+        let mut changes = Vec::new();
+        self.walk(|line| {
+            if matches!(line, Line::Stays(_)) {
+                return Ok(());
+            }
+            let name = self.name(&line);
+            if !OURS.iter().any(|ours| name.starts_with(ours)) {
+                let name = String::from_utf8_lossy(&name);
+                return Err(Unsaid::Defect(format!("an edit of the field {name}")));
+            }
+            names.insert(name, 0);
+            changes.push(());
+            few(&changes)
+        })?;
+        Ok(names)
+    }
+
+    fn changes(&self) -> Result<Vec<FieldChange>, Unsaid> {
         let mut inserted = Vec::new();
         let mut added = Vec::new();
         let mut changed = Vec::new();
-        let mut seen: HashMap<Vec<u8>, u32> = HashMap::new();
-        for line in self.lines()? {
-            let name = match &line {
-                Line::Stays(field) | Line::Goes(field) | Line::Changes(field, _) => {
-                    field.name.of(&self.incoming.bytes)
-                }
-                Line::IsNew(_, text) => &text.name,
+        let mut names = self.names()?;
+        if names.is_empty() {
+            return Ok(inserted);
+        }
+        let last = self.incoming.header.fields.len();
+        self.walk(|line| {
+            let Some(count) = names.get_mut(&self.name(&line)) else {
+                return Ok(());
             };
-            let name = name.to_ascii_lowercase();
-            let is_ours = OURS.iter().any(|ours| name.starts_with(ours));
-            if !is_ours && !matches!(line, Line::Stays(_)) {
-                let name = String::from_utf8_lossy(&name);
-                return Err(format!("an edit of the field {name}"));
-            }
-            let count = seen.entry(name).or_default();
             *count += 1;
             match line {
                 Line::Stays(_) => {}
@@ -325,20 +376,29 @@ impl<'c> Comparison<'c> {
                     let name = field.name.of(&self.incoming.bytes).to_vec();
                     changed.push(FieldChange::Remove(*count, name));
                 }
-                Line::IsNew(at, text) if at == self.came.len() => {
-                    added.push(FieldChange::Add(text))
-                }
+                Line::IsNew(at, text) if at == last => added.push(FieldChange::Add(text)),
                 Line::IsNew(at, text) => {
-                    let at = u32::try_from(at).map_err(|_| "too many fields")?;
+                    let at = u32::try_from(at).map_err(|_| defect("too many fields"))?;
                     inserted.push(FieldChange::Insert(at, text));
                 }
             }
-        }
+            Ok(())
+        })?;
         inserted.reverse();
         changed.reverse();
         inserted.append(&mut added);
         inserted.append(&mut changed);
         Ok(inserted)
+    }
+}
+
+/// Whether these are not more than may change.
+fn few<T>(changes: &[T]) -> Result<(), Unsaid> {
+    match changes.len() > MOST_CHANGES {
+        true => Err(Unsaid::TooMuch(format!(
+            "more than {MOST_CHANGES} fields of its header would change"
+        ))),
+        false => Ok(()),
     }
 }
 

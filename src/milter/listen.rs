@@ -4,11 +4,14 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, ToSocketAddrs as _};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, socket};
 
 /// `unix:/path`, or `inet:host:port`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -126,8 +129,7 @@ impl Listener {
             }
             Address::Unix(path) => {
                 remove_stale(path)?;
-                let listener = narrowly(|| UnixListener::bind(path))?;
-                fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
+                let listener = with_mode(mode, || UnixListener::bind(path))?;
                 let file = identity(path)?;
                 let path = path.clone();
                 Ok(Self {
@@ -171,9 +173,11 @@ impl AsFd for Listener {
     }
 }
 
-/// Nobody can connect before the file has the mode that it is to have.
-fn narrowly<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o177));
+/// A file that is made has this mode from the start: nobody can connect before, and no mode is given to a file that
+/// somebody else may have put there meanwhile.
+fn with_mode<T>(mode: u32, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let others = rustix::fs::Mode::from_raw_mode(0o777 & !mode);
+    let before = rustix::process::umask(others);
     let done = work();
     rustix::process::umask(before);
     done
@@ -188,12 +192,20 @@ fn remove_stale(path: &Path) -> io::Result<()> {
         Ok(file) if !file.file_type().is_socket() => {
             Err(taken("there is a file that is no socket"))
         }
-        Ok(_) => match UnixStream::connect(path) {
-            Ok(_) => Err(taken("another process answers on it")),
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
-            Err(error) => Err(error),
+        Ok(_) => match connect(path) {
+            Err(Errno::CONNREFUSED) => fs::remove_file(path),
+            // AGAIN: it listens, but is too busy to accept.
+            Ok(()) | Err(Errno::AGAIN) => Err(taken("another process answers on it")),
+            Err(error) => Err(error.into()),
         },
     }
+}
+
+/// Whether somebody answers, without waiting for them.
+fn connect(path: &Path) -> Result<(), Errno> {
+    let socket = socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
+    rustix::io::ioctl_fionbio(&socket, true)?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)
 }
 
 /// A connection.
@@ -317,14 +329,26 @@ mod tests {
         drop(UnixListener::bind(&path).expect("a socket"));
         assert!(path.exists(), "it is left behind");
         let listener = Listener::bind(&address, 0o640).expect("nobody answers");
-        let mode = fs::metadata(&path)
-            .expect("it is there")
-            .permissions()
-            .mode();
+        let mode = fs::metadata(&path).expect("it is there").mode();
         assert_eq!(mode & 0o777, 0o640);
         let second = Listener::bind(&address, 0o660).expect_err("somebody answers");
         assert!(second.to_string().contains("another process"), "{second}");
         drop(listener);
         assert!(!path.exists(), "it was ours");
+    }
+
+    #[test]
+    fn one_who_listens_and_is_too_busy_to_accept_is_not_waited_for() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("socket");
+        let busy = socket(AddressFamily::UNIX, SocketType::STREAM, None).expect("a socket");
+        let address = SocketAddrUnix::new(&path).expect("an address");
+        rustix::net::bind(&busy, &address).expect("nobody is there");
+        rustix::net::listen(&busy, 0).expect("it listens");
+        let _waiting = UnixStream::connect(&path).expect("one may wait");
+        assert_eq!(connect(&path), Err(Errno::AGAIN));
+        let error = Listener::bind(&Address::Unix(path.clone()), 0o660).expect_err("it is taken");
+        assert!(error.to_string().contains("another process"), "{error}");
+        assert!(path.exists());
     }
 }

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use super::changes::{Changes, Values};
+use super::changes::{Changes, Unsaid, Values};
 use super::codec::Reply;
 use super::draft::{Incoming, Untouched};
 use super::session::Interest;
@@ -162,7 +162,11 @@ impl Service {
         match changes {
             Ok(Ok(changes)) if changes.is_empty() => Ok(Verdict::Unchanged(Left::AsItIs)),
             Ok(Ok(changes)) => Ok(Verdict::Changed(edits, changes)),
-            Ok(Err(what)) => Err(Left::Trouble(format!("a defect in embody: {what}"))),
+            Ok(Err(Unsaid::Odd(what))) => Err(Left::Trouble(what.to_owned())),
+            Ok(Err(Unsaid::TooMuch(what))) => Err(Left::TooLarge(what)),
+            Ok(Err(Unsaid::Defect(what))) => {
+                Err(Left::Trouble(format!("a defect in embody: {what}")))
+            }
             Err(_) => Err(Left::Trouble("a defect in embody".to_owned())),
         }
     }

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::common::checks::milter::Conversation;
+use super::common::hostile::SHAPES;
 use super::common::mail::{
     assert_bytes, changed_samples, mhtml_samples, untouched_samples, with_url,
 };
@@ -393,6 +394,78 @@ fn what_is_no_packet_ends_its_connection_and_no_other() {
         assert!(broken.is_closed(), "{}", bytes.escape_ascii());
     }
     assert_ne!(other.filter("1", &letter).message(), letter);
+}
+
+/// In threads with less of a stack than a program's first one.
+#[test]
+fn hostile_mails_come_out_as_the_pipe_filter_writes_them() {
+    let expander = expander(Mark::Field);
+    let house = House::new(expander.clone(), 8);
+    let mut mail_system = house.connect();
+    let mut count = 0;
+    for shape in SHAPES {
+        let mail = (shape.make)(20_000);
+        let has_end = memchr::memmem::find(&mail, b"\n\n").is_some();
+        if !has_end || mail.contains(&b'\r') || divided(&mail).is_none() {
+            continue;
+        }
+        count += 1;
+        let came = mail_system.filter(shape.name, &mail).message();
+        assert_bytes(&came, &piped(&expander, &mail), shape.name);
+    }
+    assert!(count > 20, "only {count} shapes");
+    let notes = house.notes(|notes| notes.len() == count);
+    assert!(
+        !notes.iter().any(|note| note.contains("defect")),
+        "{notes:#?}"
+    );
+}
+
+/// A message that is one external body, so that fields of its body become fields of its header.
+fn whole(outer: &str, phantom: &str) -> Vec<u8> {
+    let own = "Content-Type: message/external-body; access-type=URL;\n URL=\"data:,hello\"\n";
+    format!("{outer}{own}\nContent-Type: text/plain\n{phantom}\n").into_bytes()
+}
+
+#[test]
+fn what_a_mail_system_could_not_take_is_left() {
+    let house = House::new(expander(Mark::Off), 8);
+    let mut mail_system = house.connect();
+    let long = |octets: usize| {
+        format!(
+            "Content-Description:{}\n",
+            " long\n".repeat(octets / 6).trim_end()
+        )
+    };
+    let many = |count| {
+        (0..count)
+            .map(|number| format!("Content-X{number}: x\n"))
+            .collect::<String>()
+    };
+    let taken = [
+        whole("", &long(65_000)),
+        whole("", &many(200)),
+        whole(&many(200), &many(200)),
+        whole(&"X: x\n".repeat(10_000), &many(200)),
+    ];
+    for mail in taken {
+        let came = mail_system.filter("taken", &mail).message();
+        assert_ne!(came, mail);
+        assert_bytes(&came, &piped(&expander(Mark::Off), &mail), "taken");
+    }
+    let left = [
+        whole("", &long(66_000)),
+        whole("", &many(300)),
+        whole(&many(300), &many(300)),
+        whole(&"Content-X: x\n".repeat(10_000), "Content-X: y\n"),
+    ];
+    let count = left.len();
+    for mail in left {
+        assert_ne!(piped(&expander(Mark::Off), &mail), mail);
+        assert_eq!(mail_system.filter("left", &mail).message(), mail);
+    }
+    let is_left = |note: &&String| note.starts_with("left: TooLarge");
+    house.notes(|notes| notes.iter().filter(is_left).count() == count);
 }
 
 /// A line of a message's header or body, or what divides parts.

@@ -153,7 +153,15 @@ fn answers(mut rest: &[u8]) {
                 };
                 assert!(terms.version <= 6 && terms.actions & !0x1ff == 0);
             }
-            b'b' | b'h' | b'i' | b'm' => is_changing = true,
+            b'b' => is_changing = true,
+            b'h' => {
+                is_changing = true;
+                field(&packet[1..]);
+            }
+            b'i' | b'm' => {
+                is_changing = true;
+                field(&packet[5..]);
+            }
             b'c' => is_changing = false,
             b's' | b't' => assert!(!is_changing),
             other => panic!("an answer of the kind {:?}", char::from(other)),
@@ -161,4 +169,28 @@ fn answers(mut rest: &[u8]) {
         rest = &rest[end..];
     }
     assert!(!is_changing, "changes without an end");
+}
+
+/// One field and no more: no line of it could be read as another one.
+fn field(text: &[u8]) {
+    let text = text.strip_suffix(b"\0").expect("a NUL at the end");
+    let end = memchr::memchr(0, text).expect("a NUL behind the name");
+    let (name, value) = (&text[..end], &text[end + 1..]);
+    let lower = name.to_ascii_lowercase();
+    let ours = [
+        "content-",
+        "mime-version",
+        "x-embody",
+        "lines",
+        "x-mozilla-",
+    ];
+    assert!(ours.iter().any(|it| lower.starts_with(it.as_bytes())));
+    assert!(
+        name.iter()
+            .all(|octet| octet.is_ascii_graphic() && *octet != b':')
+    );
+    assert!(!value.iter().any(|octet| matches!(octet, 0 | b'\r')));
+    for at in memchr::memchr_iter(b'\n', value) {
+        assert!(matches!(value.get(at + 1), Some(b' ' | b'\t')));
+    }
 }

@@ -305,6 +305,38 @@ fn sixty_four_connections_are_served_at_once() {
     });
 }
 
+/// A header of as many fields as there can be, one of which changes: memory is at most four times the mail.
+#[test]
+fn memory_is_bounded_by_the_mail_however_many_fields_it_has() {
+    let house = House::new();
+    let milter = start(&house, &["--quiet", "--mark"]);
+    let peak = || {
+        let status = fs::read_to_string(format!("/proc/{}/status", milter.id())).ok()?;
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:"))?;
+        let kilo: usize = line.trim().strip_suffix(" kB")?.parse().ok()?;
+        Some(kilo << 10)
+    };
+    let mut mail_system = connect(&house);
+    mail_system.filter("1", &letter()).message();
+    let Some(before) = peak() else {
+        return skipped("memory of many fields", "/proc");
+    };
+    let own = "Content-Type: message/external-body; access-type=URL; URL=\"data:,x\"\n\nContent-Type: text/plain\n\n";
+    let mail = ["a:\n".repeat(1_000_000), own.to_owned()]
+        .concat()
+        .into_bytes();
+    let came = mail_system.filter("2", &mail).message();
+    assert!(is_marked(&came) && came.ends_with(b"\n\nx"));
+    let gained = peak().unwrap() - before;
+    assert!(
+        gained < 4 * mail.len(),
+        "{gained} octets for a mail of {}",
+        mail.len()
+    );
+}
+
 /// The command of the unit for systemd, with paths of ours.
 #[test]
 fn the_unit_for_systemd_starts_what_there_is() {
