@@ -11,14 +11,14 @@
 
 use std::collections::HashMap;
 use std::io::{self, Write};
-use std::iter::Peekable;
+use std::iter::{self, Peekable};
 use std::slice;
 
 use super::codec::{CHUNK, Reply};
 use super::draft::Incoming;
 use crate::edit::{Edit, Edits, Spliced};
 use crate::mime::header::{End, Field, Front, Header};
-use crate::span::{Newline, Span};
+use crate::span::{Lines, Newline, Span};
 
 /// What the mail system is to do to a message.
 #[derive(Debug, Default)]
@@ -104,31 +104,34 @@ impl Changes {
             Header::read(bytes, within, Front::Message, usize::MAX, |_| false)
         };
         let front = output.front(|front| read(front).body_start());
-        let header = read(&front);
-        if header.end != End::Regular || header.separator.is_empty() {
-            return Err(defect("the header that comes out has no end"));
-        }
+        let (section, body_start) = {
+            let header = read(&front);
+            if header.end != End::Regular || header.separator.is_empty() {
+                return Err(defect("the header that comes out has no end"));
+            }
+            (header.span, header.body_start())
+        };
         let comparison = Comparison {
             incoming,
             edits,
             front: &front,
-            comes: &header,
+            comes: section,
         };
         let fields = comparison.changes()?;
-        let came = &incoming.header;
+        let came = incoming.separator;
         let moved: i64 = edits
             .as_slice()
             .iter()
-            .take_while(|edit| edit.span.end <= came.separator.start)
+            .take_while(|edit| edit.span.end <= came.start)
             .map(Edit::growth)
             .sum();
-        let expected = i64::try_from(came.body_start()).map(|start| start + moved);
-        let is_moved = i64::try_from(header.body_start()) != expected;
-        let touches = |edit: &Edit| edit.span.end > came.separator.start;
+        let expected = i64::try_from(came.end).map(|start| start + moved);
+        let is_moved = i64::try_from(body_start) != expected;
+        let touches = |edit: &Edit| edit.span.end > came.start;
         let is_changed = is_moved || edits.as_slice().iter().any(touches);
         Ok(Self {
             fields,
-            body: is_changed.then(|| header.body_start()),
+            body: is_changed.then_some(body_start),
         })
     }
 
@@ -194,7 +197,20 @@ struct Comparison<'c> {
     incoming: &'c Incoming,
     edits: &'c Edits,
     front: &'c [u8],
-    comes: &'c Header,
+    comes: Span,
+}
+
+/// The fields of a section, without a list of them.
+fn fields(bytes: &[u8], section: Span) -> impl Iterator<Item = Field> {
+    let continues = |line: &Span| matches!(line.of(bytes).first(), Some(b' ' | b'\t'));
+    let mut lines = Lines::new(bytes, section).map(|line| line.whole).peekable();
+    iter::from_fn(move || {
+        let mut whole = lines.next()?;
+        while let Some(line) = lines.next_if(continues) {
+            whole.end = line.end;
+        }
+        Some(Field::of(bytes, whole))
+    })
 }
 
 /// What becomes of a field that came, or a field that is new, in the order of the output.
@@ -243,11 +259,11 @@ impl Comparison<'_> {
             edits: self.edits.as_slice().iter().peekable(),
             by: 0,
         };
-        let mut comes = self.comes.fields.iter(self.front).peekable();
+        let mut comes = fields(self.front, self.comes).peekable();
         let mut gap = Vec::new();
         let mut new = Vec::new();
-        let came = &self.incoming.header.fields;
-        for (number, field) in came.iter(&self.incoming.bytes).enumerate() {
+        let came = fields(&self.incoming.bytes, self.incoming.fields);
+        for (number, field) in came.enumerate() {
             let Some(at) = moved.next(field.whole) else {
                 gap.push((number, field));
                 few(&gap)?;
@@ -271,7 +287,7 @@ impl Comparison<'_> {
             new.push(next);
             few(&new)?;
         }
-        self.close(&mut gap, &mut new, came.len(), &mut each)
+        self.close(&mut gap, &mut new, self.incoming.count, &mut each)
     }
 
     /// Between two fields that stay: those that came there, and those that are there now.
@@ -363,7 +379,7 @@ impl Comparison<'_> {
         if names.is_empty() {
             return Ok(inserted);
         }
-        let last = self.incoming.header.fields.len();
+        let last = self.incoming.count;
         self.walk(|line| {
             let Some(count) = names.get_mut(&self.name(&line)) else {
                 return Ok(());

@@ -28,7 +28,7 @@ impl Field {
     }
 
     /// The field that these bytes are.
-    fn of(original: &[u8], whole: Span) -> Self {
+    pub(crate) fn of(original: &[u8], whole: Span) -> Self {
         let bytes = whole.of(original);
         let content = bytes.strip_suffix(b"\n").map_or(bytes, |content| {
             content.strip_suffix(b"\r").unwrap_or(content)

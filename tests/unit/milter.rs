@@ -14,6 +14,7 @@ use super::common::mail::{
     assert_bytes, changed_samples, mhtml_samples, untouched_samples, with_url,
 };
 use super::common::mail_system::{ACTIONS, Became, MailSystem, OPTIONS, divided, packet};
+use super::embed;
 use crate::expand::{Expander, Mark};
 use crate::fetch::{Bytes, Fetch, NoFetch, Request, Retrieved};
 use crate::milter::{Address, Journal, Listener, Place, Processed, Server, Service, Verdict};
@@ -136,6 +137,52 @@ fn each_sample_comes_out_as_the_pipe_filter_writes_it() {
         let notes = house.notes(|notes| notes.len() == samples.len() * 2);
         let defects = notes.iter().filter(|note| note.contains("defect"));
         assert_eq!(defects.count(), 0, "{notes:#?}");
+    }
+}
+
+/// A message that is only HTML gets other fields in its header, and its own move inward.
+#[test]
+fn what_html_shows_is_put_in_as_the_pipe_filter_does_it() {
+    let expander = Expander::builder(embed::policy())
+        .fetch(NoFetch)
+        .build()
+        .unwrap();
+    let house = House::new(expander.clone(), 8);
+    let html = format!(
+        "<p>Hello<img src=\"{}\"></p>\n",
+        embed::data(&embed::gif(9, 9, 1))
+    );
+    let alternative = format!(
+        "--b\nContent-Type: text/plain\n\nHello\n--b\nContent-Type: text/html\n\n{html}--b--\n"
+    );
+    for (fields, body) in [
+        ("Content-Type: text/html\n", &html),
+        (
+            "Subject: a\nContent-Type: text/html;\n charset=utf-8\nContent-Transfer-Encoding: 8bit\nX: y\n",
+            &html,
+        ),
+        (
+            "Content-Language: en\nX: y\nMIME-Version: 1.0\nContent-Type: text/html\nContent-Id: <a@b>\n",
+            &html,
+        ),
+        (
+            "Content-Type: multipart/alternative; boundary=b\nX: y\n",
+            &alternative,
+        ),
+    ] {
+        let mail = format!("{fields}\n{body}").into_bytes();
+        let expected = piped(&expander, &mail);
+        assert_ne!(expected, mail);
+        for removed_count in [false, true] {
+            let mut mail_system = house.connect();
+            mail_system.removed_count = removed_count;
+            assert_bytes(&mail_system.filter("1", &mail).message(), &expected, fields);
+            assert_bytes(
+                &mail_system.filter("2", &expected).message(),
+                &expected,
+                fields,
+            );
+        }
     }
 }
 
