@@ -150,11 +150,11 @@ impl Places {
             });
             found.extend(too_many.place(tag));
             match looked {
-                Some(Err(refusal)) => {
-                    // What the prefilter passes over has no row: the same mail has the same rows whoever looks.
-                    if !policy.embed.is_only_data() || may_hold_data(original, tree, part) {
-                        places.documents.push((part, Err(refusal)));
-                    }
+                // What the prefilter passes over has no row: the same mail has the same rows whoever looks.
+                Some(Err(refusal))
+                    if !policy.embed.is_only_data() || may_hold_data(original, tree, part) =>
+                {
+                    places.documents.push((part, Err(refusal)));
                 }
                 Some(Ok(())) if has_something(&found) => {
                     places.documents.push((part, Ok(found)));
