@@ -92,9 +92,15 @@ pub(super) enum ProgressOption {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum FormatOption {
+    /// What each is, is seen in it.
     Auto,
+    /// mbox files.
     Mbox,
+    /// Files of messages between lines of four Control-A.
+    Mmdf,
+    /// Folders with cur and new.
     Maildir,
+    /// Files that are a message each.
     Eml,
 }
 
@@ -117,6 +123,7 @@ impl WalkArgs {
             format: match self.format {
                 FormatOption::Auto => Format::Auto,
                 FormatOption::Mbox => Format::Mbox,
+                FormatOption::Mmdf => Format::Mmdf,
                 FormatOption::Maildir => Format::Maildir,
                 FormatOption::Eml => Format::Eml,
             },

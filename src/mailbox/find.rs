@@ -3,6 +3,7 @@
 //! * A folder with `cur` and `new` in it is a Maildir; the Maildirs within it (Maildir++'s
 //!   `.Folder`, or plain nested ones) are found as well.
 //! * A file that starts with `From `, perhaps behind empty lines, is an mbox; so is an empty file.
+//! * A file that starts with a line of four Control-A is an MMDF mailbox, and treated as an mbox is.
 //! * A file that starts with header fields, one of which every mail has some of, is a message.
 //! * What is compressed is what it holds (`compressed`); what is compressed in that is not looked into.
 //! * In a folder, other files are skipped, and each is named to who asks; given by name, they are
@@ -20,6 +21,7 @@ use memchr::memchr;
 
 use super::compressed::{Damage, Decoder, Limits, MAGIC, Method};
 use super::failure::cannot_read;
+use super::mmdf;
 use super::temporary;
 use crate::error::Error;
 
@@ -34,6 +36,8 @@ pub enum Format {
     Auto,
     /// mbox files.
     Mbox,
+    /// MMDF mailboxes.
+    Mmdf,
     /// Maildirs.
     Maildir,
     /// Single messages.
@@ -43,7 +47,7 @@ pub enum Format {
 /// What something is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Kind {
-    /// An mbox file.
+    /// A file of messages: an mbox, or MMDF. Whoever walks it sees which.
     Mbox,
     /// A folder with `cur` and `new`.
     Maildir,
@@ -199,6 +203,7 @@ fn in_folder(source: &Path, format: Format) -> Result<Finds, Error> {
     if finds.mailboxes.is_empty() {
         let why = match format {
             Format::Maildir => "not a Maildir: no cur and new in it, nor in a folder of it",
+            Format::Mmdf => "a folder without an MMDF mailbox in it",
             Format::Mbox => "a folder without an mbox file in it",
             Format::Eml => "a folder without a message in it",
             Format::Auto => "a folder without mail: no Maildir, mbox file or message in it",
@@ -254,11 +259,19 @@ pub(crate) fn look_at(
 /// What it is instead of mail.
 pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
     let kind = kind_of_start(start);
+    let is_mmdf = mmdf::starts(start);
     match (format, kind) {
         (Format::Auto, kind) => kind,
         (Format::Maildir, _) => Err(NotMail::OtherFormat(
             "not a Maildir: a file, and a Maildir is a folder",
         )),
+        (Format::Mbox | Format::Eml, _) if is_mmdf => Err(NotMail::OtherFormat(
+            "an MMDF mailbox (^A^A^A^A lines), which --format auto or mmdf reads",
+        )),
+        (Format::Mmdf, Ok(_)) if !is_mmdf && !start.is_empty() => Err(NotMail::OtherFormat(
+            "not MMDF: it does not start with a line of four Control-A",
+        )),
+        (Format::Mmdf, kind) => kind,
         (Format::Mbox, Ok(Kind::Eml)) => Err(NotMail::OtherFormat(
             "not an mbox: it starts with a message, not with a \"From \" line",
         )),
@@ -269,16 +282,10 @@ pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
 }
 
 /// Formats that are recognised by their first octets, and what to do with them.
-const OTHERS: [(&[u8], NotMail); 14] = {
-    const MMDF: NotMail = NotMail::Format(
-        "an MMDF mailbox (^A^A^A^A lines)",
-        "embody does not convert those; save it as mbox first, with mutt for one",
-    );
+const OTHERS: [(&[u8], NotMail); 12] = {
     const UNPACK: &str = "decompress it first";
     // What is compressed once is looked into before anybody asks here.
     [
-        (b"\x01\x01\x01\x01\n", MMDF),
-        (b"\x01\x01\x01\x01\r\n", MMDF),
         (
             b"BABYL OPTIONS",
             NotMail::Format(
@@ -347,7 +354,7 @@ fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
         .take_while(|&&b| b == b'\n' || b == b'\r')
         .count();
     let text = start.get(blanks..).unwrap_or_default();
-    if text.starts_with(b"From ") {
+    if text.starts_with(b"From ") || mmdf::starts(start) {
         return Ok(Kind::Mbox);
     }
     if blanks == 0 && starts_with_mail_header(start) {
@@ -444,6 +451,17 @@ mod tests {
         assert_eq!(kind_of(b""), Ok(Kind::Mbox));
         assert_eq!(kind_of(b"From a\nSubject: x\n\n"), Ok(Kind::Mbox));
         assert_eq!(kind_of(b"\r\n\nFrom a\n"), Ok(Kind::Mbox));
+        let mmdf = b"\x01\x01\x01\x01\nFrom: a@b\n".as_slice();
+        assert_eq!(kind_of(mmdf), Ok(Kind::Mbox));
+        assert_eq!(super::kind_of(mmdf, Format::Mmdf), Ok(Kind::Mbox));
+        for (start, format) in [
+            (mmdf, Format::Mbox),
+            (mmdf, Format::Eml),
+            (b"From a\n\n", Format::Mmdf),
+            (b"\x01\x01\x01\x01x\n", Format::Mmdf),
+        ] {
+            assert!(super::kind_of(start, format).is_err());
+        }
         assert_eq!(kind_of(b"From: a@b\nSubject: x\n\n"), Ok(Kind::Eml));
         assert_eq!(kind_of(b"From: a@b\nSubject: x\n\n\0\0"), Ok(Kind::Eml));
         assert_eq!(kind_of(b"Received: a\r\n\tb\r\n\r\nFrom "), Ok(Kind::Eml));
@@ -460,8 +478,7 @@ mod tests {
             assert_eq!(super::kind_of(text, Format::Eml), Ok(Kind::Eml));
         }
         for (other, name) in [
-            (b"\x01\x01\x01\x01\nFrom: a\n".as_slice(), "MMDF"),
-            (b"\x1f\x8b\x08Subject: x\n", "gzip"),
+            (b"\x1f\x8b\x08Subject: x\n".as_slice(), "gzip"),
             (b"\0\0", "binary"),
             (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "binary"),
             (b"ab\x01\x02\x03\x04", "binary"),

@@ -29,6 +29,7 @@ use super::failure::cannot_read;
 use super::latecomers::{carry_over, keep};
 use super::lock::{Lock, Patience};
 use super::mbox::Counted;
+use super::mmdf;
 use super::replace::Identity;
 use super::sink::Sink;
 use super::window::Section;
@@ -271,7 +272,7 @@ fn message_starts(file: &File, at: u64, path: &Path) -> Result<bool, Error> {
     let read = file.read_at(&mut start, at).map_err(cannot_read(path))?;
     let start = start.get(..read).unwrap_or_default();
     let text = start.trim_ascii_start();
-    Ok(text.starts_with(b"From ") || start.is_empty())
+    Ok(text.starts_with(b"From ") || mmdf::starts(start) || start.is_empty())
 }
 
 /// Leaves every message as it is.

@@ -27,6 +27,7 @@ use std::sync::LazyLock;
 use memchr::memchr;
 use memchr::memmem::Finder;
 
+use super::mmdf;
 use super::separator::{self, Next, next_separator};
 pub(super) use super::separator::{LOOK_AHEAD, is_separator};
 
@@ -45,20 +46,21 @@ pub enum Quoting {
     Rd,
     /// mboxo: `>` before `From ` only; `>From ` stays as it is.
     O,
-    /// Nothing is hidden: mboxcl2, which counts instead; and single messages.
+    /// Nothing is hidden: mboxcl2, which counts instead; MMDF; and single messages.
     None,
 }
 
 impl Quoting {
     /// How the mailbox that starts with `sample` quotes its messages.
     ///
+    /// * MMDF quotes nothing;
     /// * a `From ` line that only a Content-Length which is believed keeps from being a separator:
     ///   mboxcl2, whatever `>From ` lines there are, which are then text;
     /// * else, a body line that starts with `>>From `: mboxrd (and mboxcl of that kind);
     /// * else mboxo: what Dovecot, mutt, procmail and Postfix write.
     #[must_use]
     pub fn of_sample(sample: &[u8], extent: Extent) -> Self {
-        if holds_unquoted(sample, extent) {
+        if mmdf::starts(sample) || holds_unquoted(sample, extent) {
             Self::None
         } else if from_lines(sample).any(|(line, at)| at - line > 1) {
             Self::Rd
@@ -220,13 +222,24 @@ pub(super) struct Frame {
     /// Whether the header was read: nobody asks for its Content-Length, once the mailbox cannot be mboxcl2 any
     /// more, before the message is worked on. See [`looked_at`](Self::looked_at).
     pub(super) is_looked_at: bool,
-    /// Where a Content-Length that is believed says that the body ends.
+    /// Where a Content-Length that is believed says that the body ends; or a closing line of MMDF.
     pub(super) content_end: Option<usize>,
     /// Whether it is believed because the mailbox is mboxcl2: then nothing in the body is quoted.
     pub(super) is_mboxcl2: bool,
 }
 
 impl Frame {
+    /// One that ends where something else than its text says, so that nothing in it divides or is quoted.
+    pub(super) fn counted(start: usize, content_end: usize, end: usize) -> Self {
+        Self {
+            start,
+            end,
+            is_looked_at: true,
+            content_end: Some(content_end),
+            is_mboxcl2: true,
+        }
+    }
+
     /// The same with what the header says, if it was not read: `bytes` are those of the window up to the frame's
     /// end or further.
     ///
@@ -276,8 +289,11 @@ impl Frame {
     }
 }
 
-/// Behind the `From ` line.
+/// Behind the `From ` line, or what else stands in front. No message of an mbox starts as those of MMDF do.
 fn content_start(raw: &[u8]) -> usize {
+    if let Some(start) = mmdf::content_start(raw) {
+        return start;
+    }
     if raw.starts_with(b"From ") {
         memchr(b'\n', raw).map_or(raw.len(), |at| at + 1)
     } else {
@@ -340,13 +356,9 @@ pub(super) fn end_of_message(
     {
         // Both ends are in the window, or neither is of use yet.
         return match (usize::try_from(right.end), usize::try_from(right.content)) {
-            (Ok(end), Ok(content)) if end <= bytes.len() => End::At(Frame {
-                start,
-                end,
-                is_looked_at: true,
-                content_end: Some(content),
-                is_mboxcl2: true,
-            }),
+            (Ok(end), Ok(content)) if end <= bytes.len() => {
+                End::At(Frame::counted(start, content, end))
+            }
             _ => End::NotInSight(Some(right.end)),
         };
     }

@@ -8,7 +8,7 @@
 //! any size through it, `rewrite` puts a changed message back; `maildir` does the same for a
 //! message a file; `pipeline` works on many at a time and keeps their order; `lock`, `latecomers`,
 //! `replace` and `in_place` make in place safe; `sink` is where an mbox goes; `convert` is the
-//! driver, `compressed` knows the ways of compressing, `expanded` reads a mailbox through one; `stream` is the driver for standard input and output, `growing` keeps what comes in a stream; `separator` says what divides an mbox; `touch` asks which messages need a look.
+//! driver, `compressed` knows the ways of compressing, `expanded` reads a mailbox through one; `stream` is the driver for standard input and output, `growing` keeps what comes in a stream; `separator` says what divides an mbox, `mmdf` what an MMDF mailbox; `touch` asks which messages need a look.
 //!
 //! What is not preserved: the last access time, holes in sparse files, and, for a Maildir, the
 //! inode number of a changed message.
@@ -27,6 +27,7 @@ mod latecomers;
 mod lock;
 mod maildir;
 mod mbox;
+mod mmdf;
 mod pipeline;
 mod process;
 mod replace;

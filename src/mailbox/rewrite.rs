@@ -2,7 +2,7 @@
 //!
 //! New body text is quoted the way the mailbox quotes, Content-Length and Lines in the top header
 //! say what is true again (only their digits change), and the message still ends so that the next
-//! separator is one. Bytes outside the change stay.
+//! separator is one. Bytes outside the change stay. In MMDF nothing is quoted, and `mmdf` says what is refused.
 //!
 //! A change that would take away a line which starts with `From ` is refused: somebody's mailbox
 //! reader starts a message there. So is one that would make a separator of a line that was none.
@@ -16,6 +16,7 @@ use memchr::memchr;
 use memchr::memchr_iter;
 
 use super::mbox::{self, Frame, Header, Quoting};
+use super::mmdf;
 use super::separator::{self, Next, next_separator};
 use crate::edit::Edits;
 use crate::span::{Lines, Newline, Span};
@@ -60,10 +61,20 @@ pub(super) fn rewritten(
     if new.bytes == content {
         return Ok(Rewritten::Unchanged);
     }
-    let Some(kept) = kept_lines(content, &new) else {
+    let is_mmdf = mmdf::starts(from_line);
+    if is_mmdf && (mmdf::holds_line(content) || mmdf::holds_line(&new.bytes)) {
         return Ok(Rewritten::Refused);
+    }
+    let kept = match is_mmdf {
+        true => Vec::new(),
+        false => match kept_lines(content, &new) {
+            Some(kept) => kept,
+            None => return Ok(Rewritten::Refused),
+        },
     };
     let quoting = match quoting {
+        // `From ` divides nothing there.
+        _ if is_mmdf => Quoting::None,
         // In a message whose length nobody believes, a line that is not quoted divides.
         Quoting::None if !frame.is_mboxcl2 => Quoting::O,
         quoting => quoting,
@@ -71,14 +82,16 @@ pub(super) fn rewritten(
     let mut new = quoted(new, &kept, quoting);
 
     let newline = Newline::of_first_line(content).bytes();
-    if content.ends_with(b"\n") && !new.ends_with(b"\n") {
+    let is_line = content.ends_with(b"\n") || is_mmdf && !behind.is_empty();
+    if is_line && !new.ends_with(b"\n") {
         new.extend_from_slice(newline);
     }
-    let separated = ends_with_empty_line(content, behind);
-    if separated && !ends_with_empty_line(&new, behind) {
+    let blanks = if is_mmdf { b"" } else { behind };
+    let separated = ends_with_empty_line(content, blanks);
+    if separated && !ends_with_empty_line(&new, blanks) {
         new.extend_from_slice(newline);
     }
-    if counts == Counts::Corrected || frame.content_end.is_some() {
+    if counts == Counts::Corrected || (frame.content_end.is_some() && !is_mmdf) {
         new = counts_corrected(content, new, counts);
     }
     let new = [from_line, &new, behind].concat();

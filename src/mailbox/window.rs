@@ -1,4 +1,4 @@
-//! An mbox file of any size, walked in windows of whole messages.
+//! An mbox or MMDF file of any size, walked in windows of whole messages.
 //!
 //! Each [`Chunk`] starts at the start of a message and ends at the end of one; chunks put together
 //! are the file. The division into messages does not depend on the window's size. Memory is one
@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::growing::Growing;
 use super::mbox::{self, Counted, End, Frame};
+use super::mmdf;
 use super::separator::{LOOK_AHEAD, Next, next_separator};
 
 /// What windows are read from.
@@ -162,6 +163,8 @@ pub(super) struct Windows<S> {
     offset: u64,
     next_number: u64,
     at: At,
+    /// Whether it starts as MMDF does: then all of it is.
+    is_mmdf: bool,
     /// What the messages so far say about the next one's Content-Length.
     counted: Counted,
 }
@@ -179,6 +182,7 @@ impl<S: Source> Windows<S> {
             offset: 0,
             next_number: 1,
             at: At::FirstByte,
+            is_mmdf: false,
             counted: Counted::default(),
         }
     }
@@ -218,6 +222,10 @@ impl<S: Source> Windows<S> {
             let whole = self.fill(&mut buffer, &mut filled)?;
             let bytes = &buffer[..filled];
             if self.at == At::FirstByte && (bytes.starts_with(b"From ") || bytes.is_empty()) {
+                self.at = At::Message;
+            }
+            if self.at == At::FirstByte && mmdf::starts(bytes) {
+                self.is_mmdf = true;
                 self.at = At::Message;
             }
             let mut wanted = filled.saturating_mul(2);
@@ -300,7 +308,14 @@ impl<S: Source> Windows<S> {
             Some(read)
         };
         while at < bytes.len() {
-            match mbox::end_of_message(bytes, at, whole, &mut counted, &mut peek) {
+            let end = match self.is_mmdf {
+                true => mmdf::end_of_message(bytes, at, whole)
+                    .map_or(End::NotInSight(None), |(content_end, end)| {
+                        End::At(Frame::counted(at, content_end, end))
+                    }),
+                false => mbox::end_of_message(bytes, at, whole, &mut counted, &mut peek),
+            };
+            match end {
                 End::At(frame) => {
                     at = frame.end;
                     counted.count(&frame);
@@ -325,6 +340,14 @@ impl<S: Source> Windows<S> {
                 At::Message
             } else {
                 At::Passing(Some(left))
+            };
+            return passed;
+        }
+        if self.is_mmdf {
+            let (passed, is_end) = mmdf::passed(bytes, whole);
+            self.at = match is_end {
+                true => At::Message,
+                false => At::Passing(None),
             };
             return passed;
         }
@@ -391,7 +414,37 @@ mod tests {
         proptest::collection::vec(piece, 0..60).prop_map(|all| all.concat())
     }
 
+    fn mmdf_pieces() -> impl Strategy<Value = Vec<u8>> {
+        let piece = prop_oneof![
+            3 => Just(b"\x01\x01\x01\x01\n".to_vec()),
+            2 => Just(b"\x01\x01\x01\x01\n\x01\x01\x01\x01\n".to_vec()),
+            1 => Just(b"\x01\x01\x01\x01\r\n".to_vec()),
+            1 => Just(b"\x01\x01\x01\x01".to_vec()),
+            1 => Just(b"From a@b Thu Jan  1 00:00:00 1970\n".to_vec()),
+            2 => (0_usize..900).prop_map(|length| vec![b'x'; length]),
+            2 => Just(b"\n".to_vec()),
+        ];
+        proptest::collection::vec(piece, 0..60).prop_map(|pieces| {
+            let start = b"\x01\x01\x01\x01\n".to_vec();
+            [vec![start], pieces].concat().concat()
+        })
+    }
+
     proptest! {
+        #[test]
+        fn mmdf_is_divided_alike_whatever_the_window_and_loses_nothing(
+            bytes in mmdf_pieces(), window in 1_usize..6000
+        ) {
+            let (joined, messages, oversized) = divided(&bytes, window, 1 << 20);
+            prop_assert_eq!(&joined, &bytes);
+            prop_assert_eq!(oversized, 0);
+            let (_, at_once, _) = divided(&bytes, 1 << 20, 1 << 20);
+            prop_assert_eq!(&messages, &at_once);
+            let (joined, messages, oversized) = divided(&bytes, window, 1100);
+            prop_assert_eq!(&joined, &bytes);
+            prop_assert_eq!(messages.len() as u64 + oversized, at_once.len() as u64);
+        }
+
         #[test]
         fn chunks_put_together_are_the_file_whatever_the_window(
             bytes in pieces(), window in 1_usize..6000, from_first in any::<bool>()

@@ -8,5 +8,6 @@ mod deliverers;
 mod dry_run;
 mod maildir;
 mod mbox;
+mod mmdf;
 mod separators;
 mod stopped;

@@ -1,0 +1,149 @@
+//! MMDF mailboxes: a line of four Control-A opens each message and another one closes it. Pure; no bytes are read
+//! beyond [`LOOK_AHEAD`] from such a line.
+//!
+//! Behind the opening line there may be a `From ` line. Nothing in a message is quoted, and nothing is counted.
+//!
+//! **A closing line** is followed by an opening one or by the end of the file (two line ends may stand there). Any other
+//! line of four Control-A is text of its message: programs that write MMDF do not agree on what to do about such lines
+//! in mail, and one of them must not put all messages behind it out of step. Who reads it otherwise finds a message
+//! there, so a message that holds such a line is never changed, and none gets one.
+
+use std::sync::LazyLock;
+
+use memchr::memchr;
+use memchr::memmem::Finder;
+
+/// What a separating line holds.
+const MARK: &[u8] = b"\x01\x01\x01\x01";
+
+/// Bytes from a separating line on that tell whether it closes a message: two lines, or one and two line ends.
+const LOOK_AHEAD: usize = 16;
+
+static LINE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\n\x01\x01\x01\x01"));
+
+/// The length of the separating line that `bytes` start with.
+fn line(bytes: &[u8]) -> Option<usize> {
+    let behind = bytes.strip_prefix(MARK)?;
+    match behind {
+        [b'\n', ..] => Some(MARK.len() + 1),
+        [b'\r', b'\n', ..] => Some(MARK.len() + 2),
+        _ => None,
+    }
+}
+
+/// Whether `bytes` start a mailbox, or a message of one.
+pub(super) fn starts(bytes: &[u8]) -> bool {
+    line(bytes).is_some()
+}
+
+/// Where the content of a message starts: behind the opening line, and a `From ` line.
+pub(super) fn content_start(message: &[u8]) -> Option<usize> {
+    let opening = line(message)?;
+    let behind = message.get(opening..).unwrap_or_default();
+    let from_line = match behind.starts_with(b"From ") {
+        true => memchr(b'\n', behind).map_or(behind.len(), |at| at + 1),
+        false => 0,
+    };
+    Some(opening + from_line)
+}
+
+/// Whether some line starts as a separating one does.
+pub(super) fn holds_line(content: &[u8]) -> bool {
+    content.starts_with(MARK) || LINE.find(content).is_some()
+}
+
+/// Where the content and the whole of the message end that starts with the opening line at `start`; `None` if that is
+/// not in sight. `whole`: nothing follows `bytes`.
+pub(super) fn end_of_message(bytes: &[u8], start: usize, whole: bool) -> Option<(usize, usize)> {
+    let opening = line(bytes.get(start..).unwrap_or_default()).unwrap_or_default();
+    // An empty message is closed by the next line.
+    let from = (start + opening).saturating_sub(1);
+    let cut_off = whole.then_some((bytes.len(), bytes.len()));
+    closing(bytes, from, whole).or(cut_off)
+}
+
+/// How far a message that is passed on unread can be passed on, and whether that is its end.
+pub(super) fn passed(bytes: &[u8], whole: bool) -> (usize, bool) {
+    match closing(bytes, 0, whole) {
+        Some((_, end)) => (end, true),
+        None if whole => (bytes.len(), false),
+        None => (bytes.len().saturating_sub(2 * LOOK_AHEAD), false),
+    }
+}
+
+/// The first closing line whose preceding `\n` is at `from` or later: where it starts, and where it ends. `None` also
+/// if one may start in the last bytes.
+fn closing(bytes: &[u8], from: usize, whole: bool) -> Option<(usize, usize)> {
+    let searched = bytes.get(from..).unwrap_or_default();
+    for hit in LINE.find_iter(searched) {
+        let start = from + hit + 1;
+        let rest = bytes.get(start..).unwrap_or_default();
+        if rest.len() < LOOK_AHEAD && !whole {
+            return None;
+        }
+        let Some(length) = line(rest) else { continue };
+        let behind = rest.get(length..).unwrap_or_default();
+        if starts(behind) {
+            return Some((start, start + length));
+        }
+        if whole && matches!(behind, b"" | b"\n" | b"\r\n" | b"\n\n" | b"\r\n\r\n") {
+            return Some((start, bytes.len()));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: &str = "\x01\x01\x01\x01\n";
+
+    /// Contents of the messages, as far as each is told.
+    fn contents(text: &str) -> Vec<String> {
+        let (mut at, mut found) = (0, Vec::new());
+        while at < text.len() {
+            let (content_end, end) = end_of_message(text.as_bytes(), at, true).unwrap();
+            let start = at + content_start(text[at..].as_bytes()).unwrap();
+            found.push(text[start..content_end].to_owned());
+            at = end;
+        }
+        found
+    }
+
+    #[test]
+    fn a_message_ends_where_another_is_opened_or_the_file_ends() {
+        let message = |text: &str| format!("{LINE}{text}{LINE}");
+        for (text, expected) in [
+            (message("a\n") + &message("b\n"), vec!["a\n", "b\n"]),
+            (message("") + &message("From x\nb\n"), vec!["", "b\n"]),
+            (message("a\n") + "\n", vec!["a\n"]),
+            (format!("{LINE}cut off"), vec!["cut off"]),
+            (message("a\n").replace('\n', "\r\n"), vec!["a\r\n"]),
+            (
+                message(&format!("a\n{LINE}more\n")) + &message("b\n"),
+                vec!["a\n\x01\x01\x01\x01\nmore\n", "b\n"],
+            ),
+            (
+                message(&format!("a\n{LINE}")) + &message("b\n") + &message("c\n"),
+                vec!["a\n", "\x01\x01\x01\x01\nb\n", "c\n"],
+            ),
+        ] {
+            assert_eq!(contents(&text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn in_a_part_of_a_file_a_closing_line_at_its_end_is_waited_for() {
+        let text = format!("{LINE}a\n{LINE}{LINE}b\n{LINE}");
+        for length in 5..text.len() {
+            let found = end_of_message(text[..length].as_bytes(), 0, false);
+            match found {
+                Some(ends) => assert_eq!(ends, (7, 12)),
+                None => assert!(length < 23, "{length}"),
+            }
+        }
+        assert!(holds_line(b"\x01\x01\x01\x01") && holds_line(b"a\n\x01\x01\x01\x01"));
+        assert!(!holds_line(b" \x01\x01\x01\x01\n\x01\x01\x01"));
+    }
+}

@@ -1,0 +1,195 @@
+//! MMDF mailboxes: lines of four Control-A around each message (docs/mailboxes.md, "MMDF").
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::common::mailboxes::{Expand, Look, in_place, to};
+use crate::common::programs::{embody, program, skipped, stderr};
+
+const LINE: &str = "\x01\x01\x01\x01\n";
+const NEW: Expand = Expand("what was\nfetched\n\nFrom far away at 10:00");
+
+fn message(number: usize, body: &str) -> String {
+    format!("From: a@example.org\nSubject: {number}\n\n{body}")
+}
+
+fn framed(messages: &[String]) -> String {
+    let framed = messages.iter().map(|text| format!("{LINE}{text}{LINE}"));
+    framed.collect()
+}
+
+/// The same to a new file and in place.
+fn converted(text: &str, with: &Expand) -> String {
+    let folder = TempDir::new().unwrap();
+    let (source, out) = (folder.path().join("box"), folder.path().join("out"));
+    fs::write(&source, text).unwrap();
+    to(&source, &out, with).unwrap();
+    in_place(&source, with).unwrap();
+    let out = fs::read_to_string(out).unwrap();
+    assert_eq!(fs::read_to_string(&source).unwrap(), out);
+    assert_eq!(
+        fs::read_dir(folder.path()).unwrap().count(),
+        2,
+        "no lock stays"
+    );
+    out
+}
+
+#[test]
+fn nothing_to_do_is_octet_for_octet_and_a_change_stays_between_its_lines() {
+    let plain = framed(&[
+        message(1, "one\n"),
+        format!(
+            "From a@b Thu Jan  1 00:00:00 1970\n{}",
+            message(2, "two\n\n")
+        ),
+        String::new(),
+        message(
+            4,
+            "From here\n\nFrom a@b Thu Jan  1 00:00:00 1970\nSubject: text\n",
+        ),
+    ]);
+    for text in [
+        plain.clone(),
+        plain.replace('\n', "\r\n"),
+        plain.clone() + "\n",
+        plain.strip_suffix(LINE).unwrap().to_owned(),
+    ] {
+        let folder = TempDir::new().unwrap();
+        let (source, out) = (folder.path().join("box"), folder.path().join("out"));
+        fs::write(&source, &text).unwrap();
+        let summary = to(&source, &out, &Look).unwrap();
+        assert_eq!((summary.messages, summary.changed), (4, 0), "{text:?}");
+        assert!(fs::read_to_string(&out).unwrap() == text);
+        in_place(&source, &Look).unwrap();
+        assert!(fs::read_to_string(&source).unwrap() == text);
+    }
+    let of = |mark: &str| {
+        framed(&[
+            message(1, &format!("{mark}\n")),
+            message(2, "two\n"),
+            message(3, &format!("a\n{mark}\n\n")),
+        ])
+    };
+    // Nothing is quoted: `From ` divides nothing.
+    assert_eq!(converted(&of("EXPAND-ME"), &NEW), of(NEW.0));
+    // What is new does not take the closing line with it.
+    let cut = format!("{LINE}{}", message(1, "EXPAND-ME"));
+    assert_eq!(converted(&cut, &NEW), cut.replace("EXPAND-ME", NEW.0));
+}
+
+#[test]
+fn a_line_of_the_format_inside_a_message_keeps_others_in_step_and_its_message_as_it_is() {
+    let text = framed(&[
+        message(1, &format!("EXPAND-ME\n{LINE}inside\n")),
+        message(2, "EXPAND-ME\n"),
+        message(3, &format!("EXPAND-ME\n{LINE}")),
+        message(4, "EXPAND-ME\n"),
+        message(5, "EXPAND-ME\n"),
+    ]);
+    let out = converted(&text, &NEW);
+    for (number, changes) in [(1, false), (2, true), (3, true), (4, false), (5, true)] {
+        let of = |text: &str| message(number, text);
+        assert_eq!(out.contains(&of(NEW.0)), changes, "{number}: {out:?}");
+        assert_eq!(out.contains(&of("EXPAND-ME")), !changes, "{number}");
+    }
+    // New text with such a line is not put in.
+    let text = framed(&[message(1, "EXPAND-ME\n")]);
+    let forged = Expand("a\n\x01\x01\x01\x01\n\x01\x01\x01\x01\nSubject: forged\n\nb");
+    assert_eq!(converted(&text, &forged), text);
+}
+
+const COUNT: &str = "\
+import mailbox, sys
+box = mailbox.MMDF(sys.argv[1], create=False)
+for message in box:
+    print(message['Subject'], repr(message.get_payload()))
+";
+
+fn seen_by_python(path: &Path) -> String {
+    let output = Command::new("python3")
+        .args(["-c", COUNT])
+        .arg(path)
+        .output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn python_reads_what_was_written_and_writes_what_is_read() {
+    if program("python3").is_none() {
+        return skipped("mmdf", "python3");
+    }
+    let folder = TempDir::new().unwrap();
+    let (source, out) = (folder.path().join("box"), folder.path().join("out"));
+    let write = "\
+import mailbox, sys
+box = mailbox.MMDF(sys.argv[1])
+for number in range(1, 41):
+    body = ('line of %d\\n' % number) * (number * 7) + ('EXPAND-ME\\n' if number % 3 == 0 else '')
+    box.add('From: a@example.org\\nSubject: %d\\n\\n%s' % (number, body))
+box.flush()
+";
+    let made = Command::new("python3")
+        .args(["-c", write])
+        .arg(&source)
+        .status();
+    assert!(made.unwrap().success());
+    let before = seen_by_python(&source);
+    assert_eq!(before.lines().count(), 40);
+    let new = Expand("what was\nfetched");
+    let summary = to(&source, &out, &new).unwrap();
+    assert_eq!((summary.messages, summary.changed), (40, 13));
+    let expected = before.replace("EXPAND-ME", "what was\\nfetched");
+    assert_eq!(seen_by_python(&out), expected);
+    in_place(&source, &new).unwrap();
+    assert_eq!(seen_by_python(&source), expected);
+}
+
+#[test]
+fn the_program_reads_it_from_a_file_a_folder_and_a_stream() {
+    let folder = TempDir::new().unwrap();
+    let body = |what: &str| {
+        format!(
+            "From: a@example.org\nSubject: 1\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\
+             {what}\n--b--\n"
+        )
+    };
+    let external = "Content-Type: message/external-body; access-type=local-file; name=\"/x\"\n\n\
+                    Content-Type: text/plain\n\n";
+    let text = framed(&[body(external), message(2, "two\n")]);
+    fs::write(folder.path().join("box"), &text).unwrap();
+    let run = |arguments: &[&str]| {
+        let output = embody()
+            .args(arguments)
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(run(&["inspect", "box"]).starts_with("1 mailboxes, 2 messages"));
+    assert!(run(&["inspect", "."]).starts_with("1 mailboxes, 2 messages"));
+    assert_eq!(run(&["convert", "box", "--output", "-"]), text);
+    run(&["convert", "--format", "mmdf", "box", "--output", "out.gz"]);
+    run(&["convert", "out.gz", "--output", "back"]);
+    assert_eq!(
+        fs::read_to_string(folder.path().join("back")).unwrap(),
+        text
+    );
+    let refused = embody()
+        .args(["convert", "--format", "mbox", "--in-place", "box"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("--format auto or mmdf"));
+}
