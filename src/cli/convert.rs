@@ -328,6 +328,13 @@ fn size(source: &Path, options: &Options) -> u64 {
                 .filter_map(Result::ok)
                 .map(|entry| length(&entry.path()))
                 .sum(),
+            // What lies beside the messages is short.
+            Kind::Mh => fs::read_dir(&found.path)
+                .into_iter()
+                .flatten()
+                .filter_map(Result::ok)
+                .map(|entry| length(&entry.path()))
+                .sum(),
         })
         .sum()
 }

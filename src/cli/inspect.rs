@@ -27,6 +27,7 @@ use crate::link::url::masked;
 use crate::mailbox::find::{Kind, NotMail, look_at};
 use crate::mailbox::{
     Effect, Format, Opened, Options, Output, Stop, convert_in_place, convert_open, kind_of_open,
+    shown,
 };
 use crate::mime::{Content, PartId, Tree, scan};
 use crate::plan::{Bases, opaque_parts};
@@ -229,7 +230,11 @@ impl Inspection<'_> {
                     }
                     self.damaged(source, &damage.to_string());
                 }
-                self.message(source, &message)
+                let (message, why) = shown(&message);
+                if let Some(why) = why {
+                    self.damaged(source, why);
+                }
+                self.message(source, message)
             }
             (Err(other), _) => Err(other.error(source)),
         }

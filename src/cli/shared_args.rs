@@ -100,6 +100,8 @@ enum FormatOption {
     Mmdf,
     /// Folders with cur and new.
     Maildir,
+    /// Folders of messages with numbers for names.
+    Mh,
     /// Files that are a message each.
     Eml,
 }
@@ -125,6 +127,7 @@ impl WalkArgs {
                 FormatOption::Mbox => Format::Mbox,
                 FormatOption::Mmdf => Format::Mmdf,
                 FormatOption::Maildir => Format::Maildir,
+                FormatOption::Mh => Format::Mh,
                 FormatOption::Eml => Format::Eml,
             },
             jobs,

@@ -11,9 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::compressed::{Damage, Method};
+use super::emlx;
 use super::failure::{cannot_read, cannot_write, in_full};
 use super::find::{self, Finds, Found, Kind};
-use super::maildir::{self, Destination};
+use super::maildir::{self, Destination, Place};
 use super::mbox::{Counted, Extent};
 use super::pipeline::{self, Limits, Stages};
 use super::replace::{self, Beside, Identity};
@@ -87,7 +88,8 @@ pub fn convert_to(
         }
         progress.begin(&found.path);
         summary.add(&match found.kind {
-            Kind::Maildir => job.maildir(Destination::Folder(&target)),
+            Kind::Maildir => job.folder(&Place::of(&found.path), Destination::Folder(&target)),
+            Kind::Mh => job.folder(&Place::of_mh(&found.path), Destination::Folder(&target)),
             Kind::Mbox | Kind::Eml if found.method.is_some() => job.expanded_to(&target),
             Kind::Mbox => job.mbox_to(&target),
             Kind::Eml => job.message_to(&target),
@@ -115,9 +117,10 @@ pub fn convert_in_place(
         check_backup_suffix(suffix)?;
     }
     let finds = look_at(source, options.format, Destination::InPlace)?;
-    if options.backup.is_some() && finds.mailboxes.iter().any(|f| f.kind == Kind::Maildir) {
+    let is_folder = |found: &Found| matches!(found.kind, Kind::Maildir | Kind::Mh);
+    if options.backup.is_some() && finds.mailboxes.iter().any(is_folder) {
         return Err(Error::Usage(
-            "--backup is not for a Maildir, where a copy of a message is one more message; copy the folder"
+            "--backup is not for a Maildir or an MH folder, where a copy of a message is one more message; copy the folder"
                 .into(),
         ));
     }
@@ -137,7 +140,8 @@ pub fn convert_in_place(
         };
         progress.begin(&found.path);
         summary.add(&match found.kind {
-            Kind::Maildir => job.maildir(Destination::InPlace),
+            Kind::Maildir => job.folder(&Place::of(&found.path), Destination::InPlace),
+            Kind::Mh => job.folder(&Place::of_mh(&found.path), Destination::InPlace),
             Kind::Mbox => job.mbox_in_place(),
             Kind::Eml => job.message_in_place(),
         }?);
@@ -149,7 +153,7 @@ pub fn convert_in_place(
 /// message of one was named.
 fn look_at(source: &Path, format: Format, destination: Destination<'_>) -> Result<Finds, Error> {
     let may_be = matches!(format, Format::Auto | Format::Maildir);
-    if may_be && let Some(place) = maildir::Place::within(source) {
+    if may_be && let Some(place) = Place::within(source) {
         // One message beside another is a file like any other.
         if place.is_folder() || matches!(destination, Destination::InPlace) {
             return Ok(Finds {
@@ -190,7 +194,8 @@ fn sweep(finds: &Finds) {
     let mut folders = BTreeSet::new();
     for found in &finds.mailboxes {
         match found.kind {
-            Kind::Maildir => folders.extend(maildir::Place::of(&found.path).folders_of_ours()),
+            Kind::Maildir => folders.extend(Place::of(&found.path).folders_of_ours()),
+            Kind::Mh => folders.extend(Place::of_mh(&found.path).folders_of_ours()),
             _ => {
                 let target = found.path.canonicalize();
                 let target = target.as_deref().unwrap_or(&found.path);
@@ -216,16 +221,15 @@ pub(super) struct Job<'a> {
 }
 
 impl Job<'_> {
-    fn maildir(&self, destination: Destination<'_>) -> Result<Summary, Error> {
+    fn folder(&self, place: &Place, destination: Destination<'_>) -> Result<Summary, Error> {
         let Self {
-            path,
             options,
             transform,
             progress,
             stop,
             ..
         } = *self;
-        maildir::convert(path, destination, options, transform, progress, stop)
+        maildir::convert(place, destination, options, transform, progress, stop)
     }
 
     pub(super) fn open(&self) -> Result<(File, Identity), Error> {
@@ -257,7 +261,10 @@ impl Job<'_> {
         if self.options.effect == Effect::Write {
             let mut sink = Sink::to(target, Method::of_name(target))?;
             match content {
-                Some(content) => sink.put(new.as_deref().unwrap_or(&content), Bytes::New)?,
+                Some(content) => {
+                    let result = new.as_deref().unwrap_or(&content);
+                    sink.put(emlx::as_named(result, Some(target)), Bytes::New)?;
+                }
                 None => sink.put_start_of(&file, before.length())?,
             }
             before.check(self.path)?;
@@ -312,7 +319,21 @@ impl Job<'_> {
         let mut content = Vec::new();
         file.read_to_end(&mut content)
             .map_err(cannot_read(self.path))?;
-        let new = maildir::transformed(self.transform, 1, self.path, &content)?;
+        let range = match emlx::message(&content) {
+            None => 0..content.len(),
+            Some(Ok(range)) => range,
+            Some(Err(why)) => {
+                summary.damaged = 1;
+                let why = format!("{why}; the file stays as it is");
+                self.progress.damaged(self.path, &why);
+                return Ok((summary, Some(content), None));
+            }
+        };
+        let message = content.get(range.clone()).unwrap_or_default();
+        let mut new = maildir::transformed(self.transform, 1, self.path, message)?;
+        if range.start > 0 {
+            new = new.map(|new| emlx::with_message(&content, range, &new));
+        }
         if let Some(new) = &new {
             summary.changed = 1;
             summary.bytes_out = new.len() as u64;
@@ -328,11 +349,7 @@ impl Job<'_> {
             1 => "1 message was read".to_owned(),
             messages => format!("{messages} messages were read"),
         };
-        let behind = match damage.whole {
-            true => "nothing behind is",
-            false => "what follows them is not",
-        };
-        let why = format!("{damage}; {read}, {behind}");
+        let why = format!("{damage}; {read}{}", damage.left());
         self.progress.damaged(self.path, &why);
     }
 

@@ -2,9 +2,12 @@
 //!
 //! * A folder with `cur` and `new` in it is a Maildir; the Maildirs within it (Maildir++'s
 //!   `.Folder`, or plain nested ones) are found as well.
+//! * A folder with what programs keep in MH folders is one (`mh`). In Apple Mail's folders, what it keeps of
+//!   attachments beside the messages is skipped.
 //! * A file that starts with `From `, perhaps behind empty lines, is an mbox; so is an empty file.
 //! * A file that starts with a line of four Control-A is an MMDF mailbox, and treated as an mbox is.
-//! * A file that starts with header fields, one of which every mail has some of, is a message.
+//! * A file that starts with header fields, one of which every mail has some of, is a message; so is one that starts
+//!   with a line of digits and such a header (`emlx`), and in a folder any text that a browser saved (`.mht`).
 //! * What is compressed is what it holds (`compressed`); what is compressed in that is not looked into.
 //! * In a folder, other files are skipped, and each is named to who asks; given by name, they are
 //!   an error that says what they are instead, and what to do. Symbolic links are followed when
@@ -21,8 +24,7 @@ use memchr::memchr;
 
 use super::compressed::{Damage, Decoder, Limits, MAGIC, Method};
 use super::failure::cannot_read;
-use super::mmdf;
-use super::temporary;
+use super::{emlx, mh, mmdf, temporary};
 use crate::error::Error;
 
 /// Bytes looked at to tell what a file is.
@@ -40,6 +42,8 @@ pub enum Format {
     Mmdf,
     /// Maildirs.
     Maildir,
+    /// MH folders.
+    Mh,
     /// Single messages.
     Eml,
 }
@@ -51,6 +55,8 @@ pub(crate) enum Kind {
     Mbox,
     /// A folder with `cur` and `new`.
     Maildir,
+    /// An MH folder.
+    Mh,
     /// A message in a file of its own.
     Eml,
 }
@@ -64,7 +70,7 @@ pub(crate) struct Found {
     pub relative: PathBuf,
     /// What it is.
     pub kind: Kind,
-    /// How it is compressed; a Maildir never is, its messages may be.
+    /// How it is compressed; a folder never is, its messages may be.
     pub method: Option<Method>,
 }
 
@@ -88,6 +94,10 @@ pub(crate) enum NotMail {
     Text,
     /// A file beside the `cur` and `new` of a Maildir.
     BesideMaildir,
+    /// A file beside the messages of an MH folder.
+    BesideMh,
+    /// A folder of attachments beside Apple Mail's messages.
+    Attachments,
     /// Mail, but not what `--format` asks for.
     OtherFormat(&'static str),
 }
@@ -101,6 +111,8 @@ impl NotMail {
             Self::Binary => "binary data",
             Self::Text => "text without a mail header",
             Self::BesideMaildir => "a file beside cur and new",
+            Self::BesideMh => "a file beside the messages of an MH folder",
+            Self::Attachments => "attachments that Apple's Mail keeps beside the messages",
             Self::OtherFormat(_) => "mail of another format",
         }
     }
@@ -116,6 +128,7 @@ impl NotMail {
                     .into()
             }
             Self::BesideMaildir => "a file beside a Maildir's folders".into(),
+            Self::BesideMh | Self::Attachments => self.name().into(),
             Self::OtherFormat(why) => why.into(),
         };
         not_a_mailbox(path, &why)
@@ -159,11 +172,18 @@ fn in_folder(source: &Path, format: Format) -> Result<Finds, Error> {
     while let Some(relative) = folders.pop_first() {
         let path = source.join(&relative);
         let is_maildir = is_maildir(&path);
-        if is_maildir && matches!(format, Format::Auto | Format::Maildir) {
+        let is_mh = !is_maildir && is_mh(&path, format)?;
+        let kind = match is_maildir {
+            true => {
+                Some(Kind::Maildir).filter(|_| matches!(format, Format::Auto | Format::Maildir))
+            }
+            false => is_mh.then_some(Kind::Mh),
+        };
+        if let Some(kind) = kind {
             finds.mailboxes.push(Found {
                 path: path.clone(),
                 relative: relative.clone(),
-                kind: Kind::Maildir,
+                kind,
                 method: None,
             });
         }
@@ -174,9 +194,14 @@ fn in_folder(source: &Path, format: Format) -> Result<Finds, Error> {
             let relative = relative.join(&name);
             let own = name == "cur" || name == "new" || name == "tmp";
             if kind.is_dir() {
-                if !(is_maildir && own) {
+                if name == "Attachments" && is_of_apple_mail(&path) {
+                    finds.skipped.push((entry.path(), NotMail::Attachments));
+                } else if !(is_maildir && own) {
                     folders.insert(relative);
                 }
+                continue;
+            }
+            if is_mh && mh::number(&name).is_some() {
                 continue;
             }
             if !kind.is_file() || temporary::is_temporary(&name) {
@@ -186,6 +211,8 @@ fn in_folder(source: &Path, format: Format) -> Result<Finds, Error> {
             // Beside cur and new there are only indexes, whatever they look like.
             let kind = if is_maildir || format == Format::Maildir {
                 Err(NotMail::BesideMaildir)
+            } else if is_mh || format == Format::Mh {
+                Err(NotMail::BesideMh)
             } else {
                 look_at(&path, format)?
             };
@@ -203,10 +230,13 @@ fn in_folder(source: &Path, format: Format) -> Result<Finds, Error> {
     if finds.mailboxes.is_empty() {
         let why = match format {
             Format::Maildir => "not a Maildir: no cur and new in it, nor in a folder of it",
+            Format::Mh => "not an MH folder: no file in it has a number for a name",
             Format::Mmdf => "a folder without an MMDF mailbox in it",
             Format::Mbox => "a folder without an mbox file in it",
             Format::Eml => "a folder without a message in it",
-            Format::Auto => "a folder without mail: no Maildir, mbox file or message in it",
+            Format::Auto => {
+                "a folder without mail: no Maildir, MH folder, mbox file or message in it"
+            }
         };
         return Err(not_a_mailbox(source, why));
     }
@@ -218,6 +248,29 @@ fn in_folder(source: &Path, format: Format) -> Result<Finds, Error> {
 /// Whether `folder` has what makes a Maildir.
 pub(super) fn is_maildir(folder: &Path) -> bool {
     folder.join("cur").is_dir() && folder.join("new").is_dir()
+}
+
+/// Whether a folder within a `.mbox` of Apple's Mail holds messages, and what it keeps of their attachments.
+fn is_of_apple_mail(folder: &Path) -> bool {
+    let is_mbox = |above: &Path| above.extension().is_some_and(|suffix| suffix == "mbox");
+    folder.join("Messages").is_dir() && folder.ancestors().any(is_mbox)
+}
+
+/// Whether `folder` is an MH folder: it shows it, or holds a message if it is said to be one.
+fn is_mh(folder: &Path, format: Format) -> Result<bool, Error> {
+    match format {
+        Format::Auto => Ok(mh::is_marked(folder)),
+        Format::Mh => {
+            for entry in fs::read_dir(folder).map_err(cannot_read(folder))? {
+                let entry = entry.map_err(cannot_read(folder))?;
+                if mh::number(&entry.file_name()).is_some() {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        }
+        _ => Ok(false),
+    }
 }
 
 /// What a file is, seen from its start, and how it is compressed; or what it is instead.
@@ -236,7 +289,8 @@ pub(crate) fn look_at(
         .read_to_end(&mut start)
         .map_err(cannot_read(path))?;
     let Some(method) = Method::of_start(start.get(..MAGIC).unwrap_or(&start)) else {
-        return Ok(kind_of(&start, format).map(|kind| (kind, None)));
+        let kind = kind_of(&start, format);
+        return Ok(kind_in_folder(kind, path, format).map(|kind| (kind, None)));
     };
     let reader = start.as_slice().chain(&file);
     let decoder = Decoder::new(method, reader, Limits::NONE);
@@ -253,6 +307,21 @@ pub(crate) fn look_at(
     })
 }
 
+/// What a browser saved is a message, whatever fields it starts with.
+fn kind_in_folder(
+    kind: Result<Kind, NotMail>,
+    path: &Path,
+    format: Format,
+) -> Result<Kind, NotMail> {
+    let is_saved = path.extension().is_some_and(|suffix| {
+        suffix.eq_ignore_ascii_case("mht") || suffix.eq_ignore_ascii_case("mhtml")
+    });
+    match kind {
+        Err(NotMail::Text) if is_saved && format == Format::Auto => Ok(Kind::Eml),
+        kind => kind,
+    }
+}
+
 /// The same for what starts with `start`.
 ///
 /// # Errors
@@ -264,6 +333,9 @@ pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
         (Format::Auto, kind) => kind,
         (Format::Maildir, _) => Err(NotMail::OtherFormat(
             "not a Maildir: a file, and a Maildir is a folder",
+        )),
+        (Format::Mh, _) => Err(NotMail::OtherFormat(
+            "not an MH folder: a file, and an MH folder is a folder",
         )),
         (Format::Mbox | Format::Eml, _) if is_mmdf => Err(NotMail::OtherFormat(
             "an MMDF mailbox (^A^A^A^A lines), which --format auto or mmdf reads",
@@ -357,7 +429,8 @@ fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
     if text.starts_with(b"From ") || mmdf::starts(start) {
         return Ok(Kind::Mbox);
     }
-    if blanks == 0 && starts_with_mail_header(start) {
+    let header = emlx::behind_count(start).unwrap_or(start);
+    if blanks == 0 && starts_with_mail_header(header) {
         return Ok(Kind::Eml);
     }
     Err(if is_binary(start) {

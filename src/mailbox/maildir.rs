@@ -1,4 +1,5 @@
-//! Maildirs: a message a file, in `cur` and `new`.
+//! Maildirs: a message a file, in `cur` and `new`; and MH folders (`mh`), where all this holds too but for `tmp` and the
+//! sizes: a changed message is written beside the old one, under a name that is no message's.
 //!
 //! A changed message is written to `tmp`, synced, and takes the place of the old one; name (so
 //! flags), owner, mode and time are kept. Where the name carries the size (`,S=` the bytes, `,W=`
@@ -37,6 +38,7 @@ use super::expanded::{Content, Expansion, method_of};
 use super::failure::{cannot_read, cannot_write};
 use super::find;
 use super::lock::{Dotlock, Patience};
+use super::mh;
 use super::pipeline::{self, Limits, Stages};
 use super::replace::{Beside, Finished, Identity, sync_folder};
 use super::rewrite;
@@ -57,6 +59,8 @@ pub(super) enum Destination<'a> {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Place {
     folder: PathBuf,
+    /// Whether it is an MH folder, and no Maildir.
+    is_mh: bool,
     /// Its `cur` or `new`, if only that was named.
     part: Option<OsString>,
     /// The one message in there that was named.
@@ -79,6 +83,7 @@ impl Place {
         let is_part = (part == "cur" || part == "new") && find::is_maildir(folder);
         is_part.then(|| Self {
             folder: folder.to_owned(),
+            is_mh: false,
             part: Some(part),
             name,
         })
@@ -88,9 +93,20 @@ impl Place {
     pub(super) fn of(path: &Path) -> Self {
         Self::within(path).unwrap_or_else(|| Self {
             folder: path.to_owned(),
+            is_mh: false,
             part: None,
             name: None,
         })
+    }
+
+    /// An MH folder.
+    pub(super) fn of_mh(path: &Path) -> Self {
+        Self {
+            folder: path.to_owned(),
+            is_mh: true,
+            part: None,
+            name: None,
+        }
     }
 
     /// Whether it is more than one message.
@@ -100,13 +116,42 @@ impl Place {
 
     /// Where we make files of our own.
     pub(super) fn folders_of_ours(&self) -> [PathBuf; 2] {
-        [self.folder.clone(), self.folder.join("tmp")]
+        [self.folder.clone(), self.writing_in(&self.folder)]
     }
 
-    /// The messages' names, `cur/...` and `new/...`, sorted. This list is the one thing here that
+    /// Where messages that go to `folder`, of this form, are written before.
+    fn writing_in(&self, folder: &Path) -> PathBuf {
+        match self.is_mh {
+            true => folder.to_owned(),
+            false => folder.join("tmp"),
+        }
+    }
+
+    /// The folders in which names change, of this form.
+    fn synced_in(&self, folder: &Path) -> Vec<PathBuf> {
+        match self.is_mh {
+            true => vec![folder.to_owned()],
+            false => ["cur", "new"].map(|part| folder.join(part)).into(),
+        }
+    }
+
+    /// The messages' names, `cur/...` and `new/...`, sorted; numbers of MH in their order. This list is the one thing here that
     /// grows with the mailbox: some hundred bytes a message.
     fn messages(&self) -> Result<Vec<PathBuf>, Error> {
         let mut names = Vec::new();
+        if self.is_mh {
+            let entries = fs::read_dir(&self.folder).map_err(cannot_read(&self.folder))?;
+            for entry in entries {
+                let entry = entry.map_err(cannot_read(&self.folder))?;
+                let name = entry.file_name();
+                if mh::number(&name).is_some() && entry.file_type().is_ok_and(|kind| kind.is_file())
+                {
+                    names.push(PathBuf::from(name));
+                }
+            }
+            mh::sort(&mut names);
+            return Ok(names);
+        }
         for part in ["cur", "new"] {
             if self.part.as_ref().is_some_and(|only| only != part) {
                 continue;
@@ -135,23 +180,22 @@ impl Place {
 fn target(to: &Path, name: &Path, place: &Place) -> (PathBuf, PathBuf) {
     match (&place.part, name.file_name()) {
         (Some(_), Some(name)) => (to.join(name), to.to_owned()),
-        _ => (to.join(name), to.join("tmp")),
+        _ => (to.join(name), place.writing_in(to)),
     }
 }
 
-/// Converts the Maildir `path` (not those within it), or what it names of one.
+/// Converts a Maildir (not those within it), or what is named of one, or an MH folder.
 ///
 /// # Errors
 /// As [`convert_in_place`](super::convert_in_place). Messages done before an error stay done.
 pub(super) fn convert(
-    path: &Path,
+    place: &Place,
     destination: Destination<'_>,
     options: &Options,
     transform: &dyn Transform,
     progress: &dyn Progress,
     stop: &Stop,
 ) -> Result<Summary, Error> {
-    let place = Place::of(path);
     let folder = place.folder.as_path();
     let mut lock = None;
     if options.effect == Effect::Write {
@@ -159,9 +203,9 @@ pub(super) fn convert(
             Destination::InPlace => {
                 let patience = Patience::new(options.lock_timeout, stop, progress);
                 lock = Some(Dotlock::acquire(&folder.join("embody"), &patience)?);
-                make_folder(&folder.join("tmp"))?;
+                make_folder(&place.writing_in(folder))?;
             }
-            Destination::Folder(to) if place.part.is_some() => make_folder(to)?,
+            Destination::Folder(to) if place.part.is_some() || place.is_mh => make_folder(to)?,
             Destination::Folder(to) => {
                 for name in ["cur", "new", "tmp"] {
                     make_folder(&to.join(name))?;
@@ -179,7 +223,7 @@ pub(super) fn convert(
     let damages = Mutex::new(Vec::new());
     let stages = Files {
         damages: &damages,
-        place: &place,
+        place,
         destination,
         options,
         transform,
@@ -219,14 +263,33 @@ pub(super) fn convert(
             Destination::InPlace => folder,
             Destination::Folder(to) => to,
         };
-        for part in ["cur", "new"].map(|part| folder.join(part)) {
+        for part in place.synced_in(folder) {
             if part.is_dir() {
                 sync_folder(&part)?;
             }
         }
     }
     drop(lock);
+    if let (true, Destination::Folder(to), Ok(())) = (place.is_mh, destination, &outcome)
+        && options.effect == Effect::Write
+    {
+        copy_sequences(folder, to)?;
+    }
     outcome.map(|()| summary)
+}
+
+/// The flags of messages go with them; they have the same numbers.
+fn copy_sequences(folder: &Path, to: &Path) -> Result<(), Error> {
+    let path = folder.join(mh::SEQUENCES);
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(cannot_read(&path)(error)),
+    };
+    let length = file.metadata().map_err(cannot_read(&path))?.len();
+    let mut copy = Beside::start_in(to, &to.join(mh::SEQUENCES), None)?;
+    copy.write_start_of(&file, length)?;
+    copy.finished(&file)?.appear()
 }
 
 fn make_folder(folder: &Path) -> Result<(), Error> {
@@ -395,7 +458,8 @@ impl Files<'_> {
         new: &[u8],
         method: Option<Method>,
     ) -> Result<bool, Error> {
-        let mut beside = Beside::start_in(&self.place.folder.join("tmp"), path, method)?;
+        let writing_in = self.place.writing_in(&self.place.folder);
+        let mut beside = Beside::start_in(&writing_in, path, method)?;
         beside.write(new)?;
         let finished = beside.finished(file)?;
         finished.sync()?;

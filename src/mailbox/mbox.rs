@@ -56,13 +56,15 @@ impl Quoting {
     /// * MMDF quotes nothing;
     /// * a `From ` line that only a Content-Length which is believed keeps from being a separator:
     ///   mboxcl2, whatever `>From ` lines there are, which are then text;
-    /// * else, a body line that starts with `>>From `: mboxrd (and mboxcl of that kind);
+    /// * else, a body line that starts with `>>From `, or public-inbox's sender in front: mboxrd (and mboxcl of that kind);
     /// * else mboxo: what Dovecot, mutt, procmail and Postfix write.
     #[must_use]
     pub fn of_sample(sample: &[u8], extent: Extent) -> Self {
         if mmdf::starts(sample) || holds_unquoted(sample, extent) {
             Self::None
-        } else if from_lines(sample).any(|(line, at)| at - line > 1) {
+        } else if sample.starts_with(b"From mboxrd@")
+            || from_lines(sample).any(|(line, at)| at - line > 1)
+        {
             Self::Rd
         } else {
             Self::O

@@ -1,4 +1,4 @@
-//! Many messages: mbox files, Maildirs, single `.eml` files and folders of them (docs/mailboxes.md).
+//! Many messages: mbox files, Maildirs, MH folders, single `.eml` files and folders of them (docs/mailboxes.md).
 //!
 //! What lives here: where a message starts and ends, how a changed one is put back, and how the
 //! file that holds it is replaced so that neither a kill nor a full disk loses mail. What never
@@ -8,13 +8,14 @@
 //! any size through it, `rewrite` puts a changed message back; `maildir` does the same for a
 //! message a file; `pipeline` works on many at a time and keeps their order; `lock`, `latecomers`,
 //! `replace` and `in_place` make in place safe; `sink` is where an mbox goes; `convert` is the
-//! driver, `compressed` knows the ways of compressing, `expanded` reads a mailbox through one; `stream` is the driver for standard input and output, `growing` keeps what comes in a stream; `separator` says what divides an mbox, `mmdf` what an MMDF mailbox; `touch` asks which messages need a look.
+//! driver, `compressed` knows the ways of compressing, `expanded` reads a mailbox through one; `stream` is the driver for standard input and output, `growing` keeps what comes in a stream; `separator` says what divides an mbox, `mmdf` what an MMDF mailbox; `mh` and `emlx` know the files of MH and of Apple's Mail; `touch` asks which messages need a look.
 //!
 //! What is not preserved: the last access time, holes in sparse files, and, for a Maildir, the
 //! inode number of a changed message.
 
 mod compressed;
 mod convert;
+mod emlx;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod expanded;
 mod failure;
@@ -27,6 +28,7 @@ mod latecomers;
 mod lock;
 mod maildir;
 mod mbox;
+mod mh;
 mod mmdf;
 mod pipeline;
 mod process;
@@ -53,6 +55,8 @@ use crate::error::Error;
 #[cfg(feature = "cli")]
 pub(crate) use compressed::{Decoder, Limits, Method, Sensed};
 pub use convert::{convert_in_place, convert_to};
+#[cfg(feature = "cli")]
+pub(crate) use emlx::shown;
 pub use find::Format;
 #[cfg(feature = "cli")]
 pub(crate) use growing::Growing;
@@ -218,7 +222,7 @@ pub struct Options {
     /// for a network.
     pub max_in_flight: usize,
     /// In place: keep the old file under its name with this behind it, neither empty nor with a
-    /// slash in it. Not for Maildirs.
+    /// slash in it. Not for Maildirs and MH folders.
     pub backup: Option<OsString>,
     /// Whether to write.
     pub effect: Effect,
@@ -287,9 +291,9 @@ pub struct Summary {
     pub skipped_files: u64,
     /// Messages that came to an mbox while its lock was not held, and were taken over unread.
     pub late: u64,
-    /// Messages of a Maildir that another program moved or changed meanwhile; left alone.
+    /// Messages of a Maildir or MH folder that another program moved or changed meanwhile; left alone.
     pub moved: u64,
-    /// Files whose compressed data are damaged; each was told to [`Progress::damaged`].
+    /// Files whose compressed data are damaged, or whose message ends nobody knows where; each was told to [`Progress::damaged`].
     pub damaged: u64,
 }
 

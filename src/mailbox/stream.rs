@@ -13,6 +13,7 @@ use memchr::memchr;
 
 use super::compressed::{Damage, Method};
 use super::convert::{Job, start_of};
+use super::emlx;
 use super::expanded::{Expanded, Expansion, method_of};
 use super::failure::{cannot_read, cannot_write, in_full};
 use super::find::{self, Kind, NotMail};
@@ -250,6 +251,10 @@ impl Job<'_> {
         if kind != Kind::Mbox {
             opened.wait_for(u64::MAX)?;
         }
+        let target = match output {
+            Output::Path(path) => Some(path),
+            _ => None,
+        };
         let original = opened.original();
         let metadata = original.metadata().map_err(cannot_read(name))?;
         let before = Identity::of(&metadata);
@@ -293,7 +298,10 @@ impl Job<'_> {
             let here = Identity::of(&metadata);
             let (summary, message, new) = self.message(content, &here)?;
             match message {
-                Some(message) => sink.put(new.as_deref().unwrap_or(&message), Bytes::New)?,
+                Some(message) => {
+                    let result = new.as_deref().unwrap_or(&message);
+                    sink.put(emlx::as_named(result, target), Bytes::New)?;
+                }
                 None => sink.put_start_of(content, here.length())?,
             }
             summary

@@ -25,6 +25,18 @@ pub(crate) struct Limits {
 impl Limits {
     /// For who reads no more than he wants.
     pub(crate) const NONE: Self = Self { expanded: u64::MAX };
+
+    /// Why no more than `expanded` octets may come of so many.
+    pub(crate) fn exceeded(self, expanded: u64, compressed: u64) -> Option<String> {
+        if expanded > self.expanded {
+            let most = self.expanded;
+            return Some(format!(
+                "they expand to more than {most} octets (--max-expanded)"
+            ));
+        }
+        let most = compressed.saturating_mul(RATIO).max(UNJUDGED);
+        (expanded > most).then(|| format!("they expand to more than {RATIO} times what they are"))
+    }
 }
 
 /// Octets for each compressed one, beyond [`UNJUDGED`].
@@ -36,19 +48,36 @@ const UNJUDGED: u64 = 64 << 20;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Damage {
     why: String,
-    /// Where in the compressed data.
-    at: u64,
+    /// Where in the compressed data; of archives this tells nothing.
+    at: Option<u64>,
     /// Whether what was read is whole in itself: what is wrong stands behind it.
     pub(crate) whole: bool,
 }
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}, at octet {} of the compressed data",
-            self.why, self.at
-        )
+        f.write_str(&self.why)?;
+        match self.at {
+            Some(at) => write!(f, ", at octet {at} of the compressed data"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Damage {
+    /// Of an archive.
+    pub(crate) fn of_archive(why: String, whole: bool) -> Self {
+        let at = None;
+        Self { why, at, whole }
+    }
+
+    /// What of the data was not read, besides.
+    pub(crate) fn left(&self) -> &'static str {
+        match (self.whole, self.at) {
+            (false, _) => ", what follows them is not",
+            (true, Some(_)) => ", nothing behind is",
+            (true, None) => "",
+        }
     }
 }
 
@@ -171,7 +200,7 @@ impl<R: Read> Decoder<R> {
         };
         Ok(State::Damaged(Damage {
             why,
-            at,
+            at: Some(at),
             whole: !is_cut,
         }))
     }
@@ -179,7 +208,7 @@ impl<R: Read> Decoder<R> {
     fn damage(&self, octets: &Octets<R>, why: String) -> Damage {
         Damage {
             why,
-            at: octets.taken(),
+            at: Some(octets.taken()),
             whole: false,
         }
     }
@@ -194,16 +223,8 @@ impl<R: Read> Decoder<R> {
     }
 
     fn beyond(&self, octets: &Octets<R>) -> Option<Damage> {
-        if self.expanded > self.limits.expanded {
-            let most = self.limits.expanded;
-            let why = format!("they expand to more than {most} octets (--max-expanded)");
-            return Some(self.damage(octets, why));
-        }
-        let most = octets.taken().saturating_mul(RATIO).max(UNJUDGED);
-        (self.expanded > most).then(|| {
-            let why = format!("they expand to more than {RATIO} times what they are");
-            self.damage(octets, why)
-        })
+        let why = self.limits.exceeded(self.expanded, octets.taken())?;
+        Some(self.damage(octets, why))
     }
 }
 

@@ -1,0 +1,202 @@
+//! tar archives (POSIX.1-2024 pax, ustar, and GNU's), read from their start to their end.
+//!
+//! The crate reads the headers; it would also take the extensions in front of them into memory whatever their length,
+//! so they are read here. Sparse files are not put together.
+
+use std::io::{self, Read};
+
+use tar::{Header, PaxExtensions};
+
+use super::joined::{Member, Members};
+use crate::mailbox::compressed::Damage;
+
+/// Archives consist of blocks.
+pub(super) const BLOCK: usize = 512;
+/// Octets of an extension: names and the like.
+const EXTENSION: u64 = 1 << 20;
+
+/// Whether `start` is a header. Its checksum tells, as the first formats have no mark.
+pub(super) fn is_header(start: &[u8]) -> bool {
+    start.first().is_some_and(|&octet| octet != 0)
+        && start
+            .first_chunk::<BLOCK>()
+            .is_some_and(|block| is_right(block))
+}
+
+fn is_right(block: &[u8; BLOCK]) -> bool {
+    let sum = |octets: &[u8]| octets.iter().map(|&octet| u32::from(octet)).sum::<u32>();
+    // The checksum counts as blanks.
+    let (before, behind) = (&block[..148], &block[156..]);
+    let right = sum(before) + sum(behind) + 8 * 32;
+    Header::from_byte_slice(block).cksum().ok() == Some(right)
+}
+
+/// Reads one.
+pub(super) struct Tar<R> {
+    reader: R,
+    /// What is left of the member, and of its last block behind it.
+    left: u64,
+    padding: u64,
+    is_over: bool,
+}
+
+/// What extensions say about the member behind them.
+#[derive(Default)]
+struct Extended {
+    name: Option<Vec<u8>>,
+    size: Option<u64>,
+    is_sparse: bool,
+}
+
+fn damaged(why: &str, whole: bool) -> io::Error {
+    io::Error::other(Damage::of_archive(why.to_owned(), whole))
+}
+
+impl<R: Read> Tar<R> {
+    pub(super) fn new(reader: R) -> Self {
+        Self {
+            reader,
+            left: 0,
+            padding: 0,
+            is_over: false,
+        }
+    }
+
+    /// The next block; `None` at the end of the data.
+    fn block(&mut self) -> io::Result<Option<[u8; BLOCK]>> {
+        let mut block = [0; BLOCK];
+        let mut filled = 0;
+        while filled < BLOCK {
+            match self.reader.read(&mut block[filled..]) {
+                Ok(0) if filled == 0 => return Ok(None),
+                Ok(0) => return Err(damaged("a tar archive that is cut off", false)),
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Some(block))
+    }
+
+    fn begin(&mut self, size: u64) {
+        self.left = size;
+        self.padding = size.wrapping_neg() % BLOCK as u64;
+    }
+
+    /// The rest of the member.
+    fn pass(&mut self) -> io::Result<()> {
+        let rest = self.left.saturating_add(self.padding);
+        let passed = io::copy(&mut (&mut self.reader).take(rest), &mut io::sink())?;
+        self.begin(0);
+        match passed == rest {
+            true => Ok(()),
+            false => Err(damaged("a tar archive that is cut off", false)),
+        }
+    }
+
+    fn extension(&mut self) -> io::Result<Vec<u8>> {
+        if self.left > EXTENSION {
+            return Err(damaged("a tar archive with a header that is too large", false));
+        }
+        let mut extension = Vec::new();
+        (&mut self.reader)
+            .take(self.left)
+            .read_to_end(&mut extension)?;
+        self.left -= extension.len() as u64;
+        self.pass()?;
+        Ok(extension)
+    }
+
+    /// Behind the last member there are zeros, to the end of the data.
+    fn finish(&mut self) -> io::Result<()> {
+        self.is_over = true;
+        while let Some(block) = self.block()? {
+            if block != [0; BLOCK] {
+                return Err(damaged("something else behind a tar archive", true));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Extended {
+    fn add_pax(&mut self, records: &[u8]) {
+        for record in PaxExtensions::new(records).flatten() {
+            match record.key_bytes() {
+                b"path" => self.name = Some(record.value_bytes().to_vec()),
+                b"size" => self.size = record.value().ok().and_then(|size| size.parse().ok()),
+                key => self.is_sparse |= key.starts_with(b"GNU.sparse."),
+            }
+        }
+    }
+}
+
+impl<R: Read> Members for Tar<R> {
+    fn next(&mut self) -> io::Result<Option<Member>> {
+        if self.is_over {
+            return Ok(None);
+        }
+        self.pass()?;
+        let mut extended = Extended::default();
+        loop {
+            let Some(block) = self.block()? else {
+                self.is_over = true;
+                let why = "a tar archive without an end, of which more may be missing";
+                return Err(damaged(why, true));
+            };
+            if block == [0; BLOCK] {
+                self.finish()?;
+                return Ok(None);
+            }
+            let header = Header::from_byte_slice(&block);
+            let size = match extended.size {
+                Some(size) => Ok(size),
+                None => header.entry_size(),
+            };
+            let (true, Ok(size)) = (is_right(&block), size) else {
+                return Err(damaged("a tar archive that is damaged", false));
+            };
+            self.begin(size);
+            let kind = header.entry_type();
+            if kind.is_gnu_longname() {
+                let mut name = self.extension()?;
+                if name.last() == Some(&0) {
+                    name.pop();
+                }
+                extended.name = Some(name);
+            } else if kind.is_pax_local_extensions() {
+                extended.add_pax(&self.extension()?);
+            } else if kind.is_gnu_longlink() || kind.is_pax_global_extensions() {
+                self.pass()?;
+            } else if kind.is_file() || kind.is_contiguous() || kind.is_gnu_sparse() {
+                let is_sparse = extended.is_sparse || kind.is_gnu_sparse();
+                let name = extended.name.as_deref();
+                let of_header = header.path_bytes();
+                let closed = is_sparse.then_some("a sparse file");
+                return Ok(Some(Member::new(name.unwrap_or(&of_header), closed)));
+            } else {
+                self.pass()?;
+                extended = Extended::default();
+            }
+        }
+    }
+
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let wanted = usize::try_from(self.left).unwrap_or(usize::MAX);
+        let wanted = wanted.min(into.len());
+        if wanted == 0 {
+            return Ok(0);
+        }
+        loop {
+            match self.reader.read(&mut into[..wanted]) {
+                Ok(0) => return Err(damaged("a tar archive that is cut off", false)),
+                Ok(read) => {
+                    self.left -= read as u64;
+                    return Ok(read);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! zip archives (APPNOTE.TXT, PKWARE 6.3), zip64 too: stored or deflated members, in the order of the directory at the
+//! archive's end. The crate reads the structure.
+//!
+//! Members that overlap are refused: a small archive could hold the same data without end.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+
+use flate2::bufread::DeflateDecoder;
+use rawzip::{
+    CompressionMethod, RECOMMENDED_BUFFER_SIZE, RangeReader, ReaderAt, ZipArchive,
+    ZipArchiveEntryWayfinder, ZipLocator, ZipVerifier,
+};
+
+use super::joined::{Member, Members};
+use crate::mailbox::compressed::{Damage, Limits};
+
+/// Members at most: each is kept in memory, without its name.
+const MEMBERS: u64 = 1 << 18;
+
+/// An archive that is opened when it is read.
+pub(super) struct Zip {
+    file: Arc<File>,
+    limits: Limits,
+    opened: Option<Directory>,
+    body: Option<ZipVerifier<Body>>,
+    /// Octets of members that were read.
+    expanded: u64,
+}
+
+struct Directory {
+    archive: ZipArchive<Shared>,
+    members: VecDeque<Entry>,
+    /// Where members start, sorted, and the directory behind them.
+    starts: Vec<u64>,
+    length: u64,
+}
+
+struct Entry {
+    place: ZipArchiveEntryWayfinder,
+    start: u64,
+    closed: Option<&'static str>,
+    is_stored: bool,
+}
+
+/// A file that others read, too.
+#[derive(Clone)]
+struct Shared(Arc<File>);
+
+impl ReaderAt for Shared {
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.0.read_at(into, offset)
+    }
+}
+
+enum Body {
+    Stored(RangeReader<Shared>),
+    Deflated(Box<DeflateDecoder<BufReader<RangeReader<Shared>>>>),
+}
+
+impl Read for Body {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Stored(reader) => reader.read(into),
+            Self::Deflated(decoder) => decoder.read(into),
+        }
+    }
+}
+
+fn damaged(why: impl std::fmt::Display) -> io::Error {
+    let why = format!("a zip archive that is damaged or cut off ({why})");
+    io::Error::other(Damage::of_archive(why, false))
+}
+
+impl Zip {
+    pub(super) fn new(file: Arc<File>, limits: Limits) -> Self {
+        Self {
+            file,
+            limits,
+            opened: None,
+            body: None,
+            expanded: 0,
+        }
+    }
+}
+
+impl Directory {
+    fn read(file: &Arc<File>) -> io::Result<Self> {
+        let length = file.metadata()?.len();
+        let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
+        let archive = ZipLocator::new()
+            .locate_in_reader(Shared(Arc::clone(file)), &mut buffer, length)
+            .map_err(|(_, error)| damaged(error))?;
+        let (mut members, mut starts) = (VecDeque::new(), vec![archive.directory_offset()]);
+        let mut entries = archive.entries(&mut buffer);
+        let mut count = 0;
+        while let Some(entry) = entries.next_entry().map_err(damaged)? {
+            count += 1;
+            if count > MEMBERS {
+                let why = format!("it holds more than {MEMBERS} files");
+                return Err(io::Error::other(Damage::of_archive(why, false)));
+            }
+            starts.push(entry.local_header_offset());
+            if entry.is_dir() || entry.mode().is_symlink() {
+                continue;
+            }
+            let method = entry.compression_method();
+            let is_stored = method == CompressionMethod::STORE;
+            let flags = entry.flags();
+            let closed = if flags.is_encrypted() || flags.has_strong_encryption() {
+                Some("encrypted")
+            } else if !is_stored && method != CompressionMethod::DEFLATE {
+                Some("compressed in a way that is not read")
+            } else {
+                None
+            };
+            members.push_back(Entry {
+                place: entry.wayfinder(),
+                start: entry.local_header_offset(),
+                closed,
+                is_stored,
+            });
+        }
+        if count != archive.entries_hint() {
+            return Err(damaged("its directory holds other files than it counts"));
+        }
+        starts.sort_unstable();
+        Ok(Self {
+            archive,
+            members,
+            starts,
+            length,
+        })
+    }
+}
+
+impl Members for Zip {
+    fn next(&mut self) -> io::Result<Option<Member>> {
+        self.body = None;
+        if self.opened.is_none() {
+            self.opened = Some(Directory::read(&self.file)?);
+        }
+        let Some(opened) = &mut self.opened else {
+            return Ok(None);
+        };
+        let Some(entry) = opened.members.pop_front() else {
+            return Ok(None);
+        };
+        let found = opened.archive.get_entry(entry.place).map_err(damaged)?;
+        let (start, end) = found.compressed_data_range();
+        let behind = opened.starts.partition_point(|&other| other <= entry.start);
+        let same = opened.starts.get(..behind).unwrap_or_default();
+        let is_alone = same.iter().rev().take(2).filter(|&&other| other == entry.start).count() == 1;
+        if !is_alone || opened.starts.get(behind).is_none_or(|&next| end > next) {
+            return Err(damaged("members that lie in one another"));
+        }
+        let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
+        let header = found.local_header(&mut buffer).map_err(damaged)?;
+        let member = Member::new(header.file_path().as_bytes(), entry.closed);
+        if entry.closed.is_none() {
+            let range = RangeReader::new(Shared(Arc::clone(&self.file)), start..end);
+            let body = match entry.is_stored {
+                true => Body::Stored(range),
+                false => Body::Deflated(Box::new(DeflateDecoder::new(BufReader::with_capacity(
+                    64 << 10,
+                    range,
+                )))),
+            };
+            self.body = Some(found.verifying_reader(body));
+        }
+        Ok(Some(member))
+    }
+
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let (Some(body), Some(opened)) = (&mut self.body, &self.opened) else {
+            return Ok(0);
+        };
+        let read = loop {
+            match body.read(into) {
+                Ok(read) => break read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // The system's own have numbers.
+                Err(error) if error.raw_os_error().is_some() => return Err(error),
+                Err(error) => return Err(damaged(error)),
+            }
+        };
+        self.expanded += read as u64;
+        match self.limits.exceeded(self.expanded, opened.length) {
+            Some(why) => Err(io::Error::other(Damage::of_archive(why, false))),
+            None => Ok(read),
+        }
+    }
+}

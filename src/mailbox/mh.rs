@@ -1,0 +1,72 @@
+//! MH folders: a message a file, named by its number (mh-profile(5), mh-sequence(5)). `maildir` does the work.
+//!
+//! A folder that holds one of the files which programs keep beside the messages is one. Other names than numbers are
+//! none of its messages: `,12` and `#12` are removed ones.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+/// The flags of the messages, by number: nmh's, Python's.
+pub(super) const SEQUENCES: &str = ".mh_sequences";
+
+/// What programs keep in such folders: nmh, exmh, Mew, Sylpheed, Claws Mail, Gnus.
+const MARKS: [&str; 7] = [
+    SEQUENCES,
+    ".xmhcache",
+    ".mew_cache",
+    ".mew-cache",
+    ".sylpheed_cache",
+    ".claws_cache",
+    ".overview",
+];
+
+/// Whether `folder` shows that it is one.
+pub(super) fn is_marked(folder: &Path) -> bool {
+    MARKS.iter().any(|name| folder.join(name).is_file())
+}
+
+/// The number that a name is.
+pub(super) fn number(name: &OsStr) -> Option<u32> {
+    let digits = name.as_bytes();
+    let is_number = digits.iter().all(u8::is_ascii_digit) && !digits.starts_with(b"0");
+    let digits = std::str::from_utf8(digits).ok().filter(|_| is_number)?;
+    digits.parse().ok()
+}
+
+/// As programs list them.
+pub(super) fn sort(names: &mut [PathBuf]) {
+    names.sort_by_key(|name| name.file_name().and_then(number));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_has_a_number_for_a_name() {
+        let of = |name: &str| number(OsStr::new(name));
+        assert_eq!(
+            (of("1"), of("20"), of("999999")),
+            (Some(1), Some(20), Some(999_999))
+        );
+        for name in [
+            "",
+            "0",
+            "007",
+            ",1",
+            "#1",
+            "1.eml",
+            "+1",
+            "-1",
+            "1 ",
+            "99999999999",
+            "١",
+        ] {
+            assert_eq!(of(name), None, "{name}");
+        }
+        let mut names = ["10", "9", "100", "1"].map(PathBuf::from);
+        sort(&mut names);
+        assert_eq!(names, ["1", "9", "10", "100"].map(PathBuf::from));
+    }
+}
