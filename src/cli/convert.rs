@@ -319,6 +319,7 @@ fn size(source: &Path, options: &Options) -> u64 {
         .mailboxes
         .iter()
         .map(|found| match found.kind {
+            Kind::Archive => 0,
             Kind::Mbox | Kind::Eml if found.method.is_some() => 0,
             Kind::Mbox | Kind::Eml => length(&found.path),
             Kind::Maildir => ["cur", "new"]

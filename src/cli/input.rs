@@ -9,7 +9,8 @@ use std::sync::Arc;
 use super::output;
 use crate::error::Error;
 use crate::expand::Prefilter;
-use crate::mailbox::{Growing, Limits, Opened, Options, Sensed, Stop};
+use crate::mailbox::find::judged;
+use crate::mailbox::{Growing, Limits, Opened, Options, Sensed, Sensing, Skipped, Stop};
 
 /// Whether a path is standard input, or standard output.
 pub(super) fn is_standard(path: &Path) -> bool {
@@ -45,15 +46,19 @@ pub(super) fn stream(
     // Opening a pipe waits, too.
     std::thread::spawn(move || {
         if is_standard {
-            let input = output::input().map(|input| Sensed::new(input, limits));
+            let input = output::input().map(|input| sensed(input, limits));
             filling.fill(input, Path::new("standard input"));
         } else {
             let file = File::open(&path).map_err(|error| failed(&path, error));
-            let file = file.map(|file| Sensed::new(file, limits));
-            filling.fill(file, &path);
+            filling.fill(file.map(|file| sensed(file, limits)), &path);
         }
     });
     Ok(Some(Opened::Growing(growing)))
+}
+
+/// What is read decompressed, and of a tar archive its mboxes.
+fn sensed<R: Read>(reader: R, limits: Limits) -> Sensing<Sensed<R>> {
+    Sensing::new(Sensed::new(reader, limits), judged, &Skipped::default())
 }
 
 /// Above this size a message that has shown nothing to work on goes to a temporary file, octets.

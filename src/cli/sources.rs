@@ -10,10 +10,11 @@ use std::hash::{DefaultHasher, Hasher as _};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::error::Error;
-use crate::mailbox::find::{LOOKED_AT, NotMail, find, kind_of};
-use crate::mailbox::{Decoder, Format, Limits, Method, Options, Stop};
+use crate::mailbox::find::{Kind, LOOKED_AT, NotMail, find, kind_of};
+use crate::mailbox::{Format, Judged, Limits, Method, Options, Skipped, Stop, unpacked};
 use crate::store::layers::Layers;
 
 /// How often folders are listed before they are said to change all the time.
@@ -166,13 +167,14 @@ impl Sources {
         self.files += 1;
         let start = std::mem::take(&mut piece);
         let method = Method::of_start(&start);
-        let rest = io::Cursor::new(start).chain(file);
-        let mut reader: Box<dyn Read> = match method {
-            None => Box::new(rest),
-            Some(method) => {
-                let expanded = Options::default().max_expanded;
-                Box::new(Decoder::new(method, rest, Limits { expanded }))
-            }
+        let file = Arc::new(file);
+        let limits = Limits {
+            expanded: Options::default().max_expanded,
+        };
+        let unpacked = unpacked(&file, method, limits, judged, &Skipped::default());
+        let mut reader: Box<dyn Read> = match unpacked.map_err(failed)? {
+            None => Box::new(io::Cursor::new(start).chain(&*file)),
+            Some(reader) => reader,
         };
         let mut layers = Layers::default();
         let mut at = 0;
@@ -196,6 +198,21 @@ impl Sources {
         }
         layers.finish(&mut |window| visit(path, at, window));
         Ok(())
+    }
+}
+
+/// What becomes of a member of an archive: all are read, but what hides what is in it.
+fn judged(start: &[u8]) -> Judged {
+    if Method::of_start(start).is_some() {
+        return Judged::Left("compressed within an archive");
+    }
+    if let Some((_, what)) = CLOSED.iter().find(|(magic, _)| start.starts_with(magic)) {
+        return Judged::Left(what);
+    }
+    match kind_of(start, Format::Auto) {
+        Ok(Kind::Archive) => Judged::Left("an archive within an archive"),
+        Err(NotMail::Format(what, _)) => Judged::Left(what),
+        _ => Judged::Taken,
     }
 }
 

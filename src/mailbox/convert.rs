@@ -90,6 +90,7 @@ pub fn convert_to(
         summary.add(&match found.kind {
             Kind::Maildir => job.folder(&Place::of(&found.path), Destination::Folder(&target)),
             Kind::Mh => job.folder(&Place::of_mh(&found.path), Destination::Folder(&target)),
+            Kind::Archive => job.expanded_to(&target),
             Kind::Mbox | Kind::Eml if found.method.is_some() => job.expanded_to(&target),
             Kind::Mbox => job.mbox_to(&target),
             Kind::Eml => job.message_to(&target),
@@ -142,6 +143,7 @@ pub fn convert_in_place(
         summary.add(&match found.kind {
             Kind::Maildir => job.folder(&Place::of(&found.path), Destination::InPlace),
             Kind::Mh => job.folder(&Place::of_mh(&found.path), Destination::InPlace),
+            Kind::Archive => job.archive_in_place(),
             Kind::Mbox => job.mbox_in_place(),
             Kind::Eml => job.message_in_place(),
         }?);

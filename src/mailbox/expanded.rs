@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use super::archive::{FromStart, Skipped};
 use super::compressed::{Damage, Decoder, Limits, MAGIC, Method};
 use super::failure::cannot_read;
 use super::growing::Growing;
@@ -23,24 +24,15 @@ pub(super) struct Expansion {
     pub(super) limits: Limits,
 }
 
-/// A file read from its start, whatever others read of it.
-struct FromStart(Arc<File>, u64);
-
-impl Read for FromStart {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let read = self.0.read_at(into, self.1)?;
-        self.1 += read as u64;
-        Ok(read)
-    }
-}
-
 impl Expansion {
     pub(super) fn new(method: Method, options: &Options) -> Self {
-        Self {
-            method,
-            limits: Limits {
-                expanded: options.max_expanded,
-            },
+        let limits = Self::limits(options);
+        Self { method, limits }
+    }
+
+    pub(super) fn limits(options: &Options) -> Limits {
+        Limits {
+            expanded: options.max_expanded,
         }
     }
 
@@ -120,6 +112,8 @@ pub(super) fn method_of(file: &File) -> io::Result<Option<Method>> {
 pub(crate) struct Expanded {
     pub(super) file: Arc<File>,
     pub(super) growing: Arc<Growing>,
+    /// Members of an archive that are no mail.
+    pub(super) skipped: Skipped,
     filler: Option<JoinHandle<()>>,
 }
 
@@ -134,13 +128,28 @@ impl Expanded {
         name: &Path,
         stop: &Stop,
     ) -> Result<Self, Error> {
-        let growing = Arc::new(Growing::new(stop)?);
         let decoder = expansion.decoder(&file);
+        Self::of(file, decoder, Skipped::default(), name, stop)
+    }
+
+    /// The same with what `reader` makes of the file.
+    ///
+    /// # Errors
+    /// About the folder for temporary files.
+    pub(super) fn of(
+        file: Arc<File>,
+        reader: impl Read + Send + 'static,
+        skipped: Skipped,
+        name: &Path,
+        stop: &Stop,
+    ) -> Result<Self, Error> {
+        let growing = Arc::new(Growing::new(stop)?);
         let (filling, name) = (Arc::clone(&growing), name.to_owned());
-        let filler = std::thread::spawn(move || filling.fill(Ok(decoder), &name));
+        let filler = std::thread::spawn(move || filling.fill(Ok(reader), &name));
         Ok(Self {
             file,
             growing,
+            skipped,
             filler: Some(filler),
         })
     }

@@ -9,6 +9,7 @@
 //! * A file that starts with header fields, one of which every mail has some of, is a message; so is one that starts
 //!   with a line of digits and such a header (`emlx`), and in a folder any text that a browser saved (`.mht`).
 //! * What is compressed is what it holds (`compressed`); what is compressed in that is not looked into.
+//! * A zip or tar archive (`archive`) is read where it is named, not where it lies in a folder.
 //! * In a folder, other files are skipped, and each is named to who asks; given by name, they are
 //!   an error that says what they are instead, and what to do. Symbolic links are followed when
 //!   given by name only.
@@ -22,9 +23,12 @@ use std::path::{Path, PathBuf};
 
 use memchr::memchr;
 
+use super::archive::Judged;
 use super::compressed::{Damage, Decoder, Limits, MAGIC, Method};
 use super::failure::cannot_read;
-use super::{emlx, mh, mmdf, temporary};
+pub(crate) use super::not_mail::NotMail;
+use super::not_mail::{OTHERS, not_a_mailbox};
+use super::{archive, emlx, mh, mmdf, temporary};
 use crate::error::Error;
 
 /// Bytes looked at to tell what a file is.
@@ -57,6 +61,8 @@ pub(crate) enum Kind {
     Maildir,
     /// An MH folder.
     Mh,
+    /// An archive, whose mboxes are read as one.
+    Archive,
     /// A message in a file of its own.
     Eml,
 }
@@ -83,58 +89,6 @@ pub(crate) struct Finds {
     pub skipped: Vec<(PathBuf, NotMail)>,
 }
 
-/// What holds no mail that embody can read.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum NotMail {
-    /// A format that is known: its name, and what to do with it.
-    Format(&'static str, &'static str),
-    /// No header field and no separator in the first lines, and not text either.
-    Binary,
-    /// Text without a mail header in front.
-    Text,
-    /// A file beside the `cur` and `new` of a Maildir.
-    BesideMaildir,
-    /// A file beside the messages of an MH folder.
-    BesideMh,
-    /// A folder of attachments beside Apple Mail's messages.
-    Attachments,
-    /// Mail, but not what `--format` asks for.
-    OtherFormat(&'static str),
-}
-
-impl NotMail {
-    /// The name of the kind.
-    #[must_use]
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Format(name, _) => name,
-            Self::Binary => "binary data",
-            Self::Text => "text without a mail header",
-            Self::BesideMaildir => "a file beside cur and new",
-            Self::BesideMh => "a file beside the messages of an MH folder",
-            Self::Attachments => "attachments that Apple's Mail keeps beside the messages",
-            Self::OtherFormat(_) => "mail of another format",
-        }
-    }
-
-    /// The error about a source that was given by name.
-    #[must_use]
-    pub(crate) fn error(self, path: &Path) -> Error {
-        let why = match self {
-            Self::Format(name, advice) => format!("{name}; {advice}"),
-            Self::Binary => "binary data, not mail: no header field and no \"From \" line".into(),
-            Self::Text => {
-                "not a mailbox: it starts neither with a \"From \" line nor with a mail header"
-                    .into()
-            }
-            Self::BesideMaildir => "a file beside a Maildir's folders".into(),
-            Self::BesideMh | Self::Attachments => self.name().into(),
-            Self::OtherFormat(why) => why.into(),
-        };
-        not_a_mailbox(path, &why)
-    }
-}
-
 /// Looks at `source`.
 ///
 /// # Errors
@@ -157,13 +111,6 @@ pub(crate) fn find(source: &Path, format: Format) -> Result<Finds, Error> {
         }],
         skipped: Vec::new(),
     })
-}
-
-fn not_a_mailbox(path: &Path, why: &str) -> Error {
-    Error::NotAMailbox {
-        path: path.into(),
-        why: why.into(),
-    }
 }
 
 fn in_folder(source: &Path, format: Format) -> Result<Finds, Error> {
@@ -217,6 +164,7 @@ fn in_folder(source: &Path, format: Format) -> Result<Finds, Error> {
                 look_at(&path, format)?
             };
             match kind {
+                Ok((Kind::Archive, _)) => finds.skipped.push((path, NotMail::ARCHIVE)),
                 Ok((kind, method)) => finds.mailboxes.push(Found {
                     path,
                     relative,
@@ -347,70 +295,25 @@ pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
         (Format::Mbox, Ok(Kind::Eml)) => Err(NotMail::OtherFormat(
             "not an mbox: it starts with a message, not with a \"From \" line",
         )),
+        (Format::Eml, Ok(Kind::Archive)) => Err(NotMail::OtherFormat(
+            "an archive, of which mboxes are read: --format auto or mbox",
+        )),
         (Format::Mbox, kind) => kind,
         (Format::Eml, Ok(_) | Err(NotMail::Text)) => Ok(Kind::Eml),
         (Format::Eml, Err(other)) => Err(other),
     }
 }
 
-/// Formats that are recognised by their first octets, and what to do with them.
-const OTHERS: [(&[u8], NotMail); 12] = {
-    const UNPACK: &str = "decompress it first";
-    // What is compressed once is looked into before anybody asks here.
-    [
-        (
-            b"BABYL OPTIONS",
-            NotMail::Format(
-                "a Babyl mailbox",
-                "embody does not convert those; save it as mbox first, with Emacs's unrmail",
-            ),
-        ),
-        (
-            b"*mbx*",
-            NotMail::Format(
-                "an MBX mailbox",
-                "embody does not convert those; make an mbox of it first, with mailutil",
-            ),
-        ),
-        (
-            b"!BDN",
-            NotMail::Format(
-                "an Outlook PST file",
-                "embody does not convert those; make an mbox of it first, with readpst",
-            ),
-        ),
-        (
-            b"\xcf\xad\x12\xfe",
-            NotMail::Format(
-                "an Outlook Express file",
-                "embody does not convert those; make an mbox of it first, with readdbx",
-            ),
-        ),
-        (b"\x1f\x8b", NotMail::Format("compressed (gzip)", UNPACK)),
-        (
-            b"\x28\xb5\x2f\xfd",
-            NotMail::Format("compressed (zstd)", UNPACK),
-        ),
-        (b"BZh", NotMail::Format("compressed (bzip2)", UNPACK)),
-        (b"\xfd7zXZ\0", NotMail::Format("compressed (xz)", UNPACK)),
-        (
-            b"\x04\x22\x4d\x18",
-            NotMail::Format("compressed (lz4)", UNPACK),
-        ),
-        (
-            b"Dovecot-LZ4\x0d",
-            NotMail::Format("compressed by Dovecot (lz4)", UNPACK),
-        ),
-        (
-            b"PK\x03\x04",
-            NotMail::Format("a zip archive", "unpack it first"),
-        ),
-        (
-            b"SQLite format 3\0",
-            NotMail::Format("an SQLite database", "embody reads no databases"),
-        ),
-    ]
-};
+/// What becomes of a member of an archive that starts so: mboxes are read as one.
+pub(crate) fn judged(start: &[u8]) -> Judged {
+    match kind_of_start(start) {
+        Ok(Kind::Mbox) if !mmdf::starts(start) => Judged::Taken,
+        Ok(Kind::Mbox) => Judged::Left("an MMDF mailbox"),
+        Ok(Kind::Archive) => Judged::Skipped("an archive"),
+        Ok(_) => Judged::Left("a message of its own"),
+        Err(other) => Judged::Skipped(other.name()),
+    }
+}
 
 fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
     if start.is_empty() {
@@ -428,6 +331,9 @@ fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
     let text = start.get(blanks..).unwrap_or_default();
     if text.starts_with(b"From ") || mmdf::starts(start) {
         return Ok(Kind::Mbox);
+    }
+    if archive::is_archive(start) {
+        return Ok(Kind::Archive);
     }
     let header = emlx::behind_count(start).unwrap_or(start);
     if blanks == 0 && starts_with_mail_header(header) {

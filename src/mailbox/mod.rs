@@ -4,15 +4,17 @@
 //! file that holds it is replaced so that neither a kill nor a full disk loses mail. What never
 //! does: MIME and the network. What becomes of a message is asked of a [`Transform`].
 //!
-//! The modules: `find` says what a path holds; `mbox` is the format, `window` walks a file of
+//! The modules: `find` says what a path holds, `not_mail` what it is if it holds no mail; `mbox` is the format, `window` walks a file of
 //! any size through it, `rewrite` puts a changed message back; `maildir` does the same for a
 //! message a file; `pipeline` works on many at a time and keeps their order; `lock`, `latecomers`,
 //! `replace` and `in_place` make in place safe; `sink` is where an mbox goes; `convert` is the
-//! driver, `compressed` knows the ways of compressing, `expanded` reads a mailbox through one; `stream` is the driver for standard input and output, `growing` keeps what comes in a stream; `separator` says what divides an mbox, `mmdf` what an MMDF mailbox; `mh` and `emlx` know the files of MH and of Apple's Mail; `touch` asks which messages need a look.
+//! driver, `compressed` knows the ways of compressing, `archive` reads the mboxes in zip and tar archives, `expanded` reads a mailbox through one; `stream` is the driver for standard input and output, `growing` keeps what comes in a stream; `separator` says what divides an mbox, `mmdf` what an MMDF mailbox; `mh` and `emlx` know the files of MH and of Apple's Mail; `touch` asks which messages need a look.
 //!
 //! What is not preserved: the last access time, holes in sparse files, and, for a Maildir, the
 //! inode number of a changed message.
 
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
+mod archive;
 mod compressed;
 mod convert;
 mod emlx;
@@ -30,6 +32,7 @@ mod maildir;
 mod mbox;
 mod mh;
 mod mmdf;
+mod not_mail;
 mod pipeline;
 mod process;
 mod replace;
@@ -53,7 +56,9 @@ use crate::edit::Edits;
 use crate::error::Error;
 
 #[cfg(feature = "cli")]
-pub(crate) use compressed::{Decoder, Limits, Method, Sensed};
+pub(crate) use archive::{Judged, Sensing, Skipped, unpacked};
+#[cfg(feature = "cli")]
+pub(crate) use compressed::{Limits, Method, Sensed};
 pub use convert::{convert_in_place, convert_to};
 #[cfg(feature = "cli")]
 pub(crate) use emlx::shown;

@@ -7,10 +7,11 @@
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use memchr::memchr;
 
+use super::archive::{self, Skipped};
 use super::compressed::{Damage, Method};
 use super::convert::{Job, start_of};
 use super::emlx;
@@ -19,6 +20,7 @@ use super::failure::{cannot_read, cannot_write, in_full};
 use super::find::{self, Kind, NotMail};
 use super::growing::Growing;
 use super::in_place::identity;
+use super::not_mail::not_a_mailbox;
 use super::replace::{self, Identity};
 use super::separator::{Next, next_separator};
 use super::sink::{Bytes, Sink};
@@ -34,7 +36,7 @@ const WINDOW: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) enum Opened {
     /// A file with a name: it must still be there under it, as it was, at the end.
-    File(File),
+    File(Arc<File>),
     /// What comes in a stream, is not all there yet, and can be read once.
     Growing(Arc<Growing>),
     /// What is in a compressed file with a name.
@@ -42,7 +44,7 @@ pub(crate) enum Opened {
 }
 
 impl Opened {
-    /// A file with a name, whatever it is compressed with.
+    /// A file with a name, whatever it is compressed with; of an archive its mboxes.
     ///
     /// # Errors
     /// [`Error::Read`], or about the folder for temporary files.
@@ -52,12 +54,17 @@ impl Opened {
         options: &Options,
         stop: &Stop,
     ) -> Result<Self, Error> {
-        let Some(method) = method_of(&file).map_err(cannot_read(name))? else {
-            return Ok(Self::File(file));
-        };
-        let expansion = Expansion::new(method, options);
-        let expanded = Expanded::start(Arc::new(file), expansion, name, stop)?;
-        Ok(Self::Expanded(expanded))
+        let method = method_of(&file).map_err(cannot_read(name))?;
+        let file = Arc::new(file);
+        let limits = Expansion::limits(options);
+        let skipped = Skipped::default();
+        let unpacked = archive::unpacked(&file, method, limits, find::judged, &skipped);
+        match unpacked.map_err(cannot_read(name))? {
+            Some(reader) => Ok(Self::Expanded(Expanded::of(
+                file, reader, skipped, name, stop,
+            )?)),
+            None => Ok(Self::File(file)),
+        }
     }
 
     /// It, unless it is a plain file.
@@ -90,6 +97,17 @@ impl Opened {
             Self::File(_) => None,
             Self::Growing(growing) => Some(growing),
             Self::Expanded(expanded) => Some(&expanded.growing),
+        }
+    }
+
+    /// Members of an archive that are no mail.
+    fn skipped(&self) -> Vec<(String, &'static str)> {
+        match self {
+            Self::Expanded(expanded) => {
+                let skipped = expanded.skipped.lock();
+                std::mem::take(&mut *skipped.unwrap_or_else(PoisonError::into_inner))
+            }
+            _ => Vec::new(),
         }
     }
 
@@ -180,6 +198,17 @@ impl Job<'_> {
         let (file, _) = self.open()?;
         let opened = Opened::named(file, self.path, self.options, self.stop)?;
         self.any_to(&opened, Output::Path(target))
+    }
+
+    /// An archive, of which nothing is written.
+    pub(super) fn archive_in_place(&self) -> Result<Summary, Error> {
+        if self.options.effect == Effect::Write {
+            let why = "an archive is not changed in place; name a new mailbox with --output";
+            return Err(not_a_mailbox(self.path, why));
+        }
+        let (file, _) = self.open()?;
+        let opened = Opened::named(file, self.path, self.options, self.stop)?;
+        self.any_to(&opened, Output::Nowhere)
     }
 
     fn any_to(&self, opened: &Opened, output: Output<'_>) -> Result<Summary, Error> {
@@ -317,6 +346,11 @@ impl Job<'_> {
         if let Some(damage) = damage {
             self.damaged(&damage, &mut summary);
         }
+        for (member, what) in opened.skipped() {
+            summary.skipped_files += 1;
+            self.progress
+                .skipped(&name.join(member.trim_start_matches('/')), what);
+        }
         self.progress.done(&summary);
         Ok(summary)
     }
@@ -336,6 +370,7 @@ pub(crate) fn kind_of_open(
     Ok(match find::kind_of(&start, format) {
         // What it would have been is not known.
         Err(_) if source.damage().is_some() => Ok(Kind::Mbox),
+        Ok(Kind::Archive) => Err(NotMail::STREAMED_ZIP),
         kind => kind,
     })
 }

@@ -242,10 +242,22 @@ mod tests {
     #[test]
     fn each_mbox_starts_behind_an_empty_line_and_what_is_left_is_told_at_the_end() {
         for (texts, expected, left) in [
-            (vec!["F1\n\n", "F2\n", "F3", "F4\r\n\r\n", "F5"], "F1\n\nF2\n\nF3\n\nF4\r\n\r\nF5", ""),
+            (
+                vec!["F1\n\n", "F2\n", "F3", "F4\r\n\r\n", "F5"],
+                "F1\n\nF2\n\nF3\n\nF4\r\n\r\nF5",
+                "",
+            ),
             (vec!["F", "x", "", "F2"], "F\n\nF2", ""),
-            (vec!["S", "F", "!", "!"], "F", "3 files in it are not read, the first is S (a message)"),
-            (vec!["F", "!x"], "F", "a file in it is not read: !x (encrypted)"),
+            (
+                vec!["S", "F", "!", "!"],
+                "F",
+                "3 files in it are not read, the first is S (a message)",
+            ),
+            (
+                vec!["F", "!x"],
+                "F",
+                "a file in it is not read: !x (encrypted)",
+            ),
             (vec!["x", ""], "", "an archive without an mbox in it"),
         ] {
             let skipped = Skipped::default();
@@ -253,8 +265,17 @@ mod tests {
             let mut out = Vec::new();
             let said = joined.read_to_end(&mut out).err();
             assert_eq!(String::from_utf8(out).unwrap(), expected);
-            assert_eq!(said.map(|error| error.to_string()).unwrap_or_default(), left);
-            assert!(skipped.lock().unwrap().iter().all(|one| *one == ("x".to_owned(), "text")));
+            assert_eq!(
+                said.map(|error| error.to_string()).unwrap_or_default(),
+                left
+            );
+            assert!(
+                skipped
+                    .lock()
+                    .unwrap()
+                    .iter()
+                    .all(|one| *one == ("x".to_owned(), "text"))
+            );
         }
     }
 }

@@ -116,9 +116,7 @@ impl<R: Read> Read for Sensing<R> {
                         return Ok(0);
                     };
                     let mut start = Vec::with_capacity(LOOKED_AT);
-                    let read = (&mut reader)
-                        .take(LOOKED_AT as u64)
-                        .read_to_end(&mut start);
+                    let read = (&mut reader).take(LOOKED_AT as u64).read_to_end(&mut start);
                     let is_tar = tar::is_header(&start);
                     let all = io::Cursor::new(start).chain(reader);
                     self.state = match is_tar {

@@ -96,7 +96,10 @@ impl<R: Read> Tar<R> {
 
     fn extension(&mut self) -> io::Result<Vec<u8>> {
         if self.left > EXTENSION {
-            return Err(damaged("a tar archive with a header that is too large", false));
+            return Err(damaged(
+                "a tar archive with a header that is too large",
+                false,
+            ));
         }
         let mut extension = Vec::new();
         (&mut self.reader)

@@ -36,7 +36,7 @@ fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
 fn folder() -> (TempDir, PathBuf) {
     let place = TempDir::new().unwrap();
     let inbox = place.path().join("inbox");
-    fs::create_dir_all(inbox.join("2024")).unwrap();
+    fs::create_dir_all(inbox.join("lists")).unwrap();
     let quoted = "From here on\n\nFrom a@b Thu Jan  1 00:00:00 1970\nSubject: text";
     for (name, text) in [
         ("1", message(1, "EXPAND-ME")),
@@ -52,8 +52,8 @@ fn folder() -> (TempDir, PathBuf) {
         (".mh_sequences", SEQUENCES.to_owned()),
         (".xmhcache", message(4, "EXPAND-ME")),
         ("notes", message(5, "EXPAND-ME")),
-        ("2024/7", message(7, "EXPAND-ME")),
-        ("2024/.mh_sequences", String::new()),
+        ("lists/7", message(7, "EXPAND-ME")),
+        ("lists/.mh_sequences", String::new()),
     ] {
         fs::write(inbox.join(name), text).unwrap();
     }
@@ -90,7 +90,7 @@ fn messages_change_and_nothing_beside_them_does() {
         .collect();
     assert_eq!(files(&inbox), expected);
     assert_eq!(
-        fs::read(inbox.join("2024/7")).unwrap(),
+        fs::read(inbox.join("lists/7")).unwrap(),
         changed(message(7, "EXPAND-ME").as_bytes())
     );
     let metadata = fs::metadata(&first).unwrap();
@@ -119,7 +119,7 @@ fn the_result_is_an_mh_folder_with_the_same_numbers_and_flags() {
         fs::read(inbox.join("2")).unwrap()
     );
     assert_eq!(
-        fs::read_to_string(out.join("2024/7")).unwrap(),
+        fs::read_to_string(out.join("lists/7")).unwrap(),
         message(7, NEW.0)
     );
 }

@@ -1,5 +1,6 @@
 //! mboxes and Maildirs: where a message starts, what a change may do, locks and readers beside us.
 
+mod archives;
 mod compressed;
 mod compressed_maildir;
 mod convert_cli;

@@ -1,0 +1,131 @@
+//! What holds no mail that embody can read: its names, and what to do about it.
+
+use std::path::Path;
+
+use crate::error::Error;
+
+/// What holds no mail that embody can read.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum NotMail {
+    /// A format that is known: its name, and what to do with it.
+    Format(&'static str, &'static str),
+    /// No header field and no separator in the first lines, and not text either.
+    Binary,
+    /// Text without a mail header in front.
+    Text,
+    /// A file beside the `cur` and `new` of a Maildir.
+    BesideMaildir,
+    /// A file beside the messages of an MH folder.
+    BesideMh,
+    /// A folder of attachments beside Apple Mail's messages.
+    Attachments,
+    /// Mail, but not what `--format` asks for.
+    OtherFormat(&'static str),
+}
+
+impl NotMail {
+    /// An archive in a folder of others' files.
+    pub(super) const ARCHIVE: Self = Self::Format(
+        "an archive",
+        "its mboxes are read if it is named as a source",
+    );
+
+    /// One that comes in a stream.
+    pub(super) const STREAMED_ZIP: Self = Self::Format(
+        "a zip archive",
+        "its directory stands at its end: name the file, or unpack it first",
+    );
+
+    /// The name of the kind.
+    #[must_use]
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Format(name, _) => name,
+            Self::Binary => "binary data",
+            Self::Text => "text without a mail header",
+            Self::BesideMaildir => "a file beside cur and new",
+            Self::BesideMh => "a file beside the messages of an MH folder",
+            Self::Attachments => "attachments that Apple's Mail keeps beside the messages",
+            Self::OtherFormat(_) => "mail of another format",
+        }
+    }
+
+    /// The error about a source that was given by name.
+    #[must_use]
+    pub(crate) fn error(self, path: &Path) -> Error {
+        let why = match self {
+            Self::Format(name, advice) => format!("{name}; {advice}"),
+            Self::Binary => "binary data, not mail: no header field and no \"From \" line".into(),
+            Self::Text => {
+                "not a mailbox: it starts neither with a \"From \" line nor with a mail header"
+                    .into()
+            }
+            Self::BesideMaildir => "a file beside a Maildir's folders".into(),
+            Self::BesideMh | Self::Attachments => self.name().into(),
+            Self::OtherFormat(why) => why.into(),
+        };
+        not_a_mailbox(path, &why)
+    }
+}
+
+pub(super) fn not_a_mailbox(path: &Path, why: &str) -> Error {
+    Error::NotAMailbox {
+        path: path.into(),
+        why: why.into(),
+    }
+}
+
+/// Formats that are recognised by their first octets, and what to do with them.
+pub(super) const OTHERS: [(&[u8], NotMail); 11] = {
+    const UNPACK: &str = "decompress it first";
+    // What is compressed once is looked into before anybody asks here.
+    [
+        (
+            b"BABYL OPTIONS",
+            NotMail::Format(
+                "a Babyl mailbox",
+                "embody does not convert those; save it as mbox first, with Emacs's unrmail",
+            ),
+        ),
+        (
+            b"*mbx*",
+            NotMail::Format(
+                "an MBX mailbox",
+                "embody does not convert those; make an mbox of it first, with mailutil",
+            ),
+        ),
+        (
+            b"!BDN",
+            NotMail::Format(
+                "an Outlook PST file",
+                "embody does not convert those; make an mbox of it first, with readpst",
+            ),
+        ),
+        (
+            b"\xcf\xad\x12\xfe",
+            NotMail::Format(
+                "an Outlook Express file",
+                "embody does not convert those; make an mbox of it first, with readdbx",
+            ),
+        ),
+        (b"\x1f\x8b", NotMail::Format("compressed (gzip)", UNPACK)),
+        (
+            b"\x28\xb5\x2f\xfd",
+            NotMail::Format("compressed (zstd)", UNPACK),
+        ),
+        (b"BZh", NotMail::Format("compressed (bzip2)", UNPACK)),
+        (b"\xfd7zXZ\0", NotMail::Format("compressed (xz)", UNPACK)),
+        (
+            b"\x04\x22\x4d\x18",
+            NotMail::Format("compressed (lz4)", UNPACK),
+        ),
+        (
+            b"Dovecot-LZ4\x0d",
+            NotMail::Format("compressed by Dovecot (lz4)", UNPACK),
+        ),
+        (
+            b"SQLite format 3\0",
+            NotMail::Format("an SQLite database", "embody reads no databases"),
+        ),
+    ]
+};

@@ -1,0 +1,482 @@
+//! Archives as sources: zip, and tar in every compression (docs/mailboxes.md, "Archives").
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+use crate::common::programs::{embody, fed, program, skipped, stderr};
+
+/// The date as Takeout writes it: the zone before the year.
+const FROM: &str = "From 1786543210987654321@xxx Mon Jan 02 15:04:05 +0000 2023\r\n";
+
+fn message(subject: &str) -> String {
+    format!(
+        "{FROM}X-GM-THRID: 1786\r\nFrom: a@example.org\r\nSubject: {subject}\r\n\r\n>From here\r\n"
+    )
+}
+
+fn mbox(subjects: &[&str]) -> String {
+    let messages: Vec<String> = subjects.iter().map(|subject| message(subject)).collect();
+    messages.join("\r\n")
+}
+
+/// Members of an archive: names and texts. No name is to become a path.
+fn members() -> Vec<(&'static str, String)> {
+    vec![
+        (
+            "Takeout/archive_browser.html",
+            "<!DOCTYPE html>\n<p>x\n".to_owned(),
+        ),
+        ("Takeout/Mail/All mail.mbox", mbox(&["1", "2"]) + "\r\n"),
+        ("../../evil.mbox", mbox(&["3"])),
+        ("/tmp/embody-evil.mbox", mbox(&["4", "5"])),
+        (
+            "Takeout/Mail/User Settings/Filters.json",
+            "{\"a\": 1}\n".to_owned(),
+        ),
+    ]
+}
+
+/// All mboxes of those, each behind an empty line.
+fn joined() -> String {
+    mbox(&["1", "2"]) + "\r\n" + &mbox(&["3"]) + "\n" + &mbox(&["4", "5"])
+}
+
+const MAKE: &str = "\
+import io, sys, tarfile, zipfile
+folder, form = sys.argv[1], sys.argv[2]
+names = open(folder + '/names').read().split('\\n')
+texts = [open('%s/%d' % (folder, at), 'rb').read() for at in range(len(names))]
+kind, _, how = form.partition(':')
+if kind == 'zip':
+    method = zipfile.ZIP_STORED if how == 'stored' else zipfile.ZIP_BZIP2 if how == 'bzip2' else zipfile.ZIP_DEFLATED
+    with zipfile.ZipFile(folder + '/archive', 'w', method) as archive:
+        for name, text in zip(names, texts):
+            with archive.open(name, 'w', force_zip64=how == 'zip64') as member:
+                member.write(text)
+else:
+    forms = dict(gnu=tarfile.GNU_FORMAT, pax=tarfile.PAX_FORMAT, ustar=tarfile.USTAR_FORMAT)
+    with tarfile.open(folder + '/archive', 'w:' + kind[4:], format=forms[how]) as archive:
+        archive.addfile(tarfile.TarInfo('Takeout')) if how == 'gnu' else None
+        for name, text in zip(names, texts):
+            member = tarfile.TarInfo(name)
+            member.size = len(text)
+            if how == 'pax':
+                member.pax_headers = dict(comment='x' * 3000)
+            archive.addfile(member, io.BytesIO(text))
+";
+
+/// An archive of a form, made by Python, and its folder; `None` without Python.
+fn archive(form: &str, members: &[(&str, String)]) -> Option<TempDir> {
+    program("python3")?;
+    let folder = TempDir::new().unwrap();
+    let names: Vec<&str> = members.iter().map(|(name, _)| *name).collect();
+    let made = folder.path().join("make");
+    fs::create_dir(&made).unwrap();
+    fs::write(made.join("names"), names.join("\n")).unwrap();
+    for (at, (_, text)) in members.iter().enumerate() {
+        fs::write(made.join(at.to_string()), text).unwrap();
+    }
+    let status = Command::new("python3")
+        .args(["-c", MAKE])
+        .arg(&made)
+        .arg(form)
+        .status();
+    assert!(status.unwrap().success(), "{form}");
+    fs::rename(made.join("archive"), folder.path().join("archive")).unwrap();
+    fs::remove_dir_all(made).unwrap();
+    Some(folder)
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    embody()
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .unwrap()
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+const FORMS: [&str; 9] = [
+    "zip:deflated",
+    "zip:stored",
+    "zip:zip64",
+    "tar:gnu",
+    "tar:ustar",
+    "tar:gz:gnu",
+    "tar:gz:pax",
+    "tar:xz:pax",
+    "tar:bz2:gnu",
+];
+
+/// `tar:gz:pax` as Python's `tar:gz` and its form.
+fn form(name: &str) -> String {
+    match name.strip_prefix("tar:") {
+        Some(rest) => match rest.split_once(':') {
+            Some((method, how)) => format!("tar:{method}").replace(':', "_") + ":" + how,
+            None => format!("tar_:{rest}"),
+        },
+        None => name.to_owned(),
+    }
+}
+
+#[test]
+fn the_mboxes_of_every_archive_come_out_as_one_and_no_name_becomes_a_path() {
+    for name in FORMS {
+        let Some(folder) = archive(&form(name), &members()) else {
+            return skipped("archives", "python3");
+        };
+        let path = folder.path();
+        let done = run(
+            path,
+            &["convert", "--verbose", "archive", "--output", "out"],
+        );
+        let said = stderr(&done);
+        assert!(done.status.success(), "{name}: {said}");
+        assert_eq!(
+            fs::read_to_string(path.join("out")).unwrap(),
+            joined(),
+            "{name}"
+        );
+        assert!(
+            said.contains("Filters.json: skipped: text"),
+            "{name}: {said}"
+        );
+        assert!(said.contains("2 "), "{said}");
+        let shown = run(path, &["inspect", "archive"]);
+        assert!(
+            text(&shown).starts_with("1 mailboxes, 5 messages"),
+            "{name}: {}",
+            text(&shown)
+        );
+        let printed = run(path, &["convert", "archive", "--output", "-"]);
+        assert_eq!(text(&printed), joined(), "{name}");
+        let names: Vec<_> = fs::read_dir(path)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        assert_eq!(names.len(), 2, "{name}: {names:?}");
+        assert!(
+            !path.join("../../evil.mbox").exists() && !Path::new("/tmp/embody-evil.mbox").exists()
+        );
+    }
+}
+
+#[test]
+fn python_counts_as_many_messages_in_what_was_written() {
+    let Some(folder) = archive("zip:deflated", &members()) else {
+        return skipped("archives", "python3");
+    };
+    assert!(
+        run(folder.path(), &["convert", "archive", "--output", "out"])
+            .status
+            .success()
+    );
+    let code = "import mailbox, sys\nfor m in mailbox.mbox(sys.argv[1]): print(m['Subject'])";
+    let seen = Command::new("python3")
+        .args(["-c", code])
+        .arg(folder.path().join("out"))
+        .output()
+        .unwrap();
+    assert_eq!(text(&seen), "1\n2\n3\n4\n5\n");
+}
+
+#[test]
+fn an_archive_is_not_changed_in_place_nor_read_in_a_folder() {
+    for name in ["zip:deflated", "tar:gz:gnu", "tar:gnu"] {
+        let Some(folder) = archive(&form(name), &members()) else {
+            return skipped("archives", "python3");
+        };
+        let path = folder.path();
+        let before = fs::read(path.join("archive")).unwrap();
+        let refused = run(path, &["convert", "--in-place", "archive"]);
+        assert_eq!(refused.status.code(), Some(1), "{name}");
+        assert!(
+            stderr(&refused).contains("not changed in place; name a new mailbox with --output"),
+            "{}",
+            stderr(&refused)
+        );
+        let dry = run(path, &["convert", "--dry-run", "archive"]);
+        assert!(
+            dry.status.success() && stderr(&dry).contains("5 messages"),
+            "{}",
+            stderr(&dry)
+        );
+        fs::write(path.join("mbox"), message("1")).unwrap();
+        let folder = run(path, &["convert", "--verbose", "--in-place", "."]);
+        assert!(folder.status.success(), "{}", stderr(&folder));
+        assert!(
+            stderr(&folder).contains("archive: skipped: an archive"),
+            "{}",
+            stderr(&folder)
+        );
+        assert!(fs::read(path.join("archive")).unwrap() == before);
+        for format in ["eml", "mmdf", "maildir", "mh"] {
+            let refused = run(
+                path,
+                &["convert", "--format", format, "archive", "--output", "out"],
+            );
+            assert_eq!(refused.status.code(), Some(1), "{name} as {format}");
+        }
+    }
+}
+
+#[test]
+fn a_tar_archive_comes_in_a_stream_and_a_zip_archive_does_not() {
+    for (name, can) in [
+        ("tar:gz:gnu", true),
+        ("tar:pax", true),
+        ("zip:stored", false),
+    ] {
+        let Some(folder) = archive(&form(name), &members()) else {
+            return skipped("archives", "python3");
+        };
+        let bytes = fs::read(folder.path().join("archive")).unwrap();
+        let done = fed(embody().args(["convert", "-", "--output", "-"]), &bytes);
+        assert_eq!(done.status.success(), can, "{name}: {}", stderr(&done));
+        match can {
+            true => assert_eq!(text(&done), joined()),
+            false => assert!(
+                stderr(&done).contains("its directory stands at its end"),
+                "{}",
+                stderr(&done)
+            ),
+        }
+    }
+}
+
+#[test]
+fn mail_that_is_not_read_is_named_and_the_rest_comes_out() {
+    let mut with = members();
+    with.push((
+        "a/one.eml",
+        "From: a@example.org\nSubject: x\n\nx\n".to_owned(),
+    ));
+    with.push((
+        "a/two.eml",
+        "From: a@example.org\nSubject: x\n\nx\n".to_owned(),
+    ));
+    for name in FORMS {
+        let Some(folder) = archive(&form(name), &with) else {
+            return skipped("archives", "python3");
+        };
+        let done = run(folder.path(), &["convert", "archive", "--output", "out"]);
+        assert_eq!(done.status.code(), Some(1), "{name}");
+        let said = stderr(&done);
+        assert!(
+            said.contains("2 files in it are not read, the first is a/one.eml (a message of its own); 5 messages were read"),
+            "{name}: {said}"
+        );
+        assert_eq!(
+            fs::read_to_string(folder.path().join("out")).unwrap(),
+            joined()
+        );
+    }
+    let none = [("a.txt", "text\n".to_owned())];
+    for name in FORMS {
+        let Some(folder) = archive(&form(name), &none) else {
+            return;
+        };
+        let done = run(folder.path(), &["convert", "archive", "--output", "out"]);
+        assert_eq!(done.status.code(), Some(1), "{name}");
+        assert!(
+            stderr(&done).contains("an archive without an mbox in it"),
+            "{}",
+            stderr(&done)
+        );
+        assert!(!folder.path().join("out").exists());
+    }
+}
+
+#[test]
+fn what_is_encrypted_or_packed_otherwise_is_refused() {
+    let with = [("one.mbox", mbox(&["1"])), ("two.mbox", mbox(&["2"]))];
+    let Some(folder) = archive("zip:stored", &with) else {
+        return skipped("archives", "python3");
+    };
+    let path = folder.path().join("archive");
+    let plain = fs::read(&path).unwrap();
+    // The flag in the first member's headers, of the member and of the directory.
+    let mut encrypted = plain.clone();
+    encrypted[6] |= 1;
+    let entry = plain
+        .windows(4)
+        .position(|four| four == b"PK\x01\x02")
+        .unwrap();
+    encrypted[entry + 8] |= 1;
+    fs::write(&path, &encrypted).unwrap();
+    let done = run(folder.path(), &["convert", "archive", "--output", "out"]);
+    assert_eq!(done.status.code(), Some(1));
+    assert!(
+        stderr(&done).contains("a file in it is not read: one.mbox (encrypted)"),
+        "{}",
+        stderr(&done)
+    );
+    assert_eq!(
+        fs::read_to_string(folder.path().join("out")).unwrap(),
+        mbox(&["2"])
+    );
+    let Some(folder) = archive("zip:bzip2", &with) else {
+        return;
+    };
+    let done = run(folder.path(), &["convert", "archive", "--output", "out"]);
+    assert_eq!(done.status.code(), Some(1));
+    assert!(
+        stderr(&done).contains("compressed in a way that is not read"),
+        "{}",
+        stderr(&done)
+    );
+    assert!(!folder.path().join("out").exists());
+}
+
+#[test]
+fn an_archive_that_is_cut_off_anywhere_gives_whole_messages_and_says_so() {
+    for name in FORMS {
+        let Some(folder) = archive(&form(name), &members()) else {
+            return skipped("archives", "python3");
+        };
+        let path = folder.path().join("archive");
+        let whole = fs::read(&path).unwrap();
+        let step = (whole.len() / 23).max(1);
+        for length in (20..whole.len() - 1).step_by(step) {
+            fs::write(&path, &whole[..length]).unwrap();
+            let out = folder.path().join("out");
+            let done = run(folder.path(), &["convert", "archive", "--output", "out"]);
+            let read = fs::read_to_string(&out).unwrap_or_default();
+            let said = stderr(&done);
+            // Zeros behind the last member are no part of what is in a tar archive.
+            let is_whole = read == joined() && name.starts_with("tar");
+            assert!(
+                done.status.code() == Some(1) || is_whole,
+                "{name}, {length}: {said}"
+            );
+            assert!(joined().starts_with(&read), "{name}, {length}: {read}");
+            let rest = &joined()[read.len()..];
+            assert!(
+                read.is_empty()
+                    || rest.trim_start().is_empty()
+                    || rest.trim_start().starts_with("From "),
+                "{name}, {length}: {read}"
+            );
+            if out.exists() {
+                fs::remove_file(out).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn bombs_are_cut_off() {
+    let long = format!("{}{}\n", message("1"), "x".repeat(300_000));
+    for name in ["zip:deflated", "tar:gz:gnu"] {
+        let Some(folder) = archive(
+            &form(name),
+            &[("a.mbox", long.clone() + "\n" + &message("2"))],
+        ) else {
+            return skipped("archives", "python3");
+        };
+        let arguments = [
+            "convert",
+            "archive",
+            "--output",
+            "out",
+            "--max-expanded",
+            "200K",
+        ];
+        let done = run(folder.path(), &arguments);
+        assert_eq!(done.status.code(), Some(1), "{name}");
+        assert!(
+            stderr(&done).contains("--max-expanded"),
+            "{}",
+            stderr(&done)
+        );
+    }
+    // Two entries of the directory that mean one member.
+    let Some(folder) = archive(
+        "zip:stored",
+        &[("a.mbox", mbox(&["1"])), ("b.mbox", mbox(&["2"]))],
+    ) else {
+        return;
+    };
+    let path = folder.path().join("archive");
+    let mut bytes = fs::read(&path).unwrap();
+    let entries: Vec<usize> = (0..bytes.len() - 4)
+        .filter(|&at| bytes[at..].starts_with(b"PK\x01\x02"))
+        .collect();
+    let (first, second) = (entries[0] + 42, entries[1] + 42);
+    bytes.copy_within(first..first + 4, second);
+    fs::write(&path, bytes).unwrap();
+    let done = run(folder.path(), &["convert", "archive", "--output", "out"]);
+    assert_eq!(done.status.code(), Some(1));
+    assert!(
+        stderr(&done).contains("members that lie in one another"),
+        "{}",
+        stderr(&done)
+    );
+}
+
+#[test]
+fn detach_moves_what_is_in_an_archive_and_gc_sees_what_refers_to_the_store() {
+    let attachment =
+        "JVBERi0xLjQKJVBERi0xLjQKJVBERi0xLjQKJVBERi0xLjQKJVBERi0xLjQKJVBERi0xLjQKJVBE\n".repeat(40);
+    let mail = format!(
+        "From a@b Mon Jan 02 15:04:05 +0000 2023\nFrom: a@example.org\nMIME-Version: 1.0\n\
+         Content-Type: multipart/mixed; boundary=b\n\n--b\n\nx\n--b\n\
+         Content-Type: application/pdf; name=x.pdf\nContent-Disposition: attachment; filename=x.pdf\n\
+         Content-Transfer-Encoding: base64\n\n{attachment}--b--\n"
+    );
+    for name in ["zip:deflated", "tar:gz:gnu", "tar:gnu"] {
+        let Some(folder) = archive(&form(name), &[("a.mbox", mail.clone())]) else {
+            return skipped("archives", "python3");
+        };
+        let path = folder.path();
+        let store = ["--store", "store"];
+        let detach = [
+            "detach",
+            "--larger-than",
+            "1K",
+            "archive",
+            "--output",
+            "small",
+        ];
+        let done = run(path, &[detach.as_slice(), &store].concat());
+        assert!(done.status.success(), "{name}: {}", stderr(&done));
+        let small = fs::read_to_string(path.join("small")).unwrap();
+        assert!(small.len() < mail.len() / 2 && small.contains("X-Embody-Detached"));
+        let done = run(
+            path,
+            &[["restore", "small", "--output", "back"].as_slice(), &store].concat(),
+        );
+        assert!(done.status.success(), "{}", stderr(&done));
+        assert_eq!(fs::read_to_string(path.join("back")).unwrap(), mail);
+        let unused = |sources: &str| {
+            let done = run(path, &["store", "gc", "store", sources]);
+            (stderr(&done), done.status.success())
+        };
+        let with = [("b/small", small), ("x.eml", "Subject: x\n\n".to_owned())];
+        let nested = [("a.mbox", mail.clone()), ("b.bz2", "BZh91AY&SY".to_owned())];
+        for (members, count, is_whole) in [(&with, 0, true), (&nested, 1, false)] {
+            let Some(packed) = archive(&form(name), members) else {
+                return;
+            };
+            fs::copy(packed.path().join("archive"), path.join("packed")).unwrap();
+            let (said, done) = unused("packed");
+            assert_eq!(done, is_whole, "{name}: {said}");
+            assert!(
+                said.contains(&format!("{count} unused ones are younger")),
+                "{name}: {said}"
+            );
+            // What is packed once more may hold anything.
+            assert_eq!(
+                said.contains("b.bz2 (compressed within an archive)"),
+                !is_whole,
+                "{said}"
+            );
+        }
+    }
+}
