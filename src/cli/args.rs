@@ -57,7 +57,7 @@ const FILTER_HELP: &str = "Example: embody filter --fetch https < in.eml > out.e
 pub(super) enum Command {
     #[command(about = FILTER_ABOUT, after_help = FILTER_HELP, after_long_help = pages::FILTER)]
     Filter(FilterArgs),
-    /// Do the same to mboxes, Maildirs, .eml files and folders of them
+    /// Do the same to mboxes, Maildirs, MH folders, .eml files, folders of them
     #[command(after_help = "Example: embody convert --in-place --backup .old ~/Mail/archive.mbox", after_long_help = pages::CONVERT)]
     Convert(ConvertArgs),
     /// Move large attachments into a store; what is left refers to them
@@ -107,7 +107,8 @@ pub(super) struct FilterArgs {
 #[derive(Args, Debug)]
 #[command(group(clap::ArgGroup::new("where").required(true).args(["output", "in_place"])))]
 pub(super) struct ConvertArgs {
-    /// mbox files, Maildirs, messages, or folders of them; compressed ones too
+    /// mbox files, Maildirs, MH folders, messages, or folders of them, compressed ones too; with
+    /// --output zip and tar archives of mboxes
     #[arg(hide_short_help = true, required = true, value_name = "SOURCE")]
     pub(super) sources: Vec<PathBuf>,
     #[command(flatten)]
@@ -149,7 +150,7 @@ impl ConvertArgs {
 
 #[derive(Args, Debug)]
 pub(super) struct InspectArgs {
-    /// Messages, mboxes, Maildirs, folders, compressed ones too; standard input if
+    /// Messages, mboxes, Maildirs, folders, archives, compressed ones too; standard input if
     /// none is given
     #[arg(hide_short_help = true, value_name = "SOURCE")]
     pub(super) sources: Vec<PathBuf>,

@@ -23,7 +23,7 @@ use super::verb::{Expanding, Verb, Work};
 use crate::error::Error;
 use crate::expand::{Expander, Lengths};
 use crate::fetch::{AtMost, Cached, Fetch, NoFetch, Probing, Unasked};
-use crate::mailbox::find::{Kind, find};
+use crate::mailbox::find::{Kind, find, look_at, not_in_place};
 use crate::mailbox::{
     Effect, Opened, Options, Output, Stop, Summary, convert_in_place, convert_open, convert_to,
 };
@@ -120,7 +120,9 @@ impl Walk<'_> {
         for (index, source) in self.sources.iter().enumerate() {
             let result = match targets.get(index) {
                 Some(target) => convert_source(source, target, &self.options, &filter, stop),
-                None => convert_in_place(source, &self.options, &filter, &filter, stop),
+                None => self
+                    .check_in_place(source)
+                    .and_then(|()| convert_in_place(source, &self.options, &filter, &filter, stop)),
             };
             match result {
                 Ok(summary) if summary.damaged > 0 => status = Status::Trouble,
@@ -156,6 +158,18 @@ impl Walk<'_> {
             status = Status::Trouble;
         }
         Ok(status)
+    }
+
+    /// A dry run says what the run would say.
+    fn check_in_place(&self, source: &Path) -> Result<(), Error> {
+        if self.args.in_place
+            && self.args.dry_run
+            && source.is_file()
+            && let Ok((Kind::Archive, _)) = look_at(source, self.options.format)?
+        {
+            return Err(not_in_place(source));
+        }
+        Ok(())
     }
 
     /// What cannot be done with standard input and output is known before anything is read.

@@ -100,6 +100,8 @@ Examples:
   embody convert 2024-January.txt.gz --output 2024-January.mbox.zst
       gzip, zstd, bzip2 and xz are read wherever they are, and written if the
       name says so; in place a compressed file stays compressed
+  embody convert takeout-001.tgz --output mail.mbox
+      The mboxes of a zip or tar archive become one; nothing is unpacked
 
 ",
     values!(),

@@ -27,6 +27,8 @@ use super::archive::Judged;
 use super::compressed::{Damage, Decoder, Limits, MAGIC, Method};
 use super::failure::cannot_read;
 pub(crate) use super::not_mail::NotMail;
+#[cfg(feature = "cli")]
+pub(crate) use super::not_mail::not_in_place;
 use super::not_mail::{OTHERS, not_a_mailbox};
 use super::{archive, emlx, mh, mmdf, temporary};
 use crate::error::Error;

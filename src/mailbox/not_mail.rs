@@ -68,6 +68,12 @@ impl NotMail {
     }
 }
 
+/// The error about an archive that is to be changed in place.
+pub(crate) fn not_in_place(path: &Path) -> Error {
+    let why = "an archive is not changed in place; name a new mailbox with --output";
+    not_a_mailbox(path, why)
+}
+
 pub(super) fn not_a_mailbox(path: &Path, why: &str) -> Error {
     Error::NotAMailbox {
         path: path.into(),

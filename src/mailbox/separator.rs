@@ -164,6 +164,7 @@ mod tests {
         for line in [
             "From - Mon Jan  1 10:00:00 1996",
             "From a@b Thu Nov 29 22:33:52 EEST 2001",
+            "From 1786543210987654321@xxx Mon Jan 02 15:04:05 +0000 2023\r",
             "From a at b.example  Wed Aug  2 00:39:12 MET DST 1995\r",
             "From Fri Sep 1 9:05 95",
             "From x Thu ??? 29 22:33:52 2001",

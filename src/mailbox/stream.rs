@@ -20,7 +20,7 @@ use super::failure::{cannot_read, cannot_write, in_full};
 use super::find::{self, Kind, NotMail};
 use super::growing::Growing;
 use super::in_place::identity;
-use super::not_mail::not_a_mailbox;
+use super::not_mail::not_in_place;
 use super::replace::{self, Identity};
 use super::separator::{Next, next_separator};
 use super::sink::{Bytes, Sink};
@@ -203,8 +203,7 @@ impl Job<'_> {
     /// An archive, of which nothing is written.
     pub(super) fn archive_in_place(&self) -> Result<Summary, Error> {
         if self.options.effect == Effect::Write {
-            let why = "an archive is not changed in place; name a new mailbox with --output";
-            return Err(not_a_mailbox(self.path, why));
+            return Err(not_in_place(self.path));
         }
         let (file, _) = self.open()?;
         let opened = Opened::named(file, self.path, self.options, self.stop)?;

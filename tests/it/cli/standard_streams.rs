@@ -218,9 +218,9 @@ fn what_is_no_mail_is_named_with_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     for (name, bytes, words) in [
         (
-            "zip",
-            b"PK\x03\x04From: a\n".as_slice(),
-            ["zip archive", "unpack it first"],
+            "pst",
+            b"!BDNFrom: a\n".as_slice(),
+            ["an Outlook PST file", "with readpst"],
         ),
         (
             "png",
@@ -247,9 +247,9 @@ fn what_is_no_mail_is_named_with_what_to_do() {
         assert_eq!(status, 1, "{said}");
         assert!(said.contains(words[0]), "{said}");
     }
-    assert_eq!(names(folder.path()), ["png", "zip"]);
+    assert_eq!(names(folder.path()), ["png", "pst"]);
     fs::write(folder.path().join("box"), mailbox()).unwrap();
-    fs::write(folder.path().join("zip2"), b"PK\x03\x04").unwrap();
+    fs::write(folder.path().join("pst2"), b"!BDN").unwrap();
     for command in [
         &["inspect", "."][..],
         &["convert", "--dry-run", "--in-place", "."],
@@ -257,7 +257,10 @@ fn what_is_no_mail_is_named_with_what_to_do() {
         let (status, out, said) = run(command, folder.path(), b"");
         assert_eq!(status, 0, "{said}");
         let both = out + &said;
-        assert!(both.contains("skipped         2  a zip archive"), "{both}");
+        assert!(
+            both.contains("skipped         2  an Outlook PST file"),
+            "{both}"
+        );
         assert!(both.contains("skipped         1  binary data"), "{both}");
         assert!(!both.contains("png"), "{both}");
         let (_, _, said) = run(&[command, &["--verbose"]].concat(), folder.path(), b"");

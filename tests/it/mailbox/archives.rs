@@ -201,7 +201,9 @@ fn an_archive_is_not_changed_in_place_nor_read_in_a_folder() {
             "{}",
             stderr(&refused)
         );
-        let dry = run(path, &["convert", "--dry-run", "archive"]);
+        let refused = run(path, &["convert", "--in-place", "--dry-run", "archive"]);
+        assert_eq!(refused.status.code(), Some(1), "{name}");
+        let dry = run(path, &["convert", "--dry-run", "archive", "--output", "x"]);
         assert!(
             dry.status.success() && stderr(&dry).contains("5 messages"),
             "{}",

@@ -177,7 +177,7 @@ fn what_is_not_a_mailbox_is_said_and_left() {
     let folder = Folder::new();
     for (bytes, why) in [
         (b"Dear all,\n".as_slice(), "neither"),
-        (b"PK\x03\x04", "zip"),
+        (b"!BDN", "PST"),
         (b"\0\0\0", "binary"),
     ] {
         let source = folder.file("in", bytes);

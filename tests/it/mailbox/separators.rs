@@ -314,6 +314,13 @@ fn odd_boxes() -> Vec<(&'static str, String)> {
             "an empty line, a date, a header field",
             behind(&format!("\n{second}")),
         ),
+        (
+            "an empty line, the zone before the year",
+            behind(&format!(
+                "\n{}",
+                second.replace(DATE, "Mon Jan 01 10:00:00 +0000 2024")
+            )),
+        ),
         ("no empty line", behind(&second)),
         (
             "no empty line, `From -`",
