@@ -326,9 +326,9 @@ fn targets_of(sources: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>, Error>
 
 /// Bytes in a source, for a progress bar; what cannot be looked at counts nothing, and how long something compressed is
 /// nobody knows.
-fn size(source: &Path, options: &Options) -> u64 {
+fn size(source: &Path, options: &Options, stop: &Stop) -> u64 {
     let length = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
-    let finds = find(source, options.format).unwrap_or_default();
+    let finds = find(source, options.format, stop).unwrap_or_default();
     finds
         .mailboxes
         .iter()
@@ -382,7 +382,7 @@ impl Voice {
             _ => walk
                 .sources
                 .iter()
-                .map(|source| size(source, &walk.options))
+                .map(|source| size(source, &walk.options, walk.signals.stop()))
                 .sum(),
         };
         let report = match &walk.saying.report {

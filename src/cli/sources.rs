@@ -61,7 +61,7 @@ impl Sources {
             let is_other = fs::metadata(source).is_ok_and(|it| !it.is_file() && !it.is_dir());
             // A source without any mail in it is most likely a wrong name.
             if !is_other
-                && let Err(why) = find(source, Format::Auto)
+                && let Err(why) = find(source, Format::Auto, stop)
                 && !matches!(&why, Error::NotAMailbox { .. } if text(source))
             {
                 read.trouble.insert(super::say::error(&why));

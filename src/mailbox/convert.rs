@@ -61,7 +61,12 @@ pub fn convert_to(
         let missing = io::Error::new(io::ErrorKind::NotFound, what);
         return Err(cannot_write(destination)(missing));
     }
-    let finds = look_at(source, options.format, Destination::Folder(destination))?;
+    let finds = look_at(
+        source,
+        options.format,
+        Destination::Folder(destination),
+        stop,
+    )?;
     if options.effect == Effect::Write {
         sweep(&finds);
         temporary::sweep(folder);
@@ -117,7 +122,7 @@ pub fn convert_in_place(
     if let Some(suffix) = &options.backup {
         check_backup_suffix(suffix)?;
     }
-    let finds = look_at(source, options.format, Destination::InPlace)?;
+    let finds = look_at(source, options.format, Destination::InPlace, stop)?;
     let is_folder = |found: &Found| matches!(found.kind, Kind::Maildir | Kind::Mh);
     if options.backup.is_some() && finds.mailboxes.iter().any(is_folder) {
         return Err(Error::Usage(
@@ -153,7 +158,12 @@ pub fn convert_in_place(
 
 /// What there is to convert: what [`find::find`] sees, and a Maildir also where only a folder or a
 /// message of one was named.
-fn look_at(source: &Path, format: Format, destination: Destination<'_>) -> Result<Finds, Error> {
+fn look_at(
+    source: &Path,
+    format: Format,
+    destination: Destination<'_>,
+    stop: &Stop,
+) -> Result<Finds, Error> {
     let may_be = matches!(format, Format::Auto | Format::Maildir);
     if may_be && let Some(place) = Place::within(source) {
         // One message beside another is a file like any other.
@@ -168,9 +178,9 @@ fn look_at(source: &Path, format: Format, destination: Destination<'_>) -> Resul
                 skipped: Vec::new(),
             });
         }
-        return find::find(source, Format::Eml);
+        return find::find(source, Format::Eml, stop);
     }
-    find::find(source, format)
+    find::find(source, format, stop)
 }
 
 fn is_same_file(one: &Path, other: &Path) -> bool {

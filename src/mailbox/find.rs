@@ -30,7 +30,7 @@ pub(crate) use super::not_mail::NotMail;
 #[cfg(feature = "cli")]
 pub(crate) use super::not_mail::not_in_place;
 use super::not_mail::{OTHERS, not_a_mailbox};
-use super::{archive, emlx, mh, mmdf, temporary};
+use super::{Stop, archive, emlx, mh, mmdf, temporary};
 use crate::error::Error;
 
 /// Bytes looked at to tell what a file is.
@@ -94,11 +94,12 @@ pub(crate) struct Finds {
 /// Looks at `source`.
 ///
 /// # Errors
-/// [`Error::Read`] if something cannot be looked at; [`Error::NotAMailbox`] if there is no mail.
-pub(crate) fn find(source: &Path, format: Format) -> Result<Finds, Error> {
+/// [`Error::Read`] if something cannot be looked at; [`Error::NotAMailbox`] if there is no mail;
+/// [`Error::Interrupted`].
+pub(crate) fn find(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error> {
     let metadata = fs::metadata(source).map_err(cannot_read(source))?;
     if metadata.is_dir() {
-        return in_folder(source, format);
+        return in_folder(source, format, stop);
     }
     if !metadata.is_file() {
         return Err(not_a_mailbox(source, "neither a file nor a folder"));
@@ -115,7 +116,7 @@ pub(crate) fn find(source: &Path, format: Format) -> Result<Finds, Error> {
     })
 }
 
-fn in_folder(source: &Path, format: Format) -> Result<Finds, Error> {
+fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error> {
     let mut finds = Finds::default();
     let mut folders = BTreeSet::from([PathBuf::new()]);
     while let Some(relative) = folders.pop_first() {
@@ -137,6 +138,7 @@ fn in_folder(source: &Path, format: Format) -> Result<Finds, Error> {
             });
         }
         for entry in fs::read_dir(&path).map_err(cannot_read(&path))? {
+            stop.check()?;
             let entry = entry.map_err(cannot_read(&path))?;
             let name = entry.file_name();
             let kind = entry.file_type().map_err(cannot_read(&path))?;
