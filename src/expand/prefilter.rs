@@ -257,6 +257,7 @@ static ALL: Words = Words::new(WORDS.split_at(OF_REFERENCES + OF_DOCUMENTS).0, *
 /// The fields that give documents a base or a sibling.
 static BASES: Words = Words::new(WORDS.split_at(OF_REFERENCES + OF_DOCUMENTS).1, *b"---");
 
+#[cfg(any(test, feature = "mailbox"))]
 static EVERYTHING: Words = Words::new(&WORDS, *b"---");
 
 /// Subtypes of HTML and CSS.

@@ -5,8 +5,6 @@
 //! see the same octets. A body that has a bare LF is no such text; then the header gets CRLF, and the body stays
 //! as it is in both directions.
 
-use memchr::memmem;
-
 use crate::mime::header::{Front, Header};
 use crate::span::{Newline, Span};
 
@@ -204,14 +202,16 @@ fn has_bare_line_feed(body: &[u8]) -> bool {
 /// Makes CRLF from `start` on LF, in place: a body may be most of what memory holds.
 fn without_returns(bytes: &mut Vec<u8>, start: usize) {
     let (mut read, mut written) = (start, start);
-    while let Some(at) = memmem::find(bytes.get(read..).unwrap_or_default(), b"\r\n") {
+    while let Some(at) = memchr::memchr(b'\r', bytes.get(read..).unwrap_or_default()) {
         bytes.copy_within(read..read + at, written);
         written += at;
-        if let Some(octet) = bytes.get_mut(written) {
-            *octet = b'\n';
+        read += at + 1;
+        if bytes.get(read) != Some(&b'\n')
+            && let Some(octet) = bytes.get_mut(written)
+        {
+            *octet = b'\r';
+            written += 1;
         }
-        written += 1;
-        read += at + 2;
     }
     bytes.copy_within(read.., written);
     bytes.truncate(written + bytes.len() - read);
