@@ -3,5 +3,6 @@
 mod figures;
 mod house;
 mod manual;
+mod packages;
 mod pages;
 mod public_types;

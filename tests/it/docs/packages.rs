@@ -1,0 +1,183 @@
+//! What docs/packages.md ships, without building it: the files that the package's metadata names, the packaged configuration,
+//! and the Containerfile. `.ci/packages check` builds, installs and runs it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use crate::common::mail::with_url;
+use crate::common::mail_system::MailSystem;
+use crate::common::milter::Milter;
+use crate::common::mta::House;
+use crate::common::programs::embody;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(name: &str) -> String {
+    fs::read_to_string(root().join(name)).unwrap_or_else(|why| panic!("{name}: {why}"))
+}
+
+/// The assets of the package: source, and where it is installed.
+fn assets() -> Vec<(String, String)> {
+    let manifest: toml::Table = toml::from_str(&read("Cargo.toml")).unwrap();
+    let assets = manifest["package"]["metadata"]["deb"]["assets"].as_array();
+    let assets: Vec<_> = assets.unwrap().iter().collect();
+    assert!(assets.len() > 10, "{assets:?}");
+    let text = |asset: &toml::Value, at: usize| asset[at].as_str().unwrap().to_owned();
+    assets
+        .into_iter()
+        .map(|asset| (text(asset, 0), text(asset, 1)))
+        .collect()
+}
+
+/// How many files a source names: a file, or `FOLDER/*.SUFFIX`, or `FOLDER/**/*`.
+fn matches(source: &str) -> usize {
+    let Some((folder, pattern)) = source.split_once("/*") else {
+        return usize::from(root().join(source).is_file());
+    };
+    let suffix = pattern.rsplit('*').next().unwrap();
+    let entries = fs::read_dir(root().join(folder)).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.ends_with(suffix)).count()
+}
+
+#[test]
+fn what_the_package_is_to_hold_is_in_the_repository_or_made_by_the_script() {
+    let script = read(".ci/packages");
+    let mut kept = 0;
+    for (source, _) in assets() {
+        if let Some(made) = source.strip_prefix("target/packages/") {
+            let folder_or_file = made.split('/').next().unwrap().trim_end_matches(".gz");
+            let made_by_script = format!("\"$out/{folder_or_file}\"");
+            assert!(script.contains(&made_by_script), "who makes {source}?");
+        } else if source != "target/release/embody" {
+            assert!(matches(&source) > 0, "{source}: no such file");
+            kept += 1;
+        }
+    }
+    assert!(kept > 5, "{kept} files of the repository");
+    for unit in ["embody.service", "embody.socket"] {
+        assert!(root().join("docs/milter").join(unit).is_file(), "{unit}");
+    }
+}
+
+#[test]
+fn the_page_says_where_all_of_it_is_installed() {
+    let page = read("docs/packages.md");
+    let units = ["embody.service", "embody.socket"].map(str::to_owned);
+    let places = assets()
+        .into_iter()
+        .map(|(_, place)| place)
+        .filter(|place| {
+            // Shells' folders and the override of Debian's critic are said in other words.
+            !place.contains("completions/") && !place.contains("lintian")
+        });
+    for place in places.chain(units) {
+        let folder = place.strip_prefix("usr/share/doc/embody/");
+        let shown = folder.map_or(place.as_str(), |_| "usr/share/doc/embody/");
+        assert!(
+            page.contains(shown),
+            "docs/packages.md does not say {shown}"
+        );
+    }
+}
+
+#[test]
+fn completions_are_made_for_shells_that_the_program_knows() {
+    let prefix = "target/packages/completions/";
+    let shells: BTreeSet<String> = assets()
+        .iter()
+        .filter_map(|(source, _)| source.strip_prefix(prefix).map(str::to_owned))
+        .collect();
+    assert!(shells.len() >= 3, "{shells:?}");
+    for shell in &shells {
+        let made = embody().args(["completions", shell]).output().unwrap();
+        assert!(made.status.success() && !made.stdout.is_empty(), "{shell}");
+    }
+}
+
+#[test]
+fn the_milter_takes_the_packaged_configuration_also_with_what_it_suggests() {
+    let packaged = read("docs/packages/milter.toml");
+    let suggested = packaged.replace("\n#", "\n");
+    let options = |text: &str| toml::from_str::<toml::Table>(text).map(|table| table.len());
+    // Lines that explain begin with a blank behind the sign.
+    let uncommented: String = suggested
+        .lines()
+        .filter(|line| !line.starts_with([' ', '#']))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    assert!(options(&uncommented).unwrap() > options(&packaged).unwrap());
+
+    for configuration in [packaged, uncommented] {
+        let house = House::new();
+        house.write("embody.toml", &configuration);
+        let listen = format!("unix:{}", house.text("milter.sock"));
+        let _milter = Milter::start(&house, &listen, &[]);
+        let mut mail_system = MailSystem::unix(&house.path("milter.sock"));
+        mail_system.negotiate();
+        let letter = with_url("data:,hello", "Content-Type: text/plain");
+        let filled = mail_system.filter("4packages", &letter).message();
+        assert!(memchr::memmem::find(&filled, b"\n\nhello").is_some());
+    }
+}
+
+#[test]
+fn the_packaged_configuration_allows_no_network() {
+    let packaged: toml::Table = toml::from_str(&read("docs/packages/milter.toml")).unwrap();
+    assert!(!packaged.contains_key("fetch"), "{packaged:?}");
+}
+
+#[test]
+fn the_containerfile_copies_what_the_script_puts_beside_it_and_starts_the_program() {
+    let text = read("docs/packages/Containerfile");
+    let instructions: Vec<(&str, &str)> = text
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| line.split_once(' ').unwrap())
+        .collect();
+    assert_eq!(instructions[0], ("FROM", "scratch"));
+    let of = |wanted: &str| {
+        let arguments = instructions.iter().filter(|(name, _)| *name == wanted);
+        arguments
+            .map(|(_, arguments)| *arguments)
+            .collect::<Vec<_>>()
+    };
+    let known = [
+        "FROM",
+        "COPY",
+        "USER",
+        "EXPOSE",
+        "STOPSIGNAL",
+        "ENTRYPOINT",
+        "CMD",
+    ];
+    for (name, _) in &instructions {
+        assert!(known.contains(name), "{name}");
+    }
+
+    // What is copied is a tree that the script makes; the program is in it.
+    assert_eq!(of("COPY"), ["system /"]);
+    let script = read(".ci/packages");
+    assert!(script.contains("image=$out/image/system\n"));
+    let list = |arguments: &str| serde_json::from_str::<Vec<String>>(arguments).unwrap();
+    let (entry, command) = (list(of("ENTRYPOINT")[0]), list(of("CMD")[0]));
+    assert!(
+        script.contains(&format!("\"$image{}\"\n", entry[0])),
+        "{entry:?}"
+    );
+    let port = command.last().unwrap().rsplit(':').next().unwrap();
+    assert_eq!(of("EXPOSE"), [port]);
+    // Its user is a number: there is no passwd(5).
+    assert!(of("USER")[0].split(':').all(|id| id.parse::<u32>().is_ok()));
+    // The command's words are the program's: what is wrong would be said before what comes behind.
+    let ran = embody()
+        .args(&command)
+        .arg("--config")
+        .arg("/nonexistent")
+        .output();
+    let said = String::from_utf8(ran.unwrap().stderr).unwrap();
+    assert!(said.contains("/nonexistent"), "{said}");
+}
