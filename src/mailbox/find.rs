@@ -310,6 +310,9 @@ pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
 
 /// What becomes of a member of an archive that starts so: mboxes are read as one.
 pub(crate) fn judged(start: &[u8]) -> Judged {
+    if Method::of_start(start).is_some() {
+        return Judged::Left("compressed once more");
+    }
     match kind_of_start(start) {
         Ok(Kind::Mbox) if !mmdf::starts(start) => Judged::Taken,
         Ok(Kind::Mbox) => Judged::Left("an MMDF mailbox"),

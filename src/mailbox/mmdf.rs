@@ -104,7 +104,7 @@ mod tests {
         let (mut at, mut found) = (0, Vec::new());
         while at < text.len() {
             let (content_end, end) = end_of_message(text.as_bytes(), at, true).unwrap();
-            let start = at + content_start(text[at..].as_bytes()).unwrap();
+            let start = at + content_start(&text.as_bytes()[at..]).unwrap();
             found.push(text[start..content_end].to_owned());
             at = end;
         }
@@ -137,7 +137,7 @@ mod tests {
     fn in_a_part_of_a_file_a_closing_line_at_its_end_is_waited_for() {
         let text = format!("{LINE}a\n{LINE}{LINE}b\n{LINE}");
         for length in 5..text.len() {
-            let found = end_of_message(text[..length].as_bytes(), 0, false);
+            let found = end_of_message(&text.as_bytes()[..length], 0, false);
             match found {
                 Some(ends) => assert_eq!(ends, (7, 12)),
                 None => assert!(length < 23, "{length}"),

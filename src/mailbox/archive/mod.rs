@@ -91,9 +91,12 @@ pub(crate) struct Sensing<R> {
 
 enum State<R> {
     Fresh(Option<R>),
-    Plain(io::Chain<io::Cursor<Vec<u8>>, R>),
-    Archive(Box<Joined<Tar<io::Chain<io::Cursor<Vec<u8>>, R>>>>),
+    Plain(Whole<R>),
+    Archive(Box<Joined<Tar<Whole<R>>>>),
 }
+
+/// What was looked at, and the rest.
+type Whole<R> = io::Chain<io::Cursor<Vec<u8>>, R>;
 
 impl<R: Read> Sensing<R> {
     pub(crate) fn new(reader: R, judge: Judge, skipped: &Skipped) -> Self {

@@ -18,9 +18,7 @@ const EXTENSION: u64 = 1 << 20;
 /// Whether `start` is a header. Its checksum tells, as the first formats have no mark.
 pub(super) fn is_header(start: &[u8]) -> bool {
     start.first().is_some_and(|&octet| octet != 0)
-        && start
-            .first_chunk::<BLOCK>()
-            .is_some_and(|block| is_right(block))
+        && start.first_chunk::<BLOCK>().is_some_and(is_right)
 }
 
 fn is_right(block: &[u8; BLOCK]) -> bool {
