@@ -57,7 +57,7 @@ const FILTER_HELP: &str = "Example: embody filter --fetch https < in.eml > out.e
 pub(super) enum Command {
     #[command(about = FILTER_ABOUT, after_help = FILTER_HELP, after_long_help = pages::FILTER)]
     Filter(FilterArgs),
-    /// Do the same to mboxes, Maildirs, MH folders, .eml files, folders of them
+    /// Do the same to mailboxes of any kind, and to folders of them
     #[command(after_help = "Example: embody convert --in-place --backup .old ~/Mail/archive.mbox", after_long_help = pages::CONVERT)]
     Convert(ConvertArgs),
     /// Move large attachments into a store; what is left refers to them
@@ -66,14 +66,14 @@ pub(super) enum Command {
     /// Put back, octet for octet, what detach moved into a store
     #[command(after_help = "Example: embody restore --store /srv/store < in.eml > out.eml", after_long_help = pages::RESTORE)]
     Restore(RestoreArgs),
-    /// Say what is in a mail and what the same options would do; retrieves nothing
+    /// Say what is in mail and what the same options would do
     #[command(after_help = "Example: embody inspect --fetch https message.eml", after_long_help = pages::INSPECT)]
     Inspect(InspectArgs),
     /// Do what filter does inside Postfix and Sendmail, in one process
     #[cfg(feature = "milter")]
     #[command(after_help = "Example: embody milter --listen inet:8891 --fetch https", after_long_help = pages::MILTER)]
     Milter(Box<MilterArgs>),
-    /// Check a store of detached attachments, or find what in it is not used
+    /// Check a store of attachments, or find what nobody uses
     #[command(after_help = "Example: embody store check /var/store ~/Maildir ~/Mail", after_long_help = pages::STORE)]
     Store(StoreArgs),
     /// Print the table of access types and URL schemes

@@ -2,12 +2,14 @@
 
 mod bases;
 mod data;
+mod document_type;
 mod hidden;
 mod words;
 
 use crate::policy::{Embed, Links, Policy};
 use bases::{Documents, Sought};
 pub(super) use data::may_show_data;
+use document_type::{LOOKED_AT, is_document_type};
 use words::{Word, Words, word};
 
 /// A search for the few words that any work needs, in any case.
@@ -54,7 +56,7 @@ impl std::fmt::Debug for Prefilter {
 
 impl Prefilter {
     /// How many bytes of one window a search of the next one has to see again.
-    pub const OVERLAP: usize = 64;
+    pub const OVERLAP: usize = 2 * LOOKED_AT;
 
     /// The search for what this policy works on.
     #[must_use]
@@ -259,45 +261,6 @@ static BASES: Words = Words::new(WORDS.split_at(OF_REFERENCES + OF_DOCUMENTS).1,
 
 #[cfg(any(test, feature = "mailbox"))]
 static EVERYTHING: Words = Words::new(&WORDS, *b"---");
-
-/// Subtypes of HTML and CSS.
-const SUBTYPES: [&[u8]; 3] = [b"html", b"xhtml+xml", b"css"];
-
-/// Whether what stands behind the name of a Content-Type field may be the type of a document.
-///
-/// Blanks, folds and comments may stand in front of the type and around the slash (RFC 822 §3.1.4), and
-/// [`MediaType::parse`](crate::mime::MediaType::parse) passes over them. Where there are some, it may be one. The lists of
-/// fields that DKIM signs are none.
-fn is_document_type(behind: &[u8]) -> bool {
-    let unblanked = |bytes: &mut &[u8]| *bytes = bytes.trim_ascii_start();
-    let mut rest = behind.get(..Prefilter::OVERLAP / 2).unwrap_or(behind);
-    unblanked(&mut rest);
-    match rest.split_first() {
-        Some((b':', value)) => rest = value,
-        // Talk about such a field; or the window ends here.
-        Some(_) => return false,
-        None => return true,
-    }
-    unblanked(&mut rest);
-    let is_symbol = |byte: &u8| byte.is_ascii_alphanumeric() || b"-.+_".contains(byte);
-    let main = rest.iter().take_while(|byte| is_symbol(byte)).count();
-    let mut slash = rest.get(main..).unwrap_or_default();
-    let is_apart = slash.first().is_some_and(u8::is_ascii_whitespace);
-    unblanked(&mut slash);
-    let subtype = match slash.split_first() {
-        None | Some((b'(', _)) => return true,
-        Some((b'/', _)) if is_apart => return true,
-        Some((b'/', subtype)) if subtype.first().is_some_and(is_symbol) => subtype,
-        Some((b'/', _)) => return true,
-        Some(_) => return false,
-    };
-    SUBTYPES.iter().any(|wanted| {
-        // Of what the window cuts off, the start must do.
-        let length = wanted.len().min(subtype.len());
-        let start = |bytes: &[u8]| bytes.get(..length).map(<[u8]>::to_ascii_lowercase);
-        start(subtype) == start(wanted)
-    })
-}
 
 #[cfg(test)]
 static SEARCHES: [&Words; 8] = {

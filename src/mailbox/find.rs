@@ -30,7 +30,8 @@ pub(crate) use super::not_mail::NotMail;
 #[cfg(feature = "cli")]
 pub(crate) use super::not_mail::not_in_place;
 use super::not_mail::{OTHERS, not_a_mailbox};
-use super::{Stop, archive, emlx, mh, mmdf, temporary};
+use super::stop::Stop;
+use super::{archive, emlx, mh, mmdf, temporary};
 use crate::error::Error;
 
 /// Bytes looked at to tell what a file is.

@@ -39,6 +39,7 @@ mod replace;
 mod rewrite;
 mod separator;
 mod sink;
+mod stop;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod stream;
 mod temporary;
@@ -48,8 +49,6 @@ mod window;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::edit::Edits;
@@ -68,6 +67,7 @@ pub(crate) use growing::Growing;
 pub use mbox::Quoting;
 #[cfg(feature = "cli")]
 pub(crate) use rewrite::takes_separators;
+pub use stop::Stop;
 #[cfg(feature = "cli")]
 pub(crate) use stream::{
     Opened, Output, convert_open, has_second_message, kind_of_open, second_message,
@@ -160,39 +160,6 @@ pub trait Progress: Sync {
 /// For those who do not want to know.
 impl Progress for () {
     fn advance(&self, _bytes: u64, _messages: u64) {}
-}
-
-/// Asks a run to stop; clones ask the same run. Safe to set from a signal handler's thread.
-#[derive(Clone, Default, Debug)]
-pub struct Stop(Arc<AtomicBool>);
-
-impl Stop {
-    /// A stop over a flag that something else sets (a signal handler, say).
-    #[must_use]
-    pub fn over(flag: Arc<AtomicBool>) -> Self {
-        Self(flag)
-    }
-
-    /// Asks.
-    pub fn request(&self) {
-        self.0.store(true, Ordering::SeqCst);
-    }
-
-    /// Whether it was asked.
-    #[must_use]
-    pub fn is_requested(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
-    }
-
-    /// # Errors
-    /// [`Error::Interrupted`] once it was asked.
-    pub fn check(&self) -> Result<(), Error> {
-        if self.is_requested() {
-            Err(Error::Interrupted)
-        } else {
-            Ok(())
-        }
-    }
 }
 
 /// Whether a run writes.
