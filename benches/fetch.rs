@@ -233,6 +233,7 @@ fn library(address: SocketAddr, in_flight: usize) -> Result<Duration, Box<dyn st
             url: url(address, number),
             accept: Some("image/gif".to_owned()),
             deadline: begun + Duration::from_secs(60),
+            date: None,
         })
         .collect();
     let answers = fetch_all(&world, &requests, in_flight, u64::MAX);

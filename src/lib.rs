@@ -52,6 +52,7 @@
 //!             media_type: Some("text/plain".to_owned()),
 //!             body: Bytes::from(*body),
 //!             elapsed: Duration::ZERO,
+//!             captured: None,
 //!         })
 //!     }
 //! }
@@ -158,6 +159,9 @@
 //! * *left*: unchanged, byte for byte, for a [`report::Reason`].
 
 // Benches, fuzz targets and the tests of this crate use what is behind the public interface: `internals`.
+#[cfg(feature = "cli")]
+#[allow(unreachable_pub)]
+mod archive;
 #[cfg(all(unix, feature = "cache"))]
 #[cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
 #[allow(unreachable_pub)]

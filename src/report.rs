@@ -5,6 +5,9 @@
 //! compares it with docs/reasons.md. Rows hold the text of the mail: whoever prints one to a terminal
 //! removes control characters there (`cli/say.rs`). Passwords are masked before a row is made.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use mail_parser::DateTime;
 use serde::Serialize;
 
 /// What kind of reference a row is about.
@@ -123,6 +126,10 @@ reasons! {
     SchemeNotAllowed "scheme-not-allowed" "the URL's scheme is not among those that may be retrieved" "--fetch SCHEME";
     NotRetrieved "not-retrieved" "a dry run retrieves nothing; with --probe it only asks whether the source answers" "";
     Offline "offline" "with --offline only the cache is asked, and it does not have this" "";
+    InArchive "in-archive" "a dry run retrieves nothing; the source is gone, and the archive has a capture of it" "";
+    NotArchived "not-archived" "the source is gone, and the archive has no capture of it that could be put in: none at all, none within --archive-window, or only one of an error" "";
+    ArchiveBusy "archive-busy" "the source is gone, and the archive is not asked now: it asked for a pause, or others are before" "";
+    SecretUrl "secret-url" "the source is gone, and the archive is not told of a URL that looks like a secret or names no public host" "--archive-any";
     UnsupportedScheme "unsupported-scheme" "the scheme can be retrieved, but not in this case: ftp through --proxy, a folder, a file of another machine" "";
     HostNotAllowed "host-not-allowed" "the host is denied, or not among the allowed ones" "--allow-host HOST";
     PrivateAddress "private-address" "the host is, or resolves to, an address that is not globally reachable" "--allow-net CIDR";
@@ -234,9 +241,23 @@ pub struct Row {
     /// For a document: how many links changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub links: Option<u64>,
+    /// For what an archive gave: when it captured that, as in RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub archive: Option<String>,
 }
 
 impl Row {
+    /// Says that the content is from an archive.
+    pub(crate) fn tell_capture(&mut self, captured: Option<SystemTime>) {
+        let Some(captured) = captured else { return };
+        let seconds = captured
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_secs());
+        let time = DateTime::from_timestamp(i64::try_from(seconds).unwrap_or(0)).to_rfc3339();
+        self.remark(&format!("from the archive, captured {time}"));
+        self.archive = Some(time);
+    }
+
     /// Adds a remark to the detail: something worth knowing that changed nothing.
     pub fn remark(&mut self, note: &str) {
         self.detail.push_str("; ");
@@ -253,6 +274,8 @@ pub struct Refusal {
     pub detail: String,
     /// Whether trying later may help (time-outs, refused connections, 408, 429, 5xx).
     pub retry: Retry,
+    /// Whether the source is gone, as far as an archive is concerned: 404, 410, no such host, nobody at the port.
+    pub(crate) is_gone: bool,
 }
 
 /// Whether trying again may help.
@@ -271,6 +294,7 @@ impl Refusal {
             reason,
             detail: detail.into(),
             retry: Retry::Never,
+            is_gone: false,
         }
     }
 
@@ -280,6 +304,7 @@ impl Refusal {
             reason,
             detail: detail.into(),
             retry: Retry::Later,
+            is_gone: false,
         }
     }
 }

@@ -60,6 +60,7 @@ pub(super) fn check(folder: &CacheFolder, host: &Host, port: u16) -> Result<(), 
             continue;
         };
         return Err(Refusal {
+            is_gone: matches!(reason, Reason::NameNotFound | Reason::ConnectionFailed),
             reason,
             detail: format!(
                 "{}; the cache knows, and {host} was not asked again",

@@ -8,7 +8,7 @@
 //! * ftp is not kept (it knows no freshness), but asks here which hosts are silent. Files never come here.
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use ureq::http::{HeaderName, HeaderValue, header};
@@ -19,12 +19,21 @@ use super::folder::CacheFolder;
 use super::hosts;
 use super::record::seconds;
 use super::semantics::{self, Ignoring, State, header_map};
-use crate::fetch::{Answer, Asked, Exchange, Failed, How, Source};
+use crate::fetch::{Answer, Asked, Exchange, Failed, How, Source, Whose};
 #[cfg(feature = "ftp")]
 use crate::policy::Host;
 use crate::policy::Policy;
 use crate::report::{Reason, Refusal};
 use crate::store::Key;
+
+/// How long a capture is used without asking the archive again: it does not change.
+const CAPTURE: u64 = 30 * 24 * 60 * 60;
+
+/// How long all else is that an archive says: it may capture more.
+const NEAREST: u64 = 24 * 60 * 60;
+
+/// The pause after an archive's 429, whatever it says itself.
+const ARCHIVE_PAUSE: Duration = Duration::from_secs(60);
 
 /// Who is asked for what the cache does not have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,6 +63,7 @@ impl Exchange for Kept {
             .into()),
             (Asking::Nobody, false) => self.remembered(asked).map_err(Into::into),
             (Asking::Servers, true) => self.ask(asked),
+            (Asking::Servers, false) if asked.whose != Whose::Source => self.archived(asked),
             (Asking::Servers, false) => self.answer(asked),
         }
     }
@@ -137,6 +147,40 @@ impl Kept {
         }
     }
 
+    /// What an archive says: header fields about freshness are those of long ago, so they do not count. All answers
+    /// are kept that say which capture there is, and whether there is one.
+    fn archived(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
+        let mut entry = Entry::load(&self.folder, asked);
+        let now = seconds(SystemTime::now());
+        if let Some(kept) = &entry.answer {
+            let lifetime = match semantics::is_capture(&kept.headers) {
+                true => CAPTURE,
+                false => NEAREST,
+            };
+            if (kept.at..kept.at.saturating_add(lifetime)).contains(&now)
+                && kept.from.judge(&self.policy).is_ok()
+                && let Some(body) = self.body(kept)?
+            {
+                return Ok(answer(kept, body));
+            }
+        }
+        let given = self.ask(asked)?;
+        let mut headers = semantics::relevant(&given.headers, self.ignoring);
+        headers.extend(semantics::capture_time(&given.headers));
+        let is_whole = given.status != 200 || asked.how == How::Whole;
+        let is_lasting = matches!(given.status, 200 | 301 | 302 | 303 | 307 | 308 | 404 | 410)
+            || semantics::is_capture(&headers);
+        if is_whole
+            && is_lasting
+            && let Some(from) = From::of(&given.source)
+        {
+            entry.gone = None;
+            entry.answer = self.kept_answer(asked, &given, headers, from, now);
+            entry.store(&self.folder);
+        }
+        Ok(given)
+    }
+
     /// The content of a kept answer: empty for what has none; none where it is not there, or has another hash.
     fn body(&self, kept: &KeptAnswer) -> Result<Option<Bytes>, Refusal> {
         let Some(body) = &kept.body else {
@@ -217,7 +261,17 @@ impl Kept {
             match &given {
                 Err(failed) => hosts::found_nobody(&self.folder, host, *port, failed),
                 Ok(answer) if matches!(answer.status, 429 | 503) => {
-                    if let Some(pause) = semantics::retry_after(&answer.headers) {
+                    let wanted = semantics::retry_after(&answer.headers);
+                    let pause = match asked.whose {
+                        Whose::Source => wanted,
+                        // It was captured, and is the answer of another server, long ago.
+                        _ if semantics::capture_time(&answer.headers).is_some() => None,
+                        _ if answer.status == 429 => {
+                            Some(wanted.unwrap_or_default().max(ARCHIVE_PAUSE))
+                        }
+                        _ => wanted,
+                    };
+                    if let Some(pause) = pause {
                         hosts::pause(&self.folder, host, *port, answer.status, pause);
                     }
                 }

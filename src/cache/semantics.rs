@@ -39,6 +39,20 @@ const PLAIN: [HeaderName; 8] = [
     header::LAST_MODIFIED,
 ];
 
+/// What says that an archive captured an answer, and when (RFC 7089).
+const CAPTURED: &str = "memento-datetime";
+
+/// The field that says when an archive captured an answer.
+pub(super) fn capture_time(headers: &HeaderMap) -> Option<(String, String)> {
+    let value = headers.get(CAPTURED)?.to_str().ok()?;
+    Some((CAPTURED.to_owned(), value.to_owned()))
+}
+
+/// Whether a kept answer is one that an archive captured.
+pub(super) fn is_capture(headers: &[(String, String)]) -> bool {
+    headers.iter().any(|(name, _)| name == CAPTURED)
+}
+
 /// Values in which they do.
 const TEXT: [HeaderName; 2] = [header::CONTENT_TYPE, header::LOCATION];
 

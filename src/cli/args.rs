@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::archive_args::ArchiveArgs;
 use super::cache_args::CacheArgs;
 use super::detach_args::{DetachArgs, LARGER_THAN, RestoreArgs};
 #[cfg(feature = "milter")]
@@ -143,6 +144,10 @@ impl ConvertArgs {
         self.policy.cache()
     }
 
+    pub(super) fn archive(&self) -> &ArchiveArgs {
+        self.policy.archive()
+    }
+
     pub(super) fn mark(&self) -> Mark {
         if self.mark { Mark::Field } else { Mark::Off }
     }
@@ -246,6 +251,10 @@ impl FilterArgs {
         self.policy.cache()
     }
 
+    pub(super) fn archive(&self) -> &ArchiveArgs {
+        self.policy.archive()
+    }
+
     pub(super) fn mark(&self) -> Mark {
         if self.mark { Mark::Field } else { Mark::Off }
     }
@@ -303,6 +312,10 @@ impl InspectArgs {
 
     pub(super) fn cache(&self) -> &CacheArgs {
         self.policy.cache()
+    }
+
+    pub(super) fn archive(&self) -> &ArchiveArgs {
+        self.policy.archive()
     }
 }
 
@@ -368,6 +381,6 @@ mod tests {
             );
             said += 1;
         }
-        assert_eq!(said, 17);
+        assert_eq!(said, 18);
     }
 }

@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 
+use super::archive_args::ArchiveArgs;
 use super::values::size;
+use crate::archive::{OrArchived, Order, Pace};
 use crate::cache::{Asking, CacheFolder, Ignoring, Kept};
 use crate::error::Error;
-use crate::fetch::SystemFetcher;
+use crate::fetch::{Exchange, Fetch, SystemFetcher};
+use crate::mailbox::Stop;
 use crate::policy::Policy;
 
 // Shared by all commands that retrieve.
@@ -42,11 +45,12 @@ enum IgnoreOption {
     NoStore,
 }
 
-/// A cache that is open, as long as a run takes.
+/// A cache that is open, as long as a run takes; and the archive that is asked besides.
 #[derive(Clone, Debug)]
 pub(super) struct Cache {
     args: CacheArgs,
     folder: Option<Arc<CacheFolder>>,
+    archive: Option<ArchiveArgs>,
 }
 
 impl CacheArgs {
@@ -60,6 +64,7 @@ impl CacheArgs {
         Cache {
             args: self.clone(),
             folder: None,
+            archive: None,
         }
     }
 
@@ -75,43 +80,93 @@ impl CacheArgs {
         Ok(Cache {
             folder: self.cache.as_ref().map(open).transpose()?.map(Arc::new),
             args: self.clone(),
+            archive: None,
         })
     }
 }
 
 impl Cache {
-    /// Whether there is one.
-    pub(super) fn is_open(&self) -> bool {
-        self.folder.is_some()
+    /// The same with what is asked of an archive.
+    pub(super) fn with_archive(self, archive: &ArchiveArgs) -> Self {
+        Self {
+            archive: Some(archive.clone()),
+            ..self
+        }
     }
 
-    /// What retrieves under this policy, behind the cache.
+    /// Whether servers are asked in another way than usual.
+    pub(super) fn is_needed(&self) -> bool {
+        self.folder.is_some() || self.order().is_some()
+    }
+
+    /// Who is asked first, if there is an archive.
+    pub(super) fn order(&self) -> Option<Order> {
+        self.archive.as_ref()?.order()
+    }
+
+    /// What retrieves under this policy, behind the cache. With an archive, what has a date is asked of that,
+    /// at this pace.
     ///
     /// # Errors
     /// As [`SystemFetcher::new`].
-    pub(super) fn fetcher(&self, policy: &Arc<Policy>) -> Result<SystemFetcher, Error> {
+    pub(super) fn fetcher(
+        &self,
+        policy: &Arc<Policy>,
+        pace: Pace,
+        stop: &Stop,
+    ) -> Result<Box<dyn Fetch>, Error> {
+        let wrap = |servers: Arc<dyn Exchange>| self.wrapped(policy, servers);
+        let stop = stop.clone();
+        let is_stopped = move || stop.check().is_err();
+        if let Some(archive) = &self.archive
+            && let Some(sources) = archive.sources(policy, pace, is_stopped, wrap)?
+        {
+            return Ok(Box::new(sources));
+        }
+        Ok(Box::new(match self.folder {
+            Some(_) => SystemFetcher::through(Arc::clone(policy), wrap)?,
+            None => SystemFetcher::new(Arc::clone(policy))?,
+        }))
+    }
+
+    /// Asks the archive, if there is one, besides: in front of what remembers answers.
+    pub(super) fn or_archived(&self, fetch: impl Fetch + 'static) -> Arc<dyn Fetch> {
+        either(fetch, self.order())
+    }
+
+    /// The same to know what is alive: sources are asked first, whatever the options say.
+    pub(super) fn or_probed(&self, fetch: impl Fetch + 'static) -> Arc<dyn Fetch> {
+        either(fetch, self.order().map(|_| Order::SourceFirst))
+    }
+
+    fn wrapped(&self, policy: &Arc<Policy>, servers: Arc<dyn Exchange>) -> Arc<dyn Exchange> {
         let Some(folder) = &self.folder else {
-            return SystemFetcher::new(Arc::clone(policy));
+            return servers;
         };
-        SystemFetcher::through(Arc::clone(policy), |servers| {
-            Arc::new(Kept {
-                folder: Arc::clone(folder),
-                policy: Arc::clone(policy),
-                ignoring: match self.args.cache_ignore.is_empty() {
-                    true => Ignoring::Nothing,
-                    false => Ignoring::NoStore,
-                },
-                asking: match self.args.offline {
-                    true => Asking::Nobody,
-                    false => Asking::Servers,
-                },
-                servers,
-            })
+        Arc::new(Kept {
+            folder: Arc::clone(folder),
+            policy: Arc::clone(policy),
+            ignoring: match self.args.cache_ignore.is_empty() {
+                true => Ignoring::Nothing,
+                false => Ignoring::NoStore,
+            },
+            asking: match self.args.offline {
+                true => Asking::Nobody,
+                false => Asking::Servers,
+            },
+            servers,
         })
     }
 
     /// What kept the cache from being written, in words.
     pub(super) fn trouble(&self) -> Option<&str> {
         self.folder.as_ref()?.trouble()
+    }
+}
+
+fn either(inner: impl Fetch + 'static, order: Option<Order>) -> Arc<dyn Fetch> {
+    match order {
+        Some(order) => Arc::new(OrArchived { inner, order }),
+        None => Arc::new(inner),
     }
 }

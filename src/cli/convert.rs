@@ -20,6 +20,7 @@ use super::say;
 use super::signals::{self, Heeding, Signals};
 use super::totals::{self, Totals};
 use super::verb::{Expanding, Verb, Work};
+use crate::archive::Pace;
 use crate::error::Error;
 use crate::expand::{Expander, Lengths};
 use crate::fetch::{AtMost, Cached, Fetch, NoFetch, Probing, Unasked};
@@ -65,7 +66,7 @@ fn convert(args: &ConvertArgs) -> Result<Status, Error> {
         signals: &signals,
     };
     walk.check_standard_streams()?;
-    let cache = cache(args.cache(), args.asking())?;
+    let cache = cache(args.cache(), args.asking())?.with_archive(args.archive());
     let expander = Expander::builder(policy.clone())
         .fetch_with(|policy| shared_fetcher(policy, &cache, args.asking(), signals.stop()))?
         .mark(args.mark())
@@ -287,14 +288,14 @@ pub(super) fn shared_fetcher(
         return Ok(Arc::new(NoFetch));
     }
     let system = Heeding {
-        fetcher: cache.fetcher(policy)?,
+        fetcher: cache.fetcher(policy, Pace::default(), stop)?,
         stop: stop.clone(),
     };
     let system = AtMost::new(policy.limits.in_flight, system);
     Ok(match asking {
         Asking::Nobody => Arc::new(Unasked),
-        Asking::WhetherThereIsAnAnswer => Arc::new(Cached::new(Probing(system))),
-        Asking::ForContent => Arc::new(Cached::new(system)),
+        Asking::WhetherThereIsAnAnswer => cache.or_probed(Cached::new(Probing(system))),
+        Asking::ForContent => cache.or_archived(Cached::new(system)),
     })
 }
 

@@ -18,9 +18,10 @@ use super::report_file::ReportFile;
 use super::say;
 use super::signals;
 use super::verb::{Expanding, Verb, Work};
+use crate::archive::Pace;
 use crate::error::Error;
 use crate::expand::{Expander, Mark, Prefilter};
-use crate::mailbox::{has_second_message, second_message, takes_separators};
+use crate::mailbox::{Stop, has_second_message, second_message, takes_separators};
 use crate::mime::{ScanLimits, scan};
 use crate::plan::opaque_parts;
 use crate::policy::Policy;
@@ -39,10 +40,12 @@ pub(super) fn run(args: &FilterArgs) -> Status {
 
 fn filter(args: &FilterArgs) -> Result<(), Error> {
     let begun = Begun::now(&args.saying);
-    let cache = args.cache().open()?;
+    let cache = args.cache().open()?.with_archive(args.archive());
     let mut builder = Expander::builder(args.policy()).mark(args.mark());
-    if cache.is_open() {
-        builder = builder.fetch_with(|policy| cache.fetcher(policy))?;
+    if cache.is_needed() {
+        builder = builder.fetch_with(|policy| {
+            Ok(cache.or_archived(cache.fetcher(policy, Pace::default(), &Stop::default())?))
+        })?;
     }
     let expander = builder.build()?;
     let job = Job {

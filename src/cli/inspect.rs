@@ -56,7 +56,7 @@ fn inspect_all(args: &InspectArgs) -> Result<Status, Error> {
         return Err(Error::Usage(what.to_owned()));
     }
     let policy = args.policy();
-    let cache = cache(args.cache(), args.asking())?;
+    let cache = cache(args.cache(), args.asking())?.with_archive(args.archive());
     let expander = Expander::builder(args.asking_policy())
         .fetch_with(|policy| shared_fetcher(policy, &cache, args.asking(), &Stop::default()))?
         .build()?;
@@ -119,6 +119,7 @@ fn inspect_all(args: &InspectArgs) -> Result<Status, Error> {
         larger_than: args.larger_than(),
         base_url: &base_url,
         is_probed: args.asking() == Asking::WhetherThereIsAnAnswer,
+        has_archive: args.archive().order().is_some(),
         by: &args.by,
         sources: &names,
         start: inspection.start.as_str(),

@@ -19,9 +19,11 @@ use super::origin::{Origin, Start};
 use super::report_file::ReportFile;
 use super::say;
 use super::signals::limits_on_files_are_failed_writes;
+use crate::archive::Pace;
 use crate::error::Error;
 use crate::expand::Expander;
 use crate::fetch::{AtMost, Cached, Fetch, NoFetch};
+use crate::mailbox::Stop;
 use crate::milter::{
     Answers, Journal, Left, Listener, Metrics, Processed, Server, Service, Verdict,
 };
@@ -144,7 +146,7 @@ fn handed_over() -> Result<Vec<Listener>, Failure> {
 
 /// What is done to messages, and who is told.
 fn work(args: &MilterArgs) -> Result<(Service, Arc<Log>), Error> {
-    let cache = args.cache().open()?;
+    let cache = args.cache().open()?.with_archive(args.archive());
     let expander = Expander::builder(args.policy()?)
         .fetch_with(|policy| fetcher(policy, &cache))?
         .mark(args.mark())
@@ -158,14 +160,10 @@ fn fetcher(policy: &Arc<Policy>, cache: &Cache) -> Result<Arc<dyn Fetch>, Error>
     if policy.fetch.is_empty() && policy.ca_file.is_none() {
         return Ok(Arc::new(NoFetch));
     }
-    let system = cache.fetcher(policy)?;
+    let system = cache.fetcher(policy, Pace::of_service(), &Stop::default())?;
     let system = AtMost::new(policy.limits.in_flight, system);
     let octets = Cached::<NoFetch>::CAPACITY;
-    Ok(Arc::new(Answers::new(
-        Arc::new(system),
-        octets,
-        Answers::AGE,
-    )))
+    Ok(cache.or_archived(Answers::new(Arc::new(system), octets, Answers::AGE)))
 }
 
 /// The policy and the report anew; the sockets and the connections stay. The deadline that holds from now on.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::archive_args::ArchiveArgs;
 use super::cache_args::CacheArgs;
 use super::policy_args::PolicyArgs;
 use super::shared_args::{OnFailureOption, SayingArgs};
@@ -75,6 +76,11 @@ impl MilterArgs {
     /// The cache's options.
     pub(super) fn cache(&self) -> &CacheArgs {
         self.policy.cache()
+    }
+
+    /// The archive's options.
+    pub(super) fn archive(&self) -> &ArchiveArgs {
+        self.policy.archive()
     }
 
     pub(super) fn mark(&self) -> Mark {

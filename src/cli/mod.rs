@@ -9,6 +9,7 @@
 //! to stop, `say` makes text from strangers fit for a terminal, `input` reads and spools, `output` knows
 //! whether there is anything to read from and to write to.
 
+mod archive_args;
 mod args;
 mod cache_args;
 mod config;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use url::Url;
 
+use super::archive_args::ArchiveArgs;
 use super::cache_args::CacheArgs;
 use super::values::{
     HostList, at_least_one, base_url, duration, duration_or_none, host_list, scheme, size,
@@ -22,6 +23,8 @@ use crate::policy::{
 pub(super) struct PolicyArgs {
     #[command(flatten)]
     retrieval: RetrievalArgs,
+    #[command(flatten)]
+    archive: ArchiveArgs,
     /// Put back what detach moved into this store: --fetch file, --file-root DIR and a --map from --base-url
     /// [default: none]
     #[arg(hide_short_help = true, long, value_name = "DIR", value_parser = parse_file_root)]
@@ -237,6 +240,10 @@ enum SignedOption {
 }
 
 impl PolicyArgs {
+    pub(super) fn archive(&self) -> &ArchiveArgs {
+        &self.archive
+    }
+
     pub(super) fn cache(&self) -> &CacheArgs {
         &self.retrieval.cache
     }

@@ -81,6 +81,10 @@ impl<F: Fetch> Fetch for Heeding<F> {
         self.check()?;
         self.fetcher.probe(request)
     }
+
+    fn heeds_date(&self) -> bool {
+        self.fetcher.heeds_date()
+    }
 }
 
 /// The signals that are ignored, a bit each; none where the system does not say.

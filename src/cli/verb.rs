@@ -126,9 +126,13 @@ pub(super) fn probe(expander: &Expander, message: &[u8], name: &str) -> Result<R
 /// What was left only because a dry run retrieves nothing is what a run would fetch.
 fn foresee(report: &mut Report) {
     for row in &mut report.rows {
-        if row.reason == Some(Reason::NotRetrieved) {
-            row.outcome = Outcome::WouldFetch;
-            row.reason = None;
+        match row.reason {
+            Some(Reason::NotRetrieved) => {
+                row.outcome = Outcome::WouldFetch;
+                row.reason = None;
+            }
+            Some(Reason::InArchive) => row.outcome = Outcome::WouldFetch,
+            _ => {}
         }
     }
 }

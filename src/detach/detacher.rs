@@ -235,6 +235,7 @@ impl Run<'_> {
             bytes: None,
             ms: None,
             links: None,
+            archive: None,
         };
         match decided {
             Ok((key, octets, group)) => {

@@ -94,6 +94,7 @@ pub(super) struct Answer {
     media_type: Option<String>,
     octets: Rc<Octets>,
     elapsed: Duration,
+    captured: Option<SystemTime>,
 }
 
 impl Answer {
@@ -124,8 +125,16 @@ impl Answer {
     }
 
     /// How long it took.
-    pub(super) fn milliseconds(&self) -> u64 {
+    fn milliseconds(&self) -> u64 {
         u64::try_from(self.elapsed.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// How long it took, and when an archive captured it.
+    pub(super) fn times(&self) -> Times {
+        Times {
+            milliseconds: Some(self.milliseconds()),
+            captured: self.captured,
+        }
     }
 
     /// The octets of what is said about the content: its URL and its type.
@@ -141,8 +150,18 @@ impl From<Retrieved> for Answer {
             media_type: retrieved.media_type,
             octets: Octets::shared(retrieved.body),
             elapsed: retrieved.elapsed,
+            captured: retrieved.captured,
         }
     }
+}
+
+/// What rows say of when content came.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Times {
+    /// How long the retrieval took.
+    pub(super) milliseconds: Option<u64>,
+    /// When an archive captured it.
+    pub(super) captured: Option<SystemTime>,
 }
 
 /// Content, and what its source said about it.
@@ -160,6 +179,8 @@ pub(super) struct Obtained {
     pub(super) location: Option<String>,
     /// How long the retrieval took.
     pub(super) elapsed: Option<Duration>,
+    /// When an archive captured it.
+    pub(super) captured: Option<SystemTime>,
     /// Things worth telling that stop nothing.
     pub(super) notes: Vec<String>,
 }
@@ -203,6 +224,7 @@ pub(super) fn decode(body: &ExternalBody<'_>, policy: &Policy) -> Result<Obtaine
         octets: Octets::shared(octets),
         location: None,
         elapsed: None,
+        captured: None,
         notes: Vec::new(),
     })
 }
@@ -264,6 +286,7 @@ pub(super) fn copy(original: &[u8], tree: &Tree, part: PartId, octets: Rc<Octets
         octets,
         location: None,
         elapsed: None,
+        captured: None,
         notes: Vec::new(),
     }
 }
@@ -324,6 +347,7 @@ pub(super) fn take(
         octets,
         location: has_server.then(|| retrieved.url.clone()),
         elapsed: Some(retrieved.elapsed),
+        captured: retrieved.captured,
         notes,
     })
 }

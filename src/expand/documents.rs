@@ -78,6 +78,7 @@ fn row(tree: &Tree, part: PartId, name: &str, outcome: Result<Rewriting, Refusal
         bytes: Some(tree.part(part).body.len() as u64),
         ms: None,
         links: None,
+        archive: None,
     };
     match outcome {
         Ok(rewriting) => {

@@ -1,6 +1,6 @@
 //! What a row says of content that was put in.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::content::Obtained;
 use crate::report::{Kind, Outcome, Row};
@@ -11,6 +11,7 @@ pub(super) struct Facts {
     octets: u64,
     location: Option<String>,
     elapsed: Option<Duration>,
+    captured: Option<SystemTime>,
     pub(super) notes: Vec<String>,
 }
 
@@ -21,6 +22,7 @@ impl Facts {
             octets: obtained.octets.len() as u64,
             location: obtained.location.clone(),
             elapsed: obtained.elapsed,
+            captured: obtained.captured,
             notes: obtained.notes.clone(),
         }
     }
@@ -35,6 +37,7 @@ impl Facts {
             Some(location) => format!("{} octets of {} from {location}", self.octets, self.essence),
             None => format!("{} octets of {}", self.octets, self.essence),
         };
+        row.tell_capture(self.captured);
         for note in &self.notes {
             row.remark(note);
         }

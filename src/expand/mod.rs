@@ -12,6 +12,7 @@
 
 mod composite;
 mod content;
+mod date;
 mod document_digest;
 mod documents;
 mod embed;

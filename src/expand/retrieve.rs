@@ -222,6 +222,7 @@ impl Session<'_> {
                     url,
                     accept,
                     deadline: self.deadline,
+                    date: self.date,
                 });
                 self.retrieved.insert(key, Answered::Unasked);
             }

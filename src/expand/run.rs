@@ -143,6 +143,7 @@ impl Session<'_> {
             bytes: None,
             ms: None,
             links: None,
+            archive: None,
         });
     }
 

@@ -1,9 +1,10 @@
 //! One message while it is worked on: what was chosen, what is known, what may still be spent.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::content::Answer;
+use super::date;
 use super::ledger::Ledger;
 use super::settings::Settings;
 use crate::fetch::Fetch;
@@ -20,6 +21,8 @@ pub(super) struct Session<'s> {
     pub(super) name: &'s str,
     pub(super) asking: Asking<'s>,
     pub(super) deadline: Instant,
+    /// When the message was on its way, if whoever is asked heeds that.
+    pub(super) date: Option<SystemTime>,
     /// Answers so far, by URL and wanted type: nothing is asked twice. Of URLs beyond the limit there is none.
     pub(super) retrieved: HashMap<(String, Option<String>), Answered>,
     pub(super) ledger: Ledger,
@@ -59,6 +62,10 @@ impl<'s> Session<'s> {
             asking,
             // Instants end somewhere; whoever waits longer than this waits for ever.
             deadline: Instant::now() + limits.deadline.min(CENTURY),
+            date: match asking {
+                Asking::Of(fetch) if fetch.heeds_date() => date::of(message, SystemTime::now()),
+                _ => None,
+            },
             retrieved: HashMap::new(),
             ledger: Ledger::new(limits, message.len()),
         }

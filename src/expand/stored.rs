@@ -47,6 +47,7 @@ impl Fetch for FromStore {
                 media_type: None,
                 body: octets.into(),
                 elapsed: begun.elapsed(),
+                captured: None,
             }),
             Ok(None) => {
                 let detail = format!("{} is not in the store", key.path());

@@ -33,6 +33,7 @@ pub(super) fn rows(
             bytes: Some(opaque.span.len() as u64),
             ms: None,
             links: None,
+            archive: None,
         })
         .collect()
 }

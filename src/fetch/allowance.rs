@@ -35,6 +35,27 @@ impl Allowance {
         }
     }
 
+    /// The sooner of this, and so long from now.
+    #[cfg(feature = "cache")]
+    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
+    pub(crate) fn at_most(self, timeout: Duration) -> Self {
+        let sooner = Self::starting_now(timeout, self.until);
+        match sooner.reason {
+            Reason::Timeout => sooner,
+            _ => self,
+        }
+    }
+
+    /// All the time that a message has.
+    #[cfg(feature = "cache")]
+    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
+    pub(crate) fn until(deadline: Instant) -> Self {
+        Self {
+            until: deadline,
+            reason: Reason::Deadline,
+        }
+    }
+
     /// What is left of it, never zero: a zero time-out means "none" to sockets.
     pub(crate) fn remaining(self) -> Result<Duration, Refusal> {
         let remaining = self.until.saturating_duration_since(Instant::now());

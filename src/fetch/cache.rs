@@ -1,7 +1,7 @@
 //! The same URL once per run.
 
 use std::fmt;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use quick_cache::sync::{Cache, DefaultLifecycle, GuardResult};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
@@ -10,8 +10,8 @@ use super::waiting::late;
 use super::{Fetch, Probed, Request, Retrieved};
 use crate::report::{Reason, Refusal, Retry};
 
-/// URL without fragment, and the type asked for.
-type Key = (String, Option<String>);
+/// URL without fragment, the type asked for, and the date where that counts.
+type Key = (String, Option<String>, Option<SystemTime>);
 type Answer = Result<Retrieved, Refusal>;
 
 /// What one entry costs besides its body, roughly.
@@ -106,7 +106,7 @@ impl<F: Fetch> Fetch for Cached<F> {
             .url
             .split_once('#')
             .map_or(&*request.url, |(url, _)| url);
-        let key = (url.to_owned(), request.accept.clone());
+        let key = (url.to_owned(), request.accept.clone(), request.date);
         let patience = request.deadline.saturating_duration_since(Instant::now());
         // A guard that is dropped, by a panic too, passes to one of those who wait.
         match self.answers.get_value_or_guard(&key, Some(patience)) {
@@ -129,6 +129,10 @@ impl<F: Fetch> Fetch for Cached<F> {
 
     fn probe(&self, request: &Request) -> Result<Probed, Refusal> {
         self.inner.probe(request)
+    }
+
+    fn heeds_date(&self) -> bool {
+        self.inner.heeds_date()
     }
 }
 

@@ -29,6 +29,7 @@ impl Canned {
             media_type: media_type.map(str::to_owned),
             body: body.into().into(),
             elapsed: Duration::ZERO,
+            captured: None,
         };
         self.answers.insert(url.to_owned(), Ok(answer));
         self

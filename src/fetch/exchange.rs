@@ -25,6 +25,8 @@ pub(crate) struct Asked<'a> {
     /// The declared type, if it can stand in a header field; else anything.
     pub(crate) accept: &'a str,
     pub(crate) how: How,
+    #[cfg_attr(not(feature = "cache"), allow(dead_code))]
+    pub(crate) whose: Whose,
     /// Header fields besides.
     pub(crate) more: &'a [(HeaderName, HeaderValue)],
     /// Whether a URL with a user name or password led here: the answer is not everybody's.
@@ -32,6 +34,18 @@ pub(crate) struct Asked<'a> {
     pub(crate) is_personal: bool,
     /// How long it may take.
     pub(crate) allowance: Allowance,
+}
+
+/// Who is asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
+pub(crate) enum Whose {
+    /// Whom the mail names.
+    Source,
+    /// An archive, for what it captured.
+    Archive,
+    /// An archive, for what captures it has.
+    Index,
 }
 
 /// What is wanted of the content of a 200.
@@ -89,6 +103,21 @@ pub(crate) enum Nobody {
 /// deadline cut short does not.
 pub(super) fn is_long(elapsed: Duration, timeout: Duration) -> bool {
     elapsed >= Duration::from_secs(10).min(timeout / 4 * 3)
+}
+
+impl Failed {
+    /// The refusal, which says whether somebody may be there later.
+    pub(super) fn into_refusal(self) -> Refusal {
+        let is_gone = match self.nobody {
+            Some(Nobody::Host) => true,
+            Some(Nobody::Port) => self.refusal.reason == Reason::ConnectionFailed,
+            None => self.refusal.is_gone,
+        };
+        Refusal {
+            is_gone,
+            ..self.refusal
+        }
+    }
 }
 
 impl From<Refusal> for Failed {

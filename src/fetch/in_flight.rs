@@ -100,4 +100,8 @@ impl<F: Fetch> Fetch for AtMost<F> {
         let _turn = self.turn(request.deadline)?;
         self.inner.probe(request)
     }
+
+    fn heeds_date(&self) -> bool {
+        self.inner.heeds_date()
+    }
 }

@@ -28,6 +28,9 @@ mod waiting;
 #[cfg(feature = "cache")]
 #[cfg_attr(not(feature = "cli"), allow(unused_imports))]
 pub(crate) use agent::USER_AGENT;
+#[cfg(feature = "cache")]
+#[cfg_attr(not(feature = "cli"), allow(unused_imports))]
+pub(crate) use allowance::Allowance;
 pub use bytes::Bytes;
 pub use cache::Cached;
 pub use canned::Canned;
@@ -36,7 +39,7 @@ pub use canned::Canned;
 pub(crate) use direct::{Direct, NoReply, Reply};
 #[cfg(feature = "cache")]
 #[cfg_attr(not(feature = "cli"), allow(unused_imports))]
-pub(crate) use exchange::{Answer, Asked, Exchange, Failed, How, Nobody, Source};
+pub(crate) use exchange::{Answer, Asked, Exchange, Failed, How, Nobody, Source, Whose};
 pub use in_flight::AtMost;
 #[cfg(any(feature = "http", feature = "ftp"))]
 pub use names::{Names, SystemNames};

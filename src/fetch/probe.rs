@@ -26,10 +26,18 @@ pub(crate) struct Probing<F>(pub(crate) F);
 impl<F: Fetch> Fetch for Probing<F> {
     fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
         let probed = self.0.probe(request)?;
-        Err(Refusal::lasting(Reason::NotRetrieved, probed.to_string()))
+        let reason = match probed.method {
+            "archive" => Reason::InArchive,
+            _ => Reason::NotRetrieved,
+        };
+        Err(Refusal::lasting(reason, probed.to_string()))
     }
 
     fn probe(&self, request: &Request) -> Result<Probed, Refusal> {
         self.0.probe(request)
+    }
+
+    fn heeds_date(&self) -> bool {
+        self.0.heeds_date()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 
@@ -17,6 +17,8 @@ pub struct Request {
     pub accept: Option<String>,
     /// When the whole message's retrievals must be over, whatever the per-retrieval time-out.
     pub deadline: Instant,
+    /// When the message was on its way: only for a [`Fetch`] that says that it [heeds](Fetch::heeds_date) that.
+    pub date: Option<SystemTime>,
 }
 
 /// A whole body, and what its source said about it.
@@ -30,6 +32,8 @@ pub struct Retrieved {
     pub body: Bytes,
     /// How long it took; of an answer from the cache, how long it took the first time.
     pub elapsed: Duration,
+    /// When an archive captured it; none for what its own source gave.
+    pub captured: Option<SystemTime>,
 }
 
 /// Retrieves what is not in the message. Implementations are shared between threads.
@@ -58,6 +62,7 @@ pub struct Retrieved {
 ///             media_type: None,
 ///             body: body.clone().into(),
 ///             elapsed: Duration::ZERO,
+///             captured: None,
 ///         })
 ///     }
 /// }
@@ -78,6 +83,26 @@ pub trait Fetch: Send + Sync {
     fn probe(&self, request: &Request) -> Result<Probed, Refusal> {
         self.fetch(request).map(Probed::from)
     }
+
+    /// Whether an answer may depend on [`Request::date`], as an archive's does. Where it does not, requests have none,
+    /// and messages of different dates share their answers.
+    fn heeds_date(&self) -> bool {
+        false
+    }
+}
+
+impl<F: Fetch + ?Sized> Fetch for Box<F> {
+    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+        (**self).fetch(request)
+    }
+
+    fn probe(&self, request: &Request) -> Result<Probed, Refusal> {
+        (**self).probe(request)
+    }
+
+    fn heeds_date(&self) -> bool {
+        (**self).heeds_date()
+    }
 }
 
 impl<F: Fetch + ?Sized> Fetch for Arc<F> {
@@ -88,13 +113,18 @@ impl<F: Fetch + ?Sized> Fetch for Arc<F> {
     fn probe(&self, request: &Request) -> Result<Probed, Refusal> {
         (**self).probe(request)
     }
+
+    fn heeds_date(&self) -> bool {
+        (**self).heeds_date()
+    }
 }
 
 /// What a source says of content that was not taken.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Probed {
     /// What was asked: `HEAD`, or `GET` where that was not understood and for ftp and file, which have
-    /// no question of that kind; `cache` where nobody was asked, because the answer was kept.
+    /// no question of that kind; `cache` where nobody was asked, because the answer was kept; `archive` where an
+    /// archive has it.
     pub method: &'static str,
     /// The URL that finally answered, as in [`Retrieved::url`].
     pub url: String,
@@ -121,6 +151,7 @@ impl fmt::Display for Probed {
         let media_type = self.media_type.as_deref().unwrap_or("no type");
         match self.method {
             "cache" => write!(formatter, "the cache has an answer: {media_type}")?,
+            "archive" => write!(formatter, "the archive has a capture: {media_type}")?,
             method => write!(formatter, "{method} was answered: {media_type}")?,
         }
         match self.length {

@@ -59,6 +59,10 @@ impl Fetch for Answers {
     fn probe(&self, request: &Request) -> Result<Probed, Refusal> {
         self.current().probe(request)
     }
+
+    fn heeds_date(&self) -> bool {
+        self.inner.heeds_date()
+    }
 }
 
 #[cfg(test)]
@@ -78,6 +82,7 @@ mod tests {
                 media_type: None,
                 body: Bytes::from_static(b"body"),
                 elapsed: Duration::ZERO,
+                captured: None,
             })
         }
     }
@@ -91,6 +96,7 @@ mod tests {
             url: "https://a.example/x".to_owned(),
             accept: None,
             deadline: Instant::now() + Duration::from_secs(60),
+            date: None,
         };
         for _ in 0..3 {
             assert!(answers.fetch(&request).is_ok());

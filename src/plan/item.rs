@@ -85,6 +85,7 @@ impl Item<'_> {
             bytes: self.body.size,
             ms: None,
             links: None,
+            archive: None,
         }
     }
 }

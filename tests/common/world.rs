@@ -23,6 +23,7 @@ pub fn request(url: &str) -> Request {
         url: url.to_owned(),
         accept: None,
         deadline: Instant::now() + Duration::from_secs(30),
+        date: None,
     }
 }
 

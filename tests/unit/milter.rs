@@ -291,6 +291,7 @@ impl Fetch for Slow {
             media_type: Some("text/plain".to_owned()),
             body: Bytes::from_static(b"remote"),
             elapsed: Duration::ZERO,
+            captured: None,
         })
     }
 }

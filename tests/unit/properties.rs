@@ -439,6 +439,7 @@ impl embody::fetch::Fetch for Library {
             media_type: Some(media_type.to_owned()),
             body: body.into(),
             elapsed: std::time::Duration::ZERO,
+            captured: None,
         })
     }
 }

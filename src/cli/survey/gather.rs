@@ -295,6 +295,18 @@ impl Survey {
                 self.probe.dead += 1;
                 of_host.dead += 1;
             }
+            Answer::Archived => {
+                self.probe.dead += 1;
+                self.probe.archived += 1;
+                of_host.dead += 1;
+                of_host.archived += 1;
+            }
+            Answer::Lost => {
+                self.probe.dead += 1;
+                self.probe.lost += 1;
+                of_host.dead += 1;
+                of_host.lost += 1;
+            }
             Answer::Refused => {
                 self.probe.refused += 1;
                 of_host.refused += 1;
@@ -308,6 +320,10 @@ impl Survey {
 enum Answer {
     Alive,
     Dead,
+    /// Dead, and an archive has it.
+    Archived,
+    /// Dead, and an archive does not have it.
+    Lost,
     Refused,
     Unasked,
 }
@@ -329,7 +345,11 @@ impl Answer {
             | R::HttpStatus
             | R::FtpStatus
             | R::IncompleteBody
-            | R::BadResponse => Self::Dead,
+            | R::BadResponse
+            | R::ArchiveBusy
+            | R::SecretUrl => Self::Dead,
+            R::InArchive => Self::Archived,
+            R::NotArchived => Self::Lost,
             R::SchemeNotAllowed
             | R::UnsupportedScheme
             | R::HostNotAllowed

@@ -30,11 +30,21 @@ struct Whole<'s> {
     references: References<'s>,
     outcomes: &'s BTreeMap<String, u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    probe: Option<Probe>,
+    probe: Option<Probed>,
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<By<'s>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     embed: Option<Embed<'s>>,
+}
+
+#[derive(Serialize)]
+struct Probed {
+    #[serde(flatten)]
+    of_sources: Probe,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    archived: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -151,7 +161,11 @@ impl<'s> Line<'s> {
                     kinds: &survey.kinds,
                 },
                 outcomes: &survey.outcomes,
-                probe: looked.is_probed.then_some(survey.probe),
+                probe: looked.is_probed.then(|| Probed {
+                    of_sources: survey.probe,
+                    archived: looked.has_archive.then_some(survey.probe.archived),
+                    lost: looked.has_archive.then_some(survey.probe.lost),
+                }),
                 by: By::of(survey, looked.by),
                 embed,
             },

@@ -21,6 +21,8 @@ pub struct Looked<'l> {
     /// What the URLs of a store would begin with.
     pub base_url: &'l str,
     pub is_probed: bool,
+    /// Whether an archive was asked for what is dead.
+    pub has_archive: bool,
     /// The groups that are told.
     pub by: &'l [Group],
     /// The sources, as they were named.

@@ -148,7 +148,15 @@ impl Page<'_> {
                 "",
                 grouped(probe.dead),
                 format!(
-                    "sources are dead, {} are alive, {} refused by the options",
+                    "sources are dead{}, {} are alive, {} refused by the options",
+                    match self.looked.has_archive {
+                        false => String::new(),
+                        true => format!(
+                            " ({} in the archive, {} lost)",
+                            grouped(probe.archived),
+                            grouped(probe.lost)
+                        ),
+                    },
                     grouped(probe.alive),
                     grouped(probe.refused)
                 ),
@@ -357,29 +365,35 @@ impl Page<'_> {
             }
         }
         if self.looked.is_probed {
+            let has_archive = self.looked.has_archive;
+            let mut head = vec![
+                "host",
+                "pictures",
+                "trackers",
+                "references",
+                "alive",
+                "dead",
+                "refused",
+            ];
+            if has_archive {
+                head.extend(["in the archive", "lost"]);
+            }
             self.table(
-                &[
-                    "host",
-                    "pictures",
-                    "trackers",
-                    "references",
-                    "alive",
-                    "dead",
-                    "refused",
-                ],
+                &head,
                 &survey.hosts,
                 weight,
                 |it| {
-                    [
+                    let row = [
                         it.pictures,
                         it.trackers,
                         it.references,
                         it.alive,
                         it.dead,
                         it.refused,
-                    ]
-                    .map(grouped)
-                    .to_vec()
+                    ];
+                    let archived = [it.archived, it.lost].into_iter();
+                    let row = row.into_iter().chain(archived.filter(|_| has_archive));
+                    row.map(grouped).collect()
                 },
                 Order::Heaviest,
             );

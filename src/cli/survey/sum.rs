@@ -105,6 +105,12 @@ pub struct Links {
 pub struct Probe {
     pub alive: u64,
     pub dead: u64,
+    /// Of the dead, those that an archive has; told where one was asked, as is the next.
+    #[serde(skip)]
+    pub archived: u64,
+    /// Of the dead, those that it does not have.
+    #[serde(skip)]
+    pub lost: u64,
     /// The policy does not allow to ask, or to take the answer.
     pub refused: u64,
     /// A limit, or a tracker.
@@ -252,6 +258,8 @@ impl Probe {
     fn add(&mut self, other: Self) {
         self.alive += other.alive;
         self.dead += other.dead;
+        self.archived += other.archived;
+        self.lost += other.lost;
         self.refused += other.refused;
         self.unasked += other.unasked;
     }

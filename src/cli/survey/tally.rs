@@ -49,7 +49,7 @@ counts! {
 
 counts! {
     /// What refers to one host, and what it answered.
-    Host { pictures, trackers, references, alive, dead, refused, }
+    Host { pictures, trackers, references, alive, dead, archived, lost, refused, }
 }
 
 counts! {

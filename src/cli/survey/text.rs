@@ -115,9 +115,16 @@ fn write_all(text: &mut String, survey: &Survey, looked: &Looked<'_>) -> std::fm
             "probe        {} alive, {} dead, {} refused by the policy, {} not asked",
             probe.alive, probe.dead, probe.refused, probe.unasked
         )?;
+        if looked.has_archive {
+            writeln!(
+                text,
+                "             of the dead, {} are in the archive and {} are lost",
+                probe.archived, probe.lost
+            )?;
+        }
     }
     for group in looked.by {
-        table(text, survey, *group)?;
+        table(text, survey, *group, looked.has_archive)?;
     }
     Ok(())
 }
@@ -173,19 +180,26 @@ fn references(text: &mut String, survey: &Survey) -> std::fmt::Result {
     )
 }
 
-fn table(text: &mut String, survey: &Survey, group: Group) -> std::fmt::Result {
+fn table(text: &mut String, survey: &Survey, group: Group, has_archive: bool) -> std::fmt::Result {
     match group {
         Group::Host => {
-            let head = "pictures trackers references alive dead refused";
+            let head = match has_archive {
+                true => "pictures trackers references alive dead refused archived lost",
+                false => "pictures trackers references alive dead refused",
+            };
             let row = |it: &Host| {
-                vec![
+                let mut row = vec![
                     it.pictures,
                     it.trackers,
                     it.references,
                     it.alive,
                     it.dead,
                     it.refused,
-                ]
+                ];
+                if has_archive {
+                    row.extend([it.archived, it.lost]);
+                }
+                row
             };
             let weight = |it: &Host| it.pictures + it.trackers + it.references;
             named(text, ("host", head), &survey.hosts, weight, row)

@@ -8,7 +8,7 @@ use super::places::{self, Meaning, Place, Places, Wanted};
 use super::shape::{Container, New};
 use super::style;
 use super::{Given, Pending};
-use crate::expand::content::Octets;
+use crate::expand::content::{Octets, Times};
 use crate::expand::link_text::cid_escaped;
 use crate::expand::relink::{Fallbacks, sheet};
 use crate::expand::session::{Answered, Session};
@@ -226,7 +226,7 @@ impl Pending<'_> {
                 let written = sheet::with_urls(octets.bytes(), charset.as_deref(), urls, fallbacks);
                 let text = Octets::shared(written);
                 self.pictures
-                    .add_text(text, (style::kind(), charset), None, None)
+                    .add_text(text, (style::kind(), charset), None, Times::default())
             }
         };
         let newline = self.tree.newline;
@@ -246,6 +246,6 @@ fn may_be_otherwise(reason: Reason) -> bool {
     !reason.is_bound()
         && !matches!(
             reason,
-            Reason::TooLarge | Reason::PrivateAddress | Reason::NotRetrieved
+            Reason::TooLarge | Reason::PrivateAddress | Reason::NotRetrieved | Reason::InArchive
         )
 }

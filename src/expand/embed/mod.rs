@@ -388,6 +388,7 @@ impl Pending<'_> {
             bytes: None,
             ms: None,
             links: None,
+            archive: None,
         }
     }
 

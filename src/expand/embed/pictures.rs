@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::super::content::{Answer, Octets};
+use super::super::content::{Answer, Octets, Times};
 use crate::expand::content::not_decoded;
 use crate::external_body::{ExternalBody, Reading, identifier};
 use crate::link::data::DataUrl;
@@ -34,8 +34,8 @@ struct Picture {
     charset: Option<String>,
     /// Where the first of equal ones came from.
     source: Option<String>,
-    /// How long its retrieval took, in milliseconds.
-    elapsed: Option<u64>,
+    /// Of its retrieval.
+    times: Times,
     /// SHA-256.
     hash: String,
     /// In each message, the Content-ID that it gets, or that a part with these octets has; known once it is
@@ -84,7 +84,7 @@ impl<'p> Pictures<'p> {
         let octets = parsed.decode(policy.limits.body).map_err(not_decoded)?;
         let octets = Octets::shared(octets);
         let kind = admitted(octets.bytes(), Some(&declared), Some(role), policy)?;
-        Ok(self.add(octets, kind, None, None))
+        Ok(self.add(octets, kind, None, Times::default()))
     }
 
     /// The content of an answer.
@@ -110,7 +110,7 @@ impl<'p> Pictures<'p> {
                 }
             }
         }
-        Ok(self.add(octets, kind, source, Some(answer.milliseconds())))
+        Ok(self.add(octets, kind, source, answer.times()))
     }
 
     /// The picture that stands for all trackers.
@@ -120,7 +120,7 @@ impl<'p> Pictures<'p> {
             extension: "gif",
             size: Some((1, 1)),
         };
-        self.add(Octets::shared(BLANK.to_vec()), kind, None, None)
+        self.add(Octets::shared(BLANK.to_vec()), kind, None, Times::default())
     }
 
     fn add(
@@ -128,9 +128,9 @@ impl<'p> Pictures<'p> {
         octets: Rc<Octets>,
         kind: Kind,
         source: Option<String>,
-        elapsed: Option<u64>,
+        times: Times,
     ) -> usize {
-        self.add_text(octets, (kind, None), source, elapsed)
+        self.add_text(octets, (kind, None), source, times)
     }
 
     /// Adds what has a charset, if its source names one.
@@ -139,7 +139,7 @@ impl<'p> Pictures<'p> {
         octets: Rc<Octets>,
         (kind, charset): (Kind, Option<String>),
         source: Option<String>,
-        elapsed: Option<u64>,
+        times: Times,
     ) -> usize {
         let hash = sha256(octets.bytes());
         let known = self.by_hash.entry(hash.clone()).or_default();
@@ -159,7 +159,7 @@ impl<'p> Pictures<'p> {
             kind,
             charset,
             source,
-            elapsed,
+            times,
             hash,
             content_ids: HashMap::new(),
         });
@@ -291,8 +291,9 @@ impl<'p> Pictures<'p> {
         let octets = picture.octets.len();
         row.media_type = Some(picture.kind.essence.to_owned());
         row.bytes = Some(octets as u64);
-        row.ms = picture.elapsed;
+        row.ms = picture.times.milliseconds;
         row.detail = format!("{octets} octets of {}", picture.kind.essence);
+        row.tell_capture(picture.times.captured);
     }
 }
 

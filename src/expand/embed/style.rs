@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use super::pictures::{Pictures, spaces_kept};
 use crate::expand::content::not_decoded;
-use crate::expand::content::{Answer, Octets};
+use crate::expand::content::{Answer, Octets, Times};
 use crate::expand::relink::sheet;
 use crate::link::data::DataUrl;
 use crate::mime::picture::{self, Kind};
@@ -33,7 +33,12 @@ pub(super) fn of_data(
     let octets = parsed.decode(policy.limits.body).map_err(not_decoded)?;
     admit(&octets, Some(media_type.essence()), policy)?;
     sheet::absolute(&octets, charset.as_deref(), None, policy.limits.body)?;
-    Ok(pictures.add_text(Octets::shared(octets), (kind(), charset), None, None))
+    Ok(pictures.add_text(
+        Octets::shared(octets),
+        (kind(), charset),
+        None,
+        Times::default(),
+    ))
 }
 
 /// The style sheet of an answer to this URL, which documents mean by `source`. Its base is the URL of who gave
@@ -63,8 +68,7 @@ pub(super) fn of_answer(
         Cow::Owned(written) => Octets::shared(written),
     };
     let source = Some(source.to_owned());
-    let elapsed = Some(answer.milliseconds());
-    Ok(pictures.add_text(absolute, (kind(), charset), source, elapsed))
+    Ok(pictures.add_text(absolute, (kind(), charset), source, answer.times()))
 }
 
 /// What every style sheet is.

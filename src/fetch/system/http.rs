@@ -16,7 +16,7 @@ use ureq::http::{HeaderMap, header};
 use super::http_body::{Coding, content_coding};
 use crate::fetch::Probed;
 use crate::fetch::allowance::Allowance;
-use crate::fetch::exchange::{Answer, Asked, Exchange, How, Source};
+use crate::fetch::exchange::{Answer, Asked, Exchange, Failed, How, Source, Whose};
 use crate::policy::{Policy, Target};
 use crate::report::{Reason, Refusal};
 
@@ -112,6 +112,7 @@ impl Client {
                 target: &target,
                 accept: acceptable(accept),
                 how,
+                whose: Whose::Source,
                 more: &[],
                 is_personal,
                 allowance,
@@ -119,7 +120,7 @@ impl Client {
             let answer = self
                 .exchange
                 .exchange(&request)
-                .map_err(|failed| failed.refusal)?;
+                .map_err(Failed::into_refusal)?;
             let status = answer.status;
             match status {
                 200 => return Ok((target, answer)),
@@ -171,6 +172,9 @@ fn not_200(status: u16) -> Refusal {
     if matches!(status, 408 | 429 | 500..=599) {
         Refusal::temporary(Reason::HttpStatus, detail)
     } else {
-        Refusal::lasting(Reason::HttpStatus, detail)
+        Refusal {
+            is_gone: matches!(status, 404 | 410),
+            ..Refusal::lasting(Reason::HttpStatus, detail)
+        }
     }
 }

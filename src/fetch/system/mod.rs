@@ -34,6 +34,8 @@ use crate::error::Error;
 #[cfg(all(feature = "http", feature = "ftp"))]
 use crate::policy::Host;
 use crate::policy::{Policy, Scheme, Target};
+#[cfg(feature = "ftp")]
+use crate::report::Retry;
 use crate::report::{Reason, Refusal};
 
 /// Retrieves what the policy allows. Making one opens the file roots and reads
@@ -163,8 +165,10 @@ impl SystemFetcher {
                 #[cfg(feature = "http")]
                 self.not_connected(&host, port, &refusal, is_refused, begun);
                 #[cfg(not(feature = "http"))]
-                let _ = (is_refused, begun);
-                return Err(refusal);
+                let _ = begun;
+                let is_gone = is_refused
+                    || (refusal.reason, refusal.retry) == (Reason::NameNotFound, Retry::Never);
+                return Err(Refusal { is_gone, ..refusal });
             }
         };
         let body = ftp::retrieve(&self.policy, target, socket, allowance)?;
@@ -234,6 +238,7 @@ impl Fetch for SystemFetcher {
             media_type,
             body,
             elapsed: begun.elapsed(),
+            captured: None,
         })
     }
 

@@ -125,6 +125,7 @@ impl Fetch for Echo {
             media_type: named.then(|| format!("{main}/{sub}")),
             body: percent_encoding::percent_decode_str(content).collect(),
             elapsed: Duration::ZERO,
+            captured: None,
         })
     }
 }

@@ -240,6 +240,16 @@ fn the_one_with_a_cache_is_one_too() {
 }
 
 #[test]
+fn the_one_with_an_archive_is_one_too() {
+    let recipe = include_str!("../../../samples/recipes/archive/embody.toml");
+    let foreseen = Setting::with(recipe).run(&["inspect"], REMOTE);
+    assert_eq!(foreseen.status.code(), Some(0), "{foreseen:?}");
+    let wrong = recipe.replace("{date}", "{day}");
+    let ended = Setting::with(&wrong).run(&["filter"], LETTER);
+    is_broken(&ended, 75, "holds no {date}");
+}
+
+#[test]
 fn what_is_embedded_can_stand_in_a_file() {
     let letter = "MIME-Version: 1.0\nContent-Type: text/html\n\n\
         <img src=\"data:image/gif;base64,R0lGODlhCQAJAIAAAAAAAP///ywAAAAAAQABAAACAkQBADs=\">\n\

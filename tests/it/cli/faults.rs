@@ -542,6 +542,7 @@ impl embody::fetch::Fetch for Unreliable {
                     .map(str::to_owned),
                 body: vec![b'y'; draw as usize % 50].into(),
                 elapsed: std::time::Duration::MAX,
+                captured: None,
             }),
         }
     }

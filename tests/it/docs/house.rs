@@ -21,6 +21,7 @@ const MODULES: &[(&str, u8)] = &[
     ("plan", 3),
     ("fetch", 3),
     ("store", 3),
+    ("archive", 4),
     ("cache", 4),
     ("expand", 4),
     ("detach", 4),

@@ -29,6 +29,7 @@ impl Fetch for Thousands {
             media_type: None,
             body: vec![b'x'; 1000].into(),
             elapsed: Duration::ZERO,
+            captured: None,
         })
     }
 }
@@ -42,6 +43,7 @@ fn requests(number: usize) -> Vec<Request> {
             ),
             accept: None,
             deadline: Instant::now() + Duration::from_secs(10),
+            date: None,
         })
         .collect()
 }

@@ -66,6 +66,7 @@ impl Fetch for Slow {
                 false => request.url.clone().into(),
             },
             elapsed: Duration::ZERO,
+            captured: None,
         })
     }
 }
@@ -75,6 +76,7 @@ fn request(url: &str) -> Request {
         url: url.to_owned(),
         accept: None,
         deadline: Instant::now() + Duration::from_secs(10),
+        date: None,
     }
 }
 

@@ -1,0 +1,119 @@
+//! The answers of an index of captures: CDX lines, CDXJ lines, JSON lines, and the JSON array of the Wayback Machine.
+
+use serde_json::Value;
+
+use super::time;
+
+/// An index with more octets is not read.
+pub(super) const LONGEST: usize = 1 << 20;
+
+/// One capture.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Capture {
+    /// When, in seconds since 1970.
+    pub(super) at: i64,
+    /// The media type, if the index says one.
+    pub(super) media_type: Option<String>,
+}
+
+/// The captures with status 200. What cannot be read is passed over.
+pub(super) fn captures(index: &[u8]) -> Vec<Capture> {
+    if index.trim_ascii_start().starts_with(b"[") {
+        return of_array(index);
+    }
+    let lines = index.split(|octet| *octet == b'\n');
+    lines
+        .filter_map(|line| std::str::from_utf8(line).ok())
+        .filter_map(|line| of_line(line.trim()))
+        .collect()
+}
+
+fn capture(stamp: &str, status: &str, media_type: &str) -> Option<Capture> {
+    Some(Capture {
+        at: time::of_stamp(stamp).filter(|_| status == "200")?,
+        media_type: media_type.contains('/').then(|| media_type.to_owned()),
+    })
+}
+
+fn of_line(line: &str) -> Option<Capture> {
+    if line.starts_with('{') {
+        let object = serde_json::from_str(line).ok()?;
+        return of_object(&object, text(&object, "timestamp"));
+    }
+    let mut words = line.splitn(3, ' ');
+    let (_, stamp, rest) = (words.next()?, words.next()?, words.next()?);
+    if rest.starts_with('{') {
+        return of_object(&serde_json::from_str(rest).ok()?, Some(stamp));
+    }
+    // urlkey timestamp original mimetype statuscode digest ...
+    let mut words = rest.split(' ');
+    let (_, media_type, status) = (words.next()?, words.next()?, words.next()?);
+    capture(stamp, status, media_type)
+}
+
+fn of_object(object: &Value, stamp: Option<&str>) -> Option<Capture> {
+    let media_type = text(object, "mime").or_else(|| text(object, "mimetype"));
+    let status = text(object, "status").or_else(|| text(object, "statuscode"));
+    capture(stamp?, status?, media_type.unwrap_or_default())
+}
+
+fn text<'v>(object: &'v Value, name: &str) -> Option<&'v str> {
+    object.get(name)?.as_str()
+}
+
+/// A first row with the names of the columns, and rows.
+fn of_array(index: &[u8]) -> Vec<Capture> {
+    let rows: Vec<Vec<String>> = serde_json::from_slice(index).unwrap_or_default();
+    let Some((names, rows)) = rows.split_first() else {
+        return Vec::new();
+    };
+    let column = |name: &str| names.iter().position(|it| it == name);
+    let (Some(stamp), Some(status)) = (column("timestamp"), column("statuscode")) else {
+        return Vec::new();
+    };
+    let media_type = column("mimetype");
+    rows.iter()
+        .filter_map(|row| {
+            let media_type = media_type.and_then(|at| row.get(at));
+            capture(
+                row.get(stamp)?,
+                row.get(status)?,
+                media_type.map_or("", String::as_str),
+            )
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_is_read() {
+        let forms = [
+            "org,example)/z 20030502100000 http://example.org/z text/html 404 ABC 326\norg,example)/z 20030602100000 http://example.org/z image/gif 200 ABC 326\n",
+            "org,example)/z 20030502100000 {\"mime\": \"text/html\", \"status\": \"404\"}\r\norg,example)/z 20030602100000 {\"mime\": \"image/gif\", \"status\": \"200\"}\r\n",
+            "{\"timestamp\": \"20030502100000\", \"mime\": \"text/html\", \"status\": \"404\"}\n{\"timestamp\": \"20030602100000\", \"mime\": \"image/gif\", \"status\": \"200\"}\n",
+            "[[\"urlkey\",\"timestamp\",\"original\",\"mimetype\",\"statuscode\"],\n[\"k\",\"20030502100000\",\"u\",\"text/html\",\"404\"],\n[\"k\",\"20030602100000\",\"u\",\"image/gif\",\"200\"]]",
+        ];
+        for form in forms {
+            let expected = Capture {
+                at: time::of_stamp("20030602100000").unwrap(),
+                media_type: Some("image/gif".to_owned()),
+            };
+            assert_eq!(captures(form.as_bytes()), [expected], "{form}");
+        }
+        for nothing in [
+            "",
+            "[]",
+            "[",
+            "<html>",
+            "a b",
+            "{}",
+            "[[\"a\"],[\"b\"]]",
+            "a 2003 {",
+        ] {
+            assert_eq!(captures(nothing.as_bytes()), [], "{nothing}");
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! What one archive has of one URL: the capture nearest to a date, behind the redirects that lead there.
+//!
+//! * Memento-Datetime tells whose an answer is. With it, it is what the source said then, so its 404 or 429 says nothing of the
+//!   archive. Without, it is the archive's own.
+//! * A redirect to another URL of the archive is followed: the nearest capture is there. Any other that was captured leads
+//!   to a URL of that time; it is turned back into one of the archive, and nobody is asked there.
+//! * The policy judges the mail's URL, those that captured redirects lead to, and each URL of the archive.
+//! * The index is asked once, and what it names is asked for once.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use ureq::http::header;
+use url::Url;
+
+use super::index::{self, Capture};
+use super::secret::{self, Tells};
+use super::template::{IndexTemplate, Template};
+use super::time;
+use crate::fetch::{Allowance, Answer, Asked, Exchange, How, Probed, Request, Retrieved, Whose};
+use crate::policy::{Policy, Target, TypePattern};
+use crate::report::{Reason, Refusal};
+
+/// `--archive-window`: how far from the mail's date a capture may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Window {
+    pub(crate) before: Duration,
+    pub(crate) after: Duration,
+}
+
+impl Window {
+    fn holds(self, date: i64, capture: i64) -> bool {
+        let seconds = |side: Duration| i64::try_from(side.as_secs()).unwrap_or(i64::MAX);
+        (date.saturating_sub(seconds(self.before))..=date.saturating_add(seconds(self.after)))
+            .contains(&capture)
+    }
+}
+
+/// What the options say of the archive.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) template: Template,
+    pub(crate) index: Option<IndexTemplate>,
+    pub(crate) window: Window,
+    pub(crate) tells: Tells,
+}
+
+/// One archive.
+#[derive(Debug)]
+pub(crate) struct Archive {
+    pub(crate) policy: Arc<Policy>,
+    pub(crate) settings: Settings,
+    pub(crate) servers: Arc<dyn Exchange>,
+}
+
+/// A capture with content.
+struct Found {
+    original: Target,
+    at: i64,
+    answer: Answer,
+}
+
+/// What came of asking for the nearest capture.
+enum Nearest {
+    Found(Found),
+    /// It is not what is wanted: why, and what it is, if it has content all the same.
+    Other(String, Option<Found>),
+}
+
+/// What is asked for, and until when.
+struct Wish<'w> {
+    date: i64,
+    accept: &'w str,
+    how: How,
+    allowance: Allowance,
+}
+
+impl Archive {
+    /// The content that the archive captured nearest to the date.
+    ///
+    /// # Errors
+    /// [`Reason::NotArchived`], [`Reason::ArchiveBusy`], [`Reason::SecretUrl`], or what kept the archive from
+    /// being asked.
+    pub(super) fn fetch(&self, request: &Request, date: SystemTime) -> Result<Retrieved, Refusal> {
+        let begun = Instant::now();
+        let found = self.find(request, date, How::Whole)?;
+        Ok(Retrieved {
+            url: found.original.public_url(),
+            media_type: media_type(&found.answer),
+            body: found.answer.body,
+            elapsed: begun.elapsed(),
+            captured: Some(time::time(found.at)),
+        })
+    }
+
+    /// Whether it has any.
+    ///
+    /// # Errors
+    /// As [`Archive::fetch`].
+    pub(super) fn probe(&self, request: &Request, date: SystemTime) -> Result<Probed, Refusal> {
+        let found = self.find(request, date, How::Unread)?;
+        Ok(Probed {
+            method: "archive",
+            url: found.original.public_url(),
+            media_type: media_type(&found.answer),
+            length: None,
+        })
+    }
+
+    fn find(&self, request: &Request, date: SystemTime, how: How) -> Result<Found, Refusal> {
+        let original = self.original(&request.url)?;
+        if self.settings.tells == Tells::Public
+            && let Some(why) = secret::why(&original)
+        {
+            return Err(secret_url(&format!(
+                "the archive is not told of this URL, because {why}"
+            )));
+        }
+        let accept = request.accept.as_deref().filter(|wanted| {
+            wanted.contains('/') && wanted.bytes().all(|octet| octet.is_ascii_graphic())
+        });
+        let wish = Wish {
+            date: time::seconds(date),
+            accept: accept.unwrap_or("*/*"),
+            how,
+            allowance: Allowance::until(request.deadline),
+        };
+        let (why, instead) = match self.nearest(&wish, original.clone(), wish.date)? {
+            Nearest::Found(found) => return Ok(found),
+            Nearest::Other(why, instead) => (why, instead),
+        };
+        let Some(index) = &self.settings.index else {
+            return instead.ok_or_else(|| not_archived(why));
+        };
+        let listed = self.listed(&wish, index, &original);
+        let better = listed.and_then(|at| match at {
+            Some(at) => self.nearest(&wish, original, at).map(Some),
+            None => Ok(None),
+        });
+        match (better, instead) {
+            (Ok(Some(Nearest::Found(found))), _) | (Ok(_), Some(found)) => Ok(found),
+            (Ok(_), None) => Err(not_archived(why)),
+            (Err(refusal), _) => Err(Refusal {
+                detail: format!("{why}, and of another: {}", refusal.detail),
+                ..refusal
+            }),
+        }
+    }
+
+    /// A URL of which there may be captures.
+    fn original(&self, url: &str) -> Result<Target, Refusal> {
+        let original = self.policy.judge_url(url)?;
+        if !original.scheme().has_server() {
+            return Err(not_archived("the archive is not asked for files"));
+        }
+        if original.has_userinfo() {
+            return Err(secret_url(
+                "the archive is never told of a URL with a user name",
+            ));
+        }
+        Ok(original)
+    }
+
+    /// The capture nearest to a time.
+    fn nearest(&self, wish: &Wish<'_>, original: Target, at: i64) -> Result<Nearest, Refusal> {
+        let template = &self.settings.template;
+        let mut original = original;
+        let url = template.expand(&time::stamp(at), &original.request_url());
+        let mut target = self.policy.judge_url(&url)?;
+        let mut asked = vec![target.request_url()];
+        loop {
+            let answer = self.ask(wish, &target, Whose::Archive, wish.how)?;
+            let captured = time::captured(&answer.headers);
+            match (answer.status, captured) {
+                (301 | 302 | 303 | 307 | 308, _) => {
+                    (target, original) = self.redirected(&answer, captured, &target, &original)?;
+                }
+                (200, Some(at)) => {
+                    return Ok(self.weighed(
+                        wish,
+                        Found {
+                            original,
+                            at,
+                            answer,
+                        },
+                    ));
+                }
+                (status, Some(at)) => {
+                    let when = time::words(at);
+                    let why = format!("its nearest capture, of {when}, is a {status}");
+                    return Ok(Nearest::Other(why, None));
+                }
+                (200, None) => {
+                    return Err(not_archived(
+                        "the archive's answer does not say when it was captured",
+                    ));
+                }
+                (status, None) => return Err(own_status(status)),
+            }
+            let next = target.request_url();
+            let allowed = self.policy.limits.redirects as usize;
+            if asked.len() > allowed || asked.contains(&next) {
+                let detail =
+                    "the captures lead in a circle, or to more redirects than --max-redirects";
+                return Err(not_archived(detail));
+            }
+            asked.push(next);
+        }
+    }
+
+    /// Where a redirect leads in the archive, and of which URL the capture there is.
+    fn redirected(
+        &self,
+        answer: &Answer,
+        captured: Option<i64>,
+        target: &Target,
+        original: &Target,
+    ) -> Result<(Target, Target), Refusal> {
+        let template = &self.settings.template;
+        let location = answer.headers.get(header::LOCATION);
+        let location = location
+            .and_then(|value| std::str::from_utf8(value.as_bytes()).ok())
+            .map(str::trim)
+            .filter(|value| !value.is_empty())
+            .ok_or_else(|| not_archived("a redirect without a Location that can be read"))?;
+        let from = |base: &Target| {
+            let url = Url::parse(&base.request_url()).ok()?.join(location).ok()?;
+            Some(String::from(url))
+        };
+        let no_url = || not_archived("a redirect leads to something that is no URL");
+        let within = from(target).ok_or_else(no_url)?;
+        if let Some((stamp, url)) = template.read(&within) {
+            let next = self.original(url)?;
+            // The capture itself, and not a page that shows it.
+            let meant = template.expand(stamp, &next.request_url());
+            // The same may be reached by https instead of http.
+            let meant = match meant == target.request_url() {
+                true => self.policy.judge_redirect(target, location)?,
+                false => self.policy.judge_url(&meant)?,
+            };
+            return Ok((meant, next));
+        }
+        let Some(at) = captured else {
+            let detail = "the archive leads to something that is no capture";
+            return Err(not_archived(detail));
+        };
+        let next = self.original(&from(original).ok_or_else(no_url)?)?;
+        let meant = template.expand(&time::stamp(at), &next.request_url());
+        Ok((self.policy.judge_url(&meant)?, next))
+    }
+
+    /// Whether a capture is what is wanted.
+    fn weighed(&self, wish: &Wish<'_>, found: Found) -> Nearest {
+        let when = time::words(found.at);
+        if !self.settings.window.holds(wish.date, found.at) {
+            let why = format!("its nearest capture, of {when}, is outside --archive-window");
+            return Nearest::Other(why, None);
+        }
+        let named = media_type(&found.answer);
+        match agrees(wish.accept, named.as_deref()) {
+            true => Nearest::Found(found),
+            false => {
+                let why = format!("its nearest capture, of {when}, has another type");
+                Nearest::Other(why, Some(found))
+            }
+        }
+    }
+
+    /// When the closest capture is that the index has: a 200 within the window, of the wanted type.
+    fn listed(
+        &self,
+        wish: &Wish<'_>,
+        index: &IndexTemplate,
+        original: &Target,
+    ) -> Result<Option<i64>, Refusal> {
+        let url = index.expand(&time::stamp(wish.date), &original.request_url());
+        let target = self.policy.judge_url(&url)?;
+        let question = Wish {
+            accept: "*/*",
+            ..*wish
+        };
+        let answer = self.ask(&question, &target, Whose::Index, How::Whole)?;
+        match answer.status {
+            200 if answer.body.len() <= index::LONGEST => {}
+            200 => return Err(not_archived("the answer of the index is too long")),
+            404 => return Ok(None),
+            status => return Err(own_status(status)),
+        }
+        let is_wanted = |capture: &Capture| {
+            self.settings.window.holds(wish.date, capture.at)
+                && agrees(wish.accept, capture.media_type.as_deref())
+        };
+        let captures = index::captures(&answer.body).into_iter().filter(is_wanted);
+        Ok(captures
+            .map(|capture| capture.at)
+            .min_by_key(|at| (at.abs_diff(wish.date), *at)))
+    }
+
+    fn ask(
+        &self,
+        wish: &Wish<'_>,
+        target: &Target,
+        whose: Whose,
+        how: How,
+    ) -> Result<Answer, Refusal> {
+        let asked = Asked {
+            target,
+            accept: wish.accept,
+            how,
+            whose,
+            more: &[],
+            is_personal: false,
+            allowance: wish.allowance,
+        };
+        self.servers.exchange(&asked).map_err(|failed| {
+            let refusal = failed.refusal;
+            match refusal.reason {
+                // What came instead of an answer: the cache knows of a pause.
+                Reason::HttpStatus => Refusal {
+                    reason: Reason::ArchiveBusy,
+                    ..refusal
+                },
+                _ => refusal,
+            }
+        })
+    }
+}
+
+fn not_archived(detail: impl Into<String>) -> Refusal {
+    let detail = detail.into();
+    Refusal::lasting(Reason::NotArchived, detail)
+}
+
+fn secret_url(detail: &str) -> Refusal {
+    Refusal::lasting(Reason::SecretUrl, detail)
+}
+
+/// What a status of the archive itself says.
+fn own_status(status: u16) -> Refusal {
+    let detail = format!("the archive answered {status}");
+    match status {
+        429 => Refusal::temporary(Reason::ArchiveBusy, detail),
+        408 | 500..=599 => Refusal::temporary(Reason::HttpStatus, detail),
+        404 | 410 => not_archived("the archive has no capture of it"),
+        _ => not_archived(detail),
+    }
+}
+
+fn media_type(answer: &Answer) -> Option<String> {
+    let value = answer.headers.get(header::CONTENT_TYPE)?;
+    let value = std::str::from_utf8(value.as_bytes()).ok()?.trim();
+    (!value.is_empty()).then(|| value.to_owned())
+}
+
+/// Whether a type may be the wanted one; where nothing is said, it may.
+fn agrees(accept: &str, named: Option<&str>) -> bool {
+    let essence = named
+        .unwrap_or_default()
+        .split(';')
+        .next()
+        .unwrap_or_default();
+    let essence = essence.trim().to_ascii_lowercase();
+    let says_nothing =
+        |essence: &str| !essence.contains('/') || essence == "application/octet-stream";
+    if accept == "*/*" || says_nothing(&accept.to_ascii_lowercase()) || says_nothing(&essence) {
+        return true;
+    }
+    TypePattern::parse(accept).map_or(true, |wanted| wanted.matches(&essence))
+}

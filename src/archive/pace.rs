@@ -1,0 +1,479 @@
+//! How often an archive is asked: what archives ask their users for, over all threads of a run.
+//!
+//! * Who has no turn yet waits for it, as long as the message has time: `--timeout` begins with the request.
+//! * A pause that ends later than that is not waited for at all.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use ureq::http::header;
+
+use super::time;
+use crate::fetch::{Allowance, Answer, Asked, Exchange, Failed, Whose};
+#[cfg(feature = "ftp")]
+use crate::policy::Host;
+use crate::report::{Reason, Refusal};
+
+/// A server may ask for no longer pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A run that is to stop does so after this time.
+const LONGEST_SLEEP: Duration = Duration::from_millis(500);
+
+/// How often, and how long not.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    /// Between two requests: eight a second.
+    between: Duration,
+    /// Between two questions to the index.
+    between_questions: Duration,
+    /// After a 429, and where nobody is there: archives shut the door on who does not heed a 429.
+    pause: Duration,
+    /// So many 429 are the end.
+    strikes: u32,
+    /// The end of this; none for the whole run.
+    end: Option<Duration>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            between: Duration::from_millis(125),
+            between_questions: Duration::from_millis(2500),
+            pause: Duration::from_secs(60),
+            strikes: 3,
+            end: None,
+        }
+    }
+}
+
+/// When an archive may be asked next. One for a run.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    limits: Limits,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    next: Instant,
+    next_question: Instant,
+    paused: Option<Paused>,
+    strikes: u32,
+    /// When the last of too many strikes is forgotten, if ever.
+    ended: Option<Instant>,
+}
+
+/// Nobody asks.
+#[derive(Clone, Copy, Debug)]
+struct Paused {
+    until: Instant,
+    why: Why,
+}
+
+/// Why there is a pause.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Why {
+    /// 429.
+    TooMany,
+    /// 503, with a Retry-After.
+    Unavailable,
+    /// Nobody answered.
+    Nobody,
+}
+
+impl Why {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::TooMany => "the archive asked for a pause (429)",
+            Self::Unavailable => "the archive asked for a pause (503)",
+            Self::Nobody => "the archive could not be reached a moment ago",
+        }
+    }
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self::with(Limits::default())
+    }
+}
+
+impl Pace {
+    /// That of a process that runs for months: after the end it begins again, a day later.
+    pub(crate) fn of_service() -> Self {
+        Self::with(Limits {
+            end: Some(Duration::from_secs(24 * 60 * 60)),
+            ..Limits::default()
+        })
+    }
+
+    fn with(limits: Limits) -> Self {
+        let now = Instant::now();
+        Self {
+            limits,
+            state: Mutex::new(State {
+                next: now,
+                next_question: now,
+                paused: None,
+                strikes: 0,
+                ended: None,
+            }),
+        }
+    }
+
+    fn locked(&self) -> MutexGuard<'_, State> {
+        // Whole between any two steps.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a turn, no longer than allowed, and not when the run is to stop.
+    fn turn(
+        &self,
+        whose: Whose,
+        allowance: Allowance,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<(), Refusal> {
+        loop {
+            if is_stopped() {
+                return Err(busy("the run was stopped"));
+            }
+            let remaining = allowance.remaining()?;
+            let mut state = self.locked();
+            let now = Instant::now();
+            if state.strikes >= self.limits.strikes {
+                if state.ended.is_none_or(|end| now < end) {
+                    return Err(busy(
+                        "the archive answered 429 three times, and is not asked any more",
+                    ));
+                }
+                state.strikes = 0;
+            }
+            let mut at = state.next;
+            if whose == Whose::Index {
+                at = at.max(state.next_question);
+            }
+            let paused = state.paused.filter(|it| it.until > now);
+            if let Some(paused) = paused {
+                at = at.max(paused.until);
+            }
+            let Some(wait) = at
+                .checked_duration_since(now)
+                .filter(|wait| !wait.is_zero())
+            else {
+                state.next = now + self.limits.between;
+                if whose == Whose::Index {
+                    state.next_question = now + self.limits.between_questions;
+                }
+                return Ok(());
+            };
+            drop(state);
+            if wait >= remaining {
+                let why = "the turn to ask the archive comes later than --deadline allows";
+                return Err(busy(paused.map_or(why, |paused| paused.why.as_str())));
+            }
+            // There may be a pause, or a stop, meanwhile: it is looked at again.
+            std::thread::sleep(wait.min(LONGEST_SLEEP));
+        }
+    }
+
+    /// The archive is not asked for a while. Of several 429 that were under way only one counts.
+    fn pause(&self, why: Why, wanted: Option<Duration>) {
+        let mut state = self.locked();
+        let now = Instant::now();
+        let before = state.paused.filter(|it| it.until > now);
+        if why == Why::TooMany && before.is_none_or(|it| it.why != why) {
+            state.strikes = state.strikes.saturating_add(1);
+            state.ended = self.limits.end.map(|end| now + end);
+        }
+        let pause = self.limits.pause.max(wanted.unwrap_or_default());
+        let until = now + pause.min(LONGEST_PAUSE);
+        if before.is_none_or(|it| it.until < until) {
+            state.paused = Some(Paused { until, why });
+        }
+    }
+}
+
+fn busy(detail: &str) -> Refusal {
+    Refusal::temporary(Reason::ArchiveBusy, detail)
+}
+
+/// Servers, of which archives are asked at that pace.
+pub(crate) struct Paced {
+    pub(crate) pace: Pace,
+    /// How long one request may take, once it has its turn.
+    pub(crate) timeout: Duration,
+    /// Whether the run is to stop.
+    pub(crate) is_stopped: Box<dyn Fn() -> bool + Send + Sync>,
+    pub(crate) servers: Arc<dyn Exchange>,
+}
+
+impl fmt::Debug for Paced {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Paced")
+            .field("pace", &self.pace)
+            .field("servers", &self.servers)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Exchange for Paced {
+    fn exchange(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
+        if asked.whose == Whose::Source {
+            return self.servers.exchange(asked);
+        }
+        self.pace
+            .turn(asked.whose, asked.allowance, &*self.is_stopped)?;
+        let given = self.servers.exchange(&Asked {
+            allowance: asked.allowance.at_most(self.timeout),
+            ..*asked
+        });
+        match &given {
+            Err(failed) if failed.nobody.is_some() => self.pace.pause(Why::Nobody, None),
+            // One that was captured is of long ago.
+            Ok(answer) if time::captured(&answer.headers).is_none() => {
+                let wanted = answer.headers.get(header::RETRY_AFTER);
+                let wanted = wanted.and_then(|value| pause_of(value.to_str().ok()?));
+                match (answer.status, wanted) {
+                    (429, _) => self.pace.pause(Why::TooMany, wanted),
+                    (503, Some(_)) => self.pace.pause(Why::Unavailable, wanted),
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+        given
+    }
+
+    #[cfg(feature = "ftp")]
+    fn may_ask(&self, host: &Host, port: u16) -> Result<(), Refusal> {
+        self.servers.may_ask(host, port)
+    }
+
+    #[cfg(feature = "ftp")]
+    fn found_nobody(&self, host: &Host, port: u16, failed: &Failed) {
+        self.servers.found_nobody(host, port, failed);
+    }
+}
+
+/// Retry-After (RFC 9110 §10.2.3): seconds, or a date.
+fn pause_of(value: &str) -> Option<Duration> {
+    if let Ok(seconds) = value.trim().parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let until = mail_parser::DateTime::parse_rfc822(value.trim())?.to_timestamp();
+    time::time(until).duration_since(SystemTime::now()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pace() -> Pace {
+        Pace::with(Limits {
+            between: Duration::from_millis(20),
+            between_questions: Duration::from_millis(100),
+            pause: Duration::from_millis(300),
+            strikes: 3,
+            end: None,
+        })
+    }
+
+    #[test]
+    fn a_service_begins_again_after_the_end() {
+        let pace = Pace::with(Limits {
+            strikes: 1,
+            end: Some(Duration::from_millis(600)),
+            ..pace().limits
+        });
+        let begun = Instant::now();
+        pace.pause(Why::TooMany, None);
+        let ask = || {
+            let allowance = Allowance::of(Duration::from_secs(60));
+            pace.turn(Whose::Archive, allowance, &|| false)
+        };
+        assert_eq!(ask().unwrap_err().reason, Reason::ArchiveBusy);
+        std::thread::sleep(Duration::from_millis(650).saturating_sub(begun.elapsed()));
+        ask().unwrap();
+        assert!(Pace::of_service().limits.end.is_some() && Pace::default().limits.end.is_none());
+    }
+
+    #[test]
+    fn turns_of_all_threads_keep_their_distance() {
+        let pace = pace();
+        let turns = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..5 {
+                        let allowance = Allowance::of(Duration::from_secs(60));
+                        pace.turn(Whose::Archive, allowance, &|| false).unwrap();
+                        turns.lock().unwrap().push(Instant::now());
+                    }
+                });
+            }
+        });
+        let mut turns = turns.into_inner().unwrap();
+        turns.sort();
+        let all = turns[19].duration_since(turns[0]);
+        assert!(all >= Duration::from_millis(19 * 20 - 20), "{all:?}");
+    }
+
+    #[test]
+    fn questions_to_the_index_are_rarer() {
+        let pace = pace();
+        let begun = Instant::now();
+        for _ in 0..3 {
+            pace.turn(
+                Whose::Index,
+                Allowance::of(Duration::from_secs(60)),
+                &|| false,
+            )
+            .unwrap();
+        }
+        assert!(begun.elapsed() >= Duration::from_millis(200));
+    }
+
+    #[test]
+    fn nobody_asks_within_a_pause_and_three_are_the_end() {
+        let pace = pace();
+        for strike in 1..=3 {
+            let begun = Instant::now();
+            pace.pause(Why::TooMany, None);
+            // Those that were under way say the same, and are not counted.
+            pace.pause(Why::TooMany, None);
+            let short = Allowance::of(Duration::from_millis(100));
+            let refusal = pace.turn(Whose::Archive, short, &|| false).unwrap_err();
+            assert_eq!(refusal.reason, Reason::ArchiveBusy);
+            assert!(begun.elapsed() < Duration::from_millis(100), "it waited");
+            let long = Allowance::of(Duration::from_secs(60));
+            let turn = pace.turn(Whose::Archive, long, &|| false);
+            if strike < 3 {
+                turn.unwrap();
+                assert!(begun.elapsed() >= Duration::from_millis(300));
+            } else {
+                assert_eq!(turn.unwrap_err().reason, Reason::ArchiveBusy);
+                assert!(begun.elapsed() < Duration::from_millis(200));
+            }
+        }
+    }
+
+    /// Answers with these in turn, the last for ever, and knows when it was asked.
+    #[derive(Debug)]
+    struct Server {
+        answers: Vec<(u16, &'static [(&'static str, &'static str)])>,
+        asked: Mutex<Vec<Instant>>,
+    }
+
+    impl Exchange for Server {
+        fn exchange(&self, _: &Asked<'_>) -> Result<Answer, Failed> {
+            let mut asked = self.asked.lock().unwrap();
+            let at = asked.len().min(self.answers.len() - 1);
+            asked.push(Instant::now());
+            let (status, fields) = self.answers[at];
+            let mut headers = ureq::http::HeaderMap::new();
+            for (name, value) in fields {
+                headers.insert(*name, value.parse().unwrap());
+            }
+            Ok(Answer {
+                status,
+                headers,
+                body: Default::default(),
+                source: crate::fetch::Source::Proxy,
+            })
+        }
+    }
+
+    /// Asks so often, each time for so long.
+    fn ask(
+        answers: &[(u16, &'static [(&'static str, &'static str)])],
+        times: usize,
+        patience: Duration,
+    ) -> (Vec<Instant>, Vec<Option<Reason>>) {
+        let server = Arc::new(Server {
+            answers: answers.to_vec(),
+            asked: Mutex::default(),
+        });
+        let servers: Arc<dyn Exchange> = Arc::clone(&server) as _;
+        let paced = Paced {
+            pace: pace(),
+            timeout: Duration::from_secs(20),
+            is_stopped: Box::new(|| false),
+            servers,
+        };
+        let policy = crate::policy::Policy {
+            fetch: [crate::policy::Scheme::Http].into(),
+            ..Default::default()
+        };
+        let target = policy.judge_url("http://archive.example/").unwrap();
+        let reasons = (0..times).map(|_| {
+            let answer = paced.exchange(&Asked {
+                target: &target,
+                accept: "*/*",
+                how: crate::fetch::How::Whole,
+                whose: Whose::Archive,
+                more: &[],
+                is_personal: false,
+                allowance: Allowance::of(patience),
+            });
+            answer.err().map(|failed| failed.refusal.reason)
+        });
+        let reasons = reasons.collect();
+        let asked = server.asked.lock().unwrap().clone();
+        (asked, reasons)
+    }
+
+    #[test]
+    fn after_each_429_there_is_a_pause_and_after_three_an_end() {
+        // Who waits long enough asks again, but not within the pause.
+        let (asked, reasons) = ask(&[(429, &[])], 6, Duration::from_secs(60));
+        assert_eq!(asked.len(), 3);
+        for pair in asked.windows(2) {
+            assert!(pair[1] - pair[0] >= Duration::from_millis(300), "{pair:?}");
+        }
+        assert_eq!(reasons[..3], [None; 3]);
+        assert_eq!(reasons[3..], [Some(Reason::ArchiveBusy); 3]);
+        // Who does not is told so.
+        let (asked, reasons) = ask(&[(429, &[])], 6, Duration::from_millis(30));
+        assert_eq!(asked.len(), 1);
+        assert_eq!(reasons[1..], [Some(Reason::ArchiveBusy); 5]);
+    }
+
+    #[test]
+    fn what_was_captured_is_no_pause_and_a_503_is_one_only_with_a_time() {
+        let captured = [("memento-datetime", "Thu, 01 May 2003 00:00:00 GMT")].as_slice();
+        let short = Duration::from_millis(100);
+        assert_eq!(ask(&[(429, captured)], 4, short).0.len(), 4);
+        assert_eq!(ask(&[(503, &[])], 4, short).0.len(), 4);
+        assert_eq!(ask(&[(503, &[("retry-after", "1")])], 4, short).0.len(), 1);
+    }
+
+    #[test]
+    fn a_run_that_is_to_stop_does_not_wait() {
+        let pace = pace();
+        pace.pause(Why::TooMany, Some(Duration::from_secs(500)));
+        let begun = Instant::now();
+        let allowance = Allowance::of(Duration::from_secs(1000));
+        let is_stopped = || begun.elapsed() > Duration::from_millis(100);
+        let refusal = pace.turn(Whose::Archive, allowance, &is_stopped);
+        assert!(refusal.unwrap_err().detail.contains("stopped"));
+        assert!(begun.elapsed() < Duration::from_secs(5));
+    }
+
+    #[test]
+    fn a_pause_is_as_long_as_the_archive_wants() {
+        assert_eq!(pause_of("120"), Some(Duration::from_secs(120)));
+        assert_eq!(pause_of("soon"), None);
+        let pace = pace();
+        pace.pause(Why::Unavailable, Some(Duration::from_secs(500)));
+        let refusal = pace
+            .turn(
+                Whose::Archive,
+                Allowance::of(Duration::from_secs(400)),
+                &|| false,
+            )
+            .unwrap_err();
+        assert!(refusal.detail.contains("503"), "{refusal:?}");
+    }
+}

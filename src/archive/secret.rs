@@ -1,0 +1,163 @@
+//! Which URLs an archive is told. Whoever has the URL of a personal page has the page, and an archive may capture what it is
+//! asked for; names of one's own network are nobody else's business.
+
+use std::net::IpAddr;
+
+use crate::policy::{Host, Policy, Target};
+
+/// `--archive-any`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Tells {
+    /// No URL that looks like a secret.
+    Public,
+    /// Every URL that may be retrieved.
+    Any,
+}
+
+/// A run of letters and digits of so many octets that has both is a token.
+const MIXED: usize = 16;
+/// So is one of digits: more than a time, with its fractions, has.
+const DIGITS: usize = 20;
+/// So is one of letters.
+const LETTERS: usize = 40;
+/// And so is one with hyphens, if most of it is not words, names or numbers.
+const HYPHENED: usize = 32;
+
+/// Domains of one's own network (RFC 6761, RFC 6762, RFC 8375, and ICANN's `internal`).
+const OWN: [&str; 3] = [".local", ".home.arpa", ".internal"];
+
+/// Why an archive is not told of a URL; none if it may be told.
+pub(super) fn why(target: &Target) -> Option<&'static str> {
+    if target.has_userinfo() {
+        return Some("it holds a user name");
+    }
+    if !target.host().is_some_and(|host| is_public(&host)) {
+        return Some("its host is one of an own network");
+    }
+    let url = target.request_url();
+    let (_, behind) = url.split_once("://").unwrap_or_default();
+    if holds_mail_address(behind) {
+        return Some("it holds what looks like an address of mail");
+    }
+    holds_token(behind).then_some("it holds what looks like a token")
+}
+
+/// Whether the world may know a host. This machine names nobody, and only who tests allows it to be asked.
+fn is_public(host: &Host) -> bool {
+    match host.known_addresses() {
+        Some(addresses) => {
+            let world = Policy::default();
+            let is_public = |it: &IpAddr| it.is_loopback() || world.judge_address(*it).is_ok();
+            addresses.iter().all(is_public)
+        }
+        None => {
+            let name = host.to_string();
+            let name = name.trim_end_matches('.');
+            name.contains('.') && !OWN.iter().any(|own| name.ends_with(own))
+        }
+    }
+}
+
+/// `joe@example.org`, which `photos/12345@N00/` is not.
+fn holds_mail_address(url: &str) -> bool {
+    let url = url.to_ascii_lowercase().replace("%40", "@");
+    let is_end = |at: char| "/?&=;:,@".contains(at);
+    let mut pieces = url.split('@');
+    let mut before = pieces.next().unwrap_or_default();
+    for behind in pieces {
+        let domain = behind.split(is_end).next().unwrap_or_default();
+        if !before.is_empty() && !before.ends_with(is_end) && domain.contains('.') {
+            return true;
+        }
+        before = behind;
+    }
+    false
+}
+
+/// Whether a URL holds something that nobody can guess.
+fn holds_token(url: &str) -> bool {
+    let is_word = |octet: &u8| octet.is_ascii_alphanumeric();
+    // An escape in base64 is a hyphen in base64url.
+    let is_piece = |octet: &u8| is_word(octet) || b"-_%".contains(octet);
+    let is_token = |word: &[u8]| {
+        let digits = word.iter().filter(|octet| octet.is_ascii_digit()).count();
+        let is_mixed = (1..word.len()).contains(&digits);
+        word.len() >= LETTERS || digits >= DIGITS || (is_mixed && word.len() >= MIXED)
+    };
+    let octets = url.as_bytes();
+    octets.split(|octet| !is_word(octet)).any(is_token)
+        || octets
+            .split(|octet| !is_piece(octet))
+            .filter(|piece| piece.len() >= HYPHENED)
+            .any(|piece| {
+                let words = || piece.split(|octet| !is_word(octet));
+                let is_uuid = words().map(<[u8]>::len).eq([8, 4, 4, 4, 12]);
+                let odd: usize = words().filter(|word| is_odd(word)).map(<[u8]>::len).sum();
+                is_uuid || odd * 2 > piece.len()
+            })
+}
+
+/// Whether a word is neither a number nor one that people write: `a1`, `kL`.
+fn is_odd(word: &[u8]) -> bool {
+    let digits = word.iter().filter(|octet| octet.is_ascii_digit()).count();
+    let rises =
+        |pair: &[u8]| matches!(pair, [a, b] if a.is_ascii_lowercase() && b.is_ascii_uppercase());
+    (1..word.len()).contains(&digits) || word.windows(2).any(rises)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::{Policy, Scheme, Userinfo};
+
+    #[test]
+    fn what_nobody_can_guess_is_a_secret() {
+        let policy = Policy {
+            fetch: [Scheme::Http].into(),
+            userinfo: Userinfo::Allow,
+            allow_ports: [8080].into(),
+            allow_nets: ["127.0.0.0/8", "10.0.0.0/8"]
+                .map(|it| it.parse().unwrap())
+                .into(),
+            ..Policy::default()
+        };
+        let told = [
+            "http://www.example.org/",
+            "http://www.example.org/images/logo.gif?width=100&height=20",
+            "http://www.example.org/2003/05/02/summer-holiday-pictures-of-2003-rome-and-paris.jpg",
+            "http://www.example.org/img/20030502101112_0001.jpg?v=1051870272",
+            "http://pictures.example.org:8080/~joe/DSC00012.JPG",
+            "http://www.example.org/Summer_Holiday_Pictures_2003/Rome-And-Paris_DSC00012.JPG",
+            "http://www.example.org/photos/12345@N00/678",
+            "http://www.example.org/@joe.smith/a.gif",
+            "http://www.example.org/t/1051870272123456.gif",
+            "http://8.8.8.8/a.gif",
+            "http://127.0.0.1/a.gif",
+            "http://localhost/a.gif",
+        ];
+        for url in told {
+            assert_eq!(why(&policy.judge_url(url).unwrap()), None, "{url}");
+        }
+        let secret = [
+            "http://me@www.example.org/a.gif",
+            "http://me:pw@www.example.org/a.gif",
+            "http://intranet/a.gif",
+            "http://nas.local/a.gif",
+            "http://a.b.internal./a.gif",
+            "http://10.1.2.3/a.gif",
+            "http://0x0a010203/a.gif",
+            "http://8d3f0b6a1c2e4f5a9b7c8d6e5f4a3b2c1d0e9f8a.example.org/a.gif",
+            "http://www.example.org/t/10518702721234567890.gif",
+            "http://www.example.org/u?m=joe@example.org",
+            "http://www.example.org/u/joe%40example.org",
+            "http://www.example.org/o/9e107d9d372bb6826bd81d3542a419d6.gif",
+            "http://www.example.org/a.gif?id=f47ac10b-58cc-4372-a567-0e02b2c3d479",
+            "http://www.example.org/t/eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0",
+            "http://www.example.org/t?k=Ab3-d_Ef9%2BGh1_kL-mN0pQ-rS7tU_vW2",
+            "http://www.example.org/t?k=abcdefghijklmnopqrstuvwxyzabcdefghijklmnop",
+        ];
+        for url in secret {
+            assert!(why(&policy.judge_url(url).unwrap()).is_some(), "{url}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! URLs of archives: `https://web.archive.org/web/{date}id_/{url}`, and that of an index of captures.
+
+use std::str::FromStr;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use url::Url;
+
+/// What is not escaped in a query.
+const QUERY: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+/// `--archive`: where a capture is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Template {
+    /// In front of the date, as a URL parser writes it.
+    front: String,
+    /// Between the date and the URL, which is the end.
+    middle: String,
+}
+
+impl FromStr for Template {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = |what: &str| format!("'{text}' {what}");
+        let (front, behind) = text
+            .split_once("{date}")
+            .ok_or_else(|| wrong("holds no {date}"))?;
+        let middle = behind
+            .strip_suffix("{url}")
+            .ok_or_else(|| wrong("does not end with {url}, behind {date}"))?;
+        if [front, middle]
+            .iter()
+            .any(|part| part.contains(['{', '}', '?', '#']))
+        {
+            return Err(wrong("holds {, }, ? or # besides {date} and {url}"));
+        }
+        // A parser adds a slash behind a host.
+        if !front.ends_with('/') || !middle.ends_with('/') {
+            return Err(wrong("needs a slash before {date} and one before {url}"));
+        }
+        let front = http_url(front).ok_or_else(|| wrong("is no http or https URL"))?;
+        Ok(Self {
+            front,
+            middle: middle.to_owned(),
+        })
+    }
+}
+
+impl Template {
+    /// Where the capture of a URL nearest to a time is. The URL is put in as it is; it has no dot segments and no
+    /// fragment, so it leads nowhere else.
+    pub(super) fn expand(&self, stamp: &str, url: &str) -> String {
+        format!("{}{stamp}{}{url}", self.front, self.middle)
+    }
+
+    /// The 14 digits and the URL of a URL of this form, whatever its scheme is, and with another flag than ours.
+    pub(super) fn read<'u>(&self, url: &'u str) -> Option<(&'u str, &'u str)> {
+        let without_scheme = |url: &'u str| url.split_once("://").map(|(_, behind)| behind);
+        let (_, front) = self.front.split_once("://")?;
+        let behind = without_scheme(url)?.strip_prefix(front)?;
+        let digits = behind.bytes().take_while(u8::is_ascii_digit).count();
+        let (stamp, behind) = behind.split_at_checked(digits)?;
+        let url = match behind.strip_prefix(self.middle.as_str()) {
+            Some(url) => url,
+            None => {
+                let (flag, url) = behind.split_once('/')?;
+                let is_flag =
+                    |flag: &str| flag.bytes().all(|it| it.is_ascii_lowercase() || it == b'_');
+                is_flag(flag).then_some(url)?
+            }
+        };
+        (stamp.len() == 14 && url.contains("://")).then_some((stamp, url))
+    }
+}
+
+/// `--archive-cdx`: where an index says which captures there are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct IndexTemplate(String);
+
+impl FromStr for IndexTemplate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = |what: &str| format!("'{text}' {what}");
+        if text.matches("{url}").count() != 1 || text.matches("{date}").count() > 1 {
+            return Err(wrong("needs {url} once, and {date} at most once"));
+        }
+        let filled = text.replace("{url}", "").replace("{date}", "");
+        if filled.contains(['{', '}', '#']) {
+            return Err(wrong("holds {, } or # besides {date} and {url}"));
+        }
+        http_url(&filled).ok_or_else(|| wrong("is no http or https URL"))?;
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl IndexTemplate {
+    /// Where the captures of a URL near a time are listed. In a query the URL is escaped; elsewhere it is put in as it is.
+    pub(super) fn expand(&self, stamp: &str, url: &str) -> String {
+        let is_query = self
+            .0
+            .split_once("{url}")
+            .is_some_and(|(front, _)| front.contains('?'));
+        let dated = self.0.replace("{date}", stamp);
+        match is_query {
+            true => dated.replace("{url}", &utf8_percent_encode(url, QUERY).to_string()),
+            false => dated.replace("{url}", url),
+        }
+    }
+}
+
+/// An http URL with a host, as a parser writes it.
+fn http_url(text: &str) -> Option<String> {
+    let url = Url::parse(text).ok()?;
+    let is_http = matches!(url.scheme(), "http" | "https") && url.has_host();
+    (is_http && url.username().is_empty() && url.password().is_none()).then(|| url.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_template_is_filled_and_read_again() {
+        let template: Template = "HTTPS://Web.Archive.org:443/web/{date}id_/{url}"
+            .parse()
+            .unwrap();
+        let url = "http://www.example.org/a%20b?c=d&e={date}";
+        let filled = template.expand("20030502101112", url);
+        assert_eq!(
+            filled,
+            format!("https://web.archive.org/web/20030502101112id_/{url}")
+        );
+        assert_eq!(template.read(&filled), Some(("20030502101112", url)));
+        let rows = [
+            (
+                "http://web.archive.org/web/20030502101112id_/http://a.b/",
+                true,
+            ),
+            (
+                "https://web.archive.org/web/20030502101112im_/http://a.b/",
+                true,
+            ),
+            (
+                "https://web.archive.org/web/20030502101112/http://a.b/",
+                true,
+            ),
+            ("https://web.archive.org/web/2003id_/http://a.b/", false),
+            (
+                "https://web.archive.org/save/20030502101112id_/http://a.b/",
+                false,
+            ),
+            (
+                "https://web.archive.org.example.org/web/20030502101112id_/http://a.b/",
+                false,
+            ),
+            ("https://web.archive.org/web/20030502101112id_/login", false),
+            ("http://a.b/", false),
+        ];
+        for (url, is_read) in rows {
+            assert_eq!(template.read(url).is_some(), is_read, "{url}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_template_is_refused() {
+        for wrong in [
+            "",
+            "https://web.archive.org/web/{url}",
+            "https://web.archive.org/web/{date}",
+            "https://web.archive.org/{url}/{date}",
+            "https://web.archive.org/?d={date}&u={url}",
+            "ftp://web.archive.org/web/{date}id_/{url}",
+            "https://me@web.archive.org/web/{date}id_/{url}",
+            "https://web.archive.org{date}id_/{url}",
+            "{date}/{url}",
+        ] {
+            assert!(wrong.parse::<Template>().is_err(), "{wrong}");
+        }
+        for wrong in [
+            "",
+            "https://a.b/cdx",
+            "{url}",
+            "https://a.b/?u={url}&v={url}",
+        ] {
+            assert!(wrong.parse::<IndexTemplate>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_query_of_an_index_is_not_escaped_from() {
+        let index: IndexTemplate = "https://a.b/cdx?url={url}&closest={date}".parse().unwrap();
+        assert_eq!(
+            index.expand("20030502101112", "http://c.d/?e=f&limit=9#g"),
+            "https://a.b/cdx?url=http%3A%2F%2Fc.d%2F%3Fe%3Df%26limit%3D9%23g&closest=20030502101112"
+        );
+    }
+}
