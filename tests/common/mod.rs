@@ -11,6 +11,7 @@ pub mod milter;
 pub mod mta;
 pub mod postfix;
 pub mod programs;
+pub mod pywb;
 pub mod raw;
 pub mod smtp;
 pub mod world;

@@ -28,6 +28,16 @@ impl Drop for Served {
     }
 }
 
+/// A server that is up.
+pub fn serving(child: Child, port: u16, folder: TempDir) -> Served {
+    Served {
+        child,
+        port,
+        secure: 0,
+        folder,
+    }
+}
+
 /// Says that a test was skipped, past the test runner's capture, or fails it.
 pub fn skipped(test: &str, program: &str) {
     assert!(

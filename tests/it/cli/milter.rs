@@ -14,7 +14,7 @@ use crate::common::mail_system::{Became, MailSystem, packet};
 use crate::common::milter::Milter;
 use crate::common::mta::{House, eventually};
 use crate::common::programs::{embody, free_port, program, skipped, stderr};
-use crate::common::raw::Raw;
+use crate::common::raw::{Raw, ok};
 
 fn socket(house: &House) -> PathBuf {
     house.path("milter.sock")
@@ -37,6 +37,41 @@ fn letter() -> Vec<u8> {
 
 fn is_marked(message: &[u8]) -> bool {
     memchr::memmem::find(message, b"\nX-Embody: expanded=1 left=0 links=0\n").is_some()
+}
+
+#[test]
+fn what_is_gone_comes_from_the_archive() {
+    let captured = String::from_utf8(ok("text/plain", b"as it was then")).unwrap();
+    let field = "\r\nMemento-Datetime: Thu, 01 May 2003 00:00:00 GMT\r\n";
+    let archive = Raw::saying(captured.replacen("\r\n", field, 1));
+    let port = archive.address.port().to_string();
+    let template = archive.url("/web/{date}id_/{url}");
+    let house = House::new();
+    let options = [
+        "--fetch=http",
+        "--allow-net=127.0.0.0/8",
+        "--allow-port",
+        &port,
+        "--archive",
+        &template,
+    ];
+    let _milter = start(&house, &options);
+    let mut mail_system = connect(&house);
+    let letter = |day: &str| {
+        let date = format!("Date: {day} May 2003 10:11:12 +0000\n").into_bytes();
+        let letter = with_url("http://gone.example/a", "Content-Type: text/plain");
+        [date, letter].concat()
+    };
+    for day in ["Fri, 02", "Sat, 03", "Fri, 02"] {
+        let became = mail_system.filter("4archive", &letter(day)).message();
+        let text = String::from_utf8(became).unwrap();
+        assert!(text.contains("as it was then"), "{text}");
+    }
+    // A mail of another day may mean another capture; one of the same does not.
+    let asked: Vec<String> = archive.heads();
+    assert_eq!(asked.len(), 2, "{asked:?}");
+    assert!(asked[0].starts_with("GET /web/20030502101112id_/http://gone.example/a "));
+    assert!(asked[1].starts_with("GET /web/20030503101112id_/http://gone.example/a "));
 }
 
 #[test]

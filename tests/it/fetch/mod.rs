@@ -1,5 +1,8 @@
 //! Retrieval, against servers of our own: what they may be asked, and what they must not get away with.
 
+mod archive_limits;
+mod archive_mail;
+mod archive_pywb;
 mod cache_folder;
 mod cache_offline;
 mod cache_rules;
