@@ -56,6 +56,7 @@ impl std::fmt::Debug for Prefilter {
 
 impl Prefilter {
     /// How many bytes of one window a search of the next one has to see again.
+    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
     pub const OVERLAP: usize = 2 * LOOKED_AT;
 
     /// The search for what this policy works on.
