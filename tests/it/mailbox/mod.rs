@@ -12,5 +12,6 @@ mod maildir;
 mod mbox;
 mod mh;
 mod mmdf;
+mod ranges;
 mod separators;
 mod stopped;
