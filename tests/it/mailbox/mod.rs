@@ -13,5 +13,6 @@ mod mbox;
 mod mh;
 mod mmdf;
 mod ranges;
+mod ranges_recipes;
 mod separators;
 mod stopped;
