@@ -15,4 +15,5 @@ mod mmdf;
 mod ranges;
 mod ranges_recipes;
 mod separators;
+mod spark;
 mod stopped;
