@@ -46,6 +46,12 @@ pub enum Error {
         /// The source.
         path: PathBuf,
     },
+    /// The source is not what its piece was cut from.
+    #[error("{path}: not the file that --expect describes; it changed since it was split", path = path.display())]
+    NotAsExpected {
+        /// The source.
+        path: PathBuf,
+    },
     /// Another program holds the lock.
     #[error("{path}: locked by another program{}", holder(path, lock), path = path.display())]
     Locked {

@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::archive_args::ArchiveArgs;
 use super::cache_args::CacheArgs;
+use super::cut_args::{CutArgs, SplitArgs};
 use super::detach_args::{DetachArgs, LARGER_THAN, RestoreArgs};
 #[cfg(feature = "milter")]
 use super::milter_args::MilterArgs;
@@ -74,6 +75,9 @@ pub(super) enum Command {
     #[cfg(feature = "milter")]
     #[command(after_help = "Example: embody milter --listen inet:8891 --fetch https", after_long_help = pages::MILTER)]
     Milter(Box<MilterArgs>),
+    /// Say where to cut mboxes for convert --range, as JSON lines
+    #[command(after_help = "Example: embody split --size 128M ~/Mail > ranges.jsonl", after_long_help = pages::SPLIT)]
+    Split(SplitArgs),
     /// Check a store of attachments, or find what nobody uses
     #[command(after_help = "Example: embody store check /var/store ~/Maildir ~/Mail", after_long_help = pages::STORE)]
     Store(StoreArgs),
@@ -122,6 +126,8 @@ pub(super) struct ConvertArgs {
     mark: bool,
     #[command(flatten)]
     pub(super) saying: SayingArgs,
+    #[command(flatten)]
+    pub(super) cut: CutArgs,
     #[command(flatten)]
     policy: PolicyArgs,
 }

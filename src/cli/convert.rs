@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use super::args::{Asking, ConvertArgs, ProgressOption, SayingArgs, Volume, WalkArgs};
 use super::cache_args::{Cache, CacheArgs};
+use super::cut_args::Piece;
 use super::exit::Status;
 use super::input::{is_standard, stream};
 use super::mailboxes::{Filter, Listener};
@@ -56,7 +57,9 @@ fn convert(args: &ConvertArgs) -> Result<Status, Error> {
         sources: &args.sources,
         args: &args.walk,
         saying: &args.saying,
-        options: args.walk.options(&policy),
+        options: args
+            .cut
+            .added_to(args.walk.options(&policy), &args.sources)?,
         word: match args.asking() {
             _ if policy.fetch.is_empty() => "dry run, nothing written: ",
             Asking::Nobody => "dry run, nothing written, nothing retrieved: ",
@@ -378,7 +381,9 @@ impl Voice {
             Volume::Quiet => ProgressOption::Never,
             _ => walk.args.progress,
         };
-        let total = match progress {
+        let range = walk.options.range.as_ref();
+        let piece = range.and_then(|range| Piece::of(range, walk.sources.first()?));
+        let total: u64 = match progress {
             ProgressOption::Never => 0,
             _ => walk
                 .sources
@@ -394,10 +399,15 @@ impl Voice {
             })?),
         };
         Ok(Self {
-            display: Display::new(progress, total),
+            display: Display::new(
+                progress,
+                range.map_or(total, |range| {
+                    range.end.min(total).saturating_sub(range.start)
+                }),
+            ),
             volume,
             policy: walk.policy.clone(),
-            start: Start::now(),
+            start: Start::now(piece),
             report: Mutex::new(report),
         })
     }

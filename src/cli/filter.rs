@@ -78,7 +78,7 @@ impl Begun {
         signals::limits_on_files_are_failed_writes();
         Self {
             abort,
-            start: saying.report.as_ref().map(|_| Start::now()),
+            start: saying.report.as_ref().map(|_| Start::now(None)),
         }
     }
 }

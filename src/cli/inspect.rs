@@ -94,7 +94,7 @@ fn inspect_all(args: &InspectArgs) -> Result<Status, Error> {
             ..Options::default()
         }),
         trouble: Cell::new(false),
-        start: Start::now(),
+        start: Start::now(None),
     };
     let mut status = Status::Success;
     let mut sum = Counted::default();

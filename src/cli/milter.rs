@@ -221,7 +221,7 @@ impl Log {
             Some(file) => Ok(file),
             none => ReportFile::open(path).map(|opened| none.insert(opened)),
         }
-        .and_then(|file| file.write(&Start::now(), &origin, &processed.report.rows));
+        .and_then(|file| file.write(&Start::now(None), &origin, &processed.report.rows));
         if let Err(error) = written {
             // The next message tries to open it again.
             *file = None;

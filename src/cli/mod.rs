@@ -4,7 +4,7 @@
 //! from a file, `filter`, `convert`, `detach` (with `detach_args`), `inspect` and `milter` (with `milter_args`) do the work, `verb` is what they do to a message,
 //! `mailboxes` hands that to the mailbox module, `progress` and `totals` say how far it has come, `manual` and `pages` describe the
 //! program, `schemes` what it follows, `remedy` finds the option that would have allowed something,
-//! `survey` says what is in mailboxes, `store` looks after what detach stored, `sources` reads all that may refer to it,
+//! `cut_args` reads which piece of a mailbox is meant, or how large pieces are, `split` says where to cut, `survey` says what is in mailboxes, `store` looks after what detach stored, `sources` reads all that may refer to it,
 //! `origin` says which message a row is about, `exit` knows the exit statuses, `signals` what asks a run
 //! to stop, `say` makes text from strangers fit for a terminal, `input` reads and spools, `output` knows
 //! whether there is anything to read from and to write to.
@@ -14,6 +14,7 @@ mod args;
 mod cache_args;
 mod config;
 mod convert;
+mod cut_args;
 mod detach;
 mod detach_args;
 mod exit;
@@ -39,6 +40,7 @@ mod schemes;
 mod shared_args;
 mod signals;
 mod sources;
+mod split;
 mod store;
 mod survey;
 mod totals;
@@ -140,6 +142,7 @@ fn dispatch(command: Command, arguments: &[OsString]) -> Status {
         Command::Inspect(args) => inspect::run(&args),
         #[cfg(feature = "milter")]
         Command::Milter(args) => milter::run(&args, &|| reread(arguments)),
+        Command::Split(args) => split::run(&args),
         Command::Store(args) => store::run(&args),
         Command::Schemes(_) => schemes::run(),
         Command::Man(args) => manual::man(args.folder.as_deref()),

@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use mail_parser::DateTime;
 use serde::Serialize;
 
+use super::cut_args::Piece;
 use super::say::harmless;
 use crate::mime::Header;
 use crate::mime::header::{Front, decoded_words, first, unfold};
@@ -44,6 +45,11 @@ impl Origin {
         }
     }
 
+    /// The Message-ID, if it has one.
+    pub(super) fn message_id(&self) -> Option<&str> {
+        self.message_id.as_deref()
+    }
+
     /// What the message calls itself, for a person; none where it has neither field.
     pub(super) fn described(&self) -> Option<String> {
         let id = self.message_id.as_deref().map(harmless);
@@ -59,18 +65,25 @@ impl Origin {
 
 /// When the run began, as RFC 3339 has it, in UTC.
 #[derive(Clone, Debug)]
-pub(super) struct Start(String);
+pub(super) struct Start {
+    time: String,
+    /// The piece of the source that is done.
+    piece: Option<Piece>,
+}
 
 impl Start {
-    /// Now.
-    pub(super) fn now() -> Self {
+    /// Now, for a piece of a source or all of it.
+    pub(super) fn now(piece: Option<Piece>) -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let seconds = since.map_or(0, |since| since.as_secs());
-        Self(DateTime::from_timestamp(seconds.cast_signed()).to_rfc3339())
+        Self {
+            time: DateTime::from_timestamp(seconds.cast_signed()).to_rfc3339(),
+            piece,
+        }
     }
 
     pub(super) fn as_str(&self) -> &str {
-        &self.0
+        &self.time
     }
 }
 
@@ -82,16 +95,19 @@ pub(super) struct Entry<'a> {
     index: u64,
     message_id: Option<&'a str>,
     #[serde(flatten)]
+    piece: Option<&'a Piece>,
+    #[serde(flatten)]
     row: &'a Row,
 }
 
 impl<'a> Entry<'a> {
     pub(super) fn new(start: &'a Start, origin: &'a Origin, row: &'a Row) -> Self {
         Self {
-            time: &start.0,
+            time: &start.time,
             source: &origin.source,
             index: origin.index,
             message_id: origin.message_id.as_deref(),
+            piece: start.piece.as_ref(),
             row,
         }
     }

@@ -102,6 +102,8 @@ Examples:
       name says so; in place a compressed file stays compressed
   embody convert takeout-001.tgz --output mail.mbox
       The mboxes of a zip or tar archive become one; nothing is unpacked
+  embody convert --range 8388608-16777216 archive.mbox --output part-2
+      What begins in these octets; embody split says where to cut
 
 ",
     values!(),
@@ -131,6 +133,49 @@ See also:
   embody(1), embody-filter(1), embody-inspect(1), mbox(5), maildir(5)
 "
 );
+
+pub(super) const SPLIT: &str = "\
+Examples:
+  embody split --size 128M ~/Mail > ranges.jsonl
+      Each line is a range for convert --range
+  embody split --count archive.mbox
+      With the messages of each range
+
+Lines:
+  path, from, to
+      The file, and the octets: messages that begin in them
+  messages
+      How many those are, with --count
+  message_id
+      The first message's Message-ID
+  length, mtime
+      The file's: convert --expect LENGTH:MTIME refuses another
+  kind
+      mbox or message
+  quoting
+      How the mbox quotes: mboxo, mboxrd or mboxcl2
+  whole
+      Why the file is one range: it is a single message, compressed, an
+      archive, an MMDF mailbox, or an mbox in which each message has a
+      Content-Length that is right
+
+A Maildir or MH folder has no ranges, and is named on stderr; files without mail are, too.
+
+Exit status:
+  0
+      All sources were split
+  1
+      Something could not be read, or is no mailbox
+  2
+      The command line is wrong, or a source cannot be split
+
+Files:
+  SOURCE
+      Read, never written
+
+See also:
+  embody(1), embody-convert(1), mbox(5), parallel(1)
+";
 
 pub(super) const DETACH: &str = "\
 Examples:

@@ -11,17 +11,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::compressed::{Damage, Method};
+use super::cut::{self, SINGLE, asked_for, cannot_cut};
 use super::emlx;
 use super::failure::{cannot_read, cannot_write, in_full};
 use super::find::{self, Finds, Found, Kind};
 use super::maildir::{self, Destination, Place};
 use super::mbox::{Counted, Extent};
 use super::pipeline::{self, Limits, Stages};
+use super::pool::Pool;
 use super::replace::{self, Beside, Identity};
 use super::rewrite::{self, Counts, Rewritten};
 use super::sink::{Bytes, Sink};
 use super::temporary;
-use super::window::{Chunk, Pool, Section, Source, Windows};
+use super::window::{Chunk, Section, Source};
 use super::{
     Effect, Format, Message, Options, Progress, Quoting, Stop, Summary, Transform,
     check_backup_suffix,
@@ -61,12 +63,7 @@ pub fn convert_to(
         let missing = io::Error::new(io::ErrorKind::NotFound, what);
         return Err(cannot_write(destination)(missing));
     }
-    let finds = look_at(
-        source,
-        options.format,
-        Destination::Folder(destination),
-        stop,
-    )?;
+    let finds = look_at(source, options, Destination::Folder(destination), stop)?;
     if options.effect == Effect::Write {
         sweep(&finds);
         temporary::sweep(folder);
@@ -122,7 +119,11 @@ pub fn convert_in_place(
     if let Some(suffix) = &options.backup {
         check_backup_suffix(suffix)?;
     }
-    let finds = look_at(source, options.format, Destination::InPlace, stop)?;
+    let finds = look_at(source, options, Destination::InPlace, stop)?;
+    if options.range.is_some() && options.effect == Effect::Write {
+        let what = "--range is not for --in-place, which would take the rest of the mailbox away";
+        return Err(Error::Usage(what.into()));
+    }
     let is_folder = |found: &Found| matches!(found.kind, Kind::Maildir | Kind::Mh);
     if options.backup.is_some() && finds.mailboxes.iter().any(is_folder) {
         return Err(Error::Usage(
@@ -159,6 +160,19 @@ pub fn convert_in_place(
 /// What there is to convert: what [`find::find`] sees, and a Maildir also where only a folder or a
 /// message of one was named.
 fn look_at(
+    source: &Path,
+    options: &Options,
+    destination: Destination<'_>,
+    stop: &Stop,
+) -> Result<Finds, Error> {
+    let finds = find_in(source, options.format, destination, stop)?;
+    if options.range.is_some() {
+        cut::check(source, &finds)?;
+    }
+    Ok(finds)
+}
+
+fn find_in(
     source: &Path,
     format: Format,
     destination: Destination<'_>,
@@ -316,6 +330,10 @@ impl Job<'_> {
         mut file: &File,
         before: &Identity,
     ) -> Result<(Summary, Option<Vec<u8>>, Option<Vec<u8>>), Error> {
+        let metadata = fs::metadata(self.path).ok();
+        if asked_for(self.options, self.path, metadata.as_ref())?.is_some() {
+            return Err(cannot_cut(self.path, SINGLE));
+        }
         let mut summary = Summary {
             mailboxes: 1,
             messages: 1,
@@ -385,8 +403,7 @@ impl Job<'_> {
     ) -> Result<Counted, Error> {
         let pool = Pool::default();
         let window = self.options.window;
-        let mut windows = Windows::new(section, pool.clone(), window, self.options.max_message)
-            .behind(section.counted);
+        let mut windows = cut::windows(section, self.options, self.path, &pool)?;
         let stages = Messages {
             path: self.path,
             transform: self.transform,
@@ -450,7 +467,7 @@ impl Job<'_> {
     }
 }
 
-fn quoting_of(source: &impl Source) -> io::Result<Quoting> {
+pub(super) fn quoting_of(source: &impl Source) -> io::Result<Quoting> {
     let sample = start_of(source, SAMPLE)?;
     let extent = if sample.len() < SAMPLE {
         Extent::Whole
@@ -462,10 +479,15 @@ fn quoting_of(source: &impl Source) -> io::Result<Quoting> {
 
 /// So many bytes, or all there are.
 pub(super) fn start_of(source: &impl Source, length: usize) -> io::Result<Vec<u8>> {
+    piece_of(source, 0, length)
+}
+
+/// So many bytes from an offset on, or all there are.
+pub(super) fn piece_of(source: &impl Source, from: u64, length: usize) -> io::Result<Vec<u8>> {
     let mut start = vec![0; length];
     let mut filled = 0;
     while filled < length {
-        match source.read_at(&mut start[filled..], filled as u64) {
+        match source.read_at(&mut start[filled..], from + filled as u64) {
             Ok(0) => break,
             Ok(read) => filled += read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

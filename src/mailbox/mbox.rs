@@ -195,6 +195,18 @@ impl Default for Counted {
 }
 
 impl Counted {
+    /// Behind a message without a right Content-Length.
+    pub(super) const SETTLED: Self = Self {
+        any: true,
+        all: false,
+        following: None,
+    };
+
+    /// Whether messages are told by separators alone from here on.
+    pub(super) fn is_settled(&self) -> bool {
+        !self.all
+    }
+
     /// The same for another window.
     pub(super) fn elsewhere(self) -> Self {
         Self {
@@ -292,7 +304,7 @@ impl Frame {
 }
 
 /// Behind the `From ` line, or what else stands in front. No message of an mbox starts as those of MMDF do.
-fn content_start(raw: &[u8]) -> usize {
+pub(super) fn content_start(raw: &[u8]) -> usize {
     if let Some(start) = mmdf::content_start(raw) {
         return start;
     }

@@ -6,9 +6,9 @@
 //!
 //! The modules: `find` says what a path holds, `not_mail` what it is if it holds no mail; `mbox` is the format, `window` walks a file of
 //! any size through it, `rewrite` puts a changed message back; `maildir` does the same for a
-//! message a file; `pipeline` works on many at a time and keeps their order; `lock`, `latecomers`,
+//! message a file; `pipeline` works on many at a time and keeps their order; `pool` has the buffers; `lock`, `latecomers`,
 //! `replace` and `in_place` make in place safe; `sink` is where an mbox goes; `convert` is the
-//! driver, `compressed` knows the ways of compressing, `archive` reads the mboxes in zip and tar archives, `expanded` reads a mailbox through one; `stream` is the driver for standard input and output, `growing` keeps what comes in a stream; `separator` says what divides an mbox, `mmdf` what an MMDF mailbox; `mh` and `emlx` know the files of MH and of Apple's Mail; `touch` asks which messages need a look.
+//! driver, `cut` finds the messages of a piece of an mbox, `split` says where to cut, `compressed` knows the ways of compressing, `archive` reads the mboxes in zip and tar archives, `expanded` reads a mailbox through one; `stream` is the driver for standard input and output, `growing` keeps what comes in a stream; `separator` says what divides an mbox, `mmdf` what an MMDF mailbox; `mh` and `emlx` know the files of MH and of Apple's Mail; `touch` asks which messages need a look.
 //!
 //! What is not preserved: the last access time, holes in sparse files, and, for a Maildir, the
 //! inode number of a changed message.
@@ -17,6 +17,7 @@
 mod archive;
 mod compressed;
 mod convert;
+mod cut;
 mod emlx;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod expanded;
@@ -34,11 +35,14 @@ mod mh;
 mod mmdf;
 mod not_mail;
 mod pipeline;
+mod pool;
 mod process;
 mod replace;
 mod rewrite;
 mod separator;
 mod sink;
+#[cfg(feature = "cli")]
+mod split;
 mod stop;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod stream;
@@ -47,9 +51,10 @@ mod touch;
 mod window;
 
 use std::ffi::{OsStr, OsString};
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::edit::Edits;
 use crate::error::Error;
@@ -67,6 +72,8 @@ pub(crate) use growing::Growing;
 pub use mbox::Quoting;
 #[cfg(feature = "cli")]
 pub(crate) use rewrite::takes_separators;
+#[cfg(feature = "cli")]
+pub(crate) use split::{Splitting, pieces};
 pub use stop::Stop;
 #[cfg(feature = "cli")]
 pub(crate) use stream::{
@@ -210,6 +217,12 @@ pub struct Options {
     pub window: usize,
     /// How new text in an mbox is quoted; `None`: as the mailbox does, by its first window.
     pub quoting: Option<Quoting>,
+    /// Only the messages that begin between these offsets; the source is an mbox file then.
+    pub range: Option<Range<u64>>,
+    /// With a range: how long the source has to be.
+    pub length: Option<u64>,
+    /// With a range: when it has to be modified.
+    pub modified: Option<SystemTime>,
 }
 
 impl Default for Options {
@@ -227,6 +240,9 @@ impl Default for Options {
             max_expanded: 64 << 30,
             window: 512 << 10,
             quoting: None,
+            range: None,
+            length: None,
+            modified: None,
         }
     }
 }

@@ -21,11 +21,12 @@ use super::find::{self, Kind, NotMail};
 use super::growing::Growing;
 use super::in_place::identity;
 use super::not_mail::not_in_place;
+use super::pool::Pool;
 use super::replace::{self, Identity};
 use super::separator::{Next, next_separator};
 use super::sink::{Bytes, Sink};
 use super::temporary;
-use super::window::{Pool, Section, Windows};
+use super::window::{Section, Windows};
 use super::{Effect, Format, Options, Progress, Stop, Summary, Transform};
 use crate::error::Error;
 
@@ -146,7 +147,14 @@ impl Opened {
         Ok(())
     }
 
-    fn section(&self) -> Section<'_> {
+    /// Nothing before `offset` is read any more.
+    pub(super) fn pass(&self, offset: u64) {
+        if let Some(growing) = self.growing() {
+            growing.pass(offset);
+        }
+    }
+
+    pub(super) fn section(&self) -> Section<'_> {
         Section {
             growing: self.growing(),
             ..Section::whole(self.file())

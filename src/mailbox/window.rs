@@ -8,11 +8,11 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use super::growing::Growing;
 use super::mbox::{self, Counted, End, Frame};
 use super::mmdf;
+use super::pool::Pool;
 use super::separator::{LOOK_AHEAD, Next, next_separator};
 
 /// What windows are read from.
@@ -83,34 +83,6 @@ impl Source for Section<'_> {
     }
 }
 
-/// Buffers to use again: touching fresh memory costs a third of the time of reading into it.
-#[derive(Clone, Default, Debug)]
-pub(super) struct Pool(Arc<Mutex<Vec<Vec<u8>>>>);
-
-impl Pool {
-    /// A buffer of at least `length` bytes, all of them initialised, with old contents.
-    fn take(&self, length: usize) -> Vec<u8> {
-        let mut buffers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let buffer = buffers.pop().unwrap_or_default();
-        drop(buffers);
-        if buffer.len() < length {
-            // Not resized: fresh zeros come from the system, which makes them when they are touched.
-            return vec![0; length];
-        }
-        buffer
-    }
-
-    /// Keeps a buffer for the next [`take`](Self::take), unless it has grown beyond `window`.
-    pub(super) fn give_back(&self, buffer: Vec<u8>, window: usize) {
-        if buffer.len() <= window.saturating_mul(2) {
-            self.0
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(buffer);
-        }
-    }
-}
-
 /// A run of whole messages, or a piece of one that is passed on.
 #[derive(Debug)]
 pub(super) struct Chunk {
@@ -141,7 +113,7 @@ impl Chunk {
 
 /// Where the walk stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum At {
+pub(super) enum At {
     /// At the first byte of the file.
     FirstByte,
     /// At a separator or at the end.
@@ -154,19 +126,21 @@ enum At {
 #[derive(Debug)]
 pub(super) struct Windows<S> {
     source: S,
-    pool: Pool,
-    window: usize,
+    pub(super) pool: Pool,
+    pub(super) window: usize,
     max_message: usize,
     /// Read, but not yet in a chunk.
     carried: Vec<u8>,
     /// Where in the file the next chunk starts.
-    offset: u64,
-    next_number: u64,
-    at: At,
+    pub(super) offset: u64,
+    pub(super) next_number: u64,
+    pub(super) at: At,
     /// Whether it starts as MMDF does: then all of it is.
-    is_mmdf: bool,
+    pub(super) is_mmdf: bool,
+    /// Where no message may start any more.
+    pub(super) until: u64,
     /// What the messages so far say about the next one's Content-Length.
-    counted: Counted,
+    pub(super) counted: Counted,
 }
 
 impl<S: Source> Windows<S> {
@@ -183,6 +157,7 @@ impl<S: Source> Windows<S> {
             next_number: 1,
             at: At::FirstByte,
             is_mmdf: false,
+            until: u64::MAX,
             counted: Counted::default(),
         }
     }
@@ -207,6 +182,10 @@ impl<S: Source> Windows<S> {
     /// # Errors
     /// What reading the source says.
     pub(super) fn next_chunk(&mut self) -> io::Result<Option<Chunk>> {
+        // What is passed goes on to the next message.
+        if self.offset >= self.until && !matches!(self.at, At::Passing(_)) {
+            return Ok(None);
+        }
         let mut filled = self.carried.len();
         let mut buffer = self.pool.take(self.window.max(filled + self.window / 2));
         buffer[..filled].copy_from_slice(&self.carried);
@@ -307,7 +286,7 @@ impl<S: Source> Windows<S> {
             }
             Some(read)
         };
-        while at < bytes.len() {
+        while at < bytes.len() && self.offset + (at as u64) < self.until {
             let end = match self.is_mmdf {
                 true => mmdf::end_of_message(bytes, at, whole)
                     .map_or(End::NotInSight(None), |(content_end, end)| {
@@ -368,7 +347,7 @@ impl<S: Source> Windows<S> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
 
@@ -389,7 +368,7 @@ mod tests {
         (joined, messages, oversized)
     }
 
-    fn pieces() -> impl Strategy<Value = Vec<u8>> {
+    pub(in super::super) fn pieces() -> impl Strategy<Value = Vec<u8>> {
         let piece = prop_oneof![
             Just(b"From a@b Thu Jan  1 00:00:00 1970\n".to_vec()),
             Just(b"From a@b Thu Jan  1 00:00:00 1970\r\n".to_vec()),

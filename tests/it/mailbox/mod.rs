@@ -12,5 +12,8 @@ mod maildir;
 mod mbox;
 mod mh;
 mod mmdf;
+mod ranges;
+mod ranges_recipes;
 mod separators;
+mod spark;
 mod stopped;

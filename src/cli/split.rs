@@ -1,0 +1,170 @@
+//! `embody split`: ranges of mboxes for `embody convert --range`, as JSON lines.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::cut_args::{SplitArgs, mtime};
+use super::exit::Status;
+use super::input::is_standard;
+use super::origin::Origin;
+use super::output::{self, write_error};
+use super::report_file::json;
+use super::say;
+use crate::error::Error;
+use crate::mailbox::find::{Found, Kind, find};
+use crate::mailbox::{Format, Opened, Options, Quoting, Splitting, Stop, pieces};
+
+/// Octets in a range.
+const SIZE: u64 = 128 << 20;
+
+/// A line.
+#[derive(Serialize)]
+struct Line<'l> {
+    path: &'l str,
+    from: u64,
+    to: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    messages: Option<u64>,
+    message_id: Option<&'l str>,
+    length: u64,
+    mtime: &'l str,
+    kind: &'l str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quoting: Option<&'l str>,
+    /// Why there is one range only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    whole: Option<&'l str>,
+}
+
+/// Splits mailboxes.
+pub(super) fn run(args: &SplitArgs) -> Status {
+    match split_all(args) {
+        Ok(status) => status,
+        Err(error) => {
+            say::tell(&say::error(&error));
+            super::convert::status_of(&error)
+        }
+    }
+}
+
+fn split_all(args: &SplitArgs) -> Result<Status, Error> {
+    drop(output::open()?);
+    let size = args.size.unwrap_or(SIZE);
+    if size == 0 {
+        return Err(Error::Usage("--size 0: a range needs octets".to_owned()));
+    }
+    let options = args.compressed.added_to(Options::default());
+    let splitting = Splitting {
+        size,
+        counts: args.count,
+        options: &options,
+    };
+    let mut status = Status::Success;
+    for source in &args.sources {
+        let found = match is_standard(source) {
+            true => Err(Error::Usage(
+                "standard input cannot be read from its middle; name a file".to_owned(),
+            )),
+            false => find(source, Format::Auto, &Stop::default()),
+        };
+        let mut trouble = |error: &Error| {
+            say::tell(&say::error(error));
+            status = super::convert::status_of(error);
+        };
+        let finds = match found {
+            Ok(finds) => finds,
+            Err(error) => {
+                trouble(&error);
+                continue;
+            }
+        };
+        for (path, other) in &finds.skipped {
+            say::tell(&format!("{}: skipped: {}", shown(path), other.name()));
+        }
+        for found in finds.mailboxes {
+            match lines(&found, &splitting) {
+                Ok((text, damage)) => {
+                    print(&text)?;
+                    if let Some(why) = damage {
+                        trouble(&Error::Read {
+                            what: shown(&found.path),
+                            source: io::Error::other(why),
+                        });
+                    }
+                }
+                Err(error) => trouble(&error),
+            }
+        }
+    }
+    Ok(status)
+}
+
+fn shown(path: &Path) -> String {
+    say::harmless(&path.display().to_string()).into_owned()
+}
+
+/// The ranges of one file, and what is wrong with it if it is compressed.
+fn lines(found: &Found, splitting: &Splitting<'_>) -> Result<(Vec<u8>, Option<String>), Error> {
+    let path = found.path.as_path();
+    let failed = |source: io::Error| {
+        let failed = |source| Error::Read {
+            what: path.display().to_string(),
+            source,
+        };
+        source.downcast().unwrap_or_else(failed)
+    };
+    let refused = |why: &str| Error::Usage(format!("{}: {why}", shown(path)));
+    let Some(name) = path.to_str() else {
+        return Err(refused("its name is not UTF-8, which JSON needs"));
+    };
+    if matches!(found.kind, Kind::Maildir | Kind::Mh) {
+        return Err(refused(
+            "a folder of messages has no ranges, each is a file; embody convert takes it whole",
+        ));
+    }
+    let file = File::open(path).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    let opened = Opened::named(file, path, splitting.options, &Stop::default())?;
+    let (pieces, quoting) =
+        pieces(&opened, found.kind, metadata.len(), splitting).map_err(failed)?;
+    let mut text = Vec::new();
+    for piece in &pieces {
+        let origin = Origin::new(name, 1, &piece.header);
+        let line = Line {
+            path: name,
+            from: piece.range.start,
+            to: piece.range.end,
+            messages: piece.messages,
+            message_id: origin.message_id(),
+            length: metadata.len(),
+            mtime: &mtime(&metadata),
+            kind: match found.kind {
+                Kind::Eml => "message",
+                _ => "mbox",
+            },
+            quoting: quoting.map(|quoting| match quoting {
+                Quoting::Rd => "mboxrd",
+                Quoting::O => "mboxo",
+                Quoting::None => "mboxcl2",
+            }),
+            whole: piece.whole,
+        };
+        text.extend(json(&line).map_err(write_error)?);
+        text.push(b'\n');
+    }
+    // What was found must be of the file that the line describes.
+    let after = fs::metadata(path).map_err(failed)?;
+    if after.len() != metadata.len() || mtime(&after) != mtime(&metadata) {
+        return Err(Error::Changed { path: path.into() });
+    }
+    Ok((text, opened.damage().map(|damage| damage.to_string())))
+}
+
+fn print(text: &[u8]) -> Result<(), Error> {
+    let mut stdout = io::stdout().lock();
+    let written = stdout.write_all(text).and_then(|()| stdout.flush());
+    written.map_err(write_error)
+}

@@ -1,0 +1,264 @@
+//! samples/spark, with PySpark on this machine: its parts are what `embody convert` writes.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{Arc, Mutex};
+
+use crate::common::programs::{embody, program, skipped};
+
+/// Whether there is a Spark.
+fn is_there(test: &str) -> bool {
+    let missing = ["spark-submit", "java", "python3"]
+        .into_iter()
+        .find(|name| program(name).is_none());
+    if let Some(name) = missing {
+        skipped(test, name);
+    }
+    missing.is_none()
+}
+
+/// Runs the job in `folder`, where `program` is embody.
+fn job(folder: &Path, program: &Path, arguments: &[&str]) -> Output {
+    let told = [
+        "--conf",
+        "spark.ui.enabled=false",
+        "--conf",
+        "spark.ui.showConsoleProgress=false",
+    ];
+    Command::new("spark-submit")
+        .args(["--master", "local[2,4]"])
+        .args(told)
+        .arg(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/samples/spark/convert.py"
+        ))
+        .args(["--output", "out", "--cache", "cache", "--embody"])
+        .arg(program)
+        .args(arguments)
+        .current_dir(folder)
+        .env("SPARK_LOCAL_IP", "127.0.0.1")
+        .env("HOME", folder)
+        .output()
+        .unwrap()
+}
+
+/// The parts of a source, put together in the order of their names, and how many they are.
+fn parts(folder: &Path, source: &Path) -> (Vec<u8>, usize) {
+    let beneath = source.strip_prefix("/").unwrap();
+    let parts = fs::read_dir(folder.join("out/parts").join(beneath)).unwrap();
+    let mut parts: Vec<PathBuf> = parts.map(|part| part.unwrap().path()).collect();
+    parts.sort();
+    let all: Vec<Vec<u8>> = parts.iter().map(|part| fs::read(part).unwrap()).collect();
+    (all.concat(), parts.len())
+}
+
+fn whole(folder: &Path, source: &Path, options: &[&str]) -> Vec<u8> {
+    let output = embody()
+        .args(["convert", "--quiet", "--output", "whole"])
+        .args(options)
+        .arg(source)
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    fs::read(folder.join("whole")).unwrap()
+}
+
+/// A folder without a link on its way: parts have the names that sources have.
+fn folder() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().canonicalize().unwrap();
+    (folder, path)
+}
+
+fn reference(number: usize, url: &str, media_type: &str) -> String {
+    format!(
+        "From a@b Thu Jan  1 00:00:00 1970\nMessage-ID: <{number}@x>\nMIME-Version: 1.0\nContent-Type: \
+         message/external-body; access-type=URL;\n URL=\"{url}\"\n\nContent-Type: {media_type}\n\n\n"
+    )
+}
+
+type Asked = Arc<Mutex<BTreeMap<(String, String), usize>>>;
+
+/// A server at all addresses of this machine, and what each was asked for.
+fn server() -> (u16, Asked) {
+    let listener = TcpListener::bind("0.0.0.0:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let asked = Asked::default();
+    let counting = Arc::clone(&asked);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let counting = Arc::clone(&counting);
+            std::thread::spawn(move || answer(stream, &counting));
+        }
+    });
+    (port, asked)
+}
+
+/// One connection, as long as it is used.
+fn answer(mut stream: TcpStream, asked: &Asked) {
+    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+    while let Some(Ok(first)) = lines.next() {
+        let path = first.split(' ').nth(1).unwrap_or_default().to_owned();
+        let mut host = String::new();
+        for line in lines.by_ref().map_while(Result::ok) {
+            match line.split_once(": ") {
+                Some((name, value)) if name.eq_ignore_ascii_case("host") => host = value.to_owned(),
+                _ if line.is_empty() => break,
+                _ => {}
+            }
+        }
+        // What is at /message refers to one more.
+        let (media_type, body) = match path.strip_prefix("/message/") {
+            Some(name) => (
+                "message/rfc822",
+                format!(
+                    "Subject: {name}\nMIME-Version: 1.0\nContent-Type: message/external-body; access-type=URL;\n \
+                     URL=\"http://{host}/inner/{name}\"\n\nContent-Type: text/plain\n\n\n"
+                ),
+            ),
+            None => ("text/plain", format!("{host} has {path}\nFrom here on\n")),
+        };
+        *asked.lock().unwrap().entry((host, path)).or_default() += 1;
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: {media_type}\r\nCache-Control: max-age=3600\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        if stream.write_all((head + &body).as_bytes()).is_err() {
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_hundred_hosts_are_asked_once_for_each_of_a_thousand_urls() {
+    const TEST: &str = "a_hundred_hosts_are_asked_once_for_each_of_a_thousand_urls";
+    if !is_there(TEST) {
+        return;
+    }
+    let (port, asked) = server();
+    let (_folder, folder) = folder();
+    let source = folder.join("box");
+    // Each URL in three messages, far from each other, so in several ranges.
+    let all: String = (0..3000)
+        .map(|number| {
+            let url = number % 1000;
+            let (kind, media_type) = match url % 50 {
+                0 => ("message", "message/rfc822"),
+                _ => ("text", "text/plain"),
+            };
+            let url = format!(
+                "http://127.0.0.{}:{port}/{kind}/{}",
+                1 + url % 100,
+                url / 100
+            );
+            reference(number, &url, media_type)
+        })
+        .collect();
+    fs::write(&source, &all).unwrap();
+    let port = port.to_string();
+    let options = [
+        "--fetch",
+        "http",
+        "--allow-net",
+        "127.0.0.0/8",
+        "--allow-port",
+        &port,
+    ];
+    let name = source.to_str().unwrap();
+    let told = [&["--size", "100k", name, "--"], &options[..]].concat();
+    let output = job(&folder, Path::new(env!("CARGO_BIN_EXE_embody")), &told);
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    // What the messages bring in is fetched with them.
+    assert!(said.contains("asked for 1000 URLs\n"), "{said}");
+
+    let times = asked.lock().unwrap().clone();
+    let hosts: std::collections::BTreeSet<&String> = times.keys().map(|(host, _)| host).collect();
+    // A thousand in the mail, and those that 20 of them bring in.
+    assert_eq!((hosts.len(), times.len()), (100, 1020));
+    assert!(times.values().all(|count| *count == 1), "{times:?}");
+
+    let (joined, count) = parts(&folder, &source);
+    assert!(count > 5, "{count} parts");
+    assert!(joined == whole(&folder, &source, &options));
+    assert!(!String::from_utf8_lossy(&joined).contains("external-body"));
+    assert_eq!(fs::read(folder.join("out/failed.jsonl")).unwrap(), b"");
+    // One row for each reference, those within messages too.
+    let script = "import sys\nfrom pyspark.sql import SparkSession\nspark = SparkSession.builder.getOrCreate()\n\
+        rows = spark.read.parquet('out/report.parquet')\n\
+        print('rows', rows.count(), rows.where(\"outcome = 'expanded'\").count(), \
+        rows.select('message_id').distinct().count())\n";
+    fs::write(folder.join("count.py"), script).unwrap();
+    let counted = Command::new("spark-submit")
+        .args([
+            "--master",
+            "local[1]",
+            "--conf",
+            "spark.ui.enabled=false",
+            "count.py",
+        ])
+        .current_dir(&folder)
+        .env("SPARK_LOCAL_IP", "127.0.0.1")
+        .output()
+        .unwrap();
+    let counted = String::from_utf8_lossy(&counted.stdout).into_owned();
+    assert!(counted.contains("rows 3060 3060 3000"), "{counted}");
+}
+
+#[test]
+fn a_killed_worker_costs_nothing_and_failed_ranges_are_run_again_alone() {
+    const TEST: &str = "a_killed_worker_costs_nothing_and_failed_ranges_are_run_again_alone";
+    if !is_there(TEST) {
+        return;
+    }
+    let (_folder, folder) = folder();
+    let source = folder.join("box");
+    let all: String = (0..600)
+        .map(|number| reference(number, &format!("data:text/plain,{number}"), "text/plain"))
+        .collect();
+    fs::write(&source, &all).unwrap();
+    let program = folder.join("program");
+    // Once the worker that runs it is killed, once embody itself, and one range fails as long as `broken` is there.
+    let script = format!(
+        "#!/bin/sh\ncd {}\ncase $* in\n*--offline*)\n\
+         case $* in *'--range 0-'*) [ ! -e broken ] || {{ echo 'no such luck' >&2; exit 1; }};; esac\n\
+         if mkdir killed 2>/dev/null; then kill -9 $PPID; fi\n\
+         if mkdir shot 2>/dev/null; then kill -9 $$; fi;;\nesac\nexec {} \"$@\"\n",
+        folder.display(),
+        env!("CARGO_BIN_EXE_embody")
+    );
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(folder.join("broken"), "").unwrap();
+    let name = source.to_str().unwrap();
+    let output = job(&folder, &program, &["--size", "10k", name]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(folder.join("killed").is_dir() && folder.join("shot").is_dir());
+    let failed = fs::read_to_string(folder.join("out/failed.jsonl")).unwrap();
+    let ranges = fs::read_to_string(folder.join("out/ranges.jsonl")).unwrap();
+    let (expected, count) = (whole(&folder, &source, &[]), ranges.lines().count());
+    assert_eq!(failed.lines().count(), 1, "{failed}");
+    assert!(
+        failed.contains("\"from\": 0,") && failed.contains("no such luck"),
+        "{failed}"
+    );
+    let (joined, parts_done) = parts(&folder, &source);
+    assert_eq!(parts_done + 1, count);
+    assert!(expected.ends_with(&joined));
+
+    fs::remove_file(folder.join("broken")).unwrap();
+    let output = job(&folder, &program, &["--ranges", "out/failed.jsonl"]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stdout).contains("1 ranges, 0 failed"),
+        "{output:?}"
+    );
+    assert!(parts(&folder, &source) == (expected, count));
+    assert_eq!(fs::read(folder.join("out/failed.jsonl")).unwrap(), b"");
+}
