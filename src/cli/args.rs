@@ -376,10 +376,11 @@ mod tests {
                 continue;
             };
             let (value, _) = behind.split_once(']').expect("a bracket is closed");
-            if WORDS.contains(&value) {
+            let name = option.get_long().expect("an option has a name");
+            // The policy does not have it: archive_args.rs compares it.
+            if WORDS.contains(&value) || name == "archive-window" {
                 continue;
             }
-            let name = option.get_long().expect("an option has a name");
             assert_eq!(
                 format!("{:?}", policy_of(&[&format!("--{name}"), value])),
                 format!("{:?}", Policy::default()),
