@@ -388,6 +388,6 @@ mod tests {
             );
             said += 1;
         }
-        assert_eq!(said, 18);
+        assert_eq!(said, 17);
     }
 }
