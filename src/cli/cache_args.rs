@@ -114,16 +114,16 @@ impl Cache {
         policy: &Arc<Policy>,
         pace: Pace,
         stop: &Stop,
-    ) -> Result<Box<dyn Fetch>, Error> {
+    ) -> Result<Arc<dyn Fetch>, Error> {
         let wrap = |servers: Arc<dyn Exchange>| self.wrapped(policy, servers);
         let stop = stop.clone();
         let is_stopped = move || stop.check().is_err();
         if let Some(archive) = &self.archive
             && let Some(sources) = archive.sources(policy, pace, is_stopped, wrap)?
         {
-            return Ok(Box::new(sources));
+            return Ok(Arc::new(sources));
         }
-        Ok(Box::new(match self.folder {
+        Ok(Arc::new(match self.folder {
             Some(_) => SystemFetcher::through(Arc::clone(policy), wrap)?,
             None => SystemFetcher::new(Arc::clone(policy))?,
         }))

@@ -91,20 +91,6 @@ pub trait Fetch: Send + Sync {
     }
 }
 
-impl<F: Fetch + ?Sized> Fetch for Box<F> {
-    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
-        (**self).fetch(request)
-    }
-
-    fn probe(&self, request: &Request) -> Result<Probed, Refusal> {
-        (**self).probe(request)
-    }
-
-    fn heeds_date(&self) -> bool {
-        (**self).heeds_date()
-    }
-}
-
 impl<F: Fetch + ?Sized> Fetch for Arc<F> {
     fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
         (**self).fetch(request)

@@ -15,23 +15,21 @@ use super::cut::{self, SINGLE, asked_for, cannot_cut};
 use super::emlx;
 use super::failure::{cannot_read, cannot_write, in_full};
 use super::find::{self, Finds, Found, Kind};
-use super::maildir::{self, Destination, Place};
-use super::mbox::{Counted, Extent};
-use super::pipeline::{self, Limits, Stages};
+use super::maildir;
+use super::mbox::Counted;
+use super::messages::Messages;
+use super::pipeline::{self, Limits};
+use super::place::{Destination, Place};
 use super::pool::Pool;
 use super::replace::{self, Beside, Identity};
-use super::rewrite::{self, Counts, Rewritten};
+use super::sample::quoting_of;
 use super::sink::{Bytes, Sink};
 use super::temporary;
-use super::window::{Chunk, Section, Source};
+use super::window::{Section, Source};
 use super::{
-    Effect, Format, Message, Options, Progress, Quoting, Stop, Summary, Transform,
-    check_backup_suffix,
+    Effect, Format, Options, Progress, Quoting, Stop, Summary, Transform, check_backup_suffix,
 };
 use crate::error::Error;
-
-/// How much of an mbox is read to see how it quotes.
-const SAMPLE: usize = 1 << 20;
 
 /// Converts `source` (an mbox file, a Maildir, a message, a folder of them) to `destination`.
 ///
@@ -464,97 +462,5 @@ impl Job<'_> {
             },
         )?;
         Ok(windows.counted())
-    }
-}
-
-pub(super) fn quoting_of(source: &impl Source) -> io::Result<Quoting> {
-    let sample = start_of(source, SAMPLE)?;
-    let extent = if sample.len() < SAMPLE {
-        Extent::Whole
-    } else {
-        Extent::Start
-    };
-    Ok(Quoting::of_sample(&sample, extent))
-}
-
-/// So many bytes, or all there are.
-pub(super) fn start_of(source: &impl Source, length: usize) -> io::Result<Vec<u8>> {
-    piece_of(source, 0, length)
-}
-
-/// So many bytes from an offset on, or all there are.
-pub(super) fn piece_of(source: &impl Source, from: u64, length: usize) -> io::Result<Vec<u8>> {
-    let mut start = vec![0; length];
-    let mut filled = 0;
-    while filled < length {
-        match source.read_at(&mut start[filled..], from + filled as u64) {
-            Ok(0) => break,
-            Ok(read) => filled += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    start.truncate(filled);
-    Ok(start)
-}
-
-/// The stages of an mbox: a chunk's messages that something points at are transformed.
-struct Messages<'a> {
-    path: &'a Path,
-    transform: &'a dyn Transform,
-    quoting: Quoting,
-    /// Messages of the mailbox that are not in the section.
-    before: u64,
-}
-
-impl Stages for Messages<'_> {
-    type Item = Chunk;
-    /// An index into the chunk's frames.
-    type Part = usize;
-    type Done = (usize, Option<Vec<u8>>);
-
-    fn split(&self, chunk: &Chunk) -> Result<Vec<usize>, Error> {
-        let Some(first) = chunk.frames.first() else {
-            return Ok(Vec::new());
-        };
-        // Frames tile what they cover.
-        let ends: Vec<usize> = chunk
-            .frames
-            .iter()
-            .map(|frame| frame.end - first.start)
-            .collect();
-        let bytes = chunk.bytes().get(first.start..).unwrap_or_default();
-        Ok(self.transform.touched(bytes, &ends))
-    }
-
-    fn work(&self, chunk: &Chunk, index: usize) -> Result<Self::Done, Error> {
-        let frame = chunk.frames[index].looked_at(chunk.bytes());
-        let (_, content, _) = frame.parts(chunk.bytes());
-        let number = self.before + chunk.first_number + index as u64;
-        let message = Message {
-            number,
-            source: self.path,
-            content,
-            quoting: self.quoting,
-        };
-        let edits = self.transform.transform(&message)?;
-        let counts = match self.transform.sees_to_counts() {
-            true => Counts::Kept,
-            false => Counts::Corrected,
-        };
-        let new = rewrite::rewritten(chunk.bytes(), &frame, &edits, self.quoting, counts);
-        let new = new.map_err(|_| {
-            cannot_write(self.path)(io::Error::other(format!(
-                "message {number}: an edit lies outside the message"
-            )))
-        })?;
-        Ok(match new {
-            Rewritten::Unchanged => (index, None),
-            Rewritten::Changed(new) => (index, Some(new)),
-            Rewritten::Refused => {
-                self.transform.refused(&message);
-                (index, None)
-            }
-        })
     }
 }

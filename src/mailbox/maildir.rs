@@ -36,153 +36,15 @@ use rustix::fs::{CWD, RenameFlags};
 use super::compressed::Method;
 use super::expanded::{Content, Expansion, method_of};
 use super::failure::{cannot_read, cannot_write};
-use super::find;
 use super::lock::{Dotlock, Patience};
 use super::mh;
 use super::pipeline::{self, Limits, Stages};
+use super::place::{Destination, Place, target};
 use super::replace::{Beside, Finished, Identity, sync_folder};
 use super::rewrite;
 use super::temporary;
 use super::{Effect, Message, Options, Progress, Quoting, Stop, Summary, Transform};
 use crate::error::Error;
-
-/// Where results go.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Destination<'a> {
-    /// Over the old files.
-    InPlace,
-    /// Into a Maildir of its own.
-    Folder(&'a Path),
-}
-
-/// A Maildir, or what was named of one.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Place {
-    folder: PathBuf,
-    /// Whether it is an MH folder, and no Maildir.
-    is_mh: bool,
-    /// Its `cur` or `new`, if only that was named.
-    part: Option<OsString>,
-    /// The one message in there that was named.
-    name: Option<OsString>,
-}
-
-impl Place {
-    /// A Maildir's `cur` or `new`, or a message in one of them, as `path` names it.
-    pub(super) fn within(path: &Path) -> Option<Self> {
-        let path = path.canonicalize().ok()?;
-        let last = path.file_name()?.to_owned();
-        let folder = path.parent()?;
-        if path.is_dir() {
-            return Self::part_of(folder, last, None);
-        }
-        Self::part_of(folder.parent()?, folder.file_name()?.to_owned(), Some(last))
-    }
-
-    fn part_of(folder: &Path, part: OsString, name: Option<OsString>) -> Option<Self> {
-        let is_part = (part == "cur" || part == "new") && find::is_maildir(folder);
-        is_part.then(|| Self {
-            folder: folder.to_owned(),
-            is_mh: false,
-            part: Some(part),
-            name,
-        })
-    }
-
-    /// The same, or else the Maildir `path`.
-    pub(super) fn of(path: &Path) -> Self {
-        Self::within(path).unwrap_or_else(|| Self {
-            folder: path.to_owned(),
-            is_mh: false,
-            part: None,
-            name: None,
-        })
-    }
-
-    /// An MH folder.
-    pub(super) fn of_mh(path: &Path) -> Self {
-        Self {
-            folder: path.to_owned(),
-            is_mh: true,
-            part: None,
-            name: None,
-        }
-    }
-
-    /// Whether it is more than one message.
-    pub(super) fn is_folder(&self) -> bool {
-        self.name.is_none()
-    }
-
-    /// Where we make files of our own.
-    pub(super) fn folders_of_ours(&self) -> [PathBuf; 2] {
-        [self.folder.clone(), self.writing_in(&self.folder)]
-    }
-
-    /// Where messages that go to `folder`, of this form, are written before.
-    fn writing_in(&self, folder: &Path) -> PathBuf {
-        match self.is_mh {
-            true => folder.to_owned(),
-            false => folder.join("tmp"),
-        }
-    }
-
-    /// The folders in which names change, of this form.
-    fn synced_in(&self, folder: &Path) -> Vec<PathBuf> {
-        match self.is_mh {
-            true => vec![folder.to_owned()],
-            false => ["cur", "new"].map(|part| folder.join(part)).into(),
-        }
-    }
-
-    /// The messages' names, `cur/...` and `new/...`, sorted; numbers of MH in their order. This list is the one thing here that
-    /// grows with the mailbox: some hundred bytes a message.
-    fn messages(&self) -> Result<Vec<PathBuf>, Error> {
-        let mut names = Vec::new();
-        if self.is_mh {
-            let entries = fs::read_dir(&self.folder).map_err(cannot_read(&self.folder))?;
-            for entry in entries {
-                let entry = entry.map_err(cannot_read(&self.folder))?;
-                let name = entry.file_name();
-                if mh::number(&name).is_some() && entry.file_type().is_ok_and(|kind| kind.is_file())
-                {
-                    names.push(PathBuf::from(name));
-                }
-            }
-            mh::sort(&mut names);
-            return Ok(names);
-        }
-        for part in ["cur", "new"] {
-            if self.part.as_ref().is_some_and(|only| only != part) {
-                continue;
-            }
-            if let Some(name) = &self.name {
-                names.push(Path::new(part).join(name));
-                continue;
-            }
-            let path = self.folder.join(part);
-            for entry in fs::read_dir(&path).map_err(cannot_read(&path))? {
-                let entry = entry.map_err(cannot_read(&path))?;
-                let name = entry.file_name();
-                let hidden = name.as_bytes().starts_with(b".");
-                if !hidden && entry.file_type().is_ok_and(|kind| kind.is_file()) {
-                    names.push(Path::new(part).join(name));
-                }
-            }
-        }
-        names.sort();
-        Ok(names)
-    }
-}
-
-/// Where in the folder `to` a message goes, and where it is written before: a Maildir becomes a
-/// Maildir, its `cur` alone a folder of the messages.
-fn target(to: &Path, name: &Path, place: &Place) -> (PathBuf, PathBuf) {
-    match (&place.part, name.file_name()) {
-        (Some(_), Some(name)) => (to.join(name), to.to_owned()),
-        _ => (to.join(name), place.writing_in(to)),
-    }
-}
 
 /// Converts a Maildir (not those within it), or what is named of one, or an MH folder.
 ///

@@ -31,14 +31,18 @@ mod latecomers;
 mod lock;
 mod maildir;
 mod mbox;
+mod messages;
 mod mh;
 mod mmdf;
 mod not_mail;
 mod pipeline;
+mod place;
 mod pool;
 mod process;
+mod quoting;
 mod replace;
 mod rewrite;
+mod sample;
 mod separator;
 mod sink;
 #[cfg(feature = "cli")]
@@ -69,7 +73,7 @@ pub(crate) use emlx::shown;
 pub use find::Format;
 #[cfg(feature = "cli")]
 pub(crate) use growing::Growing;
-pub use mbox::Quoting;
+pub use quoting::Quoting;
 #[cfg(feature = "cli")]
 pub(crate) use rewrite::takes_separators;
 #[cfg(feature = "cli")]

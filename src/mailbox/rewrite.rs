@@ -15,8 +15,9 @@ use std::cell::LazyCell;
 use memchr::memchr;
 use memchr::memchr_iter;
 
-use super::mbox::{self, Frame, Header, Quoting};
+use super::mbox::{self, Frame, Header};
 use super::mmdf;
+use super::quoting::{self, Quoting};
 use super::separator::{self, Next, next_separator};
 use crate::edit::Edits;
 use crate::span::{Lines, Newline, Span};
@@ -163,7 +164,7 @@ fn kept_lines(content: &[u8], new: &New) -> Option<Vec<usize>> {
     let mut replaced = new.replaced.iter().peekable();
     // Where the bytes behind the last replacement before a line start, in the old and the new.
     let (mut old_start, mut new_start) = (0, 0);
-    for (line, at) in mbox::from_lines(content) {
+    for (line, at) in quoting::from_lines(content) {
         let quoted = at > line;
         let needed = if separator::is_plausible(&content[line..]) {
             line + line_at(content, line).len()
@@ -193,14 +194,14 @@ fn kept_lines(content: &[u8], new: &New) -> Option<Vec<usize>> {
 
 /// Quotes the lines that are new and have to be.
 fn quoted(new: New, kept: &[usize], quoting: Quoting) -> Vec<u8> {
-    let places: Vec<usize> = mbox::from_lines(&new.bytes)
+    let places: Vec<usize> = quoting::from_lines(&new.bytes)
         .filter(|&(line, at)| quoting.hides(at - line) && kept.binary_search(&line).is_err())
         .map(|(line, _)| line)
         .collect();
     if places.is_empty() {
         return new.bytes;
     }
-    mbox::with_marks(&new.bytes, &places)
+    quoting::with_marks(&new.bytes, &places)
 }
 
 fn line_at(bytes: &[u8], start: usize) -> &[u8] {

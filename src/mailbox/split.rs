@@ -4,11 +4,12 @@ use std::io;
 use std::ops::Range;
 
 use super::Options;
-use super::convert::{piece_of, quoting_of};
 use super::cut::{COMPRESSED, Cutter, MMDF, SINGLE};
 use super::find::Kind;
-use super::mbox::{self, Quoting};
+use super::mbox;
 use super::pool::Pool;
+use super::quoting::Quoting;
+use super::sample::{piece_of, quoting_of};
 use super::stream::Opened;
 use super::window::{Section, Source, Windows};
 

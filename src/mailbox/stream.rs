@@ -13,7 +13,7 @@ use memchr::memchr;
 
 use super::archive::{self, Skipped};
 use super::compressed::{Damage, Method};
-use super::convert::{Job, start_of};
+use super::convert::Job;
 use super::emlx;
 use super::expanded::{Expanded, Expansion, method_of};
 use super::failure::{cannot_read, cannot_write, in_full};
@@ -23,6 +23,7 @@ use super::in_place::identity;
 use super::not_mail::not_in_place;
 use super::pool::Pool;
 use super::replace::{self, Identity};
+use super::sample::start_of;
 use super::separator::{Next, next_separator};
 use super::sink::{Bytes, Sink};
 use super::temporary;

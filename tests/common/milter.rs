@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use super::mta::{House, eventually};
+use super::programs::signalled;
 
 /// A running `embody milter`, ended by its process id.
 pub struct Milter {
@@ -73,14 +74,7 @@ impl Milter {
     }
 
     pub fn signal(&self, name: &str) {
-        let id = self.id().to_string();
-        assert!(
-            Command::new("kill")
-                .args(["-s", name, &id])
-                .status()
-                .unwrap()
-                .success()
-        );
+        signalled(self.id(), name);
     }
 
     pub fn status(&mut self) -> Option<i32> {

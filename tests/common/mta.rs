@@ -343,3 +343,14 @@ pub fn is_root(test: &str) -> bool {
 pub fn is_super_user() -> bool {
     rustix::process::geteuid().is_root()
 }
+
+/// Numbered letters: every third has a `data:` URL, every third one of http, every third nothing to do.
+pub fn many(house: &House, count: usize) -> Vec<Letter> {
+    (0..count)
+        .map(|number| match number % 3 {
+            0 => Letter::data(&format!("data{number}")),
+            1 => Letter::http(&format!("http{number}"), &house.http.url("/remote.txt")),
+            _ => Letter::plain(&format!("plain{number}")),
+        })
+        .collect()
+}

@@ -294,3 +294,24 @@ pub fn fed(command: &mut Command, input: &[u8]) -> Output {
         child.wait_with_output().unwrap()
     })
 }
+
+/// Whether Python has dkimpy; else the test is skipped.
+pub fn has_dkimpy(test: &str) -> bool {
+    let has = Command::new("python3")
+        .args(["-c", "import dkim"])
+        .stderr(Stdio::null())
+        .status();
+    let has = has.is_ok_and(|status| status.success());
+    if !has {
+        skipped(test, "dkimpy");
+    }
+    has
+}
+
+/// Sends a process a signal.
+pub fn signalled(process: u32, name: &str) {
+    let sent = Command::new("kill")
+        .args(["-s", name, &process.to_string()])
+        .status();
+    assert!(sent.unwrap().success());
+}

@@ -13,7 +13,7 @@ use crate::common::mail::with_url;
 use crate::common::mail_system::{Became, MailSystem, packet};
 use crate::common::milter::Milter;
 use crate::common::mta::{House, eventually};
-use crate::common::programs::{embody, free_port, program, skipped, stderr};
+use crate::common::programs::{embody, free_port, program, signalled, skipped, stderr};
 use crate::common::raw::{Raw, ok};
 
 fn socket(house: &House) -> PathBuf {
@@ -253,24 +253,14 @@ fn systemd_hands_over_a_socket_and_is_told_when_all_is_ready() {
     assert!(word().contains("READY=1"));
     let mut mail_system = connect(&house);
     assert_ne!(mail_system.filter("1", &letter()).message(), letter());
-    let signal = |name: &str| {
-        let id = child.id().to_string();
-        assert!(
-            Command::new("kill")
-                .args(["-s", name, &id])
-                .status()
-                .unwrap()
-                .success()
-        );
-    };
-    signal("HUP");
+    signalled(child.id(), "HUP");
     let reloading = word();
     assert!(
         reloading.contains("RELOADING=1") && reloading.contains("MONOTONIC_USEC="),
         "{reloading}"
     );
     assert!(word().contains("READY=1"));
-    signal("TERM");
+    signalled(child.id(), "TERM");
     assert!(word().contains("STOPPING=1"));
     assert_eq!(child.wait().unwrap().code(), Some(0));
     // It is systemd's.

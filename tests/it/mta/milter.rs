@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::common::mail::changed_samples;
 use crate::common::mail_system::divided;
 use crate::common::milter::Milter;
-use crate::common::mta::{House, Letter, NOBODY, eventually};
+use crate::common::mta::{House, Letter, NOBODY, eventually, many};
 use crate::common::postfix::Postfix;
 use crate::common::programs::{embody, fed, free_port};
 use crate::common::raw::{Raw, ok};
@@ -234,17 +234,6 @@ fn when_the_milter_is_missing_or_is_to_defer_the_sender_keeps_the_mail() {
     }
     assert!(house.delivered("Maildir").is_empty());
     assert_eq!(postfix.waiting(), 0);
-}
-
-/// Numbered letters: every third has a `data:` URL, every third one of http, every third nothing to do.
-fn many(house: &House, count: usize) -> Vec<Letter> {
-    (0..count)
-        .map(|number| match number % 3 {
-            0 => Letter::data(&format!("data{number}")),
-            1 => Letter::http(&format!("http{number}"), &house.http.url("/remote.txt")),
-            _ => Letter::plain(&format!("plain{number}")),
-        })
-        .collect()
 }
 
 #[test]

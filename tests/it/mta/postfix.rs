@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::thread;
 
-use crate::common::mta::{House, LDA, Letter, NOBODY, Stand, eventually, wanted};
+use crate::common::mta::{House, LDA, Letter, NOBODY, Stand, eventually, many, wanted};
 use crate::common::postfix::Postfix;
 use crate::common::raw::{Raw, ok};
 use crate::common::smtp::Smtp;
@@ -185,17 +185,6 @@ fn postfix_bounces_what_exceeds_its_own_limit() {
     Smtp::connect(postfix.port).send(&Letter::data("data"));
     // Why embody-then has one: it comes first.
     postfix.says("status=bounced", 1);
-}
-
-/// Numbered letters: every third has a `data:` URL, every third one of http, every third nothing to do.
-fn many(house: &House, count: usize) -> Vec<Letter> {
-    (0..count)
-        .map(|number| match number % 3 {
-            0 => Letter::data(&format!("data{number}")),
-            1 => Letter::http(&format!("http{number}"), &house.http.url("/remote.txt")),
-            _ => Letter::plain(&format!("plain{number}")),
-        })
-        .collect()
 }
 
 fn send(postfix: &Postfix, letters: &[Letter]) {

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use sha2::{Digest as _, Sha256};
 
 use crate::common::mail::assert_bytes;
-use crate::common::programs::{Served, embody, fed, nginx, program, skipped, stderr};
+use crate::common::programs::{Served, embody, fed, has_dkimpy, nginx, program, skipped, stderr};
 
 /// An attachment's octets, which no other number has.
 fn octets(number: u32) -> Vec<u8> {
@@ -281,12 +281,8 @@ else:
 #[test]
 fn a_dkim_signature_holds_again_after_the_way_there_and_back() {
     const TEST: &str = "a_dkim_signature_holds_again_after_the_way_there_and_back";
-    let has = Command::new("python3")
-        .args(["-c", "import dkim"])
-        .stderr(Stdio::null())
-        .status();
-    if !has.is_ok_and(|status| status.success()) {
-        return skipped(TEST, "dkimpy");
+    if !has_dkimpy(TEST) {
+        return;
     }
     if program("openssl").is_none() {
         return skipped(TEST, "openssl");
@@ -333,12 +329,8 @@ fn opendkim_verifies_what_came_back() {
     let (Some(opendkim), Some(_)) = (program("opendkim"), program("openssl")) else {
         return skipped(TEST, "opendkim and openssl");
     };
-    let has = Command::new("python3")
-        .args(["-c", "import dkim"])
-        .stderr(Stdio::null())
-        .status();
-    if !has.is_ok_and(|status| status.success()) {
-        return skipped(TEST, "dkimpy");
+    if !has_dkimpy(TEST) {
+        return;
     }
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();

@@ -1,0 +1,73 @@
+//! What is done with a window of an mbox: the messages that something points at are transformed.
+
+use std::io;
+use std::path::Path;
+
+use super::failure::cannot_write;
+use super::pipeline::Stages;
+use super::quoting::Quoting;
+use super::rewrite::{self, Counts, Rewritten};
+use super::window::Chunk;
+use super::{Message, Transform};
+use crate::error::Error;
+
+/// The stages of an mbox: a chunk's messages that something points at are transformed.
+pub(super) struct Messages<'a> {
+    pub(super) path: &'a Path,
+    pub(super) transform: &'a dyn Transform,
+    pub(super) quoting: Quoting,
+    /// Messages of the mailbox that are not in the section.
+    pub(super) before: u64,
+}
+
+impl Stages for Messages<'_> {
+    type Item = Chunk;
+    /// An index into the chunk's frames.
+    type Part = usize;
+    type Done = (usize, Option<Vec<u8>>);
+
+    fn split(&self, chunk: &Chunk) -> Result<Vec<usize>, Error> {
+        let Some(first) = chunk.frames.first() else {
+            return Ok(Vec::new());
+        };
+        // Frames tile what they cover.
+        let ends: Vec<usize> = chunk
+            .frames
+            .iter()
+            .map(|frame| frame.end - first.start)
+            .collect();
+        let bytes = chunk.bytes().get(first.start..).unwrap_or_default();
+        Ok(self.transform.touched(bytes, &ends))
+    }
+
+    fn work(&self, chunk: &Chunk, index: usize) -> Result<Self::Done, Error> {
+        let frame = chunk.frames[index].looked_at(chunk.bytes());
+        let (_, content, _) = frame.parts(chunk.bytes());
+        let number = self.before + chunk.first_number + index as u64;
+        let message = Message {
+            number,
+            source: self.path,
+            content,
+            quoting: self.quoting,
+        };
+        let edits = self.transform.transform(&message)?;
+        let counts = match self.transform.sees_to_counts() {
+            true => Counts::Kept,
+            false => Counts::Corrected,
+        };
+        let new = rewrite::rewritten(chunk.bytes(), &frame, &edits, self.quoting, counts);
+        let new = new.map_err(|_| {
+            cannot_write(self.path)(io::Error::other(format!(
+                "message {number}: an edit lies outside the message"
+            )))
+        })?;
+        Ok(match new {
+            Rewritten::Unchanged => (index, None),
+            Rewritten::Changed(new) => (index, Some(new)),
+            Rewritten::Refused => {
+                self.transform.refused(&message);
+                (index, None)
+            }
+        })
+    }
+}

@@ -1,0 +1,41 @@
+//! Pieces of a source: its start, which tells how an mbox quotes.
+
+use std::io;
+
+use super::quoting::{Extent, Quoting};
+use super::window::Source;
+
+/// How much of an mbox is read to see how it quotes.
+const SAMPLE: usize = 1 << 20;
+
+/// How the mbox quotes, as far as its start tells.
+pub(super) fn quoting_of(source: &impl Source) -> io::Result<Quoting> {
+    let sample = start_of(source, SAMPLE)?;
+    let extent = if sample.len() < SAMPLE {
+        Extent::Whole
+    } else {
+        Extent::Start
+    };
+    Ok(Quoting::of_sample(&sample, extent))
+}
+
+/// So many bytes, or all there are.
+pub(super) fn start_of(source: &impl Source, length: usize) -> io::Result<Vec<u8>> {
+    piece_of(source, 0, length)
+}
+
+/// So many bytes from an offset on, or all there are.
+pub(super) fn piece_of(source: &impl Source, from: u64, length: usize) -> io::Result<Vec<u8>> {
+    let mut start = vec![0; length];
+    let mut filled = 0;
+    while filled < length {
+        match source.read_at(&mut start[filled..], from + filled as u64) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    start.truncate(filled);
+    Ok(start)
+}
