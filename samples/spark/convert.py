@@ -3,8 +3,8 @@
 
     spark-submit --master 'local[2,4]' convert.py --output DIR --cache DIR SOURCE... -- --fetch https
 
-SOURCE, DIR and the cache are on a file system that all hosts share. What stands behind -- goes to embody. docs/scale.md
-explains the stages, and what is in DIR.
+SOURCE, DIR and the cache are on a file system that all hosts share; SOURCE may be in a bucket, s3://BUCKET/KEY, and parts
+may go into one. What stands behind -- goes to embody. docs/scale.md explains the stages, and what is in DIR.
 """
 
 import argparse
@@ -19,20 +19,72 @@ import sys
 import tempfile
 import uuid
 import zlib
+from contextlib import contextmanager
+from datetime import datetime
+from email.utils import format_datetime
 from functools import partial
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from py4j.protocol import Py4JJavaError
+from pyarrow import fs
 from pyspark.sql import SparkSession
 
 # What the report says of each reference: docs/reasons.md.
 ROW = """time string, source string, range string, length long, mtime string, index long, message_id string,
-    message string, part string, kind string, url string, outcome string, reason string, detail string,
+    date string, message string, part string, kind string, url string, outcome string, reason string, detail string,
     media_type string, bytes long, ms long"""
 # References that content brings in, level by level.
 ROUNDS = 4
 DIED = "its worker died"
+# What tells where messages begin stands less far from a range.
+MARGIN = 1 << 20
+
+
+def is_object(name):
+    return "://" in name
+
+
+def split_query(name):
+    """What stands behind ? in the name of an object tells how it is reached, not what it is."""
+    return name.partition("?") if is_object(name) else (name, "", "")
+
+
+def listed(source):
+    """The files that a source means: of a bucket, the objects beneath a name."""
+    if not is_object(source):
+        return [os.path.abspath(source)]
+    filesystem, path = fs.FileSystem.from_uri(source)
+    if filesystem.get_file_info(path).type == fs.FileType.File:
+        return [source]
+    beneath = filesystem.get_file_info(fs.FileSelector(path, recursive=True))
+    scheme, query = source.split("://")[0], "".join(split_query(source)[1:])
+    return [f"{scheme}://{quote(info.path)}{query}" for info in beneath if info.type == fs.FileType.File]
+
+
+@contextmanager
+def here(name, wanted=None):
+    """A file as embody reads it. Of an object, the octets that are wanted are copied to where they stand in it: into
+    a file as long and as old, which is empty elsewhere."""
+    if not is_object(name):
+        yield name
+        return
+    filesystem, path = fs.FileSystem.from_uri(name)
+    info = filesystem.get_file_info(path)
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, os.path.basename(path))
+        with filesystem.open_input_file(path) as source, open(file, "wb") as copy:
+            copy.truncate(info.size)
+            for start, end in wanted or [(0, info.size)]:
+                at, end = max(start, 0), min(end, info.size)
+                while at < end:
+                    copy.seek(at)
+                    at += copy.write(source.read_at(min(end - at, 8 * MARGIN), at))
+        now = filesystem.get_file_info(path)
+        if (now.size, now.mtime_ns) != (info.size, info.mtime_ns):
+            raise OSError(f"{name}: it changed while it was read")
+        os.utime(file, ns=(info.mtime_ns, info.mtime_ns))
+        yield file
 
 
 def embody(job, arguments, rows=None):
@@ -49,20 +101,41 @@ def embody(job, arguments, rows=None):
 
 def convert(job, piece, rows, *more):
     """embody convert for one range, on one core: Spark has one task for each."""
-    of = ["--range", f"{piece['from']}-{piece['to']}", "--expect", f"{piece['length']}:{piece['mtime']}"]
+    name, start, end = piece["path"], piece["from"], piece["to"]
+    of = ["--range", f"{start}-{end}", "--expect", f"{piece['length']}:{piece['mtime']}"]
     told = ["convert", "--quiet", "--jobs", "1", "--cache", job.cache, "--report", rows, *job.options]
-    return embody(job, [*told, *of, *more, "--", piece["path"]], rows)[0]
+    try:
+        with here(name, [(0, 2 * MARGIN), (start - MARGIN, end + MARGIN)]) as file:
+            with open(file, "rb") as mail:
+                mail.seek(end)
+                if mail.read(5) not in (b"", b"From "):
+                    return "it does not end where a message begins"
+            why, _ = embody(job, [*told, *of, *more, "--", file], rows)
+    except (OSError, ValueError) as error:
+        return str(error)
+    if file != name and os.path.exists(rows):
+        Path(rows).write_text(lines(dict(row, source=name) for row in read(rows)), encoding="utf-8")
+    return why
 
 
 def read(rows):
-    with open(rows, encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
+    with open(rows, encoding="utf-8") as rows:
+        return [json.loads(row) for row in rows]
+
+
+def lines(rows):
+    return "".join(json.dumps(row) + "\n" for row in rows)
 
 
 def split(job, source):
     """The ranges of a source, and what went wrong."""
-    why, lines = embody(job, ["split", "--size", job.size, "--", source])
-    return [json.loads(line) for line in lines.splitlines()], why and f"{source}: {why}"
+    try:
+        with here(source) as file:
+            why, found = embody(job, ["split", "--size", job.size, "--", file])
+    except (OSError, ValueError) as error:
+        return [], str(error)
+    found = [json.loads(piece) for piece in found.splitlines()]
+    return [dict(piece, path=source) if file != source else piece for piece in found], why and f"{source}: {why}"
 
 
 def look(job, piece):
@@ -71,7 +144,7 @@ def look(job, piece):
         rows = os.path.join(folder, "rows")
         convert(job, piece, rows, "--dry-run", "--output", os.path.join(folder, "none"))
         found = read(rows) if os.path.exists(rows) else []
-    return {(row["kind"], row["url"], row["media_type"]) for row in found if row["outcome"] == "would-fetch"}
+    return {tuple(row[name] for name in job.known_by) for row in found if row["outcome"] == "would-fetch"}
 
 
 def host(reference):
@@ -81,13 +154,16 @@ def host(reference):
         return ""
 
 
-def letter(kind, url, media_type):
-    """A message with one reference, asked for as the mail asks: an answer is kept for a URL and a media type."""
+def letter(kind, url, media_type, date=None):
+    """A message with one reference, asked for as the mail asks: an answer is kept for a URL and a media type, and
+    that of an archive for the date."""
     if re.search(r"[\x00-\x1f\x7f]", url):
         return ""
-    head = "From - Thu Jan  1 00:00:00 1970\nSubject: one reference\nMIME-Version: 1.0\nContent-Type: "
+    date = f"Date: {format_datetime(datetime.fromisoformat(date.replace('Z', '+00:00')))}\n" if date else ""
+    head = f"From - Thu Jan  1 00:00:00 1970\n{date}Subject: one reference\nMIME-Version: 1.0\nContent-Type: "
     if kind == "embed":
-        return f'{head}text/html; charset=utf-8\n\n<img src="{html.escape(url)}">\n\n'
+        element = '<link rel="stylesheet" href' if media_type == "text/css" else "<img src"
+        return f'{head}text/html; charset=utf-8\n\n{element}="{html.escape(url)}">\n\n'
     url = re.sub(r'(["\\])', r"\\\1", url)
     is_type = re.fullmatch(r"[\w.+-]+/[\w.+-]+", media_type or "", re.ASCII)
     declared = f"Content-Type: {media_type}\n" if is_type else ""
@@ -107,9 +183,13 @@ def fetch(job, references):
 def place(job, piece):
     """Where a range's part goes: names in order, beneath the name of the source; and its rows."""
     name = f"{piece['from']:020}-{piece['to']:020}"
-    path = os.path.abspath(piece["path"])
+    path = piece["path"] if is_object(piece["path"]) else os.path.abspath(piece["path"])
     rows = f"{hashlib.sha256(path.encode()).hexdigest()[:32]}-{name}.jsonl"
-    return os.path.join(job.output, "parts", path.lstrip("/"), name), os.path.join(job.output, "rows", rows)
+    # A key may have names in it that mean another folder.
+    beneath = split_query(path)[0].replace("://", ":/").lstrip("/")
+    beneath = re.sub(r"(?<![^/])\.{1,2}(?![^/])", lambda dots: "%2E" * len(dots[0]), beneath)
+    parts, mark, query = split_query(job.parts)
+    return f"{parts.rstrip('/')}/{beneath}/{name}{mark}{query}", os.path.join(job.output, "rows", rows)
 
 
 def write(job, piece):
@@ -118,10 +198,50 @@ def write(job, piece):
     new = os.path.join(job.output, "tmp", uuid.uuid4().hex)
     why = convert(job, piece, new + ".rows", "--offline", "--output", new)
     if why is None:
-        os.makedirs(os.path.dirname(part), exist_ok=True)
         os.replace(new + ".rows", rows)
-        os.replace(new, part)
+        why = put(new, part)
     return why
+
+
+def put(new, part):
+    """A whole file gets its name. An object has one only when its last octet came."""
+    if not is_object(part):
+        os.makedirs(os.path.dirname(part), exist_ok=True)
+        os.replace(new, part)
+        return None
+    filesystem, path = fs.FileSystem.from_uri(part)
+    try:
+        with open(new, "rb") as source, filesystem.open_output_stream(path) as target:
+            shutil.copyfileobj(source, target, 8 * MARGIN)
+        if filesystem.get_file_info(path).size != os.path.getsize(new):
+            filesystem.delete_file(path)
+            return f"{part}: not all of it could be written"
+    except (OSError, ValueError) as error:
+        return str(error)
+    os.remove(new)
+    return None
+
+
+def is_new(folder):
+    if not is_object(folder):
+        return not os.path.exists(folder)
+    filesystem, path = fs.FileSystem.from_uri(folder)
+    return not filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True))
+
+
+def is_there(part):
+    if not is_object(part):
+        return os.path.exists(part)
+    filesystem, path = fs.FileSystem.from_uri(part)
+    return filesystem.get_file_info(path).type == fs.FileType.File
+
+
+def remove(part):
+    if not is_object(part):
+        Path(part).unlink(missing_ok=True)
+    elif is_there(part):
+        filesystem, path = fs.FileSystem.from_uri(part)
+        filesystem.delete_file(path)
 
 
 def stage(sc, work, items):
@@ -135,11 +255,16 @@ def stage(sc, work, items):
     return [failed.get(number, DIED) for number in range(len(items))]
 
 
+def names_archive(options):
+    return any(option.split("=")[0].startswith("--archive") for option in options)
+
+
 def main():
     behind = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", required=True, help="a new folder")
     parser.add_argument("--cache", required=True, help="the cache of embody")
+    parser.add_argument("--parts", help="where parts go, a folder or s3://BUCKET/NAME [default: parts in --output]")
     parser.add_argument("--size", default="128M", help="octets in a range")
     parser.add_argument("--ranges", help="ranges as embody split names them: failed.jsonl of a run, with its --output")
     parser.add_argument("--embody", default="embody", help="the program, on each host")
@@ -147,6 +272,10 @@ def main():
     job = parser.parse_args(sys.argv[1:behind])
     job.options = sys.argv[behind + 1 :]
     job.output, job.cache = os.path.abspath(job.output), os.path.abspath(job.cache)
+    job.parts = job.parts or os.path.join(job.output, "parts")
+    job.parts = job.parts if is_object(job.parts) else os.path.abspath(job.parts)
+    # What one answer is kept for.
+    job.known_by = ["kind", "url", "media_type", *(["date"] if names_archive(job.options) else [])]
     if bool(job.ranges) == bool(job.source):
         parser.error("either SOURCE or --ranges")
     spark = SparkSession.builder.appName("embody").getOrCreate()
@@ -157,16 +286,17 @@ def main():
         pieces = read(job.ranges)
         for piece in pieces:
             for old in place(job, piece):
-                Path(old).unlink(missing_ok=True)
+                remove(old)
     else:
         os.makedirs(job.output)
-        sources = [os.path.abspath(source) for source in job.source]
+        if not is_new(job.parts):
+            parser.error("--parts: something is there; parts of two runs would be taken for one mailbox")
+        sources = [file for source in job.source for file in listed(source)]
         found = sc.parallelize(sources, len(sources)).map(partial(split, job)).collect()
         pieces = [piece for pieces, _ in found for piece in pieces]
         troubles = [why for _, why in found if why]
-        lines = "".join(json.dumps(piece) + "\n" for piece in pieces)
-        Path(job.output, "ranges.jsonl").write_text(lines, encoding="utf-8")
-    for name in ["rows", "tmp", "parts"]:
+        Path(job.output, "ranges.jsonl").write_text(lines(pieces), encoding="utf-8")
+    for name in ["rows", "tmp"]:
         os.makedirs(os.path.join(job.output, name), exist_ok=True)
 
     # An empty cache is one, too: the last stage asks for it though nothing was fetched.
@@ -184,23 +314,22 @@ def main():
         asked = asked.union(missing)
         whys = stage(sc, partial(write, job), [pieces[number] for number in todo])
         # A part is there whole, or not at all.
-        is_there = [not failed and os.path.exists(place(job, pieces[number])[0]) for number in todo]
-        failed.update({n: why if why != DIED or not there else None for n, why, there in zip(todo, whys, is_there)})
+        done = [why == DIED and not failed and is_there(place(job, pieces[n])[0]) for n, why in zip(todo, whys)]
+        failed.update({n: None if there else why for n, why, there in zip(todo, whys, done)})
         # What was not known before its parent was there.
         rows = spark.read.schema(ROW).json(Path(job.output, "rows").as_uri())
         lacking = rows.where("reason = 'offline' and url rlike '^(?i:https?):'")
-        missing = lacking.select("kind", "url", "media_type").rdd.map(tuple).distinct().subtract(asked).persist()
+        missing = lacking.select(*job.known_by).rdd.map(tuple).distinct().subtract(asked).persist()
         if missing.isEmpty():
             break
-        new = {url for _, url, _ in missing.collect()}
+        new = {reference[1] for reference in missing.collect()}
         where = {(row.source, row.range) for row in lacking.select("source", "range", "url").collect() if row.url in new}
         todo = [n for n, piece in enumerate(pieces) if (piece["path"], f"{piece['from']}-{piece['to']}") in where]
     rows.write.mode("overwrite").parquet(Path(job.output, "report.parquet").as_uri())
 
     shutil.rmtree(os.path.join(job.output, "tmp"))
     undone = [dict(pieces[number], why=why) for number, why in sorted(failed.items()) if why]
-    lines = "".join(json.dumps(piece) + "\n" for piece in undone)
-    Path(job.output, "failed.jsonl").write_text(lines, encoding="utf-8")
+    Path(job.output, "failed.jsonl").write_text(lines(undone), encoding="utf-8")
     for trouble in troubles + [f"{piece['path']} {piece['from']}-{piece['to']}: {piece['why']}" for piece in undone]:
         print(trouble, file=sys.stderr)
     print(f"{len(pieces)} ranges, {len(undone)} failed")

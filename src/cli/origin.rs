@@ -1,5 +1,5 @@
 //! Which message rows are about, so that a log can be matched to mail: where it came from, its place
-//! there, its Message-ID and Subject.
+//! there, its Message-ID, its date and Subject.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,12 +8,13 @@ use serde::Serialize;
 
 use super::cut_args::Piece;
 use super::say::harmless;
+use crate::expand::date;
 use crate::mime::Header;
 use crate::mime::header::{Front, decoded_words, first, unfold};
 use crate::report::Row;
 use crate::span::Span;
 
-/// A header section is searched up to here for the two fields.
+/// A header section is searched up to here for Message-ID and Subject.
 const SEARCHED: usize = 1 << 20;
 
 /// Where a message came from, and what it calls itself.
@@ -25,10 +26,12 @@ pub(super) struct Origin {
     index: u64,
     message_id: Option<String>,
     subject: Option<String>,
+    /// When it was on its way, as RFC 3339 has it, in UTC: what an archive is asked by.
+    date: Option<String>,
 }
 
 impl Origin {
-    /// Reads the two fields of a message's header.
+    /// Reads these fields of a message's header.
     pub(super) fn new(source: &str, index: u64, message: &[u8]) -> Self {
         let within = Span::new(0, message.len());
         let header = Header::read(message, within, Front::Message, SEARCHED, |_| false);
@@ -42,6 +45,9 @@ impl Origin {
             index,
             message_id: value("Message-ID"),
             subject: value("Subject"),
+            date: date::of(message, SystemTime::now())
+                .and_then(|date| date.duration_since(UNIX_EPOCH).ok())
+                .map(|since| rfc3339(since.as_secs())),
         }
     }
 
@@ -63,6 +69,10 @@ impl Origin {
     }
 }
 
+fn rfc3339(seconds: u64) -> String {
+    DateTime::from_timestamp(seconds.cast_signed()).to_rfc3339()
+}
+
 /// When the run began, as RFC 3339 has it, in UTC.
 #[derive(Clone, Debug)]
 pub(super) struct Start {
@@ -77,7 +87,7 @@ impl Start {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let seconds = since.map_or(0, |since| since.as_secs());
         Self {
-            time: DateTime::from_timestamp(seconds.cast_signed()).to_rfc3339(),
+            time: rfc3339(seconds),
             piece,
         }
     }
@@ -94,6 +104,7 @@ pub(super) struct Entry<'a> {
     source: &'a str,
     index: u64,
     message_id: Option<&'a str>,
+    date: Option<&'a str>,
     #[serde(flatten)]
     piece: Option<&'a Piece>,
     #[serde(flatten)]
@@ -107,6 +118,7 @@ impl<'a> Entry<'a> {
             source: &origin.source,
             index: origin.index,
             message_id: origin.message_id.as_deref(),
+            date: origin.date.as_deref(),
             piece: start.piece.as_ref(),
             row,
         }

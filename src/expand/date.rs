@@ -27,7 +27,7 @@ const AHEAD: u64 = 24 * 60 * 60;
 const MOST: usize = 4 << 20;
 
 /// The date of a message; none if no field says one that some clock may have shown.
-pub(super) fn of(message: &[u8], now: SystemTime) -> Option<SystemTime> {
+pub(crate) fn of(message: &[u8], now: SystemTime) -> Option<SystemTime> {
     let within = Span::new(0, message.len());
     let header = Header::read(message, within, Front::Message, MOST, |_| false);
     let latest = now.duration_since(UNIX_EPOCH).ok()?.as_secs() + AHEAD;

@@ -12,7 +12,7 @@
 
 mod composite;
 mod content;
-mod date;
+pub(crate) mod date;
 mod document_digest;
 mod documents;
 mod embed;

@@ -8,6 +8,7 @@ pub mod mail;
 pub mod mail_system;
 pub mod mailboxes;
 pub mod milter;
+pub mod moto;
 pub mod mta;
 pub mod postfix;
 pub mod programs;

@@ -18,7 +18,7 @@ mod style;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use self::pictures::{Pictures, message_of};
-use self::places::{Meaning, Place, Places};
+use self::places::{Meaning, Place, Places, SHEET};
 use self::shape::{New, Shapes};
 use self::sheets::Sheets;
 use super::content::Answer;
@@ -329,6 +329,15 @@ impl Pending<'_> {
         let is_forecast = session.is_forecast();
         let mut row = self.left(session, part, url, Refusal::lasting(Reason::NotAnImage, ""));
         row.reason = None;
+        // What is asked for, until it is there.
+        if let Meaning::Url(number) = &place.meaning
+            && places
+                .urls
+                .get(*number)
+                .is_some_and(|wanted| wanted.is_sheet)
+        {
+            row.media_type = Some(SHEET.to_owned());
+        }
         match given {
             Given::Nothing => return None,
             Given::Refused(refusal) => {

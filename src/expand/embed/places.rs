@@ -75,11 +75,14 @@ impl Wanted {
     /// What is asked of servers.
     pub(super) fn accept(&self) -> &'static str {
         match self.is_sheet {
-            true => "text/css",
+            true => SHEET,
             false => "image/*",
         }
     }
 }
+
+/// The media type of style sheets.
+pub(super) const SHEET: &str = "text/css";
 
 /// A style sheet that is shown beside a document, so many steps away from it.
 #[derive(Clone, Debug)]

@@ -155,3 +155,21 @@ fn assert_survey(survey: &serde_json::Value, mails: u64) {
     );
     assert_eq!(embed["max_growth"], 50_u64 << 20);
 }
+
+#[test]
+fn a_style_sheet_that_would_be_retrieved_says_its_type() {
+    let mail = "MIME-Version: 1.0\nContent-Type: text/html\n\n<link rel=stylesheet href=https://a.example/s>\n\
+                <img src=https://a.example/s>\n";
+    let mut program = embody();
+    program.args(["inspect", "--json", "--embed", "remote", "--fetch", "https"]);
+    program.args(["--embed-kinds", "image,style"]);
+    let output = fed(&mut program, mail.as_bytes());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let types: Vec<Option<String>> = text
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .filter(|row| row["outcome"] == "would-fetch")
+        .map(|row| row["media_type"].as_str().map(str::to_owned))
+        .collect();
+    assert_eq!(types, [Some("text/css".to_owned()), None], "{text}");
+}

@@ -80,6 +80,32 @@ fn a_row_says_when_and_of_which_message_it_is() {
 }
 
 #[test]
+fn a_row_has_the_date_by_which_an_archive_is_asked() {
+    for (fields, date) in [
+        (
+            "Date: Thu, 1 May 2003 12:00:00 +0200\n",
+            Some("2003-05-01T10:00:00Z"),
+        ),
+        // The reader's own server wrote the first.
+        (
+            "Received: by mx; Thu, 1 May 2003 10:00:01 +0000\nReceived: by a; Wed, 1 May 2002 10:00:00 +0000\n\
+             Date: Fri, 1 Jan 2100 00:00:00 +0000\n",
+            Some("2003-05-01T10:00:01Z"),
+        ),
+        ("Date: yesterday\n", None),
+        ("", None),
+    ] {
+        let mail = format!("{fields}{MAIL}");
+        let output = fed(
+            embody().args(["filter", "--report", "-", "--quiet"]),
+            mail.as_bytes(),
+        );
+        let rows = parsed(&output.stderr);
+        assert_eq!(rows[0]["date"].as_str(), date, "{fields}");
+    }
+}
+
+#[test]
 fn verbose_names_the_message_and_its_subject() {
     let described = "Message-ID <one@example.org>, Subject: gr\u{fc}n";
     let said =

@@ -1,6 +1,7 @@
 //! The recipes of docs/recipes.md that run ranges side by side.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -36,7 +37,14 @@ fn run(recipe: &str, folder: &Path) -> Output {
         .arg(script)
         .args([folder.join(NAME).as_os_str(), "10000".as_ref()])
         .current_dir(here)
-        .env("PATH", format!("{}:{path}", built.display()))
+        .env(
+            "PATH",
+            format!(
+                "{}:{}:{path}",
+                folder.join("bin").display(),
+                built.display()
+            ),
+        )
         .env("HOME", folder)
         .output()
         .unwrap()
@@ -68,7 +76,16 @@ fn with_xargs_the_parts_are_what_one_run_writes() {
     let here = folder.path().join("here");
     assert!(fs::read_dir(here.join("parts")).unwrap().count() > 8);
     assert!(fs::read(here.join("new.mbox")).unwrap() == whole(folder.path()));
-    // A file that is not there: there is no result.
+    // Of the ranges only some are named: there is no result, either.
+    let (bin, jq) = (folder.path().join("bin"), program("jq").unwrap());
+    fs::create_dir(&bin).unwrap();
+    let script = format!("#!/bin/sh\n{} \"$@\" | head -n 2\n", jq.display());
+    fs::write(bin.join("jq"), script).unwrap();
+    fs::set_permissions(bin.join("jq"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::remove_dir_all(&here).unwrap();
+    assert!(!run("xargs", folder.path()).status.success());
+    assert!(!here.join("new.mbox").exists());
+    // A file that is not there.
     let failed = run("xargs", &folder.path().join("nowhere"));
     assert!(!failed.status.success());
     assert!(!folder.path().join("nowhere/here/new.mbox").exists());
@@ -111,4 +128,13 @@ fn with_gnu_parallel_a_second_run_does_what_failed() {
     assert!(again.status.success(), "{again:?}");
     assert_eq!(written(&other), before);
     assert!(fs::read(here.join("new.mbox")).unwrap() == whole(folder.path()));
+    // One mail came meanwhile: it is not lost in an old result that looks new.
+    let source = folder.path().join(NAME);
+    let grown = [
+        &fs::read(&source).unwrap()[..],
+        b"From a@b 10:00\nSubject: latest\n\n\n",
+    ]
+    .concat();
+    fs::write(&source, grown).unwrap();
+    assert!(!run("parallel", folder.path()).status.success());
 }

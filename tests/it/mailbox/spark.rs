@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Arc, Mutex};
 
+use crate::common::moto::moto;
 use crate::common::programs::{embody, program};
 
 /// Whether there is a Spark. It is too large for every machine: `.ci/peers` installs one, and sets EMBODY_REQUIRE_SPARK.
@@ -26,13 +27,18 @@ fn is_there(test: &str) -> bool {
 
 /// Runs the job in `folder`, where `program` is embody.
 fn job(folder: &Path, program: &Path, arguments: &[&str]) -> Output {
+    submitted(folder, program, arguments).output().unwrap()
+}
+
+fn submitted(folder: &Path, program: &Path, arguments: &[&str]) -> Command {
     let told = [
         "--conf",
         "spark.ui.enabled=false",
         "--conf",
         "spark.ui.showConsoleProgress=false",
     ];
-    Command::new("spark-submit")
+    let mut command = Command::new("spark-submit");
+    command
         .args(["--master", "local[2,4]"])
         .args(told)
         .arg(concat!(
@@ -44,9 +50,8 @@ fn job(folder: &Path, program: &Path, arguments: &[&str]) -> Output {
         .args(arguments)
         .current_dir(folder)
         .env("SPARK_LOCAL_IP", "127.0.0.1")
-        .env("HOME", folder)
-        .output()
-        .unwrap()
+        .env("HOME", folder);
+    command
 }
 
 /// The parts of a source, put together in the order of their names, and how many they are.
@@ -126,9 +131,22 @@ fn answer(mut stream: TcpStream, asked: &Asked) {
             ),
             None => ("text/plain", format!("{host} has {path}\nFrom here on\n")),
         };
+        // A source that is gone, of which an archive has captures of two years.
+        let (status, more) = match path.get(..9) {
+            Some("/gone/pic") => ("404 Not Found", ""),
+            Some("/web/2003") => (
+                "200 OK",
+                "Memento-Datetime: Thu, 01 May 2003 10:00:00 GMT\r\n",
+            ),
+            Some("/web/2010") => (
+                "200 OK",
+                "Memento-Datetime: Tue, 01 Jun 2010 10:00:00 GMT\r\n",
+            ),
+            _ => ("200 OK", ""),
+        };
         *asked.lock().unwrap().entry((host, path)).or_default() += 1;
         let head = format!(
-            "HTTP/1.1 200 OK\r\nContent-Type: {media_type}\r\nCache-Control: max-age=3600\r\nContent-Length: {}\r\n\r\n",
+            "HTTP/1.1 {status}\r\n{more}Content-Type: {media_type}\r\nCache-Control: max-age=3600\r\nContent-Length: {}\r\n\r\n",
             body.len()
         );
         if stream.write_all((head + &body).as_bytes()).is_err() {
@@ -263,4 +281,144 @@ fn a_killed_worker_costs_nothing_and_failed_ranges_are_run_again_alone() {
     );
     assert!(parts(&folder, &source) == (expected, count));
     assert_eq!(fs::read(folder.join("out/failed.jsonl")).unwrap(), b"");
+}
+
+#[test]
+fn an_archive_is_asked_by_the_date_of_each_mail() {
+    const TEST: &str = "an_archive_is_asked_by_the_date_of_each_mail";
+    if !is_there(TEST) {
+        return;
+    }
+    let (port, asked) = server();
+    let (_folder, folder) = folder();
+    let source = folder.join("box");
+    let url = format!("http://127.0.0.9:{port}/gone/picture");
+    let all: String = ["1 May 2003", "1 Jun 2010", "1 May 2003"]
+        .iter()
+        .enumerate()
+        .map(|(number, date)| {
+            let dated = format!("\nDate: {date} 10:00:00 +0000\nMessage-ID:");
+            reference(number, &url, "text/plain").replace("\nMessage-ID:", &dated)
+        })
+        .collect();
+    fs::write(&source, &all).unwrap();
+    let (archive, port) = (
+        format!("http://127.0.0.1:{port}/web/{{date}}id_/{{url}}"),
+        port.to_string(),
+    );
+    let options = [
+        "--fetch",
+        "http",
+        "--allow-net",
+        "127.0.0.0/8",
+        "--allow-port",
+        &port,
+        "--archive-any",
+        "--archive",
+        &archive,
+    ];
+    let told = [
+        &["--size", "200", source.to_str().unwrap(), "--"],
+        &options[..],
+    ]
+    .concat();
+    let output = job(&folder, Path::new(env!("CARGO_BIN_EXE_embody")), &told);
+    assert!(output.status.success(), "{output:?}");
+    let times = asked.lock().unwrap().clone();
+    // The source, and the captures of two dates.
+    assert_eq!(times.len(), 3, "{times:?}");
+    assert!(times.values().all(|count| *count == 1), "{times:?}");
+    let (joined, count) = parts(&folder, &source);
+    assert_eq!(count, 3);
+    let text = String::from_utf8(joined.clone()).unwrap();
+    assert_eq!(text.matches("has /web/2003").count(), 2, "{text}");
+    assert_eq!(text.matches("has /web/2010").count(), 1, "{text}");
+    assert!(joined == whole(&folder, &source, &options));
+}
+
+#[test]
+fn mail_comes_from_a_bucket_and_goes_into_one() {
+    const TEST: &str = "mail_comes_from_a_bucket_and_goes_into_one";
+    if !is_there(TEST) {
+        return;
+    }
+    let Some(moto) = moto(TEST) else { return };
+    let (_folder, folder) = folder();
+    // What looks like mail at the end of a range, too; its name holds what a URL escapes.
+    let all: String = (0..600)
+        .map(|number| {
+            let long = "From - not a start\n>From x\n".repeat(number % 90);
+            let mail = reference(number, &format!("data:text/plain,{number}"), "text/plain");
+            format!("{mail}{long}\n")
+        })
+        .collect();
+    let source = folder.join("box");
+    fs::write(&source, &all).unwrap();
+    moto.asked("PUT", "/bucket/lists/two%20words/box", all.as_bytes());
+    // A message that is an object of its own, and what is no mail.
+    let one = reference(1, "data:text/plain,one", "text/plain");
+    let one = one.split_once('\n').unwrap().1;
+    moto.asked("PUT", "/bucket/lists/one.eml", one.as_bytes());
+    let told = [
+        "--size",
+        "50k",
+        "--parts",
+        // moto ends uploads of several parts in words of its own.
+        "s3://bucket/new?allow_delayed_open=true",
+        "s3://bucket/lists",
+    ];
+    let program = Path::new(env!("CARGO_BIN_EXE_embody"));
+    let output = moto
+        .known(&mut submitted(&folder, program, &told))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+
+    let listed = moto.asked("GET", "/bucket?list-type=2&prefix=new/", b"");
+    let listed = String::from_utf8(listed).unwrap();
+    let mut keys: Vec<&str> = listed
+        .split("<Key>")
+        .skip(1)
+        .filter_map(|key| Some(key.split_once("</Key>")?.0))
+        .collect();
+    keys.sort_unstable();
+    let content = |key: &str| {
+        let answer = moto.asked("GET", &format!("/bucket/{}", key.replace(' ', "%20")), b"");
+        let body = memchr::memmem::find(&answer, b"\r\n\r\n").unwrap() + 4;
+        answer[body..].to_vec()
+    };
+    let joined = |beneath: &str| -> (Vec<u8>, usize) {
+        let parts: Vec<Vec<u8>> = keys
+            .iter()
+            .filter(|key| key.starts_with(beneath))
+            .map(|key| content(key))
+            .collect();
+        (parts.concat(), parts.len())
+    };
+    let (mails, count) = joined("new/s3:/bucket/lists/two words/box/");
+    assert!(count > 5, "{count} parts: {keys:?}");
+    assert!(mails == whole(&folder, &source, &[]));
+    let (single, count) = joined("new/s3:/bucket/lists/one.eml/");
+    assert_eq!(count, 1);
+    assert!(
+        single.ends_with(b"\none"),
+        "{}",
+        String::from_utf8_lossy(&single)
+    );
+    let rows = fs::read_dir(folder.join("out/rows")).unwrap();
+    let rows: String = rows
+        .map(|rows| fs::read_to_string(rows.unwrap().path()).unwrap())
+        .collect();
+    assert!(
+        rows.contains("\"source\": \"s3://bucket/lists/two%20words/box"),
+        "{rows}"
+    );
+
+    // Parts of another run would be taken for the same mailbox.
+    fs::remove_dir_all(folder.join("out")).unwrap();
+    let again = moto
+        .known(&mut submitted(&folder, program, &told))
+        .output()
+        .unwrap();
+    assert_eq!(again.status.code(), Some(2), "{again:?}");
 }
