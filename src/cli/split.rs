@@ -15,7 +15,7 @@ use super::report_file::json;
 use super::say;
 use crate::error::Error;
 use crate::mailbox::find::{Found, Kind, find};
-use crate::mailbox::{Format, Opened, Options, Quoting, Splitting, Stop, pieces};
+use crate::mailbox::{Format, Opened, Options, Piece, Quoting, Splitting, Stop, pieces};
 
 /// Octets in a range.
 const SIZE: u64 = 128 << 20;
@@ -128,10 +128,9 @@ fn lines(found: &Found, splitting: &Splitting<'_>) -> Result<(Vec<u8>, Option<St
     let file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     let opened = Opened::named(file, path, splitting.options, &Stop::default())?;
-    let (pieces, quoting) =
-        pieces(&opened, found.kind, metadata.len(), splitting).map_err(failed)?;
     let mut text = Vec::new();
-    for piece in &pieces {
+    let modified = mtime(&metadata);
+    let mut add = |piece: &Piece, quoting: Option<Quoting>| {
         let origin = Origin::new(name, 1, &piece.header);
         let line = Line {
             path: name,
@@ -140,7 +139,7 @@ fn lines(found: &Found, splitting: &Splitting<'_>) -> Result<(Vec<u8>, Option<St
             messages: piece.messages,
             message_id: origin.message_id(),
             length: metadata.len(),
-            mtime: &mtime(&metadata),
+            mtime: &modified,
             kind: match found.kind {
                 Kind::Eml => "message",
                 _ => "mbox",
@@ -152,9 +151,11 @@ fn lines(found: &Found, splitting: &Splitting<'_>) -> Result<(Vec<u8>, Option<St
             }),
             whole: piece.whole,
         };
-        text.extend(json(&line).map_err(write_error)?);
+        text.extend(json(&line)?);
         text.push(b'\n');
-    }
+        Ok(())
+    };
+    pieces(&opened, found.kind, metadata.len(), splitting, &mut add).map_err(failed)?;
     // What was found must be of the file that the line describes.
     let after = fs::metadata(path).map_err(failed)?;
     if after.len() != metadata.len() || mtime(&after) != mtime(&metadata) {

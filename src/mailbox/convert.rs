@@ -328,25 +328,43 @@ impl Job<'_> {
         mut file: &File,
         before: &Identity,
     ) -> Result<(Summary, Option<Vec<u8>>, Option<Vec<u8>>), Error> {
-        let metadata = fs::metadata(self.path).ok();
-        if asked_for(self.options, self.path, metadata.as_ref())?.is_some() {
-            return Err(cannot_cut(self.path, SINGLE));
-        }
-        let mut summary = Summary {
-            mailboxes: 1,
-            messages: 1,
-            bytes_in: before.length(),
-            bytes_out: before.length(),
-            ..Summary::default()
-        };
-        self.progress.advance(before.length(), 1);
         if before.length() > self.options.max_message as u64 {
-            summary.oversized = 1;
+            let summary = Summary {
+                oversized: 1,
+                ..self.one_message(before.length())?
+            };
             return Ok((summary, None, None));
         }
         let mut content = Vec::new();
         file.read_to_end(&mut content)
             .map_err(cannot_read(self.path))?;
+        let (summary, content, new) = self.message_of(content)?;
+        Ok((summary, Some(content), new))
+    }
+
+    /// What is said of a single message of so many octets, if nothing becomes of it.
+    pub(super) fn one_message(&self, octets: u64) -> Result<Summary, Error> {
+        let metadata = fs::metadata(self.path).ok();
+        if asked_for(self.options, self.path, metadata.as_ref())?.is_some() {
+            return Err(cannot_cut(self.path, SINGLE));
+        }
+        self.progress.advance(octets, 1);
+        Ok(Summary {
+            mailboxes: 1,
+            messages: 1,
+            bytes_in: octets,
+            bytes_out: octets,
+            ..Summary::default()
+        })
+    }
+
+    /// The same of its content, or that of an `.emlx`.
+    #[allow(clippy::type_complexity)] // three values that are used apart
+    pub(super) fn message_of(
+        &self,
+        content: Vec<u8>,
+    ) -> Result<(Summary, Vec<u8>, Option<Vec<u8>>), Error> {
+        let mut summary = self.one_message(content.len() as u64)?;
         let range = match emlx::message(&content) {
             None => 0..content.len(),
             Some(Ok(range)) => range,
@@ -354,7 +372,7 @@ impl Job<'_> {
                 summary.damaged = 1;
                 let why = format!("{why}; the file stays as it is");
                 self.progress.damaged(self.path, &why);
-                return Ok((summary, Some(content), None));
+                return Ok((summary, content, None));
             }
         };
         let message = content.get(range.clone()).unwrap_or_default();
@@ -366,7 +384,7 @@ impl Job<'_> {
             summary.changed = 1;
             summary.bytes_out = new.len() as u64;
         }
-        Ok((summary, Some(content), new))
+        Ok((summary, content, new))
     }
 
     /// Tells that compressed data are damaged, and counts it.

@@ -64,6 +64,11 @@ pub(super) fn message(file: &[u8]) -> Option<Result<Range<usize>, &'static str>>
     let Some((end, behind)) = end.and_then(|end| Some((end, file.get(end..)?))) else {
         return Some(Err("its first line counts more octets than there are"));
     };
+    // A number that takes in the property list, too.
+    let within = file.get(start..end).unwrap_or_default().trim_ascii_end();
+    if behind.trim_ascii().is_empty() && within.ends_with(b"</plist>") {
+        return Some(Err("its first line counts the property list as well"));
+    }
     let list = behind.trim_ascii_start();
     let is_list = [b"<?xml".as_slice(), b"<!DOCTYPE", b"<plist", b"bplist"]
         .iter()

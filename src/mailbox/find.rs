@@ -156,10 +156,18 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
             if is_mh && mh::number(&name).is_some() {
                 continue;
             }
-            if !kind.is_file() || temporary::is_temporary(&name) {
+            let path = entry.path();
+            if !kind.is_file() {
+                let what = match kind.is_symlink() {
+                    true => NotMail::Link,
+                    false => NotMail::Special,
+                };
+                finds.skipped.push((path, what));
                 continue;
             }
-            let path = entry.path();
+            if temporary::is_temporary(&name) {
+                continue;
+            }
             // Beside cur and new there are only indexes, whatever they look like.
             let kind = if is_maildir || format == Format::Maildir {
                 Err(NotMail::BesideMaildir)
@@ -206,7 +214,9 @@ pub(super) fn is_maildir(folder: &Path) -> bool {
 /// Whether a folder within a `.mbox` of Apple's Mail holds messages, and what it keeps of their attachments.
 fn is_of_apple_mail(folder: &Path) -> bool {
     let is_mbox = |above: &Path| above.extension().is_some_and(|suffix| suffix == "mbox");
-    folder.join("Messages").is_dir() && folder.ancestors().any(is_mbox)
+    // From within, `.` does not tell.
+    let is_beneath = |folder: PathBuf| folder.ancestors().any(is_mbox);
+    folder.join("Messages").is_dir() && folder.canonicalize().is_ok_and(is_beneath)
 }
 
 /// Whether `folder` is an MH folder: it shows it, or holds a message if it is said to be one.

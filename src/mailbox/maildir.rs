@@ -46,6 +46,9 @@ use super::temporary;
 use super::{Effect, Message, Options, Progress, Quoting, Stop, Summary, Transform};
 use crate::error::Error;
 
+/// Octets up to which compressed messages expand side by side.
+const SMALL: usize = 64 << 20;
+
 /// Converts a Maildir (not those within it), or what is named of one, or an MH folder.
 ///
 /// # Errors
@@ -80,7 +83,11 @@ pub(super) fn convert(
             }
         }
     }
-    let names = place.messages()?;
+    let (names, others) = place.messages()?;
+    for path in &others {
+        let why = "a link, or no file at all, in the place of a message, which was not read; name what it leads to";
+        progress.damaged(path, why);
+    }
     // Told by one thread.
     let damages = Mutex::new(Vec::new());
     let stages = Files {
@@ -89,8 +96,10 @@ pub(super) fn convert(
         destination,
         options,
         transform,
+        large: Mutex::new(()),
         done: Mutex::new(Summary {
             mailboxes: 1,
+            damaged: others.len() as u64,
             ..Summary::default()
         }),
     };
@@ -168,6 +177,8 @@ struct Files<'a> {
     transform: &'a dyn Transform,
     /// Messages whose compressed data are damaged, and how.
     damages: &'a Mutex<Vec<(PathBuf, String)>>,
+    /// Held while a message that expands to much is worked on: nobody knows before how much it will be.
+    large: Mutex<()>,
     /// What stands on the disk, in whatever order it got there.
     done: Mutex<Summary>,
 }
@@ -216,8 +227,10 @@ impl Files<'_> {
             ..Summary::default()
         };
         let method = method_of(&file).map_err(cannot_read(&path))?;
+        let most = self.options.max_message;
+        let _alone;
         let content = match method {
-            None if before.length() > self.options.max_message as u64 => Content::TooLarge,
+            None if before.length() > most as u64 => Content::TooLarge,
             None => {
                 let length = usize::try_from(before.length()).unwrap_or(0);
                 let mut content = Vec::with_capacity(length + 1);
@@ -226,9 +239,17 @@ impl Files<'_> {
                     .map_err(cannot_read(&path))?;
                 Content::Whole(content)
             }
-            Some(method) => Expansion::new(method, self.options)
-                .content(&file, self.options.max_message)
-                .map_err(cannot_read(&path))?,
+            Some(method) => {
+                let expansion = Expansion::new(method, self.options);
+                let content = |most| expansion.content(&file, most).map_err(cannot_read(&path));
+                match content(most.min(SMALL))? {
+                    Content::TooLarge if most > SMALL => {
+                        _alone = self.large.lock().unwrap_or_else(PoisonError::into_inner);
+                        content(most)?
+                    }
+                    content => content,
+                }
+            }
         };
         let Content::Whole(content) = content else {
             match content {

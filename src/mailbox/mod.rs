@@ -77,7 +77,7 @@ pub use quoting::Quoting;
 #[cfg(feature = "cli")]
 pub(crate) use rewrite::takes_separators;
 #[cfg(feature = "cli")]
-pub(crate) use split::{Splitting, pieces};
+pub(crate) use split::{Piece, Splitting, pieces};
 pub use stop::Stop;
 #[cfg(feature = "cli")]
 pub(crate) use stream::{

@@ -19,6 +19,10 @@ pub(crate) enum NotMail {
     BesideMh,
     /// A folder of attachments beside Apple Mail's messages.
     Attachments,
+    /// A symbolic link in a folder: what it leads to may be anybody's.
+    Link,
+    /// A pipe, a socket, a device.
+    Special,
     /// Mail, but not what `--format` asks for.
     OtherFormat(&'static str),
 }
@@ -46,6 +50,8 @@ impl NotMail {
             Self::BesideMaildir => "a file beside cur and new",
             Self::BesideMh => "a file beside the messages of an MH folder",
             Self::Attachments => "attachments that Apple's Mail keeps beside the messages",
+            Self::Link => "a symbolic link, which is not followed; name it as a source",
+            Self::Special => "neither a file nor a folder",
             Self::OtherFormat(_) => "mail of another format",
         }
     }
@@ -61,7 +67,7 @@ impl NotMail {
                     .into()
             }
             Self::BesideMaildir => "a file beside a Maildir's folders".into(),
-            Self::BesideMh | Self::Attachments => self.name().into(),
+            Self::BesideMh | Self::Attachments | Self::Link | Self::Special => self.name().into(),
             Self::OtherFormat(why) => why.into(),
         };
         not_a_mailbox(path, &why)

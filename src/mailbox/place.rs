@@ -99,22 +99,27 @@ impl Place {
         }
     }
 
-    /// The messages' names, `cur/...` and `new/...`, sorted; numbers of MH in their order. This list is the one thing here that
+    /// The messages' names, `cur/...` and `new/...`, sorted; numbers of MH in their order. And the paths of what has such a
+    /// name and is no file, such as a symbolic link. This list is the one thing here that
     /// grows with the mailbox: some hundred bytes a message.
-    pub(super) fn messages(&self) -> Result<Vec<PathBuf>, Error> {
-        let mut names = Vec::new();
+    pub(super) fn messages(&self) -> Result<(Vec<PathBuf>, Vec<PathBuf>), Error> {
+        let (mut names, mut others) = (Vec::new(), Vec::new());
         if self.is_mh {
             let entries = fs::read_dir(&self.folder).map_err(cannot_read(&self.folder))?;
             for entry in entries {
                 let entry = entry.map_err(cannot_read(&self.folder))?;
                 let name = entry.file_name();
-                if mh::number(&name).is_some() && entry.file_type().is_ok_and(|kind| kind.is_file())
-                {
-                    names.push(PathBuf::from(name));
+                if mh::number(&name).is_none() {
+                    continue;
+                }
+                match entry.file_type() {
+                    Ok(kind) if kind.is_file() => names.push(PathBuf::from(name)),
+                    Ok(kind) if kind.is_dir() => {}
+                    _ => others.push(entry.path()),
                 }
             }
             mh::sort(&mut names);
-            return Ok(names);
+            return Ok((names, others));
         }
         for part in ["cur", "new"] {
             if self.part.as_ref().is_some_and(|only| only != part) {
@@ -128,14 +133,19 @@ impl Place {
             for entry in fs::read_dir(&path).map_err(cannot_read(&path))? {
                 let entry = entry.map_err(cannot_read(&path))?;
                 let name = entry.file_name();
-                let hidden = name.as_bytes().starts_with(b".");
-                if !hidden && entry.file_type().is_ok_and(|kind| kind.is_file()) {
-                    names.push(Path::new(part).join(name));
+                if name.as_bytes().starts_with(b".") {
+                    continue;
+                }
+                match entry.file_type() {
+                    Ok(kind) if kind.is_file() => names.push(Path::new(part).join(name)),
+                    Ok(kind) if kind.is_dir() => {}
+                    _ => others.push(entry.path()),
                 }
             }
         }
         names.sort();
-        Ok(names)
+        others.sort();
+        Ok((names, others))
     }
 }
 

@@ -40,28 +40,34 @@ pub(crate) struct Piece {
     pub(crate) whole: Option<&'static str>,
 }
 
-/// The pieces of a file, in order, and how it quotes if it is an mbox. They tile the file, which is `length` octets
-/// long; what is empty, compressed, or a single message has one.
+/// Gives `take` the pieces of a file, in order, and how it quotes if it is an mbox. They tile the file, which is `length`
+/// octets long; what is empty, compressed, or a single message has one.
 ///
 /// # Errors
-/// What reading it says.
+/// What reading it, and `take`, say.
 pub(crate) fn pieces(
     opened: &Opened,
     kind: Kind,
     length: u64,
     splitting: &Splitting<'_>,
-) -> io::Result<(Vec<Piece>, Option<Quoting>)> {
+    take: &mut dyn FnMut(&Piece, Option<Quoting>) -> io::Result<()>,
+) -> io::Result<()> {
     let section = opened.section();
-    let all = |why, messages| -> io::Result<_> {
-        Ok(vec![Piece {
+    let all = |why| -> io::Result<_> {
+        Ok(Piece {
             range: 0..length,
-            messages,
+            messages: None,
             header: header(&section, 0)?,
             whole: Some(why),
-        }])
+        })
     };
     if kind == Kind::Eml {
-        return Ok((all(SINGLE, splitting.counts.then_some(1))?, None));
+        let messages = splitting.counts.then_some(1);
+        let piece = Piece {
+            messages,
+            ..all(SINGLE)?
+        };
+        return take(&piece, None);
     }
     let quoting = quoting_of(&section)?;
     let pool = Pool::default();
@@ -85,30 +91,30 @@ pub(crate) fn pieces(
         Ok(cutter) => cutter,
         Err(why) => {
             // What is compressed is read once: its start comes first.
-            let pieces = all(why, None)?;
-            let messages = count(walk())?;
-            let counted = |piece| Piece { messages, ..piece };
-            let quoting = (why != MMDF).then_some(quoting);
-            return Ok((pieces.into_iter().map(counted).collect(), quoting));
+            let mut piece = all(why)?;
+            piece.messages = count(walk())?;
+            return take(&piece, (why != MMDF).then_some(quoting));
         }
     };
-    let mut pieces = Vec::new();
-    let mut from = 0;
-    while from < length || pieces.is_empty() {
+    let mut from = 0_u64;
+    loop {
         let beyond = from.saturating_add(splitting.size);
         let to = match beyond < length {
             true => cutter.piece(beyond..u64::MAX)?.start(length),
             false => length,
         };
-        pieces.push(Piece {
+        let piece = Piece {
             range: from..to,
             messages: count(cutter.piece(from..to)?)?,
             header: header(&section, from)?,
             whole: None,
-        });
+        };
+        take(&piece, Some(quoting))?;
         from = to;
+        if from >= length {
+            return Ok(());
+        }
     }
-    Ok((pieces, Some(quoting)))
 }
 
 /// The messages of a walk.

@@ -15,7 +15,7 @@ use super::archive::{self, Skipped};
 use super::compressed::{Damage, Method};
 use super::convert::Job;
 use super::emlx;
-use super::expanded::{Expanded, Expansion, method_of};
+use super::expanded::{Content, Expanded, Expansion, method_of};
 use super::failure::{cannot_read, cannot_write, in_full};
 use super::find::{self, Kind, NotMail};
 use super::growing::Growing;
@@ -198,15 +198,13 @@ pub(crate) fn convert_open(
     };
     let kind = kind_of_open(source, name, options.format)?.map_err(|other| other.error(name))?;
     progress.begin(name);
-    job.open_to(source, kind, output)
+    job.open_to(source, None, kind, output)
 }
 
 impl Job<'_> {
     /// A compressed mbox or message to a new file.
     pub(super) fn expanded_to(&self, target: &Path) -> Result<Summary, Error> {
-        let (file, _) = self.open()?;
-        let opened = Opened::named(file, self.path, self.options, self.stop)?;
-        self.any_to(&opened, Output::Path(target))
+        self.any_to(Output::Path(target))
     }
 
     /// An archive, of which nothing is written.
@@ -214,23 +212,21 @@ impl Job<'_> {
         if self.options.effect == Effect::Write {
             return Err(not_in_place(self.path));
         }
-        let (file, _) = self.open()?;
-        let opened = Opened::named(file, self.path, self.options, self.stop)?;
-        self.any_to(&opened, Output::Nowhere)
+        self.any_to(Output::Nowhere)
     }
 
-    fn any_to(&self, opened: &Opened, output: Output<'_>) -> Result<Summary, Error> {
-        let kind = kind_of_open(opened, self.path, self.options.format)?;
+    fn any_to(&self, output: Output<'_>) -> Result<Summary, Error> {
+        let (file, before) = self.open()?;
+        let opened = Opened::named(file, self.path, self.options, self.stop)?;
+        let kind = kind_of_open(&opened, self.path, self.options.format)?;
         let kind = kind.map_err(|other| other.error(self.path))?;
-        self.open_to(opened, kind, output)
+        self.open_to(&opened, Some(&before), kind, output)
     }
 
     /// A compressed mbox, under lock until it is replaced.
     pub(super) fn compressed_in_place(&self, method: Method) -> Result<Summary, Error> {
         if self.options.effect == Effect::DryRun {
-            let (file, _) = self.open()?;
-            let opened = Opened::named(file, self.path, self.options, self.stop)?;
-            return self.any_to(&opened, Output::Nowhere);
+            return self.any_to(Output::Nowhere);
         }
         let target = self.path.canonicalize().map_err(cannot_read(self.path))?;
         let lock = self.locked(&target)?;
@@ -242,6 +238,13 @@ impl Job<'_> {
         let file = Arc::clone(lock.file());
         let expanded = Expanded::start(file, expansion, self.path, self.stop)?;
         let opened = Opened::Expanded(expanded);
+        // Damage is seen before anything is reported as done.
+        opened.wait_for(u64::MAX)?;
+        if let Some(damage) = opened.damage() {
+            let summary = self.all_damaged(&damage);
+            self.progress.done(&summary);
+            return Ok(summary);
+        }
         let backup = self.options.backup.as_deref();
         let file = Arc::clone(lock.file());
         let mut sink = Sink::in_place(file, Some(expansion), &target, backup);
@@ -249,12 +252,6 @@ impl Job<'_> {
         let section = opened.section();
         let quoting = self.quoting(&section)?;
         self.mbox(section, quoting, &mut summary, &mut sink, &mut |_| {})?;
-        if let Some(damage) = opened.damage() {
-            // What was made of it is not used.
-            (summary.changed, summary.bytes_out) = (0, summary.bytes_in);
-            self.damaged(&damage, &mut summary);
-            return Ok(summary);
-        }
         self.put(&lock, &target, sink, &before, &summary)?;
         Ok(summary)
     }
@@ -266,24 +263,42 @@ impl Job<'_> {
         file: &Arc<File>,
     ) -> Result<(Summary, Option<Vec<u8>>), Error> {
         let expansion = Expansion::new(method, self.options);
-        let file = Arc::clone(file);
-        let expanded = Expanded::start(file, expansion, self.path, self.stop)?;
-        let opened = Opened::Expanded(expanded);
-        let content = opened.whole()?;
-        if let Some(damage) = opened.damage() {
-            let mut summary = Summary {
-                mailboxes: 1,
-                ..Summary::default()
-            };
-            self.damaged(&damage, &mut summary);
-            return Ok((summary, None));
+        let content = expansion.content(file, self.options.max_message);
+        match content.map_err(cannot_read(self.path))? {
+            Content::Whole(content) => {
+                let (summary, _, new) = self.message_of(content)?;
+                Ok((summary, new))
+            }
+            Content::TooLarge => {
+                let metadata = file.metadata().map_err(cannot_read(self.path))?;
+                let summary = Summary {
+                    oversized: 1,
+                    ..self.one_message(metadata.len())?
+                };
+                Ok((summary, None))
+            }
+            Content::Damaged(damage) => Ok((self.all_damaged(&damage), None)),
         }
-        let metadata = content.metadata().map_err(cannot_read(self.path))?;
-        let (summary, _, new) = self.message(content, &Identity::of(&metadata))?;
-        Ok((summary, new))
     }
 
-    fn open_to(&self, opened: &Opened, kind: Kind, output: Output<'_>) -> Result<Summary, Error> {
+    /// Tells that there is nothing but damage.
+    fn all_damaged(&self, damage: &Damage) -> Summary {
+        let mut summary = Summary {
+            mailboxes: 1,
+            ..Summary::default()
+        };
+        self.damaged(damage, &mut summary);
+        summary
+    }
+
+    /// `read` is what was opened, as it was before it was read, if it has a name.
+    fn open_to(
+        &self,
+        opened: &Opened,
+        read: Option<&Identity>,
+        kind: Kind,
+        output: Output<'_>,
+    ) -> Result<Summary, Error> {
         let name = self.path;
         if kind != Kind::Mbox {
             opened.wait_for(u64::MAX)?;
@@ -294,7 +309,6 @@ impl Job<'_> {
         };
         let original = opened.original();
         let metadata = original.metadata().map_err(cannot_read(name))?;
-        let before = Identity::of(&metadata);
         let mut sink = match (output, self.options.effect) {
             (_, Effect::DryRun) | (Output::Nowhere, _) => Sink::Nowhere,
             (Output::Path(path), _) => {
@@ -343,8 +357,8 @@ impl Job<'_> {
             }
             summary
         };
-        if !matches!(opened, Opened::Growing(_)) {
-            before.check(name)?;
+        if let Some(read) = read {
+            read.check(name)?;
         }
         let damage = opened.damage();
         // Of damaged data of which nothing was read there is no result.

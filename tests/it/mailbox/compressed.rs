@@ -258,14 +258,48 @@ fn garbage_behind_is_said_and_never_dropped_in_place() {
                 "{said}"
             );
             assert!(output.stdout == after, "{method}");
-            let output = run(&["convert", "box", "--in-place"], folder.path(), b"");
+            let arguments = ["convert", "box", "--in-place", "--report", "../rows"];
+            let rows = TempDir::new().unwrap();
+            let report = rows.path().join("rows");
+            let arguments = [&arguments[..4], &[report.to_str().unwrap()]].concat();
+            let output = run(&arguments, folder.path(), b"");
             assert_eq!(status(&output), 1, "{}", stderr(&output));
+            assert!(
+                stderr(&output).contains("1 compressed"),
+                "{}",
+                stderr(&output)
+            );
+            // Nothing is said to be done that was not.
+            assert_eq!(fs::read_to_string(report).unwrap(), "");
             let output = run(&["inspect", "box"], folder.path(), b"");
             assert_eq!(status(&output), 1);
             assert!(String::from_utf8_lossy(&output.stdout).contains("51 messages"));
             assert!(fs::read(folder.path().join("box")).unwrap() == bytes);
             assert_eq!(names(folder.path()), ["box"]);
         }
+    }
+}
+
+#[test]
+fn one_compressed_message_needs_no_temporary_folder() {
+    let (before, after) = with_data_url();
+    let [before, after] = [before, after].map(|mailbox| {
+        let text = String::from_utf8(mailbox).unwrap();
+        text[text.find("Subject: last").unwrap()..].to_owned()
+    });
+    for method in METHODS {
+        let folder = folder_with(&[("one.eml", &compressed(method, before.as_bytes()))]);
+        let mut command = embody();
+        let output = command
+            .args(["convert", "--in-place", "one.eml"])
+            .env("TMPDIR", "/nonexistent")
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        assert_eq!(status(&output), 0, "{}", stderr(&output));
+        let written = run(&["convert", "one.eml", "--output", "-"], folder.path(), b"");
+        let written = String::from_utf8(written.stdout).unwrap();
+        assert_eq!(written, after.trim_end(), "{method}");
     }
 }
 

@@ -122,6 +122,17 @@ fn a_result_is_what_its_name_says() {
 }
 
 #[test]
+fn attachments_are_known_from_within_the_folder() {
+    let place = mailbox();
+    let attached = "INBOX.mbox/11-22/Data/Attachments/1/2/forwarded.eml";
+    let within = place.path().join("INBOX.mbox/11-22/Data");
+    let output = run(&within, &["convert", "--in-place", "--verbose", "."]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stderr(&output).contains("Attachments: skipped"));
+    assert!(fs::read_to_string(place.path().join(attached)).unwrap() == message("EXPAND-ME"));
+}
+
+#[test]
 fn a_count_that_cannot_be_right_is_said_and_its_file_stays() {
     let place = TempDir::new().unwrap();
     let text = message("EXPAND-ME");
@@ -129,6 +140,8 @@ fn a_count_that_cannot_be_right_is_said_and_its_file_stays() {
         ("short", text.len() - 3),
         ("long", text.len() + 3),
         ("longest", 99_999),
+        // The property list would be taken for the end of the message.
+        ("list", text.len() + LIST.len()),
     ] {
         let source = place.path().join(format!("{name}.emlx"));
         let file = format!("{count}\n{text}{LIST}");

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::common::mailboxes::{Expand, Look, Numbers, in_place, mbox, skipped, to};
-use crate::common::programs::again;
+use crate::common::programs::{again, embody, stderr};
 use embody::mailbox::{Message, Options, Stop, Transform, convert_in_place};
 use embody::{Edits, Error};
 
@@ -232,6 +232,46 @@ fn after_kills_at_random_instants_every_message_is_the_old_or_the_new_one() {
     }
     println!("{rounds} rounds, {partly} of them killed in the middle");
     assert!(partly > 0);
+}
+
+#[test]
+fn a_link_in_the_place_of_a_message_is_named_and_not_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    make(&path("Mail/inbox"), 2);
+    fs::create_dir(path("Mail/mh")).unwrap();
+    for (name, text) in [
+        ("mh/1", &*message(1)),
+        ("mh/.mh_sequences", ""),
+        ("elsewhere", &*message(3)),
+    ] {
+        fs::write(path("Mail").join(name), text).unwrap();
+    }
+    for name in ["inbox/cur/9.link:2,S", "mh/9", "box"] {
+        std::os::unix::fs::symlink(path("Mail/elsewhere"), path("Mail").join(name)).unwrap();
+    }
+    for way in [
+        &["--output", "new"][..],
+        &["--in-place"],
+        &["--in-place", "--dry-run"],
+    ] {
+        let mut command = embody();
+        command.args(["convert", "--verbose", "Mail"]).args(way);
+        let output = command.current_dir(folder.path()).output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        for line in [
+            "Mail/inbox/cur/9.link:2,S: a link, or no file at all",
+            "Mail/mh/9: a link, or no file at all",
+            "Mail/box: skipped: a symbolic link",
+        ] {
+            assert!(said.contains(line), "{said}");
+        }
+    }
+    assert_eq!(
+        fs::read_to_string(path("Mail/elsewhere")).unwrap(),
+        message(3)
+    );
 }
 
 #[test]
