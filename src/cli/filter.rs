@@ -18,6 +18,7 @@ use super::report_file::ReportFile;
 use super::say;
 use super::signals;
 use super::verb::{Expanding, Verb, Work};
+use super::wording;
 use crate::archive::Pace;
 use crate::error::Error;
 use crate::expand::{Expander, Mark, Prefilter};
@@ -134,7 +135,8 @@ fn run_job(args: &Job<'_>, begun: &Begun) -> Result<(), Error> {
                 why: format!(
                     "a mailbox of several messages, and filter takes one message; {}",
                     args.mailboxes
-                ),
+                )
+                .into(),
             });
         }
         if args.saying.volume() > Volume::Quiet {
@@ -274,7 +276,7 @@ impl Run<'_> {
         }
         if volume >= Volume::Verbose {
             for opaque in opaque_parts(&scan(message, &self.args.limits)) {
-                tell(&opaque.to_string());
+                tell(&wording::detail(&opaque.detail()));
             }
             if report.rows.is_empty() {
                 tell("nothing to do");

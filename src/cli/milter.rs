@@ -19,6 +19,7 @@ use super::origin::{Origin, Start};
 use super::report_file::ReportFile;
 use super::say;
 use super::signals::limits_on_files_are_failed_writes;
+use super::wording;
 use crate::archive::Pace;
 use crate::error::Error;
 use crate::expand::Expander;
@@ -73,7 +74,7 @@ fn serve(args: &MilterArgs, reread: Reread<'_>) -> Result<Status, Failure> {
     }
     if listeners.is_empty() {
         let what = "nowhere to listen: name --listen unix:/path or inet:host:port";
-        return Err(Error::Usage(what.to_owned()).into());
+        return Err(Error::Usage(what.into()).into());
     }
     let metrics = args
         .metrics
@@ -248,10 +249,11 @@ impl Journal for Log {
                 tell(&format!("left unchanged: {}", say::harmless(why)))
             }
             Verdict::Unchanged(Left::TooLarge(why)) if self.volume >= Volume::Normal => {
-                tell(&format!("left unchanged: {why}"));
+                tell(&format!("left unchanged: {}", wording::detail(why)));
             }
             Verdict::Later(why) if self.volume >= Volume::Normal => {
-                tell(&format!("to be tried again later: {}", say::harmless(why)));
+                let why = wording::detail(why);
+                tell(&format!("to be tried again later: {}", say::harmless(&why)));
             }
             Verdict::Unchanged(_) | Verdict::Changed(..) | Verdict::Later(_) => {}
         }

@@ -46,6 +46,7 @@ mod survey;
 mod totals;
 mod values;
 mod verb;
+pub(crate) mod wording;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

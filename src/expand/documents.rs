@@ -14,7 +14,7 @@ use crate::edit::{Edit, Edits};
 use crate::link::url::masked;
 use crate::mime::{PartId, Tree};
 use crate::policy::Policy;
-use crate::report::{Kind, Outcome, Refusal, Row};
+use crate::report::{Detail, Kind, Outcome, Refusal, Row};
 
 /// Edits and rows for all documents of a message.
 #[derive(Debug, Default)]
@@ -73,7 +73,7 @@ fn row(tree: &Tree, part: PartId, name: &str, outcome: Result<Rewriting, Refusal
         url: None,
         outcome: Outcome::Left,
         reason: None,
-        detail: String::new(),
+        detail: Detail::default(),
         media_type: Some(tree.part(part).essence.clone()),
         bytes: Some(tree.part(part).body.len() as u64),
         ms: None,
@@ -94,7 +94,8 @@ fn row(tree: &Tree, part: PartId, name: &str, outcome: Result<Rewriting, Refusal
             row.detail = format!(
                 "{} links made absolute, {} pointed at parts{base}",
                 rewriting.absolute, rewriting.to_parts
-            );
+            )
+            .into();
             if let Some(digest) = rewriting.digest {
                 row.remark(digest.note());
             }

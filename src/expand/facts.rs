@@ -33,10 +33,10 @@ impl Facts {
             _ => Outcome::Expanded,
         };
         row.reason = None;
-        row.detail = match &self.location {
-            Some(location) => format!("{} octets of {} from {location}", self.octets, self.essence),
-            None => format!("{} octets of {}", self.octets, self.essence),
-        };
+        row.detail = format!("{} octets of {}", self.octets, self.essence).into();
+        if let Some(location) = &self.location {
+            row.detail.push(format!(" from {location}"));
+        }
         row.tell_capture(self.captured);
         for note in &self.notes {
             row.remark(note);

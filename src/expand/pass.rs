@@ -23,7 +23,7 @@ use crate::mime::exact::Manner;
 use crate::mime::transfer::has_boundary;
 use crate::mime::{self, PartId, ScanLimits, Tree};
 use crate::plan::{self, Bases, Item, Plan, Step};
-use crate::report::{Outcome, Reason, Refusal, Retry, Row};
+use crate::report::{Detail, Outcome, Reason, Refusal, Retry, Row, Setting};
 
 /// Where an entity stands.
 #[derive(Clone, Debug)]
@@ -72,7 +72,7 @@ pub(super) struct Pass {
     /// Whether something is left, or was not even seen, that a change elsewhere may help.
     pub(super) waits: bool,
     /// The first failure that may be over later.
-    pub(super) temporary: Option<String>,
+    pub(super) temporary: Option<Detail>,
 }
 
 /// A reference leads back to this URL, and nothing in the message would tell a second run so: the
@@ -386,7 +386,7 @@ impl Pending<'_> {
             held,
         };
         if place.level > session.policy().limits.depth || limits.depth <= part.depth {
-            let detail = "it would be nested deeper than --max-depth";
+            let detail = Detail::from("it would be nested deeper than ").naming(Setting::Depth);
             return Ok(Err(Refusal::lasting(Reason::TooDeep, detail)));
         }
         if let Err(refusal) = session.ledger.work(body.len() * 2) {
@@ -505,7 +505,7 @@ impl Pending<'_> {
         self.pass.waits |=
             matches!(item.body.target, Ok(Target::ContentId { .. })) && !refusal.reason.is_bound();
         if refusal.retry == Retry::Later {
-            let detail = format!("part {}: {}", row.part, refusal.detail);
+            let detail = Detail::from(format!("part {}: ", row.part)).then(refusal.detail.clone());
             self.pass.temporary.get_or_insert(detail);
         }
         row.outcome = Outcome::Left;
@@ -525,7 +525,7 @@ impl Pending<'_> {
         row.reason = Some(Reason::RivalExpanded);
         if session.is_forecast() {
             row.outcome = Outcome::WouldRewrite;
-            row.detail = format!("would be removed: part {number} offers the same");
+            row.detail = format!("would be removed: part {number} offers the same").into();
             self.pass.rows.push(row);
             return;
         }
@@ -534,7 +534,7 @@ impl Pending<'_> {
             self.removed_to = removal.end;
             self.changed.push(item.body.part);
             row.outcome = Outcome::Rewritten;
-            row.detail = format!("removed: part {number} offers the same and was put in");
+            row.detail = format!("removed: part {number} offers the same and was put in").into();
         } else {
             row.outcome = Outcome::Left;
         }

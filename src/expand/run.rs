@@ -11,14 +11,14 @@ use crate::error::Error;
 use crate::external_body::{Reading, Scanned, Wanted, relisted};
 use crate::mime;
 use crate::policy::{Links, OnFailure, Policy};
-use crate::report::{Kind, Outcome, Reason, Refusal, Report, Row};
+use crate::report::{Detail, Kind, Outcome, Reason, Refusal, Report, Row};
 
 /// What was decided about a message.
 pub(super) struct Outcomes {
     pub(super) edits: Edits,
     pub(super) report: Report,
     /// The first failure that may be over later.
-    temporary: Option<String>,
+    temporary: Option<Detail>,
 }
 
 impl Session<'_> {
@@ -138,7 +138,7 @@ impl Session<'_> {
             url: None,
             outcome: Outcome::Left,
             reason: Some(refusal.reason),
-            detail: format!("{detail}: {}", refusal.detail),
+            detail: Detail::from(format!("{detail}: ")).then(refusal.detail.clone()),
             media_type: None,
             bytes: None,
             ms: None,

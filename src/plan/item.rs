@@ -58,17 +58,17 @@ impl Item<'_> {
             Step::Decode => (
                 Outcome::WouldExpand,
                 None,
-                "the content is in the data: URL".to_owned(),
+                "the content is in the data: URL".into(),
             ),
             Step::Copy(_) => (
                 Outcome::WouldExpand,
                 None,
-                "the content is in another part".to_owned(),
+                "the content is in another part".into(),
             ),
             Step::Retrieve { url, .. } => (
                 Outcome::WouldFetch,
                 None,
-                format!("would retrieve {}", shown_url(url)),
+                format!("would retrieve {}", shown_url(url)).into(),
             ),
             Step::Leave(refusal) => (Outcome::Left, Some(refusal.reason), refusal.detail.clone()),
         };

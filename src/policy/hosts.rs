@@ -28,7 +28,7 @@ impl HostPatterns {
 
     /// Whether one of them [`matches`](HostPattern::matches) the host.
     #[must_use]
-    pub fn matches(&self, host: &Host) -> bool {
+    pub(crate) fn matches(&self, host: &Host) -> bool {
         if self.patterns.contains(&HostPattern::exactly(host)) {
             return true;
         }

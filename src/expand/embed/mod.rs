@@ -29,7 +29,7 @@ use super::session::{Answered, Session};
 use crate::edit::{Edit, Edits, Group};
 use crate::mime::transfer::base64_length_with;
 use crate::mime::{PartId, Tree};
-use crate::report::{Kind, Outcome, Reason, Refusal, Retry, Row};
+use crate::report::{Detail, Kind, Outcome, Reason, Refusal, Retry, Row, Setting};
 
 /// What was decided about all documents of a message.
 #[derive(Default)]
@@ -37,7 +37,7 @@ pub(super) struct Embedding {
     pub(super) edits: Edits,
     pub(super) rows: Vec<Row>,
     /// The first failure that may be over later.
-    pub(super) temporary: Option<String>,
+    pub(super) temporary: Option<Detail>,
 }
 
 /// Embeds what the documents of a message show.
@@ -342,7 +342,8 @@ impl Pending<'_> {
             Given::Nothing => return None,
             Given::Refused(refusal) => {
                 if refusal.retry == Retry::Later {
-                    let detail = format!("part {}: {}", row.part, refusal.detail);
+                    let detail = Detail::from(format!("part {}: ", row.part));
+                    let detail = detail.then(refusal.detail.clone());
                     self.embedding.temporary.get_or_insert(detail);
                 }
                 row.reason = Some(refusal.reason);
@@ -351,8 +352,8 @@ impl Pending<'_> {
             }
             Given::Unasked => {
                 row.outcome = Outcome::WouldFetch;
-                row.detail =
-                    "would retrieve it; its size is not known, and at most --max-body".to_owned();
+                row.detail = Detail::from("would retrieve it; its size is not known, and at most ")
+                    .naming(Setting::Body);
                 return Some(row);
             }
             Given::Url(_) => {}
@@ -364,7 +365,8 @@ impl Pending<'_> {
         };
         let picture = match &place.meaning {
             Meaning::Part(sibling, _) => {
-                row.detail = format!("part {} of the mail is shown", self.tree.number(*sibling));
+                row.detail =
+                    format!("part {} of the mail is shown", self.tree.number(*sibling)).into();
                 return Some(row);
             }
             Meaning::Picture(picture) => *picture,

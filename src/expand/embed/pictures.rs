@@ -292,7 +292,7 @@ impl<'p> Pictures<'p> {
         row.media_type = Some(picture.kind.essence.to_owned());
         row.bytes = Some(octets as u64);
         row.ms = picture.times.milliseconds;
-        row.detail = format!("{octets} octets of {}", picture.kind.essence);
+        row.detail = format!("{octets} octets of {}", picture.kind.essence).into();
         row.tell_capture(picture.times.captured);
     }
 }
