@@ -45,7 +45,7 @@ impl Kind {
     }
 }
 
-/// What became of a reference, or would.
+/// What became of a reference.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
@@ -59,16 +59,6 @@ pub enum Outcome {
     Restored,
     /// Every byte of it is unchanged.
     Left,
-    /// `inspect`: the content is in the message itself and would be put in.
-    WouldExpand,
-    /// `inspect`: the policy allows a retrieval; whether it succeeds is not known.
-    WouldFetch,
-    /// `inspect`: bytes of the document would change.
-    WouldRewrite,
-    /// A dry run: the content would be moved into a store.
-    WouldDetach,
-    /// A dry run: the content is in the store, and the part would be what it was.
-    WouldRestore,
 }
 
 impl Outcome {
@@ -81,11 +71,39 @@ impl Outcome {
             Self::Detached => "detached",
             Self::Restored => "restored",
             Self::Left => "left",
+        }
+    }
+}
+
+/// What would become of a reference, as far as that can be known without asking anybody.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Forecast {
+    /// The content is in the message itself and would be put in.
+    WouldExpand,
+    /// The policy allows a retrieval; whether it succeeds is not known.
+    WouldFetch,
+    /// Bytes of the document would change, or the rival part would be removed.
+    WouldRewrite,
+    /// The content would be moved into a store.
+    WouldDetach,
+    /// The content is in the store, and the part would be what it was.
+    WouldRestore,
+    /// Every byte of it would be unchanged.
+    Left,
+}
+
+impl Forecast {
+    /// The word used in reports.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
             Self::WouldExpand => "would-expand",
             Self::WouldFetch => "would-fetch",
             Self::WouldRewrite => "would-rewrite",
             Self::WouldDetach => "would-detach",
             Self::WouldRestore => "would-restore",
+            Self::Left => "left",
         }
     }
 }
@@ -211,9 +229,9 @@ impl Serialize for Reason {
     }
 }
 
-/// One reference, or one rewritten document.
+/// One reference, or one rewritten document: what became of it, or the [`Forecast`] of what would.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Row {
+pub struct Row<O = Outcome> {
     /// Which message: its number in a mailbox, counted from 1, or a file's name.
     pub message: String,
     /// Which part, as IMAP numbers them: `1.2.1`; empty for the message itself.
@@ -223,8 +241,8 @@ pub struct Row {
     /// The absolute URL where one is known, the password masked; `data:` URLs are shortened.
     pub url: Option<String>,
     /// What became of it.
-    pub outcome: Outcome,
-    /// Why it was left; always there when `outcome` is [`Outcome::Left`].
+    pub outcome: O,
+    /// Why it was left; always there when `outcome` says so.
     pub reason: Option<Reason>,
     /// A sentence for a person.
     pub detail: Detail,
@@ -242,7 +260,25 @@ pub struct Row {
     pub archive: Option<String>,
 }
 
-impl Row {
+impl<O> Row<O> {
+    /// The same with another outcome.
+    pub(crate) fn with<P>(self, outcome: P) -> Row<P> {
+        Row {
+            message: self.message,
+            part: self.part,
+            kind: self.kind,
+            url: self.url,
+            outcome,
+            reason: self.reason,
+            detail: self.detail,
+            media_type: self.media_type,
+            bytes: self.bytes,
+            ms: self.ms,
+            links: self.links,
+            archive: self.archive,
+        }
+    }
+
     /// Says that the content is from an archive.
     pub(crate) fn tell_capture(&mut self, captured: Option<SystemTime>) {
         let Some(captured) = captured else { return };
@@ -305,14 +341,39 @@ impl Refusal {
     }
 }
 
-/// Everything a run has to say about one message.
-#[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub struct Report {
+/// Everything a run has to say about one message, or would have.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Report<O = Outcome> {
     /// One row per reference and per document, in the order of the message.
-    pub rows: Vec<Row>,
+    pub rows: Vec<Row<O>>,
     /// Things worth knowing that changed nothing: a size that disagrees, a DKIM signature that
     /// will not verify any more. Each names its part; the details of rows say the same.
     pub notes: Vec<String>,
+}
+
+impl<O> Default for Report<O> {
+    fn default() -> Self {
+        Self {
+            rows: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+}
+
+impl<O> Report<O> {
+    /// Links that changed, over all documents.
+    #[must_use]
+    pub fn links(&self) -> u64 {
+        self.rows.iter().filter_map(|row| row.links).sum()
+    }
+
+    /// The same with other rows.
+    pub(crate) fn map<P>(self, row: impl FnMut(Row<O>) -> Row<P>) -> Report<P> {
+        Report {
+            rows: self.rows.into_iter().map(row).collect(),
+            notes: self.notes,
+        }
+    }
 }
 
 impl Report {
@@ -341,12 +402,6 @@ impl Report {
             .iter()
             .filter(|row| row.outcome == Outcome::Left && row.kind != Kind::Link)
             .count()
-    }
-
-    /// Links that changed, over all documents.
-    #[must_use]
-    pub fn links(&self) -> u64 {
-        self.rows.iter().filter_map(|row| row.links).sum()
     }
 
     fn count(&self, outcome: Outcome) -> usize {

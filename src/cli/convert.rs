@@ -19,6 +19,7 @@ use super::progress::Display;
 use super::report_file::ReportFile;
 use super::say;
 use super::signals::{self, Heeding, Signals};
+use super::told::Row;
 use super::totals::{self, Totals};
 use super::verb::{Expanding, Verb, Work};
 use super::wording;
@@ -31,7 +32,7 @@ use crate::mailbox::{
     Effect, Opened, Options, Output, Stop, Summary, convert_in_place, convert_open, convert_to,
 };
 use crate::policy::Policy;
-use crate::report::{Detail, Outcome, Row};
+use crate::report::Detail;
 
 /// Converts mailboxes.
 pub(super) fn run(args: &ConvertArgs) -> Status {
@@ -425,7 +426,7 @@ impl Listener for Voice {
 
     fn rows(&self, origin: &Origin, rows: &[Row]) {
         // Twenty years of mail hold too many references to name each one that went well.
-        let is_said = |row: &&Row| self.volume == Volume::Verbose || row.outcome == Outcome::Left;
+        let is_said = |row: &&Row| self.volume == Volume::Verbose || row.outcome.is_left();
         let said: Vec<&Row> = rows.iter().filter(is_said).collect();
         let name = rows.first().map_or("", |row| row.message.as_str());
         let message = say::harmless(name);

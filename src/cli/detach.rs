@@ -12,6 +12,7 @@ use super::exit::Status;
 use super::filter::{Begun, Job};
 use super::say;
 use super::signals::Signals;
+use super::told::Report;
 use super::verb::{Expanding, Verb, Work};
 use crate::detach::{Detacher, Settings};
 use crate::edit::Edits;
@@ -20,7 +21,6 @@ use crate::expand::{Expander, Lengths, Mark, Prefilter};
 use crate::mailbox::{Locking, Options, Stop};
 use crate::mime::ScanLimits;
 use crate::policy::Policy;
-use crate::report::Report;
 use crate::store::{self, OpenError, Purpose, Store};
 
 /// Moves attachments into a store.

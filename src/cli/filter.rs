@@ -17,6 +17,7 @@ use super::output::{self, write_error};
 use super::report_file::ReportFile;
 use super::say;
 use super::signals;
+use super::told::{self, Report, Row};
 use super::verb::{Expanding, Verb, Work};
 use super::wording;
 use crate::archive::Pace;
@@ -26,7 +27,7 @@ use crate::mailbox::{Stop, has_second_message, second_message, takes_separators}
 use crate::mime::{ScanLimits, scan};
 use crate::plan::opaque_parts;
 use crate::policy::Policy;
-use crate::report::{Report, Row};
+use crate::report::Outcome;
 
 /// Filters one message.
 pub(super) fn run(args: &FilterArgs) -> Status {
@@ -282,8 +283,8 @@ impl Run<'_> {
                 tell("nothing to do");
             } else if self.args.mark == Mark::Off {
                 let said: Vec<String> = [
-                    (report.detached(), "detached"),
-                    (report.restored(), "restored"),
+                    (told::count(report, Outcome::Detached), "detached"),
+                    (told::count(report, Outcome::Restored), "restored"),
                 ]
                 .into_iter()
                 .filter(|(count, _)| *count > 0)
@@ -291,8 +292,8 @@ impl Run<'_> {
                 .collect();
                 tell(&format!(
                     "{} expanded, {} left, {} links{}",
-                    report.expanded(),
-                    report.left(),
+                    told::count(report, Outcome::Expanded),
+                    told::left(report),
                     report.links(),
                     said.concat()
                 ));

@@ -19,6 +19,7 @@ use super::output::{self, write_error};
 use super::report_file::json;
 use super::say::{self, harmless};
 use super::survey::{Line, Looked, Survey, Surveying, lines, page, write_page};
+use super::told::{Report, Row};
 use super::totals::Totals;
 use super::verb::{Expanding, Verb as _, Work};
 use super::wording;
@@ -33,7 +34,7 @@ use crate::mailbox::{
 use crate::mime::{Content, PartId, Tree, scan};
 use crate::plan::{Bases, opaque_parts};
 use crate::policy::Policy;
-use crate::report::{Detail, Kind as RowKind, Outcome, Report, Row};
+use crate::report::{Detail, Kind as RowKind};
 
 /// Inspects messages and mailboxes.
 pub(super) fn run(args: &InspectArgs) -> Status {
@@ -475,7 +476,7 @@ fn summary(report: &Report) -> String {
     }
     let count = |is_document: bool, is_left: bool| {
         let rows = report.rows.iter().filter(|row| {
-            (row.kind == RowKind::Link) == is_document && (row.outcome == Outcome::Left) == is_left
+            (row.kind == RowKind::Link) == is_document && row.outcome.is_left() == is_left
         });
         rows.count()
     };

@@ -7,12 +7,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::origin::Origin;
 use super::survey::Survey;
+use super::told::{Report, Row, Told};
 use super::totals::Totals;
 use super::verb::Verb;
 use crate::edit::Edits;
 use crate::error::Error;
 use crate::mailbox::{Message, Progress, Stop, Summary, Transform};
-use crate::report::{Detail, Outcome, Reason, Report, Row};
+use crate::report::{Detail, Outcome, Reason};
 
 /// Gets rows in the order of the messages.
 pub(super) trait Listener: Sync {
@@ -126,8 +127,11 @@ impl<'f> Filter<'f> {
 pub(super) fn leave_for_separator(report: &mut Report) {
     for row in &mut report.rows {
         use Outcome::{Detached, Expanded, Restored, Rewritten};
-        if matches!(row.outcome, Expanded | Rewritten | Detached | Restored) {
-            row.outcome = Outcome::Left;
+        if matches!(
+            row.outcome,
+            Told::Done(Expanded | Rewritten | Detached | Restored)
+        ) {
+            row.outcome = Told::Done(Outcome::Left);
             row.reason = Some(Reason::HoldsSeparator);
             row.detail = Reason::HoldsSeparator.meaning().into();
             row.detail.push("; the message was left");

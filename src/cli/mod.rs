@@ -43,6 +43,7 @@ mod sources;
 mod split;
 mod store;
 mod survey;
+mod told;
 mod totals;
 mod values;
 mod verb;

@@ -9,11 +9,11 @@ use serde::Serialize;
 
 use super::cut_args::Piece;
 use super::say::harmless;
+use super::told::Row;
 use super::wording;
 use crate::expand::date;
 use crate::mime::Header;
 use crate::mime::header::{Front, decoded_words, first, unfold};
-use crate::report::Row;
 use crate::span::Span;
 
 /// A header section is searched up to here for Message-ID and Subject.

@@ -8,9 +8,9 @@ use std::io::{self, Write as _};
 use super::args::Volume;
 use super::cache_args::Cache;
 use super::remedy::remedy;
+use super::told::Row;
 use super::wording;
 use crate::policy::Policy;
-use crate::report::Row;
 
 /// Longest stranger's text in one line, in characters.
 const LONGEST: usize = 300;

@@ -124,6 +124,12 @@ impl Detacher {
         (long(from, bytes.len()) && from < bytes.len()).then_some(from)
     }
 
+    /// Whether it only says what would leave.
+    #[must_use]
+    pub fn is_rehearsal(&self) -> bool {
+        self.settings.store.is_none()
+    }
+
     /// Detaches what may leave one message. `name` is what the report calls it.
     ///
     /// # Errors
@@ -241,10 +247,7 @@ impl Run<'_> {
             Ok((key, octets, group)) => {
                 let gain: i64 = group.iter().map(Edit::growth).sum();
                 let is_done = settings.store.is_some();
-                row.outcome = match is_done {
-                    true => Outcome::Detached,
-                    false => Outcome::WouldDetach,
-                };
+                row.outcome = Outcome::Detached;
                 let verb = if is_done { "left" } else { "would leave" };
                 row.detail = format!("{} octets {verb} the mail", gain.saturating_neg()).into();
                 row.url = Some(self.detacher.url_of(&key));

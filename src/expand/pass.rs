@@ -12,6 +12,7 @@ use super::removal::removal;
 use super::retrieve::{Contents, Found};
 use super::session::Session;
 use super::settings::Scope;
+use super::state::State;
 use super::stored;
 use super::substitute::{Content, Substitute};
 use super::{lengths, unseen};
@@ -23,7 +24,7 @@ use crate::mime::exact::Manner;
 use crate::mime::transfer::has_boundary;
 use crate::mime::{self, PartId, ScanLimits, Tree};
 use crate::plan::{self, Bases, Item, Plan, Step};
-use crate::report::{Detail, Outcome, Reason, Refusal, Retry, Row, Setting};
+use crate::report::{Detail, Forecast, Reason, Refusal, Retry, Row, Setting};
 
 /// Where an entity stands.
 #[derive(Clone, Debug)]
@@ -67,7 +68,7 @@ impl Place {
 #[derive(Default)]
 pub(super) struct Pass {
     pub(super) edits: Edits,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<Row<State>>,
     pub(super) notes: Vec<String>,
     /// Whether something is left, or was not even seen, that a change elsewhere may help.
     pub(super) waits: bool,
@@ -459,10 +460,17 @@ impl Pending<'_> {
         Ok(None)
     }
 
-    fn row(&self, session: &Session<'_>, item: &Item<'_>) -> Row {
-        let mut row = item.forecast(session.name);
-        row.part = self.place.number(&item.number);
-        row
+    fn row(&self, session: &Session<'_>, item: &Item<'_>) -> Row<State> {
+        let row = item.forecast(session.name);
+        let state = match row.outcome {
+            Forecast::WouldFetch => State::Unasked,
+            Forecast::Left => State::Left,
+            _ => State::Expanded,
+        };
+        Row {
+            part: self.place.number(&item.number),
+            ..row.with(state)
+        }
     }
 
     fn unasked(&mut self, session: &Session<'_>, item: &Item<'_>) {
@@ -508,7 +516,7 @@ impl Pending<'_> {
             let detail = Detail::from(format!("part {}: ", row.part)).then(refusal.detail.clone());
             self.pass.temporary.get_or_insert(detail);
         }
-        row.outcome = Outcome::Left;
+        row.outcome = State::Left;
         row.reason = Some(refusal.reason);
         row.detail = refusal.detail;
         self.pass.rows.push(row);
@@ -524,7 +532,7 @@ impl Pending<'_> {
         let number = self.place.number(&winner.number);
         row.reason = Some(Reason::RivalExpanded);
         if session.is_forecast() {
-            row.outcome = Outcome::WouldRewrite;
+            row.outcome = State::Rewritten;
             row.detail = format!("would be removed: part {number} offers the same").into();
             self.pass.rows.push(row);
             return;
@@ -533,10 +541,10 @@ impl Pending<'_> {
         if self.pass.edits.add(vec![Edit::remove(removal)]).is_ok() {
             self.removed_to = removal.end;
             self.changed.push(item.body.part);
-            row.outcome = Outcome::Rewritten;
+            row.outcome = State::Rewritten;
             row.detail = format!("removed: part {number} offers the same and was put in").into();
         } else {
-            row.outcome = Outcome::Left;
+            row.outcome = State::Left;
         }
         self.pass.rows.push(row);
     }

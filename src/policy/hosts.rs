@@ -8,7 +8,7 @@ use super::{Host, HostPattern};
 
 /// A set of [`HostPattern`]s. To ask it costs the same, however many there are; copies share it.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub struct HostPatterns {
+pub(crate) struct HostPatterns {
     patterns: Arc<HashSet<HostPattern>>,
     /// Octets of the longest name.
     longest: usize,
@@ -17,12 +17,12 @@ pub struct HostPatterns {
 impl HostPatterns {
     /// Whether there is none.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.patterns.is_empty()
     }
 
     /// Adds one.
-    pub fn push(&mut self, pattern: HostPattern) {
+    pub(crate) fn push(&mut self, pattern: HostPattern) {
         self.extend([pattern]);
     }
 

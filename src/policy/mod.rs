@@ -35,7 +35,7 @@ pub use choice::{
 };
 pub(crate) use host::Host;
 pub use host::HostPattern;
-pub use hosts::HostPatterns;
+pub(crate) use hosts::HostPatterns;
 pub use ipnet::IpNet;
 pub use mapping::Mapping;
 pub use target::{Proxy, Target, parse_file_root, parse_port};
@@ -62,9 +62,9 @@ pub struct Policy {
     /// `--fetch`: schemes that may be retrieved besides `data:` and `cid:`.
     pub fetch: BTreeSet<Scheme>,
     /// `--allow-host`: if not empty, only these hosts are asked. It opens no private address.
-    pub allow_hosts: HostPatterns,
+    pub(crate) allow_hosts: HostPatterns,
     /// `--deny-host`: these are not; they win over `allow_hosts`.
-    pub deny_hosts: HostPatterns,
+    pub(crate) deny_hosts: HostPatterns,
     /// `--allow-net`: networks that are asked although they are not globally reachable.
     pub allow_nets: Vec<IpNet>,
     /// `--allow-port`: ports besides the scheme's own.

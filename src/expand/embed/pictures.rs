@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use super::super::content::{Answer, Octets, Times};
 use crate::expand::content::not_decoded;
+use crate::expand::state::State;
 use crate::external_body::{ExternalBody, Reading, identifier};
 use crate::link::data::DataUrl;
 use crate::link::svg::is_harmless_svg;
@@ -284,7 +285,7 @@ impl<'p> Pictures<'p> {
     }
 
     /// What a row says of a content.
-    pub(super) fn describe(&self, number: usize, row: &mut Row) {
+    pub(super) fn describe(&self, number: usize, row: &mut Row<State>) {
         let Some(picture) = self.pictures.get(number) else {
             return;
         };
