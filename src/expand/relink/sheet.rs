@@ -6,8 +6,9 @@ use std::collections::HashMap;
 
 use super::super::link_text::{ascii, raw};
 use super::candidates::{self, Fallbacks};
+use super::document::{Document, Language, unsupported};
 use super::shown::{Shown, cleaned, is_data};
-use super::{Document, LONGEST, Language, Relinker, unsupported};
+use super::{LONGEST, Relinker};
 use crate::link::url::{Relation, relation, resolve_as_browser};
 use crate::mime::charset::Charset;
 use crate::mime::{PartId, TransferEncoding};
