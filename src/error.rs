@@ -4,6 +4,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::detail::{Detail, Setting};
+
 /// What ends a run without output.
 ///
 /// Messages are lower case without a full stop; the cause is kept as `source`.
@@ -28,17 +30,17 @@ pub enum Error {
     },
     /// An option or a configuration value makes no sense.
     #[error("{0}")]
-    Usage(String),
-    /// A retrieval failed for a while only, and `--on-failure defer` asks to try the mail later.
+    Usage(Detail),
+    /// A retrieval failed for a while only, and the policy asks to try the mail later.
     #[error("temporary failure: {0}")]
-    Deferred(String),
+    Deferred(Detail),
     /// A source is not a mailbox of a kind embody knows.
     #[error("{path}: {why}", path = path.display())]
     NotAMailbox {
         /// The source.
         path: PathBuf,
         /// What was found instead.
-        why: String,
+        why: Detail,
     },
     /// The source changed while it was being converted; it was left as it is.
     #[error("{path}: changed while it was read; nothing was written", path = path.display())]
@@ -47,7 +49,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// The source is not what its piece was cut from.
-    #[error("{path}: not the file that --expect describes; it changed since it was split", path = path.display())]
+    #[error("{}", not_as_expected(path))]
     NotAsExpected {
         /// The source.
         path: PathBuf,
@@ -65,10 +67,56 @@ pub enum Error {
     Interrupted,
 }
 
+impl Error {
+    /// What it says, with the settings that it speaks of.
+    #[cfg(feature = "cli")]
+    pub(crate) fn detail(&self) -> Detail {
+        match self {
+            Self::Usage(what) => what.clone(),
+            Self::Deferred(why) => Detail::from("temporary failure: ").then(why.clone()),
+            Self::NotAMailbox { path, why } => {
+                Detail::from(format!("{}: ", path.display())).then(why.clone())
+            }
+            Self::NotAsExpected { path } => not_as_expected(path),
+            other => other.to_string().into(),
+        }
+    }
+}
+
+fn not_as_expected(path: &Path) -> Detail {
+    Detail::from(format!("{}: not the file that ", path.display()))
+        .naming(Setting::Expect)
+        .then(" describes; it changed since it was split")
+}
+
 /// What to do about a lock that is a file.
 fn holder(path: &Path, lock: &Path) -> String {
     if path == lock {
         return String::new();
     }
     format!("; if no program works on it, remove {}", lock.display())
+}
+
+#[cfg(all(test, feature = "cli"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_detail_of_an_error_is_what_it_says() {
+        let path = || PathBuf::from("x");
+        let named = || Detail::from("why ").naming(Setting::Range);
+        for error in [
+            Error::Usage(named()),
+            Error::Deferred(named()),
+            Error::NotAMailbox {
+                path: path(),
+                why: named(),
+            },
+            Error::NotAsExpected { path: path() },
+            Error::Changed { path: path() },
+            Error::Interrupted,
+        ] {
+            assert_eq!(error.detail(), *error.to_string());
+        }
+    }
 }

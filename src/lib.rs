@@ -172,6 +172,7 @@ mod cli;
 #[cfg(feature = "cli")]
 #[allow(unreachable_pub)]
 mod detach;
+mod detail;
 #[allow(unreachable_pub)]
 mod edit;
 mod error;

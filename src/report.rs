@@ -10,6 +10,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use mail_parser::DateTime;
 use serde::Serialize;
 
+pub use crate::detail::{Detail, Setting};
+
 /// What kind of reference a row is about.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -43,7 +45,7 @@ impl Kind {
     }
 }
 
-/// What became of a reference, or would.
+/// What became of a reference.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
@@ -57,16 +59,6 @@ pub enum Outcome {
     Restored,
     /// Every byte of it is unchanged.
     Left,
-    /// `inspect`: the content is in the message itself and would be put in.
-    WouldExpand,
-    /// `inspect`: the policy allows a retrieval; whether it succeeds is not known.
-    WouldFetch,
-    /// `inspect`: bytes of the document would change.
-    WouldRewrite,
-    /// A dry run: the content would be moved into a store.
-    WouldDetach,
-    /// A dry run: the content is in the store, and the part would be what it was.
-    WouldRestore,
 }
 
 impl Outcome {
@@ -79,17 +71,45 @@ impl Outcome {
             Self::Detached => "detached",
             Self::Restored => "restored",
             Self::Left => "left",
+        }
+    }
+}
+
+/// What would become of a reference, as far as that can be known without asking anybody.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Forecast {
+    /// The content is in the message itself and would be put in.
+    WouldExpand,
+    /// The policy allows a retrieval; whether it succeeds is not known.
+    WouldFetch,
+    /// Bytes of the document would change, or the rival part would be removed.
+    WouldRewrite,
+    /// The content would be moved into a store.
+    WouldDetach,
+    /// The content is in the store, and the part would be what it was.
+    WouldRestore,
+    /// Every byte of it would be unchanged.
+    Left,
+}
+
+impl Forecast {
+    /// The word used in reports.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
             Self::WouldExpand => "would-expand",
             Self::WouldFetch => "would-fetch",
             Self::WouldRewrite => "would-rewrite",
             Self::WouldDetach => "would-detach",
             Self::WouldRestore => "would-restore",
+            Self::Left => "left",
         }
     }
 }
 
 macro_rules! reasons {
-    ($($variant:ident $word:literal $meaning:literal $remedy:literal;)*) => {
+    ($($variant:ident $word:literal $meaning:literal;)*) => {
         /// Why a part was left unchanged: the one list. Words are stable.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         #[non_exhaustive]
@@ -112,86 +132,80 @@ macro_rules! reasons {
             pub fn meaning(self) -> &'static str {
                 match self { $(Self::$variant => $meaning,)* }
             }
-
-            /// The option that would have allowed it, with an example value; empty where no option does.
-            #[must_use]
-            pub fn remedy(self) -> &'static str {
-                match self { $(Self::$variant => $remedy,)* }
-            }
         }
     };
 }
 
 reasons! {
-    SchemeNotAllowed "scheme-not-allowed" "the URL's scheme is not among those that may be retrieved" "--fetch SCHEME";
-    NotRetrieved "not-retrieved" "a dry run retrieves nothing; with --probe it only asks whether the source answers" "";
-    Offline "offline" "with --offline only the cache is asked, and it does not have this" "";
-    InArchive "in-archive" "a dry run retrieves nothing; the source is gone, and the archive has a capture of it" "";
-    NotArchived "not-archived" "the source is gone, and the archive has no capture of it that could be put in: none at all, none within --archive-window, or only one of an error" "";
-    ArchiveBusy "archive-busy" "the source is gone, and the archive is not asked now: it asked for a pause, or others are before" "";
-    SecretUrl "secret-url" "the source is gone, and the archive is not told of a URL that looks like a secret or names no public host" "--archive-any";
-    UnsupportedScheme "unsupported-scheme" "the scheme can be retrieved, but not in this case: ftp through --proxy, a folder, a file of another machine" "";
-    HostNotAllowed "host-not-allowed" "the host is denied, or not among the allowed ones" "--allow-host HOST";
-    PrivateAddress "private-address" "the host is, or resolves to, an address that is not globally reachable" "--allow-net CIDR";
-    PortNotAllowed "port-not-allowed" "the port is not the scheme's own" "--allow-port PORT";
-    UserinfoNotAllowed "userinfo-not-allowed" "the URL carries a user name or password" "--allow-userinfo";
-    OutsideFileRoot "outside-file-root" "the file is not beneath a --file-root" "--file-root DIR";
-    NotARegularFile "not-a-regular-file" "the file is a directory, a device, a pipe or a socket" "";
-    FileNotReadable "file-not-readable" "the file does not exist or cannot be read" "";
-    TypeNotAllowed "type-not-allowed" "the media type is denied, or not among the allowed ones" "--allow-type TYPE";
-    TypeMismatch "type-mismatch" "the content's type is not the declared one" "--accept-mismatch";
-    DigestMismatch "digest-mismatch" "the content does not have the declared Content-MD5, or the SHA-256 of the note that detach left" "";
-    TooLarge "too-large" "the content, or its declared size, is above --max-body" "--max-body SIZE";
-    GrowthLimit "growth-limit" "the message would gain more than --max-growth" "--max-growth SIZE";
-    MessageLimit "message-limit" "the message would be larger than --max-message" "--max-message SIZE";
-    TooMuchWork "too-much-work" "this would mean reading more octets than --max-work allows, or holding more than is in proportion to the message, which no option changes" "--max-work N";
-    TooManyFetches "too-many-fetches" "the message asks for more retrievals than --max-fetches" "--max-fetches N";
-    TooManyRedirects "too-many-redirects" "more redirects than --max-redirects, or a redirect loop" "--max-redirects N";
-    RedirectRefused "redirect-refused" "a redirect leads to a scheme that is not allowed, from https to http, or nowhere" "--fetch SCHEME";
-    Timeout "timeout" "the retrieval took longer than --timeout" "--timeout DURATION";
-    Deadline "deadline" "the retrievals of the message took longer than --deadline" "--deadline DURATION";
-    ConnectionFailed "connection-failed" "no connection could be made, or it broke" "";
-    NameNotFound "name-not-found" "the host's name does not resolve" "";
-    TlsFailed "tls-failed" "the server's certificate or TLS handshake was not acceptable" "--ca-file PEM";
-    HttpStatus "http-status" "the server answered with another status than 200" "";
-    FtpStatus "ftp-status" "the FTP server refused a command" "";
-    IncompleteBody "incomplete-body" "the content ended before it was whole: the server closed the connection, or the part referred to was cut off" "";
-    BadResponse "bad-response" "the server's answer could not be understood" "";
-    BadUrl "bad-url" "the URL cannot be understood, or holds what may not stand in it" "";
-    BadDataUrl "bad-data-url" "the data: URL has no comma, or its base64 is damaged" "";
-    NoBase "no-base" "the URL is relative and no base is declared" "";
-    MissingUrl "missing-url" "access-type=URL without a URL parameter" "";
-    MissingParameter "missing-parameter" "a parameter that the access type needs is missing" "";
-    NoAccessType "no-access-type" "message/external-body without an access-type" "";
-    UnsupportedAccessType "unsupported-access-type" "the access type is known, but embody does not retrieve by it" "";
-    UnknownAccessType "unknown-access-type" "the access type is unknown" "";
-    UnsupportedDocument "unsupported-document" "pictures are not embedded into this kind of document: AMP" "";
-    Tracker "tracker" "the picture is at most 3 by 3 or hidden: it is there to be asked for" "--trackers fetch";
-    NotAnImage "not-an-image" "the content is none that may be embedded, or an SVG that runs scripts or refers elsewhere" "";
-    Deleted "deleted" "the attachment was deleted, not detached: there is nothing to retrieve" "";
-    ContentIdNotFound "content-id-not-found" "no other part of the message has this Content-ID" "";
-    ReferenceLoop "reference-loop" "the reference leads back to itself, or to a part that it is inside of" "";
-    CompositeTarget "composite-target" "the Content-ID belongs to a multipart or a message, which is not copied" "";
-    BoundaryCollision "boundary-collision" "the content holds a line that is a boundary of the message it would be put into, or is a multipart that would swallow the parts that follow" "";
-    UnfitComposite "unfit-composite" "the content is a multipart or a message that cannot stand here without an encoding: it has no boundary, 8-bit octets or lines that are too long, or is itself an external body" "";
-    ControlCharacter "control-character" "a phantom header field, or a multipart or message that would be put in, holds a bare CR or a NUL, which other readers take for a line end" "";
-    Signed "signed" "the part is signed, or inside a signed part" "--signed rewrite";
-    Encrypted "encrypted" "the part is encrypted, or inside an encrypted part" "--signed rewrite";
-    InsideReport "inside-report" "the part is inside a multipart/report, which is kept as evidence" "";
-    EncodedReference "encoded-reference" "the external-body part is itself base64 or quoted-printable encoded" "";
-    CharsetNotSupported "charset-not-supported" "the text is in a charset that is not a superset of ASCII" "";
-    UndecodableBody "undecodable-body" "the body's transfer encoding is damaged" "";
-    LooksEncoded "looks-encoded" "the text looks quoted-printable, but is not labelled so" "";
-    LineTooLong "line-too-long" "the change would make a line of a 7bit or 8bit body longer than 998 octets" "";
-    RivalExpanded "rival-expanded" "another source of the same object was put in, and this one was removed" "";
-    TooDeep "too-deep" "the part is nested deeper than --max-depth" "--max-depth N";
-    TooManyParts "too-many-parts" "the message has more parts than --max-parts" "--max-parts N";
-    HoldsSeparator "holds-separator" "what would change holds a line that starts with \"From \", where another message of the mailbox may start" "";
-    NotRestorable "not-restorable" "the part could not be put back octet for octet: detach leaves it" "";
-    StoreFailed "store-failed" "the store of detached attachments could not be written, or read" "";
-    NotInStore "not-in-store" "the store does not have the content of the attachment" "";
-    BadNote "bad-note" "the note that detach left, X-Embody-Detached, cannot be read or does not fit the part" "";
-    HeaderTooLarge "header-too-large" "a header section is larger than --max-header" "--max-header SIZE";
+    SchemeNotAllowed "scheme-not-allowed" "the URL's scheme is not among those that may be retrieved";
+    NotRetrieved "not-retrieved" "a dry run retrieves nothing; a probe only asks whether the source answers";
+    Offline "offline" "the run is offline: only the cache is asked, and it does not have this";
+    InArchive "in-archive" "a dry run retrieves nothing; the source is gone, and the archive has a capture of it";
+    NotArchived "not-archived" "the source is gone, and the archive has no capture of it that could be put in: none at all, none near enough to the mail, or only one of an error";
+    ArchiveBusy "archive-busy" "the source is gone, and the archive is not asked now: it asked for a pause, or others are before";
+    SecretUrl "secret-url" "the source is gone, and the archive is not told of a URL that looks like a secret or names no public host";
+    UnsupportedScheme "unsupported-scheme" "the scheme can be retrieved, but not in this case: ftp through a proxy, a folder, a file of another machine";
+    HostNotAllowed "host-not-allowed" "the host is denied, or not among the allowed ones";
+    PrivateAddress "private-address" "the host is, or resolves to, an address that is not globally reachable";
+    PortNotAllowed "port-not-allowed" "the port is not the scheme's own";
+    UserinfoNotAllowed "userinfo-not-allowed" "the URL carries a user name or password";
+    OutsideFileRoot "outside-file-root" "the file is not beneath an allowed folder";
+    NotARegularFile "not-a-regular-file" "the file is a directory, a device, a pipe or a socket";
+    FileNotReadable "file-not-readable" "the file does not exist or cannot be read";
+    TypeNotAllowed "type-not-allowed" "the media type is denied, or not among the allowed ones";
+    TypeMismatch "type-mismatch" "the content's type is not the declared one";
+    DigestMismatch "digest-mismatch" "the content does not have the declared Content-MD5, or the SHA-256 of the note that detach left";
+    TooLarge "too-large" "the content, or its declared size, is above the limit of one body";
+    GrowthLimit "growth-limit" "the message would gain more than it may";
+    MessageLimit "message-limit" "the message would be larger than it may";
+    TooMuchWork "too-much-work" "this would mean reading more octets than the limit of work allows, or holding more than is in proportion to the message, which no option changes";
+    TooManyFetches "too-many-fetches" "the message asks for more retrievals than it may";
+    TooManyRedirects "too-many-redirects" "more redirects than are allowed, or a redirect loop";
+    RedirectRefused "redirect-refused" "a redirect leads to a scheme that is not allowed, from https to http, or nowhere";
+    Timeout "timeout" "the retrieval took longer than one may";
+    Deadline "deadline" "the retrievals of the message took longer than they may together";
+    ConnectionFailed "connection-failed" "no connection could be made, or it broke";
+    NameNotFound "name-not-found" "the host's name does not resolve";
+    TlsFailed "tls-failed" "the server's certificate or TLS handshake was not acceptable";
+    HttpStatus "http-status" "the server answered with another status than 200";
+    FtpStatus "ftp-status" "the FTP server refused a command";
+    IncompleteBody "incomplete-body" "the content ended before it was whole: the server closed the connection, or the part referred to was cut off";
+    BadResponse "bad-response" "the server's answer could not be understood";
+    BadUrl "bad-url" "the URL cannot be understood, or holds what may not stand in it";
+    BadDataUrl "bad-data-url" "the data: URL has no comma, or its base64 is damaged";
+    NoBase "no-base" "the URL is relative and no base is declared";
+    MissingUrl "missing-url" "access-type=URL without a URL parameter";
+    MissingParameter "missing-parameter" "a parameter that the access type needs is missing";
+    NoAccessType "no-access-type" "message/external-body without an access-type";
+    UnsupportedAccessType "unsupported-access-type" "the access type is known, but embody does not retrieve by it";
+    UnknownAccessType "unknown-access-type" "the access type is unknown";
+    UnsupportedDocument "unsupported-document" "pictures are not embedded into this kind of document: AMP";
+    Tracker "tracker" "the picture is at most 3 by 3 or hidden: it is there to be asked for";
+    NotAnImage "not-an-image" "the content is none that may be embedded, or an SVG that runs scripts or refers elsewhere";
+    Deleted "deleted" "the attachment was deleted, not detached: there is nothing to retrieve";
+    ContentIdNotFound "content-id-not-found" "no other part of the message has this Content-ID";
+    ReferenceLoop "reference-loop" "the reference leads back to itself, or to a part that it is inside of";
+    CompositeTarget "composite-target" "the Content-ID belongs to a multipart or a message, which is not copied";
+    BoundaryCollision "boundary-collision" "the content holds a line that is a boundary of the message it would be put into, or is a multipart that would swallow the parts that follow";
+    UnfitComposite "unfit-composite" "the content is a multipart or a message that cannot stand here without an encoding: it has no boundary, 8-bit octets or lines that are too long, or is itself an external body";
+    ControlCharacter "control-character" "a phantom header field, or a multipart or message that would be put in, holds a bare CR or a NUL, which other readers take for a line end";
+    Signed "signed" "the part is signed, or inside a signed part";
+    Encrypted "encrypted" "the part is encrypted, or inside an encrypted part";
+    InsideReport "inside-report" "the part is inside a multipart/report, which is kept as evidence";
+    EncodedReference "encoded-reference" "the external-body part is itself base64 or quoted-printable encoded";
+    CharsetNotSupported "charset-not-supported" "the text is in a charset that is not a superset of ASCII";
+    UndecodableBody "undecodable-body" "the body's transfer encoding is damaged";
+    LooksEncoded "looks-encoded" "the text looks quoted-printable, but is not labelled so";
+    LineTooLong "line-too-long" "the change would make a line of a 7bit or 8bit body longer than 998 octets";
+    RivalExpanded "rival-expanded" "another source of the same object was put in, and this one was removed";
+    TooDeep "too-deep" "the part is nested deeper than is looked into";
+    TooManyParts "too-many-parts" "the message has more parts than are looked at";
+    HoldsSeparator "holds-separator" "what would change holds a line that starts with \"From \", where another message of the mailbox may start";
+    NotRestorable "not-restorable" "the part could not be put back octet for octet: detach leaves it";
+    StoreFailed "store-failed" "the store of detached attachments could not be written, or read";
+    NotInStore "not-in-store" "the store does not have the content of the attachment";
+    BadNote "bad-note" "the note that detach left, X-Embody-Detached, cannot be read or does not fit the part";
+    HeaderTooLarge "header-too-large" "a header section is larger than is read";
 }
 
 impl Reason {
@@ -215,9 +229,9 @@ impl Serialize for Reason {
     }
 }
 
-/// One reference, or one rewritten document.
+/// One reference, or one rewritten document: what became of it, or the [`Forecast`] of what would.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Row {
+pub struct Row<O = Outcome> {
     /// Which message: its number in a mailbox, counted from 1, or a file's name.
     pub message: String,
     /// Which part, as IMAP numbers them: `1.2.1`; empty for the message itself.
@@ -227,11 +241,11 @@ pub struct Row {
     /// The absolute URL where one is known, the password masked; `data:` URLs are shortened.
     pub url: Option<String>,
     /// What became of it.
-    pub outcome: Outcome,
-    /// Why it was left; always there when `outcome` is [`Outcome::Left`].
+    pub outcome: O,
+    /// Why it was left; always there when `outcome` says so.
     pub reason: Option<Reason>,
     /// A sentence for a person.
-    pub detail: String,
+    pub detail: Detail,
     /// The media type that was put in or found, `type/subtype`.
     pub media_type: Option<String>,
     /// Octets of the content, decoded.
@@ -246,7 +260,25 @@ pub struct Row {
     pub archive: Option<String>,
 }
 
-impl Row {
+impl<O> Row<O> {
+    /// The same with another outcome.
+    pub(crate) fn with<P>(self, outcome: P) -> Row<P> {
+        Row {
+            message: self.message,
+            part: self.part,
+            kind: self.kind,
+            url: self.url,
+            outcome,
+            reason: self.reason,
+            detail: self.detail,
+            media_type: self.media_type,
+            bytes: self.bytes,
+            ms: self.ms,
+            links: self.links,
+            archive: self.archive,
+        }
+    }
+
     /// Says that the content is from an archive.
     pub(crate) fn tell_capture(&mut self, captured: Option<SystemTime>) {
         let Some(captured) = captured else { return };
@@ -260,8 +292,8 @@ impl Row {
 
     /// Adds a remark to the detail: something worth knowing that changed nothing.
     pub fn remark(&mut self, note: &str) {
-        self.detail.push_str("; ");
-        self.detail.push_str(note);
+        self.detail.push("; ");
+        self.detail.push(note);
     }
 }
 
@@ -270,8 +302,8 @@ impl Row {
 pub struct Refusal {
     /// The reason.
     pub reason: Reason,
-    /// A sentence for a person, without a full stop; may quote the mail.
-    pub detail: String,
+    /// A sentence for a person, without a full stop; may quote the mail. It knows which settings refused it.
+    pub detail: Detail,
     /// Whether trying later may help (time-outs, refused connections, 408, 429, 5xx).
     pub retry: Retry,
     /// Whether the source is gone, as far as an archive is concerned: 404, 410, no such host, nobody at the port.
@@ -289,7 +321,7 @@ pub enum Retry {
 
 impl Refusal {
     /// A refusal that will be the same the next time.
-    pub fn lasting(reason: Reason, detail: impl Into<String>) -> Self {
+    pub fn lasting(reason: Reason, detail: impl Into<Detail>) -> Self {
         Self {
             reason,
             detail: detail.into(),
@@ -299,7 +331,7 @@ impl Refusal {
     }
 
     /// A failure that may be over the next time.
-    pub fn temporary(reason: Reason, detail: impl Into<String>) -> Self {
+    pub fn temporary(reason: Reason, detail: impl Into<Detail>) -> Self {
         Self {
             reason,
             detail: detail.into(),
@@ -309,14 +341,39 @@ impl Refusal {
     }
 }
 
-/// Everything a run has to say about one message.
-#[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub struct Report {
+/// Everything a run has to say about one message, or would have.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Report<O = Outcome> {
     /// One row per reference and per document, in the order of the message.
-    pub rows: Vec<Row>,
+    pub rows: Vec<Row<O>>,
     /// Things worth knowing that changed nothing: a size that disagrees, a DKIM signature that
     /// will not verify any more. Each names its part; the details of rows say the same.
     pub notes: Vec<String>,
+}
+
+impl<O> Default for Report<O> {
+    fn default() -> Self {
+        Self {
+            rows: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+}
+
+impl<O> Report<O> {
+    /// Links that changed, over all documents.
+    #[must_use]
+    pub fn links(&self) -> u64 {
+        self.rows.iter().filter_map(|row| row.links).sum()
+    }
+
+    /// The same with other rows.
+    pub(crate) fn map<P>(self, row: impl FnMut(Row<O>) -> Row<P>) -> Report<P> {
+        Report {
+            rows: self.rows.into_iter().map(row).collect(),
+            notes: self.notes,
+        }
+    }
 }
 
 impl Report {
@@ -345,12 +402,6 @@ impl Report {
             .iter()
             .filter(|row| row.outcome == Outcome::Left && row.kind != Kind::Link)
             .count()
-    }
-
-    /// Links that changed, over all documents.
-    #[must_use]
-    pub fn links(&self) -> u64 {
-        self.rows.iter().filter_map(|row| row.links).sum()
     }
 
     fn count(&self, outcome: Outcome) -> usize {

@@ -116,17 +116,20 @@ fn both(source: Refusal, archive: Refusal) -> Refusal {
     };
     match archive.reason {
         Reason::InArchive => Refusal {
-            detail: format!("{}; {}", source.detail, archive.detail),
+            detail: source.detail.then("; ").then(archive.detail),
             ..archive
         },
         Reason::NotArchived | Reason::ArchiveBusy | Reason::SecretUrl => Refusal {
-            detail: format!("{}; {}", source.detail, archive.detail),
+            detail: source.detail.then("; ").then(archive.detail),
             retry,
             ..archive
         },
         Reason::Offline if source.reason == Reason::Offline => source,
         _ => Refusal {
-            detail: format!("{}; of the archive: {}", source.detail, archive.detail),
+            detail: source
+                .detail
+                .then("; of the archive: ")
+                .then(archive.detail),
             retry,
             ..source
         },

@@ -19,7 +19,7 @@ use super::template::{IndexTemplate, Template};
 use super::time;
 use crate::fetch::{Allowance, Answer, Asked, Exchange, How, Probed, Request, Retrieved, Whose};
 use crate::policy::{Policy, Target, TypePattern};
-use crate::report::{Reason, Refusal};
+use crate::report::{Detail, Reason, Refusal, Setting};
 
 /// `--archive-window`: how far from the mail's date a capture may be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,7 +64,7 @@ struct Found {
 enum Nearest {
     Found(Found),
     /// It is not what is wanted: why, and what it is, if it has content all the same.
-    Other(String, Option<Found>),
+    Other(Detail, Option<Found>),
 }
 
 /// What is asked for, and until when.
@@ -141,7 +141,7 @@ impl Archive {
             (Ok(Some(Nearest::Found(found))), _) | (Ok(_), Some(found)) => Ok(found),
             (Ok(_), None) => Err(not_archived(why)),
             (Err(refusal), _) => Err(Refusal {
-                detail: format!("{why}, and of another: {}", refusal.detail),
+                detail: why.then(", and of another: ").then(refusal.detail),
                 ..refusal
             }),
         }
@@ -188,7 +188,7 @@ impl Archive {
                 (status, Some(at)) => {
                     let when = time::words(at);
                     let why = format!("its nearest capture, of {when}, is a {status}");
-                    return Ok(Nearest::Other(why, None));
+                    return Ok(Nearest::Other(why.into(), None));
                 }
                 (200, None) => {
                     return Err(not_archived(
@@ -201,7 +201,8 @@ impl Archive {
             let allowed = self.policy.limits.redirects as usize;
             if asked.len() > allowed || asked.contains(&next) {
                 let detail =
-                    "the captures lead in a circle, or to more redirects than --max-redirects";
+                    Detail::from("the captures lead in a circle, or to more redirects than ")
+                        .naming(Setting::Redirects);
                 return Err(not_archived(detail));
             }
             asked.push(next);
@@ -253,7 +254,8 @@ impl Archive {
     fn weighed(&self, wish: &Wish<'_>, found: Found) -> Nearest {
         let when = time::words(found.at);
         if !self.settings.window.holds(wish.date, found.at) {
-            let why = format!("its nearest capture, of {when}, is outside --archive-window");
+            let why = Detail::from(format!("its nearest capture, of {when}, is outside "))
+                .naming(Setting::ArchiveWindow);
             return Nearest::Other(why, None);
         }
         let named = media_type(&found.answer);
@@ -261,7 +263,7 @@ impl Archive {
             true => Nearest::Found(found),
             false => {
                 let why = format!("its nearest capture, of {when}, has another type");
-                Nearest::Other(why, Some(found))
+                Nearest::Other(why.into(), Some(found))
             }
         }
     }
@@ -326,8 +328,7 @@ impl Archive {
     }
 }
 
-fn not_archived(detail: impl Into<String>) -> Refusal {
-    let detail = detail.into();
+fn not_archived(detail: impl Into<Detail>) -> Refusal {
     Refusal::lasting(Reason::NotArchived, detail)
 }
 

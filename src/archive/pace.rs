@@ -13,7 +13,7 @@ use super::time;
 use crate::fetch::{Allowance, Answer, Asked, Exchange, Failed, Whose};
 #[cfg(feature = "ftp")]
 use crate::policy::Host;
-use crate::report::{Reason, Refusal};
+use crate::report::{Detail, Reason, Refusal, Setting};
 
 /// A server may ask for no longer pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
@@ -169,8 +169,14 @@ impl Pace {
             };
             drop(state);
             if wait >= remaining {
-                let why = "the turn to ask the archive comes later than --deadline allows";
-                return Err(busy(paused.map_or(why, |paused| paused.why.as_str())));
+                let late = || {
+                    Detail::from("the turn to ask the archive comes later than ")
+                        .naming(Setting::Deadline)
+                        .then(" allows")
+                };
+                return Err(busy(
+                    paused.map_or_else(late, |paused| paused.why.as_str().into()),
+                ));
             }
             // There may be a pause, or a stop, meanwhile: it is looked at again.
             std::thread::sleep(wait.min(LONGEST_SLEEP));
@@ -194,7 +200,7 @@ impl Pace {
     }
 }
 
-fn busy(detail: &str) -> Refusal {
+fn busy(detail: impl Into<Detail>) -> Refusal {
     Refusal::temporary(Reason::ArchiveBusy, detail)
 }
 

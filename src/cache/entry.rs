@@ -9,7 +9,7 @@ use super::folder::CacheFolder;
 use super::record::{LONGEST, read, written};
 use crate::fetch::{Asked, Source};
 use crate::policy::Policy;
-use crate::report::Refusal;
+use crate::report::{Detail, Refusal, Setting};
 use crate::store::Key;
 
 /// Addresses of one answer that are written down; a host with more is not kept.
@@ -89,7 +89,9 @@ impl From {
             // Nobody knows which address that was.
             Self::Proxy => Err(Refusal::lasting(
                 crate::report::Reason::Offline,
-                "what the cache has came through a proxy, and --proxy is not given: the address cannot be judged",
+                Detail::from("what the cache has came through a proxy, and ")
+                    .naming(Setting::Proxy)
+                    .then(" is not given: the address cannot be judged"),
             )),
         }
     }

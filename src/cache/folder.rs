@@ -23,6 +23,7 @@ use rustix::io::Errno;
 use super::area::Area;
 use super::size::{Size, on_disk};
 use crate::error::Error;
+use crate::report::{Detail, Setting};
 use crate::store::{CACHE_TAG, CACHE_WORDS, Key, absent, is_cache, open_file, open_folder};
 
 /// Where files are written.
@@ -79,7 +80,11 @@ impl CacheFolder {
         let root =
             rustix::fs::open(path, flags, Mode::empty()).map_err(|why| failed(why.into()))?;
         let found = rustix::fs::fstat(&root).map_err(|why| failed(why.into()))?;
-        let wrong = |what: &str| Err(Error::Usage(format!("--cache {}: {what}", path.display())));
+        let wrong = |what: &str| {
+            let detail = Detail::default().naming(Setting::Cache);
+            let what = format!(" {}: {what}", path.display());
+            Err(Error::Usage(detail.then(what)))
+        };
         if found.st_uid != rustix::process::geteuid().as_raw() {
             return wrong("the folder belongs to another user; what is in it cannot be trusted");
         }

@@ -65,7 +65,8 @@ pub(super) fn check(folder: &CacheFolder, host: &Host, port: u16) -> Result<(), 
             detail: format!(
                 "{}; the cache knows, and {host} was not asked again",
                 silence.detail
-            ),
+            )
+            .into(),
             retry: match silence.is_temporary {
                 true => Retry::Later,
                 false => Retry::Never,
@@ -107,7 +108,7 @@ fn silence(folder: &CacheFolder, server: String, refusal: &Refusal, pause: Durat
         at,
         until: at.saturating_add(pause.as_secs()),
         reason: refusal.reason.as_str().to_owned(),
-        detail: refusal.detail.clone(),
+        detail: refusal.detail.to_string(),
         is_temporary: refusal.retry == Retry::Later,
         server,
     };

@@ -19,8 +19,10 @@ use super::progress::Display;
 use super::report_file::ReportFile;
 use super::say;
 use super::signals::{self, Heeding, Signals};
+use super::told::Row;
 use super::totals::{self, Totals};
 use super::verb::{Expanding, Verb, Work};
+use super::wording;
 use crate::archive::Pace;
 use crate::error::Error;
 use crate::expand::{Expander, Lengths};
@@ -30,7 +32,7 @@ use crate::mailbox::{
     Effect, Opened, Options, Output, Stop, Summary, convert_in_place, convert_open, convert_to,
 };
 use crate::policy::Policy;
-use crate::report::{Outcome, Row};
+use crate::report::Detail;
 
 /// Converts mailboxes.
 pub(super) fn run(args: &ConvertArgs) -> Status {
@@ -197,7 +199,7 @@ impl Walk<'_> {
             }
             _ => return Ok(()),
         };
-        Err(Error::Usage(problem.to_owned()))
+        Err(Error::Usage(problem.into()))
     }
 }
 
@@ -251,10 +253,8 @@ fn stopped(args: &WalkArgs, options: &Options, summary: &Summary) -> String {
 fn check_suffix(sources: &[PathBuf], output: &Path) -> Result<(), Error> {
     let is_file = sources.len() == 1 && !sources.iter().any(|source| source.is_dir());
     if is_file && output.extension().is_some_and(|suffix| suffix == "lz4") {
-        return Err(Error::Usage(format!(
-            "{}: lz4 is not written, as Dovecot's is not lz4(1)'s; name a file that ends with .gz, .zst, .bz2 or .xz",
-            output.display()
-        )));
+        let why = "lz4 is not written, as Dovecot's is not lz4(1)'s; name a file that ends with .gz, .zst, .bz2 or .xz";
+        return Err(Error::Usage(format!("{}: {why}", output.display()).into()));
     }
     Ok(())
 }
@@ -318,11 +318,8 @@ fn targets_of(sources: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>, Error>
     let target = |source: &PathBuf| {
         let name: Option<&OsStr> = source.file_name();
         name.map(|name| output.join(name)).ok_or_else(|| {
-            Error::Usage(format!(
-                "{}: has no name that it could have in {}",
-                source.display(),
-                output.display()
-            ))
+            let (source, output) = (source.display(), output.display());
+            Error::Usage(format!("{source}: has no name that it could have in {output}").into())
         })
     };
     sources.iter().map(target).collect()
@@ -429,7 +426,7 @@ impl Listener for Voice {
 
     fn rows(&self, origin: &Origin, rows: &[Row]) {
         // Twenty years of mail hold too many references to name each one that went well.
-        let is_said = |row: &&Row| self.volume == Volume::Verbose || row.outcome == Outcome::Left;
+        let is_said = |row: &&Row| self.volume == Volume::Verbose || row.outcome.is_left();
         let said: Vec<&Row> = rows.iter().filter(is_said).collect();
         let name = rows.first().map_or("", |row| row.message.as_str());
         let message = say::harmless(name);
@@ -455,8 +452,9 @@ impl Listener for Voice {
     fn advanced(&self, bytes: u64, messages: u64, totals: &Totals) {
         self.display.advance(bytes, messages, totals);
     }
-    fn damaged(&self, path: &Path, why: &str) {
+    fn damaged(&self, path: &Path, why: &Detail) {
         let path = path.display().to_string();
+        let why = wording::detail(why);
         let line = format!("{}: {why}", say::harmless(&path));
         self.display.say(&line);
     }

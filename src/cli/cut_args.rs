@@ -85,7 +85,7 @@ impl CutArgs {
             _ => Some("--range is for one mbox; run it once for each"),
         };
         match why {
-            Some(why) => Err(Error::Usage(why.to_owned())),
+            Some(why) => Err(Error::Usage(why.into())),
             None => Ok(mailbox::Options {
                 range,
                 length: self.expect.map(|expected| expected.length),

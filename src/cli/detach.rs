@@ -12,6 +12,7 @@ use super::exit::Status;
 use super::filter::{Begun, Job};
 use super::say;
 use super::signals::Signals;
+use super::told::Report;
 use super::verb::{Expanding, Verb, Work};
 use crate::detach::{Detacher, Settings};
 use crate::edit::Edits;
@@ -20,7 +21,6 @@ use crate::expand::{Expander, Lengths, Mark, Prefilter};
 use crate::mailbox::{Locking, Options, Stop};
 use crate::mime::ScanLimits;
 use crate::policy::Policy;
-use crate::report::Report;
 use crate::store::{self, OpenError, Purpose, Store};
 
 /// Moves attachments into a store.
@@ -128,7 +128,7 @@ fn restorer(args: &RestoreArgs, stop: &Stop, opened: &OnceCell<Cache>) -> Result
     let is_remote = args.store.as_deref().is_some_and(is_remote);
     if is_remote && args.cache().is_offline() {
         let what = "--offline asks no server, and --store names one";
-        return Err(Error::Usage(what.to_owned()));
+        return Err(Error::Usage(what.into()));
     }
     let cache = cache(args.cache(), asking)?;
     let cache = opened.get_or_init(|| cache);
@@ -181,11 +181,11 @@ impl Way<'_> {
         let begun = Begun::now(self.saying);
         if self.sources.len() > 1 {
             let what = "one message at a time; name --output or --in-place for several sources";
-            return Err(Error::Usage(what.to_owned()));
+            return Err(Error::Usage(what.into()));
         }
         if self.walk.is_told_more() {
             let what = "--format, --jobs, --backup, --progress and --max-expanded go with --output or --in-place";
-            return Err(Error::Usage(what.to_owned()));
+            return Err(Error::Usage(what.into()));
         }
         let verb = make(&Stop::default())?;
         let job = Job {
@@ -222,7 +222,7 @@ impl Way<'_> {
         let signals = Signals::watch();
         if self.sources.is_empty() {
             let what = "name mboxes, Maildirs or messages";
-            return Err(Error::Usage(what.to_owned()));
+            return Err(Error::Usage(what.into()));
         }
         let walk = Walk {
             sources: self.sources,

@@ -17,7 +17,9 @@ use super::output::{self, write_error};
 use super::report_file::ReportFile;
 use super::say;
 use super::signals;
+use super::told::{self, Report, Row};
 use super::verb::{Expanding, Verb, Work};
+use super::wording;
 use crate::archive::Pace;
 use crate::error::Error;
 use crate::expand::{Expander, Mark, Prefilter};
@@ -25,7 +27,7 @@ use crate::mailbox::{Stop, has_second_message, second_message, takes_separators}
 use crate::mime::{ScanLimits, scan};
 use crate::plan::opaque_parts;
 use crate::policy::Policy;
-use crate::report::{Report, Row};
+use crate::report::Outcome;
 
 /// Filters one message.
 pub(super) fn run(args: &FilterArgs) -> Status {
@@ -134,7 +136,8 @@ fn run_job(args: &Job<'_>, begun: &Begun) -> Result<(), Error> {
                 why: format!(
                     "a mailbox of several messages, and filter takes one message; {}",
                     args.mailboxes
-                ),
+                )
+                .into(),
             });
         }
         if args.saying.volume() > Volume::Quiet {
@@ -274,14 +277,14 @@ impl Run<'_> {
         }
         if volume >= Volume::Verbose {
             for opaque in opaque_parts(&scan(message, &self.args.limits)) {
-                tell(&opaque.to_string());
+                tell(&wording::detail(&opaque.detail()));
             }
             if report.rows.is_empty() {
                 tell("nothing to do");
             } else if self.args.mark == Mark::Off {
                 let said: Vec<String> = [
-                    (report.detached(), "detached"),
-                    (report.restored(), "restored"),
+                    (told::count(report, Outcome::Detached), "detached"),
+                    (told::count(report, Outcome::Restored), "restored"),
                 ]
                 .into_iter()
                 .filter(|(count, _)| *count > 0)
@@ -289,8 +292,8 @@ impl Run<'_> {
                 .collect();
                 tell(&format!(
                     "{} expanded, {} left, {} links{}",
-                    report.expanded(),
-                    report.left(),
+                    told::count(report, Outcome::Expanded),
+                    told::left(report),
                     report.links(),
                     said.concat()
                 ));

@@ -6,9 +6,10 @@ use serde::Serialize;
 
 use super::say::harmless;
 use super::survey::{NAMES, Named};
+use super::told::{Row, Told};
 use crate::link::url::Reference;
 use crate::policy::Policy;
-use crate::report::{Kind, Outcome, Reason, Row};
+use crate::report::{Forecast as Would, Kind, Reason};
 
 /// Most hosts that are named.
 const HOSTS: usize = 40;
@@ -55,14 +56,14 @@ impl Forecast {
             let url = row.url.as_deref().unwrap_or_default();
             let reference = Reference::split(url);
             match (row.outcome, row.reason) {
-                (Outcome::WouldFetch, _) => {
+                (Told::Would(Would::WouldFetch), _) => {
                     self.remote += 1;
                     self.growth += AROUND + 2 * url.len() as u64;
                     let site = reference.site().filter(|site| !site.host.is_empty());
                     *self.hosts.of(site.map_or("", |site| site.host)) += 1;
                 }
-                (Outcome::Left, Some(Reason::Tracker)) => self.trackers += 1,
-                (Outcome::WouldExpand, _) => {
+                (told, Some(Reason::Tracker)) if told.is_left() => self.trackers += 1,
+                (Told::Would(Would::WouldExpand), _) => {
                     let Some(octets) = row.bytes else { continue };
                     if reference.has_scheme("data") {
                         self.data += 1;

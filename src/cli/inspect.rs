@@ -19,8 +19,10 @@ use super::output::{self, write_error};
 use super::report_file::json;
 use super::say::{self, harmless};
 use super::survey::{Line, Looked, Survey, Surveying, lines, page, write_page};
+use super::told::{Report, Row};
 use super::totals::Totals;
 use super::verb::{Expanding, Verb as _, Work};
+use super::wording;
 use crate::error::Error;
 use crate::expand::Expander;
 use crate::link::url::masked;
@@ -32,7 +34,7 @@ use crate::mailbox::{
 use crate::mime::{Content, PartId, Tree, scan};
 use crate::plan::{Bases, opaque_parts};
 use crate::policy::Policy;
-use crate::report::{Kind as RowKind, Outcome, Report, Row};
+use crate::report::{Detail, Kind as RowKind};
 
 /// Inspects messages and mailboxes.
 pub(super) fn run(args: &InspectArgs) -> Status {
@@ -53,7 +55,7 @@ fn inspect_all(args: &InspectArgs) -> Result<Status, Error> {
     let is_page_printed = args.html.as_deref().is_some_and(is_standard);
     if is_page_printed && args.json {
         let what = "--json and --html - would both write to standard output";
-        return Err(Error::Usage(what.to_owned()));
+        return Err(Error::Usage(what.into()));
     }
     let policy = args.policy();
     let cache = cache(args.cache(), args.asking())?.with_archive(args.archive());
@@ -229,7 +231,7 @@ impl Inspection<'_> {
                     if !damage.whole {
                         return Err(failed(io::Error::other(damage)));
                     }
-                    self.damaged(source, &damage.to_string());
+                    self.damaged(source, &wording::detail(&damage.detail()));
                 }
                 let (message, why) = shown(&message);
                 if let Some(why) = why {
@@ -402,8 +404,8 @@ impl Listener for Rows<'_> {
 
     fn advanced(&self, _bytes: u64, _messages: u64, _totals: &Totals) {}
 
-    fn damaged(&self, path: &Path, why: &str) {
-        say_damaged(path, why);
+    fn damaged(&self, path: &Path, why: &Detail) {
+        say_damaged(path, &wording::detail(why));
     }
 }
 
@@ -461,7 +463,7 @@ fn outline(message: &[u8], tree: &Tree, report: &Report, policy: &Policy) -> Str
         }
     }
     for opaque in opaque_parts(tree) {
-        text.push_str(&format!("{opaque}\n"));
+        text.push_str(&format!("{}\n", wording::detail(&opaque.detail())));
     }
     text.push_str(&summary(report));
     text
@@ -474,7 +476,7 @@ fn summary(report: &Report) -> String {
     }
     let count = |is_document: bool, is_left: bool| {
         let rows = report.rows.iter().filter(|row| {
-            (row.kind == RowKind::Link) == is_document && (row.outcome == Outcome::Left) == is_left
+            (row.kind == RowKind::Link) == is_document && row.outcome.is_left() == is_left
         });
         rows.count()
     };

@@ -7,12 +7,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::origin::Origin;
 use super::survey::Survey;
+use super::told::{Report, Row, Told};
 use super::totals::Totals;
 use super::verb::Verb;
 use crate::edit::Edits;
 use crate::error::Error;
 use crate::mailbox::{Message, Progress, Stop, Summary, Transform};
-use crate::report::{Outcome, Reason, Report, Row};
+use crate::report::{Detail, Outcome, Reason};
 
 /// Gets rows in the order of the messages.
 pub(super) trait Listener: Sync {
@@ -29,7 +30,7 @@ pub(super) trait Listener: Sync {
     fn waiting(&self, _mailbox: &Path, _lock: &Path) {}
 
     /// What is compressed there is damaged.
-    fn damaged(&self, path: &Path, why: &str);
+    fn damaged(&self, path: &Path, why: &Detail);
 }
 
 /// The filter for mailboxes.
@@ -126,10 +127,14 @@ impl<'f> Filter<'f> {
 pub(super) fn leave_for_separator(report: &mut Report) {
     for row in &mut report.rows {
         use Outcome::{Detached, Expanded, Restored, Rewritten};
-        if matches!(row.outcome, Expanded | Rewritten | Detached | Restored) {
-            row.outcome = Outcome::Left;
+        if matches!(
+            row.outcome,
+            Told::Done(Expanded | Rewritten | Detached | Restored)
+        ) {
+            row.outcome = Told::Done(Outcome::Left);
             row.reason = Some(Reason::HoldsSeparator);
-            row.detail = format!("{}; the message was left", Reason::HoldsSeparator.meaning());
+            row.detail = Reason::HoldsSeparator.meaning().into();
+            row.detail.push("; the message was left");
             (row.bytes, row.links) = (None, None);
         }
     }
@@ -218,7 +223,7 @@ impl Progress for Filter<'_> {
         self.listener.waiting(mailbox, lock);
     }
 
-    fn damaged(&self, path: &Path, why: &str) {
+    fn damaged(&self, path: &Path, why: &Detail) {
         self.listener.damaged(path, why);
     }
 }

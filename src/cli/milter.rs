@@ -19,6 +19,8 @@ use super::origin::{Origin, Start};
 use super::report_file::ReportFile;
 use super::say;
 use super::signals::limits_on_files_are_failed_writes;
+use super::told::{self, Report, Row};
+use super::wording;
 use crate::archive::Pace;
 use crate::error::Error;
 use crate::expand::Expander;
@@ -28,7 +30,7 @@ use crate::milter::{
     Answers, Journal, Left, Listener, Metrics, Processed, Server, Service, Verdict,
 };
 use crate::policy::Policy;
-use crate::report::Row;
+use crate::report::Outcome;
 
 /// Reads the options again, the configuration file with them.
 pub(super) type Reread<'r> = &'r dyn Fn() -> Result<MilterArgs, String>;
@@ -73,7 +75,7 @@ fn serve(args: &MilterArgs, reread: Reread<'_>) -> Result<Status, Failure> {
     }
     if listeners.is_empty() {
         let what = "nowhere to listen: name --listen unix:/path or inet:host:port";
-        return Err(Error::Usage(what.to_owned()).into());
+        return Err(Error::Usage(what.into()).into());
     }
     let metrics = args
         .metrics
@@ -208,11 +210,11 @@ impl Log {
         }
     }
 
-    fn write(&self, processed: &Processed<'_>) {
+    fn write(&self, processed: &Processed<'_>, report: &Report) {
         let Some((path, file)) = &self.report else {
             return;
         };
-        if processed.report.rows.is_empty() {
+        if report.rows.is_empty() {
             return;
         }
         let origin = Origin::new(processed.queue_id, 1, processed.message);
@@ -221,7 +223,7 @@ impl Log {
             Some(file) => Ok(file),
             none => ReportFile::open(path).map(|opened| none.insert(opened)),
         }
-        .and_then(|file| file.write(&Start::now(None), &origin, &processed.report.rows));
+        .and_then(|file| file.write(&Start::now(None), &origin, &report.rows));
         if let Err(error) = written {
             // The next message tries to open it again.
             *file = None;
@@ -236,22 +238,23 @@ impl Log {
 
 impl Journal for Log {
     fn processed(&self, processed: &Processed<'_>) {
-        self.write(processed);
+        let report = processed.report.clone().map(told::done);
+        self.write(processed, &report);
         if self.cache.trouble().is_some() && !self.is_cache_told.swap(true, Ordering::Relaxed) {
             say::cache_trouble(&self.cache, self.volume);
         }
         let tell = |line: &str| self.tell(processed.queue_id, line);
-        let report = processed.report;
         match processed.verdict {
             // Nobody's choice, and nothing that --quiet is for.
             Verdict::Unchanged(Left::Trouble(why)) => {
                 tell(&format!("left unchanged: {}", say::harmless(why)))
             }
             Verdict::Unchanged(Left::TooLarge(why)) if self.volume >= Volume::Normal => {
-                tell(&format!("left unchanged: {why}"));
+                tell(&format!("left unchanged: {}", wording::detail(why)));
             }
             Verdict::Later(why) if self.volume >= Volume::Normal => {
-                tell(&format!("to be tried again later: {}", say::harmless(why)));
+                let why = wording::detail(why);
+                tell(&format!("to be tried again later: {}", say::harmless(&why)));
             }
             Verdict::Unchanged(_) | Verdict::Changed(..) | Verdict::Later(_) => {}
         }
@@ -263,8 +266,8 @@ impl Journal for Log {
         if has_something || self.volume >= Volume::Verbose {
             tell(&format!(
                 "{} expanded, {} left, {} links, {} ms",
-                report.expanded(),
-                report.left(),
+                told::count(&report, Outcome::Expanded),
+                told::left(&report),
                 report.links(),
                 processed.elapsed.as_millis()
             ));

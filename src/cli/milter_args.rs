@@ -65,10 +65,11 @@ impl MilterArgs {
         };
         policy.limits.message.get_or_insert(MOST);
         if policy.limits.deadline > LONGEST_DEADLINE {
-            return Err(Error::Usage(format!(
+            let why = format!(
                 "--deadline is above {} s: mail systems wait 300 s for a milter",
                 LONGEST_DEADLINE.as_secs()
-            )));
+            );
+            return Err(Error::Usage(why.into()));
         }
         Ok(policy)
     }

@@ -43,9 +43,11 @@ mod sources;
 mod split;
 mod store;
 mod survey;
+mod told;
 mod totals;
 mod values;
 mod verb;
+pub(crate) mod wording;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -1,6 +1,7 @@
 //! Which message rows are about, so that a log can be matched to mail: where it came from, its place
 //! there, its Message-ID, its date and Subject.
 
+use std::borrow::Cow;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use mail_parser::DateTime;
@@ -8,10 +9,11 @@ use serde::Serialize;
 
 use super::cut_args::Piece;
 use super::say::harmless;
+use super::told::Row;
+use super::wording;
 use crate::expand::date;
 use crate::mime::Header;
 use crate::mime::header::{Front, decoded_words, first, unfold};
-use crate::report::Row;
 use crate::span::Span;
 
 /// A header section is searched up to here for Message-ID and Subject.
@@ -108,7 +110,7 @@ pub(super) struct Entry<'a> {
     #[serde(flatten)]
     piece: Option<&'a Piece>,
     #[serde(flatten)]
-    row: &'a Row,
+    row: Cow<'a, Row>,
 }
 
 impl<'a> Entry<'a> {
@@ -120,7 +122,7 @@ impl<'a> Entry<'a> {
             message_id: origin.message_id.as_deref(),
             date: origin.date.as_deref(),
             piece: start.piece.as_ref(),
-            row,
+            row: wording::row(row),
         }
     }
 }

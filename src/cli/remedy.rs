@@ -4,13 +4,15 @@
 //! through. Where no option does (`--deny-host` wins over `--allow-host`), none is named. What a name
 //! resolves to and where a redirect leads cannot be tried.
 
+use super::told::Row;
+use super::wording::would_allow;
 use crate::link::url::Reference;
 use crate::policy::{Host, HostPattern, IpNet, Policy, Protected, Scheme, TypePattern, Userinfo};
-use crate::report::{Kind, Outcome, Reason, Row};
+use crate::report::{Kind, Reason, Setting};
 
 /// The options, filled in as far as the row tells; none if the row was not left, or none would do.
 pub(super) fn remedy(row: &Row, policy: &Policy) -> Option<String> {
-    let reason = row.reason.filter(|_| row.outcome == Outcome::Left)?;
+    let reason = row.reason.filter(|_| row.outcome.is_left())?;
     let url = policy.map(row.url.as_deref().unwrap_or_default());
     let is_about_url = matches!(
         reason,
@@ -31,8 +33,8 @@ pub(super) fn remedy(row: &Row, policy: &Policy) -> Option<String> {
         // Only what is a picture becomes one.
         Reason::TypeMismatch if row.kind == Kind::Embed => return None,
         // What would have to be held is bounded by the mail, not by an option.
-        Reason::TooMuchWork if !row.detail.contains("--max-work") => return None,
-        Reason::RedirectRefused => vec![redirect(row)?],
+        Reason::TooMuchWork if !speaks_of(row, Setting::Work) => return None,
+        Reason::RedirectRefused => vec![redirect(row, policy)?],
         _ if is_about_url || is_about_type || is_protected => {
             opening(row, &url, policy, is_protected)?
         }
@@ -42,9 +44,13 @@ pub(super) fn remedy(row: &Row, policy: &Policy) -> Option<String> {
         false => words.join(" "),
         // The policy refuses what came later: an address, where a redirect led.
         true if is_about_url && !policy.deny_hosts.is_empty() => return None,
-        true => reason.remedy().to_owned(),
+        true => would_allow(reason)?.to_owned(),
     };
-    (!words.is_empty()).then_some(words)
+    Some(words)
+}
+
+fn speaks_of(row: &Row, setting: Setting) -> bool {
+    row.detail.settings().any(|it| it == setting)
 }
 
 /// Opens a copy of the policy until it allows the row's reference. Each option is tried once.
@@ -131,13 +137,16 @@ fn open(policy: &mut Policy, reason: Reason, url: &str) -> Option<String> {
     })
 }
 
-/// `--fetch` opens no way from https to http, and no scheme that redirects may not lead to.
-fn redirect(row: &Row) -> Option<String> {
-    let named = [Scheme::Http, Scheme::Https].map(Scheme::as_str);
-    let scheme = named
+/// `--fetch` opens no way from https to http, and no scheme that redirects may not lead to: of the two that they may,
+/// one led there, and the other is not allowed.
+fn redirect(row: &Row, policy: &Policy) -> Option<String> {
+    if !speaks_of(row, Setting::Fetch) {
+        return None;
+    }
+    let scheme = [Scheme::Http, Scheme::Https]
         .into_iter()
-        .find(|name| row.detail == format!("a redirect to {name}:, which --fetch does not name"))?;
+        .find(|scheme| !policy.fetch.contains(scheme))?;
     let from = Reference::split(row.url.as_deref()?).scheme?;
-    let is_downward = from.eq_ignore_ascii_case("https") && scheme == "http";
-    (!is_downward).then(|| format!("--fetch {scheme}"))
+    let is_downward = from.eq_ignore_ascii_case("https") && scheme == Scheme::Http;
+    (!is_downward).then(|| format!("--fetch {}", scheme.as_str()))
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::origin::{Entry, Origin, Start};
-use crate::report::Row;
+use super::told::Row;
 
 /// How long a pipe's reader is waited for: mail is out by then, and who handed it over waits.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -8,8 +8,9 @@ use std::io::{self, Write as _};
 use super::args::Volume;
 use super::cache_args::Cache;
 use super::remedy::remedy;
+use super::told::Row;
+use super::wording;
 use crate::policy::Policy;
-use crate::report::Row;
 
 /// Longest stranger's text in one line, in characters.
 const LONGEST: usize = 300;
@@ -65,7 +66,7 @@ pub(super) fn line(row: &Row, policy: &Policy) -> String {
         let _ = write!(line, ": {}", reason.as_str());
     }
     if !row.detail.is_empty() {
-        let _ = write!(line, ": {}", harmless(&row.detail));
+        let _ = write!(line, ": {}", harmless(&wording::detail(&row.detail)));
     }
     if let Some(url) = &row.url {
         let _ = write!(line, " <{}>", harmless(url));
@@ -108,11 +109,11 @@ pub(super) fn lines(rows: &[&Row], policy: &Policy, volume: Volume) -> Vec<Strin
 }
 
 /// An error with its causes, in one line.
-pub(super) fn error(error: &dyn std::error::Error) -> String {
-    let mut line = harmless(&error.to_string()).into_owned();
+pub(super) fn error(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut line = harmless(&wording::error(error)).into_owned();
     let mut cause = error.source();
     while let Some(source) = cause {
-        let _ = write!(line, ": {}", harmless(&source.to_string()));
+        let _ = write!(line, ": {}", harmless(&wording::error(source)));
         cause = source.source();
     }
     line

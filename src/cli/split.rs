@@ -13,6 +13,7 @@ use super::origin::Origin;
 use super::output::{self, write_error};
 use super::report_file::json;
 use super::say;
+use super::wording;
 use crate::error::Error;
 use crate::mailbox::find::{Found, Kind, find};
 use crate::mailbox::{Format, Opened, Options, Piece, Quoting, Splitting, Stop, pieces};
@@ -54,7 +55,7 @@ fn split_all(args: &SplitArgs) -> Result<Status, Error> {
     drop(output::open()?);
     let size = args.size.unwrap_or(SIZE);
     if size == 0 {
-        return Err(Error::Usage("--size 0: a range needs octets".to_owned()));
+        return Err(Error::Usage("--size 0: a range needs octets".into()));
     }
     let options = args.compressed.added_to(Options::default());
     let splitting = Splitting {
@@ -66,7 +67,7 @@ fn split_all(args: &SplitArgs) -> Result<Status, Error> {
     for source in &args.sources {
         let found = match is_standard(source) {
             true => Err(Error::Usage(
-                "standard input cannot be read from its middle; name a file".to_owned(),
+                "standard input cannot be read from its middle; name a file".into(),
             )),
             false => find(source, Format::Auto, &Stop::default()),
         };
@@ -116,7 +117,7 @@ fn lines(found: &Found, splitting: &Splitting<'_>) -> Result<(Vec<u8>, Option<St
         };
         source.downcast().unwrap_or_else(failed)
     };
-    let refused = |why: &str| Error::Usage(format!("{}: {why}", shown(path)));
+    let refused = |why: &str| Error::Usage(format!("{}: {why}", shown(path)).into());
     let Some(name) = path.to_str() else {
         return Err(refused("its name is not UTF-8, which JSON needs"));
     };
@@ -161,7 +162,8 @@ fn lines(found: &Found, splitting: &Splitting<'_>) -> Result<(Vec<u8>, Option<St
     if after.len() != metadata.len() || mtime(&after) != mtime(&metadata) {
         return Err(Error::Changed { path: path.into() });
     }
-    Ok((text, opened.damage().map(|damage| damage.to_string())))
+    let damage = opened.damage();
+    Ok((text, damage.map(|damage| wording::detail(&damage.detail()))))
 }
 
 fn print(text: &[u8]) -> Result<(), Error> {

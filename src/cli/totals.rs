@@ -6,9 +6,10 @@ use std::fmt::Write as _;
 use super::forecast::Forecast;
 use super::say::harmless;
 use super::survey::{NAMES, Named, Survey};
+use super::told::{Row, Told};
 use crate::link::url::Reference;
 use crate::mailbox::Summary;
-use crate::report::{Kind, Outcome, Row};
+use crate::report::{Forecast as Would, Kind, Outcome};
 
 /// Most hosts that a table names.
 const HOSTS: usize = 40;
@@ -37,10 +38,14 @@ impl Totals {
         self.forecast.count(rows);
         for row in rows {
             match row.outcome {
-                Outcome::Expanded => self.expanded += 1,
-                Outcome::Left => self.left += 1,
-                Outcome::Detached | Outcome::WouldDetach => self.detached += 1,
-                Outcome::Restored | Outcome::WouldRestore => self.restored += 1,
+                told if told.is_left() => self.left += 1,
+                Told::Done(Outcome::Expanded) => self.expanded += 1,
+                Told::Done(Outcome::Detached) | Told::Would(Would::WouldDetach) => {
+                    self.detached += 1;
+                }
+                Told::Done(Outcome::Restored) | Told::Would(Would::WouldRestore) => {
+                    self.restored += 1;
+                }
                 _ => {}
             }
             self.links += row.links.unwrap_or(0);

@@ -3,12 +3,12 @@
 
 use super::args::Asking;
 use super::survey::Survey;
+use super::told::{self, Report};
 use crate::detach::Detacher;
 use crate::edit::Edits;
 use crate::error::Error;
 use crate::expand::Expander;
 use crate::mailbox::one_by_one;
-use crate::report::{Outcome, Reason, Report};
 
 /// What a command does to each message.
 pub(super) trait Verb: Sync {
@@ -84,15 +84,18 @@ impl Verb for Expanding<'_> {
 
     fn work(&self, message: &[u8], name: &str) -> Result<(Edits, Report), Error> {
         match self.work {
-            Work::Forecast => Ok((Edits::new(), self.expander.forecast(message, name))),
+            Work::Forecast => {
+                let report = self.expander.forecast(message, name);
+                Ok((Edits::new(), report.map(told::would)))
+            }
             Work::Probe => Ok((Edits::new(), probe(self.expander, message, name)?)),
             Work::Expand | Work::Rehearse => {
-                let mut expansion = self.expander.expand(message, name)?;
-                foresee(&mut expansion.report);
-                if self.work == Work::Rehearse {
-                    rehearse(&mut expansion.report);
-                }
-                Ok((expansion.edits, expansion.report))
+                let expansion = self.expander.expand(message, name)?;
+                let report = match self.work {
+                    Work::Rehearse => expansion.report.map(told::rehearsed),
+                    _ => expansion.report.map(told::done),
+                };
+                Ok((expansion.edits, report))
             }
         }
     }
@@ -105,7 +108,11 @@ impl Verb for Detacher {
 
     fn work(&self, message: &[u8], name: &str) -> Result<(Edits, Report), Error> {
         let detachment = self.detach(message, name)?;
-        Ok((detachment.edits, detachment.report))
+        let report = match self.is_rehearsal() {
+            true => detachment.report.map(told::rehearsed),
+            false => detachment.report.map(told::done),
+        };
+        Ok((detachment.edits, report))
     }
 
     // Both directions make true what was true, and no more: so that one undoes the other.
@@ -117,34 +124,6 @@ impl Verb for Detacher {
 /// What would become of a message, in a world that only asks whether there is an answer
 /// ([`crate::fetch::Probing`]).
 pub(super) fn probe(expander: &Expander, message: &[u8], name: &str) -> Result<Report, Error> {
-    let mut report = expander.expand(message, name)?.report;
-    foresee(&mut report);
-    rehearse(&mut report);
-    Ok(report)
-}
-
-/// What was left only because a dry run retrieves nothing is what a run would fetch.
-fn foresee(report: &mut Report) {
-    for row in &mut report.rows {
-        match row.reason {
-            Some(Reason::NotRetrieved) => {
-                row.outcome = Outcome::WouldFetch;
-                row.reason = None;
-            }
-            Some(Reason::InArchive) => row.outcome = Outcome::WouldFetch,
-            _ => {}
-        }
-    }
-}
-
-/// Says of what was done that it would be.
-fn rehearse(report: &mut Report) {
-    for row in &mut report.rows {
-        row.outcome = match row.outcome {
-            Outcome::Expanded => Outcome::WouldExpand,
-            Outcome::Rewritten => Outcome::WouldRewrite,
-            Outcome::Restored => Outcome::WouldRestore,
-            other => other,
-        };
-    }
+    let report = expander.expand(message, name)?.report;
+    Ok(report.map(told::rehearsed))
 }

@@ -12,7 +12,7 @@ use crate::expand::{Lengths, Which, corrected, is_reversible, refusal_of};
 use crate::external_body::{ExternalBody, Reading, Scanned, Shortcuts, Wanted, relisted, restored};
 use crate::mime::{self, PartId, ScanLimits, Tree};
 use crate::policy::{OnFailure, Policy};
-use crate::report::{Kind, Outcome, Reason, Refusal, Report, Retry, Row};
+use crate::report::{Detail, Kind, Outcome, Reason, Refusal, Report, Retry, Row};
 use crate::span::Span;
 use crate::store::{Key, Store};
 
@@ -124,6 +124,12 @@ impl Detacher {
         (long(from, bytes.len()) && from < bytes.len()).then_some(from)
     }
 
+    /// Whether it only says what would leave.
+    #[must_use]
+    pub fn is_rehearsal(&self) -> bool {
+        self.settings.store.is_none()
+    }
+
     /// Detaches what may leave one message. `name` is what the report calls it.
     ///
     /// # Errors
@@ -201,7 +207,7 @@ struct Run<'r> {
     left: Vec<Left>,
     attachments: Vec<Attachment>,
     /// The first failure that may be over later.
-    temporary: Option<String>,
+    temporary: Option<Detail>,
 }
 
 impl Run<'_> {
@@ -230,7 +236,7 @@ impl Run<'_> {
             url: None,
             outcome: Outcome::Left,
             reason: None,
-            detail: String::new(),
+            detail: Detail::default(),
             media_type: Some(entity.essence.clone()),
             bytes: None,
             ms: None,
@@ -241,12 +247,9 @@ impl Run<'_> {
             Ok((key, octets, group)) => {
                 let gain: i64 = group.iter().map(Edit::growth).sum();
                 let is_done = settings.store.is_some();
-                row.outcome = match is_done {
-                    true => Outcome::Detached,
-                    false => Outcome::WouldDetach,
-                };
+                row.outcome = Outcome::Detached;
                 let verb = if is_done { "left" } else { "would leave" };
-                row.detail = format!("{} octets {verb} the mail", gain.saturating_neg());
+                row.detail = format!("{} octets {verb} the mail", gain.saturating_neg()).into();
                 row.url = Some(self.detacher.url_of(&key));
                 row.bytes = Some(octets as u64);
                 self.left.push(Left {
@@ -263,7 +266,7 @@ impl Run<'_> {
 
     fn refuse(&mut self, row: &mut Row, refusal: Refusal) {
         if refusal.retry == Retry::Later {
-            let detail = format!("part {}: {}", row.part, refusal.detail);
+            let detail = Detail::from(format!("part {}: ", row.part)).then(refusal.detail.clone());
             self.temporary.get_or_insert(detail);
         }
         (row.url, row.bytes) = (None, None);

@@ -10,17 +10,18 @@ use std::collections::BTreeSet;
 use super::ledger::Ledger;
 use super::lengths;
 use super::relink::{Relinker, Rewriting};
+use super::state::State;
 use crate::edit::{Edit, Edits};
 use crate::link::url::masked;
 use crate::mime::{PartId, Tree};
 use crate::policy::Policy;
-use crate::report::{Kind, Outcome, Refusal, Row};
+use crate::report::{Detail, Kind, Refusal, Row};
 
 /// Edits and rows for all documents of a message.
 #[derive(Debug, Default)]
 pub(super) struct Documents {
     pub(super) edits: Edits,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<Row<State>>,
 }
 
 /// Works on every document of a message, in their order: what fits is done, the others are left.
@@ -65,15 +66,15 @@ pub(super) fn rewrite(
     documents
 }
 
-fn row(tree: &Tree, part: PartId, name: &str, outcome: Result<Rewriting, Refusal>) -> Row {
+fn row(tree: &Tree, part: PartId, name: &str, outcome: Result<Rewriting, Refusal>) -> Row<State> {
     let mut row = Row {
         message: name.to_owned(),
         part: tree.number(part),
         kind: Kind::Link,
         url: None,
-        outcome: Outcome::Left,
+        outcome: State::Left,
         reason: None,
-        detail: String::new(),
+        detail: Detail::default(),
         media_type: Some(tree.part(part).essence.clone()),
         bytes: Some(tree.part(part).body.len() as u64),
         ms: None,
@@ -82,7 +83,7 @@ fn row(tree: &Tree, part: PartId, name: &str, outcome: Result<Rewriting, Refusal
     };
     match outcome {
         Ok(rewriting) => {
-            row.outcome = Outcome::Rewritten;
+            row.outcome = State::Rewritten;
             row.links = Some(rewriting.absolute + rewriting.to_parts);
             let base = rewriting
                 .base
@@ -94,7 +95,8 @@ fn row(tree: &Tree, part: PartId, name: &str, outcome: Result<Rewriting, Refusal
             row.detail = format!(
                 "{} links made absolute, {} pointed at parts{base}",
                 rewriting.absolute, rewriting.to_parts
-            );
+            )
+            .into();
             if let Some(digest) = rewriting.digest {
                 row.remark(digest.note());
             }

@@ -9,12 +9,13 @@ use super::session::{Asking, Session};
 #[cfg(feature = "cli")]
 use super::settings::Scope;
 use super::settings::{Lengths, Mark, Settings};
+use super::state;
 use super::stored::FromStore;
 use crate::edit::{Edits, Spliced};
 use crate::error::Error;
 use crate::fetch::{Cached, Fetch, NoFetch, SystemFetcher};
 use crate::policy::Policy;
-use crate::report::Report;
+use crate::report::{Forecast, Report};
 use crate::store::Store;
 
 /// Fills external bodies and resolves links.
@@ -197,18 +198,17 @@ impl Expander {
         Ok(Expansion {
             message,
             edits: outcomes.edits,
-            report: outcomes.report,
+            report: state::done(outcomes.report),
             work: session.ledger.spent(),
         })
     }
 
     /// What [`Expander::expand`] would do, as far as that can be known without retrieving: the rows
-    /// of the report with the outcomes `would-expand`, `would-fetch`, `would-rewrite` and `left`.
+    /// of the report have a [`Forecast`].
     #[must_use]
-    pub fn forecast(&self, message: &[u8], name: &str) -> Report {
-        Session::new(&self.settings, message, name, Asking::Nobody)
-            .run(message)
-            .report
+    pub fn forecast(&self, message: &[u8], name: &str) -> Report<Forecast> {
+        let mut session = Session::new(&self.settings, message, name, Asking::Nobody);
+        state::forecast(session.run(message).report)
     }
 
     /// Whether a message with this header, its empty line included, may have to be changed, whatever body comes.

@@ -3,7 +3,8 @@
 use std::time::{Duration, SystemTime};
 
 use super::content::Obtained;
-use crate::report::{Kind, Outcome, Row};
+use super::state::State;
+use crate::report::{Kind, Row};
 
 /// What a row says of content that was put in.
 pub(super) struct Facts {
@@ -27,16 +28,16 @@ impl Facts {
         }
     }
 
-    pub(super) fn describe(&self, row: &mut Row) {
+    pub(super) fn describe(&self, row: &mut Row<State>) {
         row.outcome = match row.kind {
-            Kind::Attachment => Outcome::Restored,
-            _ => Outcome::Expanded,
+            Kind::Attachment => State::Restored,
+            _ => State::Expanded,
         };
         row.reason = None;
-        row.detail = match &self.location {
-            Some(location) => format!("{} octets of {} from {location}", self.octets, self.essence),
-            None => format!("{} octets of {}", self.octets, self.essence),
-        };
+        row.detail = format!("{} octets of {}", self.octets, self.essence).into();
+        if let Some(location) = &self.location {
+            row.detail.push(format!(" from {location}"));
+        }
         row.tell_capture(self.captured);
         for note in &self.notes {
             row.remark(note);

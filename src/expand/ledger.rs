@@ -6,7 +6,7 @@
 //! deadline of its own.
 
 use crate::policy::Limits;
-use crate::report::{Reason, Refusal};
+use crate::report::{Detail, Reason, Refusal, Setting};
 
 /// What one message may still cost.
 #[derive(Clone, Debug)]
@@ -55,7 +55,8 @@ impl Ledger {
     pub(super) fn would_fit(&self, octets: i64) -> Result<(), Refusal> {
         let total = self.gained.saturating_add(octets);
         if octets > 0 && total > signed(self.limits.growth) {
-            return Err(self.too_much_growth(&format!("it would add {octets} octets, which")));
+            let refusal = self.too_much_growth(&format!("it would add {octets} octets, which"));
+            return Err(refusal);
         }
         let result = signed(self.message).saturating_add(total);
         if let Some(most) = self
@@ -65,7 +66,10 @@ impl Ledger {
         {
             return Err(Refusal::lasting(
                 Reason::MessageLimit,
-                format!("the message would have {result} octets; --max-message is {most}"),
+                Detail::from(format!("the message would have {result} octets; "))
+                    .naming(Setting::Message)
+                    .measuring(most, result.unsigned_abs())
+                    .then(format!(" is {most}")),
             ));
         }
         Ok(())
@@ -75,10 +79,12 @@ impl Ledger {
     pub(super) fn too_much_growth(&self, what: &str) -> Refusal {
         Refusal::lasting(
             Reason::GrowthLimit,
-            format!(
-                "{what} would make the message gain more than --max-growth, {}; it has gained {}",
-                self.limits.growth, self.gained
-            ),
+            Detail::from(format!("{what} would make the message gain more than "))
+                .naming(Setting::Growth)
+                .then(format!(
+                    ", {}; it has gained {}",
+                    self.limits.growth, self.gained
+                )),
         )
     }
 
@@ -114,10 +120,10 @@ impl Ledger {
     pub(super) fn enough_retrievals(&self) -> Refusal {
         Refusal::lasting(
             Reason::TooManyFetches,
-            format!(
-                "--max-fetches is {}, and as many retrievals come before it",
+            Detail::default().naming(Setting::Fetches).then(format!(
+                " is {}, and as many retrievals come before it",
                 self.limits.fetches
-            ),
+            )),
         )
     }
 
@@ -153,10 +159,11 @@ impl Ledger {
         }
         Err(Refusal::lasting(
             Reason::TooMuchWork,
-            format!(
-                "the message would have to be read more than {} times; the limit is --max-work",
+            Detail::from(format!(
+                "the message would have to be read more than {} times, which is ",
                 self.limits.work
-            ),
+            ))
+            .naming(Setting::Work),
         ))
     }
 

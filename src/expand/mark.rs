@@ -1,9 +1,10 @@
 //! The `X-Embody` field that `--mark` adds, and what the message's own header says of signatures.
 
 use super::settings::MARK_FIELD;
+use super::state::State;
 use crate::edit::{Edit, Edits, Group};
 use crate::mime::{self, Content, Limit, PartId, ScanLimits};
-use crate::report::Report;
+use crate::report::{Kind, Report, Row};
 use crate::span::{Newline, Span};
 
 /// Whether the message is signed by its sender's domain (RFC 6376).
@@ -34,7 +35,12 @@ pub(super) fn has_mark(message: &[u8]) -> bool {
 
 /// The edits with the field added, if there is something to say, and those that were there removed: only
 /// what this run did may stand there.
-pub(super) fn marked(message: &[u8], edits: Edits, report: &Report, limits: &ScanLimits) -> Edits {
+pub(super) fn marked(
+    message: &[u8],
+    edits: Edits,
+    report: &Report<State>,
+    limits: &ScanLimits,
+) -> Edits {
     // The header is all that is looked at.
     let output = edits.splice(message).front(|front| {
         let within = Span::new(0, front.len());
@@ -52,10 +58,12 @@ pub(super) fn marked(message: &[u8], edits: Edits, report: &Report, limits: &Sca
     let is_cut = root.content == Content::Opaque(Limit::HeaderTooLarge);
     let ends = root.header.of(&output).ends_with(b"\n") && !is_cut;
     if !report.rows.is_empty() && ends {
+        let count =
+            |is: &dyn Fn(&Row<State>) -> bool| report.rows.iter().filter(|row| is(row)).count();
         let field = format!(
             "{MARK_FIELD}: expanded={} left={} links={}",
-            report.expanded(),
-            report.left(),
+            count(&|row| row.outcome == State::Expanded),
+            count(&|row| row.outcome == State::Left && row.kind != Kind::Link),
             report.links()
         );
         let field = [field.as_bytes(), Newline::of_first_line(message).bytes()].concat();

@@ -39,6 +39,7 @@ mod run;
 mod session;
 mod settings;
 mod siblings;
+mod state;
 mod stored;
 mod substitute;
 mod unseen;

@@ -3,6 +3,8 @@
 //! Content that is itself a message or a multipart is looked at before it is put in, one level
 //! deeper. Decisions fall in the order of the document, because bounds are met in that order.
 
+mod nested;
+
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
@@ -12,18 +14,18 @@ use super::removal::removal;
 use super::retrieve::{Contents, Found};
 use super::session::Session;
 use super::settings::Scope;
+use super::state::State;
 use super::stored;
 use super::substitute::{Content, Substitute};
 use super::{lengths, unseen};
 use crate::edit::{Edit, Edits, Group};
 use crate::external_body::{Claim, Form, Note, Target, restored};
 use crate::link::base::Base;
-use crate::link::url::{Reference, equivalence_key, without_fragment};
 use crate::mime::exact::Manner;
 use crate::mime::transfer::has_boundary;
 use crate::mime::{self, PartId, ScanLimits, Tree};
 use crate::plan::{self, Bases, Item, Plan, Step};
-use crate::report::{Outcome, Reason, Refusal, Retry, Row};
+use crate::report::{Detail, Forecast, Reason, Refusal, Retry, Row};
 
 /// Where an entity stands.
 #[derive(Clone, Debug)]
@@ -67,12 +69,12 @@ impl Place {
 #[derive(Default)]
 pub(super) struct Pass {
     pub(super) edits: Edits,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<Row<State>>,
     pub(super) notes: Vec<String>,
     /// Whether something is left, or was not even seen, that a change elsewhere may help.
     pub(super) waits: bool,
     /// The first failure that may be over later.
-    pub(super) temporary: Option<String>,
+    pub(super) temporary: Option<Detail>,
 }
 
 /// A reference leads back to this URL, and nothing in the message would tell a second run so: the
@@ -337,132 +339,17 @@ impl Pending<'_> {
         })
     }
 
-    /// What a message or a multipart becomes that is to be put in.
-    fn composite(
-        &mut self,
-        session: &mut Session<'_>,
-        item: &Item<'_>,
-        substitute: &mut Substitute<'_>,
-    ) -> Result<Result<(Vec<u8>, Pass), Refusal>, Circle> {
-        let mut trail = self.place.trail.clone();
-        let mut base = self.bases.of(self.entity, self.tree, item.body.part);
-        if let Step::Retrieve { url, .. } = &item.step {
-            let location = substitute.location();
-            if let Some(refusal) = self.closes_circle(session, item, url, location)? {
-                return Ok(Err(refusal));
-            }
-            trail.push(url.clone());
-            trail.extend(location.map(str::to_owned));
-            base = substitute.base_around(base);
-        }
-        // It is copied, searched, and looked at from several sides before it can stand there.
-        let octets = substitute.octets();
-        if let Err(refusal) = session.ledger.work(octets * 2) {
-            return Ok(Err(refusal));
-        }
-        let body = substitute.composite_body();
-        let part = self.tree.part(item.body.part);
-        let growth = body.len() as i64 - part.span.len() as i64;
-        if let Err(refusal) = session.ledger.grow(growth) {
-            return Ok(Err(refusal));
-        }
-        if !session.settings.prefilter.external_bodies(&body) {
-            return Ok(Ok((body, Pass::default())));
-        }
-        let held = self.place.held.saturating_add(body.len());
-        if let Err(refusal) = session.ledger.judge_held(held) {
-            return Ok(Err(refusal));
-        }
-        let limits = self.place.limits;
-        let place = Place {
-            prefix: self.place.number(&substitute.number()),
-            limits: ScanLimits {
-                depth: limits.depth.saturating_sub(part.depth + 1),
-                ..limits
-            },
-            level: self.place.level + 1,
-            base,
-            trail,
-            held,
+    fn row(&self, session: &Session<'_>, item: &Item<'_>) -> Row<State> {
+        let row = item.forecast(session.name);
+        let state = match row.outcome {
+            Forecast::WouldFetch => State::Unasked,
+            Forecast::Left => State::Left,
+            _ => State::Expanded,
         };
-        if place.level > session.policy().limits.depth || limits.depth <= part.depth {
-            let detail = "it would be nested deeper than --max-depth";
-            return Ok(Err(Refusal::lasting(Reason::TooDeep, detail)));
+        Row {
+            part: self.place.number(&item.number),
+            ..row.with(state)
         }
-        if let Err(refusal) = session.ledger.work(body.len() * 2) {
-            return Ok(Err(refusal));
-        }
-        let header = substitute.header_of_multipart();
-        let mut entity = body;
-        if !header.is_empty() {
-            entity.splice(..0, header.iter().copied());
-        }
-        let pass = match (session.pass(&entity, &place), &item.step) {
-            (Ok(pass), _) => pass,
-            // Here the circle was entered.
-            (Err(circle), Step::Retrieve { url, .. }) if *url == circle.url => {
-                return Ok(Err(leads_back(url)));
-            }
-            (Err(circle), _) => return Err(circle),
-        };
-        let mut body = pass.edits.splice(&entity).into_bytes().into_owned();
-        body.drain(..header.len());
-        // What came in deep inside is looked at again around every level.
-        if let Err(refusal) = session.ledger.work(body.len() * 2) {
-            return Ok(Err(refusal));
-        }
-        Ok(Ok((body, pass)))
-    }
-
-    /// Whether this URL is where something around the part was retrieved from.
-    ///
-    /// What came over the network says so in its Content-Location, so that a second run sees it. The
-    /// place of a file is not written into the message: for that the circle is left as a whole.
-    fn closes_circle(
-        &mut self,
-        session: &mut Session<'_>,
-        item: &Item<'_>,
-        url: &str,
-        location: Option<&str>,
-    ) -> Result<Option<Refusal>, Circle> {
-        let around = self.place.trail.iter().map(String::len).sum::<usize>();
-        if let Err(refusal) = session.ledger.work(around) {
-            return Ok(Some(refusal));
-        }
-        let key = |url: &str| equivalence_key(without_fragment(url));
-        let keys: Vec<String> = location.into_iter().chain([url]).map(key).collect();
-        if let Some(entered) = self
-            .place
-            .trail
-            .iter()
-            .find(|before| keys.contains(&key(before)))
-        {
-            if Reference::split(entered).has_scheme("file") {
-                return Err(Circle {
-                    url: entered.clone(),
-                });
-            }
-            return Ok(Some(leads_back(url)));
-        }
-        let above: Vec<PartId> = self.tree.ancestors(item.body.part).collect();
-        for above in above {
-            let Some(base) = self.bases.of(self.entity, self.tree, above) else {
-                continue;
-            };
-            if let Err(refusal) = session.ledger.work(base.url.len()) {
-                return Ok(Some(refusal));
-            }
-            if keys.contains(&key(&base.url)) {
-                return Ok(Some(leads_back(url)));
-            }
-        }
-        Ok(None)
-    }
-
-    fn row(&self, session: &Session<'_>, item: &Item<'_>) -> Row {
-        let mut row = item.forecast(session.name);
-        row.part = self.place.number(&item.number);
-        row
     }
 
     fn unasked(&mut self, session: &Session<'_>, item: &Item<'_>) {
@@ -505,10 +392,10 @@ impl Pending<'_> {
         self.pass.waits |=
             matches!(item.body.target, Ok(Target::ContentId { .. })) && !refusal.reason.is_bound();
         if refusal.retry == Retry::Later {
-            let detail = format!("part {}: {}", row.part, refusal.detail);
+            let detail = Detail::from(format!("part {}: ", row.part)).then(refusal.detail.clone());
             self.pass.temporary.get_or_insert(detail);
         }
-        row.outcome = Outcome::Left;
+        row.outcome = State::Left;
         row.reason = Some(refusal.reason);
         row.detail = refusal.detail;
         self.pass.rows.push(row);
@@ -524,8 +411,8 @@ impl Pending<'_> {
         let number = self.place.number(&winner.number);
         row.reason = Some(Reason::RivalExpanded);
         if session.is_forecast() {
-            row.outcome = Outcome::WouldRewrite;
-            row.detail = format!("would be removed: part {number} offers the same");
+            row.outcome = State::Rewritten;
+            row.detail = format!("would be removed: part {number} offers the same").into();
             self.pass.rows.push(row);
             return;
         }
@@ -533,10 +420,10 @@ impl Pending<'_> {
         if self.pass.edits.add(vec![Edit::remove(removal)]).is_ok() {
             self.removed_to = removal.end;
             self.changed.push(item.body.part);
-            row.outcome = Outcome::Rewritten;
-            row.detail = format!("removed: part {number} offers the same and was put in");
+            row.outcome = State::Rewritten;
+            row.detail = format!("removed: part {number} offers the same and was put in").into();
         } else {
-            row.outcome = Outcome::Left;
+            row.outcome = State::Left;
         }
         self.pass.rows.push(row);
     }
@@ -573,9 +460,4 @@ fn by_hash(item: &mut Item<'_>) {
             accept: None,
         };
     }
-}
-
-fn leads_back(url: &str) -> Refusal {
-    let url = crate::link::url::masked(url);
-    Refusal::lasting(Reason::ReferenceLoop, format!("{url} leads back to itself"))
 }

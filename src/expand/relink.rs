@@ -5,15 +5,16 @@
 //! where its bytes may not be what they look like. Attachments are somebody's files: nothing is done or said.
 
 mod candidates;
+mod document;
 mod options;
 pub(super) mod sheet;
 mod shown;
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
 pub(super) use self::candidates::Fallbacks;
+use self::document::{Document, Language, unsupported};
 pub(super) use self::shown::Shown;
 #[cfg(feature = "cli")]
 pub(super) use self::shown::Written;
@@ -25,13 +26,10 @@ use super::resolved::{Memory, Resolved, Stage};
 use super::siblings::{Identity, RELATED, Siblings};
 use crate::edit::{Edit, Group};
 use crate::link::base::Base;
-use crate::link::css;
-use crate::link::html::{self, Syntax};
-use crate::link::label;
-use crate::link::links::Links;
+use crate::link::html::Syntax;
 use crate::link::url::{Relation, relation, resolve_as_browser, without_fragment};
 use crate::link::value::LinkValue;
-use crate::mime::charset::{self, Charset};
+use crate::mime::charset::Charset;
 use crate::mime::mapped::{Changes, MappedBody};
 use crate::mime::{Content, MediaType, PartId, TransferEncoding, Tree};
 use crate::plan::protection;
@@ -78,29 +76,6 @@ pub(super) struct Relinker<'p> {
     policy: &'p Policy,
     siblings: Siblings<'p>,
     ledger: &'p mut Ledger,
-}
-
-/// What kind of document a part is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Language {
-    Html(Syntax),
-    Css,
-}
-
-/// A document as its links are read.
-struct Document<'d> {
-    part: PartId,
-    language: Language,
-    /// The octets as they are.
-    octets: &'d [u8],
-    /// As long as these; what looks like ASCII in it is ASCII.
-    text: Cow<'d, [u8]>,
-    charset: Option<Charset>,
-    links: Links,
-    base_href: Option<LinkValue>,
-    /// The label of the charset that the document itself names.
-    label: Option<Vec<u8>>,
-    looks_encoded: bool,
 }
 
 impl<'p> Relinker<'p> {
@@ -441,111 +416,7 @@ impl<'p> Relinker<'p> {
     }
 }
 
-impl<'d> Document<'d> {
-    /// Finds the links; `named` is the charset that the mail names.
-    fn read(part: PartId, language: Language, octets: &'d [u8], named: Option<Charset>) -> Self {
-        let mut document = Self {
-            part,
-            language,
-            octets,
-            text: Cow::Borrowed(octets),
-            charset: named,
-            links: Links::default(),
-            base_href: None,
-            label: None,
-            looks_encoded: false,
-        };
-        if let Some(named) = named {
-            document.text = named.without_trail_bytes(octets);
-            document.locate();
-            return document;
-        }
-        document.locate();
-        document.charset = document.own_charset();
-        document.text = match document.charset {
-            Some(charset) => charset.without_trail_bytes(octets),
-            None => charset::without_doubtful_bytes(octets),
-        };
-        if let Cow::Owned(_) = document.text {
-            document.locate();
-        }
-        document
-    }
-
-    fn locate(&mut self) {
-        match self.language {
-            Language::Css => {
-                self.links = css::locate(&self.text);
-                self.label = label::in_style_sheet(self.octets).map(<[u8]>::to_vec);
-            }
-            Language::Html(syntax) => {
-                let found = html::locate_in(&self.text, syntax);
-                self.links = found.links;
-                self.base_href = found.base_href;
-                self.looks_encoded = found.looks_encoded;
-                let declared = || label::in_xml_declaration(self.octets).map(<[u8]>::to_vec);
-                self.label = match syntax {
-                    Syntax::Xhtml => declared().or(found.charset),
-                    Syntax::Html => found.charset,
-                };
-            }
-        }
-    }
-
-    /// The charset that the document shows or names itself.
-    fn own_charset(&self) -> Option<Charset> {
-        if self.octets.starts_with(b"\xef\xbb\xbf") {
-            return Some(Charset::Superset);
-        }
-        let named = self.label.as_deref().and_then(Charset::of_readable_label);
-        // Japanese mail without a label; no other text has this escape.
-        let shifts = || memchr::memmem::find(self.octets, b"\x1b$").is_some();
-        named.or_else(|| shifts().then_some(Charset::Other))
-    }
-
-    /// A link's value; none where a byte of it may be half a character.
-    fn value(&self, link: &LinkValue) -> Option<Cow<'_, [u8]>> {
-        let is_whole = link.span.of(&self.text) == link.span.of(self.octets);
-        let value = is_whole.then(|| link.decoded(&self.text))?;
-        let may_have_trail_bytes = matches!(self.charset, Some(Charset::TrailBytes(_)));
-        (!may_have_trail_bytes || value.is_ascii()).then_some(value)
-    }
-
-    /// Why none of its links may be touched, whatever they are.
-    fn refusal(&self, encoding: TransferEncoding) -> Option<Refusal> {
-        if self.looks_encoded {
-            return Some(Refusal::lasting(
-                Reason::LooksEncoded,
-                format!(
-                    "an attribute begins with 3D, as in quoted-printable, beneath {}",
-                    encoding.as_str()
-                ),
-            ));
-        }
-        if self.charset == Some(Charset::Other) {
-            let label = self.label.as_deref().unwrap_or(b"a charset of escapes");
-            return Some(unsupported(label));
-        }
-        let base_is_unclear = |href: &LinkValue| self.value(href).is_none();
-        self.base_href
-            .as_ref()
-            .filter(|href| base_is_unclear(href))?;
-        Some(Refusal::lasting(
-            Reason::CharsetNotSupported,
-            "its <base href> is not ASCII, and in its charset a byte may be half of a character",
-        ))
-    }
-}
-
 fn is_ascii(label: &[u8]) -> bool {
     let label = label.trim_ascii();
     label.eq_ignore_ascii_case(b"us-ascii") || label.eq_ignore_ascii_case(b"ascii")
-}
-
-fn unsupported(label: &[u8]) -> Refusal {
-    let label = String::from_utf8_lossy(label.trim_ascii()).to_ascii_lowercase();
-    Refusal::lasting(
-        Reason::CharsetNotSupported,
-        format!("links in the charset {label} are not supported"),
-    )
 }

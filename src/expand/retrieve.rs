@@ -8,7 +8,7 @@ use super::session::{Answered, Asking, Session};
 use crate::fetch::{Request, fetch_all};
 use crate::mime::{self, PartId, TransferEncoding, Tree};
 use crate::plan::{Item, Plan, Step};
-use crate::report::{Reason, Refusal};
+use crate::report::{Detail, Reason, Refusal};
 
 /// What came of looking for an item's content.
 #[derive(Clone, Debug)]
@@ -179,10 +179,8 @@ fn followed(number: &str, found: Found) -> Found {
             Found::Content(obtained)
         }
         Found::Refused(refusal) => Found::Refused(Refusal {
-            detail: format!(
-                "part {number}, which it refers to, was left: {}",
-                root_detail(&refusal.detail)
-            ),
+            detail: Detail::from(format!("part {number}, which it refers to, was left: "))
+                .then(root_detail(&refusal.detail)),
             ..refusal
         }),
         Found::Unasked => Found::Unasked,
@@ -190,10 +188,12 @@ fn followed(number: &str, found: Found) -> Found {
 }
 
 /// A chain of references names its end only.
-fn root_detail(detail: &str) -> &str {
+fn root_detail(detail: &Detail) -> Detail {
     match detail.split_once("was left: ") {
-        Some((front, root)) if front.starts_with("part ") => root,
-        _ => detail,
+        Some((front, root)) if front.starts_with("part ") => {
+            detail.behind(detail.len() - root.len())
+        }
+        _ => detail.clone(),
     }
 }
 

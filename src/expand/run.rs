@@ -5,20 +5,21 @@ use super::mark::{has_dkim_signature, marked};
 use super::pass::{Pass, Place};
 use super::session::Session;
 use super::settings::{Lengths, Mark};
+use super::state::State;
 use super::{documents, embed, lengths};
 use crate::edit::{Edits, Output};
 use crate::error::Error;
 use crate::external_body::{Reading, Scanned, Wanted, relisted};
 use crate::mime;
 use crate::policy::{Links, OnFailure, Policy};
-use crate::report::{Kind, Outcome, Reason, Refusal, Report, Row};
+use crate::report::{Detail, Kind, Reason, Refusal, Report, Row};
 
 /// What was decided about a message.
 pub(super) struct Outcomes {
     pub(super) edits: Edits,
-    pub(super) report: Report,
+    pub(super) report: Report<State>,
     /// The first failure that may be over later.
-    temporary: Option<String>,
+    temporary: Option<Detail>,
 }
 
 impl Session<'_> {
@@ -44,7 +45,7 @@ impl Session<'_> {
         if !outcomes.edits.is_empty() && has_dkim_signature(message) {
             let note = "the message carries a DKIM-Signature, which will not verify any more";
             let mut rows = report.rows.iter_mut();
-            let is_change = |row: &&mut Row| row.outcome != Outcome::Left;
+            let is_change = |row: &&mut Row<State>| row.outcome != State::Left;
             if let Some(row) = rows.find(is_change) {
                 row.remark(note);
             }
@@ -54,7 +55,8 @@ impl Session<'_> {
             return outcomes;
         }
         if self.settings.lengths == Lengths::Corrected && !outcomes.edits.is_empty() {
-            let is_restoring = |row: &Row| matches!(row.outcome, Outcome::Restored | Outcome::Left);
+            let is_restoring =
+                |row: &Row<State>| matches!(row.outcome, State::Restored | State::Left);
             let which = match outcomes.report.rows.iter().all(is_restoring) {
                 true => Which::True,
                 false => Which::All,
@@ -92,7 +94,7 @@ impl Session<'_> {
             let pass: Pass = self.pass(&current, &place).unwrap_or_default();
             // What was left is looked at again in the next pass.
             let report = &mut outcomes.report;
-            report.rows.retain(|row| row.outcome != Outcome::Left);
+            report.rows.retain(|row| row.outcome != State::Left);
             report.rows.extend(pass.rows);
             report.notes.extend(pass.notes);
             outcomes.temporary = outcomes.temporary.take().or(pass.temporary);
@@ -136,9 +138,9 @@ impl Session<'_> {
             part: String::new(),
             kind,
             url: None,
-            outcome: Outcome::Left,
+            outcome: State::Left,
             reason: Some(refusal.reason),
-            detail: format!("{detail}: {}", refusal.detail),
+            detail: Detail::from(format!("{detail}: ")).then(refusal.detail.clone()),
             media_type: None,
             bytes: None,
             ms: None,
@@ -170,7 +172,8 @@ impl Session<'_> {
 
     /// Takes out the text that names what was detached, once it is back.
     fn relist(&self, message: &[u8], outcomes: &mut Outcomes) {
-        if outcomes.report.restored() == 0 {
+        let mut rows = outcomes.report.rows.iter();
+        if !rows.any(|row| row.outcome == State::Restored) {
             return;
         }
         let limits = self.settings.scan_limits();
@@ -217,16 +220,7 @@ impl Session<'_> {
         let tree = mime::scan(&output, &self.settings.scan_limits());
         let policy = self.policy();
         let made = documents::rewrite(&output, &tree, policy, self.name, &mut self.ledger);
-        let is_forecast = self.is_forecast();
-        outcomes
-            .report
-            .rows
-            .extend(made.rows.into_iter().map(|mut row| {
-                if is_forecast && row.outcome == Outcome::Rewritten {
-                    row.outcome = Outcome::WouldRewrite;
-                }
-                row
-            }));
+        outcomes.report.rows.extend(made.rows);
         let edits = std::mem::take(&mut outcomes.edits);
         outcomes.edits = edits.then(message.len(), made.edits);
     }

@@ -4,9 +4,10 @@
 use std::collections::HashSet;
 
 use super::prefilter::Prefilter;
+use super::state::State;
 use crate::mime::{PartId, Tree};
 use crate::plan::{Plan, opaque_parts};
-use crate::report::{Kind, Outcome, Row};
+use crate::report::{Kind, Row};
 
 /// One row for each such part that the plan has no item for.
 pub(super) fn rows(
@@ -15,7 +16,7 @@ pub(super) fn rows(
     plan: &Plan<'_>,
     prefilter: &Prefilter,
     name: &str,
-) -> Vec<Row> {
+) -> Vec<Row<State>> {
     let known: HashSet<PartId> = plan.items.iter().map(|item| item.body.part).collect();
     opaque_parts(tree)
         .into_iter()
@@ -26,7 +27,7 @@ pub(super) fn rows(
             part: opaque.number,
             kind: Kind::ExternalBody,
             url: None,
-            outcome: Outcome::Left,
+            outcome: State::Left,
             reason: Some(opaque.refusal.reason),
             detail: opaque.refusal.detail,
             media_type: None,

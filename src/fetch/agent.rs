@@ -51,7 +51,7 @@ pub(super) fn system_roots() -> Vec<Certificate<'static>> {
 
 /// Those of `--ca-file`.
 pub(super) fn certificates(path: &PathBuf) -> Result<Vec<Certificate<'static>>, Error> {
-    let wrong = || Error::Usage(format!("{} holds no PEM certificate", path.display()));
+    let wrong = || Error::Usage(format!("{} holds no PEM certificate", path.display()).into());
     let pem = std::fs::read(path).map_err(|source| Error::Read {
         what: format!("the CA file {}", path.display()),
         source,
@@ -75,7 +75,7 @@ pub(super) fn proxy(policy: &Policy) -> Result<Option<ureq::Proxy>, Error> {
         .as_ref()
         .map(|proxy| ureq::Proxy::new(proxy.as_str()))
         .transpose()
-        .map_err(|_| Error::Usage("the proxy is not one that can be used".to_owned()))
+        .map_err(|_| Error::Usage("the proxy is not one that can be used".into()))
 }
 
 /// Whether a connection ended under us.

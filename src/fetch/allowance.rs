@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::report::{Reason, Refusal};
+use super::waiting::late;
+use crate::report::{Detail, Reason, Refusal, Setting};
 
 /// A point in time, and the reason that is reported when it has passed.
 #[derive(Clone, Copy, Debug)]
@@ -72,12 +73,12 @@ impl Allowance {
 
     /// The refusal once it is over: time-outs are temporary.
     pub(crate) fn overrun(self) -> Refusal {
-        Refusal::temporary(
-            self.reason,
-            match self.reason {
-                Reason::Timeout => "not whole within --timeout",
-                _ => "not whole within --deadline, which holds for the whole message",
-            },
-        )
+        match self.reason {
+            Reason::Timeout => {
+                let detail = Detail::from("not whole within ").naming(Setting::Timeout);
+                Refusal::temporary(Reason::Timeout, detail)
+            }
+            _ => late(),
+        }
     }
 }

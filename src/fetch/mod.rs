@@ -42,7 +42,7 @@ pub(crate) use direct::{Direct, NoReply, Reply};
 pub(crate) use exchange::{Answer, Asked, Exchange, Failed, How, Nobody, Source, Whose};
 pub use in_flight::AtMost;
 #[cfg(any(feature = "http", feature = "ftp"))]
-pub use names::{Names, SystemNames};
+pub use names::Names;
 #[cfg(feature = "cli")]
 pub(crate) use probe::{Probing, Unasked};
 pub use request::{Fetch, NoFetch, Probed, Request, Retrieved};

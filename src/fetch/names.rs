@@ -12,7 +12,7 @@ use std::thread;
 
 use super::allowance::Allowance;
 use crate::policy::{Host, Policy};
-use crate::report::{Reason, Refusal};
+use crate::report::{Detail, Reason, Refusal};
 
 /// Who knows the addresses of names. Shared between threads; a lookup may block.
 pub trait Names: Debug + Send + Sync + 'static {
@@ -25,7 +25,7 @@ pub trait Names: Debug + Send + Sync + 'static {
 
 /// The system's resolver.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct SystemNames;
+pub(super) struct SystemNames;
 
 impl Names for SystemNames {
     fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, Refusal> {
@@ -75,7 +75,7 @@ pub(super) fn judged(
             let addresses = looked_up(names, host, allowance)?;
             for address in &addresses {
                 policy.judge_address(*address).map_err(|refusal| Refusal {
-                    detail: format!("{host} is {address}: {}", refusal.detail),
+                    detail: Detail::from(format!("{host} is {address}: ")).then(refusal.detail),
                     ..refusal
                 })?;
             }

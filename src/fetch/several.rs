@@ -5,7 +5,7 @@ use std::thread;
 
 use super::waiting::{late, locked};
 use super::{Fetch, Request, Retrieved};
-use crate::report::{Reason, Refusal};
+use crate::report::{Detail, Reason, Refusal, Setting};
 
 /// Retrieves all of it, at most `in_flight` at a time; answers stand in the order of the requests,
 /// whatever the order in which they came.
@@ -108,8 +108,10 @@ impl State {
 fn too_much(octets: u64) -> Refusal {
     Refusal::lasting(
         Reason::GrowthLimit,
-        format!(
-            "with the bodies before it, it has more octets than the {octets} that --max-growth still allows"
-        ),
+        Detail::from(format!(
+            "with the bodies before it, it has more octets than the {octets} that "
+        ))
+        .naming(Setting::Growth)
+        .then(" still allows"),
     )
 }

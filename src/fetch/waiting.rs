@@ -2,12 +2,14 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::report::{Reason, Refusal};
+use crate::report::{Detail, Reason, Refusal, Setting};
 
 pub(super) fn late() -> Refusal {
     Refusal::temporary(
         Reason::Deadline,
-        "not whole within --deadline, which holds for the whole message",
+        Detail::from("not whole within ")
+            .naming(Setting::Deadline)
+            .then(", which holds for the whole message"),
     )
 }
 

@@ -32,28 +32,20 @@
 //!    text like any other, where it would judge or remove them.
 //! 4. Parameters beyond the `MAX_PARAMETERS`th are dropped.
 
+mod body;
+mod folding;
 mod media_type;
 
 use std::borrow::Cow;
 
-use base64_simd::{STANDARD_NO_PAD, forgiving_decode_inplace};
-use memchr::{memchr, memchr2};
+use memchr::memchr2;
 use percent_encoding::percent_encode_byte;
 
+use self::body::{Pieces, decode_base64};
+use self::folding::{is_folding, skip_folding};
 pub use self::media_type::MediaTypeText;
 #[cfg(any(test, feature = "internals"))]
 pub use self::media_type::{MAX_PARAMETERS, Origin};
-
-/// Symbols collected before they are decoded. Small enough for the first-level cache and for a
-/// thread with a small stack; a multiple of four.
-const STAGE: usize = 4096;
-
-/// Octets copied at once: a word of RFC 2017 or a line of base64 in mail.
-const BLOCK: usize = 80;
-
-/// Symbols decoded at once where they need no collecting: bounds what is decoded twice when a
-/// `%` or a blank turns up in the middle.
-const STRETCH: usize = 16 * STAGE;
 
 /// Why a `data:` URL gave no content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -213,7 +205,9 @@ impl<'a> DataUrl<'a> {
                     content.extend_from_slice(piece.as_slice());
                 }
             }
-            Encoding::Base64 => decode_base64(self.body, &mut content)?,
+            Encoding::Base64 => {
+                decode_base64(self.body, &mut content).ok_or(DataUrlError::InvalidBase64)?
+            }
         }
         Ok(content)
     }
@@ -222,29 +216,6 @@ impl<'a> DataUrl<'a> {
 /// Octets in `symbols` base64 symbols; the bits of an incomplete octet are dropped.
 fn decoded_from(symbols: u64) -> u64 {
     symbols / 4 * 3 + symbols % 4 * 3 / 4
-}
-
-/// The white space of a folded header parameter, which is no part of a URL (RFC 2017 §3.1).
-fn is_folding(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
-}
-
-fn skip_folding(mut bytes: &[u8]) -> &[u8] {
-    while let [first, rest @ ..] = bytes
-        && is_folding(*first)
-    {
-        bytes = rest;
-    }
-    bytes
-}
-
-fn trim_folding_end(mut bytes: &[u8]) -> &[u8] {
-    while let [rest @ .., last] = bytes
-        && is_folding(*last)
-    {
-        bytes = rest;
-    }
-    bytes
 }
 
 /// The URL parser's first step: "C0 control or space" goes at both ends.
@@ -308,247 +279,4 @@ fn truncated(text: Cow<'_, str>, length: usize) -> Cow<'_, str> {
             Cow::Owned(text)
         }
     }
-}
-
-/// Decodes forgiving-base64 at the end of `content`, which has room for it.
-///
-/// First on the assumption that white space stands only around line ends, as folding puts it, and
-/// without looking inside the lines: the decoder refuses whatever is no symbol. At the first
-/// refusal the rest is walked piece by piece.
-fn decode_base64(body: &[u8], content: &mut Vec<u8>) -> Result<(), DataUrlError> {
-    let mut stage = Stage::default();
-    match decode_lines(body, &mut stage, content) {
-        Ok(()) => Ok(()),
-        Err(rest) => decode_pieces(rest, &mut stage, content).ok_or(DataUrlError::InvalidBase64),
-    }
-}
-
-/// # Errors
-/// The part of `body` of which nothing has been decoded yet.
-fn decode_lines<'a>(
-    body: &'a [u8],
-    stage: &mut Stage,
-    content: &mut Vec<u8>,
-) -> Result<(), &'a [u8]> {
-    let mut rest = skip_folding(body);
-    let mut word = 0;
-    loop {
-        let undecoded = rest;
-        stage.clear();
-        while !rest.is_empty() && !stage.is_full() {
-            let reach = if stage.is_empty() {
-                STRETCH
-            } else {
-                stage.room()
-            };
-            // The limit keeps one endless line from being searched again for each stage.
-            let ahead = rest.get(..reach).unwrap_or(rest);
-            // Folding makes words of one length: look for the blank behind the next one there
-            // first. Should another stand before it, the decoder will refuse it.
-            if !ahead.get(word).is_some_and(|byte| is_folding(*byte)) {
-                let line = memchr(b'\n', ahead).and_then(|end| ahead.get(..end));
-                word = trim_folding_end(line.unwrap_or(ahead)).len();
-            }
-            if stage.is_empty() && word > STAGE {
-                // All but the last symbols, which may be padding.
-                let symbols = rest.get(..(word - 1) / 4 * 4).unwrap_or_default();
-                decode_whole(symbols, content).ok_or(undecoded)?;
-                rest = rest.get(symbols.len()..).unwrap_or_default();
-                break;
-            }
-            // This is never empty: a symbol comes first, and the stage has space.
-            let taken = stage.take(rest, word);
-            rest = skip_folding(rest.get(taken..).unwrap_or_default());
-        }
-        if rest.is_empty() {
-            return stage.finish(content).ok_or(undecoded);
-        }
-        stage.flush(content).ok_or(undecoded)?;
-    }
-}
-
-fn decode_pieces(body: &[u8], stage: &mut Stage, content: &mut Vec<u8>) -> Option<()> {
-    stage.clear();
-    for piece in Pieces::of(body) {
-        let mut symbols = match &piece {
-            // White space that was escaped, and form feeds, are ignored in base64 only.
-            Piece::Octet([octet]) if octet.is_ascii_whitespace() => continue,
-            piece => piece.as_slice(),
-        };
-        while !symbols.is_empty() {
-            if stage.is_full() {
-                stage.flush(content)?;
-            }
-            let taken = stage.take(symbols, symbols.len());
-            symbols = symbols.get(taken..).unwrap_or_default();
-        }
-    }
-    stage.finish(content)
-}
-
-/// Decodes a multiple of four symbols; padding is none.
-fn decode_whole(symbols: &[u8], content: &mut Vec<u8>) -> Option<()> {
-    STANDARD_NO_PAD.decode_append(symbols, content).ok()
-}
-
-/// Symbols waiting until there are enough for the decoder to run at speed.
-struct Stage {
-    symbols: [u8; STAGE + BLOCK],
-    length: usize,
-}
-
-impl Default for Stage {
-    fn default() -> Self {
-        Self {
-            symbols: [0; STAGE + BLOCK],
-            length: 0,
-        }
-    }
-}
-
-impl Stage {
-    fn clear(&mut self) {
-        self.length = 0;
-    }
-
-    fn is_empty(&self) -> bool {
-        self.length == 0
-    }
-
-    fn is_full(&self) -> bool {
-        self.length == STAGE
-    }
-
-    fn room(&self) -> usize {
-        STAGE - self.length
-    }
-
-    /// Copies the first `count` of `symbols`, or as many as there is room for, and says how many.
-    fn take(&mut self, symbols: &[u8], count: usize) -> usize {
-        let count = count.min(self.room()).min(symbols.len());
-        let end = self.length + count;
-        // A copy of fixed length is a few moves, one of any length is a call, which counts for
-        // words of 40. What is copied too much is overwritten later, or lies in the slack.
-        let free = self.symbols.get_mut(self.length..);
-        if let Some(free) = free.and_then(<[u8]>::first_chunk_mut::<BLOCK>)
-            && let Some(block) = symbols.first_chunk::<BLOCK>()
-            && count <= BLOCK
-        {
-            *free = *block;
-        } else if let (Some(free), Some(symbols)) =
-            (self.symbols.get_mut(self.length..end), symbols.get(..count))
-        {
-            free.copy_from_slice(symbols);
-        }
-        self.length = end;
-        count
-    }
-
-    /// Decodes what is here while more is to come: whole quanta, without padding.
-    fn flush(&mut self, content: &mut Vec<u8>) -> Option<()> {
-        let symbols = self.symbols.get(..self.length)?;
-        self.length = 0;
-        decode_whole(symbols, content)
-    }
-
-    /// Decodes what is here as the end of the data, forgivingly.
-    fn finish(&mut self, content: &mut Vec<u8>) -> Option<()> {
-        let symbols = self.symbols.get_mut(..self.length)?;
-        let last = forgiving_decode_inplace(symbols).ok()?;
-        content.extend_from_slice(last);
-        Some(())
-    }
-}
-
-/// A run of octets of the data, decoded.
-enum Piece<'a> {
-    Run(&'a [u8]),
-    Octet([u8; 1]),
-}
-
-impl Piece<'_> {
-    fn as_slice(&self) -> &[u8] {
-        match self {
-            Self::Run(run) => run,
-            Self::Octet(octet) => octet,
-        }
-    }
-}
-
-/// Walks data up to its fragment: white space goes, escapes are decoded, bad ones stay. Controls
-/// come one by one, never within a run.
-struct Pieces<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Pieces<'a> {
-    fn of(rest: &'a [u8]) -> Self {
-        Self { rest }
-    }
-}
-
-impl<'a> Iterator for Pieces<'a> {
-    type Item = Piece<'a>;
-
-    fn next(&mut self) -> Option<Piece<'a>> {
-        self.rest = skip_folding(self.rest);
-        let (first, behind) = self.rest.split_first()?;
-        match first {
-            b'#' => None,
-            b'%' => {
-                let (octet, length) = escaped(behind).unwrap_or((b'%', 0));
-                self.rest = behind.get(length..).unwrap_or_default();
-                Some(Piece::Octet([octet]))
-            }
-            b'\0'..=b' ' => {
-                self.rest = behind;
-                Some(Piece::Octet([*first]))
-            }
-            _ => {
-                let (run, rest) = self.rest.split_at_checked(run_length(self.rest))?;
-                self.rest = rest;
-                Some(Piece::Run(run))
-            }
-        }
-    }
-}
-
-/// Octets up to the first control, blank, `#` or `%`.
-///
-/// Six needles are too many for memchr, and two searches a word too slow. Blocks are asked as a
-/// whole, which the compiler does in vectors, then the octets of the block that has one.
-fn run_length(bytes: &[u8]) -> usize {
-    let ends_run = |byte: &u8| matches!(byte, b'\0'..=b' ' | b'#' | b'%');
-    let mut length = 0;
-    let (blocks, tail) = bytes.as_chunks::<16>();
-    for block in blocks {
-        if block
-            .iter()
-            .fold(false, |found, byte| found | ends_run(byte))
-        {
-            let within = block.iter().take_while(|byte| !ends_run(byte)).count();
-            return length + within;
-        }
-        length += block.len();
-    }
-    length + tail.iter().take_while(|byte| !ends_run(byte)).count()
-}
-
-/// The octet of an escape behind its `%`, and the length of its digits with the white space between, which
-/// the percent-encoding crate would not know.
-fn escaped(behind: &[u8]) -> Option<(u8, usize)> {
-    let mut rest = behind;
-    let mut octet = 0;
-    for _ in 0..2 {
-        let (digit, after) = skip_folding(rest).split_first()?;
-        octet = octet << 4 | hex_value(*digit)?;
-        rest = after;
-    }
-    Some((octet, behind.len() - rest.len()))
-}
-
-fn hex_value(digit: u8) -> Option<u8> {
-    char::from(digit)
-        .to_digit(16)
-        .and_then(|value| u8::try_from(value).ok())
 }

@@ -29,6 +29,7 @@ use super::window::{Section, Source};
 use super::{
     Effect, Format, Options, Progress, Quoting, Stop, Summary, Transform, check_backup_suffix,
 };
+use crate::detail::{Detail, Setting};
 use crate::error::Error;
 
 /// Converts `source` (an mbox file, a Maildir, a message, a folder of them) to `destination`.
@@ -50,10 +51,15 @@ pub fn convert_to(
     stop: &Stop,
 ) -> Result<Summary, Error> {
     if is_same_file(source, destination) {
-        return Err(Error::Usage(format!(
-            "{}: is the source as well; --in-place replaces it by the result",
+        let detail = Detail::from(format!(
+            "{}: is the source as well; ",
             destination.display()
-        )));
+        ));
+        return Err(Error::Usage(
+            detail
+                .naming(Setting::InPlace)
+                .then(" replaces it by the result"),
+        ));
     }
     let folder = temporary::folder_of(destination);
     if options.effect == Effect::Write && !folder.is_dir() {
@@ -119,15 +125,21 @@ pub fn convert_in_place(
     }
     let finds = look_at(source, options, Destination::InPlace, stop)?;
     if options.range.is_some() && options.effect == Effect::Write {
-        let what = "--range is not for --in-place, which would take the rest of the mailbox away";
-        return Err(Error::Usage(what.into()));
+        let detail = Detail::default()
+            .naming(Setting::Range)
+            .then(" is not for ");
+        return Err(Error::Usage(
+            detail
+                .naming(Setting::InPlace)
+                .then(", which would take the rest of the mailbox away"),
+        ));
     }
     let is_folder = |found: &Found| matches!(found.kind, Kind::Maildir | Kind::Mh);
     if options.backup.is_some() && finds.mailboxes.iter().any(is_folder) {
-        return Err(Error::Usage(
-            "--backup is not for a Maildir or an MH folder, where a copy of a message is one more message; copy the folder"
-                .into(),
-        ));
+        let detail = Detail::default().naming(Setting::Backup);
+        return Err(Error::Usage(detail.then(
+            " is not for a Maildir or an MH folder, where a copy of a message is one more message; copy the folder",
+        )));
     }
     if options.effect == Effect::Write {
         sweep(&finds);
@@ -371,7 +383,7 @@ impl Job<'_> {
             Some(Err(why)) => {
                 summary.damaged = 1;
                 let why = format!("{why}; the file stays as it is");
-                self.progress.damaged(self.path, &why);
+                self.progress.damaged(self.path, &why.into());
                 return Ok((summary, content, None));
             }
         };
@@ -395,7 +407,7 @@ impl Job<'_> {
             1 => "1 message was read".to_owned(),
             messages => format!("{messages} messages were read"),
         };
-        let why = format!("{damage}; {read}{}", damage.left());
+        let why = damage.detail().then(format!("; {read}{}", damage.left()));
         self.progress.damaged(self.path, &why);
     }
 

@@ -19,6 +19,7 @@ use super::find::{Finds, Found, Kind};
 use super::mbox::Counted;
 use super::pool::Pool;
 use super::window::{At, Section, Source, Windows};
+use crate::detail::{Detail, Setting};
 use crate::error::Error;
 
 /// Of an mbox the messages that begin in so many octets are looked at before it is said that all of its messages have right Content-Lengths.
@@ -59,10 +60,10 @@ pub(super) fn check(source: &Path, finds: &Finds) -> Result<(), Error> {
     if finds.mailboxes.iter().all(is_file) {
         return Ok(());
     }
-    let source = source.display();
-    Err(Error::Usage(format!(
-        "{source}: a folder; --range is for one mbox"
-    )))
+    let detail = Detail::from(format!("{}: a folder; ", source.display()));
+    Err(Error::Usage(
+        detail.naming(Setting::Range).then(" is for one mbox"),
+    ))
 }
 
 /// The walk over a section of the file `path`, or over the piece that is asked for.
@@ -108,10 +109,8 @@ pub(super) fn windows<'s>(
 
 /// The error about a source that is one piece.
 pub(super) fn cannot_cut(path: &Path, why: &str) -> Error {
-    let path = path.display();
-    Error::Usage(format!(
-        "{path}: {why}, so it cannot be cut; --range 0- is all of it"
-    ))
+    let detail = Detail::from(format!("{}: {why}, so it cannot be cut; ", path.display()));
+    Error::Usage(detail.naming(Setting::Range).then(" 0- is all of it"))
 }
 
 /// Why an mbox is one piece.

@@ -37,7 +37,7 @@ use crate::error::Error;
 /// Bytes looked at to tell what a file is.
 pub(crate) const LOOKED_AT: u64 = 64 << 10;
 
-/// What the sources are said to be: `--format`.
+/// What the sources are said to be.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Format {
     /// Look.
@@ -300,8 +300,9 @@ pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
         (Format::Mh, _) => Err(NotMail::OtherFormat(
             "not an MH folder: a file, and an MH folder is a folder",
         )),
-        (Format::Mbox | Format::Eml, _) if is_mmdf => Err(NotMail::OtherFormat(
-            "an MMDF mailbox (^A^A^A^A lines), which --format auto or mmdf reads",
+        (Format::Mbox | Format::Eml, _) if is_mmdf => Err(NotMail::ReadAs(
+            "an MMDF mailbox (^A^A^A^A lines), which is read with ",
+            " auto or mmdf",
         )),
         (Format::Mmdf, Ok(_)) if !is_mmdf && !start.is_empty() => Err(NotMail::OtherFormat(
             "not MMDF: it does not start with a line of four Control-A",
@@ -310,8 +311,9 @@ pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
         (Format::Mbox, Ok(Kind::Eml)) => Err(NotMail::OtherFormat(
             "not an mbox: it starts with a message, not with a \"From \" line",
         )),
-        (Format::Eml, Ok(Kind::Archive)) => Err(NotMail::OtherFormat(
-            "an archive, of which mboxes are read: --format auto or mbox",
+        (Format::Eml, Ok(Kind::Archive)) => Err(NotMail::ReadAs(
+            "an archive, of which mboxes are read with ",
+            " auto or mbox",
         )),
         (Format::Mbox, kind) => kind,
         (Format::Eml, Ok(_) | Err(NotMail::Text)) => Ok(Kind::Eml),

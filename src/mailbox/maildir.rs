@@ -44,6 +44,7 @@ use super::replace::{Beside, Finished, Identity, sync_folder};
 use super::rewrite;
 use super::temporary;
 use super::{Effect, Message, Options, Progress, Quoting, Stop, Summary, Transform};
+use crate::detail::Detail;
 use crate::error::Error;
 
 /// Octets up to which compressed messages expand side by side.
@@ -176,7 +177,7 @@ struct Files<'a> {
     options: &'a Options,
     transform: &'a dyn Transform,
     /// Messages whose compressed data are damaged, and how.
-    damages: &'a Mutex<Vec<(PathBuf, String)>>,
+    damages: &'a Mutex<Vec<(PathBuf, Detail)>>,
     /// Held while a message that expands to much is worked on: nobody knows before how much it will be.
     large: Mutex<()>,
     /// What stands on the disk, in whatever order it got there.
@@ -255,7 +256,7 @@ impl Files<'_> {
             match content {
                 Content::Damaged(damage) => {
                     summary.damaged = 1;
-                    let why = format!("{damage}; the message stays as it is");
+                    let why = damage.detail().then("; the message stays as it is");
                     let mut damages = self.damages.lock().unwrap_or_else(PoisonError::into_inner);
                     damages.push((path.clone(), why));
                 }

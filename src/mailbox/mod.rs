@@ -60,13 +60,14 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use crate::detail::{Detail, Setting};
 use crate::edit::Edits;
 use crate::error::Error;
 
 #[cfg(feature = "cli")]
 pub(crate) use archive::{Judged, Sensing, Skipped, unpacked};
 #[cfg(feature = "cli")]
-pub(crate) use compressed::{Limits, Method, Sensed};
+pub(crate) use compressed::{Damage, Limits, Method, Sensed};
 pub use convert::{convert_in_place, convert_to};
 #[cfg(feature = "cli")]
 pub(crate) use emlx::shown;
@@ -158,7 +159,7 @@ pub trait Progress: Sync {
 
     /// What is compressed in `_path` is damaged, or too much when it is expanded: what was read before went on, and
     /// the source stays as it is.
-    fn damaged(&self, _path: &Path, _why: &str) {}
+    fn damaged(&self, _path: &Path, _why: &Detail) {}
 
     /// What was done to the mailbox that began last, as it stands now: of one that an error or a
     /// stop ended this is told only if something of it was written (a Maildir's messages).
@@ -179,7 +180,7 @@ pub enum Effect {
     /// It does.
     #[default]
     Write,
-    /// Everything is done but the writing: `--dry-run`, and `inspect`.
+    /// Everything is done but the writing.
     DryRun,
 }
 
@@ -317,5 +318,6 @@ pub fn check_backup_suffix(suffix: &OsStr) -> Result<(), Error> {
         bytes if bytes.contains(&0) => "holds a NUL, which no file name can",
         _ => return Ok(()),
     };
-    Err(Error::Usage(format!("the suffix of --backup {wrong}")))
+    let detail = Detail::from("the suffix of ").naming(Setting::Backup);
+    Err(Error::Usage(detail.then(format!(" {wrong}"))))
 }

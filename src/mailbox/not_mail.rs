@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::detail::{Detail, Setting};
 use crate::error::Error;
 
 /// What holds no mail that embody can read.
@@ -23,8 +24,10 @@ pub(crate) enum NotMail {
     Link,
     /// A pipe, a socket, a device.
     Special,
-    /// Mail, but not what `--format` asks for.
+    /// Mail, but not of the format that is asked for.
     OtherFormat(&'static str),
+    /// The same, with the formats that read it.
+    ReadAs(&'static str, &'static str),
 }
 
 impl NotMail {
@@ -52,7 +55,7 @@ impl NotMail {
             Self::Attachments => "attachments that Apple's Mail keeps beside the messages",
             Self::Link => "a symbolic link, which is not followed; name it as a source",
             Self::Special => "neither a file nor a folder",
-            Self::OtherFormat(_) => "mail of another format",
+            Self::OtherFormat(_) | Self::ReadAs(..) => "mail of another format",
         }
     }
 
@@ -60,7 +63,7 @@ impl NotMail {
     #[must_use]
     pub(crate) fn error(self, path: &Path) -> Error {
         let why = match self {
-            Self::Format(name, advice) => format!("{name}; {advice}"),
+            Self::Format(name, advice) => format!("{name}; {advice}").into(),
             Self::Binary => "binary data, not mail: no header field and no \"From \" line".into(),
             Self::Text => {
                 "not a mailbox: it starts neither with a \"From \" line nor with a mail header"
@@ -69,18 +72,19 @@ impl NotMail {
             Self::BesideMaildir => "a file beside a Maildir's folders".into(),
             Self::BesideMh | Self::Attachments | Self::Link | Self::Special => self.name().into(),
             Self::OtherFormat(why) => why.into(),
+            Self::ReadAs(what, formats) => Detail::from(what).naming(Setting::Format).then(formats),
         };
-        not_a_mailbox(path, &why)
+        not_a_mailbox(path, why)
     }
 }
 
 /// The error about an archive that is to be changed in place.
 pub(crate) fn not_in_place(path: &Path) -> Error {
-    let why = "an archive is not changed in place; name a new mailbox with --output";
-    not_a_mailbox(path, why)
+    let why = Detail::from("an archive is not changed in place; name a new mailbox as ");
+    not_a_mailbox(path, why.naming(Setting::Output))
 }
 
-pub(super) fn not_a_mailbox(path: &Path, why: &str) -> Error {
+pub(super) fn not_a_mailbox(path: &Path, why: impl Into<Detail>) -> Error {
     Error::NotAMailbox {
         path: path.into(),
         why: why.into(),

@@ -324,10 +324,8 @@ impl Job<'_> {
                 let written = file.metadata().map_err(cannot_write(name_of_output))?;
                 if written.is_file() && replace::is_same(&metadata, &written) {
                     // It would be read as fast as it grows.
-                    return Err(Error::Usage(format!(
-                        "{}: standard output is the same file; name a new one",
-                        name.display()
-                    )));
+                    let what = "standard output is the same file; name a new one";
+                    return Err(Error::Usage(format!("{}: {what}", name.display()).into()));
                 }
                 Sink::Directly(name_of_output.into(), BufWriter::new(file))
             }

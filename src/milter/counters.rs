@@ -113,7 +113,7 @@ impl Counters {
             ),
             (
                 "connections_full_total",
-                "Connections above --max-connections.",
+                "Connections above the limit of connections.",
                 &self.full,
             ),
             (

@@ -14,7 +14,7 @@ use super::session::Interest;
 use crate::edit::Edits;
 use crate::error::Error;
 use crate::expand::Expander;
-use crate::report::Report;
+use crate::report::{Detail, Report, Setting};
 
 /// An expander, and how large a message may become.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub enum Verdict {
     /// It is to be changed.
     Changed(Edits, Changes),
     /// It is to be tried again later; why.
-    Later(String),
+    Later(Detail),
 }
 
 /// Why a message goes on unchanged.
@@ -51,7 +51,7 @@ pub enum Left {
     /// Nothing in it is to be changed.
     AsItIs,
     /// It is too large, or would be.
-    TooLarge(String),
+    TooLarge(Detail),
     /// Something is wrong: with its header, or with embody.
     Trouble(String),
 }
@@ -107,10 +107,10 @@ impl Service {
     pub fn untouched(&self, why: &Untouched) -> Left {
         match why {
             Untouched::NothingToDo => Left::AsItIs,
-            Untouched::TooLarge => Left::TooLarge(format!(
-                "it has more than {} octets, which is --max-message",
-                self.most
-            )),
+            Untouched::TooLarge => Left::TooLarge(
+                Detail::from(format!("it has more than {} octets, which is ", self.most))
+                    .naming(Setting::Message),
+            ),
             Untouched::OddHeader(what) => Left::Trouble((*what).to_owned()),
         }
     }
@@ -153,17 +153,19 @@ impl Service {
         // The ledger counts what is put in; a mark, say, comes on top.
         let length = edits.splice(&incoming.bytes).len();
         if length > self.most && length > incoming.bytes.len() {
-            return Err(Left::TooLarge(format!(
-                "it would have {length} octets; --max-message is {}",
-                self.most
-            )));
+            return Err(Left::TooLarge(
+                Detail::from(format!("it would have {length} octets; "))
+                    .naming(Setting::Message)
+                    .measuring(self.most as u64, length as u64)
+                    .then(format!(" is {}", self.most)),
+            ));
         }
         let changes = catch_unwind(AssertUnwindSafe(|| Changes::of(incoming, &edits)));
         match changes {
             Ok(Ok(changes)) if changes.is_empty() => Ok(Verdict::Unchanged(Left::AsItIs)),
             Ok(Ok(changes)) => Ok(Verdict::Changed(edits, changes)),
             Ok(Err(Unsaid::Odd(what))) => Err(Left::Trouble(what.to_owned())),
-            Ok(Err(Unsaid::TooMuch(what))) => Err(Left::TooLarge(what)),
+            Ok(Err(Unsaid::TooMuch(what))) => Err(Left::TooLarge(what.into())),
             Ok(Err(Unsaid::Defect(what))) => {
                 Err(Left::Trouble(format!("a defect in embody: {what}")))
             }

@@ -1,31 +1,13 @@
-//! Bytes → [`Tree`]: the MIME structure of a message as spans (RFC 2046 §5.1).
-//!
-//! The scanner is total, reads every byte at most once for boundaries (memchr finds `\n--`), and
-//! never recurses: nesting costs a vector, not stack. The spans tile the input ([`Tree::tiles`]).
-//!
-//! What it holds to:
-//! * a boundary line is `--boundary` at the start of a line, then `--` or nothing, then blanks
-//!   only; text such as `--foobar` is no boundary `foo`;
-//! * the line break in front of a boundary line belongs to it, unless a header needs it;
-//! * a boundary of an enclosing multipart ends every inner one; behind its own close delimiter a
-//!   boundary means nothing any more;
-//! * `multipart/digest` makes its parts `message/rfc822` unless they say otherwise;
-//! * `message/rfc822` and `message/global` are entered unless they are encoded; `message/partial`
-//!   and everything else is a leaf.
-//!
-//! Deviations: a multipart without a usable boundary parameter, or with a transfer encoding of
-//! base64 or quoted-printable (RFC 2045 §6.4 forbids those), is a leaf.
+//! The MIME structure of a message as spans (RFC 2046 §5.1): a [`Tree`] of parts, which [`scan`](super::scan::scan) makes.
+//! The spans tile the input ([`Tree::tiles`]).
 
-use memchr::memmem;
-
-use super::header::{self, End, Field, Fields, Front, Header};
-use super::media_type::{DEFAULT_TYPE, MediaType};
+use super::header::{self, Field, Fields};
 use super::transfer::TransferEncoding;
 use crate::span::{Newline, Span};
 
 /// Which part of a [`Tree`]; only meaningful together with the tree that gave it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct PartId(u32);
+pub struct PartId(pub(super) u32);
 
 impl PartId {
     /// The message itself.
@@ -79,7 +61,7 @@ pub enum Content {
 
 impl Content {
     /// The boundary of a multipart.
-    fn boundary(&self) -> Option<&[u8]> {
+    pub(super) fn boundary(&self) -> Option<&[u8]> {
         match self {
             Self::Multipart(multipart) => Some(&multipart.boundary),
             _ => None,
@@ -132,13 +114,13 @@ pub struct Part {
     pub content: Content,
     /// The parts in it, in order.
     pub children: Vec<PartId>,
-    fields: Fields,
+    pub(super) fields: Fields,
 }
 
 /// A message as spans.
 #[derive(Clone, Debug)]
 pub struct Tree {
-    parts: Vec<Part>,
+    pub(super) parts: Vec<Part>,
     /// The terminator of the message's first line.
     pub newline: Newline,
 }
@@ -295,281 +277,4 @@ impl Tree {
         tiles.retain(|span| !span.is_empty());
         tiles
     }
-}
-
-/// Scans a whole message. Never fails: any bytes give a tree.
-#[must_use]
-pub fn scan(original: &[u8], limits: &ScanLimits) -> Tree {
-    let mut scanner = Scanner {
-        original,
-        limits,
-        parts: Vec::new(),
-        open: Vec::new(),
-        floor: 0,
-    };
-    scanner.run();
-    Tree {
-        parts: scanner.parts,
-        newline: Newline::of_first_line(original),
-    }
-}
-
-/// A part whose end has not been found.
-struct Open {
-    part: usize,
-    /// Whether its boundary is looked for; not of leaves, messages, and closed multiparts.
-    is_open: bool,
-}
-
-struct Scanner<'a> {
-    original: &'a [u8],
-    limits: &'a ScanLimits,
-    parts: Vec<Part>,
-    open: Vec<Open>,
-    /// Where the current body text starts: no line break before it is free for a boundary.
-    floor: usize,
-}
-
-/// A boundary line that was found.
-struct Delimiter {
-    /// Index into `open`.
-    level: usize,
-    /// The line with its terminator and, where free, the line break in front.
-    span: Span,
-    side: Side,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Between,
-    Close,
-}
-
-impl Scanner<'_> {
-    fn run(&mut self) {
-        let finder = memmem::Finder::new(b"\n--");
-        self.enter(0, None, DEFAULT_TYPE);
-        while let Some(delimiter) = self.next_delimiter(&finder) {
-            self.close_above(delimiter.level + 1, delimiter.span.start);
-            self.floor = delimiter.span.end;
-            let parent = self.open[delimiter.level].part;
-            let full = self.parts.len() >= self.limits.parts;
-            let Content::Multipart(multipart) = &mut self.parts[parent].content else {
-                continue;
-            };
-            if multipart.preamble.end == usize::MAX {
-                multipart.preamble.end = delimiter.span.start;
-            }
-            match delimiter.side {
-                Side::Close => {
-                    multipart.close = Some(delimiter.span);
-                    multipart.epilogue = Span::empty_at(delimiter.span.end);
-                    self.open[delimiter.level].is_open = false;
-                }
-                Side::Between if full => {
-                    multipart.overflow = Some(Limit::TooManyParts);
-                    multipart.epilogue = Span::empty_at(delimiter.span.start);
-                    self.open[delimiter.level].is_open = false;
-                }
-                Side::Between => {
-                    multipart.delimiters.push(delimiter.span);
-                    let default = match self.parts[parent].essence.as_str() {
-                        "multipart/digest" => "message/rfc822",
-                        _ => DEFAULT_TYPE,
-                    };
-                    self.enter(delimiter.span.end, Some(parent), default);
-                }
-            }
-        }
-        self.close_above(0, self.original.len());
-    }
-
-    /// Opens the entity at `start`, and the message in it if it is one, and so on inwards.
-    fn enter(&mut self, start: usize, parent: Option<usize>, default: &str) {
-        let mut next = Some((start, parent, default));
-        while let Some((start, parent, default)) = next.take() {
-            let index = self.parts.len();
-            let part = self.read_part(start, parent, default);
-            self.floor = part.body.start;
-            let is_open = part.content.boundary().is_some();
-            if part.content == Content::Message {
-                next = Some((part.body.start, Some(index), DEFAULT_TYPE));
-            }
-            self.parts.push(part);
-            if let Some(parent) = parent {
-                self.parts[parent].children.push(PartId(index as u32));
-            }
-            self.open.push(Open {
-                part: index,
-                is_open,
-            });
-        }
-    }
-
-    fn read_part(&mut self, start: usize, parent: Option<usize>, default: &str) -> Part {
-        let original = self.original;
-        let above = parent.and_then(|parent| self.parts.get(parent));
-        let front = match above {
-            Some(above) if above.content != Content::Message => Front::Part,
-            _ => Front::Message,
-        };
-        let within = Span::new(start, original.len());
-        let header = Header::read(original, within, front, self.limits.header, |line| {
-            self.matching(line).is_some()
-        });
-        let essence = header::first(original, &header.fields, "Content-Type").map_or_else(
-            || default.to_owned(),
-            |field| {
-                MediaType::parse(field.value.of(original))
-                    .essence
-                    .into_owned()
-            },
-        );
-        let encoding = TransferEncoding::of(
-            header::first(original, &header.fields, "Content-Transfer-Encoding")
-                .map(|field| field.value.of(original)),
-        );
-        let body = header.body_start();
-        let mut part = Part {
-            parent: parent.map(|parent| PartId(parent as u32)),
-            ordinal: above.map_or(0, |above| above.children.len()),
-            depth: above.map_or(0, |above| above.depth + 1),
-            span: Span::new(start, usize::MAX),
-            envelope: header.envelope,
-            header: header.span,
-            separator: header.separator,
-            body: Span::new(body, usize::MAX),
-            essence,
-            encoding,
-            content: Content::Leaf,
-            children: Vec::new(),
-            fields: header.fields,
-        };
-        part.content = self.content_of(&part, header.end);
-        part
-    }
-
-    fn content_of(&self, part: &Part, end: End) -> Content {
-        if end == End::TooLarge {
-            return Content::Opaque(Limit::HeaderTooLarge);
-        }
-        let container = match part.essence.as_str() {
-            _ if part.encoding.is_encoded() => return Content::Leaf,
-            "message/rfc822" | "message/global" => Content::Message,
-            essence if essence.starts_with("multipart/") => {
-                let Some(boundary) = self.boundary_of(part) else {
-                    return Content::Leaf;
-                };
-                Content::Multipart(Multipart {
-                    boundary,
-                    preamble: Span::new(part.body.start, usize::MAX),
-                    delimiters: Vec::new(),
-                    close: None,
-                    epilogue: Span::empty_at(part.body.start),
-                    overflow: None,
-                })
-            }
-            _ => return Content::Leaf,
-        };
-        if part.depth >= self.limits.depth {
-            return Content::Opaque(Limit::TooDeep);
-        }
-        if container == Content::Message && self.parts.len() + 1 >= self.limits.parts {
-            return Content::Opaque(Limit::TooManyParts);
-        }
-        container
-    }
-
-    fn boundary_of(&self, part: &Part) -> Option<Vec<u8>> {
-        let field = header::first(self.original, &part.fields, "Content-Type")?;
-        boundary_of(&MediaType::parse(field.value.of(self.original)))
-    }
-
-    /// The next line that is a boundary of an open multipart.
-    fn next_delimiter(&self, finder: &memmem::Finder<'_>) -> Option<Delimiter> {
-        if self.open.iter().all(|open| !open.is_open) {
-            return None;
-        }
-        let mut from = self.floor;
-        // The floor is the start of a line: it needs no line break in front.
-        let mut at_floor = true;
-        loop {
-            let rest = self.original.get(from..)?;
-            let start = if at_floor && rest.starts_with(b"--") {
-                from
-            } else {
-                from + finder.find(rest)? + 1
-            };
-            at_floor = false;
-            let line = memchr::memchr(b'\n', self.original.get(start..)?)
-                .map_or(self.original.len(), |at| start + at + 1);
-            let content = Span::new(start, line).of(self.original);
-            let content = content.strip_suffix(b"\n").unwrap_or(content);
-            let content = content.strip_suffix(b"\r").unwrap_or(content);
-            if let Some((level, side)) = self.matching(content) {
-                return Some(Delimiter {
-                    level,
-                    span: Span::new(self.line_break_before(start), line),
-                    side,
-                });
-            }
-            // The line's own terminator may be the break in front of the next candidate.
-            from = line.saturating_sub(1).max(start + 1);
-        }
-    }
-
-    /// Which open multipart a line delimits, innermost first. Of the line, not more is compared than
-    /// it has octets, for each of at most [`ScanLimits::depth`] boundaries.
-    fn matching(&self, line: &[u8]) -> Option<(usize, Side)> {
-        let dashes = line.strip_prefix(b"--")?;
-        let open = self.open.iter().enumerate().rev();
-        let mut open = open.filter(|(_, open)| open.is_open);
-        open.find_map(|(level, open)| {
-            let boundary = self.parts.get(open.part)?.content.boundary()?;
-            let rest = dashes.strip_prefix(boundary)?;
-            let blank = |rest: &[u8]| rest.iter().all(|byte| matches!(byte, b' ' | b'\t'));
-            if blank(rest) {
-                return Some((level, Side::Between));
-            }
-            let rest = rest.strip_prefix(b"--")?;
-            blank(rest).then_some((level, Side::Close))
-        })
-    }
-
-    fn line_break_before(&self, line: usize) -> usize {
-        let before = self.original.get(self.floor..line).unwrap_or_default();
-        if before.ends_with(b"\r\n") {
-            line - 2
-        } else if before.ends_with(b"\n") {
-            line - 1
-        } else {
-            line
-        }
-    }
-
-    /// Ends every open part from `level` on at `end`.
-    fn close_above(&mut self, level: usize, end: usize) {
-        while self.open.len() > level {
-            let Some(open) = self.open.pop() else { break };
-            let part = &mut self.parts[open.part];
-            // An empty body may end where a boundary took the line break of the part above it.
-            part.span.end = end.max(part.body.start);
-            part.body.end = part.span.end;
-            if let Content::Multipart(multipart) = &mut part.content {
-                multipart.preamble.end = multipart.preamble.end.min(part.body.end);
-                if multipart.close.is_some() || multipart.overflow.is_some() {
-                    multipart.epilogue.end = part.body.end.max(multipart.epilogue.start);
-                } else {
-                    multipart.epilogue = Span::empty_at(part.body.end);
-                }
-            }
-        }
-    }
-}
-
-/// The boundary parameter; trailing blanks can't be part of one (RFC 2046 §5.1.1).
-fn boundary_of(media_type: &MediaType<'_>) -> Option<Vec<u8>> {
-    let value = media_type.parameter("boundary")?;
-    let boundary = header::unfold(&value);
-    (!boundary.is_empty()).then_some(boundary)
 }

@@ -15,10 +15,12 @@ pub mod message;
 pub mod parameters;
 pub mod picture;
 pub mod quoted_printable;
+mod scan;
 pub mod transfer;
 
 pub use fields::{Field, Fields};
 pub use header::Header;
 pub use media_type::MediaType;
-pub use message::{Content, Limit, PartId, ScanLimits, Tree, scan};
+pub use message::{Content, Limit, PartId, ScanLimits, Tree};
+pub use scan::scan;
 pub use transfer::TransferEncoding;

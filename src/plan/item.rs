@@ -3,7 +3,7 @@
 use crate::external_body::ExternalBody;
 use crate::link::url;
 use crate::mime::PartId;
-use crate::report::{Kind, Outcome, Refusal, Row};
+use crate::report::{Forecast, Kind, Refusal, Row};
 
 /// Everything that would be done with one message.
 #[derive(Clone, Debug, Default)]
@@ -53,24 +53,24 @@ pub enum Step {
 impl Item<'_> {
     /// What the report says before anything was done.
     #[must_use]
-    pub fn forecast(&self, message: &str) -> Row {
+    pub fn forecast(&self, message: &str) -> Row<Forecast> {
         let (outcome, reason, detail) = match &self.step {
             Step::Decode => (
-                Outcome::WouldExpand,
+                Forecast::WouldExpand,
                 None,
-                "the content is in the data: URL".to_owned(),
+                "the content is in the data: URL".into(),
             ),
             Step::Copy(_) => (
-                Outcome::WouldExpand,
+                Forecast::WouldExpand,
                 None,
-                "the content is in another part".to_owned(),
+                "the content is in another part".into(),
             ),
             Step::Retrieve { url, .. } => (
-                Outcome::WouldFetch,
+                Forecast::WouldFetch,
                 None,
-                format!("would retrieve {}", shown_url(url)),
+                format!("would retrieve {}", shown_url(url)).into(),
             ),
-            Step::Leave(refusal) => (Outcome::Left, Some(refusal.reason), refusal.detail.clone()),
+            Step::Leave(refusal) => (Forecast::Left, Some(refusal.reason), refusal.detail.clone()),
         };
         let declared = self.body.declared.as_ref();
         Row {

@@ -26,7 +26,7 @@ use crate::link::url::{self, Dialect};
 use crate::mime::header::End;
 use crate::mime::{Content, Limit, PartId, Tree};
 use crate::policy::{Policy, Protected};
-use crate::report::{Kind, Reason, Refusal};
+use crate::report::{Detail, Kind, Reason, Refusal, Setting};
 
 /// How many characters of a `data:` URL a report shows.
 const SHOWN_DATA: usize = 48;
@@ -111,7 +111,8 @@ impl Planner<'_> {
         };
         let step = if self.is_cut(&body) {
             // What stands behind the limit was not read: the URL, the type or the digest may be cut.
-            let detail = "its header, or the phantom header, is larger than --max-header";
+            let detail = Detail::from("its header, or the phantom header, is larger than ")
+                .naming(Setting::Header);
             Step::Leave(Refusal::lasting(Reason::HeaderTooLarge, detail))
         } else if body.claim == Claim::Unreadable {
             // Put in by what it declares it would not be the part it was.

@@ -1,9 +1,7 @@
 //! What a limit of the scanner kept from being looked into.
 
-use std::fmt;
-
 use crate::mime::{Content, Limit, PartId, Tree};
-use crate::report::{Reason, Refusal};
+use crate::report::{Detail, Reason, Refusal, Setting};
 use crate::span::Span;
 
 /// A part that was not looked into, or not to its end, because of a bound.
@@ -19,13 +17,16 @@ pub struct OpaquePart {
     pub refusal: Refusal,
 }
 
-impl fmt::Display for OpaquePart {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+#[cfg(feature = "cli")]
+impl OpaquePart {
+    /// The part, and why.
+    #[must_use]
+    pub fn detail(&self) -> Detail {
         let place = match self.number.as_str() {
             "" => "the message",
             number => number,
         };
-        write!(formatter, "{place}: {}", self.refusal.detail)
+        Detail::from(format!("{place}: ")).then(self.refusal.detail.clone())
     }
 }
 
@@ -41,16 +42,17 @@ pub fn opaque_parts(tree: &Tree) -> Vec<OpaquePart> {
                 Content::Multipart(multipart) => (multipart.overflow?, multipart.epilogue),
                 Content::Leaf | Content::Message => return None,
             };
-            let (reason, what, option) = match limit {
-                Limit::TooDeep => (Reason::TooDeep, "is nested too deep", "--max-depth"),
-                Limit::TooManyParts => (Reason::TooManyParts, "has too many parts", "--max-parts"),
-                Limit::HeaderTooLarge => (
-                    Reason::HeaderTooLarge,
-                    "has too large a header",
-                    "--max-header",
-                ),
+            let (reason, what, setting) = match limit {
+                Limit::TooDeep => (Reason::TooDeep, "is nested too deep", Setting::Depth),
+                Limit::TooManyParts => (Reason::TooManyParts, "has too many parts", Setting::Parts),
+                Limit::HeaderTooLarge => {
+                    let what = "has too large a header";
+                    (Reason::HeaderTooLarge, what, Setting::Header)
+                }
             };
-            let detail = format!("{what} and was not looked into further; {option} is the limit");
+            let detail = Detail::from(format!("{what} for "))
+                .naming(setting)
+                .then(", and was not looked into further");
             Some(OpaquePart {
                 part: id,
                 number: tree.number(id),

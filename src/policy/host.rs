@@ -18,7 +18,7 @@ pub(super) fn is_localhost(name: &str) -> bool {
 
 /// A host as the URL parser understood it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Host {
+pub(crate) enum Host {
     /// A name, lower case and in ASCII (IDNA).
     Name(String),
     /// An address, whatever its spelling was: `127.1`, `0x7f.1` and `2130706433` are one.
@@ -29,7 +29,7 @@ impl Host {
     /// The addresses that are known without a lookup: the address itself, or the two of
     /// `localhost`; none for any other name.
     #[must_use]
-    pub fn known_addresses(&self) -> Option<Vec<IpAddr>> {
+    pub(crate) fn known_addresses(&self) -> Option<Vec<IpAddr>> {
         match self {
             Self::Address(address) => Some(vec![*address]),
             Self::Name(name) if is_localhost(name) => Some(LOOPBACK.to_vec()),
@@ -39,7 +39,7 @@ impl Host {
 
     /// Understands a host as it stands in a URL, IPv6 addresses in brackets.
     #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         Some(match url::Host::parse(text).ok()? {
             url::Host::Domain(name) => Self::Name(name),
             url::Host::Ipv4(address) => Self::Address(address.into()),
@@ -132,9 +132,9 @@ impl HostPattern {
         }
     }
 
-    /// Whether the host falls under the pattern.
-    #[must_use]
-    pub fn matches(&self, host: &Host) -> bool {
+    /// Whether the host falls under the pattern: what [`HostPatterns`](super::HostPatterns) answer for many.
+    #[cfg(test)]
+    pub(crate) fn matches(&self, host: &Host) -> bool {
         match (&self.host, host) {
             (Host::Address(own), Host::Address(other)) => reached(*own) == reached(*other),
             (Host::Name(own), Host::Name(other)) => {

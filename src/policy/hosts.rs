@@ -8,7 +8,7 @@ use super::{Host, HostPattern};
 
 /// A set of [`HostPattern`]s. To ask it costs the same, however many there are; copies share it.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub struct HostPatterns {
+pub(crate) struct HostPatterns {
     patterns: Arc<HashSet<HostPattern>>,
     /// Octets of the longest name.
     longest: usize,
@@ -17,18 +17,18 @@ pub struct HostPatterns {
 impl HostPatterns {
     /// Whether there is none.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.patterns.is_empty()
     }
 
     /// Adds one.
-    pub fn push(&mut self, pattern: HostPattern) {
+    pub(crate) fn push(&mut self, pattern: HostPattern) {
         self.extend([pattern]);
     }
 
     /// Whether one of them [`matches`](HostPattern::matches) the host.
     #[must_use]
-    pub fn matches(&self, host: &Host) -> bool {
+    pub(crate) fn matches(&self, host: &Host) -> bool {
         if self.patterns.contains(&HostPattern::exactly(host)) {
             return true;
         }

@@ -26,15 +26,16 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use crate::report::{Reason, Refusal};
+use crate::report::{Detail, Reason, Refusal, Setting};
 
 pub use crate::external_body::{Scheme, Shortcuts};
 pub use address::parse_network;
 pub use choice::{
     Embed, Limits, Links, Mismatch, OnFailure, Protected, Trackers, TypePattern, Userinfo,
 };
-pub use host::{Host, HostPattern};
-pub use hosts::HostPatterns;
+pub(crate) use host::Host;
+pub use host::HostPattern;
+pub(crate) use hosts::HostPatterns;
 pub use ipnet::IpNet;
 pub use mapping::Mapping;
 pub use target::{Proxy, Target, parse_file_root, parse_port};
@@ -61,9 +62,9 @@ pub struct Policy {
     /// `--fetch`: schemes that may be retrieved besides `data:` and `cid:`.
     pub fetch: BTreeSet<Scheme>,
     /// `--allow-host`: if not empty, only these hosts are asked. It opens no private address.
-    pub allow_hosts: HostPatterns,
+    pub(crate) allow_hosts: HostPatterns,
     /// `--deny-host`: these are not; they win over `allow_hosts`.
-    pub deny_hosts: HostPatterns,
+    pub(crate) deny_hosts: HostPatterns,
     /// `--allow-net`: networks that are asked although they are not globally reachable.
     pub allow_nets: Vec<IpNet>,
     /// `--allow-port`: ports besides the scheme's own.
@@ -123,18 +124,19 @@ impl Policy {
         let Some(scheme) = Scheme::from_name(scheme.as_bytes()) else {
             return Err(Refusal::lasting(
                 Reason::SchemeNotAllowed,
-                format!(
-                    "{scheme}: is not among what --fetch can name: {}",
-                    Scheme::names()
-                ),
+                Detail::from(format!("{scheme}: is not among what "))
+                    .naming(Setting::Fetch)
+                    .then(format!(" can name: {}", Scheme::names())),
             ));
         };
         if !self.fetch.contains(&scheme) {
             let mut refusal = Refusal::lasting(
                 Reason::SchemeNotAllowed,
-                format!("{}: is not among what --fetch names", scheme.as_str()),
+                Detail::from(format!("{}: is not among what ", scheme.as_str()))
+                    .naming(Setting::Fetch)
+                    .then(" names"),
             );
-            // What is no URL under any policy should not send the user to --fetch.
+            // What is no URL under any policy should not send the user to the schemes.
             if let Err(broken) = Target::parse(scheme, url)
                 && broken.reason == Reason::BadUrl
             {
@@ -157,24 +159,26 @@ impl Policy {
     /// [`Reason::RedirectRefused`] for the scheme, or when `location` is no URL; else as
     /// [`Policy::judge_url`].
     pub fn judge_redirect(&self, from: &Target, location: &str) -> Result<Target, Refusal> {
-        let refused = |detail: String| Refusal::lasting(Reason::RedirectRefused, detail);
+        let refused = |detail: Detail| Refusal::lasting(Reason::RedirectRefused, detail);
         let next = from
             .join(location)
-            .ok_or_else(|| refused("the redirect leads to something that is no URL".to_owned()))?;
+            .ok_or_else(|| refused("the redirect leads to something that is no URL".into()))?;
         let (name, _) = target::split_scheme(&next)?;
         let scheme = Scheme::from_name(name.as_bytes())
             .filter(|scheme| scheme.is_http())
-            .ok_or_else(|| refused(format!("a redirect to {name}:")))?;
+            .ok_or_else(|| refused(format!("a redirect to {name}:").into()))?;
         if !self.fetch.contains(&scheme) {
-            return Err(refused(format!(
-                "a redirect to {name}:, which --fetch does not name"
-            )));
+            return Err(refused(
+                Detail::from(format!("a redirect to {name}:, which "))
+                    .naming(Setting::Fetch)
+                    .then(" does not name"),
+            ));
         }
         if from.scheme() == Scheme::Https && scheme == Scheme::Http {
-            return Err(refused("a redirect from https: to http:".to_owned()));
+            return Err(refused("a redirect from https: to http:".into()));
         }
         self.judge_url(&next).map_err(|refusal| Refusal {
-            detail: format!("after a redirect: {}", refusal.detail),
+            detail: Detail::from("after a redirect: ").then(refusal.detail),
             ..refusal
         })
     }
@@ -193,7 +197,7 @@ impl Policy {
         if self.deny_hosts.matches(&host) {
             return Err(Refusal::lasting(
                 Reason::HostNotAllowed,
-                format!("{address} is denied by --deny-host"),
+                Detail::from(format!("{address} is denied by ")).naming(Setting::DenyHost),
             ));
         }
         let canonical = address.to_canonical();
@@ -232,17 +236,14 @@ impl Policy {
     }
 
     fn judge_host(&self, host: &Host) -> Result<(), Refusal> {
-        let refused = |why: &str| {
-            Err(Refusal::lasting(
-                Reason::HostNotAllowed,
-                format!("{host} is {why}"),
-            ))
-        };
+        let refused = |detail| Err(Refusal::lasting(Reason::HostNotAllowed, detail));
         if self.deny_hosts.matches(host) {
-            return refused("denied by --deny-host");
+            let detail = Detail::from(format!("{host} is denied by "));
+            return refused(detail.naming(Setting::DenyHost));
         }
         if !self.allow_hosts.is_empty() && !self.allow_hosts.matches(host) {
-            return refused("not among what --allow-host names");
+            let detail = Detail::from(format!("{host} is not among what "));
+            return refused(detail.naming(Setting::AllowHost).then(" names"));
         }
         match host {
             Host::Address(address) => self.judge_address(*address),
@@ -250,7 +251,7 @@ impl Policy {
                 // The first of the two that is opened is enough: only opened ones are asked.
                 let [four, six] = host::LOOPBACK.map(|address| self.judge_address(address));
                 four.or(six).map_err(|refusal| Refusal {
-                    detail: format!("{host} is this machine"),
+                    detail: format!("{host} is this machine").into(),
                     ..refusal
                 })
             }
@@ -270,7 +271,7 @@ impl Policy {
         }
         Err(Refusal::lasting(
             Reason::OutsideFileRoot,
-            format!("{} is not beneath a --file-root", path.display()),
+            Detail::from(format!("{} is not beneath a ", path.display())).naming(Setting::FileRoot),
         ))
     }
 
@@ -306,7 +307,10 @@ impl Policy {
         if octets > self.limits.body {
             return Err(Refusal::lasting(
                 Reason::TooLarge,
-                format!("{octets} octets, --max-body is {}", self.limits.body),
+                Detail::from(format!("{octets} octets, "))
+                    .naming(Setting::Body)
+                    .measuring(self.limits.body, octets)
+                    .then(format!(" is {}", self.limits.body)),
             ));
         }
         Ok(())

@@ -36,7 +36,7 @@ impl Target {
 
     /// The server; none for files.
     #[must_use]
-    pub fn host(&self) -> Option<Host> {
+    pub(crate) fn host(&self) -> Option<Host> {
         self.server()?.host().map(Host::from_url)
     }
 

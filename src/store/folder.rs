@@ -306,7 +306,7 @@ fn opened(path: &Path) -> Result<Places, StoreError> {
     let places = Places::open(absolute)?;
     if is_cache(places.root()) {
         return Err(StoreError::lasting(format!(
-            "{} is a cache of embody (--cache), and no store: what is in it goes when room is needed",
+            "{} is a cache of embody, and no store: what is in it goes when room is needed",
             path.display()
         )));
     }

@@ -107,7 +107,6 @@ fn not_a_store(name: &str) -> Error {
         true => "s3://bucket/prefix, ",
         false => "(this program was built without the feature s3) ",
     };
-    Error::Usage(format!(
-        "'{name}' is no store: name a folder, {s3}or an https URL that takes PUT"
-    ))
+    let why = format!("'{name}' is no store: name a folder, {s3}or an https URL that takes PUT");
+    Error::Usage(why.into())
 }

@@ -30,7 +30,7 @@ impl S3 {
         name: &str,
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, Error> {
-        let wrong = |why: String| Error::Usage(format!("the store {name}: {why}"));
+        let wrong = |why: String| Error::Usage(format!("the store {name}: {why}").into());
         let needed = |key: &str| {
             variable(key).ok_or_else(|| wrong(format!("{key} is not in the environment")))
         };

@@ -252,7 +252,7 @@ impl Dav {
     /// [`Error::Usage`]: no URL of a folder, or one that tells everybody the password.
     pub(super) fn new(url: &str, user: Option<(String, String)>) -> Result<Self, Error> {
         use base64::Engine as _;
-        let wrong = |why: &str| Error::Usage(format!("the store's URL {why}"));
+        let wrong = |why: &str| Error::Usage(format!("the store's URL {why}").into());
         let mut base = Url::parse(url).map_err(|_| wrong("is none"))?;
         if !base.username().is_empty() || base.password().is_some() {
             return Err(wrong(

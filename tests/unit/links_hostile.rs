@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use embody::Policy;
 use embody::fetch::NoFetch;
-use embody::report::{Outcome, Reason, Report};
+use embody::report::{Outcome, Reason, Report, Setting};
 
 const BASE: &str = "Content-Base: http://www.example.org/a/b/c\n";
 
@@ -307,10 +307,9 @@ fn a_long_base_times_many_links_is_bounded() {
     assert_eq!(output, mail);
     assert_eq!(report.rows[0].reason, Some(Reason::GrowthLimit));
     let detail = &report.rows[0].detail;
-    assert!(
-        detail.contains("would make the message gain more than --max-growth"),
-        "{detail}"
-    );
+    assert!(detail.settings().eq([Setting::Growth]), "{detail}");
+    let words = "would make the message gain more than the limit of growth";
+    assert!(detail.contains(words), "{detail}");
 }
 
 /// Links that do not grow by their base must not cost a look at all of it each.

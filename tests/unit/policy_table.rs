@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use embody::policy::{
     Host, HostPattern, Mapping, Policy, Proxy, Scheme, Userinfo, parse_network, parse_port,
 };
-use embody::report::Reason;
+use embody::report::{Reason, Setting};
 
 /// Everything is allowed that an option can allow, except what the rows are about.
 fn open_policy() -> Policy {
@@ -242,7 +242,10 @@ fn the_default_policy_retrieves_nothing() {
     ] {
         let refusal = policy.judge_url(url).expect_err(url);
         assert_eq!(refusal.reason, Reason::SchemeNotAllowed, "{url}");
-        assert!(refusal.detail.contains("--fetch"), "{url}: {refusal:?}");
+        assert!(
+            refusal.detail.settings().eq([Setting::Fetch]),
+            "{url}: {refusal:?}"
+        );
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use mail_parser::DateTime;
 
+use super::super::told::{Report, Row, Told};
 use super::super::verb::{Expanding, Verb, Work};
 use super::sum::{Detach, SIZES, Survey};
 use crate::detach::{Choice, Detacher, Form, Settings, is_attachment};
@@ -15,7 +16,7 @@ use crate::link::url::Reference;
 use crate::link::value::Role;
 use crate::mime::{PartId, ScanLimits, Tree, scan};
 use crate::policy::{OnFailure, Policy};
-use crate::report::{Kind, Outcome, Reason, Report, Row};
+use crate::report::{Forecast, Kind, Reason};
 
 /// The first mail from one machine to another was sent in 1971: seconds since 1970.
 const FIRST_MAIL: i64 = 365 * DAY;
@@ -194,7 +195,7 @@ impl Verb for Surveying<'_> {
             // Pictures were only asked for.
             report.rows.retain(|row| {
                 row.kind != Kind::Embed
-                    || (row.outcome != Outcome::WouldExpand && host_of(row).is_some())
+                    || (row.outcome != Told::Would(Forecast::WouldExpand) && host_of(row).is_some())
             });
         }
         let (edits, survey) = self.survey(message, name, &report)?;

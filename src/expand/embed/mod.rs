@@ -27,17 +27,18 @@ use super::relink::{Fallbacks, Relinker};
 
 use super::session::{Answered, Session};
 use crate::edit::{Edit, Edits, Group};
+use crate::expand::state::State;
 use crate::mime::transfer::base64_length_with;
 use crate::mime::{PartId, Tree};
-use crate::report::{Kind, Outcome, Reason, Refusal, Retry, Row};
+use crate::report::{Detail, Kind, Reason, Refusal, Retry, Row, Setting};
 
 /// What was decided about all documents of a message.
 #[derive(Default)]
 pub(super) struct Embedding {
     pub(super) edits: Edits,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<Row<State>>,
     /// The first failure that may be over later.
-    pub(super) temporary: Option<String>,
+    pub(super) temporary: Option<Detail>,
 }
 
 /// Embeds what the documents of a message show.
@@ -91,7 +92,7 @@ struct Pending<'p> {
     pictures: Pictures<'p>,
     sheets: Sheets,
     /// Rows of what style sheets show, for behind the rows of these.
-    inner_rows: Vec<Row>,
+    inner_rows: Vec<Row<State>>,
     /// Parts that the style sheets of a document mean.
     inner_named: Vec<PartId>,
     /// Parts that are meant.
@@ -110,7 +111,7 @@ impl Pending<'_> {
     ) {
         let gained = session.ledger.gained();
         let placed = self.shapes.mark();
-        let mut rows: Vec<Row> = Vec::new();
+        let mut rows: Vec<Row<State>> = Vec::new();
         // One row for each thing that is shown, however often.
         let mut told: HashSet<(Meaning, Option<String>)> = HashSet::new();
         let container = self.shapes.container(part);
@@ -176,9 +177,9 @@ impl Pending<'_> {
                 session.ledger.restore_gained(gained);
                 self.shapes.reset(&placed);
                 for row in &mut rows {
-                    if row.outcome != Outcome::Left {
+                    if row.outcome != State::Left {
                         *row = Row {
-                            outcome: Outcome::Left,
+                            outcome: State::Left,
                             reason: Some(refusal.reason),
                             detail: refusal.detail.clone(),
                             ..row.clone()
@@ -316,7 +317,7 @@ impl Pending<'_> {
         place: &Place,
         places: &Places,
         given: &Given,
-    ) -> Option<Row> {
+    ) -> Option<Row<State>> {
         let url = match &place.meaning {
             Meaning::Url(number) => {
                 let instead = places.instead.get(number);
@@ -326,7 +327,6 @@ impl Pending<'_> {
             }
             _ => place.shown.clone(),
         };
-        let is_forecast = session.is_forecast();
         let mut row = self.left(session, part, url, Refusal::lasting(Reason::NotAnImage, ""));
         row.reason = None;
         // What is asked for, until it is there.
@@ -342,7 +342,8 @@ impl Pending<'_> {
             Given::Nothing => return None,
             Given::Refused(refusal) => {
                 if refusal.retry == Retry::Later {
-                    let detail = format!("part {}: {}", row.part, refusal.detail);
+                    let detail = Detail::from(format!("part {}: ", row.part));
+                    let detail = detail.then(refusal.detail.clone());
                     self.embedding.temporary.get_or_insert(detail);
                 }
                 row.reason = Some(refusal.reason);
@@ -350,21 +351,18 @@ impl Pending<'_> {
                 return Some(row);
             }
             Given::Unasked => {
-                row.outcome = Outcome::WouldFetch;
-                row.detail =
-                    "would retrieve it; its size is not known, and at most --max-body".to_owned();
+                row.outcome = State::Unasked;
+                row.detail = Detail::from("would retrieve it; its size is not known, and at most ")
+                    .naming(Setting::Body);
                 return Some(row);
             }
             Given::Url(_) => {}
         }
-        row.outcome = if is_forecast {
-            Outcome::WouldExpand
-        } else {
-            Outcome::Expanded
-        };
+        row.outcome = State::Expanded;
         let picture = match &place.meaning {
             Meaning::Part(sibling, _) => {
-                row.detail = format!("part {} of the mail is shown", self.tree.number(*sibling));
+                row.detail =
+                    format!("part {} of the mail is shown", self.tree.number(*sibling)).into();
                 return Some(row);
             }
             Meaning::Picture(picture) => *picture,
@@ -384,13 +382,13 @@ impl Pending<'_> {
         part: PartId,
         url: Option<String>,
         refusal: Refusal,
-    ) -> Row {
+    ) -> Row<State> {
         Row {
             message: session.name.to_owned(),
             part: self.tree.number(part),
             kind: Kind::Embed,
             url,
-            outcome: Outcome::Left,
+            outcome: State::Left,
             reason: Some(refusal.reason),
             detail: refusal.detail,
             media_type: None,

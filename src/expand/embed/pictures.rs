@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use super::super::content::{Answer, Octets, Times};
 use crate::expand::content::not_decoded;
+use crate::expand::state::State;
 use crate::external_body::{ExternalBody, Reading, identifier};
 use crate::link::data::DataUrl;
 use crate::link::svg::is_harmless_svg;
@@ -284,7 +285,7 @@ impl<'p> Pictures<'p> {
     }
 
     /// What a row says of a content.
-    pub(super) fn describe(&self, number: usize, row: &mut Row) {
+    pub(super) fn describe(&self, number: usize, row: &mut Row<State>) {
         let Some(picture) = self.pictures.get(number) else {
             return;
         };
@@ -292,7 +293,7 @@ impl<'p> Pictures<'p> {
         row.media_type = Some(picture.kind.essence.to_owned());
         row.bytes = Some(octets as u64);
         row.ms = picture.times.milliseconds;
-        row.detail = format!("{octets} octets of {}", picture.kind.essence);
+        row.detail = format!("{octets} octets of {}", picture.kind.essence).into();
         row.tell_capture(picture.times.captured);
     }
 }

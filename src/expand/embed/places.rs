@@ -12,7 +12,7 @@ use crate::link::url::{Reference, masked, without_fragment};
 use crate::link::value::{Grammar, ImageSet, Role};
 use crate::mime::{PartId, Tree};
 use crate::policy::{Embed, Policy, Trackers};
-use crate::report::{Reason, Refusal};
+use crate::report::{Detail, Reason, Refusal, Setting};
 
 /// How many characters of a `data:` URL a report shows.
 const SHOWN_DATA: usize = 48;
@@ -187,7 +187,9 @@ impl Places {
         let (meaning, url) = if !is_wanted {
             (Meaning::Nothing, None)
         } else if is_sheet && steps > policy.limits.depth {
-            let detail = "as many style sheets as --max-depth import each other in front of it";
+            let detail = Detail::from("as many style sheets as ")
+                .naming(Setting::Depth)
+                .then(" allows import each other in front of it");
             let refusal = Refusal::lasting(Reason::TooDeep, detail);
             let url = masked(&shown.absolute).into_owned();
             (Meaning::Refused(Box::new(refusal)), Some(shortened(&url)))

@@ -11,7 +11,7 @@ use crate::edit::{Edit, Group};
 use crate::mime::entity::boundary;
 use crate::mime::transfer::append_base64;
 use crate::mime::{Content, Field, PartId, TransferEncoding, Tree};
-use crate::report::{Reason, Refusal};
+use crate::report::{Detail, Reason, Refusal, Setting};
 use crate::span::Newline;
 
 const RELATED: &str = "multipart/related";
@@ -164,7 +164,7 @@ impl<'p> Shapes<'p> {
         if self.present + self.log.len() + made < most {
             return Ok(());
         }
-        let detail = "the message would have more parts than --max-parts";
+        let detail = Detail::from("the message would have more parts than ").naming(Setting::Parts);
         Err(Refusal::lasting(Reason::TooManyParts, detail))
     }
 

@@ -6,12 +6,13 @@ use std::collections::HashMap;
 
 use super::super::link_text::{ascii, raw};
 use super::candidates::{self, Fallbacks};
+use super::document::{Document, Language, unsupported};
 use super::shown::{Shown, cleaned, is_data};
-use super::{Document, LONGEST, Language, Relinker, unsupported};
+use super::{LONGEST, Relinker};
 use crate::link::url::{Relation, relation, resolve_as_browser};
 use crate::mime::charset::Charset;
 use crate::mime::{PartId, TransferEncoding};
-use crate::report::{Reason, Refusal};
+use crate::report::{Detail, Reason, Refusal, Setting};
 
 /// Links of a style sheet, at most: each is held with what it means. The largest that are in use have a few
 /// hundred.
@@ -56,7 +57,9 @@ pub(in crate::expand) fn absolute<'s>(
         written.extend(link.encoded(raw(absolute)));
         until = link.span.end;
         if written.len() as u64 > most {
-            let detail = "the style sheet with absolute URLs is above --max-body";
+            let detail = Detail::from("the style sheet with absolute URLs is above ")
+                .naming(Setting::Body)
+                .measuring(most, written.len() as u64);
             return Err(Refusal::lasting(Reason::TooLarge, detail));
         }
     }

@@ -17,7 +17,7 @@ use cap_std::fs::{Dir, File, Metadata, OpenOptions};
 use crate::error::Error;
 use crate::fetch::allowance::Allowance;
 use crate::policy::Policy;
-use crate::report::{Reason, Refusal};
+use crate::report::{Detail, Reason, Refusal, Setting};
 
 /// The open roots.
 #[derive(Debug)]
@@ -137,7 +137,7 @@ fn not_regular(path: &Path) -> Refusal {
 fn outside(path: &Path) -> Refusal {
     Refusal::lasting(
         Reason::OutsideFileRoot,
-        format!("{} is not beneath a --file-root", path.display()),
+        Detail::from(format!("{} is not beneath a ", path.display())).naming(Setting::FileRoot),
     )
 }
 
@@ -152,7 +152,7 @@ fn unreadable(path: &Path, why: &std::io::Error) -> Refusal {
     {
         return Refusal::lasting(
             Reason::OutsideFileRoot,
-            format!("{} leads out of its --file-root", path.display()),
+            Detail::from(format!("{} leads out of its ", path.display())).naming(Setting::FileRoot),
         );
     }
     Refusal::lasting(

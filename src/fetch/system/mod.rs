@@ -35,7 +35,7 @@ use crate::error::Error;
 use crate::policy::Host;
 use crate::policy::{Policy, Scheme, Target};
 #[cfg(feature = "ftp")]
-use crate::report::Retry;
+use crate::report::{Detail, Retry, Setting};
 use crate::report::{Reason, Refusal};
 
 /// Retrieves what the policy allows. Making one opens the file roots and reads
@@ -147,7 +147,9 @@ impl SystemFetcher {
         if self.policy.proxy.is_some() {
             return Err(Refusal::lasting(
                 Reason::UnsupportedScheme,
-                "ftp does not go through --proxy, and must not go around it",
+                Detail::from("ftp does not go through ")
+                    .naming(Setting::Proxy)
+                    .then(", and must not go around it"),
             ));
         }
         let (Some(host), Some(port)) = (target.host(), target.port()) else {

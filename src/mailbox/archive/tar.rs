@@ -47,7 +47,7 @@ struct Extended {
 }
 
 fn damaged(why: &str, whole: bool) -> io::Error {
-    io::Error::other(Damage::of_archive(why.to_owned(), whole))
+    io::Error::other(Damage::of_archive(why, whole))
 }
 
 impl<R: Read> Tar<R> {

@@ -14,6 +14,7 @@ use super::octets::Octets;
 use super::stepwise::Stepwise;
 use super::streams::{Bzip2, Xz};
 use super::zstd::Frames;
+use crate::detail::{Detail, Setting};
 
 /// How much compressed data may become.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,15 +28,18 @@ impl Limits {
     pub(crate) const NONE: Self = Self { expanded: u64::MAX };
 
     /// Why no more than `expanded` octets may come of so many.
-    pub(crate) fn exceeded(self, expanded: u64, compressed: u64) -> Option<String> {
+    pub(crate) fn exceeded(self, expanded: u64, compressed: u64) -> Option<Detail> {
         if expanded > self.expanded {
             let most = self.expanded;
-            return Some(format!(
-                "they expand to more than {most} octets (--max-expanded)"
-            ));
+            return Some(
+                Detail::from(format!("they expand to more than {most} octets ("))
+                    .naming(Setting::Expanded)
+                    .then(")"),
+            );
         }
         let most = compressed.saturating_mul(RATIO).max(UNJUDGED);
-        (expanded > most).then(|| format!("they expand to more than {RATIO} times what they are"))
+        (expanded > most)
+            .then(|| format!("they expand to more than {RATIO} times what they are").into())
     }
 }
 
@@ -47,7 +51,7 @@ const UNJUDGED: u64 = 64 << 20;
 /// Why there is no more of compressed data, though they did not end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Damage {
-    why: String,
+    why: Detail,
     /// Where in the compressed data; of archives this tells nothing.
     at: Option<u64>,
     /// Whether what was read is whole in itself: what is wrong stands behind it.
@@ -56,19 +60,24 @@ pub(crate) struct Damage {
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.why)?;
-        match self.at {
-            Some(at) => write!(f, ", at octet {at} of the compressed data"),
-            None => Ok(()),
-        }
+        self.detail().fmt(f)
     }
 }
 
 impl Damage {
     /// Of an archive.
-    pub(crate) fn of_archive(why: String, whole: bool) -> Self {
-        let at = None;
+    pub(crate) fn of_archive(why: impl Into<Detail>, whole: bool) -> Self {
+        let (why, at) = (why.into(), None);
         Self { why, at, whole }
+    }
+
+    /// What it says.
+    pub(crate) fn detail(&self) -> Detail {
+        let why = self.why.clone();
+        match self.at {
+            Some(at) => why.then(format!(", at octet {at} of the compressed data")),
+            None => why,
+        }
     }
 
     /// What of the data was not read, besides.
@@ -199,15 +208,15 @@ impl<R: Read> Decoder<R> {
             false => format!("something else behind the {} data", self.method.name()),
         };
         Ok(State::Damaged(Damage {
-            why,
+            why: why.into(),
             at: Some(at),
             whole: !is_cut,
         }))
     }
 
-    fn damage(&self, octets: &Octets<R>, why: String) -> Damage {
+    fn damage(&self, octets: &Octets<R>, why: impl Into<Detail>) -> Damage {
         Damage {
-            why,
+            why: why.into(),
             at: Some(octets.taken()),
             whole: false,
         }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 /// Room and level.
 const MODULES: &[(&str, u8)] = &[
     ("span", 0),
+    ("detail", 0),
     ("error", 0),
     // Edits know nothing but spans; what maps decoded bodies back makes them.
     ("edit", 0),
@@ -34,6 +35,8 @@ const MODULES: &[(&str, u8)] = &[
 const ALSO: &[(&str, &str)] = &[
     // An edit is a span and what stands there instead.
     ("edit", "span"),
+    // What stops a run is said in a sentence.
+    ("error", "detail"),
     // References are read from parts, and phantom headers are headers.
     ("external_body", "mime"),
     ("external_body", "link"),
@@ -52,7 +55,7 @@ const ALSO: &[(&str, &str)] = &[
 ];
 
 /// What mailboxes may know: messages are bytes to them.
-const MAILBOX_USES: &[&str] = &["span", "error", "edit"];
+const MAILBOX_USES: &[&str] = &["span", "detail", "error", "edit"];
 
 const LONGEST_FILE: usize = 600;
 
@@ -536,6 +539,77 @@ fn only_the_command_line_prints_or_exits() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Files outside of `cli` that name options in texts.
+const NAME_OPTIONS: &[&str] = &[
+    // The tables that `embody schemes` prints: a scheme is one row, with the options that allow it.
+    "external_body/access_types.rs",
+    "external_body/scheme.rs",
+    // The words by which a folder of an earlier version is known as a cache.
+    "store/folder.rs",
+];
+
+/// The texts in quotes, those of a file's tests excepted.
+fn texts(file: &str) -> Vec<String> {
+    let file = file.split("\n#[cfg(test)]\nmod ").next().unwrap();
+    let code: String = file
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .flat_map(|line| [line, "\n"])
+        .collect();
+    let code = code
+        .replace("\\\\", "")
+        .replace("\\\"", "")
+        .replace("'\"'", "");
+    let texts = code.split('"').skip(1).step_by(2);
+    texts.map(str::to_owned).collect()
+}
+
+/// Whether a text has a word such as `--max-body`; `\n--b` is a boundary line.
+fn names_an_option(text: &str) -> bool {
+    text.match_indices("--").any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let mut after = text[at + 2..].chars();
+        before.is_none_or(|symbol| " (`".contains(symbol))
+            && after
+                .next()
+                .is_some_and(|symbol| symbol.is_ascii_lowercase())
+            && after
+                .next()
+                .is_some_and(|symbol| symbol.is_ascii_lowercase())
+    })
+}
+
+#[test]
+fn only_the_command_line_names_options() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let (mut wrong, mut named) = (Vec::new(), 0);
+    for path in sources() {
+        let inside = path.strip_prefix(&root).unwrap().display().to_string();
+        let found = texts(&fs::read_to_string(&path).unwrap());
+        let found = found.iter().filter(|text| names_an_option(text));
+        if module_of(&path).is_some_and(|module| module == "cli") {
+            named += found.count();
+        } else if !NAME_OPTIONS.contains(&inside.as_str()) {
+            wrong.extend(found.map(|text| format!("{inside}: {text}")));
+        } else {
+            assert!(found.count() > 0, "{inside} names none");
+        }
+    }
+    assert!(
+        named > 50,
+        "only {named} texts of the command line name an option"
+    );
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn options_are_found_in_texts_only() {
+    let file = "/// `--range`\nf(\"a (--cache)\", \"\\n--b\", '\"', \"it\\\"s --quiet\"); // --x\n#[cfg(test)]\nmod t \"--ab\"";
+    let texts = texts(file);
+    let found: Vec<&String> = texts.iter().filter(|text| names_an_option(text)).collect();
+    assert_eq!(found, ["a (--cache)", "its --quiet"]);
 }
 
 #[test]

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::common::programs::embody;
-use embody::report::Reason;
 
 /// A command that is not run here, who runs it, and the line that does; for a bench, that it is built.
 const ELSEWHERE: &[(&str, &str, &str)] = &[
@@ -100,27 +99,6 @@ fn the_front_page_is_short_and_begins_with_a_command() {
     assert!(lines <= 200 && readme.len() <= 14 << 10, "{lines} lines");
     let command = readme.lines().position(|line| line.starts_with("cargo "));
     assert!(command.is_some_and(|line| line < 30), "{command:?}");
-}
-
-#[test]
-fn the_table_of_reasons_is_the_list_of_reasons() {
-    let page = read("docs/reasons.md");
-    let shown: Vec<&str> = page
-        .lines()
-        .skip_while(|line| !line.starts_with("| reason |"))
-        .skip(2)
-        .take_while(|line| line.starts_with('|'))
-        .collect();
-    let row = |reason: &Reason| {
-        let remedy = match reason.remedy() {
-            "" => String::new(),
-            remedy => format!("`{remedy}`"),
-        };
-        let (word, meaning) = (reason.as_str(), reason.meaning());
-        format!("| `{word}` | {meaning} | {remedy} |")
-    };
-    let rows: Vec<String> = Reason::ALL.iter().map(row).collect();
-    assert_eq!(shown, rows);
 }
 
 #[test]

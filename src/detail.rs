@@ -1,0 +1,251 @@
+//! Sentences for a person, and the settings that they speak of.
+//!
+//! A library has no options, so its sentences name none: a [`Detail`] knows where it speaks of a [`Setting`], and
+//! the program puts the name of the option there (`cli/wording.rs`).
+
+use std::fmt;
+use std::ops::Deref;
+
+use serde::{Serialize, Serializer};
+
+macro_rules! settings {
+    ($($variant:ident $words:literal $meaning:literal;)*) => {
+        /// What a run was told, of which a [`Detail`] speaks: most are values of
+        /// [`Policy`](crate::Policy) and its [`Limits`](crate::policy::Limits).
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[non_exhaustive]
+        pub enum Setting {
+            $(#[doc = $meaning] $variant,)*
+        }
+
+        impl Setting {
+            /// Every setting.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The words that stand for it in a sentence of the library.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $words,)* }
+            }
+        }
+    };
+}
+
+settings! {
+    Body "the limit of one body" "Octets of one retrieved body.";
+    Growth "the limit of growth" "Octets that one message may gain.";
+    Message "the limit of the message" "Octets of a message with everything put in.";
+    Fetches "the limit of retrievals" "Retrievals for one message.";
+    Redirects "the limit of redirects" "Redirects for one retrieval.";
+    Timeout "the time of one retrieval" "How long one retrieval may take.";
+    Deadline "the deadline" "How long all retrievals of one message may take.";
+    Depth "the limit of depth" "How deep parts may be nested.";
+    Parts "the limit of parts" "How many parts of a message are looked at.";
+    Header "the limit of a header" "Octets of one header section.";
+    Work "the limit of work" "How many times a message may be looked at.";
+    Fetch "the policy" "Schemes that may be retrieved.";
+    AllowHost "the policy" "The hosts that may be asked.";
+    DenyHost "the policy" "Hosts that may not.";
+    FileRoot "file root" "Folders beneath which files are read.";
+    Proxy "the proxy" "Where http and https go.";
+    Cache "the cache" "The folder that keeps answers.";
+    ArchiveWindow "the window" "How far from the mail's date a capture may be.";
+    Expanded "the limit of expanded octets" "Octets of what is compressed, when it is expanded.";
+    Format "the format" "What the sources are said to be.";
+    InPlace "a conversion in place" "Whether the source is replaced.";
+    Output "a destination" "Where the result goes.";
+    Range "the range" "Which piece of a mailbox is done.";
+    Backup "the backup" "The suffix of a copy of the source.";
+    Expect "the piece" "What the source of a piece was when it was cut.";
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+/// A sentence for a person, without a full stop; it may quote the mail. It is read as the text it is, and may speak of
+/// [`Setting`]s.
+///
+/// ```
+/// use embody::Policy;
+/// use embody::policy::Limits;
+/// use embody::report::Setting;
+///
+/// let policy = Policy::default().with_limits(Limits::default().with_body(10));
+/// let refusal = policy.judge_size(12).expect_err("that is too much");
+/// assert_eq!(refusal.detail, "12 octets, the limit of one body is 10");
+/// assert_eq!(refusal.detail.settings().collect::<Vec<_>>(), [Setting::Body]);
+/// assert_eq!(refusal.detail.measured(), Some((10, 12)));
+/// ```
+#[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
+pub struct Detail {
+    text: String,
+    /// In the order of the text.
+    named: Vec<Named>,
+}
+
+/// A setting that a sentence speaks of.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Named {
+    setting: Setting,
+    /// Where its words stand in the text.
+    at: usize,
+    /// What it allows, and what was found.
+    measured: Option<(u64, u64)>,
+}
+
+impl Detail {
+    /// The settings that it speaks of.
+    pub fn settings(&self) -> impl Iterator<Item = Setting> {
+        self.named.iter().map(|named| named.setting)
+    }
+
+    /// What a limit allows, and what was found, where both are known.
+    #[must_use]
+    pub fn measured(&self) -> Option<(u64, u64)> {
+        self.named.iter().find_map(|named| named.measured)
+    }
+
+    /// The text with other words for its settings.
+    #[must_use]
+    pub fn worded(&self, words: impl Fn(Setting) -> &'static str) -> String {
+        let mut text = String::with_capacity(self.text.len());
+        let mut until = 0;
+        for named in &self.named {
+            text.push_str(self.text.get(until..named.at).unwrap_or_default());
+            text.push_str(words(named.setting));
+            until = named.at + named.setting.as_str().len();
+        }
+        text.push_str(self.text.get(until..).unwrap_or_default());
+        text
+    }
+
+    /// It speaks of a setting next.
+    pub(crate) fn naming(mut self, setting: Setting) -> Self {
+        self.named.push(Named {
+            setting,
+            at: self.text.len(),
+            measured: None,
+        });
+        self.text.push_str(setting.as_str());
+        self
+    }
+
+    /// What the setting named last allows, and what was found.
+    pub(crate) fn measuring(mut self, allowed: u64, found: u64) -> Self {
+        if let Some(named) = self.named.last_mut() {
+            named.measured = Some((allowed, found));
+        }
+        self
+    }
+
+    /// It goes on so.
+    pub(crate) fn then(mut self, more: impl Into<Self>) -> Self {
+        self.push(more);
+        self
+    }
+
+    /// The same, in place.
+    pub(crate) fn push(&mut self, more: impl Into<Self>) {
+        let more = more.into();
+        let at = self.text.len();
+        self.text.push_str(&more.text);
+        self.named.extend(more.named.into_iter().map(|named| Named {
+            at: named.at + at,
+            ..named
+        }));
+    }
+
+    /// What stands behind so many octets of it.
+    pub(crate) fn behind(&self, octets: usize) -> Self {
+        let later = |named: &Named| {
+            let at = named.at.checked_sub(octets)?;
+            Some(Named {
+                at,
+                ..named.clone()
+            })
+        };
+        Self {
+            text: self.text.get(octets..).unwrap_or_default().to_owned(),
+            named: self.named.iter().filter_map(later).collect(),
+        }
+    }
+}
+
+impl Deref for Detail {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for Detail {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.text)
+    }
+}
+
+impl Serialize for Detail {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+impl From<String> for Detail {
+    fn from(text: String) -> Self {
+        let named = Vec::new();
+        Self { text, named }
+    }
+}
+
+impl From<&str> for Detail {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+impl PartialEq<str> for Detail {
+    fn eq(&self, other: &str) -> bool {
+        self.text == other
+    }
+}
+
+impl PartialEq<&str> for Detail {
+    fn eq(&self, other: &&str) -> bool {
+        self.text == *other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loud(setting: Setting) -> &'static str {
+        match setting {
+            Setting::Range => "RANGE",
+            _ => "OTHER",
+        }
+    }
+
+    #[test]
+    fn settings_keep_their_places_when_details_are_put_together() {
+        let detail = Detail::from("ä: ").naming(Setting::Range);
+        let detail = detail.then(" is not for ").naming(Setting::InPlace);
+        assert_eq!(detail, "ä: the range is not for a conversion in place");
+        let mut detail = Detail::from("front: ").then(detail);
+        detail.push("; ");
+        detail.push(Detail::default().naming(Setting::Body).measuring(10, 12));
+        assert_eq!(
+            detail.worded(loud),
+            "front: ä: RANGE is not for OTHER; OTHER"
+        );
+        assert_eq!(detail.measured(), Some((10, 12)));
+        let behind = detail.behind("front: ".len());
+        assert_eq!(behind.worded(loud), "ä: RANGE is not for OTHER; OTHER");
+        assert_eq!(behind.worded(Setting::as_str), *behind);
+        assert_eq!(detail.settings().count(), 3);
+    }
+}

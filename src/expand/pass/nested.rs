@@ -1,0 +1,139 @@
+//! Content that is itself a message or a multipart: it goes through a pass of its own before it is put in, one level deeper,
+//! unless it leads back to what is around it.
+
+use super::{Circle, Pass, Pending, Place};
+use crate::expand::session::Session;
+use crate::expand::substitute::Substitute;
+use crate::link::url::{Reference, equivalence_key, without_fragment};
+use crate::mime::{PartId, ScanLimits};
+use crate::plan::{Item, Step};
+use crate::report::{Detail, Reason, Refusal, Setting};
+
+impl Pending<'_> {
+    /// What a message or a multipart becomes that is to be put in.
+    pub(super) fn composite(
+        &mut self,
+        session: &mut Session<'_>,
+        item: &Item<'_>,
+        substitute: &mut Substitute<'_>,
+    ) -> Result<Result<(Vec<u8>, Pass), Refusal>, Circle> {
+        let mut trail = self.place.trail.clone();
+        let mut base = self.bases.of(self.entity, self.tree, item.body.part);
+        if let Step::Retrieve { url, .. } = &item.step {
+            let location = substitute.location();
+            if let Some(refusal) = self.closes_circle(session, item, url, location)? {
+                return Ok(Err(refusal));
+            }
+            trail.push(url.clone());
+            trail.extend(location.map(str::to_owned));
+            base = substitute.base_around(base);
+        }
+        // It is copied, searched, and looked at from several sides before it can stand there.
+        let octets = substitute.octets();
+        if let Err(refusal) = session.ledger.work(octets * 2) {
+            return Ok(Err(refusal));
+        }
+        let body = substitute.composite_body();
+        let part = self.tree.part(item.body.part);
+        let growth = body.len() as i64 - part.span.len() as i64;
+        if let Err(refusal) = session.ledger.grow(growth) {
+            return Ok(Err(refusal));
+        }
+        if !session.settings.prefilter.external_bodies(&body) {
+            return Ok(Ok((body, Pass::default())));
+        }
+        let held = self.place.held.saturating_add(body.len());
+        if let Err(refusal) = session.ledger.judge_held(held) {
+            return Ok(Err(refusal));
+        }
+        let limits = self.place.limits;
+        let place = Place {
+            prefix: self.place.number(&substitute.number()),
+            limits: ScanLimits {
+                depth: limits.depth.saturating_sub(part.depth + 1),
+                ..limits
+            },
+            level: self.place.level + 1,
+            base,
+            trail,
+            held,
+        };
+        if place.level > session.policy().limits.depth || limits.depth <= part.depth {
+            let detail = Detail::from("it would be nested deeper than ").naming(Setting::Depth);
+            return Ok(Err(Refusal::lasting(Reason::TooDeep, detail)));
+        }
+        if let Err(refusal) = session.ledger.work(body.len() * 2) {
+            return Ok(Err(refusal));
+        }
+        let header = substitute.header_of_multipart();
+        let mut entity = body;
+        if !header.is_empty() {
+            entity.splice(..0, header.iter().copied());
+        }
+        let pass = match (session.pass(&entity, &place), &item.step) {
+            (Ok(pass), _) => pass,
+            // Here the circle was entered.
+            (Err(circle), Step::Retrieve { url, .. }) if *url == circle.url => {
+                return Ok(Err(leads_back(url)));
+            }
+            (Err(circle), _) => return Err(circle),
+        };
+        let mut body = pass.edits.splice(&entity).into_bytes().into_owned();
+        body.drain(..header.len());
+        // What came in deep inside is looked at again around every level.
+        if let Err(refusal) = session.ledger.work(body.len() * 2) {
+            return Ok(Err(refusal));
+        }
+        Ok(Ok((body, pass)))
+    }
+
+    /// Whether this URL is where something around the part was retrieved from.
+    ///
+    /// What came over the network says so in its Content-Location, so that a second run sees it. The
+    /// place of a file is not written into the message: for that the circle is left as a whole.
+    fn closes_circle(
+        &mut self,
+        session: &mut Session<'_>,
+        item: &Item<'_>,
+        url: &str,
+        location: Option<&str>,
+    ) -> Result<Option<Refusal>, Circle> {
+        let around = self.place.trail.iter().map(String::len).sum::<usize>();
+        if let Err(refusal) = session.ledger.work(around) {
+            return Ok(Some(refusal));
+        }
+        let key = |url: &str| equivalence_key(without_fragment(url));
+        let keys: Vec<String> = location.into_iter().chain([url]).map(key).collect();
+        if let Some(entered) = self
+            .place
+            .trail
+            .iter()
+            .find(|before| keys.contains(&key(before)))
+        {
+            if Reference::split(entered).has_scheme("file") {
+                return Err(Circle {
+                    url: entered.clone(),
+                });
+            }
+            return Ok(Some(leads_back(url)));
+        }
+        let above: Vec<PartId> = self.tree.ancestors(item.body.part).collect();
+        for above in above {
+            let Some(base) = self.bases.of(self.entity, self.tree, above) else {
+                continue;
+            };
+            if let Err(refusal) = session.ledger.work(base.url.len()) {
+                return Ok(Some(refusal));
+            }
+            if keys.contains(&key(&base.url)) {
+                return Ok(Some(leads_back(url)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn leads_back(url: &str) -> Refusal {
+    let url = crate::link::url::masked(url);
+    Refusal::lasting(Reason::ReferenceLoop, format!("{url} leads back to itself"))
+}
