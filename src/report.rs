@@ -247,6 +247,13 @@ pub struct Row {
 }
 
 impl Row {
+    /// What a mail waits for that is to be tried later.
+    pub(crate) fn waiting_for(&self, refusal: &Refusal) -> String {
+        let url = self.url.as_ref().map(|url| format!(" <{url}>"));
+        let url = url.unwrap_or_default();
+        format!("part {}: {}{url}", self.part, refusal.detail)
+    }
+
     /// Says that the content is from an archive.
     pub(crate) fn tell_capture(&mut self, captured: Option<SystemTime>) {
         let Some(captured) = captured else { return };

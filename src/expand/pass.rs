@@ -505,8 +505,7 @@ impl Pending<'_> {
         self.pass.waits |=
             matches!(item.body.target, Ok(Target::ContentId { .. })) && !refusal.reason.is_bound();
         if refusal.retry == Retry::Later {
-            let detail = format!("part {}: {}", row.part, refusal.detail);
-            self.pass.temporary.get_or_insert(detail);
+            self.pass.temporary.get_or_insert(row.waiting_for(&refusal));
         }
         row.outcome = Outcome::Left;
         row.reason = Some(refusal.reason);
