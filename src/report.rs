@@ -279,6 +279,13 @@ impl<O> Row<O> {
         }
     }
 
+    /// What a mail waits for that is to be tried later.
+    pub(crate) fn waiting_for(&self, refusal: &Refusal) -> Detail {
+        let url = self.url.as_ref().map(|url| format!(" <{url}>"));
+        let detail = Detail::from(format!("part {}: ", self.part)).then(refusal.detail.clone());
+        detail.then(url.unwrap_or_default())
+    }
+
     /// Says that the content is from an archive.
     pub(crate) fn tell_capture(&mut self, captured: Option<SystemTime>) {
         let Some(captured) = captured else { return };

@@ -17,8 +17,10 @@ use super::index::{self, Capture};
 use super::secret::{self, Tells};
 use super::template::{IndexTemplate, Template};
 use super::time;
-use crate::fetch::{Allowance, Answer, Asked, Exchange, How, Probed, Request, Retrieved, Whose};
-use crate::policy::{Policy, Target, TypePattern};
+use crate::fetch::{
+    Allowance, Answer, Asked, Exchange, How, Probed, Request, Retrieved, Whose, agrees, is_redirect,
+};
+use crate::policy::{Policy, Target};
 use crate::report::{Detail, Reason, Refusal, Setting};
 
 /// `--archive-window`: how far from the mail's date a capture may be.
@@ -109,13 +111,6 @@ impl Archive {
 
     fn find(&self, request: &Request, date: SystemTime, how: How) -> Result<Found, Refusal> {
         let original = self.original(&request.url)?;
-        if self.settings.tells == Tells::Public
-            && let Some(why) = secret::why(&original)
-        {
-            return Err(secret_url(&format!(
-                "the archive is not told of this URL, because {why}"
-            )));
-        }
         let accept = request.accept.as_deref().filter(|wanted| {
             wanted.contains('/') && wanted.bytes().all(|octet| octet.is_ascii_graphic())
         });
@@ -147,7 +142,7 @@ impl Archive {
         }
     }
 
-    /// A URL of which there may be captures.
+    /// A URL of which there may be captures, and that the archive may be told of.
     fn original(&self, url: &str) -> Result<Target, Refusal> {
         let original = self.policy.judge_url(url)?;
         if !original.scheme().has_server() {
@@ -158,7 +153,12 @@ impl Archive {
                 "the archive is never told of a URL with a user name",
             ));
         }
-        Ok(original)
+        match secret::why(&original).filter(|_| self.settings.tells == Tells::Public) {
+            Some(why) => Err(secret_url(&format!(
+                "the archive is not told of this URL, because {why}"
+            ))),
+            None => Ok(original),
+        }
     }
 
     /// The capture nearest to a time.
@@ -172,7 +172,7 @@ impl Archive {
             let answer = self.ask(wish, &target, Whose::Archive, wish.how)?;
             let captured = time::captured(&answer.headers);
             match (answer.status, captured) {
-                (301 | 302 | 303 | 307 | 308, _) => {
+                (status, _) if is_redirect(status) => {
                     (target, original) = self.redirected(&answer, captured, &target, &original)?;
                 }
                 (200, Some(at)) => {
@@ -351,20 +351,4 @@ fn media_type(answer: &Answer) -> Option<String> {
     let value = answer.headers.get(header::CONTENT_TYPE)?;
     let value = std::str::from_utf8(value.as_bytes()).ok()?.trim();
     (!value.is_empty()).then(|| value.to_owned())
-}
-
-/// Whether a type may be the wanted one; where nothing is said, it may.
-fn agrees(accept: &str, named: Option<&str>) -> bool {
-    let essence = named
-        .unwrap_or_default()
-        .split(';')
-        .next()
-        .unwrap_or_default();
-    let essence = essence.trim().to_ascii_lowercase();
-    let says_nothing =
-        |essence: &str| !essence.contains('/') || essence == "application/octet-stream";
-    if accept == "*/*" || says_nothing(&accept.to_ascii_lowercase()) || says_nothing(&essence) {
-        return true;
-    }
-    TypePattern::parse(accept).map_or(true, |wanted| wanted.matches(&essence))
 }

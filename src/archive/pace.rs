@@ -5,18 +5,13 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
-
-use ureq::http::header;
+use std::time::{Duration, Instant};
 
 use super::time;
-use crate::fetch::{Allowance, Answer, Asked, Exchange, Failed, Whose};
+use crate::fetch::{Allowance, Answer, Asked, Exchange, Failed, LONGEST_PAUSE, Whose, retry_after};
 #[cfg(feature = "ftp")]
 use crate::policy::Host;
 use crate::report::{Detail, Reason, Refusal, Setting};
-
-/// A server may ask for no longer pause.
-const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A run that is to stop does so after this time.
 const LONGEST_SLEEP: Duration = Duration::from_millis(500);
@@ -239,8 +234,7 @@ impl Exchange for Paced {
             Err(failed) if failed.nobody.is_some() => self.pace.pause(Why::Nobody, None),
             // One that was captured is of long ago.
             Ok(answer) if time::captured(&answer.headers).is_none() => {
-                let wanted = answer.headers.get(header::RETRY_AFTER);
-                let wanted = wanted.and_then(|value| pause_of(value.to_str().ok()?));
+                let wanted = retry_after(&answer.headers);
                 match (answer.status, wanted) {
                     (429, _) => self.pace.pause(Why::TooMany, wanted),
                     (503, Some(_)) => self.pace.pause(Why::Unavailable, wanted),
@@ -261,15 +255,6 @@ impl Exchange for Paced {
     fn found_nobody(&self, host: &Host, port: u16, failed: &Failed) {
         self.servers.found_nobody(host, port, failed);
     }
-}
-
-/// Retry-After (RFC 9110 §10.2.3): seconds, or a date.
-fn pause_of(value: &str) -> Option<Duration> {
-    if let Ok(seconds) = value.trim().parse() {
-        return Some(Duration::from_secs(seconds));
-    }
-    let until = mail_parser::DateTime::parse_rfc822(value.trim())?.to_timestamp();
-    time::time(until).duration_since(SystemTime::now()).ok()
 }
 
 #[cfg(test)]
@@ -469,6 +454,10 @@ mod tests {
 
     #[test]
     fn a_pause_is_as_long_as_the_archive_wants() {
+        let pause_of = |value: &'static str| {
+            let field = (ureq::http::header::RETRY_AFTER, value.parse().unwrap());
+            retry_after(&[field].into_iter().collect())
+        };
         assert_eq!(pause_of("120"), Some(Duration::from_secs(120)));
         assert_eq!(pause_of("soon"), None);
         let pace = pace();

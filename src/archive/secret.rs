@@ -23,9 +23,6 @@ const LETTERS: usize = 40;
 /// And so is one with hyphens, if most of it is not words, names or numbers.
 const HYPHENED: usize = 32;
 
-/// Domains of one's own network (RFC 6761, RFC 6762, RFC 8375, and ICANN's `internal`).
-const OWN: [&str; 3] = [".local", ".home.arpa", ".internal"];
-
 /// Why an archive is not told of a URL; none if it may be told.
 pub(super) fn why(target: &Target) -> Option<&'static str> {
     if target.has_userinfo() {
@@ -50,11 +47,7 @@ fn is_public(host: &Host) -> bool {
             let is_public = |it: &IpAddr| it.is_loopback() || world.judge_address(*it).is_ok();
             addresses.iter().all(is_public)
         }
-        None => {
-            let name = host.to_string();
-            let name = name.trim_end_matches('.');
-            name.contains('.') && !OWN.iter().any(|own| name.ends_with(own))
-        }
+        None => !host.is_own_name(),
     }
 }
 

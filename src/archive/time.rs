@@ -5,6 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use mail_parser::DateTime;
 use ureq::http::HeaderMap;
 
+use crate::fetch::MEMENTO_DATETIME;
+
 /// Seconds since 1970.
 pub(super) fn seconds(time: SystemTime) -> i64 {
     let since = time.duration_since(UNIX_EPOCH);
@@ -57,7 +59,7 @@ pub(super) fn words(seconds: i64) -> String {
 /// Memento-Datetime (RFC 7089 §2.1.1): the answer is one that the archive captured then, and its status is that of the
 /// source.
 pub(super) fn captured(headers: &HeaderMap) -> Option<i64> {
-    let value = headers.get("memento-datetime")?.to_str().ok()?;
+    let value = headers.get(MEMENTO_DATETIME)?.to_str().ok()?;
     // An HTTP date is one of RFC 5322 in what counts.
     let date = DateTime::parse_rfc822(value.trim()).filter(DateTime::is_valid)?;
     Some(date.to_timestamp()).filter(|seconds| *seconds > 0)

@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Once, OnceLock};
 use std::time::{Duration, SystemTime};
 
@@ -45,6 +45,8 @@ pub(crate) struct CacheFolder {
     root: OwnedFd,
     size: Size,
     swept: Once,
+    /// Whether the folder says that it is a cache; nothing else is written before it does.
+    is_tagged: AtomicBool,
     trouble: OnceLock<String>,
 }
 
@@ -69,7 +71,8 @@ impl CacheFolder {
     ///
     /// # Errors
     /// [`Error::Usage`] for a folder that is something else, or that others may enter; [`Error::Read`] if it cannot be
-    /// opened.
+    /// opened; [`Error::Write`] for a new one that cannot be made a cache, other than because nothing can be written
+    /// there: that is [`CacheFolder::trouble`].
     pub(crate) fn open_to_read(path: &Path, at_most: Option<u64>) -> Result<Self, Error> {
         let failed = |source: io::Error| Error::Read {
             what: format!("the cache {}", path.display()),
@@ -79,7 +82,8 @@ impl CacheFolder {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root =
             rustix::fs::open(path, flags, Mode::empty()).map_err(|why| failed(why.into()))?;
-        let found = rustix::fs::fstat(&root).map_err(|why| failed(why.into()))?;
+        let status = || rustix::fs::fstat(&root).map_err(|why| failed(why.into()));
+        let found = status()?;
         let wrong = |what: &str| {
             let detail = Detail::default().naming(Setting::Cache);
             let what = format!(" {}: {what}", path.display());
@@ -88,24 +92,42 @@ impl CacheFolder {
         if found.st_uid != rustix::process::geteuid().as_raw() {
             return wrong("the folder belongs to another user; what is in it cannot be trusted");
         }
-        if !is_cache(&root) {
-            if !is_empty(&root).map_err(failed)? {
-                return wrong(
-                    "the folder is not empty and no cache of embody (a store of detach is none); name a new one",
-                );
+        let mut tagged = Ok(());
+        if is_cache(&root) {
+            // The process that made it closed it before.
+            if status()?.st_mode & 0o077 != 0 {
+                return wrong("other users may enter the folder; chmod 700 it, or name a new one");
             }
-            rustix::fs::fchmod(&root, Mode::RWXU).map_err(|why| failed(why.into()))?;
-            tag(&root).map_err(failed)?;
-        } else if found.st_mode & 0o077 != 0 {
-            return wrong("other users may enter the folder; chmod 700 it, or name a new one");
+        } else if is_empty(&root).map_err(failed)? {
+            tagged = close_and_tag(&root);
+        } else if !is_cache(&root) {
+            return wrong(
+                "the folder is not empty and no cache of embody (a store of detach is none); name a new one",
+            );
         }
-        Ok(Self {
+        let cache = Self {
             path: path.to_owned(),
             root,
             size: Size::new(at_most),
             swept: Once::new(),
+            is_tagged: AtomicBool::new(tagged.is_ok()),
             trouble: OnceLock::new(),
-        })
+        };
+        match tagged {
+            Err(why) if is_of_disk(&why) => cache.failed(&why),
+            Err(source) => {
+                return Err(Error::Write {
+                    what: format!("the cache {}", path.display()),
+                    source,
+                });
+            }
+            Ok(()) => {}
+        }
+        Ok(cache)
+    }
+
+    fn failed(&self, why: &io::Error) {
+        let _ = self.trouble.set(cannot_write(&self.path, why));
     }
 
     /// What kept the cache from being written, in words; none if nothing did.
@@ -144,13 +166,17 @@ impl CacheFolder {
                 true
             }
             Err(why) => {
-                let _ = self.trouble.set(format!(
-                    "the cache {} cannot be written: {why}",
-                    self.path.display()
-                ));
+                self.failed(&why);
                 false
             }
         }
+    }
+
+    /// Where a file is.
+    pub(super) fn path(&self, area: Area, key: &Key) -> PathBuf {
+        let mut path = self.path.clone();
+        path.extend(area.folders(key));
+        path.join(key.to_string())
     }
 
     /// Takes a file away.
@@ -173,6 +199,10 @@ impl CacheFolder {
     }
 
     fn written(&self, area: Area, key: &Key, octets: &[u8]) -> io::Result<()> {
+        if !self.is_tagged.load(Ordering::Relaxed) {
+            tag(&self.root)?;
+            self.is_tagged.store(true, Ordering::Relaxed);
+        }
         let temporaries = made(&self.root, TEMPORARIES)?;
         self.swept.call_once(|| sweep(&temporaries));
         let mut folder: Option<OwnedFd> = None;
@@ -242,8 +272,31 @@ fn tag(folder: &OwnedFd) -> io::Result<()> {
     let text = format!(
         "Signature: 8a477f597d28d172789f06886806bc55\n{CACHE_WORDS}\n# All of it may be removed at any time.\n"
     );
-    file.write_all(text.as_bytes())?;
-    Ok(rustix::fs::renameat(folder, &name, folder, CACHE_TAG)?)
+    let tagged = file
+        .write_all(text.as_bytes())
+        .and_then(|()| Ok(rustix::fs::renameat(folder, &name, folder, CACHE_TAG)?));
+    if tagged.is_err() {
+        let _ = rustix::fs::unlinkat(folder, &name, AtFlags::empty());
+    }
+    tagged
+}
+
+/// Makes an empty folder a cache.
+fn close_and_tag(folder: &OwnedFd) -> io::Result<()> {
+    rustix::fs::fchmod(folder, Mode::RWXU)?;
+    tag(folder)
+}
+
+/// Whether nothing can be written there: the disk is full, or may only be read.
+pub(crate) fn is_of_disk(why: &io::Error) -> bool {
+    let full = [Errno::NOSPC, Errno::DQUOT, Errno::ROFS];
+    full.iter()
+        .any(|full| why.raw_os_error() == Some(full.raw_os_error()))
+}
+
+/// What is said of a cache that cannot be written.
+pub(crate) fn cannot_write(path: &Path, why: &io::Error) -> String {
+    format!("the cache {} cannot be written: {why}", path.display())
 }
 
 /// Takes away what processes left that were killed.

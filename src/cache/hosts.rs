@@ -2,12 +2,13 @@
 
 use std::time::{Duration, SystemTime};
 
+use mail_parser::DateTime;
 use serde::{Deserialize, Serialize};
 
 use super::area::Area;
 use super::folder::CacheFolder;
 use super::record::{LONGEST, read, seconds, written};
-use crate::fetch::{Failed, Nobody};
+use crate::fetch::{Failed, LONGEST_PAUSE, Nobody};
 use crate::policy::Host;
 use crate::report::{Reason, Refusal, Retry};
 use crate::store::Key;
@@ -15,8 +16,11 @@ use crate::store::Key;
 /// How long a host where nobody was is not asked.
 const NOBODY: Duration = Duration::from_secs(60 * 60);
 
-/// A server may ask for no longer pause.
-const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
+/// A server other than an archive may ask for no longer pause: all mail waits for what one mail named.
+const LONGEST_OF_SOURCE: Duration = Duration::from_secs(60 * 60);
+
+/// So many URLs of a server that ask for a pause mean the server. One is a page that anybody may name.
+const PAGES: usize = 3;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Silence {
@@ -30,6 +34,37 @@ struct Silence {
     is_temporary: bool,
 }
 
+/// The URLs of a server that asked for a pause.
+#[derive(Debug, Serialize, Deserialize)]
+struct Pauses {
+    /// Host and port.
+    server: String,
+    pages: Vec<Page>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Page {
+    /// The hash of its URL.
+    url: String,
+    status: u16,
+    at: u64,
+    until: u64,
+}
+
+impl Pauses {
+    /// Those that last now, and where they are written down.
+    fn load(folder: &CacheFolder, server: String, now: u64) -> (Key, Self) {
+        let key = Key::of(format!("pauses\n{server}").as_bytes());
+        let known = folder
+            .read(Area::Hosts, &key, LONGEST)
+            .and_then(|octets| read::<Self>(&octets))
+            .filter(|known| known.server == server);
+        let mut pages = known.map(|known| known.pages).unwrap_or_default();
+        pages.retain(|page| (page.at..page.until).contains(&now));
+        (key, Self { server, pages })
+    }
+}
+
 fn names(host: &Host, port: u16) -> [String; 2] {
     [host.to_string(), format!("{host} {port}")]
 }
@@ -38,12 +73,25 @@ fn key(server: &str) -> Key {
     Key::of(format!("host\n{server}").as_bytes())
 }
 
-/// Why a host is not asked now.
-pub(super) fn check(folder: &CacheFolder, host: &Host, port: u16) -> Result<(), Refusal> {
+/// Why a host is not asked now, or not for this URL.
+pub(super) fn check(
+    folder: &CacheFolder,
+    host: &Host,
+    port: u16,
+    url: Option<&str>,
+) -> Result<(), Refusal> {
     let now = seconds(SystemTime::now());
+    let not_now = |key: &Key, detail: &str, until: u64| {
+        let until = DateTime::from_timestamp(i64::try_from(until).unwrap_or(0)).to_rfc3339();
+        format!(
+            "{detail}; the cache knows: it is asked again from {until} on, or once you remove {}",
+            folder.path(Area::Hosts, key).display()
+        )
+    };
     for server in names(host, port) {
+        let key = key(&server);
         let silence = folder
-            .read(Area::Hosts, &key(&server), LONGEST)
+            .read(Area::Hosts, &key, LONGEST)
             .and_then(|octets| read::<Silence>(&octets))
             // What comes from the future says nothing about now.
             .filter(|silence| {
@@ -62,18 +110,28 @@ pub(super) fn check(folder: &CacheFolder, host: &Host, port: u16) -> Result<(), 
         return Err(Refusal {
             is_gone: matches!(reason, Reason::NameNotFound | Reason::ConnectionFailed),
             reason,
-            detail: format!(
-                "{}; the cache knows, and {host} was not asked again",
-                silence.detail
-            )
-            .into(),
+            detail: not_now(&key, &silence.detail, silence.until).into(),
             retry: match silence.is_temporary {
                 true => Retry::Later,
                 false => Retry::Never,
             },
         });
     }
-    Ok(())
+    let Some(url) = url else { return Ok(()) };
+    let [_, server] = names(host, port);
+    let (key, pauses) = Pauses::load(folder, server, now);
+    let (url, mut pages) = (Key::of(url.as_bytes()).to_string(), pauses.pages);
+    pages.sort_by_key(|page| std::cmp::Reverse(page.until));
+    // As long as so many ask for a pause, all do.
+    let all = pages.get(PAGES - 1);
+    match pages.iter().find(|page| page.url == url).or(all) {
+        Some(page) => {
+            let detail = asked_for_pause(page.status);
+            let detail = not_now(&key, &detail, page.until);
+            Err(Refusal::temporary(Reason::HttpStatus, detail))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Nobody was there.
@@ -94,12 +152,41 @@ pub(super) fn found_nobody(folder: &CacheFolder, host: &Host, port: u16, failed:
     silence(folder, server, &refusal, NOBODY);
 }
 
-/// The server asked for a pause (RFC 9110 §10.2.3).
+/// An archive asked for a pause (RFC 9110 §10.2.3).
 pub(super) fn pause(folder: &CacheFolder, host: &Host, port: u16, status: u16, pause: Duration) {
     let [_, server] = names(host, port);
-    let detail = format!("the server answered {status} with Retry-After");
-    let refusal = Refusal::temporary(Reason::HttpStatus, detail);
+    let refusal = Refusal::temporary(Reason::HttpStatus, asked_for_pause(status));
     silence(folder, server, &refusal, pause.min(LONGEST_PAUSE));
+}
+
+/// A server asked for a pause of one URL.
+pub(super) fn pause_url(
+    folder: &CacheFolder,
+    host: &Host,
+    port: u16,
+    (url, status): (&str, u16),
+    pause: Duration,
+) {
+    let [_, server] = names(host, port);
+    let at = seconds(SystemTime::now());
+    let (key, mut pauses) = Pauses::load(folder, server, at);
+    let url = Key::of(url.as_bytes()).to_string();
+    pauses.pages.retain(|page| page.url != url);
+    // Several processes may find more.
+    pauses.pages.truncate(PAGES);
+    pauses.pages.push(Page {
+        url,
+        status,
+        at,
+        until: at.saturating_add(pause.min(LONGEST_OF_SOURCE).as_secs()),
+    });
+    if let Some(octets) = written(&pauses) {
+        folder.write(Area::Hosts, &key, &octets);
+    }
+}
+
+fn asked_for_pause(status: u16) -> String {
+    format!("the server answered {status} with Retry-After")
 }
 
 fn silence(folder: &CacheFolder, server: String, refusal: &Refusal, pause: Duration) {

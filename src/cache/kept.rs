@@ -19,10 +19,12 @@ use super::folder::CacheFolder;
 use super::hosts;
 use super::record::seconds;
 use super::semantics::{self, Ignoring, State, header_map};
-use crate::fetch::{Answer, Asked, Exchange, Failed, How, Source, Whose};
+use crate::fetch::{
+    Answer, Asked, Exchange, Failed, How, Source, Whose, agrees, is_redirect, retry_after,
+};
 #[cfg(feature = "ftp")]
 use crate::policy::Host;
-use crate::policy::Policy;
+use crate::policy::{Mismatch, Policy};
 use crate::report::{Reason, Refusal};
 use crate::store::Key;
 
@@ -72,7 +74,7 @@ impl Exchange for Kept {
     fn may_ask(&self, host: &Host, port: u16) -> Result<(), Refusal> {
         match self.asking {
             Asking::Nobody => Err(offline("what came by ftp is not kept")),
-            Asking::Servers => hosts::check(&self.folder, host, port),
+            Asking::Servers => hosts::check(&self.folder, host, port, None),
         }
     }
 
@@ -168,7 +170,8 @@ impl Kept {
         let mut headers = semantics::relevant(&given.headers, self.ignoring);
         headers.extend(semantics::capture_time(&given.headers));
         let is_whole = given.status != 200 || asked.how == How::Whole;
-        let is_lasting = matches!(given.status, 200 | 301 | 302 | 303 | 307 | 308 | 404 | 410)
+        let is_lasting = matches!(given.status, 200 | 404 | 410)
+            || is_redirect(given.status)
             || semantics::is_capture(&headers);
         if is_whole
             && is_lasting
@@ -250,8 +253,9 @@ impl Kept {
     /// Asks the server, unless it is known to be silent; keeps what is learned about it.
     fn ask(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
         let server = asked.target.host().zip(asked.target.port());
+        let url = asked.target.request_url();
         if let Some((host, port)) = &server {
-            hosts::check(&self.folder, host, *port).map_err(|refusal| Failed {
+            hosts::check(&self.folder, host, *port, Some(&url)).map_err(|refusal| Failed {
                 refusal,
                 nobody: None,
             })?;
@@ -260,19 +264,26 @@ impl Kept {
         if let Some((host, port)) = &server {
             match &given {
                 Err(failed) => hosts::found_nobody(&self.folder, host, *port, failed),
-                Ok(answer) if matches!(answer.status, 429 | 503) => {
-                    let wanted = semantics::retry_after(&answer.headers);
-                    let pause = match asked.whose {
-                        Whose::Source => wanted,
-                        // It was captured, and is the answer of another server, long ago.
-                        _ if semantics::capture_time(&answer.headers).is_some() => None,
-                        _ if answer.status == 429 => {
-                            Some(wanted.unwrap_or_default().max(ARCHIVE_PAUSE))
+                // One that was captured is the answer of another server, long ago.
+                Ok(answer)
+                    if matches!(answer.status, 429 | 503)
+                        && semantics::capture_time(&answer.headers).is_none() =>
+                {
+                    let wanted = retry_after(&answer.headers);
+                    match (asked.whose, wanted) {
+                        (Whose::Source, Some(pause)) => {
+                            let url = (url.as_str(), answer.status);
+                            hosts::pause_url(&self.folder, host, *port, url, pause);
                         }
-                        _ => wanted,
-                    };
-                    if let Some(pause) = pause {
-                        hosts::pause(&self.folder, host, *port, answer.status, pause);
+                        (Whose::Source, None) => {}
+                        (_, wanted) if answer.status == 429 => {
+                            let pause = wanted.unwrap_or_default().max(ARCHIVE_PAUSE);
+                            hosts::pause(&self.folder, host, *port, answer.status, pause);
+                        }
+                        (_, Some(pause)) => {
+                            hosts::pause(&self.folder, host, *port, answer.status, pause);
+                        }
+                        (_, None) => {}
                     }
                 }
                 Ok(_) => {}
@@ -300,16 +311,27 @@ impl Kept {
                         from,
                     });
             }
-            200 | 301 | 302 | 303 | 307 | 308 if asked.how == How::Whole => {
+            status if (status == 200 || is_redirect(status)) && asked.how == How::Whole => {
                 entry.gone = None;
                 entry.answer = None;
-                if semantics::may_be_kept(&url, given.status, asked, &headers) {
+                if self.may_be_put_in(asked, given)
+                    && semantics::may_be_kept(&url, given.status, asked, &headers)
+                {
                     entry.answer = self.kept_answer(asked, given, headers, from, at);
                 }
             }
             _ => return,
         }
         entry.store(&self.folder);
+    }
+
+    /// What nothing may be made of is not worth its octets: any mail can name pages, however large they are.
+    fn may_be_put_in(&self, asked: &Asked<'_>, given: &Answer) -> bool {
+        let named = given.headers.get(header::CONTENT_TYPE);
+        let named = named.and_then(|value| value.to_str().ok());
+        given.status != 200
+            || self.policy.mismatch == Mismatch::Accept
+            || agrees(asked.accept, named)
     }
 
     fn kept_answer(

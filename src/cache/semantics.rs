@@ -10,7 +10,7 @@ use ureq::http::request::Parts;
 use ureq::http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
 
 use super::entry::KeptAnswer;
-use crate::fetch::{Asked, USER_AGENT};
+use crate::fetch::{Asked, MEMENTO_DATETIME, USER_AGENT};
 
 /// What `--cache-ignore` names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,18 +39,15 @@ const PLAIN: [HeaderName; 8] = [
     header::LAST_MODIFIED,
 ];
 
-/// What says that an archive captured an answer, and when (RFC 7089).
-const CAPTURED: &str = "memento-datetime";
-
 /// The field that says when an archive captured an answer.
 pub(super) fn capture_time(headers: &HeaderMap) -> Option<(String, String)> {
-    let value = headers.get(CAPTURED)?.to_str().ok()?;
-    Some((CAPTURED.to_owned(), value.to_owned()))
+    let value = headers.get(MEMENTO_DATETIME)?.to_str().ok()?;
+    Some((MEMENTO_DATETIME.to_owned(), value.to_owned()))
 }
 
 /// Whether a kept answer is one that an archive captured.
 pub(super) fn is_capture(headers: &[(String, String)]) -> bool {
-    headers.iter().any(|(name, _)| name == CAPTURED)
+    headers.iter().any(|(name, _)| name == MEMENTO_DATETIME)
 }
 
 /// Values in which they do.
@@ -282,18 +279,6 @@ pub(super) fn refreshed(
             Some(headers)
         }
     }
-}
-
-/// The pause that Retry-After asks for: seconds, or a date.
-pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let value = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
-    if let Ok(seconds) = value.parse() {
-        return Some(Duration::from_secs(seconds));
-    }
-    // An HTTP date is one of RFC 5322 in what counts.
-    let until = mail_parser::DateTime::parse_rfc822(value)?.to_timestamp();
-    let until = time(u64::try_from(until).ok()?);
-    until.duration_since(SystemTime::now()).ok()
 }
 
 fn time(seconds: u64) -> SystemTime {

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags};
 
 use super::area::Area;
 use super::record::seconds;
@@ -55,10 +55,20 @@ impl Size {
     /// Something was written. While another process counts or takes files away, it is added later.
     pub(super) fn grew(&self, root: &OwnedFd, octets: u64) {
         self.added.fetch_add(octets, Ordering::Relaxed);
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        // What was planted there may be a pipe, which would be waited for.
+        let flags = OFlags::RDWR
+            | OFlags::CREATE
+            | OFlags::NOFOLLOW
+            | OFlags::CLOEXEC
+            | OFlags::NONBLOCK
+            | OFlags::NOCTTY;
         let Ok(file) = rustix::fs::openat(root, SIZE, flags, Mode::RUSR | Mode::WUSR) else {
             return;
         };
+        let is_file = |it: rustix::fs::Stat| FileType::from_raw_mode(it.st_mode).is_file();
+        if !rustix::fs::fstat(&file).is_ok_and(is_file) {
+            return;
+        }
         if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             return;
         }

@@ -53,6 +53,12 @@ pub(super) struct ArchiveArgs {
 fn window(text: &str) -> Result<Window, String> {
     let wrong = || format!("'{text}' is not two durations such as 90d,400d");
     let (before, after) = text.split_once(',').ok_or_else(wrong)?;
+    let has_minutes = |text: &str| text.trim().to_ascii_lowercase().ends_with('m');
+    if has_minutes(before) || has_minutes(after) {
+        return Err(format!(
+            "'{text}' has m, which would be minutes; months are written in days, such as 180d"
+        ));
+    }
     let side = |text: &str| match text.trim().strip_suffix(['d', 'D']) {
         Some(days) => {
             let days: u64 = days.parse().ok()?;

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use super::archive_args::ArchiveArgs;
 use super::values::size;
 use crate::archive::{OrArchived, Order, Pace};
-use crate::cache::{Asking, CacheFolder, Ignoring, Kept};
+use crate::cache::{Asking, CacheFolder, Ignoring, Kept, cannot_write, is_of_disk};
 use crate::error::Error;
 use crate::fetch::{Exchange, Fetch, SystemFetcher};
 use crate::mailbox::Stop;
@@ -21,9 +21,10 @@ pub(super) struct CacheArgs {
     /// Keep what http and https servers answer in this folder, and use it [default: none]
     #[arg(hide_short_help = true, long, value_name = "DIR")]
     cache: Option<PathBuf>,
-    /// What that folder may hold; what was not used for the longest time goes [default: none]
-    #[arg(hide_short_help = true, long, value_name = "SIZE", requires = "cache", value_parser = size)]
-    cache_max: Option<u64>,
+    /// What that folder may hold; what was not used for the longest time goes; none is no limit
+    /// [default: 2G]
+    #[arg(hide_short_help = true, long, value_name = "SIZE", requires = "cache", value_parser = CacheMax::parse)]
+    cache_max: Option<CacheMax>,
     /// Keep also what the server forbids to keep: no-store (and private) [default: none]
     #[arg(
         hide_short_help = true,
@@ -40,6 +41,26 @@ pub(super) struct CacheArgs {
     offline: bool,
 }
 
+/// What a cache may hold, in octets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct CacheMax(Option<u64>);
+
+impl Default for CacheMax {
+    /// Any mail may name what is large and never put in.
+    fn default() -> Self {
+        Self(Some(2 << 30))
+    }
+}
+
+impl CacheMax {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "none" => Ok(Self(None)),
+            _ => size(text).map(|octets| Self(Some(octets))),
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum IgnoreOption {
     NoStore,
@@ -50,6 +71,8 @@ enum IgnoreOption {
 pub(super) struct Cache {
     args: CacheArgs,
     folder: Option<Arc<CacheFolder>>,
+    /// Why there is none, although one is named.
+    trouble: Option<String>,
     archive: Option<ArchiveArgs>,
 }
 
@@ -64,6 +87,7 @@ impl CacheArgs {
         Cache {
             args: self.clone(),
             folder: None,
+            trouble: None,
             archive: None,
         }
     }
@@ -73,15 +97,24 @@ impl CacheArgs {
     /// # Errors
     /// As [`CacheFolder::open`].
     pub(super) fn open(&self) -> Result<Cache, Error> {
-        let open = |path: &PathBuf| match self.offline {
-            true => CacheFolder::open_to_read(path, self.cache_max),
-            false => CacheFolder::open(path, self.cache_max),
+        let mut cache = self.unopened();
+        let Some(path) = &self.cache else {
+            return Ok(cache);
         };
-        Ok(Cache {
-            folder: self.cache.as_ref().map(open).transpose()?.map(Arc::new),
-            args: self.clone(),
-            archive: None,
-        })
+        let at_most = self.cache_max.unwrap_or_default().0;
+        let opened = match self.offline {
+            true => CacheFolder::open_to_read(path, at_most),
+            false => CacheFolder::open(path, at_most),
+        };
+        match opened {
+            Ok(folder) => cache.folder = Some(Arc::new(folder)),
+            // Mail does not wait for a disk that is only good for keeping copies.
+            Err(Error::Write { source, .. }) if !self.offline && is_of_disk(&source) => {
+                cache.trouble = Some(cannot_write(path, &source));
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(cache)
     }
 }
 
@@ -160,7 +193,10 @@ impl Cache {
 
     /// What kept the cache from being written, in words.
     pub(super) fn trouble(&self) -> Option<&str> {
-        self.folder.as_ref()?.trouble()
+        match &self.folder {
+            Some(folder) => folder.trouble(),
+            None => self.trouble.as_deref(),
+        }
     }
 }
 
@@ -168,5 +204,25 @@ fn either(inner: impl Fetch + 'static, order: Option<Order>) -> Arc<dyn Fetch> {
     match order {
         Some(order) => Arc::new(OrArchived { inner, order }),
         None => Arc::new(inner),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args as _, Command};
+
+    use super::*;
+
+    #[test]
+    fn the_help_says_what_the_cache_may_hold() {
+        let command = CacheArgs::augment_args(Command::new("x"));
+        let mut options = command.get_arguments();
+        let option = options.find(|it| it.get_long() == Some("cache-max"));
+        let help = option.unwrap().get_help().unwrap().to_string();
+        let (_, behind) = help.split_once("[default: ").unwrap();
+        let (value, _) = behind.split_once(']').unwrap();
+        assert_eq!(CacheMax::parse(value), Ok(CacheMax::default()));
+        assert_eq!(CacheMax::parse("none"), Ok(CacheMax(None)));
+        assert!(CacheMax::parse("much").is_err());
     }
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory as _};
+use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, CommandFactory as _};
 use toml::{Table, Value};
 
 use super::args::Cli;
@@ -129,6 +129,16 @@ fn read(file: &Path) -> Result<Table, ConfigError> {
 fn words(argument: &Arg, key: &str, value: Value) -> Result<Vec<OsString>, &'static str> {
     // With `=`, so that a value that begins with a hyphen stays one.
     let word = |text: String| OsString::from(format!("--{key}={text}"));
+    let texts = match &value {
+        Value::Array(values) => values.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    let is_of_shell = |text: &Value| text.as_str().is_some_and(|text| text.starts_with("~/"));
+    if texts.iter().any(is_of_shell) {
+        return Err(
+            "a path in full: ~/ is a shell's word for the home folder, and no shell reads this file",
+        );
+    }
     match (argument.get_action(), value) {
         (ArgAction::SetTrue, Value::Boolean(true)) => Ok(vec![format!("--{key}").into()]),
         (ArgAction::SetTrue, Value::Boolean(false)) => Ok(Vec::new()),
@@ -164,7 +174,12 @@ fn is_overruled(command: &Command, argument: &Arg, given: &ArgMatches) -> bool {
         |other: &Arg| given.value_source(other.get_id().as_str()) == Some(ValueSource::CommandLine);
     let excludes = |one: &Arg, other: &Arg| {
         let conflicts = command.get_arg_conflicts_with(one);
+        let is_alternative = |group: &ArgGroup| {
+            let has = |it: &Arg| group.get_args().any(|member| member == it.get_id());
+            !group.clone().is_multiple() && has(one) && has(other)
+        };
         conflicts.iter().any(|it| it.get_id() == other.get_id())
+            || command.get_groups().any(is_alternative)
     };
     command
         .get_arguments()

@@ -16,7 +16,7 @@ use super::mailboxes::{Filter, Listener};
 use super::origin::{Origin, Start};
 use super::output;
 use super::progress::Display;
-use super::report_file::ReportFile;
+use super::report_file::{self, ReportFile};
 use super::say;
 use super::signals::{self, Heeding, Signals};
 use super::told::Row;
@@ -70,7 +70,7 @@ fn convert(args: &ConvertArgs) -> Result<Status, Error> {
         policy: &policy,
         signals: &signals,
     };
-    walk.check_standard_streams()?;
+    walk.check()?;
     let cache = cache(args.cache(), args.asking())?.with_archive(args.archive());
     let expander = Expander::builder(policy.clone())
         .fetch_with(|policy| shared_fetcher(policy, &cache, args.asking(), signals.stop()))?
@@ -110,13 +110,10 @@ impl Walk<'_> {
         more: impl FnOnce() -> String,
     ) -> Result<Status, Error> {
         let start = Instant::now();
-        self.check_standard_streams()?;
         signals::limits_on_files_are_failed_writes();
         let stop = self.signals.stop();
-        let mut targets = Vec::new();
+        let targets = self.targets()?;
         if let Some(output) = &self.args.output {
-            check_suffix(self.sources, output)?;
-            targets = targets_of(self.sources, output)?;
             make_room(output, self.sources.len(), self.options.effect)?;
         }
         let voice = Voice::new(self)?;
@@ -178,8 +175,26 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// What cannot be done with standard input and output is known before anything is read.
-    pub(super) fn check_standard_streams(&self) -> Result<(), Error> {
+    /// What cannot be done is known before anything is opened or made.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        self.check_standard_streams()?;
+        report_file::check(
+            self.saying.report.as_deref(),
+            self.sources,
+            &self.targets()?,
+        )
+    }
+
+    /// Where each source goes; nothing where it stays.
+    fn targets(&self) -> Result<Vec<PathBuf>, Error> {
+        let Some(output) = &self.args.output else {
+            return Ok(Vec::new());
+        };
+        check_suffix(self.sources, output)?;
+        targets_of(self.sources, output)
+    }
+
+    fn check_standard_streams(&self) -> Result<(), Error> {
         let from_standard = self.sources.iter().filter(|path| is_standard(path)).count();
         let problem = match &self.args.output {
             None if from_standard > 0 => {

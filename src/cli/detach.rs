@@ -178,7 +178,8 @@ impl Way<'_> {
     }
 
     fn filter<V: Verb>(&self, make: impl FnOnce(&Stop) -> Result<V, Error>) -> Result<(), Error> {
-        let begun = Begun::now(self.saying);
+        let file = self.sources.first().map(PathBuf::as_path);
+        let begun = Begun::now(self.saying, file)?;
         if self.sources.len() > 1 {
             let what = "one message at a time; name --output or --in-place for several sources";
             return Err(Error::Usage(what.into()));
@@ -189,7 +190,7 @@ impl Way<'_> {
         }
         let verb = make(&Stop::default())?;
         let job = Job {
-            file: self.sources.first().map(PathBuf::as_path),
+            file,
             saying: self.saying,
             verb: &verb,
             prefilter: &self.prefilter,
@@ -233,7 +234,7 @@ impl Way<'_> {
             policy: self.policy,
             signals: &signals,
         };
-        walk.check_standard_streams()?;
+        walk.check()?;
         let verb = make(signals.stop())?;
         walk.run(&verb, || more(&verb))
     }

@@ -3,6 +3,10 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::CommandFactory as _;
+
+use super::args::Cli;
+
 /// How the program ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Status {
@@ -20,23 +24,27 @@ pub(super) enum Status {
 
 impl Status {
     /// The status for a command line that could not be understood. Only what was surely meant to be
-    /// another command may end with 2, which makes mail systems bounce: a typo in an MTA's
+    /// another command than a filter may end with 2, which makes mail systems bounce: a typo in an MTA's
     /// configuration must delay mail. Nobody's configuration names no command at all.
-    pub(super) fn of_usage(command: Option<&OsString>) -> Self {
-        let interactive = [
-            "convert",
-            "inspect",
-            "milter",
-            "store",
-            "schemes",
-            "man",
-            "completions",
-            "help",
-        ];
-        match command {
-            None => Self::Usage,
-            Some(name) if interactive.iter().any(|known| name == known) => Self::Usage,
-            Some(_) => Self::TryAgain,
+    pub(super) fn of_usage(arguments: &[OsString]) -> Self {
+        let Some(name) = arguments.get(1) else {
+            return Self::Usage;
+        };
+        let walks = |argument: &OsString| {
+            let argument = argument.to_string_lossy();
+            let name = argument.split('=').next().unwrap_or_default();
+            ["--in-place", "--output", "--dry-run"].contains(&name)
+        };
+        match name.to_str() {
+            Some("filter") => Self::TryAgain,
+            // With one of these they take mailboxes.
+            Some("detach" | "restore") => match arguments.iter().any(walks) {
+                true => Self::Usage,
+                false => Self::TryAgain,
+            },
+            Some("help") => Self::Usage,
+            _ if Cli::command().find_subcommand(name).is_some() => Self::Usage,
+            _ => Self::TryAgain,
         }
     }
 }

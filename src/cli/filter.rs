@@ -14,7 +14,7 @@ use super::input::{Input, is_standard};
 use super::mailboxes::leave_for_separator;
 use super::origin::{Origin, Start};
 use super::output::{self, write_error};
-use super::report_file::ReportFile;
+use super::report_file::{self, ReportFile};
 use super::say;
 use super::signals;
 use super::told::{self, Report, Row};
@@ -41,7 +41,7 @@ pub(super) fn run(args: &FilterArgs) -> Status {
 }
 
 fn filter(args: &FilterArgs) -> Result<(), Error> {
-    let begun = Begun::now(&args.saying);
+    let begun = Begun::now(&args.saying, args.file.as_deref())?;
     let cache = args.cache().open()?.with_archive(args.archive());
     let mut builder = Expander::builder(args.policy()).mark(args.mark());
     if cache.is_needed() {
@@ -75,13 +75,17 @@ pub(super) struct Begun {
 }
 
 impl Begun {
-    pub(super) fn now(saying: &SayingArgs) -> Self {
+    /// Before anything is opened or made.
+    pub(super) fn now(saying: &SayingArgs, file: Option<&Path>) -> Result<Self, Error> {
         let abort = OnAbort::watch();
         signals::limits_on_files_are_failed_writes();
-        Self {
+        let standard = Path::new("-");
+        let sources = [file.unwrap_or(standard)];
+        report_file::check(saying.report.as_deref(), &sources, &[standard])?;
+        Ok(Self {
             abort,
             start: saying.report.as_ref().map(|_| Start::now(None)),
-        }
+        })
     }
 }
 
@@ -162,7 +166,7 @@ fn run_job(args: &Job<'_>, begun: &Begun) -> Result<(), Error> {
                 .map_err(write_error)?;
             abort.mail_is_out();
             if args.saying.volume() >= Volume::Verbose {
-                tell("nothing to do");
+                say::tell("nothing to do");
             }
             return Ok(());
         }
@@ -249,11 +253,6 @@ fn read_file(path: &Path, prefilter: &Prefilter) -> Result<Input, Error> {
     Input::read(file, prefilter).map_err(failed)
 }
 
-/// A closed stderr is nobody's mail.
-fn tell(line: &str) {
-    let _ = io::stderr().write_all(format!("embody: {line}\n").as_bytes());
-}
-
 /// What a report needs to know of the run.
 struct Run<'r> {
     args: &'r Job<'r>,
@@ -269,18 +268,18 @@ impl Run<'_> {
         if volume >= Volume::Verbose
             && let Some(described) = origin().described()
         {
-            tell(&described);
+            say::tell(&described);
         }
         let rows: Vec<&Row> = report.rows.iter().collect();
         for line in say::lines(&rows, self.args.policy, volume) {
-            tell(&line);
+            say::tell(&line);
         }
         if volume >= Volume::Verbose {
             for opaque in opaque_parts(&scan(message, &self.args.limits)) {
-                tell(&wording::detail(&opaque.detail()));
+                say::tell(&wording::detail(&opaque.detail()));
             }
             if report.rows.is_empty() {
-                tell("nothing to do");
+                say::tell("nothing to do");
             } else if self.args.mark == Mark::Off {
                 let said: Vec<String> = [
                     (told::count(report, Outcome::Detached), "detached"),
@@ -290,7 +289,7 @@ impl Run<'_> {
                 .filter(|(count, _)| *count > 0)
                 .map(|(count, word)| format!(", {count} {word}"))
                 .collect();
-                tell(&format!(
+                say::tell(&format!(
                     "{} expanded, {} left, {} links{}",
                     told::count(report, Outcome::Expanded),
                     told::left(report),
@@ -303,7 +302,7 @@ impl Run<'_> {
             let written = ReportFile::open(path)
                 .and_then(|mut file| file.write(start, &origin(), &report.rows));
             if let Err(error) = written {
-                tell(&format!(
+                say::tell(&format!(
                     "cannot write the report {}: {error}; the mail itself was passed on",
                     path.display()
                 ));

@@ -53,9 +53,11 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use clap::error::{ContextKind, ContextValue};
 
 use self::args::{Cli, Command, FilterCli};
 use self::exit::Status;
+use crate::link::url::masked;
 
 /// Runs the program on the process's own arguments and standard streams.
 #[must_use]
@@ -63,7 +65,7 @@ pub fn run() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // A defect in embody must not bounce anybody's mail.
     std::panic::catch_unwind(|| parse_and_run(&arguments))
-        .unwrap_or_else(|_| Status::of_usage(arguments.get(1)))
+        .unwrap_or_else(|_| Status::of_usage(&arguments))
         .into()
 }
 
@@ -90,7 +92,7 @@ fn parse_and_run(arguments: &[OsString]) -> Status {
         Ok(merged) => merged,
         Err(error) => {
             say::tell(&say::error(&error));
-            return Status::of_usage(arguments.get(1));
+            return Status::of_usage(arguments);
         }
     };
     match parse(&merged) {
@@ -104,18 +106,36 @@ fn parse_and_run(arguments: &[OsString]) -> Status {
                 say::tell(&format!("{} is at fault:", file.display()));
             }
             let _ = problem.print();
-            Status::of_usage(arguments.get(1))
+            Status::of_usage(&merged)
         }
     }
 }
 
 /// Reads the command line; `filter`, which runs once per message, builds no other command's options.
 fn parse(arguments: &[OsString]) -> Result<Command, clap::Error> {
-    if arguments.get(1).is_some_and(|name| name == "filter") {
-        return FilterCli::try_parse_from(arguments.iter().skip(1))
-            .map(|filter| Command::Filter(filter.args));
+    let command = match arguments.get(1).is_some_and(|name| name == "filter") {
+        true => FilterCli::try_parse_from(arguments.iter().skip(1))
+            .map(|filter| Command::Filter(filter.args)),
+        false => Cli::try_parse_from(arguments).map(|cli| cli.command),
+    };
+    command.map_err(without_passwords)
+}
+
+/// What clap says of a wrong value repeats it; what is no URL may hold a password all the same.
+fn without_passwords(mut problem: clap::Error) -> clap::Error {
+    let text = |kind| problem.get(kind).map(ToString::to_string);
+    let option = text(ContextKind::InvalidArg).unwrap_or_default();
+    let Some(value) = text(ContextKind::InvalidValue) else {
+        return problem;
+    };
+    let shown = match option.starts_with("--proxy") {
+        true => "(not shown)".to_owned(),
+        false => masked(&value).into_owned(),
+    };
+    if shown != value {
+        problem.insert(ContextKind::InvalidValue, ContextValue::String(shown));
     }
-    Cli::try_parse_from(arguments).map(|cli| cli.command)
+    problem
 }
 
 /// What the same command line says now, with the configuration file as it is now.

@@ -145,6 +145,10 @@ pub(super) struct RetrievalArgs {
     #[arg(hide_short_help = true, long, value_name = "FROM=TO")]
     map: Vec<Mapping>,
     /// Go through this proxy for http and https [default: none]
+    ///
+    /// It resolves the names behind it, so the addresses behind names are not checked: names of an own
+    /// network (without a dot, .local, .internal, .home.arpa) need --allow-host, and what else may not be
+    /// reached the proxy has to refuse. [default: none]
     #[arg(hide_short_help = true, long, value_name = "URL")]
     proxy: Option<Proxy>,
     /// Trust these certificates besides the system's [default: none]

@@ -116,6 +116,10 @@ fn open(policy: &mut Policy, reason: Reason, url: &str) -> Option<String> {
         }
         Reason::PrivateAddress => {
             let host = Host::parse(site?.host)?;
+            if host.is_own_name() && policy.proxy.is_some() {
+                policy.allow_hosts.push(host.to_string().parse().ok()?);
+                return Some(format!("--allow-host {host}"));
+            }
             let opened = IpNet::from(*host.known_addresses()?.first()?);
             policy.allow_nets.push(opened);
             format!("--allow-net {opened}")

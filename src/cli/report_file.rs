@@ -1,14 +1,19 @@
 //! `--report FILE`: JSON lines, one per reference.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::path::Path;
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Read as _, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{DirEntryExt as _, FileTypeExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use super::input::is_standard;
 use super::origin::{Entry, Origin, Start};
 use super::told::Row;
+use crate::error::Error;
 
 /// How long a pipe's reader is waited for: mail is out by then, and who handed it over waits.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -57,6 +62,141 @@ impl ReportFile {
             }
         }
         Ok(())
+    }
+}
+
+/// Refuses a report that is mail as well, or something else that is no report: lines are appended to what is there.
+/// Nothing is opened for writing, or made. `-` is standard input and standard output.
+///
+/// # Errors
+/// [`Error::Usage`].
+pub(super) fn check(
+    report: Option<&Path>,
+    sources: &[impl AsRef<Path>],
+    outputs: &[impl AsRef<Path>],
+) -> Result<(), Error> {
+    let Some(path) = report.filter(|path| !is_standard(path)) else {
+        return Ok(());
+    };
+    let wrong = |what: String| {
+        Err(Error::Usage(
+            format!("--report {}: {what}", path.display()).into(),
+        ))
+    };
+    let Some(place) = Place::of(path) else {
+        return Ok(());
+    };
+    for output in outputs.iter().map(AsRef::as_ref) {
+        let written = match is_standard(output) {
+            true => Place::of_stream(io::stdout()),
+            false => Place::of(output),
+        };
+        if written.as_ref() == Some(&place) {
+            return wrong("is the output as well; name another file".to_owned());
+        }
+    }
+    for source in sources.iter().map(AsRef::as_ref) {
+        let is_read = match is_standard(source) {
+            true => Place::of_stream(io::stdin()).as_ref() == Some(&place),
+            false => Place::of(source).as_ref() == Some(&place),
+        };
+        if is_read {
+            return wrong("is a source as well; name another file".to_owned());
+        }
+        if let Some(member) = place.within(source) {
+            let what = "is, or would be, a message among the sources; name another file";
+            return wrong(format!("{what} than {}", member.display()));
+        }
+    }
+    let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
+    let mut first = [0];
+    // What may only be appended to is not looked at.
+    let starts = is_file.then(|| File::open(path).ok()?.read(&mut first).ok());
+    if starts.flatten() == Some(1) && first != *b"{" {
+        return wrong("holds something else than a report; name another file".to_owned());
+    }
+    Ok(())
+}
+
+/// What tells whether two names are one file.
+#[derive(PartialEq, Eq, Debug)]
+enum Place {
+    /// The device and inode of what is there.
+    There(u64, u64),
+    /// The device and inode of the folder, and the name that would be new in it.
+    New(u64, u64, OsString),
+}
+
+impl Place {
+    /// None for a terminal or the null device, which many may write to, and where nothing can be.
+    fn of(path: &Path) -> Option<Self> {
+        if let Ok(found) = fs::metadata(path) {
+            return (!found.file_type().is_char_device()).then(|| Self::there(&found));
+        }
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let found = fs::metadata(folder).ok()?;
+        Some(Self::New(
+            found.dev(),
+            found.ino(),
+            path.file_name()?.into(),
+        ))
+    }
+
+    fn of_stream(stream: impl AsFd) -> Option<Self> {
+        let file = File::from(stream.as_fd().try_clone_to_owned().ok()?);
+        let found = file.metadata().ok()?;
+        (!found.file_type().is_char_device()).then(|| Self::there(&found))
+    }
+
+    fn there(found: &Metadata) -> Self {
+        Self::There(found.dev(), found.ino())
+    }
+
+    /// The member of a folder of mail that this is, or would be. What cannot be looked at the run will say.
+    fn within(&self, source: &Path) -> Option<PathBuf> {
+        let mut folders = vec![source.to_owned()];
+        while let Some(folder) = folders.pop() {
+            if let Some(message) = self.new_message_in(&folder) {
+                return Some(message);
+            }
+            for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+                let kind = entry.file_type().ok();
+                let is_equal = match (self, kind) {
+                    (_, Some(kind)) if kind.is_dir() => {
+                        folders.push(entry.path());
+                        false
+                    }
+                    // The number that the folder has is enough for most.
+                    (Self::There(_, inode), Some(kind)) if kind.is_file() => {
+                        entry.ino() == *inode && Self::of(&entry.path()).as_ref() == Some(self)
+                    }
+                    (Self::There(..), _) => Self::of(&entry.path()).as_ref() == Some(self),
+                    (Self::New(..), _) => false,
+                };
+                if is_equal {
+                    return Some(entry.path());
+                }
+            }
+        }
+        None
+    }
+
+    /// What would be a message in a Maildir or an MH folder once it is there.
+    fn new_message_in(&self, folder: &Path) -> Option<PathBuf> {
+        let Self::New(device, inode, name) = self else {
+            return None;
+        };
+        let is_number = name.to_str().is_some_and(|it| it.parse::<u64>().is_ok());
+        let is_of_maildir = folder.ends_with("cur") || folder.ends_with("new");
+        if !is_number && !is_of_maildir {
+            return None;
+        }
+        let found = fs::metadata(folder).ok()?;
+        (found.is_dir() && (found.dev(), found.ino()) == (*device, *inode))
+            .then(|| folder.join(name))
     }
 }
 

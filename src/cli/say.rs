@@ -33,7 +33,7 @@ pub(super) fn cache_trouble(cache: &Cache, volume: Volume) {
 pub(super) fn harmless(text: &str) -> Cow<'_, str> {
     let risky = |symbol: char| {
         symbol.is_control()
-            || matches!(symbol, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{fffd}')
+            || matches!(symbol, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{fffd}')
     };
     if !text.contains(risky) && text.len() <= LONGEST {
         return Cow::Borrowed(text);
@@ -127,6 +127,7 @@ mod tests {
     fn escape_sequences_do_not_reach_the_terminal() {
         assert_eq!(harmless("a\x1b[31m\r\nb"), "a\\u{1b}[31m\\u{d}\\u{a}b");
         assert_eq!(harmless("gpj.\u{202e}exe"), "gpj.\\u{202e}exe");
+        assert_eq!(harmless("a\u{61c}b\u{2060}c"), "a\\u{61c}b\\u{2060}c");
         assert!(matches!(harmless("plain"), Cow::Borrowed(_)));
     }
 

@@ -306,6 +306,7 @@ pub(super) fn take(
     body: &ExternalBody<'_>,
     retrieved: &Answer,
     encoding: TransferEncoding,
+    location: &str,
 ) -> Result<Obtained, Refusal> {
     let mut notes = Vec::new();
     let octets = if is_decoded(body, encoding) {
@@ -333,7 +334,7 @@ pub(super) fn take(
     let media_type = media_type
         .map(MediaType::parse)
         .filter(|_| names_a_type(retrieved.media_type.as_deref()));
-    let has_server = Scheme::of_url(&retrieved.url).is_some_and(Scheme::has_server);
+    let has_server = |url: &str| Scheme::of_url(url).is_some_and(Scheme::has_server);
     Ok(Obtained {
         source_type: media_type.as_ref().map(|named| named.essence.to_string()),
         essence: media_type
@@ -345,7 +346,7 @@ pub(super) fn take(
             .unwrap_or_default()
             .into(),
         octets,
-        location: has_server.then(|| retrieved.url.clone()),
+        location: (has_server(&retrieved.url) && has_server(location)).then(|| location.to_owned()),
         elapsed: Some(retrieved.elapsed),
         captured: retrieved.captured,
         notes,

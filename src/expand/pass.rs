@@ -392,8 +392,7 @@ impl Pending<'_> {
         self.pass.waits |=
             matches!(item.body.target, Ok(Target::ContentId { .. })) && !refusal.reason.is_bound();
         if refusal.retry == Retry::Later {
-            let detail = Detail::from(format!("part {}: ", row.part)).then(refusal.detail.clone());
-            self.pass.temporary.get_or_insert(detail);
+            self.pass.temporary.get_or_insert(row.waiting_for(&refusal));
         }
         row.outcome = State::Left;
         row.reason = Some(refusal.reason);

@@ -1,13 +1,17 @@
 //! Getting the content of the references of one entity. What several references share is got and
 //! held once.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+
+use url::Url;
 
 use super::content::{self, Answer, Obtained};
 use super::session::{Answered, Asking, Session};
 use crate::fetch::{Request, fetch_all};
 use crate::mime::{self, PartId, TransferEncoding, Tree};
 use crate::plan::{Item, Plan, Step};
+use crate::policy::{Policy, Target};
 use crate::report::{Detail, Reason, Refusal};
 
 /// What came of looking for an item's content.
@@ -141,7 +145,8 @@ impl<'g> Contents<'g> {
                         {
                             return Found::Refused(refusal);
                         }
-                        content::take(&item.body, answer, encoding).into()
+                        let location = location(session.policy(), item, url, answer);
+                        content::take(&item.body, answer, encoding, &location).into()
                     }
                 }
             }
@@ -161,6 +166,24 @@ impl<'g> Contents<'g> {
             }
         }
     }
+}
+
+/// Where the content is from, as the mail says it: where redirects led, or what the reference names. What `--map` put in
+/// its place may be a name of one's own network, and is nobody else's business.
+fn location<'a>(policy: &Policy, item: &Item<'_>, url: &str, answer: &'a Answer) -> Cow<'a, str> {
+    let own = item.shown_url.as_deref().unwrap_or_default();
+    let is_mapped = matches!(policy.map(own), Cow::Owned(_));
+    let is_direct = |target: Target| target.public_url() == answer.url();
+    if !is_mapped || !policy.judge_url(url).is_ok_and(is_direct) {
+        return Cow::Borrowed(answer.url());
+    }
+    let Ok(mut own) = Url::parse(own) else {
+        return Cow::Borrowed("");
+    };
+    own.set_fragment(None);
+    // It is masked, not gone.
+    let _ = own.set_password(None);
+    Cow::Owned(own.into())
 }
 
 fn admitted(session: &Session<'_>, item: &Item<'_>, found: Found) -> Found {

@@ -7,14 +7,20 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
+#[cfg(feature = "cache")]
+use std::time::SystemTime;
 
 use bytes::Bytes;
+#[cfg(feature = "cache")]
+use ureq::http::header;
 use ureq::http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::allowance::Allowance;
 #[cfg(feature = "ftp")]
 use crate::policy::Host;
 use crate::policy::Target;
+#[cfg(feature = "cache")]
+use crate::policy::TypePattern;
 use crate::report::{Reason, Refusal};
 
 /// One request.
@@ -129,6 +135,50 @@ impl From<Refusal> for Failed {
         };
         Self { refusal, nobody }
     }
+}
+
+/// Whether an answer of this status leads to another URL.
+pub(crate) fn is_redirect(status: u16) -> bool {
+    matches!(status, 301 | 302 | 303 | 307 | 308)
+}
+
+/// What says that an archive captured an answer, and when (RFC 7089 §2.1.1).
+#[cfg(feature = "cache")]
+pub(crate) const MEMENTO_DATETIME: &str = "memento-datetime";
+
+/// An archive may ask for no longer pause.
+#[cfg(feature = "cache")]
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The pause that Retry-After asks for (RFC 9110 §10.2.3): seconds, or a date.
+#[cfg(feature = "cache")]
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let value = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = value.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    // An HTTP date is one of RFC 5322 in what counts.
+    let until = mail_parser::DateTime::parse_rfc822(value)?.to_timestamp();
+    let until = Duration::from_secs(u64::try_from(until).ok()?);
+    let until = SystemTime::UNIX_EPOCH.checked_add(until)?;
+    until.duration_since(SystemTime::now()).ok()
+}
+
+/// Whether a type may be the wanted one; where nothing is said, it may.
+#[cfg(feature = "cache")]
+pub(crate) fn agrees(accept: &str, named: Option<&str>) -> bool {
+    let essence = named
+        .unwrap_or_default()
+        .split(';')
+        .next()
+        .unwrap_or_default();
+    let essence = essence.trim().to_ascii_lowercase();
+    let says_nothing =
+        |essence: &str| !essence.contains('/') || essence == "application/octet-stream";
+    if accept == "*/*" || says_nothing(&accept.to_ascii_lowercase()) || says_nothing(&essence) {
+        return true;
+    }
+    TypePattern::parse(accept).map_or(true, |wanted| wanted.matches(&essence))
 }
 
 /// Asks servers.

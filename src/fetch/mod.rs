@@ -39,7 +39,10 @@ pub use canned::Canned;
 pub(crate) use direct::{Direct, NoReply, Reply};
 #[cfg(feature = "cache")]
 #[cfg_attr(not(feature = "cli"), allow(unused_imports))]
-pub(crate) use exchange::{Answer, Asked, Exchange, Failed, How, Nobody, Source, Whose};
+pub(crate) use exchange::{
+    Answer, Asked, Exchange, Failed, How, LONGEST_PAUSE, MEMENTO_DATETIME, Nobody, Source, Whose,
+    agrees, is_redirect, retry_after,
+};
 pub use in_flight::AtMost;
 #[cfg(any(feature = "http", feature = "ftp"))]
 pub use names::Names;

@@ -85,9 +85,9 @@ pub(super) fn convert(
         }
     }
     let (names, others) = place.messages()?;
+    let why = "a link, or no file at all, in the place of a message, which was not read; name what it leads to";
     for path in &others {
-        let why = "a link, or no file at all, in the place of a message, which was not read; name what it leads to";
-        progress.damaged(path, why);
+        progress.damaged(path, &why.into());
     }
     // Told by one thread.
     let damages = Mutex::new(Vec::new());

@@ -75,7 +75,10 @@ impl<'a> Sink<'a> {
                 let device = device.map_err(cannot_write(target))?;
                 Ok(Self::Directly(target.into(), BufWriter::new(device)))
             }
-            Ok(_) => Err(cannot_write(target)(io::ErrorKind::AlreadyExists.into())),
+            Ok(_) => Err(cannot_write(target)(io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                "it exists already; remove it or name another",
+            ))),
             Err(_) => Ok(Self::Beside(Beside::start(target, method)?)),
         }
     }

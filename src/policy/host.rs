@@ -25,7 +25,18 @@ pub(crate) enum Host {
     Address(IpAddr),
 }
 
+/// Domains of one's own network (RFC 6761, RFC 6762, RFC 8375, and ICANN's `internal`).
+const OWN: [&str; 3] = [".local", ".home.arpa", ".internal"];
+
 impl Host {
+    /// Whether it is a name, other than this machine's, that means something in one's own network only.
+    pub(crate) fn is_own_name(&self) -> bool {
+        let Self::Name(name) = self else { return false };
+        let name = name.trim_end_matches('.');
+        let is_own = !name.contains('.') || OWN.iter().any(|own| name.ends_with(own));
+        is_own && !is_localhost(name)
+    }
+
     /// The addresses that are known without a lookup: the address itself, or the two of
     /// `localhost`; none for any other name.
     #[must_use]

@@ -75,7 +75,9 @@ pub struct Policy {
     pub file_roots: Vec<PathBuf>,
     /// `--map`: rewritten before anything is judged.
     pub maps: Vec<Mapping>,
-    /// `--proxy`: where http and https go. Its own address is the user's wish and not judged.
+    /// `--proxy`: where http and https go. Its own address is the user's wish and not judged. It resolves the names
+    /// behind it, so their addresses are not judged either; names of one's own network are refused, unless
+    /// `allow_hosts` names them.
     pub proxy: Option<Proxy>,
     /// `--ca-file`: PEM certificates trusted besides the system's.
     pub ca_file: Option<PathBuf>,
@@ -225,6 +227,15 @@ impl Policy {
             return Err(Refusal::lasting(Reason::BadUrl, "the URL names no host"));
         };
         self.judge_host(&host)?;
+        let is_behind_proxy = self.proxy.is_some() && target.scheme().is_http();
+        if is_behind_proxy && host.is_own_name() && !self.allow_hosts.matches(&host) {
+            return Err(Refusal::lasting(
+                Reason::PrivateAddress,
+                format!(
+                    "{host} is a name of an own network, and which address it has --proxy alone knows"
+                ),
+            ));
+        }
         let own = target.scheme().default_port() == Some(port);
         if port == 0 || !(own || self.allow_ports.contains(&port)) {
             return Err(Refusal::lasting(

@@ -251,6 +251,14 @@ impl Proxy {
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
+
+    /// Host and port.
+    #[cfg(feature = "http")]
+    pub(crate) fn place(&self) -> String {
+        let host = self.0.host_str().unwrap_or_default();
+        let port = self.0.port_or_known_default().unwrap_or_default();
+        format!("{host}:{port}")
+    }
 }
 
 impl std::fmt::Debug for Proxy {

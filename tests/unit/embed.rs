@@ -297,6 +297,30 @@ fn a_sibling_is_shown_and_nobody_is_asked() {
 }
 
 #[test]
+fn where_nothing_can_be_put_in_nobody_is_asked_and_what_is_there_is_shown() {
+    // No boundary line ends the multipart: where a part could stand nobody knows.
+    let mail = format!(
+        "MIME-Version: 1.0\nContent-Type: multipart/related; boundary=b\n\n--b\nContent-Type: text/html\n\n\
+         <img src=\"https://h.example/1\"><img src=\"{}\"><img src=\"https://h.example/there.gif\">\n\
+         --b\nContent-Type: image/gif\nContent-ID: <there@b>\nContent-Location: https://h.example/there.gif\n\
+         Content-Transfer-Encoding: base64\n\nR0lGODlh\n",
+        data(&gif(9, 9, 1))
+    );
+    let world = world();
+    let (output, report) = run(policy(), &world, mail.as_bytes());
+    assert!(world.asked().is_empty(), "{:?}", world.asked());
+    let expected = mail.replace("https://h.example/there.gif\">", "cid:there@b\">");
+    assert_bytes(&output, expected.as_bytes(), "only what is there");
+    let rows: Vec<_> = report
+        .rows
+        .iter()
+        .map(|row| (row.outcome, row.reason))
+        .collect();
+    let left = (Outcome::Left, Some(Reason::IncompleteBody));
+    assert_eq!(rows, [left, left, (Outcome::Expanded, None)]);
+}
+
+#[test]
 fn trackers_are_left_blanked_or_fetched() {
     let body = "<img src='https://h.example/1' width=1 height=1><img src='https://h.example/2'>\
                 <img src='https://h.example/3' style='display: none'><img src='https://h.example/t'>";

@@ -375,3 +375,58 @@ fn http_is_tried_where_https_failed_and_only_for_a_reference_without_a_scheme() 
     // With https alone it is one, however it is written.
     assert_eq!(left(&report).len(), 3);
 }
+
+/// How often each Content-ID stands in a mail.
+fn most_alike(output: &[u8]) -> usize {
+    let text = String::from_utf8_lossy(output).into_owned();
+    let ids = text.lines().filter(|line| line.starts_with("Content-ID:"));
+    let mut counts = std::collections::BTreeMap::new();
+    for id in ids {
+        *counts.entry(id.to_owned()).or_insert(0) += 1;
+    }
+    counts.into_values().max().unwrap_or_default()
+}
+
+#[test]
+fn equal_octets_of_two_charsets_or_two_kinds_have_two_ids() {
+    let mut policy = styles();
+    policy.embed.fonts = true;
+    let link = |url: &str| format!("<link rel=stylesheet href=\"{url}\">");
+    let both = "wOFFp%7B%7D";
+    for (body, parts) in [
+        (
+            link("data:text/css;charset=utf-8,p{color:red}")
+                + &link("data:text/css;charset=iso-8859-1,p{color:red}")
+                + &link("data:text/css,p{color:red}")
+                + &link("data:text/css;charset=utf-8,p{color:red}"),
+            3,
+        ),
+        (
+            link(&format!("data:text/css,{both}"))
+                + &format!("<style>@font-face {{ src: url(data:font/woff,{both}) }}</style>"),
+            2,
+        ),
+    ] {
+        let (output, report) = run(policy.clone(), &world(), html(&body).as_bytes());
+        assert_eq!(left(&report), [], "{body}");
+        assert_eq!(
+            most_alike(&output),
+            1,
+            "{}",
+            String::from_utf8_lossy(&output)
+        );
+        assert_eq!(pictures(&output).len(), parts, "{body}");
+        // Each link means the part of its own charset and kind.
+        let text = String::from_utf8(output.clone()).unwrap();
+        for id in cids(&text) {
+            assert!(text.contains(&format!("<{id}>")), "{text}");
+        }
+        assert_eq!(
+            cids(&text)
+                .into_iter()
+                .collect::<std::collections::BTreeSet<_>>()
+                .len(),
+            parts
+        );
+    }
+}

@@ -697,3 +697,36 @@ fn options_that_make_no_sense_are_refused_with_a_sentence() {
     let proxy: Proxy = "http://user:secret@proxy.example:3128".parse().unwrap();
     assert!(!format!("{proxy:?}").contains("secret"));
 }
+
+#[test]
+fn behind_a_proxy_names_of_the_own_network_are_refused_unless_they_are_named() {
+    let direct = Policy {
+        fetch: [Scheme::Http, Scheme::Https, Scheme::Ftp].into(),
+        ..Policy::default()
+    };
+    let proxied = Policy {
+        proxy: Some("http://proxy.example:3128".parse().unwrap()),
+        ..direct.clone()
+    };
+    let named = Policy {
+        allow_hosts: vec!["wiki".parse().unwrap(), "*.internal".parse().unwrap()].into(),
+        ..proxied.clone()
+    };
+    for (url, is_named) in [
+        ("http://wiki/", true),
+        ("https://WIKI./a", true),
+        ("http://metadata.google.internal/a", true),
+        ("http://nas.local/", false),
+        ("http://nas.home.arpa/", false),
+    ] {
+        assert!(direct.judge_url(url).is_ok(), "{url}");
+        let refusal = proxied.judge_url(url).unwrap_err();
+        assert_eq!(refusal.reason, Reason::PrivateAddress, "{url}");
+        assert_eq!(named.judge_url(url).is_ok(), is_named, "{url}");
+    }
+    for url in ["http://www.example.org/", "http://8.8.8.8/", "ftp://wiki/a"] {
+        assert!(proxied.judge_url(url).is_ok(), "{url}");
+    }
+    let from = proxied.judge_url("http://www.example.org/").unwrap();
+    assert!(proxied.judge_redirect(&from, "http://wiki/").is_err());
+}

@@ -44,11 +44,12 @@ pub(super) struct Embedding {
 /// Embeds what the documents of a message show.
 pub(super) fn embed(session: &mut Session<'_>, original: &[u8], tree: &Tree) -> Embedding {
     let mut pictures = Pictures::new(original, tree, session.policy());
-    let mut places = Places::find(session, original, tree, &mut pictures);
+    let shapes = Shapes::new(original, tree);
+    let mut places = Places::find(session, original, tree, &mut pictures, &shapes);
     let mut pending = Pending {
         original,
         tree,
-        shapes: Shapes::new(original, tree),
+        shapes,
         answers: HashMap::new(),
         pictures,
         sheets: Sheets::default(),
@@ -122,9 +123,15 @@ impl Pending<'_> {
         for tag in found.chunk_by(|one, next| one.tag == next.tag) {
             let mut of_source: Option<(String, Option<u32>)> = None;
             for place in tag {
-                let given = match &container {
-                    Ok(container) => self.give(session, (part, message, *container), place, places),
-                    Err(refusal) => Given::Refused(refusal.clone()),
+                let given = match (&container, &place.meaning) {
+                    (Ok(container), _) => {
+                        self.give(session, (part, message, *container), place, places)
+                    }
+                    // What is in the mail needs nothing put in.
+                    (Err(_), Meaning::Part(_, url)) => Given::Url(url.clone()),
+                    (Err(_), Meaning::Nothing) => Given::Nothing,
+                    (Err(_), Meaning::Refused(refusal)) => Given::Refused((**refusal).clone()),
+                    (Err(refusal), _) => Given::Refused(refusal.clone()),
                 };
                 // One that is retrieved is one, whatever its fragment.
                 let shown = match &place.meaning {
@@ -342,8 +349,7 @@ impl Pending<'_> {
             Given::Nothing => return None,
             Given::Refused(refusal) => {
                 if refusal.retry == Retry::Later {
-                    let detail = Detail::from(format!("part {}: ", row.part));
-                    let detail = detail.then(refusal.detail.clone());
+                    let detail = row.waiting_for(refusal);
                     self.embedding.temporary.get_or_insert(detail);
                 }
                 row.reason = Some(refusal.reason);

@@ -1,7 +1,7 @@
 //! The contents that are embedded, each once, and the parts that hold them.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use super::super::content::{Answer, Octets, Times};
@@ -37,8 +37,10 @@ struct Picture {
     source: Option<String>,
     /// Of its retrieval.
     times: Times,
-    /// SHA-256.
+    /// SHA-256 of the octets.
     hash: String,
+    /// What ids are made of: the same where no charset tells equal octets apart.
+    identity: String,
     /// In each message, the Content-ID that it gets, or that a part with these octets has; known once it is
     /// asked for.
     content_ids: HashMap<PartId, (String, bool)>,
@@ -50,7 +52,10 @@ pub(super) struct Pictures<'p> {
     tree: &'p Tree,
     policy: &'p Policy,
     pictures: Vec<Picture>,
-    by_hash: HashMap<String, Vec<usize>>,
+    /// By SHA-256, media type and charset.
+    known: HashMap<(String, &'static str, Option<String>), usize>,
+    /// Ids that new parts of a message have.
+    taken: HashSet<(PartId, String)>,
     /// The parts of each message that bear a Content-ID; read when it is first asked for.
     bearers: Option<HashMap<(PartId, String), Vec<PartId>>>,
 }
@@ -62,7 +67,8 @@ impl<'p> Pictures<'p> {
             tree,
             policy,
             pictures: Vec::new(),
-            by_hash: HashMap::new(),
+            known: HashMap::new(),
+            taken: HashSet::new(),
             bearers: None,
         }
     }
@@ -143,18 +149,16 @@ impl<'p> Pictures<'p> {
         times: Times,
     ) -> usize {
         let hash = sha256(octets.bytes());
-        let known = self.by_hash.entry(hash.clone()).or_default();
-        let equal = known.iter().copied().find(|&known| {
-            let known = self.pictures.get(known);
-            known.is_some_and(|known| {
-                known.octets.bytes() == octets.bytes() && known.charset == charset
-            })
-        });
-        if let Some(equal) = equal {
-            return equal;
-        }
         let number = self.pictures.len();
-        known.push(number);
+        let key = (hash.clone(), kind.essence, charset.clone());
+        let known = *self.known.entry(key).or_insert(number);
+        if known != number {
+            return known;
+        }
+        let identity = match &charset {
+            Some(charset) => sha256(format!("{hash}\n{}\n{charset}", kind.essence).as_bytes()),
+            None => hash.clone(),
+        };
         self.pictures.push(Picture {
             octets,
             kind,
@@ -162,6 +166,7 @@ impl<'p> Pictures<'p> {
             source,
             times,
             hash,
+            identity,
             content_ids: HashMap::new(),
         });
         number
@@ -252,7 +257,7 @@ impl<'p> Pictures<'p> {
     }
 
     /// Settles the Content-ID. One of our form proves nothing: a part that bears it is taken only if its
-    /// octets are equal, and else another id is made.
+    /// octets and its type are equal, and else another id is made. So it is where a new part of another type has it.
     fn identify(&mut self, message: PartId, number: usize) {
         let (original, tree) = (self.original, self.tree);
         let Some(picture) = self.pictures.get_mut(number) else {
@@ -262,25 +267,30 @@ impl<'p> Pictures<'p> {
             return;
         }
         let bearers = self.bearers.get_or_insert_with(|| bearers(original, tree));
-        let digits = picture.hash.get(..DIGITS).unwrap_or_default();
+        let digits = picture.identity.get(..DIGITS).unwrap_or_default();
         let mut content_id = format!("{digits}@embody");
         let mut further = 0_u32;
         let is_held = loop {
             let key = (message, content_id);
             let known = bearers.get(&key).map(Vec::as_slice);
+            let is_taken = self.taken.contains(&key);
             content_id = key.1;
             match known {
-                None => break false,
+                None if !is_taken => break false,
                 Some([part])
-                    if holds(original, tree, self.policy, *part, picture.octets.bytes()) =>
+                    if tree.part(*part).essence == picture.kind.essence
+                        && holds(original, tree, self.policy, *part, picture.octets.bytes()) =>
                 {
                     break true;
                 }
-                Some(_) => {}
+                _ => {}
             }
             further += 1;
             content_id = format!("{digits}.{further}@embody");
         };
+        if !is_held {
+            self.taken.insert((message, content_id.clone()));
+        }
         picture.content_ids.insert(message, (content_id, is_held));
     }
 

@@ -7,6 +7,7 @@ use super::super::prefilter::may_show_data;
 use super::super::relink::{Fallbacks, Relinker, Shown};
 use super::super::session::Session;
 use super::pictures::Pictures;
+use super::shape::Shapes;
 use super::style;
 use crate::link::url::{Reference, masked, without_fragment};
 use crate::link::value::{Grammar, ImageSet, Role};
@@ -113,6 +114,8 @@ pub(super) struct Places {
     pub(super) most_nested: usize,
     /// Octets that further places may take.
     room: usize,
+    /// Why nothing can be put in beside the document that is looked at.
+    refused: Option<Refusal>,
 }
 
 impl Places {
@@ -122,6 +125,7 @@ impl Places {
         original: &[u8],
         tree: &Tree,
         pictures: &mut Pictures<'_>,
+        shapes: &Shapes<'_>,
     ) -> Self {
         let policy = session.policy();
         let mut places = Self {
@@ -139,6 +143,7 @@ impl Places {
                 places.documents.push((part, Err(refusal)));
                 continue;
             }
+            places.refused = shapes.container(part).err();
             let mut found: Vec<Place> = Vec::new();
             let mut tag = 0;
             let mut too_many = TooMany::default();
@@ -165,6 +170,7 @@ impl Places {
                 _ => {}
             }
         }
+        places.refused = None;
         places
     }
 
@@ -251,6 +257,10 @@ impl Places {
             if !embed.data {
                 return (Meaning::Nothing, None);
             }
+            if let Some(refusal) = &self.refused {
+                let meaning = Meaning::Refused(Box::new(refusal.clone()));
+                return (meaning, Some(shortened(&shown.absolute)));
+            }
             // What a document holds is in the mail once; a `data:` URL in a `data:` URL is held at each level.
             let nested = self.nested.saturating_add(shown.absolute.len());
             let content = match role {
@@ -280,6 +290,9 @@ impl Places {
         }
         let source = shown.candidates().into_iter().next().unwrap_or_default();
         let source = masked(&source).into_owned();
+        if let Some(refusal) = &self.refused {
+            return (Meaning::Refused(Box::new(refusal.clone())), Some(source));
+        }
         if shown.link.usage.hidden {
             let meaning = match embed.trackers {
                 Trackers::Leave => {

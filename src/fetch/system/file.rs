@@ -34,7 +34,7 @@ impl Roots {
                 handle
                     .map(|handle| (root.clone(), handle))
                     .map_err(|source| Error::Read {
-                        what: format!("the file root {}", root.display()),
+                        what: format!("the folder {}", root.display()),
                         source,
                     })
             })

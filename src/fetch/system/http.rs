@@ -16,7 +16,7 @@ use ureq::http::{HeaderMap, header};
 use super::http_body::{Coding, content_coding};
 use crate::fetch::Probed;
 use crate::fetch::allowance::Allowance;
-use crate::fetch::exchange::{Answer, Asked, Exchange, Failed, How, Source, Whose};
+use crate::fetch::exchange::{Answer, Asked, Exchange, Failed, How, Source, Whose, is_redirect};
 use crate::policy::{Policy, Target};
 use crate::report::{Reason, Refusal};
 
@@ -124,7 +124,7 @@ impl Client {
             let status = answer.status;
             match status {
                 200 => return Ok((target, answer)),
-                301 | 302 | 303 | 307 | 308 => {
+                _ if is_redirect(status) => {
                     let location = text(&answer.headers, &header::LOCATION).ok_or_else(|| {
                         Refusal::lasting(
                             Reason::RedirectRefused,

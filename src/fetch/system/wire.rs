@@ -302,8 +302,14 @@ fn failed(error: ureq::Error, policy: &Policy, allowance: Allowance) -> Failed {
     if is_refused {
         failed.nobody = Some(Nobody::Port);
     }
-    if !is_direct {
+    if let Some(proxy) = &policy.proxy {
         failed.nobody = None;
+        // The only name that is looked up, and the only connection that is made, are the proxy's.
+        let reason = failed.refusal.reason;
+        if matches!(reason, Reason::ConnectionFailed | Reason::NameNotFound) {
+            let detail = format!("the proxy {}: {}", proxy.place(), failed.refusal.detail);
+            failed.refusal = Refusal::temporary(Reason::ConnectionFailed, detail);
+        }
     }
     failed
 }

@@ -289,6 +289,20 @@ fn a_bad_option_delays_mail_and_is_bad_usage_elsewhere() {
         (&[], 2),
         (&["inspect", "--no-such-option"], 2),
         (&["inspect", "--max-body", "lots"], 2),
+        // These are filters, unless they are told to walk.
+        (&["detach", "--bogus"], 75),
+        (&["restore", "--bogus"], 75),
+        (&["detach", "--store", "s", "--in-place", "--bogus", "a"], 2),
+        (&["restore", "a", "--output=b", "--bogus"], 2),
+        (&["restore", "--dry-run", "--bogus"], 2),
+        (&["convert", "--bogus"], 2),
+        (&["split", "--bogus"], 2),
+        (&["milter", "--bogus"], 2),
+        (&["store", "--bogus"], 2),
+        (&["schemes", "--bogus"], 2),
+        (&["man", "--bogus"], 2),
+        (&["completions", "--bogus"], 2),
+        (&["help", "--bogus"], 2),
     ] {
         let output = run(arguments, &expanding());
         assert_eq!(output.status.code(), Some(status), "{arguments:?}");
@@ -304,6 +318,75 @@ fn a_bad_option_delays_mail_and_is_bad_usage_elsewhere() {
         let output = run(arguments, b"");
         assert_eq!(output.status.code(), Some(0), "{arguments:?}");
         assert!(!output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let mail = folder.path().join("in.eml");
+    fs::write(&mail, expanding()).unwrap();
+    let mail = mail.to_string_lossy();
+    let template = "http://web.example/{date}/{url}";
+    for (arguments, words) in [
+        (
+            &[
+                "convert",
+                &mail,
+                "--output",
+                &mail.replace("in.eml", "there"),
+            ][..],
+            "remove it or name another",
+        ),
+        (
+            &["filter", "--store", "/nonexistent/store"],
+            "folder /nonexistent/store",
+        ),
+        (
+            &[
+                "filter",
+                "--archive",
+                template,
+                "--archive-window",
+                "6m,12m",
+            ],
+            "months are written in days",
+        ),
+    ] {
+        fs::write(mail.replace("in.eml", "there"), "x").unwrap();
+        let output = run(arguments, &expanding());
+        assert_ne!(output.status.code(), Some(0), "{arguments:?}");
+        let said = stderr(&output);
+        assert!(said.contains(words), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn the_password_of_a_wrong_proxy_is_not_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("embody.toml");
+    let file = file.to_string_lossy();
+    for value in [
+        "htp://user:hush@proxy",
+        "user:hush@proxy:3128",
+        "http//user:hush@",
+        "hush",
+    ] {
+        fs::write(&*file, format!("proxy = \"{value}\"\n")).unwrap();
+        let equals = format!("--proxy={value}");
+        for arguments in [
+            &["filter", "--proxy", value][..],
+            &["filter", &equals],
+            &["inspect", "--proxy", value],
+            &["milter", "--listen", "inet:1", "--proxy", value],
+            &["filter", "--config", &file],
+        ] {
+            let output = run(arguments, &expanding());
+            let said = stderr(&output);
+            assert_ne!(output.status.code(), Some(0), "{arguments:?}");
+            assert!(said.contains("--proxy"), "{arguments:?}: {said}");
+            assert!(!said.contains("hush"), "{arguments:?}: {said}");
+        }
     }
 }
 

@@ -289,3 +289,42 @@ fn what_is_embedded_can_stand_in_a_file() {
     assert_eq!(outcomes(&small)[0], "message-limit");
     assert!(outcomes("embed-kinds = \"font\"\nembed = \"data\"").is_empty());
 }
+
+#[test]
+fn what_the_command_line_says_of_where_the_result_goes_wins() {
+    for (configuration, more) in [
+        ("in-place = true\n", "--output"),
+        ("output = \"/nonexistent/x\"\n", "--in-place"),
+    ] {
+        let setting = Setting::with(configuration);
+        let at = |name: &str| setting.folder.path().join(name).display().to_string();
+        let (source, target) = (at("in.eml"), at("out.eml"));
+        fs::write(&source, LETTER).unwrap();
+        let mut arguments = vec!["convert", "--quiet", &source, more];
+        let mut result = &source;
+        if more == "--output" {
+            arguments.push(&target);
+            result = &target;
+        }
+        let output = setting.run(&arguments, "");
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        assert!(
+            fs::read(result).unwrap().ends_with(b"\n\nhello\n"),
+            "{more}"
+        );
+        let is_source_unchanged = fs::read(&source).unwrap() == LETTER.as_bytes();
+        assert_eq!(is_source_unchanged, more == "--output");
+    }
+}
+
+#[test]
+fn the_home_folder_of_a_shell_is_refused_with_a_word() {
+    for configuration in [
+        "cache = \"~/.cache/embody\"\n",
+        "file-root = [\"/a\", \"~/b\"]\n",
+    ] {
+        let setting = Setting::with(configuration);
+        is_broken(&setting.run(&["filter"], LETTER), 75, "no shell reads");
+        assert!(!setting.folder.path().join("~").exists());
+    }
+}

@@ -195,3 +195,31 @@ fn what_is_no_archive_is_not_believed() {
         assert!(ran.stdout.is_empty());
     }
 }
+
+#[test]
+fn where_captures_lead_is_no_secret_either() {
+    let secret = "http://o.example/9e107d9d372bb6826bd81d3542a419d6";
+    let server = Raw::http(move |path, stream| {
+        let answer = match path.split('/').next_back() {
+            Some("0") => format!(
+                "HTTP/1.1 302 Found\r\nMemento-Datetime: Thu, 01 May 2003 00:00:00 GMT\r\n\
+                 Location: {secret}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            )
+            .into_bytes(),
+            _ => String::from_utf8(ok("text/plain", b"of then"))
+                .unwrap()
+                .replacen(
+                    "\r\n",
+                    "\r\nMemento-Datetime: Thu, 01 May 2003 00:00:00 GMT\r\n",
+                    1,
+                )
+                .into_bytes(),
+        };
+        let _ = stream.write_all(&answer);
+    });
+    let mail = letter("a", 1);
+    filter(&options(&server), &mail).leaves(&mail, &["secret-url"]);
+    assert_eq!(server.count(), 1, "{:?}", server.heads());
+    let any = format!("{} --archive-any", options(&server));
+    filter(&any, &mail).gives(&dated(&[filled(Some(secret), "text/plain", b"of then")]));
+}

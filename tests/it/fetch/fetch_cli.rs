@@ -8,7 +8,7 @@ use std::thread::{self, sleep};
 use std::time::Duration;
 
 use crate::common::filter::{filled, filter, mail, open, reference};
-use crate::common::programs::{ftp, nginx};
+use crate::common::programs::{free_port, ftp, nginx};
 use crate::common::raw::{Raw, head, ok, redirect};
 
 const GIF: &[u8] =
@@ -487,9 +487,10 @@ fn a_map_leads_to_another_server_before_anything_is_judged() {
         "--map ftp://ftp.ietf.example/internet-drafts/={}",
         server.url("/archive/id/")
     );
-    let location = server.url("/archive/id/draft-x.txt");
+    // The mail says what it referred to: where the map leads may be nobody else's business.
+    let location = "ftp://ftp.ietf.example/internet-drafts/draft-x.txt";
     filter(&format!("{options} {map}"), &before).gives(&mail(&[filled(
-        Some(&location),
+        Some(location),
         "text/plain",
         TEXT,
     )]));
@@ -497,6 +498,24 @@ fn a_map_leads_to_another_server_before_anything_is_judged() {
     // What it leads to is judged like anything else.
     let ran = filter(&format!("--fetch http {map}"), &before);
     ran.leaves(&before, &["private-address"]);
+    // Where a redirect leads on from there, the mail says where the content is from.
+    let server = Raw::http(|path, stream| {
+        let answer = match path {
+            "/there" => ok("text/plain", TEXT),
+            _ => redirect("/there"),
+        };
+        let _ = stream.write_all(&answer);
+    });
+    let map = format!(
+        "{} --map ftp://ftp.ietf.example/internet-drafts/={}",
+        open(&[server.address.port()]),
+        server.url("/id/")
+    );
+    filter(&map, &before).gives(&mail(&[filled(
+        Some(&server.url("/there")),
+        "text/plain",
+        TEXT,
+    )]));
 }
 
 /// Takes CONNECT and passes octets both ways between the client and `to`.
@@ -551,6 +570,25 @@ fn a_proxy_is_used_when_it_is_named_and_its_password_is_not_told() {
             "{}",
             ran.stderr
         );
+    }
+}
+
+#[test]
+fn a_proxy_that_is_away_is_named_and_mail_waits_for_it() {
+    let url = "http://www.example.org/x";
+    let before = mail(&[reference(url, "text/plain")]);
+    let port = free_port();
+    for proxy in [format!("127.0.0.1:{port}"), "proxy.invalid:3128".to_owned()] {
+        let options = format!("--fetch http --proxy http://user:secret@{proxy}");
+        let ran = filter(&options, &before);
+        ran.leaves(&before, &["connection-failed"]);
+        let named = format!("the proxy {proxy}: ");
+        assert!(ran.stderr.contains(&named), "{}", ran.stderr);
+        let ran = filter(&format!("{options} --on-failure defer"), &before);
+        assert_eq!(ran.code, Some(75), "{}", ran.stderr);
+        assert!(ran.stderr.contains(&named), "{}", ran.stderr);
+        assert!(ran.stderr.contains(&format!("<{url}>")), "{}", ran.stderr);
+        assert!(!ran.stderr.contains("secret"), "{}", ran.stderr);
     }
 }
 

@@ -6,6 +6,7 @@ mod archive_pywb;
 mod cache_folder;
 mod cache_offline;
 mod cache_rules;
+mod cache_trouble;
 mod fetch_bomb;
 mod fetch_budget;
 mod fetch_cache;
