@@ -87,6 +87,16 @@ fn piped(house: &House, message: &[u8]) -> Vec<u8> {
     output.stdout
 }
 
+/// For one connection: what is accepted behind its header says nothing about the next message.
+pub(super) fn in_a_row() -> [Letter; 4] {
+    [
+        Letter::text("first"),
+        Letter::data("second"),
+        Letter::text("third"),
+        Letter::text("fourth"),
+    ]
+}
+
 /// The letters of the other recipes, and each sample that SMTP can carry.
 pub(super) fn letters(house: &House) -> Vec<Letter> {
     let mut letters: Vec<Letter> = house.letters().to_vec();
@@ -94,6 +104,7 @@ pub(super) fn letters(house: &House) -> Vec<Letter> {
         let piped = piped(house, letter.sent.as_bytes());
         assert!(piped == letter.arrives.as_bytes(), "{}", letter.name);
     }
+    letters.push(Letter::text("text"));
     letters.push(Letter {
         name: "bounce".to_owned(),
         ..Letter::data("bounce")
@@ -160,6 +171,11 @@ fn all_arrive(listen: &str, milters: &str, house: &House) {
     let postfix = postfix(house, milters, &[]);
     for letter in letters(house) {
         Smtp::connect(postfix.port).send(&letter);
+        arrives(house, &letter);
+    }
+    let mut session = Smtp::connect(postfix.port);
+    for letter in in_a_row() {
+        session.send(&letter);
         arrives(house, &letter);
     }
     assert!(
