@@ -47,8 +47,8 @@ pub mod option {
     pub const NO_DATA: u32 = 0x200;
     /// SKIP is understood.
     pub const SKIP: u32 = 0x400;
-    /// No answer to the end of the header.
-    pub const QUIET_END_OF_HEADER: u32 = 0x4_0000;
+    /// No answer to a chunk of the body.
+    pub const QUIET_BODY: u32 = 0x8_0000;
     /// The blanks behind the colon of a header field are sent, and taken.
     pub const LEADING_SPACE: u32 = 0x10_0000;
 }
@@ -211,6 +211,8 @@ pub enum Reply<'r> {
     Negotiate(Terms, Option<&'r [u8]>),
     /// Go on; at the end of the body: the message may go its way.
     Continue,
+    /// The message may go its way, and no more of it is needed.
+    Accept,
     /// No more of the body is needed.
     Skip,
     /// Try the message again later.
@@ -272,6 +274,7 @@ impl Reply<'_> {
                 write(to, b'O', &[&rest])
             }
             Self::Continue => write(to, b'c', &[]),
+            Self::Accept => write(to, b'a', &[]),
             Self::Skip => write(to, b's', &[]),
             Self::TryLater => write(to, b't', &[]),
             Self::Progress => write(to, b'p', &[]),

@@ -3,7 +3,7 @@
 //! Line ends: mail systems send header fields with LF in their folds and bodies with CRLF. A filter in a pipe sees
 //! LF throughout, so that is what the engine gets here, and its lines become CRLF again on the way back: the two
 //! see the same octets. A body that has a bare LF is no such text; then the header gets CRLF, and the body stays
-//! as it is in both directions.
+//! as it is in both directions. All of that is done while the octets come, and not when the mail system waits for an answer.
 
 use crate::mime::header::{Front, Header};
 use crate::span::{Newline, Span};
@@ -20,13 +20,34 @@ pub enum Untouched {
 }
 
 /// A message that is not whole yet.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Draft {
     bytes: Vec<u8>,
+    /// Octets that came.
+    size: usize,
     fields: usize,
     body_start: Option<usize>,
+    /// What ends the lines of `bytes`.
+    newline: Newline,
+    /// The body so far ends with a CR that is not in `bytes`: what follows says whether it ends a line.
+    holds_return: bool,
     untouched: Option<Untouched>,
     queue_id: String,
+}
+
+impl Default for Draft {
+    fn default() -> Self {
+        Self {
+            bytes: Vec::new(),
+            size: 0,
+            fields: 0,
+            body_start: None,
+            newline: Newline::Lf,
+            holds_return: false,
+            untouched: None,
+            queue_id: String::new(),
+        }
+    }
 }
 
 /// A whole message.
@@ -127,13 +148,57 @@ impl Draft {
 
     /// Octets of the body.
     pub fn body(&mut self, octets: &[u8], most: usize) {
-        if self.untouched.is_none() && self.has_space(octets.len(), most) {
-            self.bytes.extend_from_slice(octets);
+        if self.untouched.is_some() || !self.has_space(octets.len(), most) {
+            return;
+        }
+        match self.newline {
+            Newline::Lf => self.lines(octets),
+            Newline::CrLf => self.bytes.extend_from_slice(octets),
         }
     }
 
+    /// Octets of the body with LF for CRLF, until a LF has no CR.
+    fn lines(&mut self, octets: &[u8]) {
+        let mut rest = octets;
+        if !rest.is_empty() && std::mem::take(&mut self.holds_return) {
+            match rest.strip_prefix(b"\n") {
+                Some(behind) => {
+                    self.bytes.push(b'\n');
+                    rest = behind;
+                }
+                None => self.bytes.push(b'\r'),
+            }
+        }
+        while let Some(at) = memchr::memchr(b'\n', rest) {
+            let (line, behind) = rest.split_at(at);
+            let Some(line) = line.strip_suffix(b"\r") else {
+                self.take_returns_back();
+                return self.bytes.extend_from_slice(rest);
+            };
+            self.bytes.extend_from_slice(line);
+            self.bytes.push(b'\n');
+            rest = behind.get(1..).unwrap_or_default();
+        }
+        let held = rest.strip_suffix(b"\r");
+        self.holds_return |= held.is_some();
+        self.bytes.extend_from_slice(held.unwrap_or(rest));
+    }
+
+    /// Makes each LF of what came so far CRLF: in the body it was, and the header goes with it.
+    fn take_returns_back(&mut self) {
+        let body_start = self.body_start.unwrap_or(self.bytes.len());
+        let (header, body) = self.bytes.split_at(body_start.min(self.bytes.len()));
+        let mut bytes = Vec::with_capacity(self.bytes.len() + self.bytes.len() / 16);
+        push_with_returns(header, &mut bytes);
+        self.body_start = Some(bytes.len());
+        push_with_returns(body, &mut bytes);
+        self.bytes = bytes;
+        self.newline = Newline::CrLf;
+    }
+
     fn has_space(&mut self, octets: usize, most: usize) -> bool {
-        let fits = self.bytes.len().saturating_add(octets) <= most;
+        self.size = self.size.saturating_add(octets);
+        let fits = self.size <= most;
         if !fits {
             self.leave(Untouched::TooLarge);
         }
@@ -155,23 +220,12 @@ impl Draft {
             return Err(why);
         }
         let mut bytes = self.bytes;
-        let body_start = match self.body_start {
-            Some(at) => at,
-            None => {
-                bytes.push(b'\n');
-                bytes.len()
-            }
-        };
-        let newline = match has_bare_line_feed(bytes.get(body_start..).unwrap_or_default()) {
-            false => {
-                without_returns(&mut bytes, body_start);
-                Newline::Lf
-            }
-            true => {
-                bytes = with_returns(&bytes, body_start);
-                Newline::CrLf
-            }
-        };
+        if self.body_start.is_none() {
+            bytes.push(b'\n');
+        }
+        if self.holds_return {
+            bytes.push(b'\r');
+        }
         let within = Span::new(0, bytes.len());
         let header = Header::read(&bytes, within, Front::Message, usize::MAX, |_| false);
         // What the engine reads as fields must be what the mail system calls so.
@@ -184,7 +238,7 @@ impl Draft {
                 fields: header.span,
                 count: self.fields,
                 separator: header.separator,
-                newline,
+                newline: self.newline,
                 queue_id: self.queue_id,
             }),
             false => Err(Untouched::OddHeader(
@@ -194,44 +248,16 @@ impl Draft {
     }
 }
 
-fn has_bare_line_feed(body: &[u8]) -> bool {
-    let before = |at: usize| at.checked_sub(1).and_then(|at| body.get(at));
-    memchr::memchr_iter(b'\n', body).any(|at| before(at) != Some(&b'\r'))
-}
-
-/// Makes CRLF from `start` on LF, in place: a body may be most of what memory holds.
-fn without_returns(bytes: &mut Vec<u8>, start: usize) {
-    let (mut read, mut written) = (start, start);
-    while let Some(at) = memchr::memchr(b'\r', bytes.get(read..).unwrap_or_default()) {
-        bytes.copy_within(read..read + at, written);
-        written += at;
-        read += at + 1;
-        if bytes.get(read) != Some(&b'\n')
-            && let Some(octet) = bytes.get_mut(written)
-        {
-            *octet = b'\r';
-            written += 1;
-        }
-    }
-    bytes.copy_within(read.., written);
-    bytes.truncate(written + bytes.len() - read);
-}
-
-/// The same with CRLF in the header.
-fn with_returns(bytes: &[u8], body_start: usize) -> Vec<u8> {
-    let (header, body) = bytes.split_at(body_start.min(bytes.len()));
-    let mut changed = Vec::with_capacity(bytes.len() + bytes.len() / 16);
-    for line in header.split_inclusive(|&octet| octet == b'\n') {
+fn push_with_returns(text: &[u8], to: &mut Vec<u8>) {
+    for line in text.split_inclusive(|&octet| octet == b'\n') {
         match line.strip_suffix(b"\n") {
             Some(line) => {
-                changed.extend_from_slice(line);
-                changed.extend_from_slice(b"\r\n");
+                to.extend_from_slice(line);
+                to.extend_from_slice(b"\r\n");
             }
-            None => changed.extend_from_slice(line),
+            None => to.extend_from_slice(line),
         }
     }
-    changed.extend_from_slice(body);
-    changed
 }
 
 #[cfg(test)]
@@ -296,8 +322,26 @@ mod tests {
 
     proptest! {
         #[test]
-        fn line_ends_come_back(body in "[a\r\n]{0,30}") {
-            let incoming = draft(&[("X", " a")], body.as_bytes()).finish().expect("a message");
+        fn line_ends_come_back(
+            body in prop_oneof!["[a\r\n]{0,30}", "(a|\r\n){0,30}"],
+            pieces in proptest::collection::vec(0_usize..9, 0..9),
+        ) {
+            let mut draft = draft(&[("X", " a\n b")], b"");
+            let mut rest = body.as_bytes();
+            for length in pieces {
+                let (piece, behind) = rest.split_at(length.min(rest.len()));
+                draft.body(piece, 1000);
+                rest = behind;
+            }
+            draft.body(rest, 1000);
+            let incoming = draft.finish().expect("a message");
+            let header: &[u8] = match incoming.newline {
+                Newline::Lf => b"X: a\n b\n\n",
+                Newline::CrLf => b"X: a\r\n b\r\n\r\n",
+            };
+            prop_assert!(incoming.bytes.starts_with(header));
+            let has_bare = body.replace("\r\n", "").contains('\n');
+            prop_assert_eq!(incoming.newline == Newline::CrLf, has_bare);
             let found = &incoming.bytes[incoming.separator.end..];
             let back = match incoming.newline {
                 Newline::CrLf => String::from_utf8_lossy(found).into_owned(),

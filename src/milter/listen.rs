@@ -11,7 +11,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, socket};
+use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketType, send, socket};
 
 /// `unix:/path`, or `inet:host:port`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -250,6 +250,19 @@ impl Stream {
                 stream.set_read_timeout(Some(read))?;
                 stream.set_write_timeout(Some(write))
             }
+        }
+    }
+
+    /// Says these few octets, if there is space for them: who reads none is not waited for.
+    pub(super) fn say_without_waiting(&self, octets: &[u8]) {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        let said = match self {
+            Self::Unix(stream) => send(stream, octets, flags),
+            Self::Tcp(stream) => send(stream, octets, flags),
+        };
+        // Half a packet would make nonsense of what follows.
+        if said.is_ok_and(|length| length != octets.len()) {
+            self.shut();
         }
     }
 

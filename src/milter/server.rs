@@ -4,13 +4,15 @@
 //! connections are closed at once. A connection takes what holds now, service and journal, at the start of each message, so that
 //! both may be replaced while connections stay.
 //!
+//! One thread tells the mail systems whose messages take longer. None is made for a message: a mail of a few KiB is done
+//! before another thread is on a core.
+//!
 //! To drain: no connection is accepted any more, those between two messages are closed, and the others when their message is answered.
 
 use std::collections::HashMap;
 use std::io::{self, BufWriter, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,8 +27,11 @@ use super::service::{Judged, Service, Verdict};
 use super::session::{Place, Session, Step};
 use crate::report::Report;
 
-/// Between two words to the mail system that it takes longer.
-const PROGRESS_EVERY: Duration = Duration::from_secs(10);
+/// Between two words to the mail system that it takes longer, and up to a [`TICK`] more.
+const PROGRESS_EVERY: Duration = Duration::from_secs(9);
+
+/// Between two looks at what takes longer.
+const TICK: Duration = Duration::from_secs(1);
 
 /// How long a connection may be silent between two messages, as in libmilter.
 const BETWEEN: Duration = Duration::from_secs(7210);
@@ -90,6 +95,8 @@ struct Connections {
 struct Open {
     stream: Stream,
     is_within_message: bool,
+    /// While a message is worked on: when the mail system is to be told that it takes longer.
+    progress: Option<Instant>,
 }
 
 impl Server {
@@ -148,6 +155,9 @@ impl Server {
         let server = Arc::clone(self);
         let accepting = thread::Builder::new().name("accept".to_owned());
         accepting.spawn(move || server.accept(&listeners))?;
+        let server = Arc::downgrade(self);
+        let telling = thread::Builder::new().name("progress".to_owned());
+        telling.spawn(move || Self::tell_progress(&server))?;
         if let Some(metrics) = metrics {
             let server = Arc::clone(self);
             let telling = thread::Builder::new().name("metrics".to_owned());
@@ -189,6 +199,23 @@ impl Server {
         }
     }
 
+    /// As long as there is a server.
+    fn tell_progress(server: &Weak<Self>) {
+        loop {
+            thread::sleep(TICK);
+            let Some(server) = server.upgrade() else {
+                return;
+            };
+            let now = Instant::now();
+            for open in server.connections().open.values_mut() {
+                if open.progress.is_some_and(|due| due <= now) {
+                    open.progress = Some(now + PROGRESS_EVERY);
+                    open.stream.say_without_waiting(&packet_of(Reply::Progress));
+                }
+            }
+        }
+    }
+
     fn open(self: &Arc<Self>, stream: Stream) -> io::Result<()> {
         let most = self.work().most;
         let (number, place) = {
@@ -208,6 +235,7 @@ impl Server {
             let open = Open {
                 stream: stream.try_clone()?,
                 is_within_message: false,
+                progress: None,
             };
             connections.open.insert(number, open);
             self.counters.open(connections.open.len());
@@ -319,12 +347,12 @@ impl Connection {
                         self.server.counters.refused();
                         true
                     }
-                    Step::Judge(draft) => {
+                    Step::Judge(draft, if_not_held) => {
                         // What is behind the message is little; what is before it need not be held.
                         waiting.drain(..done);
                         waiting.shrink_to(READ);
                         done = 0;
-                        self.judge(&work, draft)?;
+                        self.judge(&work, draft, if_not_held)?;
                         true
                     }
                     Step::Close => return Ok(()),
@@ -365,22 +393,20 @@ impl Connection {
     }
 
     fn say(&self, reply: Reply<'_>) -> io::Result<()> {
-        let mut packet = Vec::with_capacity(32);
-        reply.write(&mut packet)?;
-        (&self.stream).write_all(&packet)
+        (&self.stream).write_all(&packet_of(reply))
     }
 
     /// Works on a message and tells the mail system what it comes to.
-    fn judge(&self, work: &Work, draft: Draft) -> io::Result<()> {
+    fn judge(&self, work: &Work, draft: Draft, if_not_held: Reply<'_>) -> io::Result<()> {
         let begun = Instant::now();
         let queue_id = draft.queue_id().to_owned();
-        let (incoming, judged) = match draft.finish() {
+        let (said, message, judged) = match draft.finish() {
             Ok(incoming) => {
-                let judged = match work.service.may_take_long(&incoming) {
-                    true => self.with_progress(|| work.service.judge(&incoming)),
-                    false => work.service.judge(&incoming),
-                };
-                (Some(incoming), judged)
+                self.progress(Some(Instant::now() + PROGRESS_EVERY));
+                let judged = work.service.judge(&incoming);
+                self.progress(None);
+                let said = self.tell(&incoming, &judged.verdict);
+                (said, incoming.bytes, judged)
             }
             Err(why) => {
                 let judged = Judged {
@@ -388,10 +414,9 @@ impl Connection {
                     report: Report::default(),
                     elapsed: begun.elapsed(),
                 };
-                (None, judged)
+                (self.say(if_not_held), Vec::new(), judged)
             }
         };
-        let said = self.tell(incoming.as_ref(), &judged.verdict);
         let Judged {
             verdict,
             report,
@@ -400,7 +425,7 @@ impl Connection {
         self.server.counters.processed(verdict, report, *elapsed);
         work.journal.processed(&Processed {
             queue_id: &queue_id,
-            message: incoming.as_ref().map_or(&[], |incoming| &incoming.bytes),
+            message: &message,
             verdict,
             report,
             elapsed: *elapsed,
@@ -408,29 +433,24 @@ impl Connection {
         said
     }
 
-    fn tell(&self, incoming: Option<&Incoming>, verdict: &Verdict) -> io::Result<()> {
+    fn tell(&self, incoming: &Incoming, verdict: &Verdict) -> io::Result<()> {
         let mut writer = BufWriter::with_capacity(codec::CHUNK + 64, &self.stream);
         verdict.write(incoming, self.session.values(), &mut writer)?;
         writer.flush()
     }
 
-    /// Does this, and tells the mail system now and then that it takes longer. Nothing of that comes after the
-    /// end: Postfix takes no such word between changes.
-    fn with_progress<T>(&self, work: impl FnOnce() -> T) -> T {
-        thread::scope(|scope| {
-            let (done, waiting) = mpsc::channel::<()>();
-            let telling = thread::Builder::new().stack_size(64 << 10);
-            // Without the thread it only may take too long for the mail system.
-            let _ = telling.spawn_scoped(scope, move || {
-                while waiting.recv_timeout(PROGRESS_EVERY) == Err(RecvTimeoutError::Timeout) {
-                    if self.say(Reply::Progress).is_err() {
-                        return;
-                    }
-                }
-            });
-            let result = work();
-            drop(done);
-            result
-        })
+    /// When the mail system is to be told that it takes longer. Nothing of that comes after the end: Postfix takes no
+    /// such word between changes.
+    fn progress(&self, due: Option<Instant>) {
+        if let Some(open) = self.server.connections().open.get_mut(&self.number) {
+            open.progress = due;
+        }
     }
+}
+
+fn packet_of(reply: Reply<'_>) -> Vec<u8> {
+    let mut packet = Vec::with_capacity(32);
+    // A vector takes all; a packet that is too long is none.
+    let _ = reply.write(&mut packet);
+    packet
 }

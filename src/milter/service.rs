@@ -57,23 +57,23 @@ pub enum Left {
 }
 
 impl Verdict {
-    /// Writes what the mail system is told about this message; none was held of one that is unchanged.
+    /// Writes what the mail system is told about this message.
     ///
     /// # Errors
     /// What the writer says.
     pub fn write(
         &self,
-        incoming: Option<&Incoming>,
+        incoming: &Incoming,
         values: Values,
         to: &mut impl Write,
     ) -> io::Result<()> {
-        match (self, incoming) {
-            (Self::Later(_), _) => return Reply::TryLater.write(to),
-            (Self::Changed(edits, changes), Some(incoming)) => {
+        match self {
+            Self::Later(_) => return Reply::TryLater.write(to),
+            Self::Changed(edits, changes) => {
                 let output = edits.splice(&incoming.bytes);
                 changes.write(&output, incoming.newline, values, to)?;
             }
-            (Self::Unchanged(_) | Self::Changed(..), _) => {}
+            Self::Unchanged(_) => {}
         }
         Reply::Continue.write(to)
     }
@@ -94,12 +94,6 @@ impl Service {
     #[must_use]
     pub fn expander(&self) -> &Expander {
         &self.expander
-    }
-
-    /// Whether something in the message may have to be done, so that it may take a while.
-    #[must_use]
-    pub fn may_take_long(&self, incoming: &Incoming) -> bool {
-        self.expander.first_touch(&incoming.bytes).is_some()
     }
 
     /// What a message that was not held is left for.

@@ -1,9 +1,10 @@
 //! One connection of a mail system, without its socket: packets in, what to do out.
 //!
 //! Only what is used is asked for: header fields with the blanks behind their colons, without answers; the end of the
-//! header; the body in chunks. A body that is of no use is cut short with SKIP where the mail system knows it. ABORT
-//! forgets the message, however often it comes; QUIT_NC besides means that another SMTP connection follows. Whatever
-//! else comes is answered with CONTINUE. No answer is ever a refusal of mail.
+//! header; the body in chunks, without answers where the mail system knows that. The end of the header is answered: with ACCEPT if the
+//! body is of no use, so that none of it is sent. A mail system that waits for an answer to each chunk is told to SKIP the rest of one that is
+//! too large. ABORT forgets the message, however often it comes; QUIT_NC besides means that another SMTP connection
+//! follows. Whatever else comes is answered with CONTINUE. No answer is ever a refusal of mail.
 
 use super::changes::Values;
 use super::codec::{Command, Malformed, Reply, Terms, action, macro_value, option};
@@ -33,8 +34,8 @@ pub enum Step<'s> {
     Wait,
     /// Say this.
     Say(Reply<'s>),
-    /// The message is complete: work on it and say what it comes to.
-    Judge(Draft),
+    /// No more of the message comes: work on it and say what it comes to; this if there was no need to hold it.
+    Judge(Draft, Reply<'s>),
     /// The message is refused for now; it was not held.
     Refused,
     /// End the connection.
@@ -147,12 +148,16 @@ impl Session {
                 let can_change = self.can_change;
                 let matters = |header: &[u8]| can_change && interest.matters(header);
                 self.draft.end_header(matters);
-                self.unless(option::QUIET_END_OF_HEADER)
+                match self.draft.untouched() {
+                    Some(_) => Step::Judge(std::mem::take(&mut self.draft), Reply::Accept),
+                    None => Step::Say(Reply::Continue),
+                }
             }
             Command::Body(octets) => {
                 self.body(octets, interest);
-                match self.draft.untouched().is_some() && self.agreed(option::SKIP) && !self.skipped
-                {
+                let is_useless = self.draft.untouched().is_some();
+                match is_useless && self.agreed(option::SKIP) && !self.skipped {
+                    _ if self.agreed(option::QUIET_BODY) => Step::Wait,
                     true => {
                         self.skipped = true;
                         Step::Say(Reply::Skip)
@@ -167,7 +172,7 @@ impl Session {
             Command::EndOfBody(octets) => {
                 self.body(octets, interest);
                 self.skipped = false;
-                Step::Judge(std::mem::take(&mut self.draft))
+                Step::Judge(std::mem::take(&mut self.draft), Reply::Continue)
             }
             Command::Event(_) => Step::Say(Reply::Continue),
             // Both were answered above.
@@ -213,7 +218,7 @@ impl Session {
                 NONE_OF
                     | option::SKIP
                     | option::QUIET_FIELDS
-                    | option::QUIET_END_OF_HEADER
+                    | option::QUIET_BODY
                     | option::LEADING_SPACE
             }
         };

@@ -19,6 +19,7 @@ const SKIP: u32 = 0x400;
 const LEADING_SPACE: u32 = 0x10_0000;
 const NO_ANSWER_TO_FIELDS: u32 = 0x80;
 const NO_ANSWER_TO_END_OF_HEADER: u32 = 0x4_0000;
+const NO_ANSWER_TO_BODY: u32 = 0x8_0000;
 
 /// One connection.
 pub struct MailSystem {
@@ -29,8 +30,10 @@ pub struct MailSystem {
     pub removed_count: bool,
     /// How often the filter said that it takes longer.
     pub waited: usize,
-    /// Whether it said that it needs no more of the body.
+    /// Whether it said in the body that it needs no more of it.
     pub skipped: bool,
+    /// Whether it said behind the header that it needs no body.
+    pub accepted: bool,
 }
 
 /// What became of a message.
@@ -133,6 +136,7 @@ impl MailSystem {
             removed_count: false,
             waited: 0,
             skipped: false,
+            accepted: false,
         }
     }
 
@@ -182,8 +186,10 @@ impl MailSystem {
         self.receive().unwrap().0
     }
 
-    /// Hands the header over and as much of the body as the filter wants. Whether it is to be tried again later.
-    fn hand_over(&mut self, id: &str, fields: &[(Vec<u8>, Vec<u8>)], body: &[u8]) -> bool {
+    /// Hands the header over and as much of the body as the filter wants. Its word if it needs no more: ACCEPT, or
+    /// TEMPFAIL.
+    fn hand_over(&mut self, id: &str, fields: &[Field], body: &[u8]) -> Option<u8> {
+        self.skipped = false;
         self.send(&packet(
             b'D',
             format!("Nj\0mail.example.org\0i\0{id}\0").as_bytes(),
@@ -206,13 +212,15 @@ impl MailSystem {
         self.send(&packet(b'N', b""));
         if !self.agreed(NO_ANSWER_TO_END_OF_HEADER) {
             match self.answered() {
-                b't' => return true,
-                answer => assert_eq!(answer, b'c'),
+                b'c' => {}
+                word => return Some(word),
             }
         }
-        self.skipped = false;
         for chunk in crlf(body).chunks(65_535) {
             self.send(&packet(b'B', chunk));
+            if self.agreed(NO_ANSWER_TO_BODY) {
+                continue;
+            }
             match self.answered() {
                 b's' if self.agreed(SKIP) => {
                     self.skipped = true;
@@ -221,17 +229,25 @@ impl MailSystem {
                 answer => assert_eq!(answer, b'c'),
             }
         }
-        false
+        None
     }
 
     /// What the filter makes of a message with LF.
     pub fn filter(&mut self, id: &str, message: &[u8]) -> Became {
         let (fields, body) = divided(message).expect("a header of fields");
-        if self.hand_over(id, &fields, &body) {
-            return Became::Later;
+        let word = self.hand_over(id, &fields, &body);
+        self.accepted = word == Some(b'a');
+        match word {
+            None => {
+                self.send(&packet(b'E', b""));
+                self.result(fields, body)
+            }
+            Some(b'a') => Became::Message(message.to_vec()),
+            Some(word) => {
+                assert_eq!(word, b't');
+                Became::Later
+            }
         }
-        self.send(&packet(b'E', b""));
-        self.result(fields, body)
     }
 
     fn result(&mut self, fields: Vec<(Vec<u8>, Vec<u8>)>, body: Vec<u8>) -> Became {

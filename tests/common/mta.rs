@@ -114,6 +114,20 @@ impl Letter {
         Self::new(name, (part, part))
     }
 
+    /// One text and no parts: its header says that there is nothing to do.
+    pub fn text(name: &str) -> Self {
+        let text = format!(
+            "From: alice@example.org\nTo: bob@example.org\nSubject: {name}\n\
+            Date: Sat, 21 Nov 2026 00:00:00 +0000\nMessage-ID: <{name}@example.org>\n\
+            MIME-Version: 1.0\nContent-Type: text/plain\n\nFrom here on: message/external-body\n"
+        );
+        Self {
+            name: name.to_owned(),
+            sent: text.clone(),
+            arrives: text,
+        }
+    }
+
     /// The same letter where nothing filtered it.
     pub fn unfiltered(&self) -> Self {
         Self {

@@ -223,11 +223,38 @@ fn a_body_that_is_of_no_use_is_not_sent() {
     let house = House::new(expander(Mark::Off), 8);
     let mut mail_system = house.connect();
     let text = b"Subject: a\nContent-Type: text/plain\n\nmessage/external-body\n".to_vec();
-    assert_eq!(mail_system.filter("1", &text).message(), text);
-    assert!(mail_system.skipped);
     let mixed = b"Content-Type: multipart/mixed; boundary=b\n\n--b\n\nText\n--b--\n";
-    assert_eq!(mail_system.filter("1", mixed).message(), mixed);
-    assert!(!mail_system.skipped);
+    for _ in 0..2 {
+        assert_eq!(mail_system.filter("1", &text).message(), text);
+        assert!(mail_system.accepted);
+        assert_eq!(mail_system.filter("2", mixed).message(), mixed);
+        assert!(!mail_system.accepted);
+    }
+    house.notes(|notes| notes.join(" ") == "1: AsItIs 2: AsItIs 1: AsItIs 2: AsItIs");
+}
+
+#[test]
+fn chunks_of_a_body_are_answered_where_the_mail_system_waits_for_that() {
+    let mut policy = Policy::default();
+    policy.limits.message = Some(100_000);
+    let expander = Expander::builder(policy).fetch(NoFetch).build().unwrap();
+    let house = House::new(expander.clone(), 8);
+    let letter = with_url("data:,hello", "Content-Type: text/plain");
+    let large = [letter.clone(), b"x".repeat(500_000)].concat();
+    for (options, skipped) in [
+        (OPTIONS, false),
+        (OPTIONS & !0x8_0000, true),
+        (OPTIONS & !0x8_0400, false),
+    ] {
+        let mut mail_system = MailSystem::unix(&house.socket());
+        mail_system.offer(ACTIONS, options);
+        for _ in 0..2 {
+            let came = mail_system.filter("1", &letter).message();
+            assert_bytes(&came, &piped(&expander, &letter), "small");
+            assert_eq!(mail_system.filter("2", &large).message(), large);
+            assert_eq!(mail_system.skipped, skipped);
+        }
+    }
 }
 
 /// What a header is said not to matter for must be nothing whatever the body is.

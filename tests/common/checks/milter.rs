@@ -49,16 +49,16 @@ impl Conversation {
                 Ok(Step::Wait) => {}
                 Ok(Step::Say(reply)) => reply.write(to).expect("a vector takes all"),
                 Ok(Step::Refused) => Reply::TryLater.write(to).expect("a vector takes all"),
-                Ok(Step::Judge(draft)) => {
+                Ok(Step::Judge(draft, if_not_held)) => {
                     self.messages += 1;
                     let values = self.session.values();
                     let said = match draft.finish() {
-                        Err(_) => Reply::Continue.write(to),
+                        Err(_) => if_not_held.write(to),
                         Ok(incoming) => {
                             let verdict = self.service.judge(&incoming).verdict;
                             let text = format!("{verdict:?}");
                             assert!(!text.contains("defect"), "{text:.300}");
-                            verdict.write(Some(&incoming), values, to)
+                            verdict.write(&incoming, values, to)
                         }
                     };
                     said.expect("a vector takes all");
@@ -163,7 +163,7 @@ fn answers(mut rest: &[u8]) {
                 field(&packet[5..]);
             }
             b'c' => is_changing = false,
-            b's' | b't' => assert!(!is_changing),
+            b'a' | b's' | b't' => assert!(!is_changing),
             other => panic!("an answer of the kind {:?}", char::from(other)),
         }
         rest = &rest[end..];

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use super::milter::letters;
+use super::milter::{in_a_row, letters};
 use crate::common::mail_system::divided;
 use crate::common::milter::Milter;
 use crate::common::mta::{House, Letter, eventually, is_root, wanted};
@@ -191,25 +191,32 @@ fn each_letter_goes_on_as_the_pipe_filter_writes_it() {
         let sendmail = start(&house, &program, Some(&milter), server.address.port());
         // What Sendmail itself does to a message is no business of the milter.
         let without = start(&house, &program, None, server.address.port());
-        let handed_on = |sendmail: &Sendmail, letter: &Letter| {
-            Smtp::connect(sendmail.port).send(letter);
+        let handed_on = |session: &mut Smtp, letter: &Letter| {
+            session.send(letter);
             eventually(60, "the mail goes on", || !mails.lock().unwrap().is_empty());
             mails.lock().unwrap().remove(0)
         };
-        for letter in letters(&house) {
-            let mail = handed_on(&sendmail, &letter);
+        let goes_on = |session: &mut Smtp, letter: Letter| {
+            let mail = handed_on(session, &letter);
             let piped = Letter {
                 sent: letter.arrives.clone(),
                 ..letter.clone()
             };
-            let (came, expected) = (kept(&mail), kept(&handed_on(&without, &piped)));
+            let expected = handed_on(&mut Smtp::connect(without.port), &piped);
             let text = String::from_utf8_lossy(&mail);
             assert!(
-                came == expected,
+                kept(&mail) == kept(&expected),
                 "{}:\n{text:.3000}\nbut\n{:.3000}",
                 letter.name,
                 letter.arrives
             );
+        };
+        for letter in letters(&house) {
+            goes_on(&mut Smtp::connect(sendmail.port), letter);
+        }
+        let mut session = Smtp::connect(sendmail.port);
+        for letter in in_a_row() {
+            goes_on(&mut session, letter);
         }
         assert!(!running.log().contains("defect"), "{}", running.log());
         drop(running);
