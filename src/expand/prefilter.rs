@@ -1,5 +1,6 @@
 //! Whether bytes can hold anything that embody works on, told without parsing.
 
+mod base64;
 mod bases;
 mod data;
 mod document_type;
@@ -414,12 +415,16 @@ mod tests {
                 false,
             ),
             (
-                "Content-Transfer-Encoding: Base64\nContent-Type: text/html\n\n",
+                "Content-Transfer-Encoding: Base64\nContent-Type: text/html\n\nPGJhc2Ug",
                 true,
             ),
             (
-                "x\n--b\nContent-Transfer-Encoding: base64\nContent-Type: text/html\n\n",
+                "x\n--b\nContent-Transfer-Encoding: base64\nContent-Type: text/html\n\nPGJ-h\nc2Ug",
                 true,
+            ),
+            (
+                "x\n--b\nContent-Transfer-Encoding: base64\nContent-Type: text/html\n\nPGJhcg==",
+                false,
             ),
             (
                 "Content-Type: text/html\n\nx\n\nContent-Transfer-Encoding: base64\n\n",

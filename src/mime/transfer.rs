@@ -89,14 +89,7 @@ impl TransferEncoding {
 
 fn decode_base64(body: &[u8]) -> Option<Vec<u8>> {
     let mut stripped = Vec::with_capacity(body.len());
-    for line in Lines::new(body, Span::new(0, body.len())) {
-        let line = line.content.of(body);
-        if line.iter().all(|&byte| in_alphabet(byte)) {
-            stripped.extend_from_slice(line);
-        } else {
-            stripped.extend(line.iter().copied().filter(|&byte| in_alphabet(byte)));
-        }
-    }
+    append_letters(body, &mut stripped);
     base64_simd::forgiving_decode_inplace(&mut stripped)
         .map(|octets| octets.len())
         .ok()
@@ -104,6 +97,20 @@ fn decode_base64(body: &[u8]) -> Option<Vec<u8>> {
             stripped.truncate(length);
             stripped
         })
+}
+
+/// Appends what means something in a base64 body.
+pub fn append_letters(body: &[u8], letters: &mut Vec<u8>) {
+    for line in Lines::new(body, Span::new(0, body.len())) {
+        let line = line.content.of(body);
+        // Looked at to its end, which the processor does for many bytes at once.
+        let are_all = line.iter().fold(true, |all, &byte| all & in_alphabet(byte));
+        if are_all {
+            letters.extend_from_slice(line);
+        } else {
+            letters.extend(line.iter().copied().filter(|&byte| in_alphabet(byte)));
+        }
+    }
 }
 
 /// Whether a byte of a base64 body means something (RFC 2045 §6.8).

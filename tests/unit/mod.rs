@@ -24,6 +24,7 @@ mod links_siblings;
 mod milter;
 mod pictures;
 mod policy_table;
+mod prefilter_documents;
 mod properties;
 mod rfc2046;
 mod rfc2231;

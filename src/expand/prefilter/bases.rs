@@ -1,7 +1,7 @@
 //! Whether a document may have a `<base`, or show something from a `data:` URL, as far as that shows without a look at
 //! the structure of its message.
 //!
-//! The encoding of a part stands in the same header section as its type, and base64 hides a `<base` from every search.
+//! The encoding of a part stands in the same header section as its type, and base64 hides a `<base` from a search for it.
 //! A header section lies between empty lines, or between a boundary line and what is no field (RFC 2046 §5.1.1); more
 //! may be taken for one here, never less.
 
@@ -9,13 +9,14 @@ use memchr::{memchr_iter, memrchr_iter};
 
 use crate::mime::TransferEncoding;
 
+use super::base64::spells_base;
 use super::data::may_show_data;
-use super::hidden::escapes_base;
+use super::hidden::may_spell_base;
 use super::words::{Words, word};
 
 static BASE64: Words = Words::new(&[word("base64", 4).fragment_at(2)], *b"666");
 static QUOTED: Words = Words::new(&[word("quoted-printable", 6)], *b"---");
-pub(super) static BASE: Words = Words::new(&[word("<base", 0)], *b"<<<");
+static BASE: Words = Words::new(&[word("<base", 0)], *b"<<<");
 
 #[cfg(test)]
 pub(super) static SEARCHES: [&Words; 3] = [&BASE64, &QUOTED, &BASE];
@@ -37,6 +38,8 @@ pub(super) struct Documents {
     /// The same of what is literal, and of what has escapes.
     literal: usize,
     escaped: usize,
+    /// The same of base64.
+    letters: usize,
 }
 
 impl Documents {
@@ -56,28 +59,37 @@ impl Documents {
         let end = empty.map_or(message.len(), |end| at + end + 1);
         self.sections = end;
         let section = of(start, end);
-        if BASE64.first(section).is_some() {
-            return true;
-        }
         // What is no field ends a header section without an empty line: the body may start right behind the type.
         // What was searched for another document holds no base, and no boundary line is looked for in it again.
         let from = at.max(self.literal);
-        let to = delimiter(of(start, at))
+        // With a boundary line behind the type, the part that starts there may be another one, and its end.
+        let delimiter = match starts_boundary(of(at, end)) {
+            true => None,
+            false => delimiter(of(start, at)),
+        };
+        let to = delimiter
             .and_then(|delimiter| next_line(of(from, message.len()), delimiter))
             .map_or(message.len(), |line| from + line);
         self.literal = to;
+        if BASE64.first(section).is_some() {
+            // A spelling may go on behind what was searched for another document.
+            if sought.data || at < self.letters || spells_base(of(at, to)) {
+                return true;
+            }
+            self.letters = to;
+        }
         let literal = of(from, to);
-        if sought.base && BASE.first(literal).is_some() || sought.data && may_show_data(literal) {
+        if sought.data && may_show_data(literal) {
             return true;
         }
         if QUOTED.first(section).is_none() {
-            return false;
+            return sought.base && BASE.first(literal).is_some();
         }
         let from = at.max(self.escaped);
         self.escaped = self.escaped.max(to);
         let escaped = of(from, to);
         let decoded = || TransferEncoding::QuotedPrintable.decode(escaped);
-        sought.base && escapes_base(escaped)
+        sought.base && may_spell_base(escaped)
             || sought.data && decoded().is_none_or(|text| may_show_data(&text))
     }
 }
@@ -85,6 +97,11 @@ impl Documents {
 /// Whether a line end behind these bytes ends an empty line.
 fn is_empty_line(before: &[u8]) -> bool {
     matches!(before, [] | [b'\r'] | [.., b'\n'] | [.., b'\n', b'\r'])
+}
+
+/// Whether a line starts as a boundary line does, behind the one that `bytes` start in.
+fn starts_boundary(bytes: &[u8]) -> bool {
+    memchr::memmem::find(bytes, b"\n--").is_some()
 }
 
 /// The boundary line in front of the fields that end `before`, if there surely is one.
@@ -138,16 +155,16 @@ mod tests {
     fn the_encoding_stands_in_the_section_of_the_type() {
         for (message, expected) in [
             (
-                "A: base64\nT: text/html\n\nbase64\n\nT: text/html\n\nbase64",
+                "A: base64\nT: text/html\n\nPGJhc2Ug\n\nT: text/html\n\nPGJhc2Ug",
                 [true, false],
             ),
             (
-                "A: x\r\nT: text/html\r\n\r\nbase64\r\n\r\nT: text/html\r\nE: BASE64",
+                "A: x\r\nT: text/html\r\n\r\nbase64\r\n\r\nT: text/html\r\nE: BASE64\r\n\r\nPGJ\r\nhc2Ug",
                 [false, true],
             ),
             // A line of blanks ends no section.
             (
-                "T: text/html\n\t\nE: base64\n \nT: text/html\n",
+                "T: text/html\n\t\nE: base64\n \nT: text/html\nPGJhc2Ug",
                 [true, false],
             ),
         ] {
@@ -179,6 +196,41 @@ mod tests {
         ] {
             assert_eq!(asked(message), [expected], "{message}");
         }
+    }
+
+    #[test]
+    fn base64_counts_where_it_spells_a_base() {
+        let base = Sought {
+            base: true,
+            data: false,
+        };
+        for (message, expected) in [
+            ("E: base64\nT: text/html\n\nPGJhc2U=", [true, true]),
+            ("E: base64\nT: text/html\n\nPGI=", [false, true]),
+            (
+                "x\n--b\nT: text/html\nE: base64\n\nPGI=\n--b\nPGJhc2U=",
+                [false, true],
+            ),
+            (
+                "x\n--b\nT: text/html\n--c\nE: base64\n\nPGI=\n--b\nPGJhc2U=",
+                [true, true],
+            ),
+        ] {
+            for (sought, expected) in [
+                (base, expected[0]),
+                (Sought { data: true, ..base }, expected[1]),
+            ] {
+                let at = message.find("text/html").expect("it is there");
+                let matters = Documents::default().matters(message.as_bytes(), at, sought);
+                assert_eq!(matters, expected, "{message} {sought:?}");
+            }
+        }
+        // What was searched is not searched again: it may go on behind.
+        let part = "T: text/html\nE: base64\n\nPGI=\n\n";
+        let (message, second) = (part.repeat(2), part.len() + 3);
+        let mut documents = Documents::default();
+        assert!(!documents.matters(message.as_bytes(), 3, base));
+        assert!(documents.matters(message.as_bytes(), second, base));
     }
 
     #[test]

@@ -43,7 +43,7 @@ impl Word {
     }
 }
 
-const FRAGMENT: usize = 4;
+pub(super) const FRAGMENT: usize = 4;
 
 /// Below this many bytes it does not pay to build the tables for a vector search.
 pub(super) const SHORT: usize = 16 << 10;
