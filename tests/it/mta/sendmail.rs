@@ -46,7 +46,8 @@ fn program(test: &str) -> Option<PathBuf> {
     (is_root(test) && wanted(test, "unshare").is_some()).then_some(program)
 }
 
-/// As little of a configuration as there can be: what comes goes to the server on that port.
+/// As little of a configuration as there can be: what comes goes to the server on that port. A machine that is busy
+/// with other tests is no reason to keep mail in the queue.
 fn start(house: &House, program: &PathBuf, milter: Option<&str>, next: u16) -> Sendmail {
     let port = free_port();
     let queue = house.path(&format!("queue{port}"));
@@ -69,6 +70,8 @@ fn start(house: &House, program: &PathBuf, milter: Option<&str>, next: u16) -> S
          O Timeout.ident=0\n\
          O ServiceSwitchFile={}\n\
          O DefaultUser=0:0\n\
+         O QueueLA=10000\n\
+         O RefuseLA=10000\n\
          {milter}\
          Troot\n\
          HReceived: by $j; $b\n\
