@@ -462,7 +462,7 @@ impl Job<'_> {
                         // Nobody knows where it would have ended.
                         chunk.leave_out_the_last();
                     }
-                    let weight = chunk.buffer.len();
+                    let weight = chunk.weight(window);
                     (chunk, weight)
                 }))
             },

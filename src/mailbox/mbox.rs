@@ -195,6 +195,25 @@ pub(super) type Peek<'a> = dyn FnMut(u64, &mut [u8]) -> Option<usize> + 'a;
 /// Bytes needed from a Content-Length's end on to tell whether it is right.
 const CHECKED: usize = LOOK_AHEAD + 2 * MAX_TRAILING_LINE_ENDS;
 
+/// The end of the message that starts at `start` where only separators count, of which there is none before `from`;
+/// `whole`: nothing follows `bytes`.
+///
+/// In a header there are those that stand in any text, and that ends it.
+pub(super) fn end_by_separator(bytes: &[u8], start: usize, from: usize, whole: bool) -> End {
+    let end = match next_separator(bytes, from, whole).0 {
+        Next::At(end) => end,
+        Next::NotHere if whole => bytes.len(),
+        Next::NotHere | Next::Unsure => return End::NotInSight(None),
+    };
+    End::At(Frame {
+        start,
+        end,
+        is_looked_at: false,
+        content_end: None,
+        is_mboxcl2: false,
+    })
+}
+
 /// The end of the message that starts at `start`, behind those that were `counted`; `whole`:
 /// nothing follows `bytes`.
 pub(super) fn end_of_message(
@@ -210,20 +229,7 @@ pub(super) fn end_of_message(
         .take()
         .filter(|&(at, _)| at == start as u64);
     if !counted.all {
-        // Only separators count. In a header there are those that stand in any text, and that ends it.
-        let (next, _) = next_separator(bytes, start, whole);
-        let end = match next {
-            Next::At(end) => end,
-            Next::NotHere if whole => bytes.len(),
-            Next::NotHere | Next::Unsure => return End::NotInSight(None),
-        };
-        return End::At(Frame {
-            start,
-            end,
-            is_looked_at: false,
-            content_end: None,
-            is_mboxcl2: false,
-        });
+        return end_by_separator(bytes, start, start, whole);
     }
     let header = || Header::of_message(bytes, start);
     if let Some(right) = known

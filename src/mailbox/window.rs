@@ -83,6 +83,9 @@ impl Source for Section<'_> {
     }
 }
 
+/// A message of so many windows weighs as much as one.
+const LIGHT: usize = 8;
+
 /// A run of whole messages, or a piece of one that is passed on.
 #[derive(Debug)]
 pub(super) struct Chunk {
@@ -101,6 +104,16 @@ pub(super) struct Chunk {
 impl Chunk {
     pub(super) fn bytes(&self) -> &[u8] {
         self.buffer.get(..self.length).unwrap_or_default()
+    }
+
+    /// What it weighs among those on their way, of which the windows are `window` bytes long.
+    ///
+    /// A message of several windows weighs as one: else the other threads would wait while one works on it.
+    pub(super) fn weight(&self, window: usize) -> usize {
+        match self.buffer.len() {
+            length if length <= window.saturating_mul(LIGHT) => length.min(window),
+            length => length,
+        }
     }
 
     /// Shortens it by its last message.
@@ -129,8 +142,11 @@ pub(super) struct Windows<S> {
     pub(super) pool: Pool,
     pub(super) window: usize,
     max_message: usize,
-    /// Read, but not yet in a chunk.
+    /// The start of the next chunk: what of this buffer is read, but not yet in a chunk.
     carried: Vec<u8>,
+    filled: usize,
+    /// So many of these bytes were searched, and the message that they start does not end there.
+    searched: usize,
     /// Where in the file the next chunk starts.
     pub(super) offset: u64,
     pub(super) next_number: u64,
@@ -153,6 +169,8 @@ impl<S: Source> Windows<S> {
             window,
             max_message: max_message.max(window),
             carried: Vec::new(),
+            filled: 0,
+            searched: 0,
             offset: 0,
             next_number: 1,
             at: At::FirstByte,
@@ -186,10 +204,11 @@ impl<S: Source> Windows<S> {
         if self.offset >= self.until && !matches!(self.at, At::Passing(_)) {
             return Ok(None);
         }
-        let mut filled = self.carried.len();
-        let mut buffer = self.pool.take(self.window.max(filled + self.window / 2));
-        buffer[..filled].copy_from_slice(&self.carried);
-        self.carried.clear();
+        let mut filled = self.filled;
+        let mut buffer = match self.carried.is_empty() {
+            true => self.pool.take(self.window),
+            false => std::mem::take(&mut self.carried),
+        };
         let mut chunk = Chunk {
             buffer: Vec::new(),
             length: 0,
@@ -207,7 +226,8 @@ impl<S: Source> Windows<S> {
                 self.is_mmdf = true;
                 self.at = At::Message;
             }
-            let mut wanted = filled.saturating_mul(2);
+            // What is read beyond the message's end is copied.
+            let mut wanted = filled.saturating_add(filled / 2);
             chunk.length = match self.at {
                 At::Message => {
                     let (cut, needed) = self.frames(bytes, whole, &mut chunk.frames);
@@ -217,6 +237,7 @@ impl<S: Source> Windows<S> {
                     let stuck = cut == 0 && !whole;
                     let beyond = needed.is_some_and(|needed| needed > self.max_message as u64);
                     if stuck && (filled >= self.max_message || beyond) {
+                        self.searched = 0;
                         self.at = At::Passing(needed);
                         self.counted.count_passed(needed.is_some());
                         self.next_number += 1;
@@ -242,8 +263,16 @@ impl<S: Source> Windows<S> {
             self.pool.give_back(buffer, self.window);
             return Ok(None);
         }
-        self.carried
-            .extend_from_slice(&buffer[chunk.length..filled]);
+        // The buffer is the chunk's: what is behind it is copied once, into the next one.
+        let carried = &buffer[chunk.length..filled];
+        self.filled = carried.len();
+        if !carried.is_empty() {
+            let mut next = self
+                .pool
+                .take(self.window.max(carried.len() + self.window / 2));
+            next[..carried.len()].copy_from_slice(carried);
+            self.carried = next;
+        }
         self.offset += chunk.length as u64;
         self.next_number += chunk.frames.len() as u64;
         chunk.buffer = buffer;
@@ -273,6 +302,7 @@ impl<S: Source> Windows<S> {
     ) -> (usize, Option<u64>) {
         let mut at = 0;
         let mut counted = self.counted.elsewhere();
+        let mut searched = std::mem::take(&mut self.searched);
         let mut peek = |place: u64, there: &mut [u8]| -> Option<usize> {
             let start = self.offset.checked_add(place)?;
             let mut read = 0;
@@ -287,11 +317,13 @@ impl<S: Source> Windows<S> {
             Some(read)
         };
         while at < bytes.len() && self.offset + (at as u64) < self.until {
+            let from = at + std::mem::take(&mut searched);
             let end = match self.is_mmdf {
                 true => mmdf::end_of_message(bytes, at, whole)
                     .map_or(End::NotInSight(None), |(content_end, end)| {
                         End::At(Frame::counted(at, content_end, end))
                     }),
+                false if counted.is_settled() => mbox::end_by_separator(bytes, at, from, whole),
                 false => mbox::end_of_message(bytes, at, whole, &mut counted, &mut peek),
             };
             match end {
@@ -301,6 +333,9 @@ impl<S: Source> Windows<S> {
                     frames.push(frame);
                 }
                 End::NotInSight(needed) => {
+                    if counted.is_settled() && !self.is_mmdf {
+                        self.searched = (bytes.len() - at).saturating_sub(LOOK_AHEAD + 8);
+                    }
                     self.counted = counted;
                     return (at, needed.map(|end| end.saturating_sub(at as u64)));
                 }

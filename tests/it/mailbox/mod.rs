@@ -12,6 +12,7 @@ mod maildir;
 mod mbox;
 mod mh;
 mod mmdf;
+mod public_inbox;
 mod ranges;
 mod ranges_recipes;
 mod separators;
