@@ -40,6 +40,7 @@ impl Host {
     /// The addresses that are known without a lookup: the address itself, or the two of
     /// `localhost`; none for any other name.
     #[must_use]
+    #[cfg(any(feature = "cli", feature = "http", feature = "ftp", test))]
     pub(crate) fn known_addresses(&self) -> Option<Vec<IpAddr>> {
         match self {
             Self::Address(address) => Some(vec![*address]),

@@ -22,6 +22,7 @@ impl HostPatterns {
     }
 
     /// Adds one.
+    #[cfg(any(feature = "cli", test))]
     pub(crate) fn push(&mut self, pattern: HostPattern) {
         self.extend([pattern]);
     }

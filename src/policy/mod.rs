@@ -231,9 +231,11 @@ impl Policy {
         if is_behind_proxy && host.is_own_name() && !self.allow_hosts.matches(&host) {
             return Err(Refusal::lasting(
                 Reason::PrivateAddress,
-                format!(
-                    "{host} is a name of an own network, and which address it has --proxy alone knows"
-                ),
+                Detail::from(format!(
+                    "{host} is a name of an own network, and which address it has "
+                ))
+                .naming(Setting::Proxy)
+                .then(" alone knows"),
             ));
         }
         let own = target.scheme().default_port() == Some(port);
