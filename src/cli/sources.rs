@@ -171,7 +171,7 @@ impl Sources {
         let limits = Limits {
             expanded: Options::default().max_expanded,
         };
-        let unpacked = unpacked(&file, method, limits, judged, &Skipped::default());
+        let unpacked = unpacked(&file, method, limits, judged, &Skipped::default(), stop);
         let mut reader: Box<dyn Read> = match unpacked.map_err(failed)? {
             None => Box::new(io::Cursor::new(start).chain(&*file)),
             Some(reader) => reader,
@@ -202,7 +202,7 @@ impl Sources {
 }
 
 /// What becomes of a member of an archive: all are read, but what hides what is in it.
-fn judged(start: &[u8]) -> Judged {
+fn judged(_name: &[u8], start: &[u8]) -> Judged {
     if Method::of_start(start).is_some() {
         return Judged::Left("compressed within an archive");
     }
