@@ -470,7 +470,8 @@ impl Listener for Voice {
     fn damaged(&self, path: &Path, why: &Detail) {
         let path = path.display().to_string();
         let why = wording::detail(why);
-        let line = format!("{}: {why}", say::harmless(&path));
+        // The name of a member may stand in it.
+        let line = format!("{}: {}", say::harmless(&path), say::harmless_within(&why));
         self.display.say(&line);
     }
 

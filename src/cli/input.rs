@@ -39,26 +39,28 @@ pub(super) fn stream(
         }
     }
     let growing = Arc::new(Growing::new(stop)?);
+    let skipped = Skipped::default();
     let limits = Limits {
         expanded: options.max_expanded,
     };
     let (path, filling) = (source.to_owned(), Arc::clone(&growing));
+    let named = skipped.clone();
     // Opening a pipe waits, too.
     std::thread::spawn(move || {
         if is_standard {
-            let input = output::input().map(|input| sensed(input, limits));
+            let input = output::input().map(|input| sensed(input, limits, &named));
             filling.fill(input, Path::new("standard input"));
         } else {
             let file = File::open(&path).map_err(|error| failed(&path, error));
-            filling.fill(file.map(|file| sensed(file, limits)), &path);
+            filling.fill(file.map(|file| sensed(file, limits, &named)), &path);
         }
     });
-    Ok(Some(Opened::Growing(growing)))
+    Ok(Some(Opened::Growing(growing, skipped)))
 }
 
-/// What is read decompressed, and of a tar archive its mboxes.
-fn sensed<R: Read>(reader: R, limits: Limits) -> Sensing<Sensed<R>> {
-    Sensing::new(Sensed::new(reader, limits), judged, &Skipped::default())
+/// What is read decompressed, and of a tar archive its mboxes; what else is in it is named to `skipped`.
+fn sensed<R: Read>(reader: R, limits: Limits, skipped: &Skipped) -> Sensing<Sensed<R>> {
+    Sensing::new(Sensed::new(reader, limits), judged, skipped)
 }
 
 /// Above this size a message that has shown nothing to work on goes to a temporary file, octets.

@@ -366,7 +366,12 @@ fn print(text: &[u8]) -> Result<(), Error> {
 
 fn say_damaged(path: &Path, why: &str) {
     let path = path.display().to_string();
-    say::tell(&format!("{}: {why}", harmless(&path)));
+    // The name of a member may stand in it.
+    say::tell(&format!(
+        "{}: {}",
+        harmless(&path),
+        say::harmless_within(why)
+    ));
 }
 
 /// Prints rows as they come.

@@ -189,9 +189,18 @@ impl Progress for Filter<'_> {
     fn skipped(&self, path: &Path, what: &'static str) {
         let mut state = self.state();
         state.settled.0.skipped_files += 1;
-        state.settled.1.count_skipped(what);
+        state.settled.1.count_skipped(what, 1);
         drop(state);
         self.listener.skipped(path, what);
+    }
+
+    fn skipped_others(&self, archive: &Path, what: &'static str, count: u64) {
+        let mut state = self.state();
+        state.settled.0.skipped_files += count;
+        state.settled.1.count_skipped(what, count);
+        drop(state);
+        let what = format!("{count} more that are not named: {what}");
+        self.listener.skipped(archive, &what);
     }
 
     fn begin(&self, mailbox: &Path) {

@@ -31,16 +31,25 @@ pub(super) fn cache_trouble(cache: &Cache, volume: Volume) {
 /// Text from a mail or a server, fit for a terminal and a log: no control characters, no
 /// direction overrides, one line, not too long.
 pub(super) fn harmless(text: &str) -> Cow<'_, str> {
+    cleaned(text, LONGEST)
+}
+
+/// The same for a sentence of ours in which somebody's text stands that is short.
+pub(super) fn harmless_within(text: &str) -> Cow<'_, str> {
+    cleaned(text, usize::MAX)
+}
+
+fn cleaned(text: &str, longest: usize) -> Cow<'_, str> {
     let risky = |symbol: char| {
         symbol.is_control()
             || matches!(symbol, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{fffd}')
     };
-    if !text.contains(risky) && text.len() <= LONGEST {
+    if !text.contains(risky) && text.len() <= longest {
         return Cow::Borrowed(text);
     }
     let mut harmless = String::new();
     for (index, symbol) in text.chars().enumerate() {
-        if index >= LONGEST {
+        if index >= longest {
             harmless.push_str("...");
             break;
         }

@@ -24,12 +24,64 @@ const ROUNDS: usize = 10;
 const PIECE: usize = 1 << 20;
 
 /// Files that hold mail in a form that is not looked into, besides those that `mailbox` knows.
-const CLOSED: [(&[u8], &str); 4] = [
+const CLOSED: &[(&[u8], &str)] = &[
     (b"CRYPTED\x03\x07", "encrypted by Dovecot"),
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+    (b"Rar!\x1a\x07", "a RAR archive"),
     (b"\x1f\x9d", "compressed (compress)"),
+    (b"LZIP", "compressed (lzip)"),
+    (b"\x5d\0\0", "compressed (lzma)"),
+    (b"\x89LZO", "compressed (lzop)"),
     (b"2 M", "a Dovecot dbox file, whose mails may be compressed"),
+    (b"-----BEGIN PGP MESSAGE-----", "encrypted by PGP"),
+    (b"age-encryption.org/", "encrypted by age"),
 ];
+
+/// Binary files that hold no mail: pictures and documents, which lie among saved mails; text in UTF-16, which is read.
+const OPEN: &[&[u8]] = &[
+    b"\x89PNG",
+    b"\xff\xd8\xff",
+    b"GIF8",
+    b"%PDF-",
+    b"\xff\xfe",
+    b"\xfe\xff",
+];
+
+/// What programs keep beside mails: how the names of such files start, and how they end.
+const INDEXES: &[(&str, &str)] = &[
+    ("dovecot.index", ""),
+    ("dovecot.list.index", ""),
+    ("dovecot.map.index", ""),
+    ("dovecot.mailbox.log", ""),
+    ("dovecot-", ""),
+    ("courierimap", ""),
+    ("cyrus.", ""),
+    // MH, and what keeps folders as MH does.
+    (".mh_", ""),
+    (".xmhcache", ""),
+    (".claws_", ""),
+    (".sylpheed_", ""),
+    // notmuch's Xapian.
+    ("", ".glass"),
+    ("iamglass", ""),
+    ("flintlock", ""),
+    // Evolution, KMail, mbsync, and macOS.
+    ("", ".cmeta"),
+    ("", ".ibex.index"),
+    ("", ".ibex.index.data"),
+    (".", ".index"),
+    (".", ".index.ids"),
+    (".", ".index.sorted"),
+    (".isync", ""),
+    (".DS_Store", ""),
+];
+
+/// Whether a file of this name is an index.
+fn is_index(name: &str) -> bool {
+    INDEXES
+        .iter()
+        .any(|(start, end)| name.starts_with(start) && name.ends_with(end))
+}
 
 /// All that was read.
 #[derive(Default)]
@@ -171,7 +223,7 @@ impl Sources {
         let limits = Limits {
             expanded: Options::default().max_expanded,
         };
-        let unpacked = unpacked(&file, method, limits, judged, &Skipped::default());
+        let unpacked = unpacked(&file, method, limits, judged, &Skipped::default(), stop);
         let mut reader: Box<dyn Read> = match unpacked.map_err(failed)? {
             None => Box::new(io::Cursor::new(start).chain(&*file)),
             Some(reader) => reader,
@@ -182,7 +234,9 @@ impl Sources {
             stop.check()?;
             piece.clear();
             let most = &mut (&mut reader).take(PIECE as u64);
-            if most.read_to_end(&mut piece).map_err(failed)? == 0 {
+            let read = most.read_to_end(&mut piece);
+            stop.check()?;
+            if read.map_err(failed)? == 0 {
                 break;
             }
             let start = piece.get(..LOOKED_AT as usize).unwrap_or(&piece);
@@ -202,37 +256,80 @@ impl Sources {
 }
 
 /// What becomes of a member of an archive: all are read, but what hides what is in it.
-fn judged(start: &[u8]) -> Judged {
+fn judged(name: &[u8], start: &[u8]) -> Judged {
     if Method::of_start(start).is_some() {
         return Judged::Left("compressed within an archive");
     }
-    if let Some((_, what)) = CLOSED.iter().find(|(magic, _)| start.starts_with(magic)) {
-        return Judged::Left(what);
-    }
-    match kind_of(start, Format::Auto) {
-        Ok(Kind::Archive) => Judged::Left("an archive within an archive"),
-        Err(NotMail::Format(what, _)) => Judged::Left(what),
-        _ => Judged::Taken,
+    let name = String::from_utf8_lossy(name);
+    let path = Path::new(name.as_ref());
+    match hidden(path, start) {
+        Some(Hidden::Archive) => Judged::Left("an archive within an archive"),
+        Some(Hidden::Format(what, _)) => Judged::Left(what),
+        Some(Hidden::Unknown) => Judged::Left(UNKNOWN),
+        // What comes out first is looked at once more, without its name.
+        None if is_binary(start) && !is_open(start) => Judged::Skipped("an index"),
+        None => Judged::Taken,
     }
 }
 
 /// Why a file that starts so is not looked into.
 fn closed(path: &Path, start: &[u8]) -> Option<String> {
+    Some(match hidden(path, start)? {
+        Hidden::Format(what, advice) => format!("{what}; {advice}"),
+        // One that is not compressed was unpacked.
+        Hidden::Archive => "a zip archive in compressed data; decompress it first".to_owned(),
+        Hidden::Unknown => UNKNOWN.to_owned(),
+    })
+}
+
+const UNKNOWN: &str = "binary data that cannot be read; it may be encrypted or compressed mail, so keep it elsewhere if it is none";
+
+/// What hides what is in it.
+enum Hidden {
+    /// A format that is known: its name, and what to do.
+    Format(&'static str, &'static str),
+    Archive,
+    /// Nobody knows what.
+    Unknown,
+}
+
+fn hidden(path: &Path, start: &[u8]) -> Option<Hidden> {
     if let Some((_, what)) = CLOSED.iter().find(|(magic, _)| start.starts_with(magic)) {
-        return Some(format!("{what}; it is not looked into"));
+        return Some(Hidden::Format(what, "it is not looked into"));
     }
-    let holds_messages = path
+    let in_folder_of_mails = path
         .parent()
         .and_then(Path::file_name)
         .is_some_and(|folder| folder == "cur" || folder == "new");
     match kind_of(start, Format::Auto) {
-        Err(NotMail::Format(what, advice)) => Some(format!("{what}; {advice}")),
-        // Indexes lie beside messages, not among them.
-        Err(NotMail::Binary) if holds_messages => {
-            Some("no mail that can be read among mails; it may be encrypted".to_owned())
+        Err(NotMail::Format(what, advice)) => Some(Hidden::Format(what, advice)),
+        Ok(Kind::Archive) => Some(Hidden::Archive),
+        Ok(_) => None,
+        Err(_) if !is_binary(start) => None,
+        // Indexes and pictures lie beside messages, not among them.
+        Err(_) if in_folder_of_mails => Some(Hidden::Unknown),
+        Err(_) => {
+            let name = path.file_name().map(|name| name.to_string_lossy());
+            let is_known = is_open(start) || name.is_some_and(|name| is_index(&name));
+            (!is_known).then_some(Hidden::Unknown)
         }
-        _ => None,
     }
+}
+
+fn is_open(start: &[u8]) -> bool {
+    OPEN.iter().any(|magic| start.starts_with(magic))
+}
+
+/// Whether what is neither mail nor archive is no text either. What is compressed or encrypted has octets of all kinds,
+/// also if it is short.
+fn is_binary(start: &[u8]) -> bool {
+    let is_control = |octet: &u8| {
+        octet.is_ascii_control() && !matches!(octet, b'\t'..=b'\r' | b'\x1a' | b'\x1b')
+    };
+    let high = start.iter().filter(|octet| !octet.is_ascii()).count();
+    matches!(kind_of(start, Format::Auto), Err(NotMail::Binary))
+        || start.contains(&0)
+        || high * 10 > start.len() * 3 && start.iter().any(is_control)
 }
 
 /// Whether a source is a file of text: a message without any header field that mail has.

@@ -68,9 +68,9 @@ impl Totals {
         }
     }
 
-    /// Counts a file that holds no mail, but that.
-    pub(super) fn count_skipped(&mut self, what: &'static str) {
-        *self.skipped.entry(what).or_default() += 1;
+    /// Counts files that hold no mail, but that.
+    pub(super) fn count_skipped(&mut self, what: &'static str, count: u64) {
+        *self.skipped.entry(what).or_default() += count;
     }
 
     /// Adds the counts of others.
@@ -179,7 +179,7 @@ pub(super) fn summary(summary: &Summary, totals: &Totals, seconds: f64) -> Strin
         ),
         (
             summary.damaged,
-            "compressed files are damaged; what is whole in them was read",
+            "files were not read whole; each is named above",
         ),
         (summary.skipped_files, "files hold no mail and were skipped"),
         (

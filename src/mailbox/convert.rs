@@ -407,7 +407,8 @@ impl Job<'_> {
             1 => "1 message was read".to_owned(),
             messages => format!("{messages} messages were read"),
         };
-        let why = damage.detail().then(format!("; {read}{}", damage.left()));
+        let left = damage.left(summary.messages);
+        let why = damage.detail().then(format!("; {read}{left}"));
         self.progress.damaged(self.path, &why);
     }
 

@@ -322,15 +322,16 @@ pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
 }
 
 /// What becomes of a member of an archive that starts so: mboxes are read as one.
-pub(crate) fn judged(start: &[u8]) -> Judged {
+pub(crate) fn judged(_name: &[u8], start: &[u8]) -> Judged {
     if Method::of_start(start).is_some() {
         return Judged::Left("compressed once more");
     }
     match kind_of_start(start) {
         Ok(Kind::Mbox) if !mmdf::starts(start) => Judged::Taken,
         Ok(Kind::Mbox) => Judged::Left("an MMDF mailbox"),
-        Ok(Kind::Archive) => Judged::Skipped("an archive"),
+        Ok(Kind::Archive) => Judged::Left("an archive"),
         Ok(_) => Judged::Left("a message of its own"),
+        Err(other) if other.may_be_mail() => Judged::Left(other.name()),
         Err(other) => Judged::Skipped(other.name()),
     }
 }

@@ -168,6 +168,8 @@ impl Growing {
                 Ok(read) => read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
                 Err(error) => {
+                    // Who reads what is passed over is stopped within it.
+                    self.stop.check()?;
                     let damage = error.downcast::<Damage>();
                     return damage.map(Some).map_err(cannot_read(name));
                 }

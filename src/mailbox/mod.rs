@@ -154,6 +154,9 @@ pub trait Progress: Sync {
     /// A file in a folder holds no mail, but that.
     fn skipped(&self, _path: &Path, _what: &'static str) {}
 
+    /// So many more in an archive, whose names are not told.
+    fn skipped_others(&self, _archive: &Path, _what: &'static str, _count: u64) {}
+
     /// That many more bytes of the source, holding that many messages, are done.
     fn advance(&self, bytes: u64, messages: u64);
 

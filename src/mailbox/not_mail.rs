@@ -40,8 +40,21 @@ impl NotMail {
     /// One that comes in a stream.
     pub(super) const STREAMED_ZIP: Self = Self::Format(
         "a zip archive",
-        "its directory stands at its end: name the file, or unpack it first",
+        "its directory stands at its end: name the file, decompressed, or unpack it first",
     );
+
+    /// One that is compressed as a whole.
+    pub(super) const PACKED_ZIP: Self = Self::Format(
+        "a zip archive in compressed data",
+        "its directory stands at its end: decompress it first",
+    );
+
+    const DATABASE: Self = Self::Format("an SQLite database", "embody reads no databases");
+
+    /// Whether it is mail of a format that is not read, or what could hold mail.
+    pub(super) fn may_be_mail(self) -> bool {
+        matches!(self, Self::Format(..)) && self != Self::DATABASE
+    }
 
     /// The name of the kind.
     #[must_use]
@@ -139,9 +152,6 @@ pub(super) const OTHERS: [(&[u8], NotMail); 11] = {
             b"Dovecot-LZ4\x0d",
             NotMail::Format("compressed by Dovecot (lz4)", UNPACK),
         ),
-        (
-            b"SQLite format 3\0",
-            NotMail::Format("an SQLite database", "embody reads no databases"),
-        ),
+        (b"SQLite format 3\0", NotMail::DATABASE),
     ]
 };

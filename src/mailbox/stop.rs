@@ -7,24 +7,38 @@ use crate::error::Error;
 
 /// Asks a run to stop; clones ask the same run. Safe to set from a signal handler's thread.
 #[derive(Clone, Default, Debug)]
-pub struct Stop(Arc<AtomicBool>);
+pub struct Stop {
+    flag: Arc<AtomicBool>,
+    /// Of the run that this one is a part of.
+    outer: Option<Arc<AtomicBool>>,
+}
 
 impl Stop {
     /// A stop over a flag that something else sets (a signal handler, say).
     #[must_use]
     pub fn over(flag: Arc<AtomicBool>) -> Self {
-        Self(flag)
+        Self { flag, outer: None }
+    }
+
+    /// One that is requested with this one, or alone: of a part of the run.
+    #[must_use]
+    pub(crate) fn of_part(&self) -> Self {
+        Self {
+            flag: Arc::default(),
+            outer: Some(Arc::clone(&self.flag)),
+        }
     }
 
     /// Asks.
     pub fn request(&self) {
-        self.0.store(true, Ordering::SeqCst);
+        self.flag.store(true, Ordering::SeqCst);
     }
 
     /// Whether it was asked.
     #[must_use]
     pub fn is_requested(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
+        let is_set = |flag: &Arc<AtomicBool>| flag.load(Ordering::SeqCst);
+        is_set(&self.flag) || self.outer.as_ref().is_some_and(is_set)
     }
 
     /// # Errors

@@ -7,11 +7,11 @@
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use memchr::memchr;
 
-use super::archive::{self, Skipped};
+use super::archive::{self, Skipped, SkippedMembers};
 use super::compressed::{Damage, Method};
 use super::convert::Job;
 use super::emlx;
@@ -39,8 +39,8 @@ const WINDOW: usize = 1 << 20;
 pub(crate) enum Opened {
     /// A file with a name: it must still be there under it, as it was, at the end.
     File(Arc<File>),
-    /// What comes in a stream, is not all there yet, and can be read once.
-    Growing(Arc<Growing>),
+    /// What comes in a stream, is not all there yet, and can be read once; and members of an archive that are no mail.
+    Growing(Arc<Growing>, Skipped),
     /// What is in a compressed file with a name.
     Expanded(Expanded),
 }
@@ -60,10 +60,11 @@ impl Opened {
         let file = Arc::new(file);
         let limits = Expansion::limits(options);
         let skipped = Skipped::default();
-        let unpacked = archive::unpacked(&file, method, limits, find::judged, &skipped);
+        let ending = stop.of_part();
+        let unpacked = archive::unpacked(&file, method, limits, find::judged, &skipped, &ending);
         match unpacked.map_err(cannot_read(name))? {
             Some(reader) => Ok(Self::Expanded(Expanded::of(
-                file, reader, skipped, name, stop,
+                file, reader, skipped, name, ending,
             )?)),
             None => Ok(Self::File(file)),
         }
@@ -81,7 +82,7 @@ impl Opened {
     fn file(&self) -> &File {
         match self {
             Self::File(file) => file,
-            Self::Growing(growing) => growing.file(),
+            Self::Growing(growing, _) => growing.file(),
             Self::Expanded(expanded) => expanded.growing.file(),
         }
     }
@@ -97,19 +98,25 @@ impl Opened {
     fn growing(&self) -> Option<&Growing> {
         match self {
             Self::File(_) => None,
-            Self::Growing(growing) => Some(growing),
+            Self::Growing(growing, _) => Some(growing),
             Self::Expanded(expanded) => Some(&expanded.growing),
         }
     }
 
     /// Members of an archive that are no mail.
-    fn skipped(&self) -> Vec<(String, &'static str)> {
+    fn skipped(&self) -> SkippedMembers {
         match self {
-            Self::Expanded(expanded) => {
-                let skipped = expanded.skipped.lock();
-                std::mem::take(&mut *skipped.unwrap_or_else(PoisonError::into_inner))
-            }
-            _ => Vec::new(),
+            Self::File(_) => SkippedMembers::default(),
+            Self::Growing(_, skipped) => skipped.take(),
+            Self::Expanded(expanded) => expanded.skipped.take(),
+        }
+    }
+
+    /// What comes behind damage that does not concern it.
+    fn next_part(&self) -> Result<Option<Arc<Growing>>, Error> {
+        match self {
+            Self::Expanded(expanded) => expanded.next_part(),
+            _ => Ok(None),
         }
     }
 
@@ -330,11 +337,29 @@ impl Job<'_> {
                 Sink::Directly(name_of_output.into(), BufWriter::new(file))
             }
         };
+        let mut last = None;
         let mut summary = if kind == Kind::Mbox {
             let mut summary = Summary::default();
             let section = opened.section();
             let quoting = self.quoting(&section)?;
             self.mbox(section, quoting, &mut summary, &mut sink, &mut |_| {})?;
+            last = opened.damage();
+            // The places of a range are those of what is read without a break.
+            while self.options.range.is_none()
+                && last.as_ref().is_some_and(|damage| damage.goes_on)
+                && let Some(part) = opened.next_part()?
+            {
+                let section = Section {
+                    growing: Some(&part),
+                    ..Section::whole(part.file())
+                };
+                let quoting = match summary.messages {
+                    0 => self.quoting(&section)?,
+                    _ => quoting,
+                };
+                self.mbox(section, quoting, &mut summary, &mut sink, &mut |_| {})?;
+                last = part.damage();
+            }
             summary
         } else if opened.damage().is_some_and(|damage| !damage.whole) {
             Summary {
@@ -358,7 +383,7 @@ impl Job<'_> {
         if let Some(read) = read {
             read.check(name)?;
         }
-        let damage = opened.damage();
+        let damage = last.or_else(|| opened.damage());
         // Of damaged data of which nothing was read there is no result.
         if damage.is_none() || summary.messages > 0 {
             sink.appear(original)?;
@@ -366,12 +391,18 @@ impl Job<'_> {
         if let Some(damage) = damage {
             self.damaged(&damage, &mut summary);
         }
-        for (member, what) in opened.skipped() {
+        // Who is told of each does not count them with the rest.
+        self.progress.done(&summary);
+        let skipped = opened.skipped();
+        for (member, what) in skipped.named {
             summary.skipped_files += 1;
             self.progress
                 .skipped(&name.join(member.trim_start_matches('/')), what);
         }
-        self.progress.done(&summary);
+        for (what, count) in skipped.others {
+            summary.skipped_files += count;
+            self.progress.skipped_others(name, what, count);
+        }
         Ok(summary)
     }
 }
@@ -390,7 +421,10 @@ pub(crate) fn kind_of_open(
     Ok(match find::kind_of(&start, format) {
         // What it would have been is not known.
         Err(_) if source.damage().is_some() => Ok(Kind::Mbox),
-        Ok(Kind::Archive) => Err(NotMail::STREAMED_ZIP),
+        Ok(Kind::Archive) => Err(match source {
+            Opened::Growing(..) => NotMail::STREAMED_ZIP,
+            _ => NotMail::PACKED_ZIP,
+        }),
         kind => kind,
     })
 }

@@ -1,6 +1,7 @@
 //! What several test files need.
 #![allow(unreachable_pub)]
 
+pub mod archives;
 pub mod browser;
 pub mod filter;
 pub mod imap;

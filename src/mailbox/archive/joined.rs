@@ -1,5 +1,10 @@
 //! The members of an archive that are wanted, one behind the other.
+//!
+//! Where a member is damaged, what comes of it ends there, with a [`Damage`] that says so: the last message before it is
+//! cut, and nothing may be joined to that. Reading on gives what is behind the member.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,28 +28,64 @@ pub(crate) enum Judged {
     Skipped(&'static str),
 }
 
-/// Members that are no mail: their names, and what each is.
-pub(crate) type Skipped = Arc<Mutex<Vec<(String, &'static str)>>>;
+/// Members that are no mail; clones are the same.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Skipped(Arc<Mutex<SkippedMembers>>);
 
-/// A member that is a file.
-pub(super) struct Member {
-    /// As the archive has it, or the start of that. For people: it is no path.
-    pub(super) name: String,
-    /// Why it cannot be read.
-    pub(super) closed: Option<&'static str>,
+/// Their names, and what each is; and how many more there are of what.
+#[derive(Default, Debug)]
+pub(crate) struct SkippedMembers {
+    pub(crate) named: Vec<(String, &'static str)>,
+    pub(crate) others: BTreeMap<&'static str, u64>,
 }
 
-impl Member {
-    pub(super) fn new(name: &[u8], closed: Option<&'static str>) -> Self {
-        let name = name.get(..NAME).unwrap_or(name);
-        Self {
-            name: String::from_utf8_lossy(name).into_owned(),
-            closed,
+impl Skipped {
+    fn add(&self, name: String, what: &'static str) {
+        let mut members = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match members.named.len() < NAMED {
+            true => members.named.push((name, what)),
+            false => *members.others.entry(what).or_default() += 1,
         }
+    }
+
+    /// All so far.
+    pub(crate) fn take(&self) -> SkippedMembers {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// What an archive is read as. Errors are the system's, or hold a [`Damage`].
+/// A member that is a file.
+pub(super) struct Member {
+    /// As the archive has it, or the start of that.
+    name: Vec<u8>,
+    /// Why it cannot be read.
+    closed: Option<&'static str>,
+}
+
+impl Member {
+    pub(super) fn new(name: Vec<u8>, closed: Option<&'static str>) -> Self {
+        Self { name, closed }
+    }
+}
+
+/// The name of a member for people: it is no path.
+fn told(name: &[u8]) -> String {
+    String::from_utf8_lossy(name.get(..NAME).unwrap_or(name)).into_owned()
+}
+
+/// Why there is no more of a member, of which the members behind it know nothing.
+#[derive(Debug)]
+pub(super) struct Spoiled(pub(super) String);
+
+impl fmt::Display for Spoiled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Spoiled {}
+
+/// What an archive is read as. Errors are the system's, or hold a [`Damage`], or a [`Spoiled`] if there is more.
 pub(super) trait Members {
     /// The next file; what was not read of the one before is passed over.
     fn next(&mut self) -> io::Result<Option<Member>>;
@@ -56,35 +97,39 @@ pub(super) trait Members {
 /// Reads them.
 pub(crate) struct Joined<M> {
     members: M,
-    judge: fn(&[u8]) -> Judged,
+    judge: super::Judge,
     skipped: Skipped,
     /// What is given before the member goes on.
     ready: Vec<u8>,
     /// How much of that was.
     given: usize,
-    is_within: bool,
+    /// The member that is read: its name.
+    within: Option<String>,
+    /// What comes behind `ready` instead of the rest of the member.
+    failed: Option<io::Error>,
     /// How many were read, and how many left; the first of these.
     taken: u64,
     left: u64,
-    first_left: Option<(String, &'static str)>,
+    first_left: Option<(String, String)>,
     /// The last octets given.
     last: [u8; 3],
     end: Option<Result<(), Damage>>,
 }
 
 impl<M: Members> Joined<M> {
-    pub(super) fn new(members: M, judge: fn(&[u8]) -> Judged, skipped: &Skipped) -> Self {
+    pub(super) fn new(members: M, judge: super::Judge, skipped: &Skipped) -> Self {
         Self {
             members,
             judge,
-            skipped: Arc::clone(skipped),
+            skipped: skipped.clone(),
             ready: Vec::new(),
             given: 0,
-            is_within: false,
+            within: None,
+            failed: None,
             taken: 0,
             left: 0,
             first_left: None,
-            last: [0; 3],
+            last: *b"\n\n\n",
             end: None,
         }
     }
@@ -92,7 +137,6 @@ impl<M: Members> Joined<M> {
     /// What lies between two mboxes: each starts behind an empty line.
     fn between(&self) -> &'static [u8] {
         match self.last {
-            _ if self.taken == 0 => b"",
             [_, b'\n', b'\n'] | [b'\n', b'\r', b'\n'] => b"",
             [.., b'\n'] => b"\n",
             _ => b"\n\n",
@@ -104,68 +148,101 @@ impl<M: Members> Joined<M> {
             self.end = Some(self.trouble().map_or(Ok(()), Err));
             return Ok(());
         };
-        let judged = match member.closed {
-            Some(why) => Judged::Left(why),
-            None => {
-                let start = self.start_of_member()?;
-                if start.is_empty() {
-                    return Ok(());
+        if let Some(why) = member.closed {
+            self.leave(told(&member.name), why.to_owned());
+            return Ok(());
+        }
+        self.ready.clear();
+        self.ready.extend_from_slice(self.between());
+        let start = self.ready.len();
+        // Without what a reader may have given before it failed nobody would know what was there.
+        let failed = start_of(&mut self.members, &mut self.ready).err();
+        let name = told(&member.name);
+        if self.ready.len() == start {
+            self.ready.clear();
+            return match failed.map(io::Error::downcast::<Spoiled>) {
+                None => Ok(()),
+                Some(Ok(why)) => {
+                    self.leave(name, why.to_string());
+                    Ok(())
                 }
-                let judged = (self.judge)(&start);
-                if judged == Judged::Taken {
-                    self.ready.clear();
-                    self.ready.extend_from_slice(self.between());
-                    self.ready.extend_from_slice(&start);
-                }
-                judged
-            }
-        };
+                Some(Err(error)) => Err(error),
+            };
+        }
+        let judged = (self.judge)(&member.name, self.ready.get(start..).unwrap_or_default());
+        if judged != Judged::Taken {
+            self.ready.clear();
+        }
         match judged {
             Judged::Taken => {
                 self.given = 0;
-                self.is_within = true;
+                self.within = Some(name);
+                self.failed = failed;
                 self.taken += 1;
+                return Ok(());
             }
-            Judged::Left(what) => {
-                self.left += 1;
-                self.first_left.get_or_insert((member.name, what));
-            }
-            Judged::Skipped(what) => {
-                let mut skipped = self.skipped.lock().unwrap_or_else(PoisonError::into_inner);
-                if skipped.len() < NAMED {
-                    skipped.push((member.name, what));
-                }
-            }
+            Judged::Left(what) => self.leave(name, what.to_owned()),
+            Judged::Skipped(what) => self.skipped.add(name, what),
         }
-        Ok(())
+        match failed {
+            Some(error) if !error.get_ref().is_some_and(|inner| inner.is::<Spoiled>()) => {
+                Err(error)
+            }
+            _ => Ok(()),
+        }
     }
 
-    fn start_of_member(&mut self) -> io::Result<Vec<u8>> {
-        let mut start = vec![0; LOOKED_AT];
-        let mut filled = 0;
-        while let Some(rest) = start.get_mut(filled..)
-            && !rest.is_empty()
-        {
-            match self.members.read(rest)? {
-                0 => break,
-                read => filled += read,
-            }
-        }
-        start.truncate(filled);
-        Ok(start)
+    fn leave(&mut self, name: String, why: String) {
+        self.left += 1;
+        self.first_left.get_or_insert((name, why));
+    }
+
+    /// The members that were left, in words.
+    fn all_left(&mut self) -> Option<String> {
+        let (name, what) = self.first_left.take()?;
+        Some(match self.left {
+            1 => format!("a file in it is not read: {name} ({what})"),
+            left => format!("{left} files in it are not read, the first is {name} ({what})"),
+        })
     }
 
     /// What is to be told once all is read.
     fn trouble(&mut self) -> Option<Damage> {
-        let why = match (self.first_left.take(), self.left) {
-            (Some((name, what)), 1) => format!("a file in it is not read: {name} ({what})"),
-            (Some((name, what)), left) => {
-                format!("{left} files in it are not read, the first is {name} ({what})")
-            }
-            (None, _) if self.taken == 0 => "an archive without an mbox in it".to_owned(),
-            (None, _) => return None,
+        let why = match self.all_left() {
+            Some(why) => why,
+            None if self.taken == 0 => "an archive without an mbox in it".to_owned(),
+            None => return None,
         };
         Some(Damage::of_archive(why, true))
+    }
+
+    /// What an error within the members means.
+    fn failure(&mut self, error: io::Error) -> io::Error {
+        let error = match (error.downcast::<Spoiled>(), self.within.take()) {
+            (Ok(why), Some(name)) => {
+                let damage = Damage::of_member(format!("{name} ({why})"));
+                self.leave(
+                    name,
+                    format!("{why}; its whole messages before that are read"),
+                );
+                // What comes next stands behind nothing.
+                self.last = *b"\n\n\n";
+                return io::Error::other(damage);
+            }
+            (Ok(why), None) => return io::Error::other(why),
+            (Err(error), _) => error,
+        };
+        match error.downcast::<Damage>() {
+            Ok(damage) => {
+                let damage = match self.all_left() {
+                    Some(left) => damage.and(&left),
+                    None => damage,
+                };
+                self.end = Some(Err(damage.clone()));
+                io::Error::other(damage)
+            }
+            Err(error) => error,
+        }
     }
 
     fn remember(&mut self, given: &[u8]) {
@@ -174,13 +251,8 @@ impl<M: Members> Joined<M> {
             self.last[2] = octet;
         }
     }
-}
 
-impl<M: Members> Read for Joined<M> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if into.is_empty() {
-            return Ok(0);
-        }
+    fn some(&mut self, into: &mut [u8]) -> io::Result<usize> {
         loop {
             let ready = self.ready.get(self.given..).unwrap_or_default();
             if !ready.is_empty() {
@@ -190,9 +262,12 @@ impl<M: Members> Read for Joined<M> {
                 self.remember(&into[..length]);
                 return Ok(length);
             }
-            if self.is_within {
+            if let Some(error) = self.failed.take() {
+                return Err(error);
+            }
+            if self.within.is_some() {
                 match self.members.read(into)? {
-                    0 => self.is_within = false,
+                    0 => self.within = None,
                     read => {
                         self.remember(&into[..read]);
                         return Ok(read);
@@ -208,10 +283,40 @@ impl<M: Members> Read for Joined<M> {
     }
 }
 
+/// Adds the start of a member.
+fn start_of(members: &mut impl Members, ready: &mut Vec<u8>) -> io::Result<()> {
+    let before = ready.len();
+    let mut filled = before;
+    ready.resize(before + LOOKED_AT, 0);
+    let done = loop {
+        match members.read(ready.get_mut(filled..).unwrap_or_default()) {
+            // Or there is no room.
+            Ok(0) => break Ok(()),
+            Ok(read) => filled += read,
+            Err(error) => break Err(error),
+        }
+    };
+    ready.truncate(filled);
+    done
+}
+
+impl<M: Members> Read for Joined<M> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if into.is_empty() {
+            return Ok(0);
+        }
+        // What ended tells it again.
+        let is_over = self.end.is_some();
+        self.some(into)
+            .map_err(|error| if is_over { error } else { self.failure(error) })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// A text is a member; `!` starts one that is closed, `~` stands where one is damaged, `#` where all is.
     struct Texts(Vec<&'static str>, &'static str);
 
     impl Members for Texts {
@@ -219,11 +324,18 @@ mod tests {
             let next = (!self.0.is_empty()).then(|| self.0.remove(0));
             self.1 = next.unwrap_or_default();
             let closed = self.1.starts_with('!').then_some("encrypted");
-            Ok(next.map(|text| Member::new(text.as_bytes(), closed)))
+            Ok(next.map(|text| Member::new(text.as_bytes().to_vec(), closed)))
         }
 
         fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-            let length = self.1.len().min(into.len()).min(2);
+            if self.1.starts_with('~') {
+                return Err(io::Error::other(Spoiled("damaged".to_owned())));
+            }
+            if self.1.starts_with('#') {
+                let damage = Damage::of_archive("the end".to_owned(), false);
+                return Err(io::Error::other(damage));
+            }
+            let length = self.1.len().min(into.len()).min(1);
             let (now, rest) = self.1.split_at(length);
             into[..length].copy_from_slice(now.as_bytes());
             self.1 = rest;
@@ -231,7 +343,7 @@ mod tests {
         }
     }
 
-    fn judge(start: &[u8]) -> Judged {
+    fn judge(_: &[u8], start: &[u8]) -> Judged {
         match start.first() {
             Some(b'F') => Judged::Taken,
             Some(b'S') => Judged::Left("a message"),
@@ -259,23 +371,60 @@ mod tests {
                 "a file in it is not read: !x (encrypted)",
             ),
             (vec!["x", ""], "", "an archive without an mbox in it"),
+            (
+                vec!["~x", "F"],
+                "F",
+                "a file in it is not read: ~x (damaged)",
+            ),
+            (
+                vec!["S", "F1", "F2#", "F3"],
+                "F1\n\nF2",
+                "the end; a file in it is not read: S (a message)",
+            ),
         ] {
             let skipped = Skipped::default();
             let mut joined = Joined::new(Texts(texts, ""), judge, &skipped);
             let mut out = Vec::new();
             let said = joined.read_to_end(&mut out).err();
             assert_eq!(String::from_utf8(out).unwrap(), expected);
-            assert_eq!(
-                said.map(|error| error.to_string()).unwrap_or_default(),
-                left
-            );
-            assert!(
-                skipped
-                    .lock()
-                    .unwrap()
-                    .iter()
-                    .all(|one| *one == ("x".to_owned(), "text"))
-            );
+            let said = said.map(|error| error.to_string()).unwrap_or_default();
+            assert_eq!(said, left);
+            let again = joined.read(&mut [0; 9]).err();
+            let again = again.map(|error| error.to_string()).unwrap_or_default();
+            assert_eq!(again, left);
+            let named = skipped.take().named;
+            assert!(named.iter().all(|one| *one == ("x".to_owned(), "text")));
         }
+    }
+
+    #[test]
+    fn behind_a_damaged_member_reading_goes_on_with_nothing_in_front() {
+        let texts = Texts(vec!["F1\n\n", "F2~", "S~", "F3", "F4"], "");
+        let mut joined = Joined::new(texts, judge, &Skipped::default());
+        let mut said = Vec::new();
+        let mut all = Vec::new();
+        for _ in 0..2 {
+            let mut out = Vec::new();
+            let error = joined.read_to_end(&mut out).unwrap_err();
+            said.push(error.downcast::<Damage>().unwrap());
+            all.push(String::from_utf8(out).unwrap());
+        }
+        assert_eq!(all, ["F1\n\nF2", "F3\n\nF4"]);
+        assert!(said[0].goes_on && !said[0].whole);
+        assert!(!said[1].goes_on && said[1].whole);
+        assert_eq!(
+            said[1].to_string(),
+            "2 files in it are not read, the first is F2~ (damaged; its whole messages before that are read)"
+        );
+    }
+
+    #[test]
+    fn members_that_are_not_named_any_more_are_counted() {
+        let skipped = Skipped::default();
+        for _ in 0..NAMED + 7 {
+            skipped.add("x".to_owned(), "text");
+        }
+        let SkippedMembers { named, others } = skipped.take();
+        assert_eq!((named.len(), others["text"]), (NAMED, 7));
     }
 }

@@ -15,20 +15,25 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use self::joined::Joined;
-pub(crate) use self::joined::{Judged, Skipped};
+pub(crate) use self::joined::{Judged, Skipped, SkippedMembers};
+use self::tar::Passing;
 use self::tar::Tar;
 use self::zip::Zip;
+use super::Stop;
 use super::compressed::{Damage, Decoder, Limits, Method};
 
 /// So many octets tell whether something is an archive.
 pub(super) const LOOKED_AT: usize = tar::BLOCK;
 
-/// What is to become of a member that starts so.
-pub(crate) type Judge = fn(&[u8]) -> Judged;
+/// What is to become of a member of this name that starts so.
+pub(crate) type Judge = fn(&[u8], &[u8]) -> Judged;
 
 /// Whether what starts so is a zip archive.
 pub(super) fn is_zip(start: &[u8]) -> bool {
-    start.starts_with(b"PK\x03\x04") || start.starts_with(b"PK\x05\x06")
+    start.starts_with(b"PK\x05\x06")
+        || zip::MARKS
+            .iter()
+            .any(|mark| start.strip_prefix(*mark).is_some_and(zip::is_member))
 }
 
 /// Whether what starts so is an archive.
@@ -36,14 +41,43 @@ pub(super) fn is_archive(start: &[u8]) -> bool {
     is_zip(start) || tar::is_header(start)
 }
 
-/// A file read from its start, whatever others read of it.
-pub(super) struct FromStart(pub(super) Arc<File>, pub(super) u64);
+/// A file read from its start, whatever others read of it, until it is not wanted any more.
+pub(super) struct FromStart {
+    file: Arc<File>,
+    at: u64,
+    stop: Stop,
+}
+
+impl FromStart {
+    pub(super) fn new(file: &Arc<File>, stop: &Stop) -> Self {
+        Self {
+            file: Arc::clone(file),
+            at: 0,
+            stop: stop.clone(),
+        }
+    }
+}
+
+/// So that who passes over what he does not want sees it.
+fn check(stop: &Stop) -> io::Result<()> {
+    stop.check().map_err(io::Error::other)
+}
 
 impl Read for FromStart {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let read = self.0.read_at(into, self.1)?;
-        self.1 += read as u64;
+        check(&self.stop)?;
+        let read = self.file.read_at(into, self.at)?;
+        self.at += read as u64;
         Ok(read)
+    }
+}
+
+impl Passing for FromStart {
+    fn pass(&mut self, length: u64) -> io::Result<u64> {
+        let left = self.file.metadata()?.len().saturating_sub(self.at);
+        let passed = length.min(left);
+        self.at += passed;
+        Ok(passed)
     }
 }
 
@@ -51,22 +85,23 @@ impl Read for FromStart {
 /// `skipped`. `None` if it is neither compressed nor an archive.
 ///
 /// # Errors
-/// The system's.
+/// The system's. Once `stop` is requested, reading it ends with an error, too.
 pub(crate) fn unpacked(
     file: &Arc<File>,
     method: Option<Method>,
     limits: Limits,
     judge: Judge,
     skipped: &Skipped,
+    stop: &Stop,
 ) -> io::Result<Option<Box<dyn Read + Send>>> {
-    let whole = FromStart(Arc::clone(file), 0);
+    let whole = FromStart::new(file, stop);
     if let Some(method) = method {
         let decoder = Decoder::new(method, whole, limits);
         return Ok(Some(Box::new(Sensing::new(decoder, judge, skipped))));
     }
-    let start = start_of(&mut FromStart(Arc::clone(file), 0), LOOKED_AT)?;
+    let start = start_of(&mut FromStart::new(file, stop), LOOKED_AT)?;
     Ok(if is_zip(&start) {
-        let zip = Zip::new(Arc::clone(file), limits);
+        let zip = Zip::new(Arc::clone(file), limits, stop);
         Some(Box::new(Joined::new(zip, judge, skipped)))
     } else if tar::is_header(&start) {
         Some(Box::new(Joined::new(Tar::new(whole), judge, skipped)))
@@ -98,11 +133,13 @@ enum State<R> {
 /// What was looked at, and the rest.
 type Whole<R> = io::Chain<io::Cursor<Vec<u8>>, R>;
 
+impl<R: Read> Passing for Whole<R> {}
+
 impl<R: Read> Sensing<R> {
     pub(crate) fn new(reader: R, judge: Judge, skipped: &Skipped) -> Self {
         Self {
             judge,
-            skipped: Arc::clone(skipped),
+            skipped: skipped.clone(),
             state: State::Fresh(Some(reader)),
         }
     }
@@ -139,5 +176,26 @@ impl<R: Read> Read for Sensing<R> {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_passed_over_without_reading_and_read_until_it_is_not_wanted() {
+        let file = tempfile::tempfile().unwrap();
+        let hole = 1 << 38;
+        file.write_all_at(b"behind", hole).unwrap();
+        let (file, stop) = (Arc::new(file), Stop::default());
+        let mut reader = FromStart::new(&file, &stop.of_part());
+        assert_eq!(reader.pass(hole + 1).unwrap(), hole + 1);
+        let mut rest = [0; 9];
+        assert_eq!(reader.read(&mut rest).unwrap(), 5);
+        assert_eq!(&rest[..5], b"ehind");
+        assert_eq!(reader.pass(3).unwrap(), 0);
+        stop.request();
+        assert!(reader.read(&mut rest).is_err());
     }
 }

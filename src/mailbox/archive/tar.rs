@@ -1,7 +1,7 @@
 //! tar archives (POSIX.1-2024 pax, ustar, and GNU's), read from their start to their end.
 //!
 //! The crate reads the headers; it would also take the extensions in front of them into memory whatever their length,
-//! so they are read here. Sparse files are not put together.
+//! so they are read here. Sparse files are not put together. A member of a type that nobody knows is a file (POSIX).
 
 use std::io::{self, Read};
 
@@ -29,6 +29,17 @@ fn is_right(block: &[u8; BLOCK]) -> bool {
     Header::from_byte_slice(block).cksum().ok() == Some(right)
 }
 
+/// What an archive is read from.
+pub(super) trait Passing: Read {
+    /// Passes over so many octets; fewer at the end only.
+    fn pass(&mut self, length: u64) -> io::Result<u64>
+    where
+        Self: Sized,
+    {
+        io::copy(&mut self.by_ref().take(length), &mut io::sink())
+    }
+}
+
 /// Reads one.
 pub(super) struct Tar<R> {
     reader: R,
@@ -44,13 +55,20 @@ struct Extended {
     name: Option<Vec<u8>>,
     size: Option<u64>,
     is_sparse: bool,
+    /// It began in the volume before.
+    is_continued: bool,
 }
 
 fn damaged(why: &str, whole: bool) -> io::Error {
     io::Error::other(Damage::of_archive(why, whole))
 }
 
-impl<R: Read> Tar<R> {
+fn cut_off() -> io::Error {
+    let why = "a tar archive that is cut off, or a volume of several, which tar -M joins";
+    io::Error::other(Damage::of_cut_archive(why.to_owned()))
+}
+
+impl<R: Passing> Tar<R> {
     pub(super) fn new(reader: R) -> Self {
         Self {
             reader,
@@ -67,7 +85,7 @@ impl<R: Read> Tar<R> {
         while filled < BLOCK {
             match self.reader.read(&mut block[filled..]) {
                 Ok(0) if filled == 0 => return Ok(None),
-                Ok(0) => return Err(damaged("a tar archive that is cut off", false)),
+                Ok(0) => return Err(cut_off()),
                 Ok(read) => filled += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -84,11 +102,11 @@ impl<R: Read> Tar<R> {
     /// The rest of the member.
     fn pass(&mut self) -> io::Result<()> {
         let rest = self.left.saturating_add(self.padding);
-        let passed = io::copy(&mut (&mut self.reader).take(rest), &mut io::sink())?;
+        let passed = self.reader.pass(rest)?;
         self.begin(0);
         match passed == rest {
             true => Ok(()),
-            false => Err(damaged("a tar archive that is cut off", false)),
+            false => Err(cut_off()),
         }
     }
 
@@ -106,6 +124,15 @@ impl<R: Read> Tar<R> {
         self.left -= extension.len() as u64;
         self.pass()?;
         Ok(extension)
+    }
+
+    /// Where the pieces of a sparse file lie, if the header of GNU's old format has no room for it.
+    fn pass_map(&mut self, header: &[u8; BLOCK]) -> io::Result<()> {
+        let mut goes_on = header[482] != 0;
+        while goes_on {
+            goes_on = self.block()?.ok_or_else(cut_off)?[504] != 0;
+        }
+        Ok(())
     }
 
     /// Behind the last member there are zeros, to the end of the data.
@@ -126,13 +153,26 @@ impl Extended {
             match record.key_bytes() {
                 b"path" => self.name = Some(record.value_bytes().to_vec()),
                 b"size" => self.size = record.value().ok().and_then(|size| size.parse().ok()),
+                b"GNU.volume.offset" => self.is_continued |= record.value_bytes() != b"0",
                 key => self.is_sparse |= key.starts_with(b"GNU.sparse."),
             }
         }
     }
+
+    /// Of the headers that hold for all members: only what is said about a volume.
+    fn add_global(&mut self, records: &[u8]) {
+        let mut global = Self::default();
+        global.add_pax(records);
+        self.is_continued |= global.is_continued;
+    }
 }
 
-impl<R: Read> Members for Tar<R> {
+/// Links, devices, folders, pipes, GNU's lists of names and labels. A hard link may come with the content.
+fn holds_no_content(kind: u8, size: u64) -> bool {
+    matches!(kind, b'2'..=b'6' | b'D' | b'V') || kind == b'1' && size == 0
+}
+
+impl<R: Passing> Members for Tar<R> {
     fn next(&mut self) -> io::Result<Option<Member>> {
         if self.is_over {
             return Ok(None);
@@ -165,19 +205,29 @@ impl<R: Read> Members for Tar<R> {
                     name.pop();
                 }
                 extended.name = Some(name);
-            } else if kind.is_pax_local_extensions() {
+            } else if kind.is_pax_local_extensions() || kind.as_byte() == b'X' {
                 extended.add_pax(&self.extension()?);
+            } else if kind.is_pax_global_extensions() && size <= EXTENSION {
+                extended.add_global(&self.extension()?);
             } else if kind.is_gnu_longlink() || kind.is_pax_global_extensions() {
                 self.pass()?;
-            } else if kind.is_file() || kind.is_contiguous() || kind.is_gnu_sparse() {
-                let is_sparse = extended.is_sparse || kind.is_gnu_sparse();
-                let name = extended.name.as_deref();
-                let of_header = header.path_bytes();
-                let closed = is_sparse.then_some("a sparse file");
-                return Ok(Some(Member::new(name.unwrap_or(&of_header), closed)));
-            } else {
+            } else if holds_no_content(kind.as_byte(), size) {
                 self.pass()?;
                 extended = Extended::default();
+            } else {
+                if kind.is_gnu_sparse() {
+                    self.pass_map(&block)?;
+                }
+                let closed = if extended.is_continued || kind.as_byte() == b'M' {
+                    Some("continued from another volume; tar -M joins them")
+                } else if extended.is_sparse || kind.is_gnu_sparse() {
+                    Some("a sparse file")
+                } else {
+                    None
+                };
+                let name = extended.name;
+                let name = name.unwrap_or_else(|| header.path_bytes().into_owned());
+                return Ok(Some(Member::new(name, closed)));
             }
         }
     }
@@ -190,7 +240,7 @@ impl<R: Read> Members for Tar<R> {
         }
         loop {
             match self.reader.read(&mut into[..wanted]) {
-                Ok(0) => return Err(damaged("a tar archive that is cut off", false)),
+                Ok(0) => return Err(cut_off()),
                 Ok(read) => {
                     self.left -= read as u64;
                     return Ok(read);

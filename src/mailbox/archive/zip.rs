@@ -1,5 +1,6 @@
 //! zip archives (APPNOTE.TXT, PKWARE 6.3), zip64 too: stored or deflated members, in the order of the directory at the
-//! archive's end. The crate reads the structure.
+//! archive's end. The crate reads the structure. A member that is damaged says nothing about the others. A symbolic link
+//! is a file with a path in it.
 //!
 //! Members that overlap are refused: a small archive could hold the same data without end.
 
@@ -15,11 +16,22 @@ use rawzip::{
     ZipArchiveEntryWayfinder, ZipLocator, ZipVerifier,
 };
 
-use super::joined::{Member, Members};
+use super::check;
+use super::joined::{Member, Members, Spoiled};
+use crate::mailbox::Stop;
 use crate::mailbox::compressed::{Damage, Limits};
 
 /// Members at most: each is kept in memory, without its name.
 const MEMBERS: u64 = 1 << 18;
+/// What may stand before the first: nothing, or the mark of an archive that might have been split.
+pub(super) const MARKS: [&[u8]; 3] = [b"", b"PK\x07\x08", b"PK00"];
+/// Octets of a name that are read.
+const NAME: usize = 4096;
+
+/// Whether what starts so is a member.
+pub(super) fn is_member(start: &[u8]) -> bool {
+    start.starts_with(b"PK\x03\x04")
+}
 
 /// An archive that is opened when it is read.
 pub(super) struct Zip {
@@ -29,6 +41,7 @@ pub(super) struct Zip {
     body: Option<ZipVerifier<Body>>,
     /// Octets of members that were read.
     expanded: u64,
+    stop: Stop,
 }
 
 struct Directory {
@@ -37,11 +50,15 @@ struct Directory {
     /// Where members start, sorted, and the directory behind them.
     starts: Vec<u64>,
     length: u64,
+    /// What is wrong around the members.
+    around: Option<&'static str>,
 }
 
 struct Entry {
     place: ZipArchiveEntryWayfinder,
     start: u64,
+    /// Where the directory names it.
+    at: u64,
     closed: Option<&'static str>,
     is_stored: bool,
 }
@@ -76,8 +93,9 @@ fn damaged(why: impl std::fmt::Display) -> io::Error {
 }
 
 impl Zip {
-    pub(super) fn new(file: Arc<File>, limits: Limits) -> Self {
+    pub(super) fn new(file: Arc<File>, limits: Limits, stop: &Stop) -> Self {
         Self {
+            stop: stop.clone(),
             file,
             limits,
             opened: None,
@@ -93,7 +111,10 @@ impl Directory {
         let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
         let archive = ZipLocator::new()
             .locate_in_reader(Shared(Arc::clone(file)), &mut buffer, length)
-            .map_err(|(_, error)| damaged(error))?;
+            .map_err(|(_, error)| {
+                let why = format!("a zip archive that is damaged or cut off ({error})");
+                io::Error::other(Damage::of_cut_archive(why))
+            })?;
         let (mut members, mut starts) = (VecDeque::new(), vec![archive.directory_offset()]);
         let mut entries = archive.entries(&mut buffer);
         let mut count = 0;
@@ -104,7 +125,10 @@ impl Directory {
                 return Err(io::Error::other(Damage::of_archive(why, false)));
             }
             starts.push(entry.local_header_offset());
-            if entry.is_dir() || entry.mode().is_symlink() {
+            // A name is no proof: a folder has no content.
+            if entry.is_dir()
+                && (entry.compressed_size_hint(), entry.uncompressed_size_hint()) == (0, 0)
+            {
                 continue;
             }
             let method = entry.compression_method();
@@ -120,6 +144,7 @@ impl Directory {
             members.push_back(Entry {
                 place: entry.wayfinder(),
                 start: entry.local_header_offset(),
+                at: entry.central_directory_offset(),
                 closed,
                 is_stored,
             });
@@ -129,17 +154,42 @@ impl Directory {
             return Err(damaged("its directory holds other files than it counts"));
         }
         starts.sort_unstable();
+        let first = starts.first().copied().unwrap_or_default();
+        let mut mark = [0; 4];
+        let mark = mark.get_mut(..first.min(4) as usize).unwrap_or_default();
+        file.read_exact_at(mark, 0)?;
+        let around = if archive.end_offset() != length {
+            Some("something else behind a zip archive")
+        } else if first > 4 || !MARKS.contains(&&*mark) {
+            Some("something else in front of what a zip archive names")
+        } else {
+            None
+        };
         Ok(Self {
             archive,
             members,
             starts,
             length,
+            around,
         })
     }
 }
 
+/// The name of the member that the directory names there.
+fn name_at(file: &File, at: u64) -> io::Result<Vec<u8>> {
+    let mut header = [0; 46];
+    file.read_exact_at(&mut header, at)?;
+    let length = usize::from(u16::from_le_bytes([header[28], header[29]]));
+    // The end tells what it is.
+    let from = length.saturating_sub(NAME);
+    let mut name = vec![0; length - from];
+    file.read_exact_at(&mut name, at + (header.len() + from) as u64)?;
+    Ok(name)
+}
+
 impl Members for Zip {
     fn next(&mut self) -> io::Result<Option<Member>> {
+        check(&self.stop)?;
         self.body = None;
         if self.opened.is_none() {
             self.opened = Some(Directory::read(&self.file)?);
@@ -148,9 +198,16 @@ impl Members for Zip {
             return Ok(None);
         };
         let Some(entry) = opened.members.pop_front() else {
-            return Ok(None);
+            return match opened.around.take() {
+                Some(why) => Err(io::Error::other(Damage::of_archive(why.to_owned(), true))),
+                None => Ok(None),
+            };
         };
-        let found = opened.archive.get_entry(entry.place).map_err(damaged)?;
+        let name = name_at(&self.file, entry.at)?;
+        let Ok(found) = opened.archive.get_entry(entry.place) else {
+            let why = "damaged: it is not where the directory says";
+            return Ok(Some(Member::new(name, Some(why))));
+        };
         let (start, end) = found.compressed_data_range();
         let behind = opened.starts.partition_point(|&other| other <= entry.start);
         let same = opened.starts.get(..behind).unwrap_or_default();
@@ -164,9 +221,6 @@ impl Members for Zip {
         if !is_alone || opened.starts.get(behind).is_none_or(|&next| end > next) {
             return Err(damaged("members that lie in one another"));
         }
-        let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
-        let header = found.local_header(&mut buffer).map_err(damaged)?;
-        let member = Member::new(header.file_path().as_bytes(), entry.closed);
         if entry.closed.is_none() {
             let range = RangeReader::new(Shared(Arc::clone(&self.file)), start..end);
             let body = match entry.is_stored {
@@ -178,7 +232,7 @@ impl Members for Zip {
             };
             self.body = Some(found.verifying_reader(body));
         }
-        Ok(Some(member))
+        Ok(Some(Member::new(name, entry.closed)))
     }
 
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
@@ -191,7 +245,10 @@ impl Members for Zip {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // The system's own have numbers.
                 Err(error) if error.raw_os_error().is_some() => return Err(error),
-                Err(error) => return Err(damaged(error)),
+                Err(error) => {
+                    let why = format!("damaged: {error}");
+                    return Err(io::Error::other(Spoiled(why)));
+                }
             }
         };
         self.expanded += read as u64;

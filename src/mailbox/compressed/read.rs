@@ -56,6 +56,10 @@ pub(crate) struct Damage {
     at: Option<u64>,
     /// Whether what was read is whole in itself: what is wrong stands behind it.
     pub(crate) whole: bool,
+    /// Whether the data end too early.
+    is_cut: bool,
+    /// Whether reading on gives what stands behind the damage and does not depend on it.
+    pub(crate) goes_on: bool,
 }
 
 impl fmt::Display for Damage {
@@ -67,8 +71,13 @@ impl fmt::Display for Damage {
 impl Damage {
     /// Of an archive.
     pub(crate) fn of_archive(why: impl Into<Detail>, whole: bool) -> Self {
-        let (why, at) = (why.into(), None);
-        Self { why, at, whole }
+        Self {
+            why: why.into(),
+            at: None,
+            whole,
+            is_cut: false,
+            goes_on: false,
+        }
     }
 
     /// What it says.
@@ -80,13 +89,43 @@ impl Damage {
         }
     }
 
-    /// What of the data was not read, besides.
-    pub(crate) fn left(&self) -> &'static str {
-        match (self.whole, self.at) {
-            (false, _) => ", what follows them is not",
-            (true, Some(_)) => ", nothing behind is",
-            (true, None) => "",
+    /// Of an archive that ends too early.
+    pub(crate) fn of_cut_archive(why: String) -> Self {
+        Self {
+            is_cut: true,
+            ..Self::of_archive(why, false)
         }
+    }
+
+    /// Of a member of an archive, behind which the archive goes on.
+    pub(crate) fn of_member(why: String) -> Self {
+        Self {
+            goes_on: true,
+            ..Self::of_archive(why, false)
+        }
+    }
+
+    /// The same, and this besides.
+    pub(crate) fn and(self, more: &str) -> Self {
+        Self {
+            why: self.detail().then(format!("; {more}")),
+            at: None,
+            ..self
+        }
+    }
+
+    /// What of the data was not read, besides so many messages, and what to do about it.
+    pub(crate) fn left(&self, messages: u64) -> String {
+        let left = match (self.whole, self.at, messages) {
+            (false, _, 0) | (true, None, _) => "",
+            (false, ..) => ", what follows them is not",
+            (true, Some(_), _) => ", nothing behind is",
+        };
+        let advice = match self.is_cut {
+            true => "; fetch the file again, or compare its length with the one it came from",
+            false => "",
+        };
+        format!("{left}{advice}")
     }
 }
 
@@ -211,6 +250,8 @@ impl<R: Read> Decoder<R> {
             why: why.into(),
             at: Some(at),
             whole: !is_cut,
+            is_cut,
+            goes_on: false,
         }))
     }
 
@@ -219,6 +260,8 @@ impl<R: Read> Decoder<R> {
             why: why.into(),
             at: Some(octets.taken()),
             whole: false,
+            is_cut: false,
+            goes_on: false,
         }
     }
 
@@ -228,7 +271,10 @@ impl<R: Read> Decoder<R> {
             io::ErrorKind::UnexpectedEof => format!("{name} data that are cut off"),
             _ => format!("{name} data that are damaged ({error})"),
         };
-        self.damage(octets, why)
+        Damage {
+            is_cut: error.kind() == io::ErrorKind::UnexpectedEof,
+            ..self.damage(octets, why)
+        }
     }
 
     fn beyond(&self, octets: &Octets<R>) -> Option<Damage> {

@@ -1,6 +1,7 @@
 //! mboxes and Maildirs: where a message starts, what a change may do, locks and readers beside us.
 
 mod archives;
+mod archives_damaged;
 mod compressed;
 mod compressed_maildir;
 mod convert_cli;

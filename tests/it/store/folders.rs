@@ -14,22 +14,22 @@ use tempfile::TempDir;
 use crate::common::programs::{embody, stderr, unprivileged};
 
 /// A store and a mailbox beside it.
-struct Place {
+pub(super) struct Place {
     folder: TempDir,
 }
 
-fn digits(content: &[u8]) -> String {
+pub(super) fn digits(content: &[u8]) -> String {
     let hash = Sha256::digest(content);
     hash.iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
-fn beneath(content: &[u8]) -> String {
+pub(super) fn beneath(content: &[u8]) -> String {
     let digits = digits(content);
     format!("{}/{}/{digits}", &digits[..2], &digits[2..4])
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("store")).unwrap();
         let place = Self { folder };
@@ -40,12 +40,12 @@ impl Place {
         place
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// An object that is older than a day.
-    fn object(&self, content: &[u8]) -> PathBuf {
+    pub(super) fn object(&self, content: &[u8]) -> PathBuf {
         let path = self.path("store").join(beneath(content));
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, content).unwrap();
@@ -59,13 +59,13 @@ impl Place {
         path
     }
 
-    fn mail(&self, name: &str, content: &[u8]) {
+    pub(super) fn mail(&self, name: &str, content: &[u8]) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, content).unwrap();
     }
 
-    fn store(&self, arguments: &[&str], sources: &[&str]) -> Output {
+    pub(super) fn store(&self, arguments: &[&str], sources: &[&str]) -> Output {
         let mut command = embody();
         command.arg("store").args(arguments).arg(self.path("store"));
         command.args(sources.iter().map(|name| self.path(name)));
@@ -74,7 +74,7 @@ impl Place {
 }
 
 /// A mail with a part that was detached.
-fn detached(content: &[u8]) -> Vec<u8> {
+pub(super) fn detached(content: &[u8]) -> Vec<u8> {
     format!(
         "From: a@example.org\nMIME-Version: 1.0\nContent-Type: message/external-body; access-type=URL;\n URL=\"https://www.example.org/store/{}\"\n\nContent-Type: image/png\nX-Embody-Detached: sha256={}; encoding=base64\n\n",
         beneath(content),
@@ -83,11 +83,11 @@ fn detached(content: &[u8]) -> Vec<u8> {
     .into_bytes()
 }
 
-fn stdout(output: &Output) -> String {
+pub(super) fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-fn ended(output: &Output, status: i32) {
+pub(super) fn ended(output: &Output, status: i32) {
     assert_eq!(output.status.code(), Some(status), "{}", stderr(output));
 }
 

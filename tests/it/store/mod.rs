@@ -1,5 +1,6 @@
 //! Stores of detached content: folders, servers, buckets.
 
+mod archives;
 mod faults;
 mod folders;
 mod peers;

@@ -1,0 +1,399 @@
+//! What is wrong with an archive, or not read of it, is said, and the rest comes out (docs/mailboxes.md, "Archives").
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Output;
+
+use tempfile::TempDir;
+
+use crate::common::archives::{sum_up, tar, tar_member, zip};
+use crate::common::programs::{embody, fed, stderr};
+
+fn message(number: usize) -> String {
+    format!(
+        "From a@b Thu Jan  1 00:00:00 1970\nFrom: a@example.org\nSubject: {number}\n\n{number} {}\n\n",
+        "x".repeat(300)
+    )
+}
+
+fn mbox(numbers: std::ops::Range<usize>) -> String {
+    numbers.map(message).collect()
+}
+
+/// A folder with the archive in it.
+fn place(archive: &[u8]) -> TempDir {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("archive"), archive).unwrap();
+    folder
+}
+
+/// What `convert` says about it, and makes of it.
+fn converted(folder: &Path) -> (Output, String) {
+    let done = embody()
+        .args(["convert", "--verbose", "archive", "--output", "out"])
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    let out = fs::read_to_string(folder.join("out")).unwrap_or_default();
+    (done, out)
+}
+
+fn ends_with_trouble(archive: &[u8], expected: &str, why: &str) {
+    let folder = place(archive);
+    let (done, out) = converted(folder.path());
+    let said = stderr(&done);
+    assert_eq!(done.status.code(), Some(1), "{why}: {said}");
+    assert!(said.contains(why), "{why}: {said}");
+    assert!(out == expected, "{why}: {} octets, {said}", out.len());
+}
+
+#[test]
+fn one_damaged_member_of_a_zip_keeps_no_other_from_being_read() {
+    let (first, last) = (mbox(0..2), mbox(5000..5002));
+    let middle = mbox(2..5000);
+    let members = [
+        ("a.mbox", first.as_bytes()),
+        ("b.mbox", middle.as_bytes()),
+        ("c.mbox", last.as_bytes()),
+    ];
+    let whole = zip(&members);
+    let at = |name: &[u8]| {
+        let found = whole.windows(name.len()).position(|there| there == name);
+        found.unwrap()
+    };
+    // A wrong octet in its last message: the checksum tells.
+    let mut spoiled = whole.clone();
+    spoiled[at(b"c.mbox") - 60] ^= 1;
+    let folder = place(&spoiled);
+    let (done, out) = converted(folder.path());
+    assert_eq!(done.status.code(), Some(1));
+    let said = stderr(&done);
+    assert!(
+        said.contains("a file in it is not read: b.mbox (damaged: "),
+        "{said}"
+    );
+    let rest = out.strip_prefix(&first).unwrap();
+    let part = rest.strip_suffix(&last).unwrap();
+    assert!(middle.starts_with(part) && part.len() > middle.len() / 2);
+    assert!(middle[part.len()..].starts_with("From a@b"), "no half one");
+    assert!(
+        said.contains(&format!(
+            "{} messages were read",
+            out.matches("Subject").count()
+        )),
+        "{said}"
+    );
+    assert!(said.contains("1 files were not read whole"), "{said}");
+    let shown = embody()
+        .arg("inspect")
+        .arg(folder.path().join("archive"))
+        .output();
+    assert_eq!(shown.unwrap().status.code(), Some(1));
+    // No member stands where the directory says.
+    let mut lost = whole.clone();
+    lost[at(b"b.mbox") - 30] = b'x';
+    let expected = format!("{first}{last}");
+    ends_with_trouble(
+        &lost,
+        &expected,
+        "b.mbox (damaged: it is not where the directory says)",
+    );
+    // Small ones: all that is wrong is known before anything comes out.
+    let mut small = zip(&[("a", first.as_bytes()), ("b", last.as_bytes())]);
+    small[200] ^= 1;
+    ends_with_trouble(&small, &last, "a file in it is not read: a (damaged: ");
+}
+
+/// Whatever octet is wrong: what comes out are whole messages, and if not all of them, the status says so.
+#[test]
+fn a_wrong_octet_anywhere_costs_no_more_than_it_must_and_is_told() {
+    let texts: Vec<String> = (0..3).map(|n| mbox(2 * n..2 * n + 2)).collect();
+    let names = ["a.mbox", "b.mbox", "c.mbox"];
+    let members: Vec<(&str, &[u8])> = names
+        .iter()
+        .zip(&texts)
+        .map(|(name, text)| (*name, text.as_bytes()))
+        .collect();
+    let whole = zip(&members);
+    let mut less = 0;
+    for at in (0..whole.len())
+        .step_by(53)
+        .chain(whole.len() - 22..whole.len())
+    {
+        let mut archive = whole.clone();
+        archive[at] ^= 0x11;
+        let folder = place(&archive);
+        let (done, out) = converted(folder.path());
+        let read: Vec<&String> = texts.iter().filter(|text| out.contains(*text)).collect();
+        let joined: String = read.into_iter().cloned().collect();
+        assert!(out == joined, "{at}: {out}");
+        less += usize::from(out.len() < 6 * message(0).len());
+        match done.status.code() {
+            Some(0) => assert!(out == texts.concat(), "{at}: {}", stderr(&done)),
+            status => assert_eq!(status, Some(1), "{at}: {}", stderr(&done)),
+        }
+    }
+    assert!(less > 20, "{less}");
+}
+
+#[test]
+fn many_damaged_members_are_passed_with_a_file_at_a_time() {
+    let large = mbox(0..400);
+    let names: Vec<String> = (0..300).map(|number| format!("{number:04}")).collect();
+    let members: Vec<(&str, &[u8])> = names
+        .iter()
+        .map(|name| (name.as_str(), large.as_bytes()))
+        .collect();
+    let mut archive = zip(&members);
+    // The last octets of every second member.
+    let step = 30 + 4 + large.len();
+    for number in (0..300).step_by(2) {
+        archive[number * step + step - 2] ^= 1;
+    }
+    let folder = place(&archive);
+    let (done, out) = converted(folder.path());
+    let said = stderr(&done);
+    assert_eq!(done.status.code(), Some(1));
+    assert!(
+        said.contains("150 files in it are not read, the first is 0000"),
+        "{said}"
+    );
+    let count = out.matches("Subject").count();
+    assert!((150 * 400..300 * 400).contains(&count), "{count}");
+    // Each that begins is there whole.
+    let ends = format!(" {}\n\n", "x".repeat(300));
+    assert_eq!(out.matches(&ends).count(), count);
+}
+
+#[test]
+fn octets_around_a_zip_archive_are_named() {
+    let (one, two) = (mbox(0..2), mbox(2..5));
+    let archive = zip(&[("a.mbox", one.as_bytes())]);
+    let other = zip(&[("b.mbox", two.as_bytes())]);
+    let mut long = archive.clone();
+    long.extend(b"x".repeat(110_000));
+    ends_with_trouble(
+        &long,
+        &one,
+        "something else behind a zip archive; 2 messages",
+    );
+    let both = [archive.clone(), other].concat();
+    ends_with_trouble(
+        &both,
+        &two,
+        "something else in front of what a zip archive names",
+    );
+    // A mark that the archive might have been split is none of it.
+    let mut marked = zip(&[("a.mbox", one.as_bytes())]);
+    let directory = u32::try_from(30 + 6 + one.len()).unwrap();
+    marked.splice(..0, *b"PK00");
+    let length = marked.len();
+    marked[length - 6..length - 2].copy_from_slice(&(directory + 4).to_le_bytes());
+    let entry = directory as usize + 4;
+    marked[entry + 42] = 4;
+    let folder = place(&marked);
+    let (done, out) = converted(folder.path());
+    assert!(done.status.success() && out == one, "{}", stderr(&done));
+    // What is left comes along with it.
+    let mut with = zip(&[("a.mbox", one.as_bytes()), ("b.eml", b"Subject: x\n\nx\n")]);
+    with.push(0);
+    ends_with_trouble(
+        &with,
+        &one,
+        "something else behind a zip archive; a file in it is not read: b.eml (a message of its own)",
+    );
+}
+
+#[test]
+fn a_folder_with_content_is_a_file() {
+    let (one, two) = (mbox(0..2), mbox(2..4));
+    let archive = zip(&[("a/", one.as_bytes()), ("b/", b""), ("c", two.as_bytes())]);
+    let folder = place(&archive);
+    let (done, out) = converted(folder.path());
+    assert!(done.status.success(), "{}", stderr(&done));
+    assert!(out == one + &two);
+}
+
+#[test]
+fn members_of_a_tar_archive_are_files_whatever_their_type() {
+    let (one, two) = (mbox(0..2), mbox(2..4));
+    for kind in [b'Z', b'7', 0, b'1', b'A'] {
+        let folder = place(&tar(&[
+            ("a.mbox", kind, one.as_bytes()),
+            ("folder", b'5', b""),
+            ("link", b'2', b""),
+            ("link", b'1', b""),
+            ("b.mbox", b'0', two.as_bytes()),
+        ]));
+        let (done, out) = converted(folder.path());
+        assert!(done.status.success(), "{kind}: {}", stderr(&done));
+        assert!(out == format!("{one}{two}"), "{kind}");
+    }
+    let volume = tar(&[
+        ("a.mbox", b'M', one.as_bytes()),
+        ("b.mbox", b'0', two.as_bytes()),
+    ]);
+    let why = "a file in it is not read: a.mbox (continued from another volume; tar -M joins them)";
+    ends_with_trouble(&volume, &two, why);
+    let pax = b"27 GNU.volume.offset=10240\n";
+    assert_eq!(pax.len(), 27);
+    let volume = tar(&[
+        ("g", b'g', pax),
+        ("a.mbox", b'0', one.as_bytes()),
+        ("b.mbox", b'0', two.as_bytes()),
+    ]);
+    ends_with_trouble(&volume, &two, why);
+    // The first volume of several.
+    let cut = tar_member("a.mbox", b'0', (one.clone() + &two).as_bytes());
+    ends_with_trouble(
+        &cut[..1024],
+        &message(0),
+        "of several, which tar -M joins; 1 message was read",
+    );
+}
+
+/// GNU's old format: blocks with the rest of the map stand behind the header.
+#[test]
+fn behind_a_sparse_file_with_a_long_map_the_archive_goes_on() {
+    let one = mbox(0..2);
+    let mut archive = tar_member("sparse", b'S', &[b'x'; 1024]);
+    archive[482] = 1;
+    sum_up(&mut archive);
+    let mut map = vec![0; 1024];
+    map[504] = 1;
+    archive.splice(512..512, map);
+    archive.extend(tar(&[("a.mbox", b'0', one.as_bytes())]));
+    ends_with_trouble(
+        &archive,
+        &one,
+        "a file in it is not read: sparse (a sparse file)",
+    );
+}
+
+#[test]
+fn mail_of_formats_that_are_not_read_is_named() {
+    let one = mbox(0..2);
+    let inner = zip(&[("a.mbox", one.as_bytes())]);
+    for (content, what) in [
+        (&b"BABYL OPTIONS: x\n"[..], "a Babyl mailbox"),
+        (b"!BDN....", "an Outlook PST file"),
+        (b"\x04\x22\x4d\x18....", "compressed (lz4)"),
+        (&inner, "an archive"),
+    ] {
+        let members = [("a.mbox", b'0', one.as_bytes()), ("other", b'0', content)];
+        let why = format!("a file in it is not read: other ({what})");
+        ends_with_trouble(&tar(&members), &one, &why);
+        let members = [("a.mbox", one.as_bytes()), ("other", content)];
+        ends_with_trouble(&zip(&members), &one, &why);
+    }
+}
+
+#[test]
+fn what_is_skipped_is_named_and_counted_once_also_of_a_stream() {
+    let one = mbox(0..2);
+    let archive = tar(&[("a.mbox", b'0', one.as_bytes()), ("b.txt", b'0', b"text\n")]);
+    let folder = place(&archive);
+    let (done, _) = converted(folder.path());
+    let convert = ["convert", "--verbose", "-", "--output", "-"];
+    let streamed = fed(embody().args(convert), &archive);
+    for done in [done, streamed] {
+        assert!(done.status.success(), "{}", stderr(&done));
+        let said = stderr(&done);
+        assert!(said.contains("b.txt: skipped: text without"), "{said}");
+        assert!(said.contains("\n1 files hold no mail"), "{said}");
+    }
+}
+
+#[test]
+fn names_are_told_without_escapes() {
+    let one = mbox(0..2);
+    let evil = "evil\x1b[31m\nembody: all is well";
+    let archive = tar(&[
+        ("a.mbox", b'0', one.as_bytes()),
+        (evil, b'0', b"Subject: x\n\nx\n"),
+    ]);
+    let folder = place(&archive);
+    let (done, _) = converted(folder.path());
+    let shown = embody()
+        .arg("inspect")
+        .arg(folder.path().join("archive"))
+        .output();
+    for done in [done, shown.unwrap()] {
+        let said = stderr(&done);
+        assert!(said.contains("evil"), "{said}");
+        assert!(
+            !said.contains('\x1b') && !said.contains("\nembody: all"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn what_was_left_is_named_when_the_archive_ends_in_damage() {
+    let one = mbox(0..2);
+    let mut archive = tar(&[
+        ("a.mbox", b'0', one.as_bytes()),
+        ("b.eml", b'0', b"Subject: x\n\nx\n"),
+    ]);
+    archive.truncate(archive.len() - 1024);
+    let why = "without an end, of which more may be missing; a file in it is not read: b.eml (a message of its own)";
+    ends_with_trouble(&archive, &one, why);
+}
+
+#[test]
+fn a_zip_archive_in_compressed_data_is_refused_with_advice() {
+    let one = mbox(0..2);
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed
+        .write_all(&zip(&[("a.mbox", one.as_bytes())]))
+        .unwrap();
+    ends_with_trouble(&packed.finish().unwrap(), "", "decompress it first");
+}
+
+#[test]
+fn of_data_that_are_cut_off_the_message_says_what_to_do() {
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(mbox(0..200).as_bytes()).unwrap();
+    let packed = packed.finish().unwrap();
+    let folder = place(&packed[..packed.len() - 9]);
+    let (done, _) = converted(folder.path());
+    let said = stderr(&done);
+    assert!(
+        said.contains("; fetch the file again, or compare its length"),
+        "{said}"
+    );
+    ends_with_trouble(
+        &packed[..12],
+        "",
+        "; no message was read; fetch the file again",
+    );
+}
+
+/// Of a member that is passed over nothing is read.
+#[test]
+fn a_hole_is_passed_in_no_time() {
+    let one = mbox(0..2);
+    let folder = TempDir::new().unwrap();
+    let mut header = tar_member("hole", b'0', b"");
+    // A number of 8 octets, in the way of GNU: 1 TiB.
+    header[124..136].fill(0);
+    (header[124], header[124 + 6]) = (0x80, 1);
+    sum_up(&mut header);
+    let path = folder.path().join("archive");
+    fs::write(&path, header).unwrap();
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    let behind = 512 + (1_u64 << 40);
+    if let Err(why) = file.set_len(behind) {
+        return crate::common::programs::skipped("a_hole_is_passed_in_no_time", &why.to_string());
+    }
+    std::os::unix::fs::FileExt::write_all_at(
+        &file,
+        &tar(&[("a.mbox", b'0', one.as_bytes())]),
+        behind,
+    )
+    .unwrap();
+    let (done, out) = converted(folder.path());
+    assert!(done.status.success(), "{}", stderr(&done));
+    assert!(out == one);
+}
