@@ -5,7 +5,7 @@
 //! does: MIME and the network. What becomes of a message is asked of a [`Transform`].
 //!
 //! The modules: `find` says what a path holds, `not_mail` what it is if it holds no mail; `mbox` is the format, `window` walks a file of
-//! any size through it, `rewrite` puts a changed message back; `maildir` does the same for a
+//! any size, which `source` reads, through it, `rewrite` puts a changed message back; `maildir` does the same for a
 //! message a file; `pipeline` works on many at a time and keeps their order; `pool` has the buffers; `lock`, `latecomers`,
 //! `replace` and `in_place` make in place safe; `sink` is where an mbox goes; `convert` is the
 //! driver, `cut` finds the messages of a piece of an mbox, `split` says where to cut, `compressed` knows the ways of compressing, `archive` reads the mboxes in zip and tar archives, `expanded` reads a mailbox through one; `stream` is the driver for standard input and output, `growing` keeps what comes in a stream; `separator` says what divides an mbox, `mmdf` what an MMDF mailbox; `mh` and `emlx` know the files of MH and of Apple's Mail; `touch` asks which messages need a look.
@@ -45,6 +45,7 @@ mod rewrite;
 mod sample;
 mod separator;
 mod sink;
+mod source;
 #[cfg(feature = "cli")]
 mod split;
 mod stop;

@@ -5,83 +5,16 @@
 //! window, more only for a message that is larger, up to a bound: a message beyond it is passed
 //! on in pieces that nobody looks into.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 
-use super::growing::Growing;
 use super::mbox::{self, Counted, End, Frame};
 use super::mmdf;
 use super::pool::Pool;
 use super::separator::{LOOK_AHEAD, Next, next_separator};
+pub(super) use super::source::{Section, Source};
 
-/// What windows are read from.
-pub(super) trait Source {
-    /// As [`FileExt::read_at`].
-    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
-}
-
-impl Source for File {
-    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-        FileExt::read_at(self, bytes, offset)
-    }
-}
-
-/// For tests, and for what is in memory already.
-impl Source for [u8] {
-    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-        let start = usize::try_from(offset)
-            .unwrap_or(usize::MAX)
-            .min(self.len());
-        let length = bytes.len().min(self.len() - start);
-        bytes[..length].copy_from_slice(&self[start..start + length]);
-        Ok(length)
-    }
-}
-
-impl<S: Source + ?Sized> Source for &S {
-    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-        (**self).read_at(bytes, offset)
-    }
-}
-
-/// The bytes of a file between two offsets.
-#[derive(Clone, Copy)]
-pub(super) struct Section<'a> {
-    pub(super) file: &'a File,
-    /// The stream that grows into the file.
-    pub(super) growing: Option<&'a Growing>,
-    pub(super) start: u64,
-    pub(super) end: u64,
-    /// What the messages before it say about its Content-Lengths.
-    pub(super) counted: Counted,
-}
-
-impl<'a> Section<'a> {
-    /// All of it.
-    pub(super) fn whole(file: &'a File) -> Self {
-        Self {
-            file,
-            growing: None,
-            start: 0,
-            end: u64::MAX,
-            counted: Counted::default(),
-        }
-    }
-}
-
-impl Source for Section<'_> {
-    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-        let at = self.start.saturating_add(offset);
-        let left = usize::try_from(self.end.saturating_sub(at)).unwrap_or(usize::MAX);
-        let wanted = left.min(bytes.len());
-        let bytes = &mut bytes[..wanted];
-        match self.growing {
-            None => FileExt::read_at(self.file, bytes, at),
-            Some(growing) => growing.read_at(bytes, at).map_err(io::Error::other),
-        }
-    }
-}
+/// A message of so many windows weighs as much as one.
+const LIGHT: usize = 8;
 
 /// A message of so many windows weighs as much as one.
 const LIGHT: usize = 8;
@@ -383,6 +316,8 @@ impl<S: Source> Windows<S> {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::os::unix::fs::FileExt as _;
+
     use super::*;
     use proptest::prelude::*;
 
@@ -518,7 +453,8 @@ pub(super) mod tests {
         let before = [message("one\n"), message("two\n")].concat();
         let appended = message(&format!("a\n\n{line}Subject: hidden\n\nb\n"));
         let file = tempfile::tempfile().unwrap();
-        FileExt::write_all_at(&file, (before + &appended).as_bytes(), 0).unwrap();
+        file.write_all_at((before + &appended).as_bytes(), 0)
+            .unwrap();
         let end = file.metadata().unwrap().len();
         let start = end - appended.len() as u64;
         let messages_of = |section: Section<'_>| {
