@@ -271,6 +271,9 @@ def main():
     parser.add_argument("source", nargs="*")
     job = parser.parse_args(sys.argv[1:behind])
     job.options = sys.argv[behind + 1 :]
+    if not any(option.startswith("--cache-max") for option in job.options):
+        # What was fetched first would be gone before it is used.
+        job.options += ["--cache-max", "none"]
     job.output, job.cache = os.path.abspath(job.output), os.path.abspath(job.cache)
     job.parts = job.parts or os.path.join(job.output, "parts")
     job.parts = job.parts if is_object(job.parts) else os.path.abspath(job.parts)
