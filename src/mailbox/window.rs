@@ -16,9 +16,6 @@ pub(super) use super::source::{Section, Source};
 /// A message of so many windows weighs as much as one.
 const LIGHT: usize = 8;
 
-/// A message of so many windows weighs as much as one.
-const LIGHT: usize = 8;
-
 /// A run of whole messages, or a piece of one that is passed on.
 #[derive(Debug)]
 pub(super) struct Chunk {
