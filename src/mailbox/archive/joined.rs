@@ -8,6 +8,7 @@ use std::fmt;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::mailbox::Stop;
 use crate::mailbox::compressed::Damage;
 
 /// Octets of a member that tell what it is.
@@ -26,6 +27,14 @@ pub(crate) enum Judged {
     Left(&'static str),
     /// It is no mail: what it is.
     Skipped(&'static str),
+}
+
+/// What is to become of a member of this name that starts so.
+pub(crate) type Judge = fn(&[u8], &[u8]) -> Judged;
+
+/// So that who passes over what he does not want sees a stop.
+pub(super) fn check(stop: &Stop) -> io::Result<()> {
+    stop.check().map_err(io::Error::other)
 }
 
 /// Members that are no mail; clones are the same.
@@ -97,7 +106,7 @@ pub(super) trait Members {
 /// Reads them.
 pub(crate) struct Joined<M> {
     members: M,
-    judge: super::Judge,
+    judge: Judge,
     skipped: Skipped,
     /// What is given before the member goes on.
     ready: Vec<u8>,
@@ -117,7 +126,7 @@ pub(crate) struct Joined<M> {
 }
 
 impl<M: Members> Joined<M> {
-    pub(super) fn new(members: M, judge: super::Judge, skipped: &Skipped) -> Self {
+    pub(super) fn new(members: M, judge: Judge, skipped: &Skipped) -> Self {
         Self {
             members,
             judge,

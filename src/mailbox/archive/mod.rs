@@ -14,8 +14,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
-use self::joined::Joined;
-pub(crate) use self::joined::{Judged, Skipped, SkippedMembers};
+use self::joined::{Joined, check};
+pub(crate) use self::joined::{Judge, Judged, Skipped, SkippedMembers};
 use self::tar::Passing;
 use self::tar::Tar;
 use self::zip::Zip;
@@ -24,9 +24,6 @@ use super::compressed::{Damage, Decoder, Limits, Method};
 
 /// So many octets tell whether something is an archive.
 pub(super) const LOOKED_AT: usize = tar::BLOCK;
-
-/// What is to become of a member of this name that starts so.
-pub(crate) type Judge = fn(&[u8], &[u8]) -> Judged;
 
 /// Whether what starts so is a zip archive.
 pub(super) fn is_zip(start: &[u8]) -> bool {
@@ -56,11 +53,6 @@ impl FromStart {
             stop: stop.clone(),
         }
     }
-}
-
-/// So that who passes over what he does not want sees it.
-fn check(stop: &Stop) -> io::Result<()> {
-    stop.check().map_err(io::Error::other)
 }
 
 impl Read for FromStart {

@@ -16,8 +16,7 @@ use rawzip::{
     ZipArchiveEntryWayfinder, ZipLocator, ZipVerifier,
 };
 
-use super::check;
-use super::joined::{Member, Members, Spoiled};
+use super::joined::{Member, Members, Spoiled, check};
 use crate::mailbox::Stop;
 use crate::mailbox::compressed::{Damage, Limits};
 

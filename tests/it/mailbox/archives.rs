@@ -197,7 +197,7 @@ fn an_archive_is_not_changed_in_place_nor_read_in_a_folder() {
         let refused = run(path, &["convert", "--in-place", "archive"]);
         assert_eq!(refused.status.code(), Some(1), "{name}");
         assert!(
-            stderr(&refused).contains("not changed in place; name a new mailbox with --output"),
+            stderr(&refused).contains("not changed in place; name a new mailbox as --output"),
             "{}",
             stderr(&refused)
         );

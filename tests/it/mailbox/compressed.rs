@@ -265,7 +265,7 @@ fn garbage_behind_is_said_and_never_dropped_in_place() {
             let output = run(&arguments, folder.path(), b"");
             assert_eq!(status(&output), 1, "{}", stderr(&output));
             assert!(
-                stderr(&output).contains("1 compressed"),
+                stderr(&output).contains("1 files were not read whole"),
                 "{}",
                 stderr(&output)
             );
