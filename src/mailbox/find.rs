@@ -321,6 +321,23 @@ pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
     }
 }
 
+/// Whether a zip archive is a document of an office program, or a package of a program: its first member tells. A
+/// Takeout of mail and documents has thousands.
+fn is_document(start: &[u8]) -> bool {
+    let first = start.get(30..).unwrap_or_default();
+    let known: [&[u8]; 8] = [
+        b"mimetype",
+        b"[Content_Types].xml",
+        b"_rels/",
+        b"docProps/",
+        b"word/",
+        b"xl/",
+        b"ppt/",
+        b"META-INF/",
+    ];
+    known.iter().any(|name| first.starts_with(name))
+}
+
 /// What becomes of a member of an archive that starts so: mboxes are read as one.
 pub(crate) fn judged(_name: &[u8], start: &[u8]) -> Judged {
     if Method::of_start(start).is_some() {
@@ -329,6 +346,7 @@ pub(crate) fn judged(_name: &[u8], start: &[u8]) -> Judged {
     match kind_of_start(start) {
         Ok(Kind::Mbox) if !mmdf::starts(start) => Judged::Taken,
         Ok(Kind::Mbox) => Judged::Left("an MMDF mailbox"),
+        Ok(Kind::Archive) if is_document(start) => Judged::Skipped("a document"),
         Ok(Kind::Archive) => Judged::Left("an archive"),
         Ok(_) => Judged::Left("a message of its own"),
         Err(other) if other.may_be_mail() => Judged::Left(other.name()),
