@@ -2,7 +2,6 @@
 //! `--probe` it asks whether there would be an answer.
 
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read as _, Write};
 use std::path::Path;
@@ -15,26 +14,24 @@ use super::forecast::Forecast;
 use super::input::{is_standard, stream};
 use super::mailboxes::{Filter, Listener};
 use super::origin::{Entry, Origin, Start};
+use super::outline::outline;
 use super::output::{self, write_error};
 use super::report_file::json;
 use super::say::{self, harmless};
 use super::survey::{Line, Looked, Survey, Surveying, lines, page, write_page};
-use super::told::{Report, Row};
+use super::told::Row;
 use super::totals::Totals;
 use super::verb::{Expanding, Verb as _, Work};
 use super::wording;
 use crate::error::Error;
 use crate::expand::Expander;
-use crate::link::url::masked;
 use crate::mailbox::find::{Kind, NotMail, look_at};
 use crate::mailbox::{
     Effect, Format, Opened, Options, Output, Stop, convert_in_place, convert_open, kind_of_open,
     shown,
 };
-use crate::mime::{Content, PartId, Tree, scan};
-use crate::plan::{Bases, opaque_parts};
-use crate::policy::Policy;
-use crate::report::{Detail, Kind as RowKind};
+use crate::mime::scan;
+use crate::report::Detail;
 
 /// Inspects messages and mailboxes.
 pub(super) fn run(args: &InspectArgs) -> Status {
@@ -412,91 +409,4 @@ impl Listener for Rows<'_> {
     fn damaged(&self, path: &Path, why: &Detail) {
         say_damaged(path, &wording::detail(why));
     }
-}
-
-/// The tree of parts with what would become of each reference.
-fn outline(message: &[u8], tree: &Tree, report: &Report, policy: &Policy) -> String {
-    let mut bases = Bases::default();
-    let mut text = String::new();
-    // There may be as many rows as parts.
-    let mut rows: HashMap<&str, Vec<&Row>> = HashMap::new();
-    for row in &report.rows {
-        rows.entry(&row.part).or_default().push(row);
-    }
-    for id in tree.ids() {
-        let part = tree.part(id);
-        let indent = "  ".repeat(part.depth);
-        let number = tree.number(id);
-        let label = match id {
-            PartId::ROOT if number.is_empty() => "message".to_owned(),
-            _ if number.is_empty() => "-".to_owned(),
-            _ => number.clone(),
-        };
-        let size = match &part.content {
-            Content::Leaf | Content::Opaque(_) => {
-                format!("{}, {} bytes", part.encoding.as_str(), part.body.len())
-            }
-            Content::Message => "a message".to_owned(),
-            Content::Multipart(_) => format!("{} parts", part.children.len()),
-        };
-        text.push_str(&format!(
-            "{indent}{label}  {}  ({size})\n",
-            harmless(&part.essence)
-        ));
-        if let Some(base) = bases.of(message, tree, id) {
-            text.push_str(&format!(
-                "{indent}    base {} ({})\n",
-                harmless(&masked(&base.url)),
-                base.origin
-            ));
-        }
-        let is_multipart = matches!(part.content, Content::Multipart(_) | Content::Message);
-        let rows = rows.get(number.as_str()).filter(|_| !is_multipart);
-        for row in rows.into_iter().flatten() {
-            let mut line = say::line(row, policy);
-            if let Some(behind) = line.strip_prefix(&format!("part {number}: ")) {
-                line = behind.to_owned();
-            }
-            let declared = row
-                .media_type
-                .as_ref()
-                .map_or_else(String::new, |named| format!(" of {}", harmless(named)));
-            text.push_str(&format!(
-                "{indent}    {}{declared}\n{indent}    {line}\n",
-                row.kind.as_str()
-            ));
-        }
-    }
-    for opaque in opaque_parts(tree) {
-        text.push_str(&format!("{}\n", wording::detail(&opaque.detail())));
-    }
-    text.push_str(&summary(report));
-    text
-}
-
-/// The rows in numbers: references first, then documents with their links.
-fn summary(report: &Report) -> String {
-    if report.rows.is_empty() {
-        return "nothing to do\n".to_owned();
-    }
-    let count = |is_document: bool, is_left: bool| {
-        let rows = report.rows.iter().filter(|row| {
-            (row.kind == RowKind::Link) == is_document && row.outcome.is_left() == is_left
-        });
-        rows.count()
-    };
-    let mut text = String::new();
-    for (is_document, name, done) in [
-        (false, "references", "followed"),
-        (true, "documents", "rewritten"),
-    ] {
-        let (would, left) = (count(is_document, false), count(is_document, true));
-        if would + left > 0 {
-            let all = would + left;
-            text.push_str(&format!(
-                "{all} {name}: {would} would be {done}, {left} left\n"
-            ));
-        }
-    }
-    text
 }

@@ -29,6 +29,7 @@ mod milter;
 #[cfg(feature = "milter")]
 mod milter_args;
 mod origin;
+mod outline;
 mod output;
 mod pages;
 mod policy_args;

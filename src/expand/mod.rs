@@ -10,6 +10,7 @@
 //! in the order of the document: what fits is done, what does not is left with its reason, and a
 //! later run may go on there. Without a bound that was reached, a second run changes nothing.
 
+mod answer;
 mod composite;
 mod content;
 pub(crate) mod date;

@@ -6,7 +6,8 @@ use std::collections::{HashMap, HashSet};
 
 use url::Url;
 
-use super::content::{self, Answer, Obtained};
+use super::answer::Answer;
+use super::content::{self, Obtained};
 use super::session::{Answered, Asking, Session};
 use crate::fetch::{Request, fetch_all};
 use crate::mime::{self, PartId, TransferEncoding, Tree};

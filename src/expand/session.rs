@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::content::Answer;
+use super::answer::Answer;
 use super::date;
 use super::ledger::Ledger;
 use super::settings::Settings;

@@ -25,7 +25,7 @@ macro_rules! one {
 /// Setters of fields that hold many.
 macro_rules! many {
     ($($name:ident $field:ident: $type:ty;)*) => {$(
-        #[doc = concat!("The same with more [`", stringify!($field), "`](Self::", stringify!($field), ").")]
+        #[doc = concat!("The same with more `", stringify!($field), "`.")]
         #[must_use]
         pub fn $name(mut self, $field: impl IntoIterator<Item = $type>) -> Self {
             self.$field.extend($field);

@@ -8,7 +8,7 @@ use super::places::{self, Meaning, Place, Places, Wanted};
 use super::shape::{Container, New};
 use super::style;
 use super::{Given, Pending};
-use crate::expand::content::{Octets, Times};
+use crate::expand::answer::{Octets, Times};
 use crate::expand::link_text::cid_escaped;
 use crate::expand::relink::{Fallbacks, sheet};
 use crate::expand::session::{Answered, Session};

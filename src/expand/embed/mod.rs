@@ -21,7 +21,7 @@ use self::pictures::{Pictures, message_of};
 use self::places::{Meaning, Place, Places, SHEET};
 use self::shape::{New, Shapes};
 use self::sheets::Sheets;
-use super::content::Answer;
+use super::answer::Answer;
 use super::link_text::cid_escaped;
 use super::relink::{Fallbacks, Relinker};
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use super::super::content::{Answer, Octets, Times};
+use super::super::answer::{Answer, Octets, Times};
 use crate::expand::content::not_decoded;
 use crate::expand::state::State;
 use crate::external_body::{ExternalBody, Reading, identifier};

@@ -1,0 +1,153 @@
+//! What came from a source: its octets, shared by all references to it, and what is said of them.
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use md5::{Digest as _, Md5};
+
+use crate::fetch::Retrieved;
+use crate::mime::MediaType;
+use crate::mime::entity::sha256;
+use crate::mime::transfer::{base64_length, canonical_text};
+
+/// Content that many references may share: thousands of them to one part must cost neither its
+/// size nor the time of its digest thousands of times.
+#[derive(Debug)]
+pub(super) struct Octets {
+    bytes: Bytes,
+    digest: OnceCell<[u8; 16]>,
+    canonical_digest: OnceCell<[u8; 16]>,
+    key: OnceCell<String>,
+    carriage_returns: OnceCell<usize>,
+}
+
+impl Octets {
+    pub(super) fn shared(bytes: impl Into<Bytes>) -> Rc<Self> {
+        Rc::new(Self {
+            bytes: bytes.into(),
+            digest: OnceCell::new(),
+            canonical_digest: OnceCell::new(),
+            key: OnceCell::new(),
+            carriage_returns: OnceCell::new(),
+        })
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The octets a body has at least that holds these: text may lose CRs, what is `exact` goes as base64.
+    pub(super) fn least_body(&self, exact: bool) -> usize {
+        if exact {
+            return base64_length(self.len());
+        }
+        let count = || memchr::memchr_iter(b'\r', &self.bytes).count();
+        self.len() - self.carriage_returns.get_or_init(count)
+    }
+
+    /// The bytes for keeps; copied only if somebody else holds them as well.
+    pub(super) fn into_vec(shared: Rc<Self>) -> Vec<u8> {
+        Rc::try_unwrap(shared)
+            .map_or_else(|held| held.bytes.clone(), |octets| octets.bytes)
+            .into()
+    }
+
+    /// MD5.
+    pub(super) fn digest(&self) -> &[u8; 16] {
+        self.digest.get_or_init(|| Md5::digest(&self.bytes).into())
+    }
+
+    /// SHA-256 in hexadecimal digits.
+    pub(super) fn key(&self) -> &str {
+        self.key.get_or_init(|| sha256(&self.bytes))
+    }
+
+    /// Of the text with CRLF line ends.
+    pub(super) fn canonical_digest(&self) -> &[u8; 16] {
+        self.canonical_digest
+            .get_or_init(|| Md5::digest(canonical_text(&self.bytes)).into())
+    }
+}
+
+/// An answer of the world, its octets shared.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    pub(super) url: String,
+    pub(super) media_type: Option<String>,
+    pub(super) octets: Rc<Octets>,
+    pub(super) elapsed: Duration,
+    pub(super) captured: Option<SystemTime>,
+}
+
+impl Answer {
+    pub(super) fn len(&self) -> usize {
+        self.octets.len()
+    }
+
+    pub(super) fn octets(&self) -> Rc<Octets> {
+        Rc::clone(&self.octets)
+    }
+
+    /// `type/subtype` as the source names it.
+    pub(super) fn essence(&self) -> Option<String> {
+        let named = self.media_type.as_deref()?;
+        Some(MediaType::parse(named.as_bytes()).essence.into_owned())
+    }
+
+    /// The charset that the source names.
+    pub(super) fn charset(&self) -> Option<String> {
+        let named = self.media_type.as_deref()?;
+        let charset = MediaType::parse(named.as_bytes()).parameter("charset")?;
+        String::from_utf8(charset.into_owned()).ok()
+    }
+
+    /// The URL of who gave it, after redirects.
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// How long it took.
+    pub(super) fn milliseconds(&self) -> u64 {
+        u64::try_from(self.elapsed.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// How long it took, and when an archive captured it.
+    pub(super) fn times(&self) -> Times {
+        Times {
+            milliseconds: Some(self.milliseconds()),
+            captured: self.captured,
+        }
+    }
+
+    /// The octets of what is said about the content: its URL and its type.
+    pub(super) fn names_length(&self) -> usize {
+        self.url.len() + self.media_type.as_ref().map_or(0, String::len)
+    }
+}
+
+impl From<Retrieved> for Answer {
+    fn from(retrieved: Retrieved) -> Self {
+        Self {
+            url: retrieved.url,
+            media_type: retrieved.media_type,
+            octets: Octets::shared(retrieved.body),
+            elapsed: retrieved.elapsed,
+            captured: retrieved.captured,
+        }
+    }
+}
+
+/// What rows say of when content came.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Times {
+    /// How long the retrieval took.
+    pub(super) milliseconds: Option<u64>,
+    /// When an archive captured it.
+    pub(super) captured: Option<SystemTime>,
+}

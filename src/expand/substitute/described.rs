@@ -1,0 +1,113 @@
+//! The fields that say what the new part is: Content-Type and Content-Disposition.
+
+use super::super::content::Obtained;
+use super::super::field_text::named;
+use super::Substitute;
+use crate::external_body::Form;
+use crate::mime::MediaType;
+use crate::mime::header::{self, Field};
+use crate::mime::media_type;
+use crate::mime::transfer::with_newlines;
+use crate::span::Span;
+
+impl Substitute<'_> {
+    /// The Content-Type field of the new part, with its terminator.
+    pub(super) fn content_type_field(&self) -> Vec<u8> {
+        let obtained = &self.obtained;
+        let phantom = header::first(self.original, &self.body.phantom.fields, "Content-Type");
+        let is_detached = self.body.form == Form::Detached;
+        let own = || {
+            let fields = self.tree.fields(self.body.part);
+            header::first(self.original, fields, "Content-Type").filter(|_| is_detached)
+        };
+        let Some(field) = phantom.or_else(own) else {
+            // An attachment that had no Content-Type was of the default type, and gets none.
+            return match self.body.form {
+                Form::Detached => Vec::new(),
+                _ => self.written_type(obtained),
+            };
+        };
+        let declared = MediaType::parse(field.value.of(self.original));
+        let is_multipart = declared.main() == "multipart";
+        let source_boundary = named(&obtained.parameters, "boundary");
+        if is_multipart
+            && source_boundary.is_some()
+            && declared.parameter("boundary").as_deref() != source_boundary.map(str::as_bytes)
+        {
+            // Only the content knows where its parts begin.
+            return self.written_type(obtained);
+        }
+        let carries_all = obtained.location.is_none();
+        let more: Vec<(String, String)> = obtained
+            .parameters
+            .iter()
+            .filter(|(name, _)| {
+                let wanted = (name == "charset" && declared.main() == "text")
+                    || (name == "boundary" && is_multipart)
+                    || (carries_all && obtained.source_type.as_deref() == Some(&*declared.essence));
+                wanted && declared.parameter(name).is_none()
+            })
+            .cloned()
+            .collect();
+        let value_end = field.value.start + field.value.of(self.original).trim_ascii_end().len();
+        let mut written = Span::new(field.whole.start, value_end)
+            .of(self.original)
+            .to_vec();
+        if written.ends_with(b";") && !more.is_empty() {
+            written.pop();
+        }
+        if more.is_empty() {
+            written = Span::new(field.whole.start, field.value.end)
+                .of(self.original)
+                .to_vec();
+        } else {
+            written.extend_from_slice(&with_newlines(media_type::write_more(&more), self.newline));
+        }
+        written.extend_from_slice(self.newline.bytes());
+        written
+    }
+
+    fn written_type(&self, obtained: &Obtained) -> Vec<u8> {
+        let mut written = b"Content-Type: ".to_vec();
+        let mut parameters = obtained.parameters.to_vec();
+        if let Some(name) = self.own_name("Content-Type", "name")
+            && named(&parameters, "name").is_none()
+        {
+            parameters.push(("name".to_owned(), name));
+        }
+        let value = media_type::write(&obtained.essence, &parameters);
+        written.extend_from_slice(&with_newlines(value, self.newline));
+        written
+    }
+
+    /// The part's own name for its file, without what it has behind the content's.
+    fn own_name(&self, field: &str, parameter: &str) -> Option<String> {
+        let suffix = self.suffix?;
+        let value = self.tree.value(self.original, self.body.part, field)?;
+        let value = MediaType::parse(value).parameter(parameter)?.into_owned();
+        let name = header::decoded_words(&header::unfold(&value));
+        let stem = name.len().checked_sub(suffix.len());
+        let halves = stem.and_then(|stem| name.split_at_checked(stem));
+        match halves {
+            Some((stem, end)) if !stem.is_empty() && end.eq_ignore_ascii_case(suffix) => {
+                Some(stem.to_owned())
+            }
+            _ => Some(name),
+        }
+    }
+
+    /// The Content-Disposition of a file whose name was that of a shortcut or a page. Its other
+    /// parameters, sizes and dates, described those.
+    pub(super) fn written_disposition(&self, field: &Field) -> Option<Vec<u8>> {
+        let name = self.own_name("Content-Disposition", "filename")?;
+        let value = field.value.of(self.original);
+        let end = memchr::memchr(b';', value)?;
+        let mut written = Span::new(field.whole.start, field.value.start + end)
+            .of(self.original)
+            .to_vec();
+        let more = media_type::write_more(&[("filename".to_owned(), name)]);
+        written.extend_from_slice(&with_newlines(more, self.newline));
+        written.extend_from_slice(self.newline.bytes());
+        Some(written)
+    }
+}
