@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 
 use embody::fetch::NoFetch;
 use embody::internals::milter::codec::{self, Reply, Terms};
-use embody::internals::milter::{Place, Service, Session, Step};
+use embody::internals::milter::{Left, Place, Service, Session, Step, Verdict};
 use embody::{Expander, Mark, Policy};
 
 /// A filter without a socket: what is written are the packets of a mail system, what is read the answers.
@@ -56,8 +56,9 @@ impl Conversation {
                         Err(_) => if_not_held.write(to),
                         Ok(incoming) => {
                             let verdict = self.service.judge(&incoming).verdict;
-                            let text = format!("{verdict:?}");
-                            assert!(!text.contains("defect"), "{text:.300}");
+                            if let Verdict::Unchanged(Left::Trouble(what)) = &verdict {
+                                assert!(!what.contains("defect"), "{what}");
+                            }
                             verdict.write(&incoming, values, to)
                         }
                     };
