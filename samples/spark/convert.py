@@ -78,8 +78,11 @@ def here(name, wanted=None):
             for start, end in wanted or [(0, info.size)]:
                 at, end = max(start, 0), min(end, info.size)
                 while at < end:
+                    octets = source.read_at(min(end - at, 8 * MARGIN), at)
+                    if not octets:
+                        raise OSError(f"{name}: it ends earlier than it did")
                     copy.seek(at)
-                    at += copy.write(source.read_at(min(end - at, 8 * MARGIN), at))
+                    at += copy.write(octets)
         now = filesystem.get_file_info(path)
         if (now.size, now.mtime_ns) != (info.size, info.mtime_ns):
             raise OSError(f"{name}: it changed while it was read")
