@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
-use super::programs::{free_port, skipped, wait_for};
+use super::programs::{free_port, has_python, wait_for};
 
 /// A server of buckets, with one called `bucket`.
 pub struct Moto {
@@ -23,12 +23,7 @@ impl Drop for Moto {
 
 /// Starts one, if it is there.
 pub fn moto(test: &str) -> Option<Moto> {
-    let has = Command::new("python3")
-        .args(["-c", "import moto.server, flask"])
-        .stderr(Stdio::null())
-        .status();
-    if !has.is_ok_and(|status| status.success()) {
-        skipped(test, "moto");
+    if !has_python(test, "moto.server, flask", "moto") {
         return None;
     }
     let folder = tempfile::tempdir().unwrap();

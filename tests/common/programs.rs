@@ -212,13 +212,7 @@ http {{
 
 /// An anonymous FTP server of pyftpdlib; `extra` is Python that runs before it serves.
 pub fn ftp(test: &str, files: &[(&str, &[u8])], extra: &str) -> Option<Served> {
-    let has = Command::new("python3")
-        .args(["-c", "import pyftpdlib"])
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    if !has.is_ok_and(|status| status.success()) {
-        skipped(test, "pyftpdlib");
+    if !has_python(test, "pyftpdlib", "pyftpdlib") {
         return None;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -295,15 +289,16 @@ pub fn fed(command: &mut Command, input: &[u8]) -> Output {
     })
 }
 
-/// Whether Python has dkimpy; else the test is skipped.
-pub fn has_dkimpy(test: &str) -> bool {
+/// Whether Python has these modules, which are of this package; says so otherwise.
+pub fn has_python(test: &str, modules: &str, package: &str) -> bool {
     let has = Command::new("python3")
-        .args(["-c", "import dkim"])
+        .args(["-c", &format!("import {modules}")])
+        .stdin(Stdio::null())
         .stderr(Stdio::null())
         .status();
     let has = has.is_ok_and(|status| status.success());
     if !has {
-        skipped(test, "dkimpy");
+        skipped(test, package);
     }
     has
 }

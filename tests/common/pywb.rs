@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use super::filter::open;
-use super::programs::{Served, free_port, serving, skipped, wait_for};
+use super::programs::{Served, free_port, has_python, serving, wait_for};
 
 /// What a server said once.
 #[derive(Clone, Debug)]
@@ -75,13 +75,7 @@ cdxindexer.main(['-s', '-j', '-o', 'index.cdxj', '-d', 'archive', 'archive/test.
 
 /// pywb with these captures in its collection `web`.
 pub fn pywb(test: &str, captures: &[Capture<'_>], nearest: Nearest) -> Option<Served> {
-    let has = Command::new("python3")
-        .args(["-c", "import pywb.apps.cli, warcio"])
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    if !has.is_ok_and(|status| status.success()) {
-        skipped(test, "pywb");
+    if !has_python(test, "pywb.apps.cli, warcio", "pywb") {
         return None;
     }
     let folder = tempfile::tempdir().unwrap();

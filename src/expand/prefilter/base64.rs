@@ -47,20 +47,10 @@ fn is_spelled(letters: &[u8]) -> bool {
         let start = |spelling: &Vec<u8>| spelling.get(..FRAGMENT).map(<[u8]>::to_vec);
         SPELLINGS.iter().filter_map(start).collect()
     };
-    let Some(packed) = STARTS.over(letters.len(), starts) else {
+    STARTS
+        .any_in(letters, starts, spelled)
         // What the spellings start with.
-        return memchr3_iter(b'P', b'x', b'8', letters).any(spelled);
-    };
-    let mut from = 0;
-    while from < letters.len()
-        && let Some(hit) = packed.find_in(letters, (from..letters.len()).into())
-    {
-        if spelled(hit.start()) {
-            return true;
-        }
-        from = hit.start() + 1;
-    }
-    false
+        .unwrap_or_else(|| memchr3_iter(b'P', b'x', b'8', letters).any(spelled))
 }
 
 /// The letters that `<base` surely is, in every case and place.

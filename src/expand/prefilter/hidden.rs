@@ -21,19 +21,9 @@ static STARTS: Packed = Packed::new();
 /// other start of one.
 pub(super) fn may_spell_base(bytes: &[u8]) -> bool {
     let spelled = |at: usize| spells_base(bytes.get(at..).unwrap_or_default());
-    let Some(packed) = STARTS.over(bytes.len(), starts) else {
-        return memchr2_iter(b'<', b'=', bytes).any(spelled);
-    };
-    let mut from = 0;
-    while from < bytes.len()
-        && let Some(hit) = packed.find_in(bytes, (from..bytes.len()).into())
-    {
-        if spelled(hit.start()) {
-            return true;
-        }
-        from = hit.start() + 1;
-    }
-    false
+    STARTS
+        .any_in(bytes, starts, spelled)
+        .unwrap_or_else(|| memchr2_iter(b'<', b'=', bytes).any(spelled))
 }
 
 /// How spellings start.

@@ -57,7 +57,7 @@ impl Packed {
     }
 
     /// The search for `patterns` in so many bytes: where it is worth its tables, or has them already.
-    pub(super) fn over(
+    fn over(
         &self,
         length: usize,
         patterns: impl FnOnce() -> BTreeSet<Vec<u8>>,
@@ -68,6 +68,27 @@ impl Packed {
         self.0
             .get_or_init(|| packed::Searcher::new(patterns()))
             .as_ref()
+    }
+
+    /// Whether something `holds` at a place where one of `patterns` starts. `None` where the search is not worth its
+    /// tables, and does not have them already.
+    pub(super) fn any_in(
+        &self,
+        bytes: &[u8],
+        patterns: impl FnOnce() -> BTreeSet<Vec<u8>>,
+        holds: impl Fn(usize) -> bool,
+    ) -> Option<bool> {
+        let packed = self.over(bytes.len(), patterns)?;
+        let mut from = 0;
+        while from < bytes.len()
+            && let Some(hit) = packed.find_in(bytes, (from..bytes.len()).into())
+        {
+            if holds(hit.start()) {
+                return Some(true);
+            }
+            from = hit.start() + 1;
+        }
+        Some(false)
     }
 }
 

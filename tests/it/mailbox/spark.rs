@@ -155,6 +155,18 @@ fn answer(mut stream: TcpStream, asked: &Asked) {
     }
 }
 
+/// The options that let the server at this port be asked.
+fn fetching(port: &str) -> [&str; 6] {
+    [
+        "--fetch",
+        "http",
+        "--allow-net",
+        "127.0.0.0/8",
+        "--allow-port",
+        port,
+    ]
+}
+
 #[test]
 fn a_hundred_hosts_are_asked_once_for_each_of_a_thousand_urls() {
     const TEST: &str = "a_hundred_hosts_are_asked_once_for_each_of_a_thousand_urls";
@@ -182,14 +194,7 @@ fn a_hundred_hosts_are_asked_once_for_each_of_a_thousand_urls() {
         .collect();
     fs::write(&source, &all).unwrap();
     let port = port.to_string();
-    let options = [
-        "--fetch",
-        "http",
-        "--allow-net",
-        "127.0.0.0/8",
-        "--allow-port",
-        &port,
-    ];
+    let options = fetching(&port);
     let name = source.to_str().unwrap();
     let told = [&["--size", "100k", name, "--"], &options[..]].concat();
     let output = job(&folder, Path::new(env!("CARGO_BIN_EXE_embody")), &told);
@@ -306,17 +311,8 @@ fn an_archive_is_asked_by_the_date_of_each_mail() {
         format!("http://127.0.0.1:{port}/web/{{date}}id_/{{url}}"),
         port.to_string(),
     );
-    let options = [
-        "--fetch",
-        "http",
-        "--allow-net",
-        "127.0.0.0/8",
-        "--allow-port",
-        &port,
-        "--archive-any",
-        "--archive",
-        &archive,
-    ];
+    let asking = ["--archive-any", "--archive", &archive];
+    let options = [&fetching(&port)[..], &asking].concat();
     let told = [
         &["--size", "200", source.to_str().unwrap(), "--"],
         &options[..],

@@ -10,7 +10,7 @@ use super::milter::{arrives_as, postfix};
 use crate::common::milter::Milter;
 use crate::common::mta::{House, Letter, eventually};
 use crate::common::postfix::Postfix;
-use crate::common::programs::{fed, free_port, has_dkimpy, program, skipped, stderr};
+use crate::common::programs::{fed, free_port, has_python, program, skipped, stderr};
 use crate::common::smtp::Smtp;
 
 /// Ended by its process id.
@@ -99,7 +99,7 @@ fn opendkim_verifies_what_comes_and_signs_what_embody_made() {
     let (Some(daemon), Some(_)) = (program("opendkim"), program("openssl")) else {
         return skipped(TEST, "opendkim and openssl");
     };
-    if !has_dkimpy(TEST) {
+    if !has_python(TEST, "dkim", "dkimpy") {
         return;
     }
     let house = House::new();

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use sha2::{Digest as _, Sha256};
 
 use crate::common::mail::assert_bytes;
-use crate::common::programs::{Served, embody, fed, has_dkimpy, nginx, program, skipped, stderr};
+use crate::common::programs::{Served, embody, fed, has_python, nginx, program, skipped, stderr};
 
 /// An attachment's octets, which no other number has.
 fn octets(number: u32) -> Vec<u8> {
@@ -281,7 +281,7 @@ else:
 #[test]
 fn a_dkim_signature_holds_again_after_the_way_there_and_back() {
     const TEST: &str = "a_dkim_signature_holds_again_after_the_way_there_and_back";
-    if !has_dkimpy(TEST) {
+    if !has_python(TEST, "dkim", "dkimpy") {
         return;
     }
     if program("openssl").is_none() {
@@ -329,7 +329,7 @@ fn opendkim_verifies_what_came_back() {
     let (Some(opendkim), Some(_)) = (program("opendkim"), program("openssl")) else {
         return skipped(TEST, "opendkim and openssl");
     };
-    if !has_dkimpy(TEST) {
+    if !has_python(TEST, "dkim", "dkimpy") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
