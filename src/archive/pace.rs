@@ -434,10 +434,10 @@ mod tests {
     #[test]
     fn what_was_captured_is_no_pause_and_a_503_is_one_only_with_a_time() {
         let captured = [("memento-datetime", "Thu, 01 May 2003 00:00:00 GMT")].as_slice();
-        // Nobody waits, so how long somebody would says nothing; a busy machine may be slow.
-        let (short, long) = (Duration::from_millis(100), Duration::from_secs(60));
+        // Three pauses would be the end. A pause has 300 ms: who waits for less would be told of one.
+        let [short, less, long] = [100, 280, 60_000].map(Duration::from_millis);
         assert_eq!(ask(&[(429, captured)], 4, long).0.len(), 4);
-        assert_eq!(ask(&[(503, &[])], 4, long).0.len(), 4);
+        assert_eq!(ask(&[(503, &[])], 4, less).0.len(), 4);
         assert_eq!(ask(&[(503, &[("retry-after", "1")])], 4, short).0.len(), 1);
     }
 
