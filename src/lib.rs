@@ -181,6 +181,7 @@ mod expand;
 #[allow(unreachable_pub)]
 mod external_body;
 pub mod fetch;
+mod ledger;
 #[allow(unreachable_pub)]
 mod link;
 #[cfg(feature = "mailbox")]

@@ -2,11 +2,11 @@
 //! `--embed` and `--links` say. Nothing is decided, retrieved or changed.
 
 use super::expander::Expander;
-use super::ledger::Ledger;
-use super::relink::{Relinker, Shown, Written};
+use crate::ledger::Ledger;
 use crate::link::url::Reference;
 use crate::link::value::Role;
 use crate::mime::{PartId, Tree};
+use crate::plan::documents::{Documents, Shown, Written};
 
 /// A link of a document.
 #[derive(Clone, Debug)]
@@ -59,14 +59,14 @@ impl Expander {
     ) -> Looked {
         let mut looked = Looked::default();
         let mut ledger = Ledger::new(&self.policy().limits, message.len());
-        let mut relinker = Relinker::new(message, tree, self.policy(), &mut ledger);
-        let documents: Vec<PartId> = tree
+        let mut documents = Documents::new(message, tree, self.policy(), &mut ledger);
+        let parts: Vec<PartId> = tree
             .ids()
-            .filter(|&part| relinker.is_document(part))
+            .filter(|&part| documents.is_document(part))
             .collect();
-        for part in documents {
+        for part in parts {
             looked.documents += 1;
-            let shown = relinker.shown(part, |shown| see(seen(&shown)));
+            let shown = documents.shown(part, |shown| see(seen(&shown)));
             looked.unread += u64::from(matches!(shown, Some(Err(_))));
         }
         looked

@@ -25,7 +25,7 @@ use crate::mime::exact::Manner;
 use crate::mime::transfer::has_boundary;
 use crate::mime::{self, PartId, ScanLimits, Tree};
 use crate::plan::{self, Bases, Item, Plan, Step};
-use crate::report::{Detail, Forecast, Reason, Refusal, Retry, Row};
+use crate::report::{Detail, Reason, Refusal, Retry, Row};
 
 /// Where an entity stands.
 #[derive(Clone, Debug)]
@@ -108,17 +108,18 @@ impl Session<'_> {
     pub(super) fn pass(&mut self, entity: &[u8], place: &Place) -> Result<Pass, Circle> {
         let tree = mime::scan(entity, &place.limits);
         let room = self.ledger.room_for_urls();
-        let mut plan = plan::plan(entity, &tree, self.policy(), place.base.clone(), room);
+        let mut plan = Plan::of_references(entity, &tree, self.policy(), place.base.clone(), room);
         // One base may make the URLs of ten thousand parts long: that was bounded, and is counted.
         self.ledger.spend(plan.held);
         self.ledger.hold_urls(plan.held);
         if self.settings.scope == Scope::Detached {
-            plan.items.retain(|item| item.body.claim != Claim::None);
+            plan.references
+                .retain(|item| item.body.claim != Claim::None);
             // Nothing of what was detached has a rival.
             plan.rivals.clear();
         }
         if self.settings.store {
-            for item in &mut plan.items {
+            for item in &mut plan.references {
                 by_hash(item);
             }
         }
@@ -132,7 +133,7 @@ impl Session<'_> {
             let members = in_group.get(&index);
             members.is_none_or(|members| members.first() == Some(&index))
         };
-        let numbered = plan.items.iter().enumerate();
+        let numbered = plan.references.iter().enumerate();
         let first: Vec<&Item<'_>> = numbered
             .filter(|(index, _)| is_first(*index))
             .map(|(_, item)| item)
@@ -151,7 +152,7 @@ impl Session<'_> {
         };
         pending.pass.waits = !plan::opaque_parts(&tree).is_empty();
         let mut decided: HashSet<usize> = HashSet::new();
-        for index in 0..plan.items.len() {
+        for index in 0..plan.references.len() {
             if decided.contains(&index) {
                 continue;
             }
@@ -191,7 +192,7 @@ impl Pending<'_> {
         let mut refusals: Vec<(usize, Refusal)> = Vec::new();
         let mut winner: Option<usize> = None;
         for &index in members {
-            let Some(item) = self.plan.items.get(index) else {
+            let Some(item) = self.plan.references.get(index) else {
                 continue;
             };
             match self.attempt(session, index, item)? {
@@ -340,15 +341,9 @@ impl Pending<'_> {
     }
 
     fn row(&self, session: &Session<'_>, item: &Item<'_>) -> Row<State> {
-        let row = item.forecast(session.name);
-        let state = match row.outcome {
-            Forecast::WouldFetch => State::Unasked,
-            Forecast::Left => State::Left,
-            _ => State::Expanded,
-        };
         Row {
             part: self.place.number(&item.number),
-            ..row.with(state)
+            ..State::planned(item.forecast(session.name))
         }
     }
 
@@ -384,7 +379,7 @@ impl Pending<'_> {
     }
 
     fn leave(&mut self, session: &Session<'_>, index: usize, refusal: Refusal) {
-        let Some(item) = self.plan.items.get(index) else {
+        let Some(item) = self.plan.references.get(index) else {
             return;
         };
         let mut row = self.row(session, item);
@@ -402,7 +397,7 @@ impl Pending<'_> {
 
     /// Removes a rival of what was put in, or would be.
     fn remove(&mut self, session: &Session<'_>, index: usize, winner: usize) {
-        let items = &self.plan.items;
+        let items = &self.plan.references;
         let (Some(item), Some(winner)) = (items.get(index), items.get(winner)) else {
             return;
         };

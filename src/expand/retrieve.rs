@@ -51,14 +51,14 @@ pub(super) struct Contents<'g> {
 
 impl<'g> Contents<'g> {
     pub(super) fn new(current: &'g [u8], tree: &'g Tree, plan: &'g Plan<'g>) -> Self {
-        let items = plan.items.iter().enumerate();
+        let items = plan.references.iter().enumerate();
         Self {
             current,
             tree,
             plan,
             item_of: items.map(|(at, item)| (item.body.part, at)).collect(),
             targets: plan
-                .items
+                .references
                 .iter()
                 .filter_map(|item| match item.step {
                     Step::Copy(part) => Some(part),
@@ -89,7 +89,7 @@ impl<'g> Contents<'g> {
             if let Some(known) = self.settled.get(&at) {
                 break known.clone();
             }
-            let Some(item) = plan.items.get(at) else {
+            let Some(item) = plan.references.get(at) else {
                 break Found::Unasked;
             };
             let Some(next) = self.through(item) else {
@@ -107,7 +107,10 @@ impl<'g> Contents<'g> {
             chain.push((at, item));
             at = next;
         };
-        let mut number = plan.items.get(at).map_or("", |item| item.number.as_str());
+        let mut number = plan
+            .references
+            .get(at)
+            .map_or("", |item| item.number.as_str());
         while let Some((waiting, item)) = chain.pop() {
             found = admitted(session, item, followed(number, found));
             self.settled.insert(waiting, found.clone());

@@ -6,11 +6,12 @@ use super::pass::{Pass, Place};
 use super::session::Session;
 use super::settings::{Lengths, Mark};
 use super::state::State;
-use super::{documents, embed, lengths};
+use super::{embed, lengths, relink};
 use crate::edit::{Edits, Output};
 use crate::error::Error;
 use crate::external_body::{Reading, Scanned, Wanted, relisted};
 use crate::mime;
+use crate::plan::Plan;
 use crate::policy::{Links, OnFailure, Policy};
 use crate::report::{Detail, Kind, Reason, Refusal, Report, Row};
 
@@ -218,11 +219,12 @@ impl Session<'_> {
             return;
         }
         let tree = mime::scan(&output, &self.settings.scan_limits());
-        let policy = self.policy();
-        let made = documents::rewrite(&output, &tree, policy, self.name, &mut self.ledger);
-        outcomes.report.rows.extend(made.rows);
+        let mut plan = Plan::of_links(&output, &tree, self.policy(), &mut self.ledger);
+        let rows = plan.links.iter().map(|links| links.forecast(self.name));
+        outcomes.report.rows.extend(rows.map(State::planned));
         let edits = std::mem::take(&mut outcomes.edits);
-        outcomes.edits = edits.then(message.len(), made.edits);
+        let links = relink::edits(&output, &tree, &mut plan);
+        outcomes.edits = edits.then(message.len(), links);
     }
 }
 

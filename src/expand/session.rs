@@ -5,9 +5,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::answer::Answer;
 use super::date;
-use super::ledger::Ledger;
 use super::settings::Settings;
 use crate::fetch::Fetch;
+use crate::ledger::Ledger;
 use crate::policy::Policy;
 use crate::report::Refusal;
 

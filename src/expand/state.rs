@@ -1,7 +1,7 @@
 //! What became of a reference, as a run sees it. Whoever asked for the run gets an [`Outcome`] or a [`Forecast`] of it,
 //! so that nothing that only would be done stands in the report of what was.
 
-use crate::report::{Forecast, Outcome, Reason, Report};
+use crate::report::{Forecast, Outcome, Reason, Report, Row};
 
 /// What became of a reference, or would.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,6 +12,21 @@ pub(super) enum State {
     Left,
     /// It would be retrieved, and nobody was asked.
     Unasked,
+}
+
+impl State {
+    /// What a plan says of a row.
+    pub(super) fn planned(row: Row<Forecast>) -> Row<Self> {
+        let state = match row.outcome {
+            Forecast::WouldExpand => Self::Expanded,
+            Forecast::WouldRewrite => Self::Rewritten,
+            Forecast::WouldRestore => Self::Restored,
+            Forecast::WouldFetch => Self::Unasked,
+            // Nothing is detached by an expander.
+            Forecast::WouldDetach | Forecast::Left => Self::Left,
+        };
+        row.with(state)
+    }
 }
 
 /// The report of a run that changed the message.

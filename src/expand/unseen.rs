@@ -17,7 +17,7 @@ pub(super) fn rows(
     prefilter: &Prefilter,
     name: &str,
 ) -> Vec<Row<State>> {
-    let known: HashSet<PartId> = plan.items.iter().map(|item| item.body.part).collect();
+    let known: HashSet<PartId> = plan.references.iter().map(|item| item.body.part).collect();
     opaque_parts(tree)
         .into_iter()
         .filter(|opaque| !known.contains(&opaque.part))

@@ -1,11 +1,15 @@
-//! Tree + Policy → [`Plan`]: what would be done with every reference, and why not with the others.
+//! Tree + Policy → [`Plan`]: what would be done with every reference and with the links of every document, and why
+//! not with the others.
 //!
-//! No I/O, nothing decoded: `inspect` prints exactly this. The plan cannot know whether a
-//! retrieval will succeed or what it will bring; [`expand`](crate::expand) finds out.
+//! No I/O. The plan cannot know whether a retrieval will succeed or what it will bring;
+//! [`expand`](crate::expand) finds out. What a reference brings may be what a link means, so links are planned
+//! over the message as the references have left it.
 
 mod bases;
 mod content_id;
+pub(crate) mod documents;
 mod item;
+mod links;
 mod opaque;
 mod rivals;
 mod unusable;
@@ -31,39 +35,41 @@ use crate::report::{Detail, Kind, Reason, Refusal, Setting};
 /// How many characters of a `data:` URL a report shows.
 const SHOWN_DATA: usize = 48;
 
-/// Plans one message, or content that is to be put into one. `around` is the base that holds where
-/// the content is put. `room` is how many octets the URLs may have that a base makes absolute.
-#[must_use]
-pub fn plan<'a>(
-    original: &'a [u8],
-    tree: &Tree,
-    policy: &Policy,
-    around: Option<Rc<Base>>,
-    room: usize,
-) -> Plan<'a> {
-    let reading = Reading {
-        header_limit: policy.limits.header,
-        shortcuts: policy.shortcuts,
-    };
-    let bodies: Vec<ExternalBody<'a>> = tree
-        .ids()
-        .filter_map(|part| ExternalBody::read(original, tree, part, &reading))
-        .collect();
-    let references: HashSet<PartId> = bodies.iter().map(|body| body.part).collect();
-    let mut planner = Planner {
-        room,
-        bases: Bases::within(around),
-        original,
-        tree,
-        policy,
-        content_ids: ContentIds::read(original, tree, |part| references.contains(&part)),
-    };
-    let mut plan = Plan::default();
-    plan.items
-        .extend(bodies.into_iter().map(|body| planner.item(body)));
-    plan.held = room - planner.room;
-    plan.rivals = rivals(tree, &plan.items);
-    plan
+impl<'a> Plan<'a> {
+    /// Plans the references of one message, or content that is to be put into one. `around` is the base that holds where
+    /// the content is put. `room` is how many octets the URLs may have that a base makes absolute.
+    #[must_use]
+    pub fn of_references(
+        original: &'a [u8],
+        tree: &Tree,
+        policy: &Policy,
+        around: Option<Rc<Base>>,
+        room: usize,
+    ) -> Self {
+        let reading = Reading {
+            header_limit: policy.limits.header,
+            shortcuts: policy.shortcuts,
+        };
+        let bodies: Vec<ExternalBody<'a>> = tree
+            .ids()
+            .filter_map(|part| ExternalBody::read(original, tree, part, &reading))
+            .collect();
+        let references: HashSet<PartId> = bodies.iter().map(|body| body.part).collect();
+        let mut planner = Planner {
+            room,
+            bases: Bases::within(around),
+            original,
+            tree,
+            policy,
+            content_ids: ContentIds::read(original, tree, |part| references.contains(&part)),
+        };
+        let mut plan = Self::default();
+        plan.references
+            .extend(bodies.into_iter().map(|body| planner.item(body)));
+        plan.held = room - planner.room;
+        plan.rivals = rivals(tree, &plan.references);
+        plan
+    }
 }
 
 /// Why a part may not be touched although the policy might allow its URL: what it stands in.

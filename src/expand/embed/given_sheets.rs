@@ -9,11 +9,11 @@ use super::shape::{Container, New};
 use super::style;
 use super::{Given, Pending};
 use crate::expand::answer::{Octets, Times};
-use crate::expand::link_text::cid_escaped;
-use crate::expand::relink::{Fallbacks, sheet};
 use crate::expand::session::{Answered, Session};
 use crate::mime::PartId;
 use crate::mime::transfer::base64_length_with;
+use crate::plan::documents::cid_escaped;
+use crate::plan::documents::{Fallbacks, sheet};
 use crate::report::{Reason, Refusal};
 
 /// Octets of a `cid:` URL of ours, at most.

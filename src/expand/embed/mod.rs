@@ -22,8 +22,8 @@ use self::places::{Meaning, Place, Places, SHEET};
 use self::shape::{New, Shapes};
 use self::sheets::Sheets;
 use super::answer::Answer;
-use super::link_text::cid_escaped;
-use super::relink::{Fallbacks, Relinker};
+use crate::plan::documents::cid_escaped;
+use crate::plan::documents::{Documents, Fallbacks};
 
 use super::session::{Answered, Session};
 use crate::edit::{Edit, Edits, Group};
@@ -164,8 +164,9 @@ impl Pending<'_> {
             let new: i64 = self.shapes.octets_since(&placed);
             session.ledger.restore_gained(gained);
             let policy = session.policy();
-            let mut relinker = Relinker::new(self.original, self.tree, policy, &mut session.ledger);
-            let rewritten = relinker.embedded(part, &values, &fallbacks);
+            let mut documents =
+                Documents::new(self.original, self.tree, policy, &mut session.ledger);
+            let rewritten = documents.embedded(part, &values, &fallbacks);
             let refusal = match rewritten {
                 Some(Ok(group)) => match session.ledger.grow(new) {
                     Ok(()) => {

@@ -2,9 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::super::link_text::cid_escaped;
 use super::super::prefilter::may_show_data;
-use super::super::relink::{Fallbacks, Relinker, Shown};
 use super::super::session::Session;
 use super::pictures::Pictures;
 use super::shape::Shapes;
@@ -12,6 +10,8 @@ use super::style;
 use crate::link::url::{Reference, masked, without_fragment};
 use crate::link::value::{Grammar, ImageSet, Role};
 use crate::mime::{PartId, Tree};
+use crate::plan::documents::cid_escaped;
+use crate::plan::documents::{Documents, Fallbacks, Shown};
 use crate::policy::{Embed, Policy, Trackers};
 use crate::report::{Detail, Reason, Refusal, Setting};
 
@@ -132,7 +132,7 @@ impl Places {
             room: session.ledger.room_for_places(),
             ..Self::default()
         };
-        let mut relinker = Relinker::new(original, tree, policy, &mut session.ledger);
+        let mut documents = Documents::new(original, tree, policy, &mut session.ledger);
         for part in tree.ids() {
             if tree.part(part).essence == "text/x-amp-html" {
                 if policy.embed.is_only_data() {
@@ -147,7 +147,7 @@ impl Places {
             let mut found: Vec<Place> = Vec::new();
             let mut tag = 0;
             let mut too_many = TooMany::default();
-            let looked = relinker.shown(part, |shown| {
+            let looked = documents.shown(part, |shown| {
                 tag += usize::from(shown.link.opens_tag);
                 if too_many.ends_here(&places, &shown, policy) {
                     return;

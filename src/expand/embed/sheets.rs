@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::pictures::{Pictures, message_of};
 use super::places::{Beside, Place, Places, TooMany};
-use crate::expand::relink::Relinker;
 use crate::expand::session::Session;
 use crate::mime::{PartId, Tree};
+use crate::plan::documents::Documents;
 use crate::report::Refusal;
 
 /// What the style sheets of each message show, by their numbers in [`Pictures`].
@@ -51,11 +51,11 @@ impl Sheets {
         };
         let policy = session.policy();
         places.most_nested = session.ledger.room_for_nested();
-        let mut relinker = Relinker::new(original, tree, policy, &mut session.ledger);
+        let mut documents = Documents::new(original, tree, policy, &mut session.ledger);
         let mut found = Vec::new();
         let from = (beside.document, beside.steps + 1, 0);
         let mut too_many = TooMany::default();
-        let looked = relinker.shown_in_sheet(
+        let looked = documents.shown_in_sheet(
             beside.document,
             octets.bytes(),
             charset.as_deref(),

@@ -9,9 +9,9 @@ use std::borrow::Cow;
 use super::pictures::{Pictures, spaces_kept};
 use crate::expand::answer::{Answer, Octets, Times};
 use crate::expand::content::not_decoded;
-use crate::expand::relink::sheet;
 use crate::link::data::DataUrl;
 use crate::mime::picture::{self, Kind};
+use crate::plan::documents::sheet;
 use crate::policy::Policy;
 use crate::report::{Reason, Refusal};
 

@@ -19,6 +19,7 @@ const MODULES: &[(&str, u8)] = &[
     ("external_body", 1),
     ("report", 2),
     ("policy", 2),
+    ("ledger", 3),
     ("plan", 3),
     ("fetch", 3),
     ("store", 3),
@@ -50,6 +51,8 @@ const ALSO: &[(&str, &str)] = &[
     ("detach", "expand"),
     // A milter is an expander behind a socket.
     ("milter", "expand"),
+    // What is planned is asked for in the ledger.
+    ("plan", "ledger"),
     // A refusal names its reason.
     ("policy", "report"),
 ];

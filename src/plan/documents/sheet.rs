@@ -4,11 +4,11 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::super::link_text::{ascii, raw};
 use super::candidates::{self, Fallbacks};
 use super::document::{Document, Language, unsupported};
+use super::link_text::{ascii, raw};
 use super::shown::{Shown, cleaned, is_data};
-use super::{LONGEST, Relinker};
+use super::{Documents, LONGEST};
 use crate::link::url::{Relation, relation, resolve_as_browser};
 use crate::mime::charset::Charset;
 use crate::mime::{PartId, TransferEncoding};
@@ -20,7 +20,7 @@ const MOST_LINKS: usize = 10_000;
 
 /// The octets of a style sheet with all its URLs absolute. What has no URL of its own, as what stands in a
 /// `data:` URL, may hold no relative one: in the mail it would get the base of the mail.
-pub(in crate::expand) fn absolute<'s>(
+pub(crate) fn absolute<'s>(
     octets: &'s [u8],
     label: Option<&str>,
     base: Option<&str>,
@@ -71,7 +71,7 @@ pub(in crate::expand) fn absolute<'s>(
 }
 
 /// The same octets with these URLs in the places of links, by their numbers; of `fallbacks` those that are needed.
-pub(in crate::expand) fn with_urls(
+pub(crate) fn with_urls(
     octets: &[u8],
     label: Option<&str>,
     urls: &HashMap<usize, String>,
@@ -104,9 +104,9 @@ fn read<'s>(octets: &'s [u8], label: Option<&str>) -> Result<Document<'s>, Refus
     }
 }
 
-impl Relinker<'_> {
+impl Documents<'_> {
     /// Shows every link of a style sheet made [`absolute`] that is to stand beside a document.
-    pub(in crate::expand) fn shown_in_sheet(
+    pub(crate) fn shown_in_sheet(
         &mut self,
         beside: PartId,
         octets: &[u8],

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::super::link_text::raw;
+use super::link_text::raw;
 use super::options;
 use crate::link::links::Links;
 use crate::link::value::{Grammar, ImageSet, LinkValue};
@@ -18,7 +18,7 @@ const MOST: usize = 100;
 
 /// What stands instead of candidates: their numbers among the links, which have the URL of another picture, and
 /// how wide that is.
-pub(in crate::expand) type Fallbacks = HashMap<usize, Option<u32>>;
+pub(crate) type Fallbacks = HashMap<usize, Option<u32>>;
 
 /// Gives each change that these URLs are, by the numbers of their links. Of those among `fallbacks`, which have the
 /// URL of another picture, only what is needed stands there.

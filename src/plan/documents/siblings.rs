@@ -39,10 +39,10 @@ pub(super) struct Siblings<'p> {
 
 /// The Content-ID of a part that a link means.
 #[derive(Clone, Debug)]
-pub(super) struct Identity {
-    pub(super) content_id: String,
+pub(crate) struct Identity {
+    pub(crate) content_id: String,
     /// Whether the part has none yet.
-    pub(super) is_made: bool,
+    pub(crate) is_made: bool,
 }
 
 /// The Content-IDs of a message and of the messages in it.

@@ -69,7 +69,7 @@ pub(super) fn ascii(url: &str) -> String {
 }
 
 /// A Content-ID in a `cid:` URL (RFC 2392 §2).
-pub(super) fn cid_escaped(content_id: &str) -> String {
+pub(crate) fn cid_escaped(content_id: &str) -> String {
     const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
         .remove(b'-')
         .remove(b'.')

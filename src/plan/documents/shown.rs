@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::super::link_text::{ascii, readable};
-use super::super::siblings::Identity;
 use super::candidates::{self, Fallbacks};
-use super::{Relinker, Rewriting};
+use super::link_text::{ascii, readable};
+use super::siblings::Identity;
+use super::{Documents, NewLinks};
 use crate::edit::Group;
 use crate::link::base::Base;
 use crate::link::url::{Relation, relation, resolve_as_browser};
@@ -15,24 +15,24 @@ use crate::mime::PartId;
 use crate::report::Refusal;
 
 /// A link, and what it means.
-pub(in crate::expand) struct Shown<'d> {
+pub(crate) struct Shown<'d> {
     /// Its number among the links of the document.
-    pub(in crate::expand) ordinal: usize,
-    pub(in crate::expand) link: LinkValue,
+    pub(crate) ordinal: usize,
+    pub(crate) link: LinkValue,
     /// The URL; absolute, if there is any base.
-    pub(in crate::expand) absolute: Cow<'d, str>,
+    pub(crate) absolute: Cow<'d, str>,
     /// What stands behind the `//` of a reference that names no scheme.
-    pub(in crate::expand) host: Option<String>,
+    pub(crate) host: Option<String>,
     /// The part of the mail that it names, and the Content-ID that the part has or will have.
-    pub(in crate::expand) sibling: Option<(PartId, Identity)>,
+    pub(crate) sibling: Option<(PartId, Identity)>,
     /// Whether it names no scheme, and what it is relative to.
     #[cfg_attr(not(feature = "cli"), allow(dead_code))]
-    pub(in crate::expand) written: Written,
+    pub(crate) written: Written,
 }
 
 /// How a link is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::expand) enum Written {
+pub(crate) enum Written {
     /// With a scheme.
     Absolute,
     /// Without one, and a base is declared.
@@ -43,7 +43,7 @@ pub(in crate::expand) enum Written {
 
 impl Shown<'_> {
     /// The URL with each scheme that may be tried: `//host` is https, then http.
-    pub(in crate::expand) fn candidates(&self) -> Vec<String> {
+    pub(crate) fn candidates(&self) -> Vec<String> {
         match &self.host {
             Some(host) => vec![format!("https://{host}"), format!("http://{host}")],
             None => vec![self.absolute.to_string()],
@@ -51,15 +51,15 @@ impl Shown<'_> {
     }
 }
 
-impl Relinker<'_> {
+impl Documents<'_> {
     /// Shows every link of a document with what it means; none if the part is no document.
-    pub(in crate::expand) fn shown(
+    pub(crate) fn shown(
         &mut self,
         part: PartId,
         mut show: impl FnMut(Shown<'_>),
     ) -> Option<Result<(), Refusal>> {
         let mut refusal = None;
-        let looked = self.looked_at(part, true, |relinker, _, document, base, related| {
+        let looked = self.looked_at(part, true, |documents, _, document, base, related| {
             let inside = Base::this_message();
             let base_url = ascii(&base.as_deref().unwrap_or(&inside).url);
             let scheme = base_url.split_inclusive(':').next();
@@ -78,7 +78,7 @@ impl Relinker<'_> {
                 let absolute = match relation {
                     Relation::Absolute => reference,
                     Relation::Relative => {
-                        relinker.ledger.work(base_url.len())?;
+                        documents.ledger.work(base_url.len())?;
                         match resolve_as_browser(&base_url, &reference) {
                             Ok(absolute) => Cow::Owned(absolute),
                             Err(_) => continue,
@@ -90,23 +90,23 @@ impl Relinker<'_> {
                 let sibling = match is_data(&absolute) {
                     // It holds its content, and may be long.
                     true => None,
-                    false => relinker.siblings.meant(document.part, related, &absolute),
+                    false => documents.siblings.meant(document.part, related, &absolute),
                 };
                 if let Some(part) = sibling {
-                    let cost = relinker.siblings.cost_of_identity(part);
-                    relinker.ledger.work(cost)?;
+                    let cost = documents.siblings.cost_of_identity(part);
+                    documents.ledger.work(cost)?;
                 }
                 let written = match relation {
                     Relation::Absolute => Written::Absolute,
                     _ => relative,
                 };
-                let shown = relinker.shown_as((ordinal, link), host, absolute, sibling);
+                let shown = documents.shown_as((ordinal, link), host, absolute, sibling);
                 show(Shown { written, ..shown });
             }
             if meant > 0 {
-                refusal = document.refusal(relinker.tree.part(part).encoding);
+                refusal = document.refusal(documents.tree.part(part).encoding);
             }
-            Ok(Rewriting::of(base))
+            Ok(NewLinks::of(base))
         });
         match (looked, refusal) {
             (Some(Err(refusal)), _) | (_, Some(refusal)) => Some(Err(refusal)),
@@ -139,22 +139,22 @@ impl Relinker<'_> {
 
     /// Puts these URLs in the places of links, by their numbers. Of those among `fallbacks`, which have the URL of
     /// another picture, those stand there that are needed.
-    pub(in crate::expand) fn embedded(
+    pub(crate) fn embedded(
         &mut self,
         part: PartId,
         urls: &HashMap<usize, String>,
         fallbacks: &Fallbacks,
     ) -> Option<Result<Group, Refusal>> {
         let rewritten = self.looked_at(part, true, |_, _, document, base, _| {
-            let mut rewriting = Rewriting::of(base);
-            let changes = &mut rewriting.changes;
+            let mut new = NewLinks::of(base);
+            let changes = &mut new.changes;
             let links = &document.links;
             candidates::replacements(document.octets, links, urls, fallbacks, |octets, new| {
                 changes.push(octets, new);
             });
-            Ok(rewriting)
+            Ok(new)
         })?;
-        Some(rewritten.map(|(_, group)| group))
+        Some(rewritten.map(|new| new.edits))
     }
 }
 

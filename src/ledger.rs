@@ -10,7 +10,7 @@ use crate::report::{Detail, Reason, Refusal, Setting};
 
 /// What one message may still cost.
 #[derive(Clone, Debug)]
-pub(super) struct Ledger {
+pub(crate) struct Ledger {
     limits: Limits,
     /// Octets gained so far; less than nothing if the message became shorter.
     gained: i64,
@@ -28,7 +28,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    pub(super) fn new(limits: &Limits, message: usize) -> Self {
+    pub(crate) fn new(limits: &Limits, message: usize) -> Self {
         Self {
             limits: limits.clone(),
             gained: 0,
@@ -45,14 +45,14 @@ impl Ledger {
     ///
     /// # Errors
     /// [`Reason::GrowthLimit`] if it would gain too much; then nothing is counted.
-    pub(super) fn grow(&mut self, octets: i64) -> Result<(), Refusal> {
+    pub(crate) fn grow(&mut self, octets: i64) -> Result<(), Refusal> {
         self.would_fit(octets)?;
         self.gained = self.gained.saturating_add(octets);
         Ok(())
     }
 
     /// What [`Ledger::grow`] would say.
-    pub(super) fn would_fit(&self, octets: i64) -> Result<(), Refusal> {
+    pub(crate) fn would_fit(&self, octets: i64) -> Result<(), Refusal> {
         let total = self.gained.saturating_add(octets);
         if octets > 0 && total > signed(self.limits.growth) {
             let refusal = self.too_much_growth(&format!("it would add {octets} octets, which"));
@@ -76,7 +76,7 @@ impl Ledger {
     }
 
     /// The refusal of something that would make the message too large.
-    pub(super) fn too_much_growth(&self, what: &str) -> Refusal {
+    pub(crate) fn too_much_growth(&self, what: &str) -> Refusal {
         Refusal::lasting(
             Reason::GrowthLimit,
             Detail::from(format!("{what} would make the message gain more than "))
@@ -89,17 +89,17 @@ impl Ledger {
     }
 
     /// What the message has gained so far.
-    pub(super) fn gained(&self) -> i64 {
+    pub(crate) fn gained(&self) -> i64 {
         self.gained
     }
 
     /// Takes back what was gained since [`Ledger::gained`] said `before`: it is not put in after all.
-    pub(super) fn restore_gained(&mut self, before: i64) {
+    pub(crate) fn restore_gained(&mut self, before: i64) {
         self.gained = before;
     }
 
     /// Octets that the message may still gain.
-    pub(super) fn room(&self) -> u64 {
+    pub(crate) fn room(&self) -> u64 {
         let room = signed(self.limits.growth).saturating_sub(self.gained);
         u64::try_from(room).unwrap_or_default()
     }
@@ -108,7 +108,7 @@ impl Ledger {
     ///
     /// # Errors
     /// [`Reason::TooManyFetches`] if there were enough.
-    pub(super) fn retrieve(&mut self) -> Result<(), Refusal> {
+    pub(crate) fn retrieve(&mut self) -> Result<(), Refusal> {
         if self.retrievals >= self.limits.fetches {
             return Err(self.enough_retrievals());
         }
@@ -117,7 +117,7 @@ impl Ledger {
     }
 
     /// Why nothing more is asked for.
-    pub(super) fn enough_retrievals(&self) -> Refusal {
+    pub(crate) fn enough_retrievals(&self) -> Refusal {
         Refusal::lasting(
             Reason::TooManyFetches,
             Detail::default().naming(Setting::Fetches).then(format!(
@@ -129,18 +129,18 @@ impl Ledger {
 
     /// Octets that further retrieved bodies may have together: what cannot be put in need not be held.
     /// Once there was one too many, nothing more is retrieved.
-    pub(super) fn room_for_bodies(&self) -> u64 {
+    pub(crate) fn room_for_bodies(&self) -> u64 {
         self.limits.growth.saturating_sub(self.retrieved)
     }
 
     /// Counts a body that was retrieved.
-    pub(super) fn hold(&mut self, octets: usize) {
+    pub(crate) fn hold(&mut self, octets: usize) {
         self.retrieved = self.retrieved.saturating_add(octets as u64);
     }
 
     /// The message was put together: what it gained may be looked at as often as the message. Content
     /// that only was decoded may not, or a mail would buy work with what it makes us decode.
-    pub(super) fn keep(&mut self) {
+    pub(crate) fn keep(&mut self) {
         self.kept = self
             .kept
             .max(u64::try_from(self.gained).unwrap_or_default());
@@ -151,7 +151,7 @@ impl Ledger {
     /// # Errors
     /// [`Reason::TooMuchWork`] if the message would cost more than [`Limits::work`] allows; then nothing
     /// is counted. What a mail can make us look at again and again must be counted before it is looked at.
-    pub(super) fn work(&mut self, octets: usize) -> Result<(), Refusal> {
+    pub(crate) fn work(&mut self, octets: usize) -> Result<(), Refusal> {
         let total = self.work.saturating_add(octets as u64);
         if total <= self.most_work() {
             self.work = total;
@@ -171,7 +171,7 @@ impl Ledger {
     ///
     /// # Errors
     /// [`Reason::TooMuchWork`] if they are more than twice the message and what was retrieved for it.
-    pub(super) fn judge_held(&self, octets: usize) -> Result<(), Refusal> {
+    pub(crate) fn judge_held(&self, octets: usize) -> Result<(), Refusal> {
         // Small messages may be nested as deep as they like.
         const FREE: u64 = 1 << 20;
         let most = self
@@ -195,7 +195,7 @@ impl Ledger {
     }
 
     /// Octets that further URLs may have which a base makes absolute: they are held, and making them is work.
-    pub(super) fn room_for_urls(&self) -> usize {
+    pub(crate) fn room_for_urls(&self) -> usize {
         // Small messages may have as long a base as they like.
         const FREE: u64 = 1 << 20;
         let held = self.message.saturating_mul(2).saturating_add(FREE);
@@ -205,14 +205,14 @@ impl Ledger {
     }
 
     /// Octets that may be held for the places of documents that show something.
-    pub(super) fn room_for_places(&self) -> usize {
+    pub(crate) fn room_for_places(&self) -> usize {
         // A small message may show five thousand pictures.
         const FREE: u64 = 12 << 20;
         usize::try_from(self.message.max(FREE)).unwrap_or(usize::MAX)
     }
 
     /// Octets of `data:` URLs in style sheets that stand in no document: each holds those in it once more.
-    pub(super) fn room_for_nested(&self) -> usize {
+    pub(crate) fn room_for_nested(&self) -> usize {
         // Small messages may nest as they like.
         const FREE: u64 = 1 << 20;
         let held = self.message.saturating_add(self.retrieved).max(FREE);
@@ -220,22 +220,22 @@ impl Ledger {
     }
 
     /// URLs of so many octets are held from now on.
-    pub(super) fn hold_urls(&mut self, octets: usize) {
+    pub(crate) fn hold_urls(&mut self, octets: usize) {
         self.urls = self.urls.saturating_add(octets);
     }
 
     /// They are not held any more.
-    pub(super) fn release_urls(&mut self, octets: usize) {
+    pub(crate) fn release_urls(&mut self, octets: usize) {
         self.urls = self.urls.saturating_sub(octets);
     }
 
     /// Counts octets that are looked at whatever the bound: each message is looked at once.
-    pub(super) fn spend(&mut self, octets: usize) {
+    pub(crate) fn spend(&mut self, octets: usize) {
         self.work = self.work.saturating_add(octets as u64);
     }
 
     /// Octets looked at so far.
-    pub(super) fn spent(&self) -> u64 {
+    pub(crate) fn spent(&self) -> u64 {
         self.work
     }
 }

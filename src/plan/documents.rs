@@ -1,0 +1,248 @@
+//! The HTML and CSS documents of a message: what their links mean, and what they would become.
+//!
+//! The base that holds is found, innermost first; then every relative link becomes absolute, or is pointed
+//! at the part whose Content-Location it means (RFC 2557 §8). A document is left as a whole, with a reason,
+//! where its bytes may not be what they look like. Attachments are somebody's files: nothing is done or said.
+
+mod candidates;
+mod digest;
+mod document;
+mod link_text;
+mod long_lines;
+mod new_links;
+mod options;
+mod resolved;
+pub(crate) mod sheet;
+mod shown;
+mod siblings;
+
+use std::rc::Rc;
+
+pub(crate) use self::candidates::Fallbacks;
+use self::document::{Document, Language, unsupported};
+pub(crate) use self::link_text::cid_escaped;
+use self::link_text::{mentions_base, readable};
+pub(crate) use self::new_links::NewLinks;
+pub(crate) use self::shown::Shown;
+#[cfg(feature = "cli")]
+pub(crate) use self::shown::Written;
+pub(crate) use self::siblings::Identity;
+use self::siblings::{RELATED, Siblings};
+use super::protection;
+use crate::edit::{Edit, Group};
+use crate::ledger::Ledger;
+use crate::link::base::Base;
+use crate::link::html::Syntax;
+use crate::mime::charset::Charset;
+use crate::mime::mapped::{Changes, MappedBody};
+use crate::mime::{Content, MediaType, PartId, TransferEncoding, Tree};
+use crate::policy::Policy;
+use crate::report::{Reason, Refusal};
+
+/// Octets of a link, at most: no server takes as many, and it would be held several times.
+const LONGEST: usize = 1 << 20;
+
+/// The documents of a message, looked at one after the other.
+pub(crate) struct Documents<'p> {
+    original: &'p [u8],
+    tree: &'p Tree,
+    policy: &'p Policy,
+    siblings: Siblings<'p>,
+    ledger: &'p mut Ledger,
+}
+
+impl<'p> Documents<'p> {
+    /// `ledger` holds what the message may still cost.
+    pub(crate) fn new(
+        original: &'p [u8],
+        tree: &'p Tree,
+        policy: &'p Policy,
+        ledger: &'p mut Ledger,
+    ) -> Self {
+        Self {
+            original,
+            tree,
+            policy,
+            siblings: Siblings::new(original, tree, policy),
+            ledger,
+        }
+    }
+
+    /// The Content-ID that a part has or will have.
+    pub(super) fn identity(&mut self, part: PartId) -> &Identity {
+        self.siblings.identity(part)
+    }
+
+    /// Decodes and reads a document, and makes the changes that `decide` wants; none if the part is no
+    /// document, or nothing changes. Unless `always`, a document without any base or sibling is not looked at.
+    fn looked_at(
+        &mut self,
+        part: PartId,
+        always: bool,
+        decide: impl FnOnce(
+            &mut Self,
+            &MappedBody<'_>,
+            &mut Document<'_>,
+            Option<Rc<Base>>,
+            &[PartId],
+        ) -> Result<NewLinks, Refusal>,
+    ) -> Option<Result<NewLinks, Refusal>> {
+        let language = self.language(part)?;
+        let base = self.siblings.base_of(part);
+        let related = self.siblings.around(part);
+        let is_hopeless = !always && base.is_none() && related.is_empty();
+        let charset = match self.charset(part) {
+            Ok(charset) => charset,
+            Err(_) if is_hopeless => return None,
+            Err(refusal) => return Some(Err(refusal)),
+        };
+        let encoding = self.tree.part(part).encoding;
+        let body = self.tree.part(part).body;
+        // Without a base around, only <base href> in the document or a sibling can help; most
+        // documents are done with here.
+        if is_hopeless {
+            if language == Language::Css {
+                return None;
+            }
+            let octets = encoding.decode(body.of(self.original))?;
+            if !mentions_base(&octets) {
+                return None;
+            }
+        }
+        // Decoded, searched, and looked at again where the charset is only known then.
+        if let Err(refusal) = self.ledger.work(body.len() * 3) {
+            return Some(Err(refusal));
+        }
+        let Some(mapped) = MappedBody::decode(self.original, body, encoding) else {
+            let refusal = Refusal::lasting(
+                Reason::UndecodableBody,
+                format!("its {} is damaged", encoding.as_str()),
+            );
+            return (!is_hopeless).then_some(Err(refusal));
+        };
+        let mut document = Document::read(part, language, mapped.octets(), charset);
+        let base = match &document.base_href {
+            Some(href) => {
+                let href = readable(&href.decoded(&document.text));
+                Base::of_document(base.as_deref(), &href).map(Rc::new)
+            }
+            None => base,
+        };
+        let mut new = match decide(self, &mapped, &mut document, base, &related) {
+            Ok(new) => new,
+            Err(refusal) => return Some(Err(refusal)),
+        };
+        if new.changes.is_empty() {
+            return None;
+        }
+        let refusal =
+            protection(self.tree, part, self.policy).or_else(|| document.refusal(encoding));
+        if let Some(refusal) = refusal {
+            return Some(Err(refusal));
+        }
+        let changes = std::mem::take(&mut new.changes);
+        let Some(changes) = self.lines_kept(&document, encoding, changes) else {
+            return Some(Err(Refusal::lasting(
+                Reason::LineTooLong,
+                format!(
+                    "a line of its {} body would be longer than 998 octets, and there is no blank in a tag to break it at",
+                    encoding.as_str()
+                ),
+            )));
+        };
+        let digest = digest::renewed(self.original, self.tree, part, document.octets, |piece| {
+            mapped.changed(&changes, piece);
+        });
+        // The text has done its work, and may be a copy of the document.
+        drop(document);
+        let mut group = Group::new();
+        if let Some((digest, edits)) = digest {
+            new.digest = Some(digest);
+            group = edits;
+        }
+        let replacements = mapped.replacements(changes, self.tree.newline);
+        group.extend(
+            replacements
+                .into_iter()
+                .map(|(span, bytes)| Edit::replace(span, bytes)),
+        );
+        let growth = group.iter().map(Edit::growth).sum();
+        if let Err(refusal) = self.ledger.grow(growth) {
+            return Some(Err(refusal));
+        }
+        new.edits = group;
+        Some(Ok(new))
+    }
+
+    /// What kind of document a part is; none if it is none, or an attachment.
+    fn language(&self, part: PartId) -> Option<Language> {
+        let language = match self.tree.part(part).essence.as_str() {
+            "text/html" => Language::Html(Syntax::Html),
+            "application/xhtml+xml" => Language::Html(Syntax::Xhtml),
+            "text/css" => Language::Css,
+            _ => return None,
+        };
+        let is_leaf = self.tree.part(part).content == Content::Leaf;
+        (is_leaf && !self.is_somebodys_file(part)).then_some(language)
+    }
+
+    /// Whether a part is a document that is looked at.
+    #[cfg(feature = "cli")]
+    pub(crate) fn is_document(&self, part: PartId) -> bool {
+        self.language(part).is_some()
+    }
+
+    /// Whether a document is an attachment, and no part of an aggregate, where some programs call
+    /// everything one.
+    fn is_somebodys_file(&self, part: PartId) -> bool {
+        let value = self.tree.value(self.original, part, "Content-Disposition");
+        let word = value.unwrap_or_default().trim_ascii();
+        let end = word
+            .iter()
+            .position(|&byte| byte.is_ascii_whitespace() || matches!(byte, b';' | b'('));
+        let word = word.get(..end.unwrap_or(word.len())).unwrap_or_default();
+        let parent = self.tree.part(part).parent;
+        word.eq_ignore_ascii_case(b"attachment")
+            && parent.is_none_or(|parent| self.tree.part(parent).essence != RELATED)
+    }
+
+    /// The charset that the part's header names; none if it names none that is known. US-ASCII counts as
+    /// none: it is what programs write that do not know.
+    fn charset(&self, part: PartId) -> Result<Option<Charset>, Refusal> {
+        let value = self.tree.value(self.original, part, "Content-Type");
+        let label = value.and_then(|value| MediaType::parse(value).parameter("charset"));
+        let Some(label) = label.filter(|label| !is_ascii(label)) else {
+            return Ok(None);
+        };
+        match Charset::of_label(&label) {
+            Some(Charset::Other) => Err(unsupported(&label)),
+            known => Ok(known),
+        }
+    }
+
+    /// The changes, with line ends where a body that has lines would get too long ones.
+    fn lines_kept(
+        &self,
+        document: &Document<'_>,
+        encoding: TransferEncoding,
+        changes: Changes,
+    ) -> Option<Changes> {
+        let has_lines = matches!(
+            encoding,
+            TransferEncoding::SevenBit | TransferEncoding::EightBit
+        );
+        if !has_lines {
+            return Some(changes);
+        }
+        let html = match document.language {
+            Language::Html(syntax) => Some((document.text.as_ref(), syntax)),
+            Language::Css => None,
+        };
+        long_lines::broken(document.octets, html, changes, self.tree.newline)
+    }
+}
+
+fn is_ascii(label: &[u8]) -> bool {
+    let label = label.trim_ascii();
+    label.eq_ignore_ascii_case(b"us-ascii") || label.eq_ignore_ascii_case(b"ascii")
+}

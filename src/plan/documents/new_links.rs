@@ -1,0 +1,196 @@
+//! What the links of one document become: absolute, or `cid:` of the part that they mean (RFC 2557 §8).
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use super::digest::Digest;
+use super::document::Document;
+use super::link_text::{ascii, cid_escaped, raw, readable};
+use super::resolved::{Memory, Resolved, Stage};
+use super::{Documents, LONGEST};
+use crate::edit::Group;
+use crate::link::base::Base;
+use crate::link::url::{Relation, relation, resolve_as_browser, without_fragment};
+use crate::link::value::LinkValue;
+use crate::mime::PartId;
+use crate::mime::mapped::{Changes, MappedBody};
+use crate::report::Refusal;
+
+/// What the links of one document become.
+#[derive(Clone, Debug)]
+pub struct NewLinks {
+    pub(super) changes: Changes,
+    /// The edits that make them, once they are known to fit.
+    pub(in crate::plan) edits: Group,
+    pub(in crate::plan) absolute: u64,
+    pub(in crate::plan) to_parts: u64,
+    pub(in crate::plan) base: Option<Rc<Base>>,
+    /// Parts that must get a Content-ID.
+    pub(in crate::plan) named: BTreeSet<PartId>,
+    /// What became of the document's Content-MD5, if it has one.
+    pub(in crate::plan) digest: Option<Digest>,
+}
+
+impl NewLinks {
+    /// No change yet.
+    pub(super) fn of(base: Option<Rc<Base>>) -> Self {
+        Self {
+            changes: Changes::default(),
+            edits: Group::new(),
+            absolute: 0,
+            to_parts: 0,
+            base,
+            named: BTreeSet::new(),
+            digest: None,
+        }
+    }
+}
+
+impl Documents<'_> {
+    /// What becomes of a part's links; none if it is no document or nothing in it would change.
+    pub(in crate::plan) fn new_links(&mut self, part: PartId) -> Option<Result<NewLinks, Refusal>> {
+        self.looked_at(part, false, |documents, mapped, document, base, related| {
+            documents.resolve(mapped, document, base, related)
+        })
+    }
+
+    fn resolve(
+        &mut self,
+        mapped: &MappedBody<'_>,
+        document: &mut Document<'_>,
+        base: Option<Rc<Base>>,
+        related: &[PartId],
+    ) -> Result<NewLinks, Refusal> {
+        let links = std::mem::take(&mut document.links);
+        let inside = Base::this_message();
+        let base_url = ascii(&base.as_deref().unwrap_or(&inside).url);
+        let is_within_message = base.as_deref().is_none_or(Base::is_within_message);
+        let mut made = NewLinks::of(base);
+        let room = i64::try_from(self.ledger.room()).unwrap_or(i64::MAX);
+        let mut gained = -i64::try_from(mapped.spare()).unwrap_or(i64::MAX);
+        let mut memory = Memory::default();
+        let mut links = links.iter();
+        // What gains more than the document has octets is only counted at first: it may be too much, and
+        // nothing shall be held for that.
+        for stage in [Stage::Begun, Stage::Counted, Stage::Made] {
+            let from = links.clone();
+            loop {
+                if stage == Stage::Begun && gained > document.octets.len() as i64 {
+                    break;
+                }
+                let Some(link) = links.next() else { break };
+                if link.span.len() > LONGEST {
+                    continue;
+                }
+                let Some(value) = document.value(&link).filter(|value| value.len() <= LONGEST)
+                else {
+                    continue;
+                };
+                let new;
+                let resolved = match memory.get(&value, link.context) {
+                    Some(known) => known,
+                    None => {
+                        new = self.reference(
+                            document,
+                            &link,
+                            &value,
+                            &base_url,
+                            related,
+                            is_within_message,
+                        )?;
+                        memory.keep(&value, &new);
+                        &new
+                    }
+                };
+                if resolved.is_relative && stage != Stage::Made {
+                    // Growth does not bound `/y` or `../y` times a long base: they stay short.
+                    self.ledger.work(base_url.len())?;
+                }
+                let Some(replacement) = &resolved.replacement else {
+                    continue;
+                };
+                if stage != Stage::Made {
+                    gained += mapped.least_gain(link.span.len(), replacement).max(0);
+                    if gained > room {
+                        // Hostile: a long base times many links.
+                        return Err(self.ledger.too_much_growth("its links"));
+                    }
+                }
+                if stage == Stage::Counted {
+                    continue;
+                }
+                match resolved.part {
+                    Some(sibling) => {
+                        made.to_parts += 1;
+                        if self.siblings.identity(sibling).is_made {
+                            made.named.insert(sibling);
+                        }
+                    }
+                    None => made.absolute += 1,
+                }
+                let octets = link.span.start..link.span.end;
+                made.changes.push(octets, replacement);
+            }
+            if stage == Stage::Counted {
+                links = from;
+            }
+        }
+        Ok(made)
+    }
+
+    /// What becomes of one link.
+    fn reference(
+        &mut self,
+        document: &Document<'_>,
+        link: &LinkValue,
+        value: &[u8],
+        base_url: &str,
+        related: &[PartId],
+        is_within_message: bool,
+    ) -> Result<Resolved, Refusal> {
+        let mut resolved = Resolved {
+            context: link.context,
+            is_relative: false,
+            replacement: None,
+            part: None,
+        };
+        let reference = readable(value);
+        // All of the base that counts for whether a reference is relative, `http:`.
+        let scheme = base_url.split_inclusive(':').next();
+        if relation(scheme, &reference) != Relation::Relative {
+            return Ok(resolved);
+        }
+        resolved.is_relative = true;
+        let Ok(absolute) = resolve_as_browser(base_url, &reference) else {
+            return Ok(resolved);
+        };
+        // `a_b:c` is no scheme, and resolving gives it back under bases that are no browser's.
+        if absolute == reference {
+            return Ok(resolved);
+        }
+        let fragment = absolute.get(without_fragment(&absolute).len()..);
+        let fragment = fragment.unwrap_or_default();
+        let sibling = self.siblings.meant(document.part, related, &absolute);
+        let essence = sibling.map_or("", |sibling| self.tree.part(sibling).essence.as_str());
+        // Browsers find no `cid:` URL with a fragment. Of an SVG it may mean one picture of several, of others
+        // nothing.
+        let is_part_of_svg = essence == "image/svg+xml" && fragment.len() > 1;
+        let fragment = match essence.starts_with("image/") {
+            true => "",
+            false => fragment,
+        };
+        resolved.part = sibling.filter(|_| !is_part_of_svg);
+        let new = match resolved.part {
+            Some(sibling) => {
+                // Parts in one another are hashed anew for each of them that is meant.
+                self.ledger.work(self.siblings.cost_of_identity(sibling))?;
+                let content_id = cid_escaped(&self.siblings.identity(sibling).content_id);
+                format!("cid:{content_id}{fragment}")
+            }
+            None if is_within_message => return Ok(resolved),
+            None => absolute,
+        };
+        resolved.replacement = Some(link.encoded(raw(new)));
+        Ok(resolved)
+    }
+}

@@ -1,0 +1,106 @@
+//! What becomes of the links of the documents of a message (docs/design.md, "Links"): an item for each document in
+//! which something would change, or may not.
+
+use super::documents::{Documents, NewLinks};
+use super::item::Plan;
+use crate::edit::Group;
+use crate::ledger::Ledger;
+use crate::link::url::masked;
+use crate::mime::{PartId, Tree};
+use crate::policy::Policy;
+use crate::report::{Detail, Forecast, Kind, Refusal, Row};
+
+/// The links of one document.
+#[derive(Clone, Debug)]
+pub struct Links {
+    /// The document.
+    pub part: PartId,
+    /// The part's number, as reports write it.
+    number: String,
+    essence: String,
+    /// Octets of the document as it is encoded.
+    octets: usize,
+    /// What becomes of them, or why they are left.
+    decision: Result<NewLinks, Refusal>,
+}
+
+impl Plan<'_> {
+    /// Plans the links of every document, in their order: what fits is done, the others are left.
+    #[must_use]
+    pub fn of_links(original: &[u8], tree: &Tree, policy: &Policy, ledger: &mut Ledger) -> Self {
+        let mut documents = Documents::new(original, tree, policy, ledger);
+        let mut plan = Self::default();
+        for part in tree.ids() {
+            let Some(decision) = documents.new_links(part) else {
+                continue;
+            };
+            for named in decision.iter().flat_map(|new| &new.named) {
+                let identity = || documents.identity(*named).content_id.clone();
+                plan.content_ids.entry(*named).or_insert_with(identity);
+            }
+            plan.links.push(Links {
+                part,
+                number: tree.number(part),
+                essence: tree.part(part).essence.clone(),
+                octets: tree.part(part).body.len(),
+                decision,
+            });
+        }
+        plan
+    }
+}
+
+impl Links {
+    /// The edits of the document; none if it is left.
+    #[must_use]
+    pub fn edits(&mut self) -> Option<Group> {
+        let new = self.decision.as_mut().ok()?;
+        Some(std::mem::take(&mut new.edits))
+    }
+
+    /// What the report says before anything was done.
+    #[must_use]
+    pub fn forecast(&self, message: &str) -> Row<Forecast> {
+        let mut row = Row {
+            message: message.to_owned(),
+            part: self.number.clone(),
+            kind: Kind::Link,
+            url: None,
+            outcome: Forecast::Left,
+            reason: None,
+            detail: Detail::default(),
+            media_type: Some(self.essence.clone()),
+            bytes: Some(self.octets as u64),
+            ms: None,
+            links: None,
+            archive: None,
+        };
+        match &self.decision {
+            Ok(new) => {
+                row.outcome = Forecast::WouldRewrite;
+                row.links = Some(new.absolute + new.to_parts);
+                let base = new.base.as_ref();
+                let base = base.filter(|base| !base.is_within_message()).map_or_else(
+                    String::new,
+                    |base| {
+                        row.url = Some(masked(&base.url).into_owned());
+                        format!(", base from {}", base.origin)
+                    },
+                );
+                row.detail = format!(
+                    "{} links made absolute, {} pointed at parts{base}",
+                    new.absolute, new.to_parts
+                )
+                .into();
+                if let Some(digest) = new.digest {
+                    row.remark(digest.note());
+                }
+            }
+            Err(refusal) => {
+                row.reason = Some(refusal.reason);
+                row.detail = refusal.detail.clone();
+            }
+        }
+        row
+    }
+}
