@@ -9,7 +9,7 @@ mod digest;
 mod document;
 mod link_text;
 mod long_lines;
-mod new_links;
+pub(super) mod new_links;
 mod options;
 mod resolved;
 pub(crate) mod sheet;
@@ -19,16 +19,16 @@ mod siblings;
 use std::rc::Rc;
 
 pub(crate) use self::candidates::Fallbacks;
+use self::digest::Digest;
 use self::document::{Document, Language, unsupported};
 pub(crate) use self::link_text::cid_escaped;
 use self::link_text::{mentions_base, readable};
-pub(crate) use self::new_links::NewLinks;
 pub(crate) use self::shown::Shown;
 #[cfg(feature = "cli")]
 pub(crate) use self::shown::Written;
 pub(crate) use self::siblings::Identity;
 use self::siblings::{RELATED, Siblings};
-use super::protection;
+use super::protection::protection;
 use crate::edit::{Edit, Group};
 use crate::ledger::Ledger;
 use crate::link::base::Base;
@@ -41,6 +41,13 @@ use crate::report::{Reason, Refusal};
 
 /// Octets of a link, at most: no server takes as many, and it would be held several times.
 const LONGEST: usize = 1 << 20;
+
+/// The edits of a document.
+struct Edited {
+    edits: Group,
+    /// What became of its Content-MD5, if it has one.
+    digest: Option<Digest>,
+}
 
 /// The documents of a message, looked at one after the other.
 pub(crate) struct Documents<'p> {
@@ -75,7 +82,7 @@ impl<'p> Documents<'p> {
 
     /// Decodes and reads a document, and makes the changes that `decide` wants; none if the part is no
     /// document, or nothing changes. Unless `always`, a document without any base or sibling is not looked at.
-    fn looked_at(
+    fn looked_at<T>(
         &mut self,
         part: PartId,
         always: bool,
@@ -85,8 +92,8 @@ impl<'p> Documents<'p> {
             &mut Document<'_>,
             Option<Rc<Base>>,
             &[PartId],
-        ) -> Result<NewLinks, Refusal>,
-    ) -> Option<Result<NewLinks, Refusal>> {
+        ) -> Result<(Changes, T), Refusal>,
+    ) -> Option<Result<(T, Edited), Refusal>> {
         let language = self.language(part)?;
         let base = self.siblings.base_of(part);
         let related = self.siblings.around(part);
@@ -128,11 +135,12 @@ impl<'p> Documents<'p> {
             }
             None => base,
         };
-        let mut new = match decide(self, &mapped, &mut document, base, &related) {
-            Ok(new) => new,
+        let decision = decide(self, &mapped, &mut document, base, &related);
+        let (changes, decided) = match decision {
+            Ok(decided) => decided,
             Err(refusal) => return Some(Err(refusal)),
         };
-        if new.changes.is_empty() {
+        if changes.is_empty() {
             return None;
         }
         let refusal =
@@ -140,7 +148,6 @@ impl<'p> Documents<'p> {
         if let Some(refusal) = refusal {
             return Some(Err(refusal));
         }
-        let changes = std::mem::take(&mut new.changes);
         let Some(changes) = self.lines_kept(&document, encoding, changes) else {
             return Some(Err(Refusal::lasting(
                 Reason::LineTooLong,
@@ -155,23 +162,21 @@ impl<'p> Documents<'p> {
         });
         // The text has done its work, and may be a copy of the document.
         drop(document);
-        let mut group = Group::new();
-        if let Some((digest, edits)) = digest {
-            new.digest = Some(digest);
-            group = edits;
-        }
+        let (digest, mut edits) = match digest {
+            Some((digest, edits)) => (Some(digest), edits),
+            None => (None, Group::new()),
+        };
         let replacements = mapped.replacements(changes, self.tree.newline);
-        group.extend(
+        edits.extend(
             replacements
                 .into_iter()
                 .map(|(span, bytes)| Edit::replace(span, bytes)),
         );
-        let growth = group.iter().map(Edit::growth).sum();
+        let growth = edits.iter().map(Edit::growth).sum();
         if let Err(refusal) = self.ledger.grow(growth) {
             return Some(Err(refusal));
         }
-        new.edits = group;
-        Some(Ok(new))
+        Some(Ok((decided, Edited { edits, digest })))
     }
 
     /// What kind of document a part is; none if it is none, or an attachment.

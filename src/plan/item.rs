@@ -1,28 +1,9 @@
-//! What a plan holds: references, and what to do with each; the links of documents stand in `links`.
+//! One reference and what to do with it.
 
-use std::collections::BTreeMap;
-
-use super::links::Links;
 use crate::external_body::ExternalBody;
 use crate::link::url;
 use crate::mime::PartId;
 use crate::report::{Forecast, Kind, Refusal, Row};
-
-/// Everything that would be done with one message.
-#[derive(Clone, Debug, Default)]
-pub struct Plan<'a> {
-    /// One per reference, in the order of the message.
-    pub references: Vec<Item<'a>>,
-    /// References (by their position in `references`) that offer the same object in one
-    /// multipart/alternative, in the order in which they are tried.
-    pub rivals: Vec<Vec<usize>>,
-    /// Octets of the URLs that a base made absolute, as they were counted.
-    pub held: usize,
-    /// One per document whose links would change, or are left, in the order of the message.
-    pub links: Vec<Links>,
-    /// The Content-IDs that parts are to get because links mean them.
-    pub content_ids: BTreeMap<PartId, String>,
-}
 
 /// One reference and what to do with it.
 #[derive(Clone, Debug)]

@@ -1,8 +1,10 @@
 //! What becomes of the links of the documents of a message (docs/design.md, "Links"): an item for each document in
 //! which something would change, or may not.
 
-use super::documents::{Documents, NewLinks};
-use super::item::Plan;
+use std::collections::BTreeMap;
+
+use super::documents::Documents;
+use super::documents::new_links::NewLinks;
 use crate::edit::Group;
 use crate::ledger::Ledger;
 use crate::link::url::masked;
@@ -24,30 +26,33 @@ pub struct Links {
     decision: Result<NewLinks, Refusal>,
 }
 
-impl Plan<'_> {
-    /// Plans the links of every document, in their order: what fits is done, the others are left.
-    #[must_use]
-    pub fn of_links(original: &[u8], tree: &Tree, policy: &Policy, ledger: &mut Ledger) -> Self {
-        let mut documents = Documents::new(original, tree, policy, ledger);
-        let mut plan = Self::default();
-        for part in tree.ids() {
-            let Some(decision) = documents.new_links(part) else {
-                continue;
-            };
-            for named in decision.iter().flat_map(|new| &new.named) {
-                let identity = || documents.identity(*named).content_id.clone();
-                plan.content_ids.entry(*named).or_insert_with(identity);
-            }
-            plan.links.push(Links {
-                part,
-                number: tree.number(part),
-                essence: tree.part(part).essence.clone(),
-                octets: tree.part(part).body.len(),
-                decision,
-            });
+/// Plans the links of every document, in their order; and which parts are to get which Content-ID for that.
+pub(super) fn links(
+    original: &[u8],
+    tree: &Tree,
+    policy: &Policy,
+    ledger: &mut Ledger,
+) -> (Vec<Links>, BTreeMap<PartId, String>) {
+    let mut documents = Documents::new(original, tree, policy, ledger);
+    let mut links = Vec::new();
+    let mut content_ids = BTreeMap::new();
+    for part in tree.ids() {
+        let Some(decision) = documents.new_links(part) else {
+            continue;
+        };
+        for named in decision.iter().flat_map(|new| &new.named) {
+            let identity = || documents.identity(*named).content_id.clone();
+            content_ids.entry(*named).or_insert_with(identity);
         }
-        plan
+        links.push(Links {
+            part,
+            number: tree.number(part),
+            essence: tree.part(part).essence.clone(),
+            octets: tree.part(part).body.len(),
+            decision,
+        });
     }
+    (links, content_ids)
 }
 
 impl Links {

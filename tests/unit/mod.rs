@@ -23,6 +23,7 @@ mod links_hostile;
 mod links_siblings;
 mod milter;
 mod pictures;
+mod plan;
 mod policy_table;
 mod prefilter_documents;
 mod properties;

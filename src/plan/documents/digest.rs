@@ -12,7 +12,7 @@ const FIELD: &str = "Content-MD5";
 
 /// What became of the field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::plan) enum Digest {
+pub(crate) enum Digest {
     /// It was right, and is.
     Computed,
     /// It was wrong.
@@ -21,7 +21,7 @@ pub(in crate::plan) enum Digest {
 
 impl Digest {
     /// For the detail of a row.
-    pub(in crate::plan) fn note(self) -> &'static str {
+    pub(crate) fn note(self) -> &'static str {
         match self {
             Self::Computed => "Content-MD5 was computed anew",
             Self::Removed => "Content-MD5, which was wrong, was removed",

@@ -18,40 +18,29 @@ use crate::report::Refusal;
 
 /// What the links of one document become.
 #[derive(Clone, Debug)]
-pub struct NewLinks {
-    pub(super) changes: Changes,
-    /// The edits that make them, once they are known to fit.
-    pub(in crate::plan) edits: Group,
-    pub(in crate::plan) absolute: u64,
-    pub(in crate::plan) to_parts: u64,
-    pub(in crate::plan) base: Option<Rc<Base>>,
+pub(crate) struct NewLinks {
+    /// What makes them.
+    pub(crate) edits: Group,
+    pub(crate) absolute: u64,
+    pub(crate) to_parts: u64,
+    pub(crate) base: Option<Rc<Base>>,
     /// Parts that must get a Content-ID.
-    pub(in crate::plan) named: BTreeSet<PartId>,
+    pub(crate) named: BTreeSet<PartId>,
     /// What became of the document's Content-MD5, if it has one.
-    pub(in crate::plan) digest: Option<Digest>,
-}
-
-impl NewLinks {
-    /// No change yet.
-    pub(super) fn of(base: Option<Rc<Base>>) -> Self {
-        Self {
-            changes: Changes::default(),
-            edits: Group::new(),
-            absolute: 0,
-            to_parts: 0,
-            base,
-            named: BTreeSet::new(),
-            digest: None,
-        }
-    }
+    pub(crate) digest: Option<Digest>,
 }
 
 impl Documents<'_> {
     /// What becomes of a part's links; none if it is no document or nothing in it would change.
-    pub(in crate::plan) fn new_links(&mut self, part: PartId) -> Option<Result<NewLinks, Refusal>> {
-        self.looked_at(part, false, |documents, mapped, document, base, related| {
+    pub(crate) fn new_links(&mut self, part: PartId) -> Option<Result<NewLinks, Refusal>> {
+        let new = self.looked_at(part, false, |documents, mapped, document, base, related| {
             documents.resolve(mapped, document, base, related)
-        })
+        })?;
+        Some(new.map(|(new, edited)| NewLinks {
+            edits: edited.edits,
+            digest: edited.digest,
+            ..new
+        }))
     }
 
     fn resolve(
@@ -60,12 +49,20 @@ impl Documents<'_> {
         document: &mut Document<'_>,
         base: Option<Rc<Base>>,
         related: &[PartId],
-    ) -> Result<NewLinks, Refusal> {
+    ) -> Result<(Changes, NewLinks), Refusal> {
         let links = std::mem::take(&mut document.links);
         let inside = Base::this_message();
         let base_url = ascii(&base.as_deref().unwrap_or(&inside).url);
         let is_within_message = base.as_deref().is_none_or(Base::is_within_message);
-        let mut made = NewLinks::of(base);
+        let mut changes = Changes::default();
+        let mut made = NewLinks {
+            edits: Group::new(),
+            absolute: 0,
+            to_parts: 0,
+            base,
+            named: BTreeSet::new(),
+            digest: None,
+        };
         let room = i64::try_from(self.ledger.room()).unwrap_or(i64::MAX);
         let mut gained = -i64::try_from(mapped.spare()).unwrap_or(i64::MAX);
         let mut memory = Memory::default();
@@ -129,13 +126,13 @@ impl Documents<'_> {
                     None => made.absolute += 1,
                 }
                 let octets = link.span.start..link.span.end;
-                made.changes.push(octets, replacement);
+                changes.push(octets, replacement);
             }
             if stage == Stage::Counted {
                 links = from;
             }
         }
-        Ok(made)
+        Ok((changes, made))
     }
 
     /// What becomes of one link.

@@ -3,15 +3,16 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use super::Documents;
 use super::candidates::{self, Fallbacks};
 use super::link_text::{ascii, readable};
 use super::siblings::Identity;
-use super::{Documents, NewLinks};
 use crate::edit::Group;
 use crate::link::base::Base;
 use crate::link::url::{Relation, relation, resolve_as_browser};
 use crate::link::value::{LinkValue, Role};
 use crate::mime::PartId;
+use crate::mime::mapped::Changes;
 use crate::report::Refusal;
 
 /// A link, and what it means.
@@ -106,7 +107,7 @@ impl Documents<'_> {
             if meant > 0 {
                 refusal = document.refusal(documents.tree.part(part).encoding);
             }
-            Ok(NewLinks::of(base))
+            Ok((Changes::default(), ()))
         });
         match (looked, refusal) {
             (Some(Err(refusal)), _) | (_, Some(refusal)) => Some(Err(refusal)),
@@ -145,16 +146,15 @@ impl Documents<'_> {
         urls: &HashMap<usize, String>,
         fallbacks: &Fallbacks,
     ) -> Option<Result<Group, Refusal>> {
-        let rewritten = self.looked_at(part, true, |_, _, document, base, _| {
-            let mut new = NewLinks::of(base);
-            let changes = &mut new.changes;
+        let rewritten = self.looked_at(part, true, |_, _, document, _, _| {
+            let mut changes = Changes::default();
             let links = &document.links;
             candidates::replacements(document.octets, links, urls, fallbacks, |octets, new| {
                 changes.push(octets, new);
             });
-            Ok(new)
+            Ok((changes, ()))
         })?;
-        Some(rewritten.map(|new| new.edits))
+        Some(rewritten.map(|(_, edited)| edited.edits))
     }
 }
 

@@ -9,11 +9,12 @@ use std::rc::Rc;
 
 use md5::{Digest as _, Md5};
 
+use super::super::bases::Bases;
+use super::super::protection::protection;
 use crate::external_body::{ExternalBody, Reading, identifier};
 use crate::link::base::{Base, location};
 use crate::link::url::{Dialect, equivalence_key, without_fragment};
 use crate::mime::{Content, PartId, Tree};
-use crate::plan::{Bases, protection};
 use crate::policy::Policy;
 
 /// The type of an aggregate: a root and what it refers to (RFC 2387).

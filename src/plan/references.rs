@@ -1,0 +1,215 @@
+//! What would be done with every reference, and why not with the others.
+
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use super::bases::Bases;
+use super::content_id::ContentIds;
+use super::item::{Item, Step, shown_url};
+use super::protection::protection;
+use super::unusable::refusal_of;
+use crate::external_body::{Claim, ExternalBody, Form, Reading, Target};
+use crate::link::base::Base;
+use crate::link::url::{self, Dialect};
+use crate::mime::header::End;
+use crate::mime::{Content, Limit, PartId, Tree};
+use crate::policy::Policy;
+use crate::report::{Detail, Kind, Reason, Refusal, Setting};
+
+/// How many characters of a `data:` URL a report shows.
+const SHOWN_DATA: usize = 48;
+
+/// Plans the references of one message, and counts the octets of the URLs that a base made absolute, of which there
+/// may be `room`.
+pub(super) fn references<'a>(
+    original: &'a [u8],
+    tree: &Tree,
+    policy: &Policy,
+    around: Option<Rc<Base>>,
+    room: usize,
+) -> (Vec<Item<'a>>, usize) {
+    let reading = Reading {
+        header_limit: policy.limits.header,
+        shortcuts: policy.shortcuts,
+    };
+    let bodies: Vec<ExternalBody<'a>> = tree
+        .ids()
+        .filter_map(|part| ExternalBody::read(original, tree, part, &reading))
+        .collect();
+    let references: HashSet<PartId> = bodies.iter().map(|body| body.part).collect();
+    let mut planner = Planner {
+        room,
+        bases: Bases::within(around),
+        original,
+        tree,
+        policy,
+        content_ids: ContentIds::read(original, tree, |part| references.contains(&part)),
+    };
+    let items = bodies.into_iter().map(|body| planner.item(body)).collect();
+    (items, room - planner.room)
+}
+
+struct Planner<'p> {
+    bases: Bases,
+    original: &'p [u8],
+    tree: &'p Tree,
+    policy: &'p Policy,
+    content_ids: ContentIds,
+    /// Octets that further URLs may have: one long base may stand above ten thousand relative references.
+    room: usize,
+}
+
+impl Planner<'_> {
+    fn item<'a>(&mut self, body: ExternalBody<'a>) -> Item<'a> {
+        let (shown_url, step) = match self.step(&body) {
+            Ok((shown, step)) => (shown, step),
+            Err((shown, refusal)) => (shown, Step::Leave(refusal)),
+        };
+        let step = if self.is_cut(&body) {
+            // What stands behind the limit was not read: the URL, the type or the digest may be cut.
+            let detail = Detail::from("its header, or the phantom header, is larger than ")
+                .naming(Setting::Header);
+            Step::Leave(Refusal::lasting(Reason::HeaderTooLarge, detail))
+        } else if body.claim == Claim::Unreadable {
+            // Put in by what it declares it would not be the part it was.
+            let detail = "its X-Embody-Detached field is not as embody writes it";
+            Step::Leave(Refusal::lasting(Reason::BadNote, detail))
+        } else {
+            step
+        };
+        let step = match protection(self.tree, body.part, self.policy) {
+            Some(refusal) => Step::Leave(refusal),
+            None => step,
+        };
+        Item {
+            number: self.tree.number(body.part),
+            kind: match body.form {
+                _ if body.claim != Claim::None => Kind::Attachment,
+                Form::ExternalBody => Kind::ExternalBody,
+                Form::Detached | Form::Enclosure | Form::CloudFile => Kind::Detached,
+                Form::Shortcut => Kind::Shortcut,
+            },
+            shown_url,
+            step,
+            body,
+        }
+    }
+
+    fn is_cut(&self, body: &ExternalBody<'_>) -> bool {
+        let content = &self.tree.part(body.part).content;
+        *content == Content::Opaque(Limit::HeaderTooLarge) || body.phantom.end == End::TooLarge
+    }
+
+    /// The URL to show and what to do; or the URL to show and why nothing is done.
+    fn step(
+        &mut self,
+        body: &ExternalBody<'_>,
+    ) -> Result<(Option<String>, Step), (Option<String>, Refusal)> {
+        let (shown, step) = match &body.target {
+            Err(unusable) => return Err((None, refusal_of(unusable))),
+            Ok(Target::Data(url)) => (shorten(url), Ok(Step::Decode)),
+            Ok(Target::ContentId {
+                content_id,
+                message_id,
+            }) => (
+                format!("cid:{content_id}"),
+                self.content_ids
+                    .target(
+                        self.original,
+                        self.tree,
+                        body.part,
+                        content_id,
+                        message_id.as_deref(),
+                        body.access_type.eq_ignore_ascii_case("content-id"),
+                    )
+                    .map(Step::Copy),
+            ),
+            Ok(Target::Url(reference)) => self.retrieve(body, reference),
+        };
+        let declared = body.declared.as_ref().map(|declared| &declared.essence);
+        let allowed = declared.map_or(Ok(()), |essence| self.policy.judge_type(essence));
+        match step.and_then(|step| allowed.map(|()| step)) {
+            Ok(step) => Ok((Some(shown), step)),
+            Err(refusal) => Err((Some(shown), refusal)),
+        }
+    }
+
+    fn retrieve(
+        &mut self,
+        body: &ExternalBody<'_>,
+        reference: &str,
+    ) -> (String, Result<Step, Refusal>) {
+        let absolute = match self.absolute(body.part, reference) {
+            Ok(absolute) => absolute,
+            Err(refusal) => return (shown_url(reference), Err(refusal)),
+        };
+        let shown = shown_url(&absolute);
+        let mapped = self.policy.map(&absolute).into_owned();
+        let step = self.policy.judge_url(&mapped).and_then(|target| {
+            self.policy.judge_size(body.size.unwrap_or(0))?;
+            // Only http can be asked for a type, and fragments are never sent: what is retrieved
+            // once does not depend on either.
+            let negotiates = target.scheme().is_http();
+            Ok(Step::Retrieve {
+                url: url::without_fragment(&mapped).to_owned(),
+                accept: body
+                    .declared
+                    .as_ref()
+                    .filter(|_| negotiates)
+                    .map(|declared| declared.essence.to_string()),
+            })
+        });
+        (shown, step)
+    }
+
+    fn absolute(&mut self, part: PartId, reference: &str) -> Result<String, Refusal> {
+        if !url::Reference::split(reference).is_relative() {
+            return Ok(reference.to_owned());
+        }
+        let base = self.bases.of(self.original, self.tree, part);
+        let Some(base) = base.filter(|base| !base.is_within_message()) else {
+            return Err(Refusal::lasting(
+                Reason::NoBase,
+                format!(
+                    "'{}' is relative, and no Content-Base or Content-Location holds",
+                    url::masked(reference)
+                ),
+            ));
+        };
+        let room = self.room.checked_sub(base.url.len().saturating_mul(2));
+        let Some(room) = room else {
+            let detail = "the URLs of the references together are much longer than the message";
+            return Err(Refusal::lasting(Reason::TooMuchWork, detail));
+        };
+        self.room = room;
+        url::resolve(&base.url, reference, Dialect::default()).map_err(|problem| {
+            Refusal::lasting(
+                Reason::BadUrl,
+                format!(
+                    "'{}' against {}: {problem}",
+                    url::masked(reference),
+                    shown_url(&base.url)
+                ),
+            )
+        })
+    }
+}
+
+/// The start of a `data:` URL without its folds, for a report.
+fn shorten(url: &[u8]) -> String {
+    let start: Vec<u8> = url
+        .iter()
+        .copied()
+        .filter(|byte| !byte.is_ascii_whitespace())
+        .take(SHOWN_DATA + 1)
+        .collect();
+    let text: String = String::from_utf8_lossy(&start)
+        .chars()
+        .take(SHOWN_DATA)
+        .collect();
+    if start.len() > SHOWN_DATA {
+        format!("{text}... ({} octets)", url.len())
+    } else {
+        text
+    }
+}
