@@ -45,7 +45,8 @@ pub(super) struct Embedding {
 pub(super) fn embed(session: &mut Session<'_>, original: &[u8], tree: &Tree) -> Embedding {
     let mut pictures = Pictures::new(original, tree, session.policy());
     let shapes = Shapes::new(original, tree);
-    let mut places = Places::find(session, original, tree, &mut pictures, &shapes);
+    let with = (session.policy(), &mut session.ledger);
+    let mut places = Places::find(with, original, tree, &mut pictures, &shapes);
     let mut pending = Pending {
         original,
         tree,

@@ -1,12 +1,12 @@
-//! What the documents of a message show, and from where.
+//! What the documents of a message show, and from where: the plan of embedding. Nobody is asked here.
 
 use std::collections::{HashMap, VecDeque};
 
 use super::super::prefilter::may_show_data;
-use super::super::session::Session;
 use super::pictures::Pictures;
 use super::shape::Shapes;
 use super::style;
+use crate::ledger::Ledger;
 use crate::link::url::{Reference, masked, without_fragment};
 use crate::link::value::{Grammar, ImageSet, Role};
 use crate::mime::{PartId, Tree};
@@ -121,18 +121,17 @@ pub(super) struct Places {
 impl Places {
     /// Looks at every document.
     pub(super) fn find(
-        session: &mut Session<'_>,
+        (policy, ledger): (&Policy, &mut Ledger),
         original: &[u8],
         tree: &Tree,
         pictures: &mut Pictures<'_>,
         shapes: &Shapes<'_>,
     ) -> Self {
-        let policy = session.policy();
         let mut places = Self {
-            room: session.ledger.room_for_places(),
+            room: ledger.room_for_places(),
             ..Self::default()
         };
-        let mut documents = Documents::new(original, tree, policy, &mut session.ledger);
+        let mut documents = Documents::new(original, tree, policy, ledger);
         for part in tree.ids() {
             if tree.part(part).essence == "text/x-amp-html" {
                 if policy.embed.is_only_data() {
