@@ -2,11 +2,12 @@
 //!
 //! `gather` looks at one message, in the workers; `sum` adds surveys up in the order of the messages, with the
 //! bounded counts of `tally`; `json`, `text` and `page` say it; `looked` is what was asked. The page is made with
-//! `sheet` and `plot`, and goes where `file` says.
+//! `sheet` and `plot`, `contents` is its largest section, and it goes where `file` says.
 //!
 //! Of what a stranger may name without end, hosts, types and schemes, the first ten thousand of each are counted
 //! apart, and of contents a million are compared. So memory has a bound, whatever is in the mail.
 
+mod contents;
 mod file;
 mod gather;
 mod json;

@@ -1,0 +1,185 @@
+//! What the page of a survey says of attachments and pictures, and what to do with them.
+
+use super::plot::{Bar, escaped, grouped, lying};
+use super::sheet::{BARS, Order, Page};
+use super::tally::Host;
+use super::text::{class, option_size, size};
+
+impl Page<'_> {
+    pub(super) fn attachments(&mut self) {
+        let (survey, named) = (self.survey, self.named());
+        let detach = &survey.detach;
+        let large = option_size(self.looked.larger_than);
+        self.add("<h2>Attachments</h2>");
+        self.add(&format!(
+            "<p>{} attachments have {} in the mail, as they are encoded there. Those of {large} and more are {}, with {}.</p>",
+            grouped(survey.attachments.count), size(survey.attachments.octets), grouped(detach.large.count), size(detach.large.octets)
+        ));
+        let bars: Vec<Bar> = survey
+            .sizes
+            .iter()
+            .enumerate()
+            .map(|(number, amount)| Bar {
+                name: class(number),
+                value: amount.octets,
+                said: format!("{} in {}", size(amount.octets), grouped(amount.count)),
+            })
+            .collect();
+        self.add(&lying("Attachments by size", &bars));
+        if detach.leave.count > 0 {
+            let (objects, duplicates) = (detach.objects(), detach.duplicates());
+            let saves = u64::try_from(detach.saves).unwrap_or(0);
+            let command = format!(
+                "embody detach --larger-than {large} --store /srv/store --in-place {named}"
+            );
+            self.act(
+                &format!(
+                    "This moves {} attachments into a store, and the mail is {} smaller. The store holds {} objects of {}; {} duplicates of {} are stored once. Mail and store together are {} less than the mail now. <code>--dry-run</code> instead of <code>--in-place</code> tries it, <code>embody restore</code> puts every octet back.",
+                    grouped(detach.leave.count), size(saves),
+                    grouped(objects.count), size(objects.octets), grouped(duplicates.count), size(duplicates.octets),
+                    size(saves.saturating_sub(objects.octets))
+                ),
+                &command,
+            );
+        } else {
+            self.add("<p>None of them would leave: there is nothing for <code>embody detach</code> to do.</p>");
+        }
+        if !detach.stay.is_empty() {
+            let stay: Vec<String> = detach
+                .stay
+                .iter()
+                .map(|(why, count)| format!("{} <code>{}</code>", grouped(*count), escaped(why)))
+                .collect();
+            self.add(&format!("<p>The others stay in the mail: {}. docs/reasons.md says what these words mean.</p>", stay.join(", ")));
+        }
+        let largest = survey.types.heaviest(|it| it.octets);
+        let bars: Vec<Bar> = largest
+            .iter()
+            .take(BARS)
+            .map(|(name, it)| Bar {
+                name: (*name).to_owned(),
+                value: it.octets,
+                said: size(it.octets),
+            })
+            .collect();
+        if !bars.is_empty() {
+            self.add("<h2>Attachments by type</h2>");
+            self.add("<p>By what the mail calls them. With <code>--type</code>, <code>detach</code> takes only some: <code>--type 'video/*'</code>.</p>");
+            self.add(&lying("Attachments by type", &bars));
+        }
+        self.table(
+            &[
+                "type",
+                "attachments",
+                "size",
+                "large ones",
+                "their size",
+                "would leave",
+            ],
+            &survey.types,
+            |it| it.octets,
+            |it| {
+                vec![
+                    grouped(it.attachments),
+                    size(it.octets),
+                    grouped(it.large),
+                    size(it.large_octets),
+                    grouped(it.leave),
+                ]
+            },
+            Order::Heaviest,
+        );
+    }
+
+    pub(super) fn pictures(&mut self) {
+        let (survey, named) = (self.survey, self.named());
+        let pictures = &survey.pictures;
+        self.add("<h2>Pictures</h2>");
+        self.add(&format!(
+            "<p>HTML in the mail shows {} pictures from the web, {} from the mail itself, {} in data: URLs of {}, and {} from nowhere that can be reached. {} more are trackers, which are never asked for unless one says so. A picture that is shown twice counts twice.</p>",
+            grouped(pictures.remote), grouped(pictures.in_mail), grouped(pictures.data), size(pictures.data_octets), grouped(pictures.elsewhere), grouped(pictures.trackers)
+        ));
+        if pictures.remote > 0 {
+            self.act(
+                "This retrieves the pictures from the web and makes them part of the mail, as long as their servers are there. Add <code>--probe</code> to <code>embody inspect</code> to ask first which are alive.",
+                &format!("embody convert --embed remote --fetch http,https --in-place {named}"),
+            );
+        }
+        if pictures.data > 0 {
+            self.act(
+                "This makes the pictures of data: URLs attachments, which every mail program shows. It asks nobody.",
+                &format!("embody convert --embed data --in-place {named}"),
+            );
+        }
+        if pictures.trackers > 0 {
+            self.act(
+                "This puts one empty picture in the place of all trackers, so that none of them is told when the mail is opened. It needs no network.",
+                &format!("embody convert --embed remote --trackers blank --in-place {named}"),
+            );
+        }
+        let weight = |it: &Host| it.pictures + it.trackers + it.references;
+        let heaviest = survey.hosts.heaviest(|it| it.pictures);
+        let bars: Vec<Bar> = heaviest
+            .iter()
+            .take(BARS)
+            .map(|(name, it)| Bar {
+                name: (*name).to_owned(),
+                value: it.pictures,
+                said: grouped(it.pictures),
+            })
+            .collect();
+        if survey.hosts.names().next().is_some() {
+            self.add("<h2>Hosts</h2>");
+            self.add("<p>Whom the mail refers to. <code>--deny-host NAME</code> asks one of them never, <code>--allow-host NAME</code> only that one.</p>");
+            if !bars.is_empty() {
+                self.add(&lying("Pictures by host", &bars));
+            }
+        }
+        if self.looked.is_probed {
+            let has_archive = self.looked.has_archive;
+            let mut head = vec![
+                "host",
+                "pictures",
+                "trackers",
+                "references",
+                "alive",
+                "dead",
+                "refused",
+            ];
+            if has_archive {
+                head.extend(["in the archive", "lost"]);
+            }
+            self.table(
+                &head,
+                &survey.hosts,
+                weight,
+                |it| {
+                    let row = [
+                        it.pictures,
+                        it.trackers,
+                        it.references,
+                        it.alive,
+                        it.dead,
+                        it.refused,
+                    ];
+                    let archived = [it.archived, it.lost].into_iter();
+                    let row = row.into_iter().chain(archived.filter(|_| has_archive));
+                    row.map(grouped).collect()
+                },
+                Order::Heaviest,
+            );
+        } else {
+            self.table(
+                &["host", "pictures", "trackers", "references"],
+                &survey.hosts,
+                weight,
+                |it| {
+                    [it.pictures, it.trackers, it.references]
+                        .map(grouped)
+                        .to_vec()
+                },
+                Order::Heaviest,
+            );
+        }
+    }
+}
