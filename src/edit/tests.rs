@@ -1,0 +1,133 @@
+use super::*;
+use proptest::prelude::*;
+
+#[test]
+fn no_edits_borrow_the_input() {
+    let edits = Edits::new();
+    let output = edits.splice(b"abc").into_bytes();
+    assert!(matches!(output, Cow::Borrowed(b"abc")));
+}
+
+#[test]
+fn a_group_that_overlaps_is_refused_whole() {
+    let mut edits = Edits::new();
+    edits
+        .add(vec![Edit::replace(Span::new(2, 4), b"x".to_vec())])
+        .expect("the first group");
+    let group = vec![
+        Edit::insert(0, b"y".to_vec()),
+        Edit::remove(Span::new(3, 5)),
+    ];
+    assert!(edits.add(group).is_err());
+    assert_eq!(edits.splice(b"abcdef").into_bytes().as_ref(), b"abxef");
+}
+
+proptest! {
+    #[test]
+    fn bytes_outside_edits_are_the_inputs(
+        original in proptest::collection::vec(any::<u8>(), 0..60),
+        cuts in proptest::collection::vec((0usize..60, 0usize..6, "[a-c]{0,3}"), 0..8),
+    ) {
+        let mut edits = Edits::new();
+        for (start, length, text) in cuts {
+            let start = start.min(original.len());
+            let end = (start + length).min(original.len());
+            let _ = edits.add(vec![Edit::replace(Span::new(start, end), text)]);
+        }
+        let list = edits.as_slice().to_vec();
+        let output = edits.splice(&original);
+        prop_assert_eq!(output.len(), output.clone().into_bytes().len());
+        let growth: i64 = list.iter().map(Edit::growth).sum();
+        prop_assert_eq!(output.len() as i64, original.len() as i64 + growth);
+        let output = output.into_bytes();
+        let (mut from, mut to) = (0, 0);
+        for edit in &list {
+            let kept = &original[from..edit.span.start];
+            prop_assert_eq!(kept, &output[to..to + kept.len()]);
+            to += kept.len() + edit.replacement.len();
+            from = edit.span.end;
+        }
+        prop_assert_eq!(&original[from..], &output[to..]);
+    }
+}
+
+fn some_edits(length: usize, cuts: Vec<(usize, usize, String)>) -> Edits {
+    let mut edits = Edits::new();
+    for (start, extent, text) in cuts {
+        let start = start.min(length);
+        let end = (start + extent).min(length);
+        let _ = edits.add(vec![Edit::replace(Span::new(start, end), text)]);
+    }
+    edits
+}
+
+proptest! {
+    #[test]
+    fn edits_of_edited_text_are_edits_of_the_original(
+        original in proptest::collection::vec(any::<u8>(), 0..60),
+        first in proptest::collection::vec((0usize..60, 0usize..6, "[a-c]{0,9}"), 0..8),
+        second in proptest::collection::vec((0usize..90, 0usize..12, "[d-f]{0,3}"), 0..8),
+    ) {
+        let first = some_edits(original.len(), first);
+        let between = first.splice(&original).into_bytes().into_owned();
+        let second = some_edits(between.len(), second);
+        let expected = second.splice(&between).into_bytes().into_owned();
+        let joined = first.then(original.len(), second);
+        for pair in joined.as_slice().windows(2) {
+            prop_assert!(pair[0].span.end <= pair[1].span.start);
+        }
+        let output = joined.splice(&original).into_bytes().into_owned();
+        prop_assert_eq!(output, expected);
+    }
+}
+
+/// Takes a few octets at a time, is interrupted before each of them, and is full behind `room`.
+struct Faulty {
+    taken: Vec<u8>,
+    room: usize,
+    interrupted: bool,
+}
+
+impl Write for Faulty {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.interrupted = !self.interrupted;
+        if self.interrupted {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        if self.taken.len() == self.room {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let most = bytes.len().min(3).min(self.room - self.taken.len());
+        self.taken.extend_from_slice(&bytes[..most]);
+        Ok(most)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn interrupted_and_short_writes_lose_nothing_and_a_full_disk_is_an_error() {
+    let original = b"0123456789".repeat(5);
+    let edited = || {
+        let mut edits = Edits::new();
+        let group = vec![
+            Edit::insert(0, b"front".to_vec()),
+            Edit::replace(Span::new(10, 30), b"instead".to_vec()),
+        ];
+        edits.add(group).expect("they are apart");
+        edits
+    };
+    let whole = edited().splice(&original).into_bytes().into_owned();
+    for room in 0..=whole.len() {
+        let mut writer = Faulty {
+            taken: Vec::new(),
+            room,
+            interrupted: false,
+        };
+        let outcome = edited().splice(&original).write_to(&mut writer);
+        assert_eq!(outcome.is_ok(), room == whole.len(), "room for {room}");
+        assert_eq!(writer.taken, whole[..room]);
+    }
+}

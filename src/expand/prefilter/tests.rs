@@ -1,0 +1,304 @@
+use proptest::prelude::*;
+
+use super::words::SHORT;
+use super::*;
+use crate::expand::Expander;
+use crate::policy::Embed;
+
+#[test]
+fn the_word_is_found_in_any_case() {
+    let candidates = Prefilter::new(&Policy::default());
+    assert_eq!(candidates.first(b"x message/eXternal-BODY"), Some(10));
+    assert_eq!(
+        candidates.first(b"-body External-body external-Body"),
+        Some(6)
+    );
+    assert_eq!(candidates.first(b"x\nContent-Type: TEXT/HTML"), Some(2));
+    assert!(!candidates.any(b"external-bod y -body text/plain"));
+}
+
+#[test]
+fn the_words_of_the_other_forms_are_found_in_any_case() {
+    let candidates = Prefilter::new(&Policy::default());
+    for text in [
+        "X-Mozilla-External-Attachment-URL: file:///x",
+        "x-mozilla-altered: AttachmentDeleted",
+        "X-MOZILLA-CLOUD-PART: cloudFile",
+        "text/X-Moz-Deleted",
+        "application/Internet-Shortcut",
+    ] {
+        assert!(candidates.any(text.as_bytes()), "{text}");
+        assert!(candidates.external_bodies(text.as_bytes()), "{text}");
+    }
+    for text in ["X-Mozilla-Status: 0001", "x-mozilla-external", "a-a", "-"] {
+        assert!(!candidates.external_bodies(text.as_bytes()), "{text}");
+    }
+}
+
+#[test]
+fn a_subtype_is_found_behind_blanks_folds_and_comments() {
+    let candidates = Prefilter::new(&Policy::default());
+    let far = format!("text/{}html", " ".repeat(100));
+    for text in [
+        "text/ html",
+        "TEXT /\tHTML",
+        "text/\r\n html",
+        "text/\n\tcss",
+        "application/ (not (only) HTML) xhtml+xml",
+        "text/(a comment)html",
+        &far,
+    ] {
+        let essence = crate::mime::MediaType::parse(text.as_bytes()).essence;
+        assert!(essence.ends_with("html") || essence == "text/css" || essence.ends_with("+xml"));
+        for name in ["Content-Type: ", "content-TYPE :\r\n\t"] {
+            let field = [name, text].concat();
+            for filler in [0, SHORT] {
+                let bytes = [&vec![b'/'; filler], field.as_bytes()].concat();
+                assert!(candidates.documents(&bytes), "{field}");
+                let message = [bytes.as_slice(), b" Content-Base: "].concat();
+                assert!(candidates.in_message(&message), "{field}");
+                assert_eq!(candidates.first(&bytes), Some(filler), "{field}");
+            }
+        }
+    }
+    for text in [
+        "Content-Type: text/plain\n",
+        "Content-Type: text/richtext; x=/html",
+        "Content-Type: multipart/mixed;\n boundary=/",
+        "h=Subject:Content-Type:MIME-Version:Content-Type:\n\tDate:Content-Type; b=x",
+        "Content-Type: text\nSubject: /html",
+        "Content-Type: text x/html",
+        "a content-type, and text/ html",
+        "text/html",
+        "and / or",
+        "http://h/\r\nhttp://h/\n",
+        "</p>\n",
+    ] {
+        assert!(!candidates.any(text.as_bytes()), "{text}");
+    }
+}
+
+#[test]
+fn a_type_that_the_window_cuts_off_may_be_a_document_s() {
+    let candidates = Prefilter::new(&Policy::default());
+    for essence in ["text/html", "application/xhtml+xml", "Text/CSS"] {
+        for blanks in [1, 9, 20, 40] {
+            let field = format!("Content-Type:{}{essence}", " ".repeat(blanks));
+            for cut in "Content-Type".len()..=field.len() {
+                let found = candidates.any(&field.as_bytes()[..cut]);
+                assert!(found, "{field} cut at {cut}");
+            }
+            let further = format!("{field}; charset=us-ascii\n");
+            assert!(candidates.any(further.as_bytes()), "{further}");
+        }
+    }
+}
+
+#[test]
+fn documents_do_not_matter_when_links_are_kept() {
+    let policy = Policy {
+        links: Links::Keep,
+        ..Policy::default()
+    };
+    assert!(!Prefilter::new(&policy).any(b"Content-Type: text/html"));
+}
+
+#[test]
+fn a_document_matters_where_a_base_may_be() {
+    let candidates = Prefilter::new(&Policy::default());
+    for (message, may) in [
+        ("Content-Type: text/html\n\n<a href=x>", false),
+        ("Content-Type: text/html\n\n<BASE href=x>", true),
+        ("Content-base: x\nContent-Type: text/html\n\n", true),
+        ("Content-Base: x\nContent-Type: text/plain\n\n", false),
+        ("content-LOCATION: x\nContent-Type: text/css\n\n", true),
+        (
+            "quoted-printable content-type: text/html <a href=3Dx> =3Cb =\nx",
+            false,
+        ),
+        (
+            "quoted-printable content-type: text/html =3cB=41=\n=53e",
+            true,
+        ),
+        ("quoted-printable content-type: text/html <=\r\nbase ", true),
+        (
+            "quoted-printable content-type: text/html <BA= \t\r\n=\nSE ",
+            true,
+        ),
+        (
+            "quoted-printable content-type: text/html <BA= x\r\nSE ",
+            false,
+        ),
+        (
+            "Content-Transfer-Encoding: Base64\nContent-Type: text/html\n\nPGJhc2Ug",
+            true,
+        ),
+        (
+            "x\n--b\nContent-Transfer-Encoding: base64\nContent-Type: text/html\n\nPGJ-h\nc2Ug",
+            true,
+        ),
+        (
+            "x\n--b\nContent-Transfer-Encoding: base64\nContent-Type: text/html\n\nPGJhcg==",
+            false,
+        ),
+        (
+            "Content-Type: text/html\n\nx\n\nContent-Transfer-Encoding: base64\n\n",
+            false,
+        ),
+        ("Content-Type: message/external-body\n\n", true),
+    ] {
+        assert_eq!(candidates.in_message(message.as_bytes()), may, "{message}");
+    }
+}
+
+/// Messages of what the searches look for and what only looks like it.
+fn messages() -> impl Strategy<Value = Vec<String>> {
+    let piece = prop_oneof![
+        Just("Content-Type: text/html\n"),
+        Just("Content-Type: text/plain\n"),
+        Just("content-type: text/ html\n"),
+        Just("Content-Type: Message/External-Body\n"),
+        Just("Content-Type: message/external-body; access-type=URL; URL=\"data:,x\"\n\n"),
+        Just("content-type :\r\n\tAPPLICATION/(a (b)) xhtml+XML\n"),
+        Just("CONTENT-TYPE: Text/(c)Css\n"),
+        Just("Content-Type: multipart/mixed; boundary=b\n\n--b\n"),
+        Just("\n--b\n"),
+        Just("<a href=x>\n"),
+        Just("Content-Transfer-Encoding: base64\n"),
+        // `<base href=http://h/><a href=x>`
+        Just(
+            "Content-Type: text/html\nContent-Transfer-Encoding: base64\n\nPGJhc2UgaHJlZj1odHRwOi8vaC8+PGEgaHJlZj14Pg==\n"
+        ),
+        Just("Content-Transfer-Encoding: quoted-printable\n"),
+        Just("Content-Location: x\n"),
+        Just("X-Mozilla-Status: 0001\n"),
+        Just("X-Mozilla-Altered: x\n"),
+        Just("\n"),
+        Just("<html><a href=3Dx>\n"),
+        Just("<BASE href=x>\n"),
+        Just("=3Cbase href=3Dx>\n"),
+        Just("<ba=\nse href=3Dx>\n"),
+        Just(
+            "<img src=data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7>\n"
+        ),
+        Just(
+            "<img src='dat\na&colon;image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7'>\n"
+        ),
+        Just(
+            "<p style='x:url(&#100;\\61 ta:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7)'>\n"
+        ),
+        Just(
+            "<img src=3Dda=\nta=3Aimage/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7>\n"
+        ),
+        Just("/html /css content-type l-bo se64 <bas =3c=\n"),
+    ];
+    let piece = piece.prop_map(str::to_owned);
+    let message = prop::collection::vec(piece, 1..12).prop_map(|pieces| pieces.concat());
+    prop::collection::vec(message, 0..12)
+}
+
+proptest! {
+    #[test]
+    fn no_type_of_a_document_is_taken_for_another(
+        main in prop_oneof![Just("text"), Just("APPLICATION"), Just("x")],
+        sub in prop_oneof![Just("html"), Just("CSS"), Just("xhtml+xml"), Just("htm")],
+        gaps in prop::collection::vec(
+            prop_oneof![4 => Just(""), 1 => Just(" "), 1 => Just("\r\n\t"), 1 => Just("(a / (b))"), 1 => Just("(")],
+            3,
+        ),
+        slash in prop_oneof![4 => Just("/"), 1 => Just(":"), 1 => Just("")],
+        behind in prop_oneof![Just(""), Just(";"), Just(" (c)"), Just("\""), Just(":")],
+    ) {
+        let [first, second, third] = gaps[..] else { unreachable!() };
+        let value = [first, main, second, slash, third, sub, behind].concat();
+        let essence = crate::mime::MediaType::parse(value.as_bytes()).essence;
+        let is_document = ["text/html", "application/xhtml+xml", "text/css"].contains(&&*essence);
+        let field = format!("Content-Type:{value}");
+        prop_assert!(!is_document || DOCUMENTS.first(field.as_bytes()) == Some(0), "{field:?}");
+    }
+
+    #[test]
+    fn of_many_messages_those_are_found_that_are_found_one_by_one(
+        messages in messages(), keep in any::<bool>(), data in any::<bool>(), long in any::<bool>(),
+    ) {
+        let policy = Policy {
+            links: if keep { Links::Keep } else { Links::Resolve },
+            embed: Embed { data, ..Embed::default() },
+            ..Policy::default()
+        };
+        let prefilter = Prefilter::new(&policy);
+        let mut bytes = Vec::new();
+        let mut ends = Vec::new();
+        if long {
+            bytes.extend(vec![b'x'; SHORT]);
+            ends.push(bytes.len());
+        }
+        for message in &messages {
+            bytes.extend(message.bytes());
+            ends.push(bytes.len());
+        }
+        let one_by_one: Vec<usize> = messages
+            .iter()
+            .enumerate()
+            .filter(|(_, message)| prefilter.in_message(message.as_bytes()))
+            .map(|(number, _)| number + usize::from(long))
+            .collect();
+        prop_assert_eq!(prefilter.messages(&bytes, &ends), one_by_one);
+    }
+}
+
+#[test]
+fn escapes_by_the_million_are_looked_at_once_each() {
+    // Each of these took minutes when every `=` was read on from.
+    for unit in ["=", "=\n", "= ", "<=\n", "=3c=\n"] {
+        let body = format!(
+            "content-type: text/html quoted-printable {}",
+            unit.repeat(1 << 20)
+        );
+        let candidates = Prefilter::new(&Policy::default());
+        assert!(!candidates.in_message(body.as_bytes()), "{unit:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_the_planner_acts_on_was_found_before(
+        messages in messages(), keep in any::<bool>(), data in any::<bool>(),
+    ) {
+        let policy = Policy {
+            links: if keep { Links::Keep } else { Links::Resolve },
+            embed: Embed { data, ..Embed::default() },
+            ..Policy::default()
+        };
+        let expander = Expander::new(policy).expect("it retrieves nothing");
+        for message in messages {
+            let head = "From: a\nMIME-Version: 1.0\n";
+            let message = format!("{head}{message}");
+            // The session asks for halves of what is looked for, so it must not ask the whole of itself.
+            let tree = crate::mime::scan(message.as_bytes(), &expander.scan_limits());
+            let is_document = |id| {
+                let essence = tree.part(id).essence.as_str();
+                ["text/html", "application/xhtml+xml", "text/css"].contains(&essence)
+            };
+            let found = expander.prefilter().documents(message.as_bytes()) || (keep && !data);
+            prop_assert!(found || !tree.ids().any(is_document), "{message:?}");
+            let is_reference = |id| tree.part(id).essence == "message/external-body";
+            let found = expander.prefilter().external_bodies(message.as_bytes());
+            prop_assert!(found || !tree.ids().any(is_reference), "{message:?}");
+            let report = expander.forecast(message.as_bytes(), "1");
+            let found = expander.prefilter().in_message(message.as_bytes());
+            prop_assert!(found || report.rows.is_empty(), "{message:?}: {:?}", report.rows);
+        }
+    }
+}
+
+#[test]
+fn each_half_has_its_own_words() {
+    let is_of_documents = |word: &Word| word.text == b"content-type";
+    assert!(!REFERENCES.words.iter().any(is_of_documents));
+    assert!(DOCUMENTS.words.iter().all(is_of_documents));
+    assert_eq!(
+        ALL.words.len(),
+        REFERENCES.words.len() + DOCUMENTS.words.len()
+    );
+}
