@@ -360,7 +360,7 @@ fn size(source: &Path, options: &Options, stop: &Stop) -> u64 {
                 .map(|entry| length(&entry.path()))
                 .sum(),
             // What lies beside the messages is short.
-            Kind::Mh => fs::read_dir(&found.path)
+            Kind::Folder(_) => fs::read_dir(&found.path)
                 .into_iter()
                 .flatten()
                 .filter_map(Result::ok)

@@ -121,7 +121,7 @@ fn lines(found: &Found, splitting: &Splitting<'_>) -> Result<(Vec<u8>, Option<St
     let Some(name) = path.to_str() else {
         return Err(refused("its name is not UTF-8, which JSON needs"));
     };
-    if matches!(found.kind, Kind::Maildir | Kind::Mh) {
+    if found.kind.is_folder() {
         return Err(refused(
             "a folder of messages has no ranges, each is a file; embody convert takes it whole",
         ));

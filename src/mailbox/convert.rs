@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use super::compressed::{Damage, Method};
 use super::cut::{self, SINGLE, asked_for, cannot_cut};
-use super::emlx;
 use super::failure::{cannot_read, cannot_write, in_full};
 use super::find::{self, Finds, Found, Kind};
+use super::forms;
 use super::maildir;
 use super::mbox::Counted;
 use super::messages::Messages;
@@ -95,7 +95,10 @@ pub fn convert_to(
         progress.begin(&found.path);
         summary.add(&match found.kind {
             Kind::Maildir => job.folder(&Place::of(&found.path), Destination::Folder(&target)),
-            Kind::Mh => job.folder(&Place::of_mh(&found.path), Destination::Folder(&target)),
+            Kind::Folder(form) => {
+                let place = Place::of_form(&found.path, form);
+                job.folder(&place, Destination::Folder(&target))
+            }
             Kind::Archive => job.expanded_to(&target),
             Kind::Mbox | Kind::Eml if found.method.is_some() => job.expanded_to(&target),
             Kind::Mbox => job.mbox_to(&target),
@@ -134,12 +137,12 @@ pub fn convert_in_place(
                 .then(", which would take the rest of the mailbox away"),
         ));
     }
-    let is_folder = |found: &Found| matches!(found.kind, Kind::Maildir | Kind::Mh);
-    if options.backup.is_some() && finds.mailboxes.iter().any(is_folder) {
+    if options.backup.is_some() && finds.mailboxes.iter().any(|found| found.kind.is_folder()) {
         let detail = Detail::default().naming(Setting::Backup);
-        return Err(Error::Usage(detail.then(
-            " is not for a Maildir or an MH folder, where a copy of a message is one more message; copy the folder",
-        )));
+        let folders = forms::FOLDERS_OF_MESSAGES;
+        return Err(Error::Usage(detail.then(format!(
+            " is not for {folders}, where a copy of a message is one more message; copy the folder",
+        ))));
     }
     if options.effect == Effect::Write {
         sweep(&finds);
@@ -158,7 +161,9 @@ pub fn convert_in_place(
         progress.begin(&found.path);
         summary.add(&match found.kind {
             Kind::Maildir => job.folder(&Place::of(&found.path), Destination::InPlace),
-            Kind::Mh => job.folder(&Place::of_mh(&found.path), Destination::InPlace),
+            Kind::Folder(form) => {
+                job.folder(&Place::of_form(&found.path, form), Destination::InPlace)
+            }
             Kind::Archive => job.archive_in_place(),
             Kind::Mbox => job.mbox_in_place(),
             Kind::Eml => job.message_in_place(),
@@ -231,7 +236,9 @@ fn sweep(finds: &Finds) {
     for found in &finds.mailboxes {
         match found.kind {
             Kind::Maildir => folders.extend(Place::of(&found.path).folders_of_ours()),
-            Kind::Mh => folders.extend(Place::of_mh(&found.path).folders_of_ours()),
+            Kind::Folder(form) => {
+                folders.extend(Place::of_form(&found.path, form).folders_of_ours());
+            }
             _ => {
                 let target = found.path.canonicalize();
                 let target = target.as_deref().unwrap_or(&found.path);
@@ -299,7 +306,7 @@ impl Job<'_> {
             match content {
                 Some(content) => {
                     let result = new.as_deref().unwrap_or(&content);
-                    sink.put(emlx::as_named(result, Some(target)), Bytes::New)?;
+                    sink.put(forms::as_named(result, Some(target)), Bytes::New)?;
                 }
                 None => sink.put_start_of(&file, before.length())?,
             }
@@ -370,17 +377,17 @@ impl Job<'_> {
         })
     }
 
-    /// The same of its content, or that of an `.emlx`.
+    /// The same of its content, or of that of a file with something around the message.
     #[allow(clippy::type_complexity)] // three values that are used apart
     pub(super) fn message_of(
         &self,
         content: Vec<u8>,
     ) -> Result<(Summary, Vec<u8>, Option<Vec<u8>>), Error> {
         let mut summary = self.one_message(content.len() as u64)?;
-        let range = match emlx::message(&content) {
-            None => 0..content.len(),
-            Some(Ok(range)) => range,
-            Some(Err(why)) => {
+        let (wrapping, range) = match forms::wrapping_of(&content) {
+            None => (None, 0..content.len()),
+            Some((wrapping, Ok(range))) => (Some(wrapping), range),
+            Some((_, Err(why))) => {
                 summary.damaged = 1;
                 let why = format!("{why}; the file stays as it is");
                 self.progress.damaged(self.path, &why.into());
@@ -389,8 +396,8 @@ impl Job<'_> {
         };
         let message = content.get(range.clone()).unwrap_or_default();
         let mut new = maildir::transformed(self.transform, 1, self.path, message)?;
-        if range.start > 0 {
-            new = new.map(|new| emlx::with_message(&content, range, &new));
+        if let Some(wrapping) = wrapping {
+            new = new.map(|new| (wrapping.with_message)(&content, range, &new));
         }
         if let Some(new) = &new {
             summary.changed = 1;

@@ -15,7 +15,7 @@ use std::path::Path;
 
 use super::Options;
 use super::failure::cannot_read;
-use super::find::{Finds, Found, Kind};
+use super::find::{Finds, Found};
 use super::mbox::Counted;
 use super::pool::Pool;
 use super::window::{At, Section, Source, Windows};
@@ -53,10 +53,7 @@ pub(super) fn asked_for(
 /// # Errors
 /// [`Error::Usage`].
 pub(super) fn check(source: &Path, finds: &Finds) -> Result<(), Error> {
-    let is_file = |found: &Found| {
-        let is_folder = matches!(found.kind, Kind::Maildir | Kind::Mh);
-        found.relative.as_os_str().is_empty() && !is_folder
-    };
+    let is_file = |found: &Found| found.relative.as_os_str().is_empty() && !found.kind.is_folder();
     if finds.mailboxes.iter().all(is_file) {
         return Ok(());
     }
@@ -119,9 +116,6 @@ pub(crate) const COUNTED: &str = "all its messages have a Content-Length that is
 /// The same of what is no plain file.
 pub(crate) const COMPRESSED: &str = "it is compressed, or an archive";
 
-/// The same of MMDF, where a closing line may be any message's.
-pub(crate) const MMDF: &str = "it is an MMDF mailbox";
-
 /// Why a file is one piece that is no mbox.
 pub(crate) const SINGLE: &str = "it is a single message";
 
@@ -141,8 +135,9 @@ impl<S: Source, F: Fn() -> Windows<S>> Cutter<F> {
         head.until = HEAD;
         while !head.counted.is_settled() {
             let is_end = head.next_chunk()?.is_none();
-            if head.is_mmdf {
-                return Ok(Err(MMDF));
+            // What divides it may be any message's text.
+            if let Some(division) = head.division {
+                return Ok(Err(division.one_piece));
             }
             if is_end {
                 return Ok(Err(COUNTED));
@@ -223,6 +218,8 @@ mod tests {
     use super::super::window::tests::pieces;
     use super::*;
     use proptest::prelude::*;
+
+    const MMDF: &str = "it is an MMDF mailbox";
 
     /// All messages, and what their walk says of each.
     fn messages<S: Source>(mut windows: Windows<S>) -> (Vec<u8>, Vec<(Vec<u8>, String)>) {

@@ -14,6 +14,7 @@ use std::thread::JoinHandle;
 use super::archive::{FromStart, Skipped};
 use super::compressed::{Damage, Decoder, Limits, MAGIC, Method};
 use super::failure::cannot_read;
+use super::full::filled_by;
 use super::growing::Growing;
 use super::{Options, Stop};
 use crate::error::Error;
@@ -97,15 +98,7 @@ pub(super) enum Content {
 /// The system's.
 pub(super) fn method_of(file: &File) -> io::Result<Option<Method>> {
     let mut start = [0; MAGIC];
-    let mut filled = 0;
-    while filled < MAGIC {
-        match file.read_at(&mut start[filled..], filled as u64) {
-            Ok(0) => break,
-            Ok(read) => filled += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
+    let filled = filled_by(&mut start, |rest, before| file.read_at(rest, before))?;
     Ok(Method::of_start(&start[..filled]))
 }
 

@@ -2,12 +2,12 @@
 //!
 //! * A folder with `cur` and `new` in it is a Maildir; the Maildirs within it (Maildir++'s
 //!   `.Folder`, or plain nested ones) are found as well.
-//! * A folder with what programs keep in MH folders is one (`mh`). In Apple Mail's folders, what it keeps of
-//!   attachments beside the messages is skipped.
+//! * A folder with what programs keep in MH folders is one, and so on for each folder form (`forms`). In Apple Mail's
+//!   folders, what it keeps of attachments beside the messages is skipped.
 //! * A file that starts with `From `, perhaps behind empty lines, is an mbox; so is an empty file.
-//! * A file that starts with a line of four Control-A is an MMDF mailbox, and treated as an mbox is.
+//! * A file that starts as one of a form does that divides messages (MMDF) is treated as an mbox is.
 //! * A file that starts with header fields, one of which every mail has some of, is a message; so is one that starts
-//!   with a line of digits and such a header (`emlx`), and in a folder any text that a browser saved (`.mht`).
+//!   with what a form puts around messages (`.emlx`) and such a header, and in a folder any text that a browser saved (`.mht`).
 //! * What is compressed is what it holds (`compressed`); what is compressed in that is not looked into.
 //! * A zip or tar archive (`archive`) is read where it is named, not where it lies in a folder.
 //! * In a folder, other files are skipped, and each is named to who asks; given by name, they are
@@ -23,55 +23,45 @@ use std::path::{Path, PathBuf};
 
 use memchr::memchr;
 
-use super::archive::Judged;
+use super::archive::{self, Judged};
 use super::compressed::{Damage, Decoder, Limits, MAGIC, Method};
 use super::failure::cannot_read;
+use super::forms::{self, FolderForm, Form, Format};
 pub(crate) use super::not_mail::NotMail;
+use super::not_mail::not_a_mailbox;
 #[cfg(feature = "cli")]
 pub(crate) use super::not_mail::not_in_place;
-use super::not_mail::{OTHERS, not_a_mailbox};
 use super::stop::Stop;
-use super::{archive, emlx, mh, mmdf, temporary};
+use super::temporary;
 use crate::error::Error;
 
 /// Bytes looked at to tell what a file is.
 pub(crate) const LOOKED_AT: u64 = 64 << 10;
 
-/// What the sources are said to be.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum Format {
-    /// Look.
-    #[default]
-    Auto,
-    /// mbox files.
-    Mbox,
-    /// MMDF mailboxes.
-    Mmdf,
-    /// Maildirs.
-    Maildir,
-    /// MH folders.
-    Mh,
-    /// Single messages.
-    Eml,
-}
-
 /// What something is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// A file of messages: an mbox, or MMDF. Whoever walks it sees which.
+    /// A file of messages: an mbox, or what a form divides. Whoever walks it sees which.
     Mbox,
     /// A folder with `cur` and `new`.
     Maildir,
-    /// An MH folder.
-    Mh,
+    /// Another folder with a message a file.
+    Folder(&'static FolderForm),
     /// An archive, whose mboxes are read as one.
     Archive,
     /// A message in a file of its own.
     Eml,
 }
 
+impl Kind {
+    /// Whether each of its messages is a file.
+    pub(crate) fn is_folder(self) -> bool {
+        matches!(self, Self::Maildir | Self::Folder(_))
+    }
+}
+
 /// A mailbox or message found.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Found {
     /// Where it is.
     pub path: PathBuf,
@@ -118,17 +108,21 @@ pub(crate) fn find(source: &Path, format: Format, stop: &Stop) -> Result<Finds, 
 }
 
 fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error> {
+    let named = forms::named(format);
     let mut finds = Finds::default();
     let mut folders = BTreeSet::from([PathBuf::new()]);
     while let Some(relative) = folders.pop_first() {
         let path = source.join(&relative);
         let is_maildir = is_maildir(&path);
-        let is_mh = !is_maildir && is_mh(&path, format)?;
+        let form = match is_maildir {
+            true => None,
+            false => folder_form(&path, format)?,
+        };
         let kind = match is_maildir {
             true => {
                 Some(Kind::Maildir).filter(|_| matches!(format, Format::Auto | Format::Maildir))
             }
-            false => is_mh.then_some(Kind::Mh),
+            false => form.map(Kind::Folder),
         };
         if let Some(kind) = kind {
             finds.mailboxes.push(Found {
@@ -146,14 +140,14 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
             let relative = relative.join(&name);
             let own = name == "cur" || name == "new" || name == "tmp";
             if kind.is_dir() {
-                if name == "Attachments" && is_of_apple_mail(&path) {
-                    finds.skipped.push((entry.path(), NotMail::Attachments));
+                if let Some(what) = forms::aside(&path, &name) {
+                    finds.skipped.push((entry.path(), NotMail::Beside(what)));
                 } else if !(is_maildir && own) {
                     folders.insert(relative);
                 }
                 continue;
             }
-            if is_mh && mh::number(&name).is_some() {
+            if form.is_some_and(|form| (form.is_message)(&name)) {
                 continue;
             }
             let path = entry.path();
@@ -171,8 +165,8 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
             // Beside cur and new there are only indexes, whatever they look like.
             let kind = if is_maildir || format == Format::Maildir {
                 Err(NotMail::BesideMaildir)
-            } else if is_mh || format == Format::Mh {
-                Err(NotMail::BesideMh)
+            } else if let Some(form) = form.or(said_folder(format)) {
+                Err(NotMail::Beside(form.beside))
             } else {
                 look_at(&path, format)?
             };
@@ -191,17 +185,15 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
     if finds.mailboxes.is_empty() {
         let why = match format {
             Format::Maildir => "not a Maildir: no cur and new in it, nor in a folder of it",
-            Format::Mh => "not an MH folder: no file in it has a number for a name",
-            Format::Mmdf => "a folder without an MMDF mailbox in it",
             Format::Mbox => "a folder without an mbox file in it",
             Format::Eml => "a folder without a message in it",
-            Format::Auto => {
-                "a folder without mail: no Maildir, MH folder, mbox file or message in it"
-            }
+            _ => named.map_or(forms::NO_MAIL, |named| named.is_missing),
         };
         return Err(not_a_mailbox(source, why));
     }
-    finds.mailboxes.sort();
+    finds
+        .mailboxes
+        .sort_by(|one, other| one.path.cmp(&other.path));
     finds.skipped.sort();
     Ok(finds)
 }
@@ -211,28 +203,28 @@ pub(super) fn is_maildir(folder: &Path) -> bool {
     folder.join("cur").is_dir() && folder.join("new").is_dir()
 }
 
-/// Whether a folder within a `.mbox` of Apple's Mail holds messages, and what it keeps of their attachments.
-fn is_of_apple_mail(folder: &Path) -> bool {
-    let is_mbox = |above: &Path| above.extension().is_some_and(|suffix| suffix == "mbox");
-    // From within, `.` does not tell.
-    let is_beneath = |folder: PathBuf| folder.ancestors().any(is_mbox);
-    folder.join("Messages").is_dir() && folder.canonicalize().is_ok_and(is_beneath)
+/// The form of `folder`: it shows it, or holds a message if it is said to be of one.
+fn folder_form(folder: &Path, format: Format) -> Result<Option<&'static FolderForm>, Error> {
+    if format == Format::Auto {
+        return Ok(forms::folder_form(folder));
+    }
+    let Some(said) = said_folder(format) else {
+        return Ok(None);
+    };
+    for entry in fs::read_dir(folder).map_err(cannot_read(folder))? {
+        let entry = entry.map_err(cannot_read(folder))?;
+        if (said.is_message)(&entry.file_name()) {
+            return Ok(Some(said));
+        }
+    }
+    Ok(None)
 }
 
-/// Whether `folder` is an MH folder: it shows it, or holds a message if it is said to be one.
-fn is_mh(folder: &Path, format: Format) -> Result<bool, Error> {
-    match format {
-        Format::Auto => Ok(mh::is_marked(folder)),
-        Format::Mh => {
-            for entry in fs::read_dir(folder).map_err(cannot_read(folder))? {
-                let entry = entry.map_err(cannot_read(folder))?;
-                if mh::number(&entry.file_name()).is_some() {
-                    return Ok(true);
-                }
-            }
-            Ok(false)
-        }
-        _ => Ok(false),
+/// The form of folders that a format is.
+fn said_folder(format: Format) -> Option<&'static FolderForm> {
+    match forms::named(format)?.form {
+        Form::Folder(form) => Some(form),
+        Form::Divided(_) => None,
     }
 }
 
@@ -291,33 +283,33 @@ fn kind_in_folder(
 /// What it is instead of mail.
 pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
     let kind = kind_of_start(start);
-    let is_mmdf = mmdf::starts(start);
-    match (format, kind) {
-        (Format::Auto, kind) => kind,
-        (Format::Maildir, _) => Err(NotMail::OtherFormat(
+    if let Some(named) = forms::named(format) {
+        let is_another = match named.form {
+            Form::Folder(_) => true,
+            Form::Divided(said) => kind.is_ok() && !(said.starts)(start) && !start.is_empty(),
+        };
+        return match is_another {
+            true => Err(NotMail::OtherFormat(named.is_another)),
+            false => kind,
+        };
+    }
+    match (format, kind, forms::division_of(start)) {
+        (Format::Maildir, ..) => Err(NotMail::OtherFormat(
             "not a Maildir: a file, and a Maildir is a folder",
         )),
-        (Format::Mh, _) => Err(NotMail::OtherFormat(
-            "not an MH folder: a file, and an MH folder is a folder",
-        )),
-        (Format::Mbox | Format::Eml, _) if is_mmdf => Err(NotMail::ReadAs(
-            "an MMDF mailbox (^A^A^A^A lines), which is read with ",
-            " auto or mmdf",
-        )),
-        (Format::Mmdf, Ok(_)) if !is_mmdf && !start.is_empty() => Err(NotMail::OtherFormat(
-            "not MMDF: it does not start with a line of four Control-A",
-        )),
-        (Format::Mmdf, kind) => kind,
-        (Format::Mbox, Ok(Kind::Eml)) => Err(NotMail::OtherFormat(
+        (Format::Mbox | Format::Eml, _, Some(division)) => {
+            let (what, formats) = division.read_as;
+            Err(NotMail::ReadAs(what, formats))
+        }
+        (Format::Mbox, Ok(Kind::Eml), None) => Err(NotMail::OtherFormat(
             "not an mbox: it starts with a message, not with a \"From \" line",
         )),
-        (Format::Eml, Ok(Kind::Archive)) => Err(NotMail::ReadAs(
+        (Format::Eml, Ok(Kind::Archive), None) => Err(NotMail::ReadAs(
             "an archive, of which mboxes are read with ",
             " auto or mbox",
         )),
-        (Format::Mbox, kind) => kind,
-        (Format::Eml, Ok(_) | Err(NotMail::Text)) => Ok(Kind::Eml),
-        (Format::Eml, Err(other)) => Err(other),
+        (Format::Eml, Ok(_) | Err(NotMail::Text), None) => Ok(Kind::Eml),
+        (_, kind, _) => kind,
     }
 }
 
@@ -344,8 +336,10 @@ pub(crate) fn judged(_name: &[u8], start: &[u8]) -> Judged {
         return Judged::Left("compressed once more");
     }
     match kind_of_start(start) {
-        Ok(Kind::Mbox) if !mmdf::starts(start) => Judged::Taken,
-        Ok(Kind::Mbox) => Judged::Left("an MMDF mailbox"),
+        Ok(Kind::Mbox) => match forms::division_of(start) {
+            None => Judged::Taken,
+            Some(division) => Judged::Left(division.name),
+        },
         Ok(Kind::Archive) if is_document(start) => Judged::Skipped("a document"),
         Ok(Kind::Archive) => Judged::Left("an archive"),
         Ok(_) => Judged::Left("a message of its own"),
@@ -358,7 +352,7 @@ fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
     if start.is_empty() {
         return Ok(Kind::Mbox);
     }
-    for (magic, other) in OTHERS {
+    for (magic, other) in forms::OTHERS {
         if start.starts_with(magic) {
             return Err(other);
         }
@@ -368,13 +362,13 @@ fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
         .take_while(|&&b| b == b'\n' || b == b'\r')
         .count();
     let text = start.get(blanks..).unwrap_or_default();
-    if text.starts_with(b"From ") || mmdf::starts(start) {
+    if text.starts_with(b"From ") || forms::division_of(start).is_some() {
         return Ok(Kind::Mbox);
     }
     if archive::is_archive(start) {
         return Ok(Kind::Archive);
     }
-    let header = emlx::behind_count(start).unwrap_or(start);
+    let header = forms::behind_front(start).unwrap_or(start);
     if blanks == 0 && starts_with_mail_header(header) {
         return Ok(Kind::Eml);
     }

@@ -16,7 +16,6 @@
 //! What remains: see docs/mailboxes.md, "Locks and replacing".
 
 use std::fs::File;
-use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::Path;
 use std::sync::Arc;
@@ -26,10 +25,11 @@ use md5::{Digest as _, Md5};
 
 use super::convert::Job;
 use super::failure::cannot_read;
+use super::forms;
+use super::full::filled_by;
 use super::latecomers::{carry_over, keep};
 use super::lock::{Lock, Patience};
 use super::mbox::Counted;
-use super::mmdf;
 use super::replace::Identity;
 use super::sink::Sink;
 use super::window::Section;
@@ -44,6 +44,8 @@ const ROUNDS: usize = 4;
 /// A file whose change is older cannot have changed again with the same time: file systems count
 /// in steps of some milliseconds, old ones in seconds.
 const SETTLED: Duration = Duration::from_secs(3);
+/// Octets in which the `From ` line of mail that was appended starts, behind empty lines.
+const BLANKS: usize = 16;
 
 impl Job<'_> {
     pub(super) fn mbox_in_place(&self) -> Result<Summary, Error> {
@@ -253,14 +255,14 @@ fn digest_of(file: &File, length: u64, path: &Path) -> Result<Vec<u8>, Error> {
     while at < length {
         let wanted = usize::try_from(length - at).unwrap_or(usize::MAX);
         let wanted = wanted.min(buffer.len());
-        match file.read_at(&mut buffer[..wanted], at) {
-            Ok(0) => break,
-            Ok(read) => {
-                digest.update(&buffer[..read]);
-                at += read as u64;
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(cannot_read(path)(error)),
+        let read = filled_by(&mut buffer[..wanted], |rest, before| {
+            file.read_at(rest, at + before)
+        });
+        let read = read.map_err(cannot_read(path))?;
+        digest.update(&buffer[..read]);
+        at += read as u64;
+        if read < wanted {
+            break;
         }
     }
     Ok(digest.finalize().to_vec())
@@ -268,11 +270,12 @@ fn digest_of(file: &File, length: u64, path: &Path) -> Result<Vec<u8>, Error> {
 
 /// Whether what stands at `at`, if anything, starts a message and does not go on with the last one.
 fn message_starts(file: &File, at: u64, path: &Path) -> Result<bool, Error> {
-    let mut start = [0; 16];
-    let read = file.read_at(&mut start, at).map_err(cannot_read(path))?;
-    let start = start.get(..read).unwrap_or_default();
-    let text = start.trim_ascii_start();
-    Ok(text.starts_with(b"From ") || mmdf::starts(start) || start.is_empty())
+    let mut start = [0; forms::LOOK_AHEAD];
+    let read = filled_by(&mut start, |rest, before| file.read_at(rest, at + before));
+    let start = start.get(..read.map_err(cannot_read(path))?);
+    let start = start.unwrap_or_default();
+    let text = start.get(..BLANKS).unwrap_or(start).trim_ascii_start();
+    Ok(text.starts_with(b"From ") || forms::division_of(start).is_some() || start.is_empty())
 }
 
 /// Leaves every message as it is.

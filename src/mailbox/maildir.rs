@@ -1,5 +1,5 @@
-//! Maildirs: a message a file, in `cur` and `new`; and MH folders (`mh`), where all this holds too but for `tmp` and the
-//! sizes: a changed message is written beside the old one, under a name that is no message's.
+//! Maildirs: a message a file, in `cur` and `new`; and folders of other forms (MH), where all this holds too but for `tmp`
+//! and the sizes: a changed message is written beside the old one, under a name that is no message's.
 //!
 //! A changed message is written to `tmp`, synced, and takes the place of the old one; name (so
 //! flags), owner, mode and time are kept. Where the name carries the size (`,S=` the bytes, `,W=`
@@ -37,7 +37,6 @@ use super::compressed::Method;
 use super::expanded::{Content, Expansion, method_of};
 use super::failure::{cannot_read, cannot_write};
 use super::lock::{Dotlock, Patience};
-use super::mh;
 use super::pipeline::{self, Limits, Stages};
 use super::place::{Destination, Place, target};
 use super::replace::{Beside, Finished, Identity, sync_folder};
@@ -50,7 +49,7 @@ use crate::error::Error;
 /// Octets up to which compressed messages expand side by side.
 const SMALL: usize = 64 << 20;
 
-/// Converts a Maildir (not those within it), or what is named of one, or an MH folder.
+/// Converts a Maildir (not those within it), or what is named of one, or a folder of another form.
 ///
 /// # Errors
 /// As [`convert_in_place`](super::convert_in_place). Messages done before an error stay done.
@@ -71,7 +70,9 @@ pub(super) fn convert(
                 lock = Some(Dotlock::acquire(&folder.join("embody"), &patience)?);
                 make_folder(&place.writing_in(folder))?;
             }
-            Destination::Folder(to) if place.part.is_some() || place.is_mh => make_folder(to)?,
+            Destination::Folder(to) if place.part.is_some() || place.form.is_some() => {
+                make_folder(to)?
+            }
             Destination::Folder(to) => {
                 for name in ["cur", "new", "tmp"] {
                     make_folder(&to.join(name))?;
@@ -142,24 +143,26 @@ pub(super) fn convert(
         }
     }
     drop(lock);
-    if let (true, Destination::Folder(to), Ok(())) = (place.is_mh, destination, &outcome)
+    if let (Some(form), Destination::Folder(to), Ok(())) = (place.form, destination, &outcome)
         && options.effect == Effect::Write
     {
-        copy_sequences(folder, to)?;
+        for name in form.copied {
+            copy_beside(folder, to, name)?;
+        }
     }
     outcome.map(|()| summary)
 }
 
-/// The flags of messages go with them; they have the same numbers.
-fn copy_sequences(folder: &Path, to: &Path) -> Result<(), Error> {
-    let path = folder.join(mh::SEQUENCES);
+/// The flags of messages go with them, which have the same names.
+fn copy_beside(folder: &Path, to: &Path, name: &str) -> Result<(), Error> {
+    let path = folder.join(name);
     let file = match File::open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(cannot_read(&path)(error)),
     };
     let length = file.metadata().map_err(cannot_read(&path))?.len();
-    let mut copy = Beside::start_in(to, &to.join(mh::SEQUENCES), None)?;
+    let mut copy = Beside::start_in(to, &to.join(name), None)?;
     copy.write_start_of(&file, length)?;
     copy.finished(&file)?.appear()
 }

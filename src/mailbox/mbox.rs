@@ -25,7 +25,7 @@ use std::borrow::Cow;
 
 use memchr::memchr;
 
-use super::mmdf;
+use super::forms::{self, Division, Ending};
 use super::separator::{self, Next, next_separator};
 pub(super) use super::separator::{LOOK_AHEAD, is_separator};
 
@@ -99,7 +99,7 @@ pub(super) struct Frame {
     /// Whether the header was read: nobody asks for its Content-Length, once the mailbox cannot be mboxcl2 any
     /// more, before the message is worked on. See [`looked_at`](Self::looked_at).
     pub(super) is_looked_at: bool,
-    /// Where a Content-Length that is believed says that the body ends; or a closing line of MMDF.
+    /// Where a Content-Length that is believed says that the body ends; or the division of a file that is no mbox.
     pub(super) content_end: Option<usize>,
     /// Whether it is believed because the mailbox is mboxcl2: then nothing in the body is quoted.
     pub(super) is_mboxcl2: bool,
@@ -166,15 +166,12 @@ impl Frame {
     }
 }
 
-/// Behind the `From ` line, or what else stands in front. No message of an mbox starts as those of MMDF do.
+/// Behind the `From ` line, or what else opens a message.
 pub(super) fn content_start(raw: &[u8]) -> usize {
-    if let Some(start) = mmdf::content_start(raw) {
-        return start;
-    }
     if raw.starts_with(b"From ") {
         memchr(b'\n', raw).map_or(raw.len(), |at| at + 1)
     } else {
-        0
+        forms::content_start(raw).unwrap_or(0)
     }
 }
 
@@ -212,6 +209,14 @@ pub(super) fn end_by_separator(bytes: &[u8], start: usize, from: usize, whole: b
         content_end: None,
         is_mboxcl2: false,
     })
+}
+
+/// The end of the message that starts at `start` in a file that is no mbox.
+pub(super) fn end_by_division(division: &Division, bytes: &[u8], start: usize, whole: bool) -> End {
+    match (division.end_of_message)(bytes, start, whole) {
+        Ending::At { content, end } => End::At(Frame::counted(start, content, end)),
+        Ending::NotInSight(needed) => End::NotInSight(needed),
+    }
 }
 
 /// The end of the message that starts at `start`, behind those that were `counted`; `whole`:

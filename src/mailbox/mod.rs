@@ -8,7 +8,7 @@
 //! any size, which `source` reads, through it, `rewrite` puts a changed message back; `maildir` does the same for a
 //! message a file; `pipeline` works on many at a time and keeps their order; `pool` has the buffers; `lock`, `latecomers`,
 //! `replace` and `in_place` make in place safe; `sink` is where an mbox goes; `convert` is the
-//! driver, `cut` finds the messages of a piece of an mbox, `split` says where to cut, `compressed` knows the ways of compressing, `archive` reads the mboxes in zip and tar archives, `expanded` reads a mailbox through one; `stream` is the driver for standard input and output, `growing` keeps what comes in a stream; `separator` says what divides an mbox, `mmdf` what an MMDF mailbox; `mh` and `emlx` know the files of MH and of Apple's Mail; `touch` asks which messages need a look.
+//! driver, `cut` finds the messages of a piece of an mbox, `split` says where to cut, `compressed` knows the ways of compressing, `archive` reads the mboxes in zip and tar archives, `expanded` reads a mailbox through one; `stream` is the driver for standard input and output, `growing` keeps what comes in a stream; `separator` says what divides an mbox; `forms` is the table of all other formats, MMDF, MH and Apple Mail's files, each in a file of its own; `full` reads until a buffer is full; `touch` asks which messages need a look.
 //!
 //! What is not preserved: the last access time, holes in sparse files, and, for a Maildir, the
 //! inode number of a changed message.
@@ -18,12 +18,13 @@ mod archive;
 mod compressed;
 mod convert;
 mod cut;
-mod emlx;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod expanded;
 mod failure;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 pub(crate) mod find;
+mod forms;
+mod full;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod growing;
 mod in_place;
@@ -32,8 +33,6 @@ mod lock;
 mod maildir;
 mod mbox;
 mod messages;
-mod mh;
-mod mmdf;
 mod not_mail;
 mod pipeline;
 mod place;
@@ -70,9 +69,9 @@ pub(crate) use archive::{Judged, Sensing, Skipped, unpacked};
 #[cfg(feature = "cli")]
 pub(crate) use compressed::{Damage, Limits, Method, Sensed};
 pub use convert::{convert_in_place, convert_to};
+pub use forms::Format;
 #[cfg(feature = "cli")]
-pub(crate) use emlx::shown;
-pub use find::Format;
+pub(crate) use forms::shown;
 #[cfg(feature = "cli")]
 pub(crate) use growing::Growing;
 pub use quoting::Quoting;

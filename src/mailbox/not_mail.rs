@@ -16,10 +16,8 @@ pub(crate) enum NotMail {
     Text,
     /// A file beside the `cur` and `new` of a Maildir.
     BesideMaildir,
-    /// A file beside the messages of an MH folder.
-    BesideMh,
-    /// A folder of attachments beside Apple Mail's messages.
-    Attachments,
+    /// What programs keep beside the messages of other folders, and how it is called.
+    Beside(&'static str),
     /// A symbolic link in a folder: what it leads to may be anybody's.
     Link,
     /// A pipe, a socket, a device.
@@ -49,7 +47,9 @@ impl NotMail {
         "its directory stands at its end: decompress it first",
     );
 
-    const DATABASE: Self = Self::Format("an SQLite database", "embody reads no databases");
+    /// Of which nothing can be mail.
+    pub(super) const DATABASE: Self =
+        Self::Format("an SQLite database", "embody reads no databases");
 
     /// Whether it is mail of a format that is not read, or what could hold mail.
     pub(super) fn may_be_mail(self) -> bool {
@@ -64,8 +64,7 @@ impl NotMail {
             Self::Binary => "binary data",
             Self::Text => "text without a mail header",
             Self::BesideMaildir => "a file beside cur and new",
-            Self::BesideMh => "a file beside the messages of an MH folder",
-            Self::Attachments => "attachments that Apple's Mail keeps beside the messages",
+            Self::Beside(what) => what,
             Self::Link => "a symbolic link, which is not followed; name it as a source",
             Self::Special => "neither a file nor a folder",
             Self::OtherFormat(_) | Self::ReadAs(..) => "mail of another format",
@@ -83,7 +82,7 @@ impl NotMail {
                     .into()
             }
             Self::BesideMaildir => "a file beside a Maildir's folders".into(),
-            Self::BesideMh | Self::Attachments | Self::Link | Self::Special => self.name().into(),
+            Self::Beside(_) | Self::Link | Self::Special => self.name().into(),
             Self::OtherFormat(why) => why.into(),
             Self::ReadAs(what, formats) => Detail::from(what).naming(Setting::Format).then(formats),
         };
@@ -103,55 +102,3 @@ pub(super) fn not_a_mailbox(path: &Path, why: impl Into<Detail>) -> Error {
         why: why.into(),
     }
 }
-
-/// Formats that are recognised by their first octets, and what to do with them.
-pub(super) const OTHERS: [(&[u8], NotMail); 11] = {
-    const UNPACK: &str = "decompress it first";
-    // What is compressed once is looked into before anybody asks here.
-    [
-        (
-            b"BABYL OPTIONS",
-            NotMail::Format(
-                "a Babyl mailbox",
-                "embody does not convert those; save it as mbox first, with Emacs's unrmail",
-            ),
-        ),
-        (
-            b"*mbx*",
-            NotMail::Format(
-                "an MBX mailbox",
-                "embody does not convert those; make an mbox of it first, with mailutil",
-            ),
-        ),
-        (
-            b"!BDN",
-            NotMail::Format(
-                "an Outlook PST file",
-                "embody does not convert those; make an mbox of it first, with readpst",
-            ),
-        ),
-        (
-            b"\xcf\xad\x12\xfe",
-            NotMail::Format(
-                "an Outlook Express file",
-                "embody does not convert those; make an mbox of it first, with readdbx",
-            ),
-        ),
-        (b"\x1f\x8b", NotMail::Format("compressed (gzip)", UNPACK)),
-        (
-            b"\x28\xb5\x2f\xfd",
-            NotMail::Format("compressed (zstd)", UNPACK),
-        ),
-        (b"BZh", NotMail::Format("compressed (bzip2)", UNPACK)),
-        (b"\xfd7zXZ\0", NotMail::Format("compressed (xz)", UNPACK)),
-        (
-            b"\x04\x22\x4d\x18",
-            NotMail::Format("compressed (lz4)", UNPACK),
-        ),
-        (
-            b"Dovecot-LZ4\x0d",
-            NotMail::Format("compressed by Dovecot (lz4)", UNPACK),
-        ),
-        (b"SQLite format 3\0", NotMail::DATABASE),
-    ]
-};

@@ -1,4 +1,4 @@
-//! What a Maildir or an MH folder consists of: its messages, where they are written before, and what is synced.
+//! What a Maildir, or another folder with a message a file, consists of: its messages, where they are written before, and what is synced.
 
 use std::ffi::OsString;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::failure::cannot_read;
 use super::find;
-use super::mh;
+use super::forms::FolderForm;
 use crate::error::Error;
 
 /// Where results go.
@@ -23,8 +23,8 @@ pub(super) enum Destination<'a> {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Place {
     pub(super) folder: PathBuf,
-    /// Whether it is an MH folder, and no Maildir.
-    pub(super) is_mh: bool,
+    /// What it is if it is no Maildir.
+    pub(super) form: Option<&'static FolderForm>,
     /// Its `cur` or `new`, if only that was named.
     pub(super) part: Option<OsString>,
     /// The one message in there that was named.
@@ -47,7 +47,7 @@ impl Place {
         let is_part = (part == "cur" || part == "new") && find::is_maildir(folder);
         is_part.then(|| Self {
             folder: folder.to_owned(),
-            is_mh: false,
+            form: None,
             part: Some(part),
             name,
         })
@@ -57,17 +57,17 @@ impl Place {
     pub(super) fn of(path: &Path) -> Self {
         Self::within(path).unwrap_or_else(|| Self {
             folder: path.to_owned(),
-            is_mh: false,
+            form: None,
             part: None,
             name: None,
         })
     }
 
-    /// An MH folder.
-    pub(super) fn of_mh(path: &Path) -> Self {
+    /// A folder of another form.
+    pub(super) fn of_form(path: &Path, form: &'static FolderForm) -> Self {
         Self {
             folder: path.to_owned(),
-            is_mh: true,
+            form: Some(form),
             part: None,
             name: None,
         }
@@ -85,31 +85,31 @@ impl Place {
 
     /// Where messages that go to `folder`, of this form, are written before.
     pub(super) fn writing_in(&self, folder: &Path) -> PathBuf {
-        match self.is_mh {
-            true => folder.to_owned(),
-            false => folder.join("tmp"),
+        match self.form {
+            Some(_) => folder.to_owned(),
+            None => folder.join("tmp"),
         }
     }
 
     /// The folders in which names change, of this form.
     pub(super) fn synced_in(&self, folder: &Path) -> Vec<PathBuf> {
-        match self.is_mh {
-            true => vec![folder.to_owned()],
-            false => ["cur", "new"].map(|part| folder.join(part)).into(),
+        match self.form {
+            Some(_) => vec![folder.to_owned()],
+            None => ["cur", "new"].map(|part| folder.join(part)).into(),
         }
     }
 
-    /// The messages' names, `cur/...` and `new/...`, sorted; numbers of MH in their order. And the paths of what has such a
+    /// The messages' names, `cur/...` and `new/...`, sorted; those of another form in its order. And the paths of what has such a
     /// name and is no file, such as a symbolic link. This list is the one thing here that
     /// grows with the mailbox: some hundred bytes a message.
     pub(super) fn messages(&self) -> Result<(Vec<PathBuf>, Vec<PathBuf>), Error> {
         let (mut names, mut others) = (Vec::new(), Vec::new());
-        if self.is_mh {
+        if let Some(form) = self.form {
             let entries = fs::read_dir(&self.folder).map_err(cannot_read(&self.folder))?;
             for entry in entries {
                 let entry = entry.map_err(cannot_read(&self.folder))?;
                 let name = entry.file_name();
-                if mh::number(&name).is_none() {
+                if !(form.is_message)(&name) {
                     continue;
                 }
                 match entry.file_type() {
@@ -118,7 +118,7 @@ impl Place {
                     _ => others.push(entry.path()),
                 }
             }
-            mh::sort(&mut names);
+            (form.sort)(&mut names);
             return Ok((names, others));
         }
         for part in ["cur", "new"] {

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
+use super::forms;
 use super::mbox::{Counted, End, end_of_message};
-use super::mmdf;
 use super::separator::{Next, next_separator};
 
 static FROM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"From "));
@@ -26,14 +26,14 @@ pub enum Quoting {
 impl Quoting {
     /// How the mailbox that starts with `sample` quotes its messages.
     ///
-    /// * MMDF quotes nothing;
+    /// * what is divided otherwise (MMDF) quotes nothing;
     /// * a `From ` line that only a Content-Length which is believed keeps from being a separator:
     ///   mboxcl2, whatever `>From ` lines there are, which are then text;
     /// * else, a body line that starts with `>>From `, or public-inbox's sender in front: mboxrd (and mboxcl of that kind);
     /// * else mboxo: what Dovecot, mutt, procmail and Postfix write.
     #[must_use]
     pub fn of_sample(sample: &[u8], extent: Extent) -> Self {
-        if mmdf::starts(sample) || holds_unquoted(sample, extent) {
+        if forms::division_of(sample).is_some() || holds_unquoted(sample, extent) {
             Self::None
         } else if sample.starts_with(b"From mboxrd@")
             || from_lines(sample).any(|(line, at)| at - line > 1)

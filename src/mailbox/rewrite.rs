@@ -2,7 +2,8 @@
 //!
 //! New body text is quoted the way the mailbox quotes, Content-Length and Lines in the top header
 //! say what is true again (only their digits change), and the message still ends so that the next
-//! separator is one. Bytes outside the change stay. In MMDF nothing is quoted, and `mmdf` says what is refused.
+//! separator is one. Bytes outside the change stay. In a file that is no mbox nothing is
+//! quoted, and its form says what is refused.
 //!
 //! A change that would take away a line which starts with `From ` is refused: somebody's mailbox
 //! reader starts a message there. So is one that would make a separator of a line that was none.
@@ -10,13 +11,14 @@
 //! Lines: a value that was off by one (some writers count the empty line behind) stays off by
 //! that; any other becomes the count of line ends.
 
+use std::borrow::Cow;
 use std::cell::LazyCell;
 
 use memchr::memchr;
 use memchr::memchr_iter;
 
+use super::forms;
 use super::mbox::{self, Frame, Header};
-use super::mmdf;
 use super::quoting::{self, Quoting};
 use super::separator::{self, Next, next_separator};
 use crate::edit::Edits;
@@ -62,20 +64,22 @@ pub(super) fn rewritten(
     if new.bytes == content {
         return Ok(Rewritten::Unchanged);
     }
-    let is_mmdf = mmdf::starts(from_line);
-    if is_mmdf && (mmdf::holds_line(content) || mmdf::holds_line(&new.bytes)) {
+    let division = forms::division_of(from_line);
+    if let Some(division) = division
+        && ((division.may_divide)(content) || (division.may_divide)(&new.bytes))
+    {
         return Ok(Rewritten::Refused);
     }
-    let kept = match is_mmdf {
-        true => Vec::new(),
-        false => match kept_lines(content, &new) {
+    let kept = match division {
+        Some(_) => Vec::new(),
+        None => match kept_lines(content, &new) {
             Some(kept) => kept,
             None => return Ok(Rewritten::Refused),
         },
     };
     let quoting = match quoting {
         // `From ` divides nothing there.
-        _ if is_mmdf => Quoting::None,
+        _ if division.is_some() => Quoting::None,
         // In a message whose length nobody believes, a line that is not quoted divides.
         Quoting::None if !frame.is_mboxcl2 => Quoting::O,
         quoting => quoting,
@@ -83,19 +87,29 @@ pub(super) fn rewritten(
     let mut new = quoted(new, &kept, quoting);
 
     let newline = Newline::of_first_line(content).bytes();
-    let is_line = content.ends_with(b"\n") || is_mmdf && !behind.is_empty();
+    let is_line = content.ends_with(b"\n") || division.is_some() && !behind.is_empty();
     if is_line && !new.ends_with(b"\n") {
         new.extend_from_slice(newline);
     }
-    let blanks = if is_mmdf { b"" } else { behind };
+    let blanks = match division {
+        Some(_) => b"",
+        None => behind,
+    };
     let separated = ends_with_empty_line(content, blanks);
     if separated && !ends_with_empty_line(&new, blanks) {
         new.extend_from_slice(newline);
     }
-    if counts == Counts::Corrected || (frame.content_end.is_some() && !is_mmdf) {
+    if counts == Counts::Corrected || (frame.content_end.is_some() && division.is_none()) {
         new = counts_corrected(content, new, counts);
     }
-    let new = [from_line, &new, behind].concat();
+    let opening = match division {
+        Some(division) => (division.opening)(from_line, &new),
+        None => Some(Cow::Borrowed(from_line)),
+    };
+    let Some(opening) = opening else {
+        return Ok(Rewritten::Refused);
+    };
+    let new = [opening.as_ref(), &new, behind].concat();
     // What is new is quoted, but what was no separator may have become one by what is beside it,
     // and the message's own may have been one because of the field behind it.
     let old = bytes.get(frame.start..).unwrap_or_default();

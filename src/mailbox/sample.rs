@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::full::filled_by;
 use super::quoting::{Extent, Quoting};
 use super::window::Source;
 
@@ -27,15 +28,9 @@ pub(super) fn start_of(source: &impl Source, length: usize) -> io::Result<Vec<u8
 /// So many bytes from an offset on, or all there are.
 pub(super) fn piece_of(source: &impl Source, from: u64, length: usize) -> io::Result<Vec<u8>> {
     let mut start = vec![0; length];
-    let mut filled = 0;
-    while filled < length {
-        match source.read_at(&mut start[filled..], from + filled as u64) {
-            Ok(0) => break,
-            Ok(read) => filled += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
+    let filled = filled_by(&mut start, |rest, before| {
+        source.read_at(rest, from + before)
+    })?;
     start.truncate(filled);
     Ok(start)
 }

@@ -4,8 +4,9 @@ use std::io;
 use std::ops::Range;
 
 use super::Options;
-use super::cut::{COMPRESSED, Cutter, MMDF, SINGLE};
+use super::cut::{COMPRESSED, Cutter, SINGLE};
 use super::find::Kind;
+use super::forms;
 use super::mbox;
 use super::pool::Pool;
 use super::quoting::Quoting;
@@ -93,7 +94,9 @@ pub(crate) fn pieces(
             // What is compressed is read once: its start comes first.
             let mut piece = all(why)?;
             piece.messages = count(walk())?;
-            return take(&piece, (why != MMDF).then_some(quoting));
+            let start = piece_of(&section, 0, forms::LOOK_AHEAD)?;
+            let is_mbox = why == COMPRESSED || forms::division_of(&start).is_none();
+            return take(&piece, is_mbox.then_some(quoting));
         }
     };
     let mut from = 0_u64;

@@ -14,10 +14,10 @@ use memchr::memchr;
 use super::archive::{self, Skipped, SkippedMembers};
 use super::compressed::{Damage, Method};
 use super::convert::Job;
-use super::emlx;
 use super::expanded::{Content, Expanded, Expansion, method_of};
 use super::failure::{cannot_read, cannot_write, in_full};
 use super::find::{self, Kind, NotMail};
+use super::forms;
 use super::growing::Growing;
 use super::in_place::identity;
 use super::not_mail::not_in_place;
@@ -374,7 +374,7 @@ impl Job<'_> {
             match message {
                 Some(message) => {
                     let result = new.as_deref().unwrap_or(&message);
-                    sink.put(emlx::as_named(result, target), Bytes::New)?;
+                    sink.put(forms::as_named(result, target), Bytes::New)?;
                 }
                 None => sink.put_start_of(content, here.length())?,
             }

@@ -1,4 +1,4 @@
-//! An mbox or MMDF file of any size, walked in windows of whole messages.
+//! An mbox, or another file of messages (`forms`), of any size, walked in windows of whole messages.
 //!
 //! Each [`Chunk`] starts at the start of a message and ends at the end of one; chunks put together
 //! are the file. The division into messages does not depend on the window's size. Memory is one
@@ -7,8 +7,9 @@
 
 use std::io;
 
+use super::forms::{self, Division};
+use super::full::filled_by;
 use super::mbox::{self, Counted, End, Frame};
-use super::mmdf;
 use super::pool::Pool;
 use super::separator::{LOOK_AHEAD, Next, next_separator};
 pub(super) use super::source::{Section, Source};
@@ -81,8 +82,8 @@ pub(super) struct Windows<S> {
     pub(super) offset: u64,
     pub(super) next_number: u64,
     pub(super) at: At,
-    /// Whether it starts as MMDF does: then all of it is.
-    pub(super) is_mmdf: bool,
+    /// What divides all of it, if it is no mbox: its start tells.
+    pub(super) division: Option<&'static Division>,
     /// Where no message may start any more.
     pub(super) until: u64,
     /// What the messages so far say about the next one's Content-Length.
@@ -104,7 +105,7 @@ impl<S: Source> Windows<S> {
             offset: 0,
             next_number: 1,
             at: At::FirstByte,
-            is_mmdf: false,
+            division: None,
             until: u64::MAX,
             counted: Counted::default(),
         }
@@ -152,9 +153,14 @@ impl<S: Source> Windows<S> {
             if self.at == At::FirstByte && (bytes.starts_with(b"From ") || bytes.is_empty()) {
                 self.at = At::Message;
             }
-            if self.at == At::FirstByte && mmdf::starts(bytes) {
-                self.is_mmdf = true;
-                self.at = At::Message;
+            if self.at == At::FirstByte
+                && let Some(division) = forms::division_of(bytes)
+            {
+                self.division = Some(division);
+                self.at = match (division.preamble)(bytes) {
+                    0 => At::Message,
+                    octets => At::Passing(Some(octets)),
+                };
             }
             // What is read beyond the message's end is copied.
             let mut wanted = filled.saturating_add(filled / 2);
@@ -211,16 +217,11 @@ impl<S: Source> Windows<S> {
 
     /// Reads until `buffer` is full; true at the end of the file.
     fn fill(&self, buffer: &mut [u8], filled: &mut usize) -> io::Result<bool> {
-        while *filled < buffer.len() {
-            let offset = self.offset + *filled as u64;
-            match self.source.read_at(&mut buffer[*filled..], offset) {
-                Ok(0) => return Ok(true),
-                Ok(read) => *filled += read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(false)
+        let offset = self.offset + *filled as u64;
+        *filled += filled_by(&mut buffer[*filled..], |rest, before| {
+            self.source.read_at(rest, offset + before)
+        })?;
+        Ok(*filled < buffer.len())
     }
 
     /// The whole messages in `bytes`: where they end, and how long the one behind is if known.
@@ -235,26 +236,15 @@ impl<S: Source> Windows<S> {
         let mut searched = std::mem::take(&mut self.searched);
         let mut peek = |place: u64, there: &mut [u8]| -> Option<usize> {
             let start = self.offset.checked_add(place)?;
-            let mut read = 0;
-            while read < there.len() {
-                match self.source.read_at(&mut there[read..], start + read as u64) {
-                    Ok(0) => break,
-                    Ok(more) => read += more,
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(_) => return None,
-                }
-            }
-            Some(read)
+            let read = |rest: &mut [u8], before| self.source.read_at(rest, start + before);
+            filled_by(there, read).ok()
         };
         while at < bytes.len() && self.offset + (at as u64) < self.until {
             let from = at + std::mem::take(&mut searched);
-            let end = match self.is_mmdf {
-                true => mmdf::end_of_message(bytes, at, whole)
-                    .map_or(End::NotInSight(None), |(content_end, end)| {
-                        End::At(Frame::counted(at, content_end, end))
-                    }),
-                false if counted.is_settled() => mbox::end_by_separator(bytes, at, from, whole),
-                false => mbox::end_of_message(bytes, at, whole, &mut counted, &mut peek),
+            let end = match self.division {
+                Some(division) => mbox::end_by_division(division, bytes, at, whole),
+                None if counted.is_settled() => mbox::end_by_separator(bytes, at, from, whole),
+                None => mbox::end_of_message(bytes, at, whole, &mut counted, &mut peek),
             };
             match end {
                 End::At(frame) => {
@@ -263,7 +253,7 @@ impl<S: Source> Windows<S> {
                     frames.push(frame);
                 }
                 End::NotInSight(needed) => {
-                    if counted.is_settled() && !self.is_mmdf {
+                    if counted.is_settled() && self.division.is_none() {
                         self.searched = (bytes.len() - at).saturating_sub(LOOK_AHEAD + 8);
                     }
                     self.counted = counted;
@@ -287,8 +277,8 @@ impl<S: Source> Windows<S> {
             };
             return passed;
         }
-        if self.is_mmdf {
-            let (passed, is_end) = mmdf::passed(bytes, whole);
+        if let Some(division) = self.division {
+            let (passed, is_end) = (division.passed)(bytes, whole);
             self.at = match is_end {
                 true => At::Message,
                 false => At::Passing(None),
@@ -318,7 +308,11 @@ pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn divided(bytes: &[u8], window: usize, max_message: usize) -> (Vec<u8>, Vec<Vec<u8>>, u64) {
+    pub(in super::super) fn divided(
+        bytes: &[u8],
+        window: usize,
+        max_message: usize,
+    ) -> (Vec<u8>, Vec<Vec<u8>>, u64) {
         let mut windows = Windows::new(bytes, Pool::default(), window, max_message);
         let (mut joined, mut messages, mut oversized) = (Vec::new(), Vec::new(), 0);
         while let Some(chunk) = windows.next_chunk().unwrap() {
@@ -360,37 +354,7 @@ pub(super) mod tests {
         proptest::collection::vec(piece, 0..60).prop_map(|all| all.concat())
     }
 
-    fn mmdf_pieces() -> impl Strategy<Value = Vec<u8>> {
-        let piece = prop_oneof![
-            3 => Just(b"\x01\x01\x01\x01\n".to_vec()),
-            2 => Just(b"\x01\x01\x01\x01\n\x01\x01\x01\x01\n".to_vec()),
-            1 => Just(b"\x01\x01\x01\x01\r\n".to_vec()),
-            1 => Just(b"\x01\x01\x01\x01".to_vec()),
-            1 => Just(b"From a@b Thu Jan  1 00:00:00 1970\n".to_vec()),
-            2 => (0_usize..900).prop_map(|length| vec![b'x'; length]),
-            2 => Just(b"\n".to_vec()),
-        ];
-        proptest::collection::vec(piece, 0..60).prop_map(|pieces| {
-            let start = b"\x01\x01\x01\x01\n".to_vec();
-            [vec![start], pieces].concat().concat()
-        })
-    }
-
     proptest! {
-        #[test]
-        fn mmdf_is_divided_alike_whatever_the_window_and_loses_nothing(
-            bytes in mmdf_pieces(), window in 1_usize..6000
-        ) {
-            let (joined, messages, oversized) = divided(&bytes, window, 1 << 20);
-            prop_assert_eq!(&joined, &bytes);
-            prop_assert_eq!(oversized, 0);
-            let (_, at_once, _) = divided(&bytes, 1 << 20, 1 << 20);
-            prop_assert_eq!(&messages, &at_once);
-            let (joined, messages, oversized) = divided(&bytes, window, 1100);
-            prop_assert_eq!(&joined, &bytes);
-            prop_assert_eq!(messages.len() as u64 + oversized, at_once.len() as u64);
-        }
-
         #[test]
         fn chunks_put_together_are_the_file_whatever_the_window(
             bytes in pieces(), window in 1_usize..6000, from_first in any::<bool>()

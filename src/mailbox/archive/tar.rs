@@ -9,6 +9,7 @@ use tar::{Header, PaxExtensions};
 
 use super::joined::{Member, Members};
 use crate::mailbox::compressed::Damage;
+use crate::mailbox::full::filled_by;
 
 /// Archives consist of blocks.
 pub(super) const BLOCK: usize = 512;
@@ -81,17 +82,11 @@ impl<R: Passing> Tar<R> {
     /// The next block; `None` at the end of the data.
     fn block(&mut self) -> io::Result<Option<[u8; BLOCK]>> {
         let mut block = [0; BLOCK];
-        let mut filled = 0;
-        while filled < BLOCK {
-            match self.reader.read(&mut block[filled..]) {
-                Ok(0) if filled == 0 => return Ok(None),
-                Ok(0) => return Err(cut_off()),
-                Ok(read) => filled += read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
+        match filled_by(&mut block, |rest, _| self.reader.read(rest))? {
+            BLOCK => Ok(Some(block)),
+            0 => Ok(None),
+            _ => Err(cut_off()),
         }
-        Ok(Some(block))
     }
 
     fn begin(&mut self, size: u64) {

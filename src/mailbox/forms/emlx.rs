@@ -7,11 +7,23 @@
 
 use std::ffi::OsStr;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use memchr::memchr;
 
-use super::compressed::Method;
+use super::super::compressed::Method;
+use super::shapes::Wrapping;
+
+pub(super) static FORM: Wrapping = Wrapping {
+    behind_front: behind_count,
+    message,
+    with_message,
+    is_named,
+    aside: |folder, name| {
+        let is_aside = name == "Attachments" && is_of_apple_mail(folder);
+        is_aside.then_some("attachments that Apple's Mail keeps beside the messages")
+    },
+};
 
 /// Digits of the number at most.
 const DIGITS: usize = 12;
@@ -48,7 +60,7 @@ fn count(bytes: &[u8]) -> Option<Count> {
 }
 
 /// What stands behind the first line, if `bytes` start as such a file.
-pub(super) fn behind_count(bytes: &[u8]) -> Option<&[u8]> {
+fn behind_count(bytes: &[u8]) -> Option<&[u8]> {
     bytes.get(count(bytes)?.start..)
 }
 
@@ -56,7 +68,7 @@ pub(super) fn behind_count(bytes: &[u8]) -> Option<&[u8]> {
 ///
 /// # Errors
 /// Why the number is not right.
-pub(super) fn message(file: &[u8]) -> Option<Result<Range<usize>, &'static str>> {
+fn message(file: &[u8]) -> Option<Result<Range<usize>, &'static str>> {
     let Count { octets, start, .. } = count(file)?;
     let end = usize::try_from(octets)
         .ok()
@@ -81,18 +93,8 @@ pub(super) fn message(file: &[u8]) -> Option<Result<Range<usize>, &'static str>>
     Some(Ok(start..end))
 }
 
-/// The message of a file, or all of it if it is no such file: to look at. And why the number is not right.
-#[cfg(feature = "cli")]
-pub(crate) fn shown(file: &[u8]) -> (&[u8], Option<&'static str>) {
-    match message(file) {
-        None => (file, None),
-        Some(Ok(range)) => (file.get(range).unwrap_or_default(), None),
-        Some(Err(why)) => (behind_count(file).unwrap_or_default(), Some(why)),
-    }
-}
-
 /// `file` with another message in the place of that at `range`.
-pub(super) fn with_message(file: &[u8], range: Range<usize>, new: &[u8]) -> Vec<u8> {
+fn with_message(file: &[u8], range: Range<usize>, new: &[u8]) -> Vec<u8> {
     let width = count(file).map_or(0, |count| count.width);
     let line_end = file.get(width..range.start).unwrap_or_default();
     let behind = file.get(range.end..).unwrap_or_default();
@@ -106,15 +108,6 @@ pub(super) fn with_message(file: &[u8], range: Range<usize>, new: &[u8]) -> Vec<
     [count.as_bytes(), line_end, new, ending, behind].concat()
 }
 
-/// What is written of a file, or of anything else, to a result of this name, if it has one: the message alone, unless it
-/// is named as such a file. One whose number is not right is passed on whole.
-pub(super) fn as_named<'f>(file: &'f [u8], result: Option<&Path>) -> &'f [u8] {
-    match message(file) {
-        Some(Ok(range)) if !result.is_some_and(is_named) => file.get(range).unwrap_or(file),
-        _ => file,
-    }
-}
-
 fn is_named(result: &Path) -> bool {
     let name = match Method::of_name(result) {
         Some(_) => result.file_stem().map(Path::new),
@@ -122,6 +115,14 @@ fn is_named(result: &Path) -> bool {
     };
     let suffix = name.and_then(Path::extension).and_then(OsStr::to_str);
     suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case("emlx"))
+}
+
+/// Whether a folder within a `.mbox` of Apple's Mail holds messages, and what it keeps of their attachments.
+fn is_of_apple_mail(folder: &Path) -> bool {
+    let is_mbox = |above: &Path| above.extension().is_some_and(|suffix| suffix == "mbox");
+    // From within, `.` does not tell.
+    let is_beneath = |folder: PathBuf| folder.ancestors().any(is_mbox);
+    folder.join("Messages").is_dir() && folder.canonicalize().is_ok_and(is_beneath)
 }
 
 #[cfg(test)]

@@ -13,6 +13,27 @@ use std::sync::LazyLock;
 use memchr::memchr;
 use memchr::memmem::Finder;
 
+use super::shapes::{Division, Ending};
+
+pub(super) static FORM: Division = Division {
+    name: "an MMDF mailbox",
+    one_piece: "it is an MMDF mailbox",
+    read_as: (
+        "an MMDF mailbox (^A^A^A^A lines), which is read with ",
+        " auto or mmdf",
+    ),
+    starts,
+    preamble: |_| 0,
+    content_start,
+    end_of_message: |bytes, start, whole| match end_of_message(bytes, start, whole) {
+        Some((content, end)) => Ending::At { content, end },
+        None => Ending::NotInSight(None),
+    },
+    passed,
+    opening: |opening, _| Some(opening.into()),
+    may_divide: holds_line,
+};
+
 /// What a separating line holds.
 const MARK: &[u8] = b"\x01\x01\x01\x01";
 
@@ -32,12 +53,12 @@ fn line(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Whether `bytes` start a mailbox, or a message of one.
-pub(super) fn starts(bytes: &[u8]) -> bool {
+fn starts(bytes: &[u8]) -> bool {
     line(bytes).is_some()
 }
 
 /// Where the content of a message starts: behind the opening line, and a `From ` line.
-pub(super) fn content_start(message: &[u8]) -> Option<usize> {
+fn content_start(message: &[u8]) -> Option<usize> {
     let opening = line(message)?;
     let behind = message.get(opening..).unwrap_or_default();
     let from_line = match behind.starts_with(b"From ") {
@@ -48,13 +69,13 @@ pub(super) fn content_start(message: &[u8]) -> Option<usize> {
 }
 
 /// Whether some line starts as a separating one does.
-pub(super) fn holds_line(content: &[u8]) -> bool {
+fn holds_line(content: &[u8]) -> bool {
     content.starts_with(MARK) || LINE.find(content).is_some()
 }
 
 /// Where the content and the whole of the message end that starts with the opening line at `start`; `None` if that is
 /// not in sight. `whole`: nothing follows `bytes`.
-pub(super) fn end_of_message(bytes: &[u8], start: usize, whole: bool) -> Option<(usize, usize)> {
+fn end_of_message(bytes: &[u8], start: usize, whole: bool) -> Option<(usize, usize)> {
     let opening = line(bytes.get(start..).unwrap_or_default()).unwrap_or_default();
     // An empty message is closed by the next line.
     let from = (start + opening).saturating_sub(1);
@@ -63,7 +84,7 @@ pub(super) fn end_of_message(bytes: &[u8], start: usize, whole: bool) -> Option<
 }
 
 /// How far a message that is passed on unread can be passed on, and whether that is its end.
-pub(super) fn passed(bytes: &[u8], whole: bool) -> (usize, bool) {
+fn passed(bytes: &[u8], whole: bool) -> (usize, bool) {
     match closing(bytes, 0, whole) {
         Some((_, end)) => (end, true),
         None if whole => (bytes.len(), false),
@@ -95,6 +116,9 @@ fn closing(bytes: &[u8], from: usize, whole: bool) -> Option<(usize, usize)> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
+    use super::super::super::window::tests::divided;
     use super::*;
 
     const LINE: &str = "\x01\x01\x01\x01\n";
@@ -145,5 +169,37 @@ mod tests {
         }
         assert!(holds_line(b"\x01\x01\x01\x01") && holds_line(b"a\n\x01\x01\x01\x01"));
         assert!(!holds_line(b" \x01\x01\x01\x01\n\x01\x01\x01"));
+    }
+
+    fn mmdf_pieces() -> impl Strategy<Value = Vec<u8>> {
+        let piece = prop_oneof![
+            3 => Just(b"\x01\x01\x01\x01\n".to_vec()),
+            2 => Just(b"\x01\x01\x01\x01\n\x01\x01\x01\x01\n".to_vec()),
+            1 => Just(b"\x01\x01\x01\x01\r\n".to_vec()),
+            1 => Just(b"\x01\x01\x01\x01".to_vec()),
+            1 => Just(b"From a@b Thu Jan  1 00:00:00 1970\n".to_vec()),
+            2 => (0_usize..900).prop_map(|length| vec![b'x'; length]),
+            2 => Just(b"\n".to_vec()),
+        ];
+        proptest::collection::vec(piece, 0..60).prop_map(|pieces| {
+            let start = b"\x01\x01\x01\x01\n".to_vec();
+            [vec![start], pieces].concat().concat()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn mmdf_is_divided_alike_whatever_the_window_and_loses_nothing(
+            bytes in mmdf_pieces(), window in 1_usize..6000
+        ) {
+            let (joined, messages, oversized) = divided(&bytes, window, 1 << 20);
+            prop_assert_eq!(&joined, &bytes);
+            prop_assert_eq!(oversized, 0);
+            let (_, at_once, _) = divided(&bytes, 1 << 20, 1 << 20);
+            prop_assert_eq!(&messages, &at_once);
+            let (joined, messages, oversized) = divided(&bytes, window, 1100);
+            prop_assert_eq!(&joined, &bytes);
+            prop_assert_eq!(messages.len() as u64 + oversized, at_once.len() as u64);
+        }
     }
 }

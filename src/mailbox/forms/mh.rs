@@ -7,8 +7,18 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use super::shapes::FolderForm;
+
+pub(super) static FORM: FolderForm = FolderForm {
+    is_marked,
+    is_message: |name| number(name).is_some(),
+    sort,
+    copied: &[SEQUENCES],
+    beside: "a file beside the messages of an MH folder",
+};
+
 /// The flags of the messages, by number: nmh's, Python's.
-pub(super) const SEQUENCES: &str = ".mh_sequences";
+const SEQUENCES: &str = ".mh_sequences";
 
 /// What programs keep in such folders: nmh, exmh, Mew, Sylpheed, Claws Mail, Gnus.
 const MARKS: [&str; 7] = [
@@ -22,12 +32,12 @@ const MARKS: [&str; 7] = [
 ];
 
 /// Whether `folder` shows that it is one.
-pub(super) fn is_marked(folder: &Path) -> bool {
+fn is_marked(folder: &Path) -> bool {
     MARKS.iter().any(|name| folder.join(name).is_file())
 }
 
 /// The number that a name is.
-pub(super) fn number(name: &OsStr) -> Option<u32> {
+fn number(name: &OsStr) -> Option<u32> {
     let digits = name.as_bytes();
     let is_number = digits.iter().all(u8::is_ascii_digit) && !digits.starts_with(b"0");
     let digits = std::str::from_utf8(digits).ok().filter(|_| is_number)?;
@@ -35,7 +45,7 @@ pub(super) fn number(name: &OsStr) -> Option<u32> {
 }
 
 /// As programs list them.
-pub(super) fn sort(names: &mut [PathBuf]) {
+fn sort(names: &mut [PathBuf]) {
     names.sort_by_key(|name| name.file_name().and_then(number));
 }
 

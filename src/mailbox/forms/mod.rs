@@ -1,0 +1,236 @@
+//! The table of forms: each format besides mbox, Maildir and plain messages is a file here, and a row.
+//!
+//! A format has one of three shapes, which `shapes` describes. What is known but not read has a row in [`OTHERS`].
+
+mod emlx;
+mod mh;
+mod mmdf;
+mod shapes;
+
+use std::ffi::OsStr;
+use std::ops::Range;
+use std::path::Path;
+
+use super::not_mail::NotMail;
+pub(crate) use shapes::FolderForm;
+pub(super) use shapes::{Division, Ending, LOOK_AHEAD, Wrapping};
+
+/// Files of messages.
+static DIVISIONS: [&Division; 1] = [&mmdf::FORM];
+
+/// Messages with something around them.
+static WRAPPINGS: [&Wrapping; 1] = [&emlx::FORM];
+
+/// Folders with a message a file.
+static FOLDERS: [&FolderForm; 1] = [&mh::FORM];
+
+/// Those that people may say a source is.
+static NAMED: [Named; 2] = [
+    Named {
+        format: Format::Mmdf,
+        form: Form::Divided(&mmdf::FORM),
+        is_another: "not MMDF: it does not start with a line of four Control-A",
+        is_missing: "a folder without an MMDF mailbox in it",
+    },
+    Named {
+        format: Format::Mh,
+        form: Form::Folder(&mh::FORM),
+        is_another: "not an MH folder: a file, and an MH folder is a folder",
+        is_missing: "not an MH folder: no file in it has a number for a name",
+    },
+];
+
+/// What the sources are said to be.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Format {
+    /// Look.
+    #[default]
+    Auto,
+    /// mbox files.
+    Mbox,
+    /// MMDF mailboxes.
+    Mmdf,
+    /// Maildirs.
+    Maildir,
+    /// MH folders.
+    Mh,
+    /// Single messages.
+    Eml,
+}
+
+/// What is said of a folder in which there is none of all these.
+pub(super) const NO_MAIL: &str =
+    "a folder without mail: no Maildir, MH folder, mbox file or message in it";
+
+/// The folders with a message a file.
+pub(super) const FOLDERS_OF_MESSAGES: &str = "a Maildir or an MH folder";
+
+/// Formats that are recognised by their first octets and not read, and what to do with them.
+pub(super) const OTHERS: [(&[u8], NotMail); 11] = {
+    const UNPACK: &str = "decompress it first";
+    // What is compressed once is looked into before anybody asks here.
+    [
+        (
+            b"BABYL OPTIONS",
+            NotMail::Format(
+                "a Babyl mailbox",
+                "embody does not convert those; save it as mbox first, with Emacs's unrmail",
+            ),
+        ),
+        (
+            b"*mbx*",
+            NotMail::Format(
+                "an MBX mailbox",
+                "embody does not convert those; make an mbox of it first, with mailutil",
+            ),
+        ),
+        (
+            b"!BDN",
+            NotMail::Format(
+                "an Outlook PST file",
+                "embody does not convert those; make an mbox of it first, with readpst",
+            ),
+        ),
+        (
+            b"\xcf\xad\x12\xfe",
+            NotMail::Format(
+                "an Outlook Express file",
+                "embody does not convert those; make an mbox of it first, with readdbx",
+            ),
+        ),
+        (b"\x1f\x8b", NotMail::Format("compressed (gzip)", UNPACK)),
+        (
+            b"\x28\xb5\x2f\xfd",
+            NotMail::Format("compressed (zstd)", UNPACK),
+        ),
+        (b"BZh", NotMail::Format("compressed (bzip2)", UNPACK)),
+        (b"\xfd7zXZ\0", NotMail::Format("compressed (xz)", UNPACK)),
+        (
+            b"\x04\x22\x4d\x18",
+            NotMail::Format("compressed (lz4)", UNPACK),
+        ),
+        (
+            b"Dovecot-LZ4\x0d",
+            NotMail::Format("compressed by Dovecot (lz4)", UNPACK),
+        ),
+        (b"SQLite format 3\0", NotMail::DATABASE),
+    ]
+};
+
+/// A form that people may say a source is.
+#[derive(Debug)]
+pub(super) struct Named {
+    format: Format,
+    pub(super) form: Form,
+    /// What is said of a file that is none.
+    pub(super) is_another: &'static str,
+    /// What is said of a folder in which there is none.
+    pub(super) is_missing: &'static str,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Form {
+    Divided(&'static Division),
+    Folder(&'static FolderForm),
+}
+
+/// The form of which a source is said to be; of mbox, Maildir and messages there is none.
+pub(super) fn named(format: Format) -> Option<&'static Named> {
+    NAMED.iter().find(|named| named.format == format)
+}
+
+/// What divides the file, or what is appended to one, that starts so; `None` for an mbox.
+pub(super) fn division_of(start: &[u8]) -> Option<&'static Division> {
+    if start.starts_with(b"From ") {
+        return None;
+    }
+    let starts = |division: &&&Division| (division.starts)(start);
+    DIVISIONS.iter().find(starts).copied()
+}
+
+/// Where the content of a message of a divided file starts; `None` for one of an mbox.
+pub(super) fn content_start(message: &[u8]) -> Option<usize> {
+    let start = |division: &&Division| (division.content_start)(message);
+    DIVISIONS.iter().find_map(start)
+}
+
+/// The folder form that `folder` shows to be of.
+pub(super) fn folder_form(folder: &Path) -> Option<&'static FolderForm> {
+    let is_marked = |form: &&&FolderForm| (form.is_marked)(folder);
+    FOLDERS.iter().find(is_marked).copied()
+}
+
+/// What stands behind the front of what is around a message, if `start` is that of such a file.
+pub(super) fn behind_front(start: &[u8]) -> Option<&[u8]> {
+    let behind = |wrapping: &&Wrapping| (wrapping.behind_front)(start);
+    WRAPPINGS.iter().find_map(behind)
+}
+
+/// What is around the message of a file, and where that stands or why nobody knows; `None` for a plain message.
+#[allow(clippy::type_complexity)] // found, and what came of it
+pub(super) fn wrapping_of(
+    file: &[u8],
+) -> Option<(&'static Wrapping, Result<Range<usize>, &'static str>)> {
+    let found = |wrapping: &&'static Wrapping| {
+        let message = (wrapping.message)(file)?;
+        Some((*wrapping, message))
+    };
+    WRAPPINGS.iter().find_map(found)
+}
+
+/// What is written of a file to a result of this name, if it has one: the message alone, unless it is named as a file of
+/// the same form. One of which nobody knows where the message stands is passed on whole.
+pub(super) fn as_named<'f>(file: &'f [u8], result: Option<&Path>) -> &'f [u8] {
+    match wrapping_of(file) {
+        Some((wrapping, Ok(range))) if !result.is_some_and(wrapping.is_named) => {
+            file.get(range).unwrap_or(file)
+        }
+        _ => file,
+    }
+}
+
+/// The message of a file, or all of it if it is a plain one: to look at. And why nobody knows where it stands.
+#[cfg(feature = "cli")]
+pub(crate) fn shown(file: &[u8]) -> (&[u8], Option<&'static str>) {
+    match wrapping_of(file) {
+        None => (file, None),
+        Some((_, Ok(range))) => (file.get(range).unwrap_or_default(), None),
+        Some((_, Err(why))) => (behind_front(file).unwrap_or_default(), Some(why)),
+    }
+}
+
+/// What a folder of this name in `folder` holds, if programs keep it there beside messages.
+pub(super) fn aside(folder: &Path, name: &OsStr) -> Option<&'static str> {
+    let aside = |wrapping: &&Wrapping| (wrapping.aside)(folder, name);
+    WRAPPINGS.iter().find_map(aside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_division_takes_an_mbox_or_an_empty_file_for_its_own() {
+        for start in ["", "\n", "From a\n", "From: a@b\n\n"].map(str::as_bytes) {
+            for division in DIVISIONS {
+                assert!(!(division.starts)(start), "{}", division.name);
+                assert_eq!((division.content_start)(start), None, "{}", division.name);
+            }
+        }
+        assert!(division_of(b"\x01\x01\x01\x01\n").is_some());
+    }
+
+    #[test]
+    fn a_division_ends_what_nothing_follows() {
+        for division in DIVISIONS {
+            for bytes in ["", "x", "\n\n", "\x01\x01\x01\x01\nx"].map(str::as_bytes) {
+                let ending = (division.end_of_message)(bytes, 0, true);
+                let Ending::At { content, end } = ending else {
+                    panic!("{}: {ending:?}", division.name);
+                };
+                assert!(content <= end && end <= bytes.len(), "{}", division.name);
+                assert!((division.passed)(bytes, true).0 <= bytes.len());
+            }
+        }
+    }
+}
