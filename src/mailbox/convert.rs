@@ -94,11 +94,7 @@ pub fn convert_to(
         }
         progress.begin(&found.path);
         summary.add(&match found.kind {
-            Kind::Maildir => job.folder(&Place::of(&found.path), Destination::Folder(&target)),
-            Kind::Folder(form) => {
-                let place = Place::of_form(&found.path, form);
-                job.folder(&place, Destination::Folder(&target))
-            }
+            Kind::Maildir | Kind::Folder(_) => job.folder(found.kind, Destination::Folder(&target)),
             Kind::Archive => job.expanded_to(&target),
             Kind::Mbox | Kind::Eml if found.method.is_some() => job.expanded_to(&target),
             Kind::Mbox => job.mbox_to(&target),
@@ -160,10 +156,7 @@ pub fn convert_in_place(
         };
         progress.begin(&found.path);
         summary.add(&match found.kind {
-            Kind::Maildir => job.folder(&Place::of(&found.path), Destination::InPlace),
-            Kind::Folder(form) => {
-                job.folder(&Place::of_form(&found.path, form), Destination::InPlace)
-            }
+            Kind::Maildir | Kind::Folder(_) => job.folder(found.kind, Destination::InPlace),
             Kind::Archive => job.archive_in_place(),
             Kind::Mbox => job.mbox_in_place(),
             Kind::Eml => job.message_in_place(),
@@ -235,9 +228,8 @@ fn sweep(finds: &Finds) {
     let mut folders = BTreeSet::new();
     for found in &finds.mailboxes {
         match found.kind {
-            Kind::Maildir => folders.extend(Place::of(&found.path).folders_of_ours()),
-            Kind::Folder(form) => {
-                folders.extend(Place::of_form(&found.path, form).folders_of_ours());
+            Kind::Maildir | Kind::Folder(_) => {
+                folders.extend(Place::of(&found.path, found.kind).folders_of_ours());
             }
             _ => {
                 let target = found.path.canonicalize();
@@ -264,7 +256,7 @@ pub(super) struct Job<'a> {
 }
 
 impl Job<'_> {
-    fn folder(&self, place: &Place, destination: Destination<'_>) -> Result<Summary, Error> {
+    fn folder(&self, kind: Kind, destination: Destination<'_>) -> Result<Summary, Error> {
         let Self {
             options,
             transform,
@@ -272,7 +264,8 @@ impl Job<'_> {
             stop,
             ..
         } = *self;
-        maildir::convert(place, destination, options, transform, progress, stop)
+        let place = Place::of(self.path, kind);
+        maildir::convert(&place, destination, options, transform, progress, stop)
     }
 
     pub(super) fn open(&self) -> Result<(File, Identity), Error> {

@@ -28,9 +28,9 @@ use super::compressed::{Damage, Decoder, Limits, MAGIC, Method};
 use super::failure::cannot_read;
 use super::forms::{self, FolderForm, Form, Format};
 pub(crate) use super::not_mail::NotMail;
-use super::not_mail::not_a_mailbox;
 #[cfg(feature = "cli")]
 pub(crate) use super::not_mail::not_in_place;
+use super::not_mail::{is_document, not_a_mailbox};
 use super::stop::Stop;
 use super::temporary;
 use crate::error::Error;
@@ -311,23 +311,6 @@ pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
         (Format::Eml, Ok(_) | Err(NotMail::Text), None) => Ok(Kind::Eml),
         (_, kind, _) => kind,
     }
-}
-
-/// Whether a zip archive is a document of an office program, or a package of a program: its first member tells. A
-/// Takeout of mail and documents has thousands.
-fn is_document(start: &[u8]) -> bool {
-    let first = start.get(30..).unwrap_or_default();
-    let known: [&[u8]; 8] = [
-        b"mimetype",
-        b"[Content_Types].xml",
-        b"_rels/",
-        b"docProps/",
-        b"word/",
-        b"xl/",
-        b"ppt/",
-        b"META-INF/",
-    ];
-    known.iter().any(|name| first.starts_with(name))
 }
 
 /// What becomes of a member of an archive that starts so: mboxes are read as one.

@@ -90,6 +90,23 @@ impl NotMail {
     }
 }
 
+/// Whether a zip archive is a document of an office program, or a package of a program: its first member tells. A
+/// Takeout of mail and documents has thousands.
+pub(super) fn is_document(start: &[u8]) -> bool {
+    let first = start.get(30..).unwrap_or_default();
+    let known: [&[u8]; 8] = [
+        b"mimetype",
+        b"[Content_Types].xml",
+        b"_rels/",
+        b"docProps/",
+        b"word/",
+        b"xl/",
+        b"ppt/",
+        b"META-INF/",
+    ];
+    known.iter().any(|name| first.starts_with(name))
+}
+
 /// The error about an archive that is to be changed in place.
 pub(crate) fn not_in_place(path: &Path) -> Error {
     let why = Detail::from("an archive is not changed in place; name a new mailbox as ");

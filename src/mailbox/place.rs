@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::failure::cannot_read;
-use super::find;
+use super::find::{self, Kind};
 use super::forms::FolderForm;
 use crate::error::Error;
 
@@ -53,24 +53,22 @@ impl Place {
         })
     }
 
-    /// The same, or else the Maildir `path`.
-    pub(super) fn of(path: &Path) -> Self {
-        Self::within(path).unwrap_or_else(|| Self {
+    /// What is found at `path`: a folder of some form, or a Maildir, or what is named of one.
+    pub(super) fn of(path: &Path, kind: Kind) -> Self {
+        let form = match kind {
+            Kind::Folder(form) => Some(form),
+            _ => None,
+        };
+        let part = match form {
+            Some(_) => None,
+            None => Self::within(path),
+        };
+        part.unwrap_or_else(|| Self {
             folder: path.to_owned(),
-            form: None,
+            form,
             part: None,
             name: None,
         })
-    }
-
-    /// A folder of another form.
-    pub(super) fn of_form(path: &Path, form: &'static FolderForm) -> Self {
-        Self {
-            folder: path.to_owned(),
-            form: Some(form),
-            part: None,
-            name: None,
-        }
     }
 
     /// Whether it is more than one message.

@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 /// How a file of messages is divided that is no mbox.
 ///
 /// Nothing in its messages is quoted, and their Content-Length is a field like any other. All functions are total: any
-/// octets are divided, and the messages tile what is behind the preamble. None of its messages starts with `From `, as
-/// those of an mbox do, and what starts a message is seen in [`LOOK_AHEAD`] octets.
+/// octets are divided, and the messages tile what is behind the preamble. Each starts with what `content_start` knows,
+/// in [`LOOK_AHEAD`] octets, and never with `From `, as those of an mbox do; so what stands behind a message and starts
+/// none closes it.
 #[derive(Debug)]
 pub(in super::super) struct Division {
     /// Its name in a sentence.
