@@ -117,8 +117,10 @@ pub(super) struct RetrievalArgs {
     /// Options in TOML; those given here win [default: none]
     #[arg(long, value_name = "FILE", help_heading = None::<&'static str>)]
     config: Option<PathBuf>,
-    /// Retrieve by: http, https, ftp, file [default: none]
-    #[arg(long, value_name = "SCHEME,...", value_delimiter = ',', value_parser = scheme)]
+    #[arg(
+        long, value_name = "SCHEME,...", value_delimiter = ',', value_parser = scheme,
+        help = format!("Retrieve by: {} [default: none]", Scheme::names())
+    )]
     fetch: Vec<Scheme>,
     /// Only NAME or *.example.org [default: all public]
     #[arg(long, value_name = "PAT")]

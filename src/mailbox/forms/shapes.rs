@@ -15,39 +15,39 @@ use std::path::{Path, PathBuf};
 /// in [`LOOK_AHEAD`] octets, and never with `From `, as those of an mbox do; so what stands behind a message and starts
 /// none closes it.
 #[derive(Debug)]
-pub(in super::super) struct Division {
+pub(crate) struct Division {
     /// Its name in a sentence.
-    pub(in super::super) name: &'static str,
+    pub(crate) name: &'static str,
     /// Why such a mailbox has one piece only.
-    pub(in super::super) one_piece: &'static str,
+    pub(crate) one_piece: &'static str,
     /// What is said of such a file that is said to be another one: what it is, and the formats that read it.
-    pub(in super::super) read_as: (&'static str, &'static str),
+    pub(crate) read_as: (&'static str, &'static str),
     /// Whether octets start a mailbox, or a message of one: what was appended to a mailbox is looked at alone.
-    pub(in super::super) starts: fn(&[u8]) -> bool,
+    pub(crate) starts: fn(&[u8]) -> bool,
     /// How many octets stand in front of the first message, if these start a mailbox.
-    pub(in super::super) preamble: fn(&[u8]) -> u64,
+    pub(crate) preamble: fn(&[u8]) -> u64,
     /// Where the content of a message starts, if octets are one: behind what opens it.
-    pub(in super::super) content_start: fn(&[u8]) -> Option<usize>,
+    pub(crate) content_start: fn(&[u8]) -> Option<usize>,
     /// Where the message ends that starts at an offset; nothing follows the octets if the third argument says so, and
     /// then the end is in sight.
-    pub(in super::super) end_of_message: fn(&[u8], usize, bool) -> Ending,
+    pub(crate) end_of_message: fn(&[u8], usize, bool) -> Ending,
     /// How far octets within a message that is too large can be passed on, and whether that is its end; nothing follows
     /// them if the second argument says so. Asked where no [`Ending`] said how long the message is.
-    pub(in super::super) passed: fn(&[u8], bool) -> (usize, bool),
+    pub(crate) passed: fn(&[u8], bool) -> (usize, bool),
     /// What opens a message once it has another content: the first argument, or what of it says how long the content is
     /// made true. `None` if there is no opening for that content.
-    pub(in super::super) opening: for<'o> fn(&'o [u8], &[u8]) -> Option<Cow<'o, [u8]>>,
+    pub(crate) opening: for<'o> fn(&'o [u8], &[u8]) -> Option<Cow<'o, [u8]>>,
     /// Whether some program may divide a message of this content elsewhere: then it is never changed, and no change
     /// makes such a one.
-    pub(in super::super) may_divide: fn(&[u8]) -> bool,
+    pub(crate) may_divide: fn(&[u8]) -> bool,
 }
 
 /// Octets in which the start of a message, or of a mailbox, shows.
-pub(in super::super) const LOOK_AHEAD: usize = 64;
+pub(crate) const LOOK_AHEAD: usize = 64;
 
 /// Where a message of a divided file ends, as far as can be seen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in super::super) enum Ending {
+pub(crate) enum Ending {
     /// Its content, and what closes it.
     At { content: usize, end: usize },
     /// Further octets are needed; if it is known, up to this offset.
@@ -56,32 +56,32 @@ pub(in super::super) enum Ending {
 
 /// What stands around a message in a file of its own.
 #[derive(Debug)]
-pub(in super::super) struct Wrapping {
+pub(crate) struct Wrapping {
     /// What is behind the front of it, if octets start as such a file: the header of a message.
-    pub(in super::super) behind_front: fn(&[u8]) -> Option<&[u8]>,
+    pub(crate) behind_front: fn(&[u8]) -> Option<&[u8]>,
     /// Where the message stands in a whole file; `None` if it is no such file. An error says why nobody knows where.
-    pub(in super::super) message: fn(&[u8]) -> Option<Result<Range<usize>, &'static str>>,
+    pub(crate) message: fn(&[u8]) -> Option<Result<Range<usize>, &'static str>>,
     /// The file with another message in that place.
-    pub(in super::super) with_message: fn(&[u8], Range<usize>, &[u8]) -> Vec<u8>,
+    pub(crate) with_message: fn(&[u8], Range<usize>, &[u8]) -> Vec<u8>,
     /// Whether a result of this name is such a file; any other is the message alone.
-    pub(in super::super) is_named: fn(&Path) -> bool,
+    pub(crate) is_named: fn(&Path) -> bool,
     /// What a folder of this name in a folder of such files holds, if it is none of the mail.
-    pub(in super::super) aside: fn(&Path, &OsStr) -> Option<&'static str>,
+    pub(crate) aside: fn(&Path, &OsStr) -> Option<&'static str>,
 }
 
 /// A folder with a message a file, beside which nothing is a message.
 #[derive(Debug)]
 pub(crate) struct FolderForm {
     /// Whether a folder shows that it is one.
-    pub(in super::super) is_marked: fn(&Path) -> bool,
+    pub(crate) is_marked: fn(&Path) -> bool,
     /// Whether a file of this name is a message.
-    pub(in super::super) is_message: fn(&OsStr) -> bool,
+    pub(crate) is_message: fn(&OsStr) -> bool,
     /// Puts messages in the order in which programs list them.
-    pub(in super::super) sort: fn(&mut [PathBuf]),
+    pub(crate) sort: fn(&mut [PathBuf]),
     /// Files that go with the messages to a new folder.
-    pub(in super::super) copied: &'static [&'static str],
+    pub(crate) copied: &'static [&'static str],
     /// What any other file in it is.
-    pub(in super::super) beside: &'static str,
+    pub(crate) beside: &'static str,
 }
 
 impl PartialEq for FolderForm {
