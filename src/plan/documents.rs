@@ -20,6 +20,7 @@ use std::rc::Rc;
 
 pub(crate) use self::candidates::Fallbacks;
 use self::digest::Digest;
+pub(crate) use self::document::subtypes;
 use self::document::{Document, Language, unsupported};
 pub(crate) use self::link_text::cid_escaped;
 use self::link_text::{mentions_base, readable};
@@ -32,7 +33,6 @@ use super::protection::protection;
 use crate::edit::{Edit, Group};
 use crate::ledger::Ledger;
 use crate::link::base::Base;
-use crate::link::html::Syntax;
 use crate::mime::charset::Charset;
 use crate::mime::mapped::{Changes, MappedBody};
 use crate::mime::{Content, MediaType, PartId, TransferEncoding, Tree};
@@ -181,12 +181,7 @@ impl<'p> Documents<'p> {
 
     /// What kind of document a part is; none if it is none, or an attachment.
     fn language(&self, part: PartId) -> Option<Language> {
-        let language = match self.tree.part(part).essence.as_str() {
-            "text/html" => Language::Html(Syntax::Html),
-            "application/xhtml+xml" => Language::Html(Syntax::Xhtml),
-            "text/css" => Language::Css,
-            _ => return None,
-        };
+        let language = Language::of(&self.tree.part(part).essence)?;
         let is_leaf = self.tree.part(part).content == Content::Leaf;
         (is_leaf && !self.is_somebodys_file(part)).then_some(language)
     }
@@ -239,11 +234,9 @@ impl<'p> Documents<'p> {
         if !has_lines {
             return Some(changes);
         }
-        let html = match document.language {
-            Language::Html(syntax) => Some((document.text.as_ref(), syntax)),
-            Language::Css => None,
-        };
-        long_lines::broken(document.octets, html, changes, self.tree.newline)
+        let markup = document.language.markup();
+        let markup = markup.map(|syntax| (document.text.as_ref(), syntax));
+        long_lines::broken(document.octets, markup, changes, self.tree.newline)
     }
 }
 

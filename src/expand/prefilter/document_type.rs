@@ -1,10 +1,9 @@
 //! The type of a document, behind the name of its field.
 
+use crate::plan::documents::subtypes;
+
 /// So many octets behind the name are looked at.
 pub(super) const LOOKED_AT: usize = 32;
-
-/// Subtypes of HTML and CSS.
-const SUBTYPES: [&[u8]; 3] = [b"html", b"xhtml+xml", b"css"];
 
 /// Whether what stands behind the name of a Content-Type field may be the type of a document.
 ///
@@ -34,7 +33,7 @@ pub(super) fn is_document_type(behind: &[u8]) -> bool {
         Some((b'/', _)) => return true,
         Some(_) => return false,
     };
-    SUBTYPES.iter().any(|wanted| {
+    subtypes().any(|wanted| {
         // Of what the window cuts off, the start must do.
         let length = wanted.len().min(subtype.len());
         let start = |bytes: &[u8]| bytes.get(..length).map(<[u8]>::to_ascii_lowercase);

@@ -18,6 +18,36 @@ pub(super) enum Language {
     Css,
 }
 
+/// The media types of documents. By the subtypes messages are known that may have one.
+const TYPES: [(&str, &str, Language); 3] = [
+    ("text", "html", Language::Html(Syntax::Html)),
+    ("application", "xhtml+xml", Language::Html(Syntax::Xhtml)),
+    ("text", "css", Language::Css),
+];
+
+/// The subtypes of documents.
+pub(crate) fn subtypes() -> impl Iterator<Item = &'static [u8]> {
+    TYPES.iter().map(|(_, subtype, _)| subtype.as_bytes())
+}
+
+impl Language {
+    /// That of a media type in lower case.
+    pub(super) fn of(essence: &str) -> Option<Self> {
+        let essence = essence.split_once('/')?;
+        let mut types = TYPES.iter();
+        let found = types.find(|&&(main, subtype, _)| (main, subtype) == essence);
+        found.map(|&(_, _, language)| language)
+    }
+
+    /// The syntax of markup, in whose tags a line end may stand.
+    pub(super) fn markup(self) -> Option<Syntax> {
+        match self {
+            Self::Html(syntax) => Some(syntax),
+            Self::Css => None,
+        }
+    }
+}
+
 /// A document as its links are read.
 pub(super) struct Document<'d> {
     pub(super) part: PartId,
