@@ -5,9 +5,10 @@
 //! * A folder with what programs keep in MH folders is one, and so on for each folder form (`forms`). In Apple Mail's
 //!   folders, what it keeps of attachments beside the messages is skipped.
 //! * A file that starts with `From `, perhaps behind empty lines, is an mbox; so is an empty file.
-//! * A file that starts as one of a form does that divides messages (MMDF) is treated as an mbox is.
+//! * A file of messages that starts as a form of such files says (MMDF) is treated as an mbox is.
 //! * A file that starts with header fields, one of which every mail has some of, is a message; so is one that starts
-//!   with what a form puts around messages (`.emlx`) and such a header, and in a folder any text that a browser saved (`.mht`).
+//!   with what a form puts around messages (`.emlx`) and such a header, and in a folder any text that a browser saved
+//!   (`.mht`).
 //! * What is compressed is what it holds (`compressed`); what is compressed in that is not looked into.
 //! * A zip or tar archive (`archive`) is read where it is named, not where it lies in a folder.
 //! * In a folder, other files are skipped, and each is named to who asks; given by name, they are
@@ -337,7 +338,7 @@ fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
     }
     for (magic, other) in forms::OTHERS {
         if start.starts_with(magic) {
-            return Err(other);
+            return Err(*other);
         }
     }
     let blanks = start

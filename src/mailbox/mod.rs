@@ -4,11 +4,15 @@
 //! file that holds it is replaced so that neither a kill nor a full disk loses mail. What never
 //! does: MIME and the network. What becomes of a message is asked of a [`Transform`].
 //!
-//! The modules: `find` says what a path holds, `not_mail` what it is if it holds no mail; `mbox` is the format, `window` walks a file of
-//! any size, which `source` reads, through it, `rewrite` puts a changed message back; `maildir` does the same for a
-//! message a file; `pipeline` works on many at a time and keeps their order; `pool` has the buffers; `lock`, `latecomers`,
-//! `replace` and `in_place` make in place safe; `sink` is where an mbox goes; `convert` is the
-//! driver, `cut` finds the messages of a piece of an mbox, `split` says where to cut, `compressed` knows the ways of compressing, `archive` reads the mboxes in zip and tar archives, `expanded` reads a mailbox through one; `stream` is the driver for standard input and output, `growing` keeps what comes in a stream; `separator` says what divides an mbox; `forms` is the table of all other formats, MMDF, MH and Apple Mail's files, each in a file of its own; `full` reads until a buffer is full; `touch` asks which messages need a look.
+//! The modules: `find` says what a path holds, `not_mail` what it is if it holds no mail; `mbox` is the format,
+//! `window` walks a file of any size, which `source` reads, through it, `rewrite` puts a changed message back;
+//! `maildir` does the same for a message a file; `pipeline` works on many at a time and keeps their order; `pool` has
+//! the buffers; `lock`, `latecomers`, `replace` and `in_place` make in place safe; `sink` is where an mbox goes;
+//! `convert` is the driver, `cut` finds the messages of a piece of an mbox, `split` says where to cut, `compressed`
+//! knows the ways of compressing, `archive` reads the mboxes in zip and tar archives, `expanded` reads a mailbox
+//! through one; `stream` is the driver for standard input and output, `growing` keeps what comes in a stream;
+//! `separator` says what divides an mbox; `forms` is the table of all other formats, MMDF, MH and Apple Mail's files,
+//! each in a file of its own; `full` reads until a buffer is full; `touch` asks which messages need a look.
 //!
 //! What is not preserved: the last access time, holes in sparse files, and, for a Maildir, the
 //! inode number of a changed message.

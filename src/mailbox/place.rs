@@ -1,4 +1,5 @@
-//! What a Maildir, or another folder with a message a file, consists of: its messages, where they are written before, and what is synced.
+//! What a Maildir, or another folder with a message a file, consists of: its messages, where they are written before, and
+//! what is synced.
 
 use std::ffi::OsString;
 use std::fs;
@@ -55,13 +56,9 @@ impl Place {
 
     /// What is found at `path`: a folder of some form, or a Maildir, or what is named of one.
     pub(super) fn of(path: &Path, kind: Kind) -> Self {
-        let form = match kind {
-            Kind::Folder(form) => Some(form),
-            _ => None,
-        };
-        let part = match form {
-            Some(_) => None,
-            None => Self::within(path),
+        let (form, part) = match kind {
+            Kind::Folder(form) => (Some(form), None),
+            _ => (None, Self::within(path)),
         };
         part.unwrap_or_else(|| Self {
             folder: path.to_owned(),
@@ -97,9 +94,9 @@ impl Place {
         }
     }
 
-    /// The messages' names, `cur/...` and `new/...`, sorted; those of another form in its order. And the paths of what has such a
-    /// name and is no file, such as a symbolic link. This list is the one thing here that
-    /// grows with the mailbox: some hundred bytes a message.
+    /// The messages' names, `cur/...` and `new/...`, sorted; those of another form in its order. And the paths of what
+    /// has such a name and is no file, such as a symbolic link. This list is the one thing here that grows with the
+    /// mailbox: some hundred bytes a message.
     pub(super) fn messages(&self) -> Result<(Vec<PathBuf>, Vec<PathBuf>), Error> {
         let (mut names, mut others) = (Vec::new(), Vec::new());
         if let Some(form) = self.form {

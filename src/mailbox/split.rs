@@ -94,8 +94,13 @@ pub(crate) fn pieces(
             // What is compressed is read once: its start comes first.
             let mut piece = all(why)?;
             piece.messages = count(walk())?;
-            let start = piece_of(&section, 0, forms::LOOK_AHEAD)?;
-            let is_mbox = why == COMPRESSED || forms::division_of(&start).is_none();
+            let is_mbox = match section.growing {
+                Some(_) => true,
+                None => {
+                    let start = piece_of(&section, 0, forms::LOOK_AHEAD)?;
+                    forms::division_of(&start).is_none()
+                }
+            };
             return take(&piece, is_mbox.then_some(quoting));
         }
     };

@@ -16,16 +16,21 @@ pub(crate) use shapes::FolderForm;
 pub(super) use shapes::{Division, Ending, LOOK_AHEAD, Wrapping};
 
 /// Files of messages.
-static DIVISIONS: [&Division; 1] = [&mmdf::FORM];
+static DIVISIONS: &[&Division] = &[
+    &mmdf::FORM,
+    // With a number in front of each message, which none of the others has.
+    #[cfg(test)]
+    &tests::COUNTED,
+];
 
 /// Messages with something around them.
-static WRAPPINGS: [&Wrapping; 1] = [&emlx::FORM];
+static WRAPPINGS: &[&Wrapping] = &[&emlx::FORM];
 
 /// Folders with a message a file.
-static FOLDERS: [&FolderForm; 1] = [&mh::FORM];
+static FOLDERS: &[&FolderForm] = &[&mh::FORM];
 
 /// Those that people may say a source is.
-static NAMED: [Named; 2] = [
+static NAMED: &[Named] = &[
     Named {
         format: Format::Mmdf,
         form: Form::Divided(&mmdf::FORM),
@@ -66,10 +71,10 @@ pub(super) const NO_MAIL: &str =
 pub(super) const FOLDERS_OF_MESSAGES: &str = "a Maildir or an MH folder";
 
 /// Formats that are recognised by their first octets and not read, and what to do with them.
-pub(super) const OTHERS: [(&[u8], NotMail); 11] = {
+pub(super) const OTHERS: &[(&[u8], NotMail)] = {
     const UNPACK: &str = "decompress it first";
     // What is compressed once is looked into before anybody asks here.
-    [
+    &[
         (
             b"BABYL OPTIONS",
             NotMail::Format(
@@ -207,7 +212,91 @@ pub(super) fn aside(folder: &Path, name: &OsStr) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
+    use super::super::mbox::Frame;
+    use super::super::quoting::Quoting;
+    use super::super::rewrite::{Counts, Rewritten, rewritten};
+    use super::super::window::tests::divided;
     use super::*;
+    use crate::edit::{Edit, Edits};
+    use crate::span::Span;
+
+    /// `!counted`, then messages behind a line with the number of their octets.
+    pub(super) static COUNTED: Division = Division {
+        name: "a counted mailbox",
+        one_piece: "it is a counted mailbox",
+        read_as: ("a counted mailbox, which is read with ", " auto"),
+        starts: |bytes| bytes.starts_with(MAGIC) || count(bytes).is_some(),
+        preamble: |bytes| match bytes.starts_with(MAGIC) {
+            true => MAGIC.len() as u64,
+            false => 0,
+        },
+        content_start: |message| Some(count(message)?.1),
+        end_of_message: |bytes, start, whole| {
+            let end = count(&bytes[start..]).map(|(octets, line)| start + line + octets);
+            match end.filter(|&end| end <= bytes.len()) {
+                Some(end) => Ending::At { content: end, end },
+                None if whole => Ending::At {
+                    content: bytes.len(),
+                    end: bytes.len(),
+                },
+                None => Ending::NotInSight(end.map(|end| end as u64)),
+            }
+        },
+        passed: |bytes, _| (bytes.len(), false),
+        opening: |_, content| match content.len() {
+            0..1000 => Some(format!("#{:03}\n", content.len()).into_bytes().into()),
+            _ => None,
+        },
+        may_divide: |_| false,
+    };
+    const MAGIC: &[u8] = b"!counted\n";
+
+    /// The number, and the length of its line.
+    fn count(bytes: &[u8]) -> Option<(usize, usize)> {
+        let digits = bytes.get(..5)?.strip_prefix(b"#")?.strip_suffix(b"\n")?;
+        let octets = std::str::from_utf8(digits).ok()?.parse().ok()?;
+        Some((octets, 5))
+    }
+
+    fn counted(contents: &[&[u8]]) -> Vec<u8> {
+        let message =
+            |content: &&[u8]| [format!("#{:03}\n", content.len()).as_bytes(), content].concat();
+        let messages: Vec<Vec<u8>> = contents.iter().map(message).collect();
+        [MAGIC, &messages.concat()].concat()
+    }
+
+    proptest! {
+        #[test]
+        fn what_counts_is_divided_alike_whatever_the_window(
+            contents in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..1000), 0..20),
+            window in 1_usize..6000,
+        ) {
+            let contents: Vec<&[u8]> = contents.iter().map(Vec::as_slice).collect();
+            let bytes = counted(&contents);
+            let (joined, messages, oversized) = divided(&bytes, window, 1 << 20);
+            prop_assert_eq!(&joined, &bytes);
+            prop_assert_eq!(oversized, 0);
+            let found: Vec<&[u8]> = messages.iter().map(|message| &message[5..]).collect();
+            prop_assert_eq!(found, contents);
+        }
+    }
+
+    #[test]
+    fn a_number_in_front_follows_what_is_put_in_or_nothing_is() {
+        let bytes = counted(&[b"a\nFrom b 10:00\n", b"c\n"]);
+        let frame = Frame::counted(9, 29, 29);
+        for (new, expected) in [
+            ("xyz".to_owned(), Some("#017\nxyz\nFrom b 10:00\n")),
+            ("x".repeat(990), None),
+        ] {
+            let edits = Edits::of([Edit::replace(Span::new(0, 1), new)]).unwrap();
+            let got = rewritten(&bytes, &frame, &edits, Quoting::Rd, Counts::Corrected).unwrap();
+            let expected = expected.map(|text| Rewritten::Changed(text.into()));
+            assert_eq!(got, expected.unwrap_or(Rewritten::Refused));
+        }
+    }
 
     #[test]
     fn no_division_takes_an_mbox_or_an_empty_file_for_its_own() {
