@@ -3,6 +3,8 @@
 //!
 //! A shape is a struct of functions: one call for a message, a window or a file, and never one for a line of it.
 
+#![allow(clippy::type_complexity)] // a field's type says what its function takes and gives
+
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::ops::Range;
