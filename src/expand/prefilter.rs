@@ -226,43 +226,40 @@ static WORDS: [Word; 9] = [
     word("x-moz-deleted", 1),
     // The end of the media types of attached shortcuts.
     word("internet-shortcut", 8),
-    // One fragment for three names.
-    word("content-type", 7)
-        .fragment_at(4)
-        .before(is_document_type),
-    word("content-base", 7).fragment_at(4),
-    word("content-location", 7).fragment_at(4),
+    word("content-type", 7).before(is_document_type),
+    word("content-base", 7),
+    word("content-location", 7),
 ];
 
 const OF_REFERENCES: usize = 6;
 const OF_DOCUMENTS: usize = 1;
 
-static REFERENCES: Words = Words::new(WORDS.split_at(OF_REFERENCES).0, *b"---");
+static REFERENCES: Words = Words::new(WORDS.split_at(OF_REFERENCES).0, b'-');
 
 /// What every attachment has.
 #[cfg(feature = "cli")]
 static ATTACHMENTS: Words = Words::new(
     &[word("content-type", 7), word("content-disposition", 7)],
-    *b"---",
+    b'-',
 );
 
 /// What every part has that embody detached.
 #[cfg(feature = "cli")]
-static DETACHED: Words = Words::new(&[word("x-embody-detached", 1)], *b"---");
+static DETACHED: Words = Words::new(&[word("x-embody-detached", 1)], b'-');
 
 static DOCUMENTS: Words = Words::new(
     WORDS.split_at(OF_REFERENCES).1.split_at(OF_DOCUMENTS).0,
-    *b"---",
+    b'-',
 );
 
 /// Both.
-static ALL: Words = Words::new(WORDS.split_at(OF_REFERENCES + OF_DOCUMENTS).0, *b"---");
+static ALL: Words = Words::new(WORDS.split_at(OF_REFERENCES + OF_DOCUMENTS).0, b'-');
 
 /// The fields that give documents a base or a sibling.
-static BASES: Words = Words::new(WORDS.split_at(OF_REFERENCES + OF_DOCUMENTS).1, *b"---");
+static BASES: Words = Words::new(WORDS.split_at(OF_REFERENCES + OF_DOCUMENTS).1, b'-');
 
 #[cfg(any(test, feature = "mailbox"))]
-static EVERYTHING: Words = Words::new(&WORDS, *b"---");
+static EVERYTHING: Words = Words::new(&WORDS, b'-');
 
 #[cfg(test)]
 static SEARCHES: [&Words; 8] = {

@@ -10,13 +10,16 @@ use std::sync::LazyLock;
 use base64_simd::STANDARD;
 use memchr::memchr3_iter;
 
-use super::words::{FRAGMENT, Packed, for_each_case};
+use super::words::{Packed, for_each_case};
 use crate::mime::transfer::append_letters;
 
 const NAME: &[u8] = b"<base";
 
 /// Letters of base64 that `<base` surely is.
 const SURE: usize = 6;
+
+/// Letters that are searched for. Of fewer there are more by chance.
+const STARTS_WITH: usize = 4;
 
 /// So many letters are searched at a time; those at the end are searched again with the next ones.
 const BLOCK: usize = 32 << 10;
@@ -44,8 +47,9 @@ fn is_spelled(letters: &[u8]) -> bool {
         there.is_some_and(|there| SPELLINGS.contains(there))
     };
     let starts = || {
-        let start = |spelling: &Vec<u8>| spelling.get(..FRAGMENT).map(<[u8]>::to_vec);
-        SPELLINGS.iter().filter_map(start).collect()
+        let start = |spelling: &Vec<u8>| spelling.get(..STARTS_WITH).map(<[u8]>::to_vec);
+        let starts: BTreeSet<Vec<u8>> = SPELLINGS.iter().filter_map(start).collect();
+        starts
     };
     STARTS
         .any_in(letters, starts, spelled)

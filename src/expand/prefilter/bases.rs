@@ -14,9 +14,9 @@ use super::data::may_show_data;
 use super::hidden::may_spell_base;
 use super::words::{Words, word};
 
-static BASE64: Words = Words::new(&[word("base64", 4).fragment_at(2)], *b"666");
-static QUOTED: Words = Words::new(&[word("quoted-printable", 6)], *b"---");
-static BASE: Words = Words::new(&[word("<base", 0)], *b"<<<");
+static BASE64: Words = Words::new(&[word("base64", 4)], b'6');
+static QUOTED: Words = Words::new(&[word("quoted-printable", 6)], b'-');
+static BASE: Words = Words::new(&[word("<base", 0)], b'<');
 
 #[cfg(test)]
 pub(super) static SEARCHES: [&Words; 3] = [&BASE64, &QUOTED, &BASE];

@@ -1,49 +1,64 @@
 //! Words to look for together, in any case.
 //!
 //! A fragment of each word is looked for with a vector search, and the word is verified around it. Fragments
-//! have four octets: in prose, headers and base64 there are hardly any by chance. They hold few letters, because
-//! each of those stands for two patterns, and the search takes twice the time for more than 32 of them.
+//! have three octets: in prose, headers and base64 there are few by chance. They hold few letters, because
+//! each of those stands for two patterns, and the search takes twice the time for more than 32 of them. In their
+//! middle stands the octet that is searched for alone where there is none of it for long: base64 holds no `-`.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use aho_corasick::packed;
-use memchr::memchr3_iter;
+use memchr::{memchr, memchr_iter};
 
 /// A word in lower case.
 pub(super) struct Word {
     pub(super) text: &'static [u8],
-    /// Where in it the octet stands that short bytes are searched for: one that is no letter.
+    /// Where in it the octet stands that all words of a search have: one that is no letter.
     anchor: usize,
-    /// Where the fragment starts that long bytes are searched for.
-    fragment: usize,
     /// Whether what stands behind the word makes it count.
     behind: fn(&[u8]) -> bool,
 }
 
-/// A word with its anchor, and a fragment that starts one octet before it.
+/// A word with its anchor.
 pub(super) const fn word(text: &'static str, anchor: usize) -> Word {
     Word {
         text: text.as_bytes(),
         anchor,
-        fragment: anchor.saturating_sub(1),
         behind: |_| true,
     }
 }
 
 impl Word {
-    /// The same with a fragment that starts elsewhere.
-    pub(super) const fn fragment_at(self, fragment: usize) -> Self {
-        Self { fragment, ..self }
-    }
-
     /// The same, if what stands behind it is so.
     pub(super) const fn before(self, behind: fn(&[u8]) -> bool) -> Self {
         Self { behind, ..self }
     }
+
+    /// Where in its fragment the anchor stands.
+    const fn lead(&self) -> usize {
+        if self.anchor < LEAD {
+            self.anchor
+        } else {
+            LEAD
+        }
+    }
+
+    /// The octets around its anchor.
+    fn fragment(&self) -> &'static [u8] {
+        let start = self.anchor - self.lead();
+        let fragment = self.text.get(start..start + FRAGMENT);
+        fragment.unwrap_or(self.text)
+    }
 }
 
-pub(super) const FRAGMENT: usize = 4;
+const FRAGMENT: usize = 3;
+
+/// Octets of a fragment before its anchor, at most.
+const LEAD: usize = 1;
+
+/// So many octets behind an anchor are searched for fragments, before the next anchor is searched for.
+const BLOCK: usize = 8 << 10;
 
 /// Below this many bytes it does not pay to build the tables for a vector search.
 pub(super) const SHORT: usize = 16 << 10;
@@ -57,10 +72,10 @@ impl Packed {
     }
 
     /// The search for `patterns` in so many bytes: where it is worth its tables, or has them already.
-    fn over(
+    fn over<I: IntoIterator<Item = Vec<u8>>>(
         &self,
         length: usize,
-        patterns: impl FnOnce() -> BTreeSet<Vec<u8>>,
+        patterns: impl FnOnce() -> I,
     ) -> Option<&packed::Searcher> {
         if length < SHORT {
             return self.0.get()?.as_ref();
@@ -72,10 +87,10 @@ impl Packed {
 
     /// Whether something `holds` at a place where one of `patterns` starts. `None` where the search is not worth its
     /// tables, and does not have them already.
-    pub(super) fn any_in(
+    pub(super) fn any_in<I: IntoIterator<Item = Vec<u8>>>(
         &self,
         bytes: &[u8],
-        patterns: impl FnOnce() -> BTreeSet<Vec<u8>>,
+        patterns: impl FnOnce() -> I,
         holds: impl Fn(usize) -> bool,
     ) -> Option<bool> {
         let packed = self.over(bytes.len(), patterns)?;
@@ -95,16 +110,16 @@ impl Packed {
 /// Words to look for, together.
 pub(super) struct Words {
     pub(super) words: &'static [Word],
-    /// The bytes that are anchors; fewer than three are named again.
-    anchors: [u8; 3],
+    /// The anchor of all of them.
+    anchor: u8,
     packed: Packed,
 }
 
 impl Words {
-    pub(super) const fn new(words: &'static [Word], anchors: [u8; 3]) -> Self {
+    pub(super) const fn new(words: &'static [Word], anchor: u8) -> Self {
         Self {
             words,
-            anchors,
+            anchor,
             packed: Packed::new(),
         }
     }
@@ -114,23 +129,29 @@ impl Words {
         self.find_from(bytes, 0).map(|(at, _)| at)
     }
 
-    /// Where the first of the words stands whose fragment or anchor is at `from` or later, and which one it is.
+    /// Where the first of the words stands whose anchor is at `from` or later, and which one it is.
     pub(super) fn find_from(&self, bytes: &[u8], mut from: usize) -> Option<(usize, usize)> {
-        let length = bytes.len();
-        if let Some(packed) = self.packed.over(length, || patterns(self.words)) {
-            while from < length {
-                let hit = packed.find_in(bytes, (from..length).into())?;
-                let found = self.around(bytes, hit.start(), |word| word.fragment);
+        let Some(packed) = self.packed.over(bytes.len(), || patterns(self.words)) else {
+            return memchr_iter(self.anchor, bytes.get(from..)?)
+                .find_map(|at| self.around(bytes, from + at, |word| word.anchor));
+        };
+        loop {
+            let anchor = from + memchr(self.anchor, bytes.get(from..)?)?;
+            from = bytes.len().min(anchor + BLOCK);
+            // With all of a fragment whose anchor is the last octet.
+            let end = bytes.len().min(from + FRAGMENT);
+            let mut start = anchor.saturating_sub(LEAD);
+            while start < from
+                && let Some(hit) = packed.find_in(bytes, (start..end).into())
+            {
+                let offset = |word: &Word| word.anchor - word.lead();
+                let found = self.around(bytes, hit.start(), offset);
                 if found.is_some() {
                     return found;
                 }
-                from = hit.start() + 1;
+                start = hit.start() + 1;
             }
-            return None;
         }
-        let [a, b, c] = self.anchors;
-        memchr3_iter(a, b, c, bytes.get(from..)?)
-            .find_map(|at| self.around(bytes, from + at, |word| word.anchor))
     }
 
     /// Where the word stands of which the byte at `at` is the one that `offset` tells.
@@ -143,8 +164,11 @@ impl Words {
         self.words.iter().enumerate().find_map(|(number, word)| {
             let start = at.checked_sub(offset(word))?;
             let (there, behind) = bytes.get(start..)?.split_at_checked(word.text.len())?;
-            (there.eq_ignore_ascii_case(word.text) && (word.behind)(behind))
-                .then_some((start, number))
+            // Most are told by their first octet.
+            (there.first().map(u8::to_ascii_lowercase) == word.text.first().copied()
+                && there.eq_ignore_ascii_case(word.text)
+                && (word.behind)(behind))
+            .then_some((start, number))
         })
     }
 }
@@ -153,8 +177,7 @@ impl Words {
 fn patterns(words: &[Word]) -> BTreeSet<Vec<u8>> {
     let mut patterns = BTreeSet::new();
     for word in words {
-        let fragment = word.text.get(word.fragment..word.fragment + FRAGMENT);
-        for_each_case(fragment.unwrap_or(word.text), |pattern| {
+        for_each_case(word.fragment(), |pattern| {
             patterns.insert(pattern);
         });
     }
@@ -200,7 +223,7 @@ mod tests {
                     if upper {
                         text.make_ascii_uppercase();
                     }
-                    for filler in ["-", "/", "l-", "t-l", "/h", "l-bo", "se6"] {
+                    for filler in ["-", "/", "l-", "t-l", "/h", "l-bo", "e6", "x"] {
                         let mut bytes = filler.repeat(SHORT + 70).into_bytes();
                         bytes.truncate(SHORT + place);
                         bytes.extend_from_slice(&text);
@@ -218,10 +241,28 @@ mod tests {
                         assert_eq!(words.find_from(&bytes, behind), None);
                         let short = &bytes[SHORT - 5..];
                         // With tables, and before there are any.
-                        let without = Words::new(words.words, words.anchors);
+                        let without = Words::new(words.words, words.anchor);
                         assert_eq!(words.first(short), Some(place + 5));
                         assert_eq!(without.first(short), Some(place + 5));
                     }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_word_on_the_edge_of_a_block_is_found() {
+        for words in super::super::SEARCHES {
+            for word in words.words {
+                for place in BLOCK - 40..BLOCK + 4 {
+                    // The first anchor, from which on a block is searched.
+                    let mut bytes = [&[words.anchor], vec![b'x'; place].as_slice()].concat();
+                    bytes.extend_from_slice(word.text);
+                    bytes.push(b':');
+                    bytes.resize(2 * SHORT, b'x');
+                    let found = words.first(&bytes);
+                    let text = word.text.escape_ascii();
+                    assert_eq!(found, Some(place + 1), "{text} at {place}");
                 }
             }
         }
