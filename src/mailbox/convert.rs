@@ -430,7 +430,7 @@ impl Job<'_> {
         sink: &mut Sink<'_>,
         seen: &mut (dyn FnMut(&[u8]) + Send),
     ) -> Result<Counted, Error> {
-        let pool = Pool::default();
+        let pool = Pool::of(self.options.budget());
         let window = self.options.window;
         let mut windows = cut::windows(section, self.options, self.path, &pool)?;
         let stages = Messages {

@@ -250,7 +250,7 @@ impl Default for Options {
             lock_timeout: Duration::from_secs(60),
             max_message: 512 << 20,
             max_expanded: 64 << 30,
-            window: 512 << 10,
+            window: 256 << 10,
             quoting: None,
             range: None,
             length: None,
@@ -267,7 +267,7 @@ impl Options {
 
     /// Bytes that may be between reader and writer: what bounds memory, whatever the mailbox.
     fn budget(&self) -> usize {
-        self.window.saturating_mul(self.workers() + 1)
+        self.window.saturating_mul(2 * (self.workers() + 1))
     }
 }
 

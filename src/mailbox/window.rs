@@ -39,10 +39,12 @@ impl Chunk {
 
     /// What it weighs among those on their way, of which the windows are `window` bytes long.
     ///
-    /// A message of several windows weighs as one: else the other threads would wait while one works on it.
+    /// A message of several windows weighs as two: else the other threads would wait while one works on it.
     pub(super) fn weight(&self, window: usize) -> usize {
-        match self.buffer.len() {
-            length if length <= window.saturating_mul(LIGHT) => length.min(window),
+        match self.length {
+            length if length <= window.saturating_mul(LIGHT) => {
+                length.min(window.saturating_mul(2))
+            }
             length => length,
         }
     }
@@ -140,6 +142,7 @@ impl<S: Source> Windows<S> {
             true => self.pool.take(self.window),
             false => std::mem::take(&mut self.carried),
         };
+        let mut full = self.window;
         let mut chunk = Chunk {
             buffer: Vec::new(),
             length: 0,
@@ -148,7 +151,7 @@ impl<S: Source> Windows<S> {
             oversized: 0,
         };
         loop {
-            let whole = self.fill(&mut buffer, &mut filled)?;
+            let whole = self.fill(&mut buffer[..full], &mut filled)?;
             let bytes = &buffer[..filled];
             if self.at == At::FirstByte && (bytes.starts_with(b"From ") || bytes.is_empty()) {
                 self.at = At::Message;
@@ -162,8 +165,7 @@ impl<S: Source> Windows<S> {
                     octets => At::Passing(Some(octets)),
                 };
             }
-            // What is read beyond the message's end is copied.
-            let mut wanted = filled.saturating_add(filled / 2);
+            let mut wanted = 0;
             chunk.length = match self.at {
                 At::Message => {
                     let (cut, needed) = self.frames(bytes, whole, &mut chunk.frames);
@@ -189,23 +191,27 @@ impl<S: Source> Windows<S> {
             if chunk.length > 0 || whole {
                 break;
             }
-            // Not one whole message: the window grows, at least by half, so that the time spent
-            // on looking again stays in proportion.
-            let least = filled + filled / 2 + 1;
+            // Not one whole message: the window grows, at least by half if it is looked at again from its start, so
+            // that the time spent on that stays in proportion. What is read beyond the message's end is read again.
+            let more = match self.searched {
+                0 => filled / 2,
+                _ => self.window.max(filled / 8),
+            };
+            let least = filled + more + 1;
             let most = self.max_message.max(filled + 1);
-            buffer.resize(wanted.max(least).min(most), 0);
+            full = wanted.max(least).min(most);
+            self.pool.grow(&mut buffer, filled, full);
         }
         if chunk.length == 0 {
             self.pool.give_back(buffer, self.window);
             return Ok(None);
         }
-        // The buffer is the chunk's: what is behind it is copied once, into the next one.
-        let carried = &buffer[chunk.length..filled];
+        // The buffer is the chunk's: what is behind it is copied once, into the next one, or read again.
+        let carried = &buffer[chunk.length..filled.min(chunk.length + self.window / 2)];
         self.filled = carried.len();
+        self.searched = self.searched.min(self.filled);
         if !carried.is_empty() {
-            let mut next = self
-                .pool
-                .take(self.window.max(carried.len() + self.window / 2));
+            let mut next = self.pool.take(self.window);
             next[..carried.len()].copy_from_slice(carried);
             self.carried = next;
         }
