@@ -267,7 +267,7 @@ impl Options {
 
     /// Bytes that may be between reader and writer: what bounds memory, whatever the mailbox.
     fn budget(&self) -> usize {
-        self.window.saturating_mul(2 * (self.workers() + 1))
+        self.window.saturating_mul(self.workers() + 1)
     }
 }
 

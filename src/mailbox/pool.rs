@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// So many times what may be on its way is kept in buffers that have grown: to touch fresh memory for every large
 /// message takes a tenth of the time.
-const GROWN: usize = 4;
+const GROWN: usize = 8;
 
 /// Buffers to use again: touching fresh memory costs a third of the time of reading into it.
 ///

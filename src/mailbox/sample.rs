@@ -11,13 +11,17 @@ const SAMPLE: usize = 1 << 20;
 
 /// How the mbox quotes, as far as its start tells.
 pub(super) fn quoting_of(source: &impl Source) -> io::Result<Quoting> {
-    let sample = start_of(source, SAMPLE)?;
+    let mut sample = start_of(source, SAMPLE)?;
     let extent = if sample.len() < SAMPLE {
         Extent::Whole
     } else {
         Extent::Start
     };
-    Ok(Quoting::of_sample(&sample, extent))
+    let quoting = Quoting::of_sample(&sample, extent);
+    // Where so much is freed at once, glibc's allocator keeps what is no larger from then on, for each thread.
+    sample.truncate(1);
+    sample.shrink_to_fit();
+    Ok(quoting)
 }
 
 /// So many bytes, or all there are.

@@ -39,12 +39,10 @@ impl Chunk {
 
     /// What it weighs among those on their way, of which the windows are `window` bytes long.
     ///
-    /// A message of several windows weighs as two: else the other threads would wait while one works on it.
+    /// A message of several windows weighs as one: else the other threads would wait while one works on it.
     pub(super) fn weight(&self, window: usize) -> usize {
         match self.length {
-            length if length <= window.saturating_mul(LIGHT) => {
-                length.min(window.saturating_mul(2))
-            }
+            length if length <= window.saturating_mul(LIGHT) => length.min(window),
             length => length,
         }
     }
