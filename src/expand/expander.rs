@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::mark::has_mark;
-use super::prefilter::Prefilter;
+use super::prefilter::{Kinds, Prefilter};
 use super::session::{Asking, Session};
 #[cfg(feature = "cli")]
 use super::settings::Scope;
@@ -183,8 +183,18 @@ impl Expander {
     /// # Errors
     /// [`Error::Deferred`] if a retrieval failed for a while only and the policy says to try later.
     pub fn expand<'m>(&self, message: &'m [u8], name: &str) -> Result<Expansion<'m>, Error> {
+        self.expand_known(message, self.prefilter().kinds(message), name)
+    }
+
+    /// The same of a message of which it is known which kinds of words stand in it.
+    pub(crate) fn expand_known<'m>(
+        &self,
+        message: &'m [u8],
+        kinds: Kinds,
+        name: &str,
+    ) -> Result<Expansion<'m>, Error> {
         let is_marked = self.settings.mark == Mark::Field && has_mark(message);
-        if !is_marked && !self.settings.prefilter.in_message(message) {
+        if !is_marked && !self.prefilter().matters(message, kinds) {
             return Ok(Expansion {
                 message,
                 edits: Edits::new(),
@@ -193,7 +203,7 @@ impl Expander {
             });
         }
         let asking = Asking::Of(&*self.fetch);
-        let mut session = Session::new(&self.settings, message, name, asking);
+        let mut session = Session::new(&self.settings, message, kinds, name, asking);
         let outcomes = session.run(message).unless_deferred(self.policy())?;
         Ok(Expansion {
             message,
@@ -207,7 +217,8 @@ impl Expander {
     /// of the report have a [`Forecast`].
     #[must_use]
     pub fn forecast(&self, message: &[u8], name: &str) -> Report<Forecast> {
-        let mut session = Session::new(&self.settings, message, name, Asking::Nobody);
+        let kinds = self.prefilter().kinds(message);
+        let mut session = Session::new(&self.settings, message, kinds, name, Asking::Nobody);
         state::forecast(session.run(message).report)
     }
 

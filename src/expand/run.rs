@@ -79,7 +79,7 @@ impl Session<'_> {
             report: Report::default(),
             temporary: None,
         };
-        if !self.settings.prefilter.external_bodies(message) {
+        if !self.kinds.references {
             return outcomes;
         }
         let mut current = Output::Original(message);
@@ -119,11 +119,16 @@ impl Session<'_> {
 
     /// The message with the edits made, if it may hold documents. The edits are slices of it then.
     fn with_documents<'m>(&self, outcomes: &mut Outcomes, message: &'m [u8]) -> Option<Output<'m>> {
-        let output = outcomes.edits.splice(message);
-        // Types stand in header fields, which are never divided between two chunks.
-        let prefilter = &self.settings.prefilter;
-        let mut chunks = output.chunks().iter();
-        if !chunks.any(|chunk| prefilter.documents(chunk)) {
+        let may_hold = match outcomes.edits.is_empty() {
+            true => self.kinds.documents,
+            false => {
+                let output = outcomes.edits.splice(message);
+                // Types stand in header fields, which are never divided between two chunks.
+                let mut chunks = output.chunks().iter();
+                chunks.any(|chunk| self.settings.prefilter.documents(chunk))
+            }
+        };
+        if !may_hold {
             return None;
         }
         let edits = std::mem::take(&mut outcomes.edits);

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::answer::Answer;
 use super::date;
+use super::prefilter::Kinds;
 use super::settings::Settings;
 use crate::fetch::Fetch;
 use crate::ledger::Ledger;
@@ -17,6 +18,8 @@ const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 /// One message while it is worked on.
 pub(super) struct Session<'s> {
     pub(super) settings: &'s Settings,
+    /// What the prefilter found in the message as it came.
+    pub(super) kinds: Kinds,
     /// What rows call the message.
     pub(super) name: &'s str,
     pub(super) asking: Asking<'s>,
@@ -52,12 +55,14 @@ impl<'s> Session<'s> {
     pub(super) fn new(
         settings: &'s Settings,
         message: &[u8],
+        kinds: Kinds,
         name: &'s str,
         asking: Asking<'s>,
     ) -> Self {
         let limits = &settings.policy.limits;
         Self {
             settings,
+            kinds,
             name,
             asking,
             // Instants end somewhere; whoever waits longer than this waits for ever.

@@ -3,8 +3,10 @@
 //! Line ends: mail systems send header fields with LF in their folds and bodies with CRLF. A filter in a pipe sees
 //! LF throughout, so that is what the engine gets here, and its lines become CRLF again on the way back: the two
 //! see the same octets. A body that has a bare LF is no such text; then the header gets CRLF, and the body stays
-//! as it is in both directions. All of that is done while the octets come, and not when the mail system waits for an answer.
+//! as it is in both directions. All of that is done while the octets come, and not when the mail system waits for an answer,
+//! and so is the search for the words without which there is nothing to do.
 
+use crate::expand::Kinds;
 use crate::mime::header::{Front, Header};
 use crate::span::{Newline, Span};
 
@@ -31,6 +33,9 @@ pub struct Draft {
     newline: Newline,
     /// The body so far ends with a CR that is not in `bytes`: what follows says whether it ends a line.
     holds_return: bool,
+    /// How much of `bytes` was searched, and what was found there.
+    searched: usize,
+    kinds: Kinds,
     untouched: Option<Untouched>,
     queue_id: String,
 }
@@ -44,6 +49,8 @@ impl Default for Draft {
             body_start: None,
             newline: Newline::Lf,
             holds_return: false,
+            searched: 0,
+            kinds: Kinds::default(),
             untouched: None,
             queue_id: String::new(),
         }
@@ -63,9 +70,15 @@ pub struct Incoming {
     pub separator: Span,
     /// What ends the lines of `bytes`.
     pub newline: Newline,
+    /// How much of `bytes` was searched for words, and which kinds of them stand there.
+    pub(super) searched: usize,
+    pub(super) kinds: Kinds,
     /// What the mail system calls it.
     pub queue_id: String,
 }
+
+/// Octets that are searched at a time while more come. A small mail is searched when it is whole.
+const SEARCHED_AT_ONCE: usize = 128 << 10;
 
 /// Octets of a queue id that are kept.
 const LONGEST_ID: usize = 64;
@@ -157,6 +170,15 @@ impl Draft {
         }
     }
 
+    /// Has what came searched, once it is worth it: `search` gets all octets, how many of them it saw before, and what it said
+    /// then.
+    pub fn search(&mut self, search: impl FnOnce(&[u8], usize, Kinds) -> Kinds) {
+        if self.bytes.len() - self.searched >= SEARCHED_AT_ONCE {
+            self.kinds = search(&self.bytes, self.searched, self.kinds);
+            self.searched = self.bytes.len();
+        }
+    }
+
     /// Octets of the body with LF for CRLF, until a LF has no CR.
     fn lines(&mut self, octets: &[u8]) {
         let mut rest = octets;
@@ -194,6 +216,7 @@ impl Draft {
         push_with_returns(body, &mut bytes);
         self.bytes = bytes;
         self.newline = Newline::CrLf;
+        (self.searched, self.kinds) = (0, Kinds::default());
     }
 
     fn has_space(&mut self, octets: usize, most: usize) -> bool {
@@ -209,6 +232,7 @@ impl Draft {
         self.untouched = Some(why);
         // What is not worked on is not held.
         self.bytes = Vec::new();
+        self.searched = 0;
     }
 
     /// The whole message, or why there is nothing to do.
@@ -239,6 +263,8 @@ impl Draft {
                 count: self.fields,
                 separator: header.separator,
                 newline: self.newline,
+                searched: self.searched,
+                kinds: self.kinds,
                 queue_id: self.queue_id,
             }),
             false => Err(Untouched::OddHeader(

@@ -2,7 +2,7 @@
 //!
 //! `codec` is the protocol's packets; `draft` a message as it comes in pieces; `session` one connection without its
 //! socket; `service` what is done to a message; `changes` the result in the protocol's words. Up to there nothing is
-//! read or written. `server` has the sockets and threads, `listen` the addresses, `answers` what is remembered of
+//! read or written. `server` has the sockets and threads, `inbox` what is read, `listen` the addresses, `answers` what is remembered of
 //! retrievals, `counters` what is counted, `metrics` who is told.
 //!
 //! What never lives here: options, printing, signals.
@@ -12,6 +12,7 @@ mod changes;
 pub mod codec;
 mod counters;
 mod draft;
+mod inbox;
 mod listen;
 mod metrics;
 mod server;

@@ -10,7 +10,7 @@
 //! To drain: no connection is accepted any more, those between two messages are closed, and the others when their message is answered.
 
 use std::collections::HashMap;
-use std::io::{self, BufWriter, Read as _, Write as _};
+use std::io::{self, BufWriter, Write as _};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::thread;
@@ -21,6 +21,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use super::codec::{self, Malformed, Reply};
 use super::counters::Counters;
 use super::draft::{Draft, Incoming};
+use super::inbox::Inbox;
 use super::listen::{Listener, Stream};
 use super::metrics::Metrics;
 use super::service::{Judged, Service, Verdict};
@@ -305,9 +306,6 @@ impl From<io::Error> for Broken {
     }
 }
 
-/// Octets that are read at a time.
-const READ: usize = 64 << 10;
-
 impl Connection {
     fn serve(mut self) {
         if let Err(Broken::Packet(malformed)) = self.run() {
@@ -320,14 +318,10 @@ impl Connection {
 
     fn run(&mut self) -> Result<(), Broken> {
         let mut work = self.server.work();
-        let mut waiting: Vec<u8> = Vec::new();
-        let mut buffer = vec![0; READ];
+        let mut inbox = Inbox::new();
         self.stream.set_timeouts(BETWEEN, WRITING)?;
         loop {
-            let mut done = 0;
-            while let Some((packet, end)) =
-                codec::packet(waiting.get(done..).unwrap_or_default()).map_err(Broken::Packet)?
-            {
+            while let Some(packet) = inbox.packet().map_err(Broken::Packet)? {
                 if !self.session.is_within_message() {
                     work = self.server.work();
                 }
@@ -335,7 +329,6 @@ impl Connection {
                     .session
                     .take(packet, &*work.service)
                     .map_err(Broken::Packet)?;
-                done += end;
                 let is_answered = match step {
                     Step::Wait => false,
                     Step::Say(reply) => {
@@ -348,10 +341,6 @@ impl Connection {
                         true
                     }
                     Step::Judge(draft, if_not_held) => {
-                        // What is behind the message is little; what is before it need not be held.
-                        waiting.drain(..done);
-                        waiting.shrink_to(READ);
-                        done = 0;
                         self.judge(&work, draft, if_not_held)?;
                         true
                     }
@@ -361,13 +350,9 @@ impl Connection {
                     return Ok(());
                 }
             }
-            waiting.drain(..done);
-            match (&self.stream).read(&mut buffer) {
+            match inbox.read(&self.stream) {
                 Ok(0) => return Ok(()),
-                Ok(length) => {
-                    self.stream.acknowledge();
-                    waiting.extend_from_slice(buffer.get(..length).unwrap_or_default());
-                }
+                Ok(_) => self.stream.acknowledge(),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),
             }

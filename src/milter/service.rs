@@ -13,7 +13,7 @@ use super::draft::{Incoming, Untouched};
 use super::session::Interest;
 use crate::edit::Edits;
 use crate::error::Error;
-use crate::expand::Expander;
+use crate::expand::{Expander, Kinds};
 use crate::report::{Detail, Report, Setting};
 
 /// An expander, and how large a message may become.
@@ -114,7 +114,11 @@ impl Service {
     pub fn judge(&self, incoming: &Incoming) -> Judged {
         let begun = Instant::now();
         let expanded = catch_unwind(AssertUnwindSafe(|| {
-            let expansion = self.expander.expand(&incoming.bytes, &incoming.queue_id)?;
+            let (bytes, searched) = (&incoming.bytes, incoming.searched);
+            let prefilter = self.expander.prefilter();
+            let kinds = prefilter.kinds_in_all(bytes, searched, incoming.kinds);
+            let name = &incoming.queue_id;
+            let expansion = self.expander.expand_known(bytes, kinds, name)?;
             Ok((expansion.edits, expansion.report))
         }));
         let (verdict, report) = match expanded {
@@ -175,5 +179,10 @@ impl Interest for Service {
 
     fn matters(&self, header: &[u8]) -> bool {
         self.expander.body_matters(header)
+    }
+
+    fn kinds(&self, bytes: &[u8], searched: usize, known: Kinds) -> Kinds {
+        let prefilter = self.expander.prefilter();
+        prefilter.kinds_so_far(bytes, searched, known)
     }
 }

@@ -9,6 +9,7 @@
 use super::changes::Values;
 use super::codec::{Command, Malformed, Reply, Terms, action, macro_value, option};
 use super::draft::Draft;
+use crate::expand::Kinds;
 
 /// What is asked of one who knows what messages are about.
 pub trait Interest {
@@ -16,6 +17,9 @@ pub trait Interest {
     fn most(&self) -> usize;
     /// Whether a message with this header may have to be changed, whatever its body is.
     fn matters(&self, header: &[u8]) -> bool;
+    /// Which kinds of words stand in a message as far as it came: those that are known from its first `searched` octets,
+    /// and those behind.
+    fn kinds(&self, bytes: &[u8], searched: usize, known: Kinds) -> Kinds;
 }
 
 /// Whether there is place for the connection.
@@ -185,6 +189,8 @@ impl Session {
         self.draft
             .end_header(|header| can_change && interest.matters(header));
         self.draft.body(octets, interest.most());
+        self.draft
+            .search(|bytes, searched, known| interest.kinds(bytes, searched, known));
     }
 
     /// The end of the header is answered; what comes without that, because nothing else could be agreed on, too.

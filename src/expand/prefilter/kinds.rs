@@ -1,0 +1,113 @@
+//! Which kinds of words stand in a message: found once, also while it comes, and asked several times.
+
+use super::{ALL, DOCUMENTS, OF_REFERENCES, Prefilter};
+
+/// Which kinds of the words stand in a message.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Kinds {
+    /// Those of external bodies and other forms of references.
+    pub(in crate::expand) references: bool,
+    /// Those of HTML or CSS whose links are to be resolved.
+    pub(in crate::expand) documents: bool,
+}
+
+impl Prefilter {
+    /// Which kinds of words stand in a message, from one search for all of them.
+    pub(crate) fn kinds(&self, bytes: &[u8]) -> Kinds {
+        self.further(bytes, Kinds::default())
+    }
+
+    /// The same, where some stand in what is before `bytes`.
+    fn further(&self, bytes: &[u8], known: Kinds) -> Kinds {
+        let documents = |from| DOCUMENTS.find_from(bytes, from).is_some();
+        let references = |from| self.references.find_from(bytes, from).is_some();
+        match (known.references, known.documents) {
+            _ if !self.looks_at_documents() => Kinds {
+                references: known.references || references(0),
+                documents: false,
+            },
+            (false, false) => match ALL.find_from(bytes, 0) {
+                Some((at, word)) if word < OF_REFERENCES => Kinds {
+                    references: true,
+                    documents: documents(at),
+                },
+                Some((at, _)) => Kinds {
+                    references: references(at),
+                    documents: true,
+                },
+                None => known,
+            },
+            (true, false) => Kinds {
+                documents: documents(0),
+                ..known
+            },
+            (false, true) => Kinds {
+                references: references(0),
+                ..known
+            },
+            (true, true) => known,
+        }
+    }
+
+    /// The same of a message that comes in pieces: what was found in its first `searched` octets is known.
+    #[cfg(feature = "milter")]
+    pub(crate) fn kinds_so_far(&self, bytes: &[u8], searched: usize, known: Kinds) -> Kinds {
+        let from = searched.saturating_sub(Self::OVERLAP);
+        self.further(bytes.get(from..).unwrap_or_default(), known)
+    }
+
+    /// The same of all of it: what stood at the end of a piece, and might have been the type of a document, is seen whole.
+    #[cfg(feature = "milter")]
+    pub(crate) fn kinds_in_all(&self, bytes: &[u8], searched: usize, known: Kinds) -> Kinds {
+        let kinds = self.kinds_so_far(bytes, searched, known);
+        Kinds {
+            documents: kinds.documents && DOCUMENTS.first(bytes).is_some(),
+            ..kinds
+        }
+    }
+}
+
+#[cfg(all(test, feature = "milter"))]
+mod tests {
+    use super::*;
+    use crate::policy::{Links, Policy};
+    use proptest::prelude::*;
+
+    const PIECES: [&str; 8] = [
+        "external-body",
+        "X-Mozilla-Altered: ",
+        "\nContent-Type: text/html\n",
+        "\ncontent-type: ",
+        "multipart/mixed",
+        "\nContent-Type",
+        ":\n text / css",
+        "A line of text.\n",
+    ];
+
+    proptest! {
+        #[test]
+        fn they_are_the_same_however_the_message_comes(
+            pieces in proptest::collection::vec((0..PIECES.len(), 0_usize..90), 0..6),
+            cuts in proptest::collection::vec(0_usize..200, 0..9),
+            resolve: bool,
+        ) {
+            let mut policy = Policy::default();
+            policy.links = if resolve { Links::Resolve } else { Links::Keep };
+            let prefilter = Prefilter::new(&policy);
+            let message: String = pieces.iter().map(|&(which, dashes)| PIECES[which].to_owned() + &"-".repeat(dashes)).collect();
+            let bytes = message.as_bytes();
+            let expected = Kinds {
+                references: prefilter.external_bodies(bytes),
+                documents: prefilter.documents(bytes),
+            };
+            prop_assert_eq!(prefilter.kinds(bytes), expected);
+            let (mut searched, mut kinds) = (0, Kinds::default());
+            for cut in cuts {
+                let end = (searched + cut).min(bytes.len());
+                kinds = prefilter.kinds_so_far(&bytes[..end], searched, kinds);
+                searched = end;
+            }
+            prop_assert_eq!(prefilter.kinds_in_all(bytes, searched, kinds), expected);
+        }
+    }
+}
