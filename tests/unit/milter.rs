@@ -496,6 +496,34 @@ fn hostile_mails_come_out_as_the_pipe_filter_writes_them() {
     );
 }
 
+#[test]
+fn a_word_that_two_chunks_of_a_large_mail_share_is_found() {
+    let expander = expander(Mark::Off);
+    let house = House::new(expander.clone(), 8);
+    let mut mail_system = house.connect();
+    let parts = [
+        "Content-Type: message/external-body; access-type=URL;\n URL=\"data:,hello\"\n\nContent-Type: text/plain\n\n",
+        "Content-Type: text/html\n\n<base href=http://example.org/><a href=x>x</a>\n",
+    ];
+    // The first search is of three chunks, and this is where they end; in the body lines end with CRLF.
+    let end = 3 * 65_535;
+    for (part, before) in parts
+        .iter()
+        .flat_map(|part| (0..90).map(move |before| (part, before)))
+    {
+        let start = end - before - "--b\r\n\r\n\r\n--b\r\n".len();
+        let lines = "x".repeat(62) + "\n";
+        let text = lines.repeat(start / 64) + &"x".repeat(start % 64);
+        let mail = format!(
+            "Content-Type: multipart/mixed; boundary=b\n\n--b\n\n{text}\n--b\n{part}\n--b--\n"
+        );
+        let expected = piped(&expander, mail.as_bytes());
+        assert_ne!(expected, mail.as_bytes(), "{part}");
+        let came = mail_system.filter("1", mail.as_bytes()).message();
+        assert!(came == expected, "{before} octets before the end: {part}");
+    }
+}
+
 /// A message that is one external body, so that fields of its body become fields of its header.
 fn whole(outer: &str, phantom: &str) -> Vec<u8> {
     let own = "Content-Type: message/external-body; access-type=URL;\n URL=\"data:,hello\"\n";

@@ -91,9 +91,8 @@ mod tests {
             cuts in proptest::collection::vec(0_usize..200, 0..9),
             resolve: bool,
         ) {
-            let mut policy = Policy::default();
-            policy.links = if resolve { Links::Resolve } else { Links::Keep };
-            let prefilter = Prefilter::new(&policy);
+            let links = if resolve { Links::Resolve } else { Links::Keep };
+            let prefilter = Prefilter::new(&Policy { links, ..Policy::default() });
             let message: String = pieces.iter().map(|&(which, dashes)| PIECES[which].to_owned() + &"-".repeat(dashes)).collect();
             let bytes = message.as_bytes();
             let expected = Kinds {
