@@ -7,8 +7,6 @@
 
 #[path = "../common/mod.rs"]
 mod common;
-#[path = "../../benches/figure/mod.rs"]
-mod figure;
 
 mod cli;
 mod docs;

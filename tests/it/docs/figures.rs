@@ -1,75 +1,72 @@
-//! The table of docs/figures.md, its plot, and the lines that they are made from.
+//! The table of docs/figures.md, its plot, and the script that makes them.
 
-use crate::figure::{Figure, Goal, read_skipped, table};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::common::programs::{fed, has_python, stderr};
 
 const PAGE: &str = include_str!("../../../docs/figures.md");
 const PLOT: &str = include_str!("../../../docs/figures.svg");
 
-fn figure(what: &str, ratio: f64, goal: Goal) -> Figure {
-    Figure {
-        what: what.to_owned(),
-        ours: "2 ms".to_owned(),
-        peer: "cat, 1 ms".to_owned(),
-        ratio,
-        goal,
-    }
-}
+/// With the script as `figures`: what divan prints, goals from both sides, the table and its plot.
+const CHECK: &str = "
+found = figures.divan('''
+micro                             fastest       │ slowest       │ median        │ mean          │ samples │ iters
+├─ expand                         50.11 ms      │ 51 ms         │ 50 ms         │ 50 ms         │ 5       │ 5
+├─ scan_mail                                    │               │               │               │         │
+│  ├─ text, 4 KB each             980.4 µs      │ 990 µs        │ 985 µs        │ 985 µs        │ 5       │ 5
+│  │                              1.28 GB/s     │ 1.2 GB/s      │ 1.25 GB/s     │ 1.25 GB/s     │         │
+│  ╰─ with attachments            2 s           │ 3 s           │ 2 s           │ 2 s           │ 5       │ 5
+│                                 512 MB/s      │ 500 MB/s      │ 500 MB/s      │ 500 MB/s      │         │
+╰─ url                                          │               │               │               │         │
+   ╰─ LF TAB                      8.7 ns        │ 9 ns          │ 9 ns          │ 9 ns          │ 5       │ 5
+''')
+expected = {('expand', False): 0.05011, ('scan_mail/text, 4 KB each', False): 980.4e-6,
+            ('scan_mail/text, 4 KB each', True): 1.28e9, ('scan_mail/with attachments', False): 2,
+            ('scan_mail/with attachments', True): 512e6, ('url/LF TAB', False): 8.7e-9}
+assert found.keys() == expected.keys(), found
+assert all(abs(found[key] / expected[key] - 1) < 1e-9 for key in found), found
+rows = [figures.Row('a & b', '2 ms', 'cat, 1 ms', ratio, goal) for ratio, goal in
+        ((2.0, 'at least 2'), (1.9, 'at least 2'), (1.5, 'at most 1.5'), (20, 'at most 1.5'), (9, ''))]
+assert [figures.met(row) for row in rows] == [True, False, True, False, None]
+assert figures.table(rows).endswith('''
+| a & b | 2 ms | cat, 1 ms | 20.0 | at most 1.5 | **no** |
+| a & b | 2 ms | cat, 1 ms | 9.00 |  |  |
+''')
+import xml.dom.minidom
+plot = xml.dom.minidom.parseString(figures.plot(rows))
+assert len(plot.getElementsByTagName('rect')) == 5
+words = [text.firstChild.data for text in plot.getElementsByTagName('text')]
+assert words.count('a & b') == 5 and 'at most 1.5, missed' in words and '20.0\u{d7}' in words, words
+";
 
 #[test]
-fn a_figure_is_read_from_the_line_it_was_written_to() {
-    for goal in [Goal::AtLeast(0.8), Goal::AtMost(1.1), Goal::More] {
-        let figure = figure("a & b", 1.25, goal);
-        assert_eq!(Figure::read(&figure.line()), Some(figure));
+fn the_script_reads_what_divan_prints_and_judges_goals() {
+    let test = "the_script_reads_what_divan_prints_and_judges_goals";
+    if !has_python(test, "sys", "python3") {
+        return;
     }
+    let mut python = Command::new("python3");
+    python
+        .args(["-B", "-c", "import figures, sys; exec(sys.stdin.read())"])
+        .env(
+            "PYTHONPATH",
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("benches"),
+        )
+        .env("PYTHONUTF8", "1")
+        .stderr(Stdio::piped());
+    let ran = fed(&mut python, CHECK.as_bytes());
+    assert!(ran.status.success(), "{}", stderr(&ran));
 }
 
-#[test]
-fn other_lines_are_no_figures() {
-    for line in [
-        "",
-        "figures | a | b | c | 1 | none",
-        "figure | a | b | c | 1",
-        "figure | a | b | c | 1 | none | d",
-        "figure | a | b | c | nan | none",
-        "figure | a | b | c | 0 | none",
-        "figure | a | b | c | 1 | perhaps",
-        "| a | b | c | 1 | none",
-    ] {
-        assert_eq!(Figure::read(line), None, "{line}");
-    }
-    let skipped = read_skipped("skipped | fetching | curl not found");
-    let words = |(what, why): (String, String)| what + "; " + &why;
-    assert_eq!(
-        skipped.map(words).as_deref(),
-        Some("fetching; curl not found")
-    );
-    assert_eq!(read_skipped("figure | fetching | b"), None);
-}
-
-#[test]
-fn a_goal_is_met_from_its_own_side() {
-    assert_eq!(Goal::AtLeast(2.0).met(2.0), Some(true));
-    assert_eq!(Goal::AtLeast(2.0).met(1.9), Some(false));
-    assert_eq!(Goal::AtMost(1.5).met(1.5), Some(true));
-    assert_eq!(Goal::AtMost(1.5).met(1.6), Some(false));
-    assert_eq!(Goal::More.met(9.0), None);
-    let table = table(&[
-        figure("good", 1.0, Goal::AtMost(1.5)),
-        figure("bad", 20.0, Goal::AtMost(1.5)),
-    ]);
-    assert!(
-        table.ends_with(
-            "| good | 2 ms | cat, 1 ms | 1.00 | at most 1.5 | yes |\n\
-             | bad | 2 ms | cat, 1 ms | 20.0 | at most 1.5 | **no** |\n"
-        ),
-        "{table}"
-    );
-}
-
-/// The cells of the rows between the marks on the page, without the two lines above them.
-fn rows() -> Vec<Vec<&'static str>> {
-    let (_, rest) = PAGE.split_once("<!-- figures -->").expect("a mark");
-    let (section, _) = rest.split_once("<!-- end of figures -->").expect("an end");
+/// The cells of the rows between two marks on the page, without the two lines above them.
+fn rows(mark: &str) -> Vec<Vec<&'static str>> {
+    let (_, rest) = PAGE
+        .split_once(&format!("<!-- {mark} -->"))
+        .expect("a mark");
+    let (section, _) = rest
+        .split_once(&format!("<!-- end of {mark} -->"))
+        .expect("an end");
     section
         .lines()
         .filter(|line| line.starts_with('|'))
@@ -80,7 +77,9 @@ fn rows() -> Vec<Vec<&'static str>> {
 
 #[test]
 fn the_plot_shows_the_rows_of_the_table() {
-    let rows = rows();
+    let beside = rows("beside");
+    assert!(beside.len() > 6, "only {} rows", beside.len());
+    let rows = rows("figures");
     assert!(rows.len() > 15, "only {} rows", rows.len());
     assert!(PAGE.contains("](figures.svg)"));
     for row in &rows {

@@ -41,17 +41,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
         "fn http_and_https_bring_the_body_compressed_and_redirected",
     ),
     (
-        "cargo bench --bench figures -- --docs",
-        ".ci/run",
-        "cargo clippy --all-targets",
-    ),
-    (
-        "cargo bench --bench filter",
-        ".ci/run",
-        "cargo clippy --all-targets",
-    ),
-    (
-        "cargo bench --bench NAME",
+        "cargo bench --features internals --bench micro",
         ".ci/run",
         "cargo clippy --all-targets",
     ),
