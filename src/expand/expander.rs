@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::mark::has_mark;
-use super::prefilter::{Kinds, Prefilter};
+use super::prefilter::Prefilter;
+use super::prefilter::kinds::Kinds;
 use super::session::{Asking, Session};
 #[cfg(feature = "cli")]
 use super::settings::Scope;

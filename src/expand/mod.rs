@@ -43,10 +43,10 @@ pub use self::expander::{Expander, ExpanderBuilder, Expansion};
 pub(crate) use self::lengths::{Which, corrected, is_reversible};
 #[cfg(feature = "cli")]
 pub(crate) use self::look::{Seen, Target};
-#[cfg(feature = "milter")]
-pub use self::prefilter::Kinds;
 #[cfg(any(test, feature = "cli", feature = "internals"))]
 pub use self::prefilter::Prefilter;
+#[cfg(feature = "milter")]
+pub use self::prefilter::kinds::Kinds;
 pub use self::settings::{Lengths, MARK_FIELD, Mark};
 #[cfg(feature = "cli")]
 pub(crate) use self::stored::refusal_of;

@@ -5,14 +5,13 @@ mod bases;
 mod data;
 mod document_type;
 mod hidden;
-mod kinds;
+pub(super) mod kinds;
 mod words;
 
 use crate::policy::{Embed, Links, Policy};
 use bases::{Documents, Sought};
 pub(super) use data::may_show_data;
 use document_type::{LOOKED_AT, is_document_type};
-pub use kinds::Kinds;
 use words::{Word, Words, word};
 
 /// A search for the few words that any work needs, in any case.
@@ -181,15 +180,6 @@ impl Prefilter {
     #[must_use]
     pub fn in_message(&self, message: &[u8]) -> bool {
         self.matters(message, self.kinds(message))
-    }
-
-    /// The same of a message of which the kinds of words are known.
-    pub(super) fn matters(&self, message: &[u8], kinds: Kinds) -> bool {
-        kinds.references
-            || (kinds.documents
-                && (self.embeds == Embeds::Remote
-                    || declares_base(message)
-                    || has_document(message, self.sought())))
     }
 
     /// Whether there may be external bodies, or other forms of references.

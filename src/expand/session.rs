@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::answer::Answer;
 use super::date;
-use super::prefilter::Kinds;
+use super::prefilter::kinds::Kinds;
 use super::settings::Settings;
 use crate::fetch::Fetch;
 use crate::ledger::Ledger;

@@ -1,6 +1,6 @@
 //! Which kinds of words stand in a message: found once, also while it comes, and asked several times.
 
-use super::{ALL, DOCUMENTS, OF_REFERENCES, Prefilter};
+use super::{ALL, DOCUMENTS, Embeds, OF_REFERENCES, Prefilter, declares_base, has_document};
 
 /// Which kinds of the words stand in a message.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -12,6 +12,15 @@ pub struct Kinds {
 }
 
 impl Prefilter {
+    /// What [`in_message`](Self::in_message) says, of a message of which the kinds of words are known.
+    pub(in crate::expand) fn matters(&self, message: &[u8], kinds: Kinds) -> bool {
+        kinds.references
+            || (kinds.documents
+                && (self.embeds == Embeds::Remote
+                    || declares_base(message)
+                    || has_document(message, self.sought())))
+    }
+
     /// Which kinds of words stand in a message, from one search for all of them.
     pub(crate) fn kinds(&self, bytes: &[u8]) -> Kinds {
         self.further(bytes, Kinds::default())
