@@ -60,7 +60,7 @@ const ALSO: &[(&str, &str)] = &[
 /// What mailboxes may know: messages are bytes to them.
 const MAILBOX_USES: &[&str] = &["span", "detail", "error", "edit"];
 
-const LONGEST_FILE: usize = 600;
+const LONGEST_FILE: usize = 500;
 
 fn sources() -> Vec<PathBuf> {
     let mut found = Vec::new();
