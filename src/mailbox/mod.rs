@@ -4,7 +4,8 @@
 //! file that holds it is replaced so that neither a kill nor a full disk loses mail. What never
 //! does: MIME and the network. What becomes of a message is asked of a [`Transform`].
 //!
-//! The modules: `find` says what a path holds, `not_mail` what it is if it holds no mail; `mbox` is the format,
+//! The modules: `find` says what a path holds, `start` what the first octets of a file say, `ours` which folders are stores and
+//! caches, `not_mail` what it is if it holds no mail; `mbox` is the format,
 //! `window` walks a file of any size, which `source` reads, through it, `rewrite` puts a changed message back;
 //! `maildir` does the same for a message a file; `pipeline` works on many at a time and keeps their order; `pool` has
 //! the buffers; `lock`, `latecomers`, `replace` and `in_place` make in place safe; `sink` is where an mbox goes;
@@ -38,6 +39,7 @@ mod maildir;
 mod mbox;
 mod messages;
 mod not_mail;
+mod ours;
 mod pipeline;
 mod place;
 mod pool;
@@ -51,6 +53,7 @@ mod sink;
 mod source;
 #[cfg(feature = "cli")]
 mod split;
+mod start;
 mod stop;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod stream;

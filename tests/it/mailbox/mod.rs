@@ -9,6 +9,7 @@ mod convert_safety;
 mod deliverers;
 mod dry_run;
 mod emlx;
+mod folders;
 mod maildir;
 mod mbox;
 mod mh;
