@@ -4,11 +4,11 @@
 //!   `.Folder`, or plain nested ones) are found as well.
 //! * A folder with what programs keep in MH folders is one, and so on for each folder form (`forms`). In Apple Mail's
 //!   folders, what it keeps of attachments beside the messages is skipped.
-//! * A file that starts with `From `, perhaps behind empty lines, is an mbox; so is an empty file.
+//! * A file that starts with `From `, perhaps behind empty lines or a byte order mark, is an mbox; so is an empty file.
 //! * A file of messages that starts as a form of such files says (MMDF) is treated as an mbox is.
-//! * A file that starts with header fields, one of which every mail has some of, is a message; so is one that starts
-//!   with what a form puts around messages (`.emlx`) and such a header, and in a folder any text that a browser saved
-//!   (`.mht`).
+//! * A file that starts with header fields, one of which every mail has some of, is a message, also if some lines of them
+//!   are damaged; so is one that starts with what a form puts around messages (`.emlx`) and such a header, and whatever
+//!   starts as nothing else and is called a message (`.eml`) or what a browser saved (`.mht`).
 //! * What is compressed is what it holds (`compressed`); what is compressed in that is not looked into.
 //! * A zip or tar archive (`archive`) is read where it is named, not where it lies in a folder.
 //! * In a folder, other files are skipped, and each is named to who asks; given by name, they are
@@ -33,7 +33,7 @@ pub(crate) use super::not_mail::not_in_place;
 use super::not_mail::{is_document, not_a_mailbox};
 use super::ours;
 pub(crate) use super::start::Kind;
-use super::start::kind_of_start;
+use super::start::{is_marked_mbox, kind_of_start};
 use super::stop::Stop;
 use super::temporary;
 use crate::error::Error;
@@ -96,7 +96,7 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
             format!("{}, in which no mail is looked for", what.name()),
         ));
     }
-    let whole = source.canonicalize().map_err(cannot_read(source))?;
+    let whole = source.canonicalize().unwrap_or_else(|_| source.to_owned());
     let mut finds = Finds::default();
     let mut folders = BTreeSet::from([PathBuf::new()]);
     while let Some(relative) = folders.pop_first() {
@@ -239,7 +239,7 @@ pub(crate) fn look_at(
         .map_err(cannot_read(path))?;
     let Some(method) = Method::of_start(start.get(..MAGIC).unwrap_or(&start)) else {
         let kind = kind_of(&start, format);
-        return Ok(kind_in_folder(kind, path, format).map(|kind| (kind, None)));
+        return Ok(as_named(kind, path, format).map(|kind| (kind, None)));
     };
     let reader = start.as_slice().chain(&file);
     let decoder = Decoder::new(method, reader, Limits::NONE);
@@ -252,22 +252,30 @@ pub(crate) fn look_at(
     Ok(match kind_of(&plain, format) {
         // Who reads it names the damage: it may have been mail.
         Err(_) if damaged && format != Format::Maildir => Ok((Kind::Mbox, Some(method))),
-        kind => kind.map(|kind| (kind, Some(method))),
+        kind => as_named(kind, path, format).map(|kind| (kind, Some(method))),
     })
 }
 
-/// What a browser saved is a message, whatever fields it starts with.
-fn kind_in_folder(
+/// What is called a message, or what a browser saved, is one, whatever it starts with, if that shows nothing else: no
+/// mail in a folder goes missing for an octet of its header.
+pub(super) fn as_named(
     kind: Result<Kind, NotMail>,
     path: &Path,
     format: Format,
 ) -> Result<Kind, NotMail> {
-    let is_saved = path.extension().is_some_and(|suffix| {
-        suffix.eq_ignore_ascii_case("mht") || suffix.eq_ignore_ascii_case("mhtml")
-    });
-    match kind {
-        Err(NotMail::Text) if is_saved && format == Format::Auto => Ok(Kind::Eml),
-        kind => kind,
+    let plain = Method::of_name(path).map(|_| path.with_extension(""));
+    let suffix = plain.as_deref().unwrap_or(path).extension();
+    let ends_with = |other: &str| suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case(other));
+    let is_message = match (kind, format) {
+        (Err(NotMail::Text), Format::Auto) => {
+            ends_with("eml") || ends_with("mht") || ends_with("mhtml")
+        }
+        (Err(NotMail::Binary), Format::Auto | Format::Eml) => ends_with("eml"),
+        _ => false,
+    };
+    match is_message {
+        true => Ok(Kind::Eml),
+        false => kind,
     }
 }
 
@@ -313,6 +321,8 @@ pub(crate) fn judged(_name: &[u8], start: &[u8]) -> Judged {
         return Judged::Left("compressed once more");
     }
     match kind_of_start(start) {
+        // Behind another mbox it would go on with the last message of that.
+        Ok(Kind::Mbox) if is_marked_mbox(start) => Judged::Left("an mbox behind a byte order mark"),
         Ok(Kind::Mbox) => match forms::division_of(start) {
             None => Judged::Taken,
             Some(division) => Judged::Left(division.name),
@@ -350,8 +360,31 @@ mod tests {
         assert_eq!(kind_of(b"From: a@b\nSubject: x\n\n\0\0"), Ok(Kind::Eml));
         assert_eq!(kind_of(b"Received: a\r\n\tb\r\n\r\nFrom "), Ok(Kind::Eml));
         assert_eq!(kind_of(b"Subject: no end"), Ok(Kind::Eml));
+        for damaged in [
+            b"From: a@b\nSubject: x\n>From a@b Mon Jan  1 00:00:00 2024\nTo: c@d\n\n".as_slice(),
+            b">From a@b Mon Jan  1 00:00:00 2024\nTo: c@d\n\n",
+            b"\xef\xbb\xbfFrom: a@b\n\n",
+            b"\n\r\nFrom: a@b\nTo: c@d\n\n",
+            b"Fr\xffm: a@b\nSubject: x\nTo: c@d\n\n",
+            b"Received: x\n\0\0\nDate: y\nX-\n\ty\nX: y\n\n",
+        ] {
+            assert_eq!(
+                kind_of(damaged),
+                Ok(Kind::Eml),
+                "{}",
+                damaged.escape_ascii()
+            );
+        }
+        assert_eq!(
+            kind_of(b"\xef\xbb\xbfFrom a\nSubject: x\n\n"),
+            Ok(Kind::Mbox)
+        );
         for text in [
             b"Dear all,\nSubject: x\n".as_slice(),
+            b"Dear all,\nso far\nSubject: x\nFrom: y\n",
+            b"HTTP/1.1 200 OK\r\nDate: x\r\nContent-Type: text/html\r\n\r\n",
+            b"\n\nSubject: x\n\n",
+            b"\xef\xbb\xbftitle: x\n\n",
             b"title: x\nlayout: post\n\n",
             b"title: x\n\n\0\0",
             b" From a\n",

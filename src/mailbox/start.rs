@@ -1,7 +1,5 @@
 //! What the first octets of a file say that it is.
 
-use memchr::memchr;
-
 use super::archive;
 use super::forms::{self, FolderForm};
 use super::not_mail::NotMail;
@@ -41,19 +39,18 @@ pub(super) fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
             return Err(*other);
         }
     }
-    let blanks = start
-        .iter()
-        .take_while(|&&b| b == b'\n' || b == b'\r')
-        .count();
-    let text = start.get(blanks..).unwrap_or_default();
-    if text.starts_with(b"From ") || forms::division_of(start).is_some() {
+    let front = Front::of(start);
+    if front.text.starts_with(b"From ") || forms::division_of(start).is_some() {
         return Ok(Kind::Mbox);
     }
     if archive::is_archive(start) {
         return Ok(Kind::Archive);
     }
-    let header = forms::behind_front(start).unwrap_or(start);
-    if blanks == 0 && starts_with_mail_header(header) {
+    let is_header = match forms::behind_front(start) {
+        Some(header) => starts_with_mail_header(header, false),
+        None => starts_with_mail_header(front.text, front.is_blank),
+    };
+    if is_header {
         return Ok(Kind::Eml);
     }
     Err(if is_binary(start) {
@@ -85,54 +82,90 @@ fn is_binary(start: &[u8]) -> bool {
     start.contains(&0) || start.iter().filter(is_control).count() * 10 > start.len() * 3
 }
 
+/// What editors on some systems put in front of text.
+pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Whether a file is an mbox behind a byte order mark: its first separator is not where others look for it.
+pub(super) fn is_marked_mbox(start: &[u8]) -> bool {
+    let behind = start.strip_prefix(BYTE_ORDER_MARK);
+    behind.is_some_and(|behind| behind.starts_with(b"From "))
+}
+
+/// What stands in front of a mailbox or header, and what is behind that.
+struct Front<'s> {
+    /// Whether there are empty lines.
+    is_blank: bool,
+    text: &'s [u8],
+}
+
+impl<'s> Front<'s> {
+    fn of(start: &'s [u8]) -> Self {
+        let start = start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start);
+        let is_blank = |octet: &&u8| matches!(octet, b'\n' | b'\r');
+        let blanks = start.iter().take_while(is_blank).count();
+        Self {
+            is_blank: blanks > 0,
+            text: start.get(blanks..).unwrap_or_default(),
+        }
+    }
+}
+
 /// Fields of which every mail has at least one, and files that are no mail seldom any.
 const MAIL_FIELDS: [&[u8]; 13] = [
     b"received",
     b"return-path",
     b"delivered-to",
-    b"date",
     b"from",
     b"sender",
     b"to",
     b"subject",
     b"message-id",
-    b"mime-version",
-    b"content-type",
     b"x-mozilla-status",
     b"x-envelope-from",
+    // Of these what a web server answered has some, too.
+    b"date",
+    b"mime-version",
+    b"content-type",
 ];
 
-fn starts_with_mail_header(start: &[u8]) -> bool {
-    let mut known = false;
-    let mut rest = start;
-    let mut first = true;
-    loop {
-        let end = memchr(b'\n', rest);
-        let line = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
+/// Those of mail alone, as bits.
+const OF_MAIL_ALONE: u16 = (1 << 10) - 1;
+
+/// Whether a header of mail is there: one of its fields, among fields only. If a line is none, or `is_damaged`, two of
+/// them, one of which is of mail alone, among more fields than other lines.
+fn starts_with_mail_header(start: &[u8], is_damaged: bool) -> bool {
+    let (mut known, mut fields, mut others) = (0_u16, 0_usize, 0_usize);
+    let lines = start.split_inclusive(|&octet| octet == b'\n');
+    let mut is_first = true;
+    for line in lines {
+        let is_cut = !line.ends_with(b"\n");
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if line.is_empty() {
-            return known;
+            break;
         }
-        let folded = line.starts_with(b" ") || line.starts_with(b"\t");
-        if !folded {
-            let name = line
-                .iter()
-                .take_while(|&&b| b.is_ascii_graphic() && b != b':')
-                .count();
-            let (name, value) = line.split_at(name);
-            if name.is_empty() || !value.trim_ascii_start().starts_with(b":") {
-                return known && end.is_none();
+        let is_folded = line.starts_with(b" ") || line.starts_with(b"\t");
+        let is_escaped = line.starts_with(b">From ");
+        let name = line
+            .iter()
+            .take_while(|&&b| b.is_ascii_graphic() && b != b':')
+            .count();
+        let (name, value) = line.split_at(name);
+        if is_escaped || is_folded && !is_first {
+            // Programs put the one in front of headers; the other goes on with a field.
+        } else if !name.is_empty() && value.trim_ascii_start().starts_with(b":") {
+            fields += 1;
+            let same = |field: &&[u8]| name.eq_ignore_ascii_case(field);
+            if let Some(at) = MAIL_FIELDS.iter().position(same) {
+                known |= 1 << at;
             }
-            known |= MAIL_FIELDS
-                .iter()
-                .any(|field| name.eq_ignore_ascii_case(field));
-        } else if first {
-            return false;
+        } else if !is_cut {
+            others += 1;
         }
-        first = false;
-        match end {
-            Some(end) => rest = rest.get(end + 1..).unwrap_or_default(),
-            None => return known,
-        }
+        is_first = false;
+    }
+    match others {
+        0 if !is_damaged => known != 0,
+        _ => known.count_ones() > 1 && known & OF_MAIL_ALONE != 0 && fields > others,
     }
 }

@@ -418,7 +418,8 @@ pub(crate) fn kind_of_open(
 ) -> Result<Result<Kind, NotMail>, Error> {
     let start = start_of(&source.section(), find::LOOKED_AT as usize);
     let start = start.map_err(|error| in_full(error, name))?;
-    Ok(match find::kind_of(&start, format) {
+    let kind = find::as_named(find::kind_of(&start, format), name, format);
+    Ok(match kind {
         // What it would have been is not known.
         Err(_) if source.damage().is_some() => Ok(Kind::Mbox),
         Ok(Kind::Archive) => Err(match source {

@@ -13,6 +13,7 @@ use super::mbox::{self, Counted, End, Frame};
 use super::pool::Pool;
 use super::separator::{LOOK_AHEAD, Next, next_separator};
 pub(super) use super::source::{Section, Source};
+use super::start::{BYTE_ORDER_MARK, is_marked_mbox};
 
 /// A message of so many windows weighs as much as one.
 const LIGHT: usize = 8;
@@ -153,6 +154,10 @@ impl<S: Source> Windows<S> {
             let bytes = &buffer[..filled];
             if self.at == At::FirstByte && (bytes.starts_with(b"From ") || bytes.is_empty()) {
                 self.at = At::Message;
+            }
+            if self.at == At::FirstByte && is_marked_mbox(bytes) {
+                // It goes on in front of the first message, as it stands.
+                self.at = At::Passing(Some(BYTE_ORDER_MARK.len() as u64));
             }
             if self.at == At::FirstByte
                 && let Some(division) = forms::division_of(bytes)

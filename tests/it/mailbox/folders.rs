@@ -1,6 +1,7 @@
 //! Walks through folders: what they pass over, and what they name (docs/mailboxes.md, "Folders").
 
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Output;
 
@@ -151,4 +152,109 @@ fn a_folder_of_mail_is_not_taken_for_a_store() {
             assert!(copy.is_file(), "{file}: {said}");
         }
     }
+}
+
+/// A message of an mbox with something to do.
+fn of_mbox(number: u32) -> String {
+    format!(
+        "From a@b Mon Jan  1 00:00:00 2024\nSubject: {number}\nMIME-Version: 1.0\n\
+         Content-Type: message/external-body; access-type=URL; URL=\"data:,x\"\n\n\
+         Content-Type: text/plain\n\n\n"
+    )
+}
+
+fn zipped(octets: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(octets).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn no_message_is_left_out_for_an_odd_header() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    fs::create_dir(place.join("mail")).unwrap();
+    let odd = [
+        (
+            "a.eml",
+            b"From: a@b\nSubject: x\n>From a@b Mon Jan  1 00:00:00 2024\nTo: c@d\n\nhello\n"
+                .to_vec(),
+        ),
+        (
+            "b.eml",
+            b"\xef\xbb\xbfFrom: a@b\nSubject: x\n\nhello\n".to_vec(),
+        ),
+        ("c.EML", b"Fr\xffm a@b\n\nhello\n".to_vec()),
+        ("d.eml", b"\n\nhello\n".to_vec()),
+        ("e.eml", vec![0; 100]),
+        ("f.eml.gz", zipped(b"Fr\xffm a@b\n\nhello\n")),
+        (
+            "g",
+            b"From: a@b\nS\xffbject: x\nTo: c@d\n\nhello\n".to_vec(),
+        ),
+        ("h", b"\n\nFrom: a@b\nTo: c@d\n\nhello\n".to_vec()),
+    ];
+    for (name, content) in &odd {
+        fs::write(place.join("mail").join(name), content).unwrap();
+    }
+    fs::write(place.join("mail/notes.txt"), "Dear all,\nSubject: x\n").unwrap();
+    let said = done(&run(place, &["convert", "mail", "--output", "to"]), 0);
+    assert!(said.contains("8 messages"), "{said}");
+    assert!(said.contains("1 files hold no mail"), "{said}");
+    done(&run(place, &["convert", "--in-place", "mail"]), 0);
+    for (name, content) in &odd {
+        assert_eq!(
+            &fs::read(place.join("mail").join(name)).unwrap(),
+            content,
+            "{name}"
+        );
+        if !name.ends_with("gz") {
+            assert_eq!(
+                &fs::read(place.join("to").join(name)).unwrap(),
+                content,
+                "{name}"
+            );
+        }
+        let named = format!("mail/{name}");
+        done(
+            &run(place, &["convert", &named, "--output", "/dev/null"]),
+            0,
+        );
+    }
+}
+
+#[test]
+fn a_byte_order_mark_stays_in_front_of_an_mbox() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    fs::create_dir(place.join("mail")).unwrap();
+    let messages = [of_mbox(1), of_mbox(2)].join("\n");
+    fs::write(place.join("plain"), &messages).unwrap();
+    done(&run(place, &["convert", "--in-place", "plain"]), 0);
+    let read = |path: &str| fs::read_to_string(place.join(path)).unwrap();
+    let expected = format!("\u{feff}{}", read("plain"));
+    assert!(!expected.contains("external-body"), "{expected}");
+    fs::write(place.join("mail/box"), format!("\u{feff}{messages}")).unwrap();
+    let said = done(&run(place, &["convert", "mail", "--output", "to"]), 0);
+    assert!(said.contains("2 messages"), "{said}");
+    assert_eq!(read("to/box"), expected);
+    done(
+        &run(place, &["convert", "mail/box", "--output", "alone"]),
+        0,
+    );
+    assert_eq!(read("alone"), expected);
+    let ranges = run(place, &["split", "--size", "100", "mail/box"]);
+    done(&ranges, 0);
+    let mut joined = Vec::new();
+    for line in String::from_utf8(ranges.stdout).unwrap().lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        let range = format!("{}-{}", line["from"], line["to"]);
+        let piece = ["convert", "--range", &range, "mail/box", "--output", "-"];
+        let piece = run(place, &piece);
+        done(&piece, 0);
+        joined.extend(piece.stdout);
+    }
+    assert_eq!(String::from_utf8(joined).unwrap(), expected);
+    done(&run(place, &["convert", "--in-place", "mail"]), 0);
+    assert_eq!(read("mail/box"), expected);
 }
