@@ -71,36 +71,41 @@ fn split_all(args: &SplitArgs) -> Result<Status, Error> {
             )),
             false => find(source, Format::Auto, &Stop::default()),
         };
-        let mut trouble = |error: &Error| {
-            say::tell(&say::error(error));
-            status = super::convert::status_of(error);
-        };
         let finds = match found {
             Ok(finds) => finds,
             Err(error) => {
-                trouble(&error);
+                status = told(&error);
                 continue;
             }
         };
         for (path, other) in &finds.skipped {
             say::tell(&format!("{}: skipped: {}", shown(path), other.name()));
         }
+        for (path, why) in &finds.unread {
+            say::tell(&format!("{}: {why}", shown(path)));
+            status = Status::Trouble;
+        }
         for found in finds.mailboxes {
             match lines(&found, &splitting) {
                 Ok((text, damage)) => {
                     print(&text)?;
                     if let Some(why) = damage {
-                        trouble(&Error::Read {
+                        status = told(&Error::Read {
                             what: shown(&found.path),
                             source: io::Error::other(why),
                         });
                     }
                 }
-                Err(error) => trouble(&error),
+                Err(error) => status = told(&error),
             }
         }
     }
     Ok(status)
+}
+
+fn told(error: &Error) -> Status {
+    say::tell(&say::error(error));
+    super::convert::status_of(error)
 }
 
 fn shown(path: &Path) -> String {

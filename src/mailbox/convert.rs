@@ -4,16 +4,16 @@
 //! place is [`replace`](super::replace)'s business. Of several mailboxes in a folder those done
 //! before an error or a stop stay done.
 
-use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
+use super::begin::{begun, is_same_file, look_at, sweep};
 use super::compressed::{Damage, Method};
 use super::cut::{self, SINGLE, asked_for, cannot_cut};
-use super::failure::{cannot_read, cannot_write, in_full};
-use super::find::{self, Finds, Found, Kind};
+use super::failure::{cannot_read, cannot_write, in_full, unread};
+use super::find::{Found, Kind};
 use super::forms;
 use super::maildir;
 use super::mbox::Counted;
@@ -26,9 +26,7 @@ use super::sample::quoting_of;
 use super::sink::{Bytes, Sink};
 use super::temporary;
 use super::window::{Section, Source};
-use super::{
-    Effect, Format, Options, Progress, Quoting, Stop, Summary, Transform, check_backup_suffix,
-};
+use super::{Effect, Options, Progress, Quoting, Stop, Summary, Transform, check_backup_suffix};
 use crate::detail::{Detail, Setting};
 use crate::error::Error;
 
@@ -93,13 +91,14 @@ pub fn convert_to(
             fs::create_dir_all(folder).map_err(cannot_write(folder))?;
         }
         progress.begin(&found.path);
-        summary.add(&match found.kind {
+        let done = match found.kind {
             Kind::Maildir | Kind::Folder(_) => job.folder(found.kind, Destination::Folder(&target)),
             Kind::Archive => job.expanded_to(&target),
             Kind::Mbox | Kind::Eml if found.method.is_some() => job.expanded_to(&target),
             Kind::Mbox => job.mbox_to(&target),
             Kind::Eml => job.message_to(&target),
-        }?);
+        };
+        summary.add(&or_named(done, &found, progress)?);
     }
     Ok(summary)
 }
@@ -155,91 +154,36 @@ pub fn convert_in_place(
             stop,
         };
         progress.begin(&found.path);
-        summary.add(&match found.kind {
+        let done = match found.kind {
             Kind::Maildir | Kind::Folder(_) => job.folder(found.kind, Destination::InPlace),
             Kind::Archive => job.archive_in_place(),
             Kind::Mbox => job.mbox_in_place(),
             Kind::Eml => job.message_in_place(),
-        }?);
+        };
+        summary.add(&or_named(done, &found, progress)?);
     }
     Ok(summary)
 }
 
-/// What there is to convert: what [`find::find`] sees, and a Maildir also where only a folder or a
-/// message of one was named.
-fn look_at(
-    source: &Path,
-    options: &Options,
-    destination: Destination<'_>,
-    stop: &Stop,
-) -> Result<Finds, Error> {
-    let finds = find_in(source, options.format, destination, stop)?;
-    if options.range.is_some() {
-        cut::check(source, &finds)?;
-    }
-    Ok(finds)
-}
-
-fn find_in(
-    source: &Path,
-    format: Format,
-    destination: Destination<'_>,
-    stop: &Stop,
-) -> Result<Finds, Error> {
-    let may_be = matches!(format, Format::Auto | Format::Maildir);
-    if may_be && let Some(place) = Place::within(source) {
-        // One message beside another is a file like any other.
-        if place.is_folder() || matches!(destination, Destination::InPlace) {
-            return Ok(Finds {
-                mailboxes: vec![Found {
-                    path: source.into(),
-                    relative: PathBuf::new(),
-                    kind: Kind::Maildir,
-                    method: None,
-                }],
-                skipped: Vec::new(),
-            });
+/// A file in a folder that cannot be read is named, and the others go on.
+fn or_named(
+    done: Result<Summary, Error>,
+    found: &Found,
+    progress: &dyn Progress,
+) -> Result<Summary, Error> {
+    match done {
+        Err(Error::Read { what, source })
+            if !found.relative.as_os_str().is_empty()
+                && what == found.path.display().to_string() =>
+        {
+            let why = format!("{}; it was left", unread(&source));
+            progress.damaged(&found.path, &why.into());
+            Ok(Summary {
+                damaged: 1,
+                ..Summary::default()
+            })
         }
-        return find::find(source, Format::Eml, stop);
-    }
-    find::find(source, format, stop)
-}
-
-fn is_same_file(one: &Path, other: &Path) -> bool {
-    match (fs::metadata(one), fs::metadata(other)) {
-        (Ok(one), Ok(other)) => replace::is_same(&one, &other),
-        _ => false,
-    }
-}
-
-/// Tells what was found and is no mail.
-fn begun(finds: &Finds, progress: &dyn Progress) -> Summary {
-    for (path, other) in &finds.skipped {
-        progress.skipped(path, other.name());
-    }
-    Summary {
-        skipped_files: finds.skipped.len() as u64,
-        ..Summary::default()
-    }
-}
-
-/// Takes away what killed runs left where we are to work.
-fn sweep(finds: &Finds) {
-    let mut folders = BTreeSet::new();
-    for found in &finds.mailboxes {
-        match found.kind {
-            Kind::Maildir | Kind::Folder(_) => {
-                folders.extend(Place::of(&found.path, found.kind).folders_of_ours());
-            }
-            _ => {
-                let target = found.path.canonicalize();
-                let target = target.as_deref().unwrap_or(&found.path);
-                folders.insert(temporary::folder_of(target).to_owned());
-            }
-        }
-    }
-    for folder in folders {
-        temporary::sweep(&folder);
+        done => done,
     }
 }
 

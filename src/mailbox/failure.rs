@@ -24,3 +24,8 @@ pub(super) fn cannot_write(path: &Path) -> impl Fn(std::io::Error) -> Error + '_
         source,
     }
 }
+
+/// Why something was passed over that could not be read.
+pub(super) fn unread(error: &std::io::Error) -> String {
+    format!("cannot be read: {error}")
+}

@@ -20,12 +20,12 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use super::archive::Judged;
 use super::compressed::{Damage, Decoder, Limits, MAGIC, Method};
-use super::failure::cannot_read;
+use super::failure::{cannot_read, unread};
 use super::forms::{self, FolderForm, Form, Format};
 pub(crate) use super::not_mail::NotMail;
 #[cfg(feature = "cli")]
@@ -61,6 +61,8 @@ pub(crate) struct Finds {
     pub mailboxes: Vec<Found>,
     /// Files that hold no mail, and what they are; sorted by path.
     pub skipped: Vec<(PathBuf, NotMail)>,
+    /// Files and folders in a folder that could not be looked at, and why; sorted by path.
+    pub unread: Vec<(PathBuf, String)>,
 }
 
 /// Looks at `source`.
@@ -84,7 +86,7 @@ pub(crate) fn find(source: &Path, format: Format, stop: &Stop) -> Result<Finds, 
             kind,
             method,
         }],
-        skipped: Vec::new(),
+        ..Finds::default()
     })
 }
 
@@ -102,9 +104,17 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
     while let Some(relative) = folders.pop_first() {
         let path = source.join(&relative);
         let is_maildir = is_maildir(&path);
-        let form = match is_maildir {
-            true => None,
-            false => folder_form(&path, format)?,
+        let listed = fs::read_dir(&path).and_then(|entries| match is_maildir {
+            true => Ok((entries, None)),
+            false => Ok((entries, folder_form(&path, format)?)),
+        });
+        let (entries, form) = match listed {
+            Ok(listed) => listed,
+            Err(error) if relative.as_os_str().is_empty() => return Err(cannot_read(&path)(error)),
+            Err(error) => {
+                finds.unread.push((path, unread(&error)));
+                continue;
+            }
         };
         let kind = match is_maildir {
             true => {
@@ -120,11 +130,17 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
                 method: None,
             });
         }
-        for entry in fs::read_dir(&path).map_err(cannot_read(&path))? {
+        for entry in entries {
             stop.check()?;
-            let entry = entry.map_err(cannot_read(&path))?;
+            let found = entry.and_then(|entry| Ok((entry.file_type()?, entry)));
+            let (kind, entry) = match found {
+                Ok(found) => found,
+                Err(error) => {
+                    finds.unread.push((path.clone(), unread(&error)));
+                    continue;
+                }
+            };
             let name = entry.file_name();
-            let kind = entry.file_type().map_err(cannot_read(&path))?;
             let relative = relative.join(&name);
             let own = name == "cur" || name == "new" || name == "tmp";
             if kind.is_dir() {
@@ -162,7 +178,14 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
             } else if let Some(form) = form.or(said_folder(format)) {
                 Err(NotMail::Beside(form.beside))
             } else {
-                look_at(&path, format)?
+                match look_at(&path, format) {
+                    Ok(kind) => kind,
+                    Err(Error::Read { source, .. }) => {
+                        finds.unread.push((path, unread(&source)));
+                        continue;
+                    }
+                    Err(error) => return Err(error),
+                }
             };
             match kind {
                 Ok((Kind::Archive, _)) => finds.skipped.push((path, NotMail::ARCHIVE)),
@@ -176,7 +199,7 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
             }
         }
     }
-    if finds.mailboxes.is_empty() {
+    if finds.mailboxes.is_empty() && finds.unread.is_empty() {
         let why = match format {
             Format::Maildir => "not a Maildir: no cur and new in it, nor in a folder of it",
             Format::Mbox => "a folder without an mbox file in it",
@@ -189,6 +212,7 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
         .mailboxes
         .sort_by(|one, other| one.path.cmp(&other.path));
     finds.skipped.sort();
+    finds.unread.sort();
     Ok(finds)
 }
 
@@ -198,16 +222,15 @@ pub(super) fn is_maildir(folder: &Path) -> bool {
 }
 
 /// The form of `folder`: it shows it, or holds a message if it is said to be of one.
-fn folder_form(folder: &Path, format: Format) -> Result<Option<&'static FolderForm>, Error> {
+fn folder_form(folder: &Path, format: Format) -> io::Result<Option<&'static FolderForm>> {
     if format == Format::Auto {
         return Ok(forms::folder_form(folder));
     }
     let Some(said) = said_folder(format) else {
         return Ok(None);
     };
-    for entry in fs::read_dir(folder).map_err(cannot_read(folder))? {
-        let entry = entry.map_err(cannot_read(folder))?;
-        if (said.is_message)(&entry.file_name()) {
+    for entry in fs::read_dir(folder)? {
+        if (said.is_message)(&entry?.file_name()) {
             return Ok(Some(said));
         }
     }

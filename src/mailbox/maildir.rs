@@ -24,23 +24,22 @@
 //! A message that moved meanwhile is left, and counted. What is not kept up to date: the quota
 //! sums in `maildirsize` (they are computed anew when a server finds them in doubt).
 
-use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{CWD, RenameFlags};
 
 use super::compressed::Method;
 use super::expanded::{Content, Expansion, method_of};
-use super::failure::{cannot_read, cannot_write};
+use super::failure::{cannot_read, cannot_write, unread};
 use super::lock::{Dotlock, Patience};
 use super::pipeline::{self, Limits, Stages};
 use super::place::{Destination, Place, target};
 use super::replace::{Beside, Finished, Identity, sync_folder};
 use super::rewrite;
+use super::sizes::resized;
 use super::temporary;
 use super::{Effect, Message, Options, Progress, Quoting, Stop, Summary, Transform};
 use crate::detail::Detail;
@@ -85,10 +84,9 @@ pub(super) fn convert(
             }
         }
     }
-    let (names, others) = place.messages()?;
-    let why = "a link, or no file at all, in the place of a message, which was not read; name what it leads to";
-    for path in &others {
-        progress.damaged(path, &why.into());
+    let (names, others) = place.messages();
+    for (path, why) in &others {
+        progress.damaged(path, why);
     }
     // Told by one thread.
     let damages = Mutex::new(Vec::new());
@@ -210,58 +208,95 @@ impl Stages for Files<'_> {
     }
 }
 
+/// A message as it was read.
+struct Read<'f> {
+    file: Arc<File>,
+    before: Identity,
+    method: Option<Method>,
+    content: Content,
+    /// Held as long as there is much of it.
+    alone: Option<MutexGuard<'f, ()>>,
+}
+
 impl Files<'_> {
+    /// What is to be said of a file, by the one thread that says it.
+    fn named(&self, path: PathBuf, why: Detail) {
+        let mut damages = self.damages.lock().unwrap_or_else(PoisonError::into_inner);
+        damages.push((path, why));
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Read<'_>> {
+        let file = Arc::new(File::open(path)?);
+        let before = Identity::of(&file.metadata()?);
+        let method = method_of(&file)?;
+        let most = self.options.max_message;
+        let mut alone = None;
+        let content = match method {
+            None if before.length() > most as u64 => Content::TooLarge,
+            None => {
+                let length = usize::try_from(before.length()).unwrap_or(0);
+                let mut content = Vec::with_capacity(length + 1);
+                (&*file).read_to_end(&mut content)?;
+                Content::Whole(content)
+            }
+            Some(method) => {
+                let expansion = Expansion::new(method, self.options);
+                match expansion.content(&file, most.min(SMALL))? {
+                    Content::TooLarge if most > SMALL => {
+                        alone = Some(self.large.lock().unwrap_or_else(PoisonError::into_inner));
+                        expansion.content(&file, most)?
+                    }
+                    content => content,
+                }
+            }
+        };
+        Ok(Read {
+            file,
+            before,
+            method,
+            content,
+            alone,
+        })
+    }
+
     fn convert(&self, number: u64, name: &Path) -> Result<Summary, Error> {
         let path = self.place.folder.join(name);
-        let file = match File::open(&path) {
-            Ok(file) => Arc::new(file),
+        let read = match self.read(&path) {
+            Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(Summary {
                     moved: 1,
                     ..Summary::default()
                 });
             }
-            Err(error) => return Err(cannot_read(&path)(error)),
+            // The others go on.
+            Err(error) => {
+                self.named(path, unread(&error).into());
+                return Ok(Summary {
+                    damaged: 1,
+                    ..Summary::default()
+                });
+            }
         };
-        let before = Identity::of(&file.metadata().map_err(cannot_read(&path))?);
+        let Read {
+            file,
+            before,
+            method,
+            content,
+            alone: _alone,
+        } = read;
         let mut summary = Summary {
             messages: 1,
             bytes_in: before.length(),
             bytes_out: before.length(),
             ..Summary::default()
         };
-        let method = method_of(&file).map_err(cannot_read(&path))?;
-        let most = self.options.max_message;
-        let _alone;
-        let content = match method {
-            None if before.length() > most as u64 => Content::TooLarge,
-            None => {
-                let length = usize::try_from(before.length()).unwrap_or(0);
-                let mut content = Vec::with_capacity(length + 1);
-                (&*file)
-                    .read_to_end(&mut content)
-                    .map_err(cannot_read(&path))?;
-                Content::Whole(content)
-            }
-            Some(method) => {
-                let expansion = Expansion::new(method, self.options);
-                let content = |most| expansion.content(&file, most).map_err(cannot_read(&path));
-                match content(most.min(SMALL))? {
-                    Content::TooLarge if most > SMALL => {
-                        _alone = self.large.lock().unwrap_or_else(PoisonError::into_inner);
-                        content(most)?
-                    }
-                    content => content,
-                }
-            }
-        };
         let Content::Whole(content) = content else {
             match content {
                 Content::Damaged(damage) => {
                     summary.damaged = 1;
                     let why = damage.detail().then("; the message stays as it is");
-                    let mut damages = self.damages.lock().unwrap_or_else(PoisonError::into_inner);
-                    damages.push((path.clone(), why));
+                    self.named(path, why);
                 }
                 _ => summary.oversized = 1,
             }
@@ -415,62 +450,4 @@ fn supersede(
         fs::remove_file(new).map_err(cannot_write(new))?;
     }
     Ok(false)
-}
-
-/// `path` with the sizes in its name corrected to those of `content`.
-fn resized(path: &Path, content: &[u8]) -> PathBuf {
-    let Some(name) = path.file_name() else {
-        return path.into();
-    };
-    path.with_file_name(resized_name(name, content))
-}
-
-fn resized_name(name: &OsStr, content: &[u8]) -> OsString {
-    let bytes = name.as_bytes();
-    let base = bytes.iter().position(|&b| b == b':').unwrap_or(bytes.len());
-    let (base, flags) = bytes.split_at(base);
-    let mut out = Vec::with_capacity(bytes.len() + 4);
-    for (index, field) in base.split(|&b| b == b',').enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        let number = |value: &[u8]| !value.is_empty() && value.iter().all(u8::is_ascii_digit);
-        match field.split_at_checked(2) {
-            Some((b"S=", value)) if index > 0 && number(value) => {
-                out.extend_from_slice(format!("S={}", content.len()).as_bytes());
-            }
-            Some((b"W=", value)) if index > 0 && number(value) => {
-                out.extend_from_slice(format!("W={}", wire_length(content)).as_bytes());
-            }
-            _ => out.extend_from_slice(field),
-        }
-    }
-    out.extend_from_slice(flags);
-    OsString::from_vec(out)
-}
-
-/// The length with every line end as CRLF.
-fn wire_length(content: &[u8]) -> usize {
-    let bare = memchr::memchr_iter(b'\n', content)
-        .filter(|&at| at == 0 || content.get(at - 1) != Some(&b'\r'))
-        .count();
-    content.len() + bare
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_in_a_name_are_corrected_and_nothing_else_is() {
-        for (before, after) in [
-            ("1.M2P3.host,S=10,W=11:2,FS", "1.M2P3.host,S=6,W=8:2,FS"),
-            ("1.M2P3.host:2,S", "1.M2P3.host:2,S"),
-            ("1.S=5.host,S=x,W=:2,S=1", "1.S=5.host,S=x,W=:2,S=1"),
-            ("S=1,W=2", "S=1,W=8"),
-        ] {
-            let got = resized_name(OsStr::new(before), b"a\nb\r\n\n");
-            assert_eq!(got, OsStr::new(after));
-        }
-    }
 }

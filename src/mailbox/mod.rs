@@ -7,9 +7,9 @@
 //! The modules: `find` says what a path holds, `start` what the first octets of a file say, `ours` which folders are stores and
 //! caches, `not_mail` what it is if it holds no mail; `mbox` is the format,
 //! `window` walks a file of any size, which `source` reads, through it, `rewrite` puts a changed message back;
-//! `maildir` does the same for a message a file; `pipeline` works on many at a time and keeps their order; `pool` has
+//! `maildir` does the same for a message a file, in whose name `sizes` may stand; `pipeline` works on many at a time and keeps their order; `pool` has
 //! the buffers; `lock`, `latecomers`, `replace` and `in_place` make in place safe; `sink` is where an mbox goes;
-//! `convert` is the driver, `cut` finds the messages of a piece of an mbox, `split` says where to cut, `compressed`
+//! `begin` says what there is to do, `convert` is the driver, `cut` finds the messages of a piece of an mbox, `split` says where to cut, `compressed`
 //! knows the ways of compressing, `archive` reads the mboxes in zip and tar archives, `expanded` reads a mailbox
 //! through one; `stream` is the driver for standard input and output, `growing` keeps what comes in a stream;
 //! `separator` says what divides an mbox; `forms` is the table of all other formats, MMDF, MH and Apple Mail's files,
@@ -20,6 +20,7 @@
 
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod archive;
+mod begin;
 mod compressed;
 mod convert;
 mod cut;
@@ -50,6 +51,7 @@ mod rewrite;
 mod sample;
 mod separator;
 mod sink;
+mod sizes;
 mod source;
 #[cfg(feature = "cli")]
 mod split;
@@ -168,7 +170,7 @@ pub trait Progress: Sync {
     fn advance(&self, bytes: u64, messages: u64);
 
     /// What is compressed in `_path` is damaged, or too much when it is expanded: what was read before went on, and
-    /// the source stays as it is.
+    /// the source stays as it is. Or it could not be read at all, and the others go on.
     fn damaged(&self, _path: &Path, _why: &Detail) {}
 
     /// What was done to the mailbox that began last, as it stands now: of one that an error or a
@@ -296,7 +298,8 @@ pub struct Summary {
     pub late: u64,
     /// Messages of a Maildir or MH folder that another program moved or changed meanwhile; left alone.
     pub moved: u64,
-    /// Files whose compressed data are damaged, or whose message ends nobody knows where; each was told to [`Progress::damaged`].
+    /// Files and folders that cannot be read, or whose compressed data are damaged, or whose message ends nobody knows
+    /// where; each was told to [`Progress::damaged`].
     pub damaged: u64,
 }
 

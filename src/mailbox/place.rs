@@ -1,15 +1,15 @@
 //! What a Maildir, or another folder with a message a file, consists of: its messages, where they are written before, and
 //! what is synced.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::failure::cannot_read;
+use super::failure::unread;
 use super::find::{self, Kind};
 use super::forms::FolderForm;
-use crate::error::Error;
+use crate::detail::Detail;
 
 /// Where results go.
 #[derive(Clone, Copy, Debug)]
@@ -95,52 +95,70 @@ impl Place {
     }
 
     /// The messages' names, `cur/...` and `new/...`, sorted; those of another form in its order. And the paths of what
-    /// has such a name and is no file, such as a symbolic link. This list is the one thing here that grows with the
-    /// mailbox: some hundred bytes a message.
-    pub(super) fn messages(&self) -> Result<(Vec<PathBuf>, Vec<PathBuf>), Error> {
+    /// has such a name and is no file, such as a symbolic link, and of what cannot be read, each with what is said of it.
+    /// The names are the one thing here that grows with the mailbox: some hundred bytes a message.
+    pub(super) fn messages(&self) -> (Vec<PathBuf>, Vec<(PathBuf, Detail)>) {
         let (mut names, mut others) = (Vec::new(), Vec::new());
         if let Some(form) = self.form {
-            let entries = fs::read_dir(&self.folder).map_err(cannot_read(&self.folder))?;
-            for entry in entries {
-                let entry = entry.map_err(cannot_read(&self.folder))?;
-                let name = entry.file_name();
-                if !(form.is_message)(&name) {
-                    continue;
-                }
-                match entry.file_type() {
-                    Ok(kind) if kind.is_file() => names.push(PathBuf::from(name)),
-                    Ok(kind) if kind.is_dir() => {}
-                    _ => others.push(entry.path()),
-                }
-            }
+            listed(
+                &self.folder,
+                Path::new(""),
+                form.is_message,
+                &mut names,
+                &mut others,
+            );
             (form.sort)(&mut names);
-            return Ok((names, others));
+            return (names, others);
         }
         for part in ["cur", "new"] {
             if self.part.as_ref().is_some_and(|only| only != part) {
                 continue;
             }
-            if let Some(name) = &self.name {
-                names.push(Path::new(part).join(name));
-                continue;
-            }
-            let path = self.folder.join(part);
-            for entry in fs::read_dir(&path).map_err(cannot_read(&path))? {
-                let entry = entry.map_err(cannot_read(&path))?;
-                let name = entry.file_name();
-                if name.as_bytes().starts_with(b".") {
-                    continue;
-                }
-                match entry.file_type() {
-                    Ok(kind) if kind.is_file() => names.push(Path::new(part).join(name)),
-                    Ok(kind) if kind.is_dir() => {}
-                    _ => others.push(entry.path()),
+            let part = Path::new(part);
+            match &self.name {
+                Some(name) => names.push(part.join(name)),
+                None => {
+                    let is_message = |name: &OsStr| !name.as_bytes().starts_with(b".");
+                    listed(&self.folder, part, is_message, &mut names, &mut others);
                 }
             }
         }
         names.sort();
-        others.sort();
-        Ok((names, others))
+        others.sort_by(|(one, _), (other, _)| one.cmp(other));
+        (names, others)
+    }
+}
+
+/// Adds the messages in a part of a folder, and what is said of what has the name of one.
+fn listed(
+    folder: &Path,
+    part: &Path,
+    is_message: impl Fn(&OsStr) -> bool,
+    names: &mut Vec<PathBuf>,
+    others: &mut Vec<(PathBuf, Detail)>,
+) {
+    const OTHER: &str = "a link, or no file at all, in the place of a message, which was not read; name what it leads to";
+    let path = folder.join(part);
+    let entries = match fs::read_dir(&path) {
+        Ok(entries) => entries,
+        Err(error) => return others.push((path, unread(&error).into())),
+    };
+    for entry in entries {
+        let entry = match entry {
+            Ok(entry) => entry,
+            // What else is in it nobody knows.
+            Err(error) => return others.push((path, unread(&error).into())),
+        };
+        let name = entry.file_name();
+        if !is_message(&name) {
+            continue;
+        }
+        match entry.file_type() {
+            Ok(kind) if kind.is_file() => names.push(part.join(name)),
+            Ok(kind) if kind.is_dir() => {}
+            Ok(_) => others.push((entry.path(), OTHER.into())),
+            Err(error) => others.push((entry.path(), unread(&error).into())),
+        }
     }
 }
 

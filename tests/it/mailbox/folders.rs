@@ -1,14 +1,15 @@
 //! Walks through folders: what they pass over, and what they name (docs/mailboxes.md, "Folders").
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::Write as _;
+use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::Path;
 use std::process::Output;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
-use crate::common::programs::embody;
+use crate::common::programs::{embody, unprivileged};
 
 fn run(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = embody();
@@ -257,4 +258,125 @@ fn a_byte_order_mark_stays_in_front_of_an_mbox() {
     assert_eq!(String::from_utf8(joined).unwrap(), expected);
     done(&run(place, &["convert", "--in-place", "mail"]), 0);
     assert_eq!(read("mail/box"), expected);
+}
+
+fn write(path: &Path, content: impl AsRef<[u8]>, mode: u32) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, content).unwrap();
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    // Only root may, and needs to: who runs the program gives what it writes the owner.
+    let _ = chown(path, Some(65534), Some(65534));
+}
+
+fn everybodys(folder: &Path) {
+    fs::set_permissions(folder, Permissions::from_mode(0o777)).unwrap();
+}
+
+#[test]
+fn a_message_that_cannot_be_read_stops_no_folder_of_messages() {
+    let test = "a_message_that_cannot_be_read_stops_no_folder_of_messages";
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    everybodys(place);
+    let message = of_mbox(1);
+    let message = message.split_once('\n').unwrap().1;
+    for (folder, part) in [("maildir", "cur"), ("mh", "")] {
+        let parts = match part {
+            "" => vec![""],
+            _ => vec!["", "cur", "new", "tmp"],
+        };
+        for part in parts {
+            fs::create_dir_all(place.join(folder).join(part)).unwrap();
+            everybodys(&place.join(folder).join(part));
+        }
+        if part.is_empty() {
+            write(&place.join("mh/.mh_sequences"), "", 0o644);
+        }
+        let messages = place.join(folder).join(part);
+        for name in ["1", "2", "3"] {
+            write(
+                &messages.join(name),
+                message,
+                if name == "2" { 0o000 } else { 0o666 },
+            );
+        }
+        for arguments in [
+            ["inspect", folder].as_slice(),
+            &["convert", folder, "--output", &format!("{folder}-new")],
+            &["detach", "--store", "s", "--dry-run", "--in-place", folder],
+            &["convert", "--in-place", folder],
+        ] {
+            let Some(mut command) = unprivileged(test, place) else {
+                return;
+            };
+            let output = command.current_dir(place).args(arguments).output().unwrap();
+            let said = done(&output, 1);
+            let named = format!("{}: cannot be read", messages.join("2").display());
+            let named = named.replace(&format!("{}/", place.display()), "");
+            assert_eq!(said.matches(&named).count(), 1, "{arguments:?}: {said}");
+        }
+        let new = place.join(format!("{folder}-new")).join(part);
+        assert!(!new.join("2").exists());
+        for name in ["1", "3"] {
+            let one = fs::read_to_string(new.join(name)).unwrap();
+            assert!(!one.contains("external-body"), "{one}");
+            let one = fs::read_to_string(messages.join(name)).unwrap();
+            assert!(!one.contains("external-body"), "{one}");
+        }
+        fs::set_permissions(messages.join("2"), Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(fs::read_to_string(messages.join("2")).unwrap(), message);
+    }
+}
+
+#[test]
+fn what_cannot_be_read_in_a_folder_is_named_and_the_rest_is_done() {
+    let test = "what_cannot_be_read_in_a_folder_is_named_and_the_rest_is_done";
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    everybodys(place);
+    write(&place.join("f/box"), of_mbox(1), 0o666);
+    write(&place.join("f/closed.eml"), "From: a@b\n\nx\n", 0o000);
+    write(&place.join("f/in/1.eml"), "From: a@b\n\nx\n", 0o666);
+    write(&place.join("f/sub/2.eml"), "From: a@b\n\nx\n", 0o666);
+    write(&place.join("f/m/new/1"), "From: a@b\n\nx\n", 0o666);
+    for part in ["cur", "tmp"] {
+        fs::create_dir(place.join("f/m").join(part)).unwrap();
+    }
+    for folder in ["f", "f/in", "f/m", "f/m/new", "f/m/tmp"] {
+        everybodys(&place.join(folder));
+    }
+    for closed in ["f/sub", "f/m/cur"] {
+        fs::set_permissions(place.join(closed), Permissions::from_mode(0o000)).unwrap();
+    }
+    for arguments in [
+        &["inspect", "f"][..],
+        &["split", "f"],
+        &["convert", "f", "--output", "new"],
+        &["convert", "--in-place", "f"],
+    ] {
+        let Some(mut command) = unprivileged(test, place) else {
+            return;
+        };
+        let output = command.current_dir(place).args(arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        // A folder of messages has no ranges, which is an error of its own.
+        let status = if arguments[0] == "split" { 2 } else { 1 };
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {said}");
+        for closed in ["f/closed.eml", "f/sub", "f/m/cur"] {
+            let named = format!("{closed}: cannot be read");
+            let is_said = closed == "f/m/cur" && status == 2 || said.contains(&named);
+            assert!(is_said, "{arguments:?}: {closed}: {said}");
+        }
+    }
+    for done in ["new/box", "f/box"] {
+        let text = fs::read_to_string(place.join(done)).unwrap();
+        assert!(!text.contains("external-body"), "{text}");
+    }
+    assert!(place.join("new/in/1.eml").is_file());
+    assert!(place.join("new/m/new/1").is_file());
+    assert!(!place.join("new/closed.eml").exists());
+    // Or they would stay.
+    for closed in ["f/sub", "f/m/cur"] {
+        fs::set_permissions(place.join(closed), Permissions::from_mode(0o700)).unwrap();
+    }
 }
