@@ -408,6 +408,7 @@ mod tests {
             b"HTTP/1.1 200 OK\r\nDate: x\r\nContent-Type: text/html\r\n\r\n",
             b"\n\nSubject: x\n\n",
             b"\xef\xbb\xbftitle: x\n\n",
+            b"QK\x03\x04\0boxFrom a\nFrom: a@b\nTo: x\nSubject: y\n\n",
             b"title: x\nlayout: post\n\n",
             b"title: x\n\n\0\0",
             b" From a\n",

@@ -159,6 +159,9 @@ fn starts_with_mail_header(start: &[u8], is_damaged: bool) -> bool {
             if let Some(at) = MAIL_FIELDS.iter().position(same) {
                 known |= 1 << at;
             }
+        } else if is_first && line.iter().filter(|octet| octet.is_ascii_control()).count() > 1 {
+            // What holds mail without being any, such as a damaged archive.
+            return false;
         } else if !is_cut {
             others += 1;
         }
