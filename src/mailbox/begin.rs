@@ -1,16 +1,22 @@
 //! What a run begins with: what there is to convert, what is said of the rest, and what killed runs left.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::cut;
 use super::find::{self, Finds, Found, Kind};
+use super::not_mail::NotMail;
 use super::place::{Destination, Place};
 use super::replace;
 use super::temporary;
 use super::{Format, Options, Progress, Stop, Summary};
 use crate::error::Error;
+
+/// What an earlier run kept is called.
+const BACKUP: NotMail = NotMail::Beside("the backup of an earlier run");
 
 /// What there is to convert: what [`find::find`] sees, and a Maildir also where only a folder or a
 /// message of one was named.
@@ -50,6 +56,29 @@ fn find_in(
         return find::find(source, Format::Eml, stop);
     }
     find::find(source, format, stop)
+}
+
+/// What an earlier run kept beside a file of a folder is no mailbox of its own: it may be the only original.
+pub(super) fn pass_over_backups(finds: &mut Finds, suffix: &OsStr) {
+    let paths: HashSet<PathBuf> = finds
+        .mailboxes
+        .iter()
+        .filter(|found| !found.kind.is_folder())
+        .map(|found| found.path.clone())
+        .collect();
+    let is_backup = |found: &Found| {
+        let path = found.path.as_os_str().as_bytes();
+        let original = path.strip_suffix(suffix.as_bytes());
+        let is_there = |path| paths.contains(Path::new(OsStr::from_bytes(path)));
+        !found.relative.as_os_str().is_empty() && original.is_some_and(is_there)
+    };
+    let (backups, mailboxes): (Vec<Found>, _) = std::mem::take(&mut finds.mailboxes)
+        .into_iter()
+        .partition(is_backup);
+    finds.mailboxes = mailboxes;
+    let skipped = backups.into_iter().map(|found| (found.path, BACKUP));
+    finds.skipped.extend(skipped);
+    finds.skipped.sort();
 }
 
 /// Whether two names are those of one file.

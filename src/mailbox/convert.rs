@@ -9,7 +9,7 @@ use std::io::{self, Read as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::begin::{begun, is_same_file, look_at, sweep};
+use super::begin::{begun, is_same_file, look_at, pass_over_backups, sweep};
 use super::compressed::{Damage, Method};
 use super::cut::{self, SINGLE, asked_for, cannot_cut};
 use super::failure::{cannot_read, cannot_write, in_full, unread};
@@ -121,7 +121,10 @@ pub fn convert_in_place(
     if let Some(suffix) = &options.backup {
         check_backup_suffix(suffix)?;
     }
-    let finds = look_at(source, options, Destination::InPlace, stop)?;
+    let mut finds = look_at(source, options, Destination::InPlace, stop)?;
+    if let Some(suffix) = &options.backup {
+        pass_over_backups(&mut finds, suffix);
+    }
     if options.range.is_some() && options.effect == Effect::Write {
         let detail = Detail::default()
             .naming(Setting::Range)

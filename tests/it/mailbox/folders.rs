@@ -380,3 +380,66 @@ fn what_cannot_be_read_in_a_folder_is_named_and_the_rest_is_done() {
         fs::set_permissions(place.join(closed), Permissions::from_mode(0o700)).unwrap();
     }
 }
+
+#[test]
+fn a_backup_beside_its_mailbox_is_no_mailbox() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    let message = of_mbox(1);
+    let message = message.split_once('\n').unwrap().1;
+    write(&place.join("f/a.mbox"), of_mbox(1), 0o666);
+    write(&place.join("f/in/b.eml"), message, 0o666);
+    // No backup: what it would be of is not there, or is no mail.
+    write(&place.join("f/c.old"), message, 0o666);
+    write(&place.join("f/d"), "no mail\n", 0o666);
+    write(&place.join("f/d.old"), message, 0o666);
+    let convert = [
+        "convert",
+        "--in-place",
+        "--verbose",
+        "--backup",
+        ".old",
+        "f",
+    ];
+    done(&run(place, &convert), 0);
+    let names = |folder: &str| {
+        let entries = fs::read_dir(place.join(folder)).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    };
+    let files = [
+        "a.mbox",
+        "a.mbox.old",
+        "c.old",
+        "c.old.old",
+        "d",
+        "d.old",
+        "d.old.old",
+        "in",
+    ];
+    assert_eq!(names("f"), files);
+    for _ in 0..3 {
+        let said = done(&run(place, &convert), 0);
+        for backup in ["a.mbox.old", "in/b.eml.old", "c.old.old", "d.old.old"] {
+            let named = format!("f/{backup}: skipped: the backup");
+            assert!(said.contains(&named), "{backup}: {said}");
+        }
+        assert_eq!(names("f"), files);
+        assert_eq!(names("f/in"), ["b.eml", "b.eml.old"]);
+    }
+    assert_eq!(
+        fs::read_to_string(place.join("f/a.mbox.old")).unwrap(),
+        of_mbox(1)
+    );
+    // What is named is meant.
+    let said = done(
+        &run(
+            place,
+            &["convert", "--in-place", "--backup", ".old", "f/a.mbox.old"],
+        ),
+        0,
+    );
+    assert!(said.contains("1 changed"), "{said}");
+}
