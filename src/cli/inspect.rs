@@ -217,7 +217,8 @@ impl Inspection<'_> {
         match (kind, stream) {
             // Nothing on standard input is an empty message, as filter takes it.
             (Ok(Kind::Mbox), stream) if !is_empty => self.mailbox(source, stream),
-            (Ok(_) | Err(NotMail::Text), stream) => {
+            // What comes in a stream is a message, as filter takes it; a file was named, perhaps a wrong one.
+            (Ok(_), stream) | (Err(NotMail::Text), stream @ Some(Opened::Growing(..))) => {
                 let mut message = Vec::new();
                 match &stream {
                     Some(opened) => opened.whole()?.read_to_end(&mut message),
