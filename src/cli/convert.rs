@@ -1,6 +1,5 @@
 //! `embody convert`: whole mailboxes, beside or in place.
 
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,6 +18,7 @@ use super::progress::Display;
 use super::report_file::{self, ReportFile};
 use super::say;
 use super::signals::{self, Heeding, Signals};
+use super::targets;
 use super::told::Row;
 use super::totals::{self, Totals};
 use super::verb::{Expanding, Verb, Work};
@@ -190,8 +190,7 @@ impl Walk<'_> {
         let Some(output) = &self.args.output else {
             return Ok(Vec::new());
         };
-        check_suffix(self.sources, output)?;
-        targets_of(self.sources, output)
+        targets::of(self.sources, output)
     }
 
     fn check_standard_streams(&self) -> Result<(), Error> {
@@ -264,16 +263,6 @@ fn stopped(args: &WalkArgs, options: &Options, summary: &Summary) -> String {
     }
 }
 
-/// What a name ends with says how the file is compressed.
-fn check_suffix(sources: &[PathBuf], output: &Path) -> Result<(), Error> {
-    let is_file = sources.len() == 1 && !sources.iter().any(|source| source.is_dir());
-    if is_file && output.extension().is_some_and(|suffix| suffix == "lz4") {
-        let why = "lz4 is not written, as Dovecot's is not lz4(1)'s; name a file that ends with .gz, .zst, .bz2 or .xz";
-        return Err(Error::Usage(format!("{}: {why}", output.display()).into()));
-    }
-    Ok(())
-}
-
 /// Several sources go into a folder, which is made if the one it stands in is there.
 fn make_room(output: &Path, sources: usize, effect: Effect) -> Result<(), Error> {
     let failed = |source| Error::Write {
@@ -323,21 +312,6 @@ pub(super) fn cache(args: &CacheArgs, asking: Asking) -> Result<Cache, Error> {
         Asking::Nobody => Ok(args.unopened()),
         Asking::WhetherThereIsAnAnswer | Asking::ForContent => args.open(),
     }
-}
-
-/// Where the sources go: one source becomes DEST itself, several become DEST/name.
-fn targets_of(sources: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>, Error> {
-    if let [_] = sources {
-        return Ok(vec![output.to_owned()]);
-    }
-    let target = |source: &PathBuf| {
-        let name: Option<&OsStr> = source.file_name();
-        name.map(|name| output.join(name)).ok_or_else(|| {
-            let (source, output) = (source.display(), output.display());
-            Error::Usage(format!("{source}: has no name that it could have in {output}").into())
-        })
-    };
-    sources.iter().map(target).collect()
 }
 
 /// Bytes in a source, for a progress bar; what cannot be looked at counts nothing, and how long something compressed is

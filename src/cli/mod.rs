@@ -44,6 +44,7 @@ mod sources;
 mod split;
 mod store;
 mod survey;
+mod targets;
 mod told;
 mod totals;
 mod values;

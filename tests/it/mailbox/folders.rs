@@ -443,3 +443,40 @@ fn a_backup_beside_its_mailbox_is_no_mailbox() {
     );
     assert!(said.contains("1 changed"), "{said}");
 }
+
+#[test]
+fn two_sources_of_one_name_are_told_before_anything_is_written() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    for folder in ["p1", "p2"] {
+        write(&place.join(folder).join("b.mbox"), of_mbox(1), 0o666);
+    }
+    for sources in [["p1/b.mbox", "p2/b.mbox"], ["p1/b.mbox", "p1/b.mbox"]] {
+        let [one, other] = sources;
+        let said = done(&run(place, &["convert", one, other, "--output", "to"]), 2);
+        let named = format!("{one} and {other} would both be to/b.mbox");
+        assert!(said.contains(&named), "{said}");
+        assert!(!place.join("to").exists());
+    }
+}
+
+#[test]
+fn inspect_says_of_a_file_without_mail_what_convert_says() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    write(&place.join("notes"), "Dear all,\n\nno mail\n", 0o666);
+    write(
+        &place.join("notes.gz"),
+        zipped(b"Dear all,\n\nno mail\n"),
+        0o666,
+    );
+    write(&place.join("1.eml"), "Dear all,\n\nno header\n", 0o666);
+    for file in ["notes", "notes.gz"] {
+        let of_inspect = done(&run(place, &["inspect", file]), 1);
+        let of_convert = done(&run(place, &["convert", file, "--output", "/dev/null"]), 1);
+        let first = of_convert.lines().next().unwrap_or_default();
+        assert!(first.contains("not a mailbox"), "{of_convert}");
+        assert_eq!(of_inspect.trim_end(), first);
+    }
+    done(&run(place, &["inspect", "1.eml"]), 0);
+}
