@@ -184,9 +184,9 @@ impl Lock {
 }
 
 fn dotlocks(target: &Path, given: &Path, patience: &Patience<'_>) -> Result<Vec<Dotlock>, Error> {
-    let mut dotlocks = vec![Dotlock::acquire(target, patience)?];
+    let mut dotlocks = vec![Dotlock::acquire(target, target, patience)?];
     if fs::symlink_metadata(given).is_ok_and(|found| found.is_symlink()) {
-        dotlocks.push(Dotlock::acquire(given, patience)?);
+        dotlocks.push(Dotlock::acquire(given, given, patience)?);
     }
     Ok(dotlocks)
 }
@@ -251,8 +251,12 @@ pub(super) struct Dotlock {
 }
 
 impl Dotlock {
-    /// Waits for the dotlock of `locked`.
-    pub(super) fn acquire(locked: &Path, patience: &Patience<'_>) -> Result<Self, Error> {
+    /// Waits for the dotlock of `locked`; `mailbox` is what it is held for.
+    pub(super) fn acquire(
+        locked: &Path,
+        mailbox: &Path,
+        patience: &Patience<'_>,
+    ) -> Result<Self, Error> {
         let mut name = locked.as_os_str().to_owned();
         name.push(".lock");
         let path = PathBuf::from(name);
@@ -267,7 +271,7 @@ impl Dotlock {
                     continue;
                 }
             }
-            patience.pause(locked, &path)?;
+            patience.pause(mailbox, &path)?;
         }
     }
 

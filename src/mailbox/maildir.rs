@@ -66,7 +66,8 @@ pub(super) fn convert(
         match destination {
             Destination::InPlace => {
                 let patience = Patience::new(options.lock_timeout, stop, progress);
-                lock = Some(Dotlock::acquire(&folder.join("embody"), &patience)?);
+                let locked = folder.join("embody");
+                lock = Some(Dotlock::acquire(&locked, folder, &patience)?);
                 make_folder(&place.writing_in(folder))?;
             }
             Destination::Folder(to) if place.part.is_some() || place.form.is_some() => {

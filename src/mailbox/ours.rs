@@ -43,7 +43,7 @@ pub(super) fn file(path: &Path) -> Option<NotMail> {
     let is_temporary = || {
         let serials = name.strip_prefix(b"embody-").unwrap_or_default();
         let is_serial = |&octet: &u8| octet.is_ascii_digit() || octet == b'-';
-        inner.ends_with(".tmp")
+        inner.file_name() == Some(OsStr::new(".tmp"))
             && !serials.is_empty()
             && serials.iter().all(is_serial)
             && is_plain_file(&outer.join(".lock"))

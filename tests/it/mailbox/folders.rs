@@ -9,6 +9,7 @@ use std::process::Output;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
+use crate::common::mailboxes::Look;
 use crate::common::programs::{embody, unprivileged};
 
 fn run(folder: &Path, arguments: &[&str]) -> Output {
@@ -479,4 +480,24 @@ fn inspect_says_of_a_file_without_mail_what_convert_says() {
         assert_eq!(of_inspect.trim_end(), first);
     }
     done(&run(place, &["inspect", "1.eml"]), 0);
+}
+
+#[test]
+fn the_lock_of_a_maildir_is_told_of_the_maildir() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    for part in ["cur", "new", "tmp"] {
+        fs::create_dir_all(place.join("m").join(part)).unwrap();
+    }
+    write(&place.join("m/embody.lock"), "1:elsewhere", 0o644);
+    let options = embody::mailbox::Options {
+        lock_timeout: std::time::Duration::ZERO,
+        ..embody::mailbox::Options::default()
+    };
+    let (maildir, stop) = (place.join("m"), embody::mailbox::Stop::default());
+    let done = embody::mailbox::convert_in_place(&maildir, &options, &Look, &(), &stop);
+    let Err(embody::Error::Locked { path, lock }) = done else {
+        panic!("{done:?}");
+    };
+    assert_eq!((path, lock), (maildir.clone(), maildir.join("embody.lock")));
 }
