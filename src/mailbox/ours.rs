@@ -18,8 +18,8 @@ const STORE: NotMail = NotMail::Beside("a store of detached attachments");
 const CACHE: NotMail = NotMail::Beside("a cache of embody");
 const OBJECT: NotMail = NotMail::Beside("an object of a store of detached attachments");
 
-/// The line in a cache's tag that says whose it is.
-const CACHE_WORDS: &str = "# This folder is a cache of embody (--cache).";
+/// How the line in a cache's tag starts that says whose it is.
+const CACHE_WORDS: &str = "# This folder is a cache of embody ";
 
 /// What a folder is, if it is one of ours.
 pub(super) fn folder(path: &Path) -> Option<NotMail> {
@@ -85,7 +85,7 @@ fn is_cache(folder: &Path) -> bool {
     }
     let mut text = String::new();
     let read = File::open(tag).and_then(|tag| tag.take(1 << 10).read_to_string(&mut text));
-    read.is_ok() && text.lines().any(|line| line == CACHE_WORDS)
+    read.is_ok() && text.lines().any(|line| line.starts_with(CACHE_WORDS))
 }
 
 fn is_plain_file(path: &Path) -> bool {
