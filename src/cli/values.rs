@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::link::url::Reference;
+use crate::link::url::{Reference, masked};
 use crate::mailbox::check_backup_suffix;
 use crate::policy::HostPattern;
 use crate::policy::Scheme;
@@ -107,7 +107,7 @@ pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
 /// What the URLs of a store's objects begin with, ending with a slash.
 pub(super) fn base_url(text: &str) -> Result<String, String> {
     const LONGEST: usize = 500;
-    let wrong = |what| Err(format!("'{text}' {what}"));
+    let wrong = |what: &str| Err(format!("'{}' {what}", masked(text)));
     if !text
         .bytes()
         .all(|byte| byte.is_ascii_graphic() && !b"\"<>\\".contains(&byte))
@@ -120,6 +120,25 @@ pub(super) fn base_url(text: &str) -> Result<String, String> {
     let reference = Reference::split(text);
     if reference.is_relative() || reference.query.is_some() || reference.fragment.is_some() {
         return wrong("is not an absolute URL without ? and #, such as https://files.example.org/");
+    }
+    let Some(scheme) = Scheme::of_url(text) else {
+        let names = Scheme::names();
+        return wrong(&format!(
+            "has a scheme by which nothing can be retrieved, which is by {names}"
+        ));
+    };
+    let site = reference.site();
+    // Each mail would show it to whoever reads it.
+    if site.is_some_and(|site| site.userinfo.is_some()) {
+        return wrong("holds a user name or password, which would stand in mail");
+    }
+    let has_host = site.is_some_and(|site| !site.host.is_empty());
+    if scheme != Scheme::File && !has_host {
+        return wrong("names no host, as https://files.example.org/ does");
+    }
+    let is_elsewhere = has_host && site.is_some_and(|site| site.host != "localhost");
+    if scheme == Scheme::File && (is_elsewhere || !reference.path.starts_with('/')) {
+        return wrong("names no folder of this machine, as file:///srv/store/ does");
     }
     Ok(match text.ends_with('/') {
         true => text.to_owned(),
@@ -149,6 +168,44 @@ pub(super) fn host_list(path: &str) -> Result<HostList, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_base_url_is_one_by_which_something_can_be_retrieved_and_shows_no_password() {
+        for (text, expected) in [
+            ("https://files.example.org", "https://files.example.org/"),
+            ("http://h:8080/a/", "http://h:8080/a/"),
+            ("ftp://h/a", "ftp://h/a/"),
+            ("file:///srv/store", "file:///srv/store/"),
+            ("file:/srv/store/", "file:/srv/store/"),
+        ] {
+            assert_eq!(base_url(text).as_deref(), Ok(expected));
+        }
+        for (text, word) in [
+            ("http://u:sekret@127.0.0.1/", "password"),
+            ("https://u@h/", "user name"),
+            ("https://:sekret@h/", "password"),
+            ("ftp://u:sekret@h/a/", "password"),
+            ("https://u:sekret@h/?x", "without ? and #"),
+            ("https://u:sekret\"@h/", "quotes"),
+            ("https:u:sekret@h/", "no host"),
+            ("data:,x", "retrieved"),
+            ("mailto:u:sekret@h", "retrieved"),
+            ("cid:x", "retrieved"),
+            ("s3://bucket/", "retrieved"),
+            ("https:///x", "no host"),
+            ("https:x", "no host"),
+            ("file:x", "no folder"),
+            ("file://elsewhere/x", "no folder"),
+            ("https://h/?a", "without ? and #"),
+            ("https://h/#a", "without ? and #"),
+            ("h/x", "absolute"),
+        ] {
+            let said = base_url(text).expect_err(text);
+            assert!(said.contains(word), "{text}: {said}");
+            let is_hidden = !said.contains("sekret") || text.starts_with("mailto:");
+            assert!(is_hidden, "{text}: {said}");
+        }
+    }
 
     #[test]
     fn sizes_are_powers_of_1024() {

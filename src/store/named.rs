@@ -42,7 +42,7 @@ pub(crate) fn open(
     match name.split_once("://") {
         Some((scheme, _)) => Ok(on_server(scheme, name, policy)?),
         None => {
-            let path = Path::new(name);
+            let path = folder_of(name)?;
             Ok(Arc::new(match purpose {
                 Purpose::Put => Folder::open(path)?,
                 Purpose::Read => Folder::open_to_read(path)?,
@@ -59,11 +59,35 @@ pub(crate) fn unopened_base_url(name: &str, policy: &Policy) -> Result<String, E
     if let Some((scheme, _)) = name.split_once("://") {
         return Ok(on_server(scheme, name, policy)?.base_url());
     }
-    let path = std::path::absolute(name).map_err(|_| not_a_store(name))?;
+    let path = std::path::absolute(folder_of(name)?).map_err(|_| not_a_store(name))?;
     // As an open one has it, as far as it is there.
     let path = path.canonicalize().unwrap_or(path);
     let url = url::Url::from_directory_path(path).map_err(|()| not_a_store(name))?;
     Ok(url.into())
+}
+
+/// The folder that a name without `://` is. What may be a URL that was misspelt is none: a folder of that name would be
+/// made, and mail would refer to it.
+fn folder_of(name: &str) -> Result<&Path, Error> {
+    const KNOWN: [&str; 6] = ["http", "https", "s3", "ftp", "file", "dav"];
+    let Some((scheme, behind)) = name.split_once(':') else {
+        return Ok(Path::new(name));
+    };
+    let is_known = KNOWN.iter().any(|it| scheme.eq_ignore_ascii_case(it));
+    let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+        && scheme
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+    match is_known || is_scheme && behind.starts_with('/') {
+        false => Ok(Path::new(name)),
+        true => {
+            let why = format!(
+                "'{}' looks like a URL, and has no ://; a folder of that name is ./{scheme}:...",
+                crate::link::url::masked(name)
+            );
+            Err(Error::Usage(why.into()))
+        }
+    }
 }
 
 #[cfg(feature = "http")]

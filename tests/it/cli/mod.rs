@@ -4,6 +4,7 @@ mod command_line;
 mod config_file;
 mod faults;
 mod milter;
+mod refused;
 mod report_file;
 mod signals;
 mod standard_streams;

@@ -1,0 +1,89 @@
+//! What is no message for a filter, no URL for a mail, no reader of help, is refused with a word and the status that
+//! docs/reasons.md has.
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+
+use crate::common::mail::{assert_bytes, expanding};
+use crate::common::programs::{embody, fed, stderr};
+
+fn run(folder: &Path, line: &str, input: &[u8]) -> Output {
+    let mut command = embody();
+    fed(command.args(line.split(' ')).current_dir(folder), input)
+}
+
+/// Whoever reads a mail could read the password.
+#[test]
+fn a_base_url_that_cannot_stand_in_mail_is_refused_and_its_password_not_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("old")).unwrap();
+    fs::write(folder.path().join("m.eml"), expanding()).unwrap();
+    for (line, status) in [
+        ("detach --larger-than 1 --store st --report - m.eml", 75),
+        (
+            "detach --larger-than 1 --store st --report - --dry-run m.eml",
+            2,
+        ),
+        ("detach --larger-than 1 --store st --output new m.eml", 2),
+        ("filter --store old m.eml", 75),
+        ("convert --store old m.eml --output new", 2),
+        ("inspect --store old m.eml", 2),
+    ] {
+        for (url, word) in [
+            ("http://u:sekret@127.0.0.1/", "password"),
+            ("https://sekret@127.0.0.1/", "user name"),
+            ("data:,x", "retrieved"),
+            ("https://127.0.0.1/?q", "?"),
+        ] {
+            let line = format!("{line} --base-url {url}");
+            let output = run(folder.path(), &line, b"");
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(status), "{line}: {said}");
+            assert!(output.stdout.is_empty(), "{line}");
+            assert!(said.contains(word), "{line}: {said}");
+            assert!(!said.contains(":sekret"), "{line}: {said}");
+            assert!(!folder.path().join("st").exists(), "{line}");
+        }
+    }
+}
+
+#[test]
+fn what_may_be_a_misspelt_url_of_a_store_makes_no_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("m.eml"), expanding()).unwrap();
+    for store in [
+        "http:/x",
+        "https:x/y",
+        "s3:bucket",
+        "sftp:/h/x",
+        "http:/u:sekret@h/",
+        "ftp://h/x",
+    ] {
+        for (verb, more, status) in [
+            ("detach", "", 75),
+            ("detach", " --dry-run", 2),
+            ("detach", " --output new", 2),
+            ("restore", "", 75),
+        ] {
+            let line = format!("{verb} --store {store} m.eml{more}");
+            let output = run(folder.path(), &line, b"");
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(status), "{line}: {said}");
+            let word = match store.contains("://") {
+                true => "is no store",
+                false => "looks like a URL",
+            };
+            assert!(said.contains(word), "{line}: {said}");
+            assert!(!said.contains("sekret"), "{line}: {said}");
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "{line}");
+        }
+    }
+    // A folder's name may hold a colon.
+    for store in ["./http:", "a:b"] {
+        let line = format!("detach --store {store} m.eml");
+        let output = run(folder.path(), &line, b"");
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert!(folder.path().join(store).is_dir());
+    }
+}
