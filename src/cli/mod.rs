@@ -52,6 +52,7 @@ mod verb;
 pub(crate) mod wording;
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -59,6 +60,7 @@ use clap::error::{ContextKind, ContextValue};
 
 use self::args::{Cli, Command, FilterCli};
 use self::exit::Status;
+use crate::error::Error;
 use crate::link::url::masked;
 
 /// Runs the program on the process's own arguments and standard streams.
@@ -99,9 +101,12 @@ fn parse_and_run(arguments: &[OsString]) -> Status {
     };
     match parse(&merged) {
         Ok(command) => dispatch(command, arguments),
-        Err(problem) if !problem.use_stderr() => match problem.print() {
+        Err(problem) if !problem.use_stderr() => match print_help(&problem) {
             Ok(()) => Status::Success,
-            Err(_) => Status::of_lost_output(arguments.get(1)),
+            Err(error) => {
+                say::tell(&say::error(&error));
+                Status::of_lost_output(arguments.get(1))
+            }
         },
         Err(problem) => {
             if let Some(file) = file.filter(|_| parse(arguments).is_ok()) {
@@ -111,6 +116,15 @@ fn parse_and_run(arguments: &[OsString]) -> Status {
             Status::of_usage(&merged)
         }
     }
+}
+
+/// Prints help, or the version, to where there is somebody to read it.
+fn print_help(problem: &clap::Error) -> Result<(), Error> {
+    drop(output::open()?);
+    problem
+        .print()
+        .and_then(|()| std::io::stdout().flush())
+        .map_err(output::write_error)
 }
 
 /// Reads the command line; `filter`, which runs once per message, builds no other command's options.

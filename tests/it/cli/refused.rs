@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output};
 
 use crate::common::mail::{assert_bytes, expanding};
 use crate::common::programs::{embody, fed, stderr};
@@ -11,6 +11,34 @@ use crate::common::programs::{embody, fed, stderr};
 fn run(folder: &Path, line: &str, input: &[u8]) -> Output {
     let mut command = embody();
     fed(command.args(line.split(' ')).current_dir(folder), input)
+}
+
+#[test]
+fn a_closed_standard_output_is_no_success_for_help_either() {
+    for (line, status) in [
+        ("filter --help", 75),
+        ("filter -h", 75),
+        ("filter --version", 75),
+        ("detach --help", 75),
+        ("restore --version", 75),
+        ("help filter", 1),
+        ("--help", 1),
+        ("--version", 1),
+        ("convert --help", 1),
+        ("inspect -h", 1),
+    ] {
+        for (to, expected) in [(">&-", status), (">/dev/full", status), (">/dev/null", 0)] {
+            let script = format!("\"$1\" {line} {to}");
+            let output = Command::new("sh")
+                .args(["-c", &script, "sh", env!("CARGO_BIN_EXE_embody")])
+                .output()
+                .unwrap();
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(expected), "{script}: {said}");
+            let is_said = said.contains("standard output");
+            assert_eq!(is_said, expected != 0, "{script}: {said}");
+        }
+    }
 }
 
 /// Whoever reads a mail could read the password.
