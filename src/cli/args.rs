@@ -12,8 +12,8 @@ use super::detach_args::{DetachArgs, LARGER_THAN, RestoreArgs};
 use super::milter_args::MilterArgs;
 use super::pages;
 use super::policy_args::PolicyArgs;
-use super::shared_args::OnFailureOption;
 pub(super) use super::shared_args::{CompressedArgs, ProgressOption, SayingArgs, Volume, WalkArgs};
+use super::shared_args::{FormatOption, OnFailureOption};
 use super::survey::Group;
 use super::values::size;
 use crate::expand::Mark;
@@ -199,6 +199,15 @@ pub(super) struct InspectArgs {
     /// never. [default: off]
     #[arg(long)]
     probe: bool,
+    /// What the sources are
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHAT",
+        default_value = "auto",
+        hide_short_help = true
+    )]
+    pub(super) format: FormatOption,
     #[command(flatten)]
     pub(super) compressed: CompressedArgs,
     #[command(flatten)]

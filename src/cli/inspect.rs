@@ -27,8 +27,7 @@ use crate::error::Error;
 use crate::expand::Expander;
 use crate::mailbox::find::{Kind, NotMail, look_at};
 use crate::mailbox::{
-    Effect, Format, Opened, Options, Output, Stop, convert_in_place, convert_open, kind_of_open,
-    shown,
+    Effect, Opened, Options, Output, Stop, convert_in_place, convert_open, kind_of_open, shown,
 };
 use crate::mime::scan;
 use crate::report::Detail;
@@ -65,6 +64,10 @@ fn inspect_all(args: &InspectArgs) -> Result<Status, Error> {
     } else {
         &args.sources
     };
+    if sources.iter().filter(|source| is_standard(source)).count() > 1 {
+        let what = "standard input can be read once only";
+        return Err(Error::Usage(what.into()));
+    }
     let base_url = args.store_url();
     let expanding = Expanding {
         expander: &expander,
@@ -89,6 +92,7 @@ fn inspect_all(args: &InspectArgs) -> Result<Status, Error> {
         verbose: args.verbose,
         named: sources.len() > 1,
         options: args.compressed.added_to(Options {
+            format: args.format.into(),
             effect: Effect::DryRun,
             ..Options::default()
         }),
@@ -207,8 +211,8 @@ impl Inspection<'_> {
             stream => stream,
         };
         let kind = match &stream {
-            Some(opened) => kind_of_open(opened, source, Format::Auto)?,
-            None => look_at(source, Format::Auto)?.map(|(kind, _)| kind),
+            Some(opened) => kind_of_open(opened, source, self.options.format)?,
+            None => look_at(source, self.options.format)?.map(|(kind, _)| kind),
         };
         let is_empty = match &stream {
             Some(opened) => opened.is_empty()? && opened.damage().is_none(),

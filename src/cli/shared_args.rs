@@ -91,7 +91,7 @@ pub(super) enum ProgressOption {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum FormatOption {
+pub(super) enum FormatOption {
     /// What each is, is seen in it.
     Auto,
     /// mbox files.
@@ -104,6 +104,19 @@ enum FormatOption {
     Mh,
     /// Files that are a message each.
     Eml,
+}
+
+impl From<FormatOption> for Format {
+    fn from(option: FormatOption) -> Self {
+        match option {
+            FormatOption::Auto => Self::Auto,
+            FormatOption::Mbox => Self::Mbox,
+            FormatOption::Mmdf => Self::Mmdf,
+            FormatOption::Maildir => Self::Maildir,
+            FormatOption::Mh => Self::Mh,
+            FormatOption::Eml => Self::Eml,
+        }
+    }
 }
 
 impl WalkArgs {
@@ -122,14 +135,7 @@ impl WalkArgs {
         let defaults = mailbox::Options::default();
         let jobs = self.jobs.unwrap_or(defaults.jobs);
         self.compressed.added_to(mailbox::Options {
-            format: match self.format {
-                FormatOption::Auto => Format::Auto,
-                FormatOption::Mbox => Format::Mbox,
-                FormatOption::Mmdf => Format::Mmdf,
-                FormatOption::Maildir => Format::Maildir,
-                FormatOption::Mh => Format::Mh,
-                FormatOption::Eml => Format::Eml,
-            },
+            format: self.format.into(),
             jobs,
             max_in_flight: if policy.fetch.is_empty() {
                 jobs

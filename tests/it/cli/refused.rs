@@ -7,10 +7,48 @@ use std::process::{Command, Output};
 
 use crate::common::mail::{assert_bytes, expanding};
 use crate::common::programs::{embody, fed, stderr};
+use tempfile::TempDir;
 
 fn run(folder: &Path, line: &str, input: &[u8]) -> Output {
     let mut command = embody();
     fed(command.args(line.split(' ')).current_dir(folder), input)
+}
+
+/// Commands as filters, up to where FILE stands.
+const FILTERS: [&str; 3] = ["filter", "detach --store store", "restore --store store"];
+
+/// One message, in every form that is no plain message.
+fn forms() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let message = expanding();
+    let separator = b"\x01\x01\x01\x01\n";
+    let one = [separator, &*message, b"\n", separator].concat();
+    let mbox = [b"From a@b Sat Jan  3 01:05:34 1996\n", &*message, b"\n"].concat();
+    fs::create_dir(at("store")).unwrap();
+    fs::write(at("plain.eml"), &message).unwrap();
+    fs::write(at("one.mbox"), &mbox).unwrap();
+    fs::write(at("two.mbox"), mbox.repeat(2)).unwrap();
+    fs::write(at("one.mmdf"), &one).unwrap();
+    fs::write(at("two.mmdf"), one.repeat(2)).unwrap();
+    let made = Command::new("python3")
+        .args([
+            "-c",
+            "import bz2, gzip, lzma, tarfile, zipfile\n\
+             mail, mbox = open('plain.eml', 'rb').read(), open('two.mbox', 'rb').read()\n\
+             for name, pack in ('gz', gzip.compress), ('bz2', bz2.compress), ('xz', lzma.compress):\n\
+             \x20 with open('a.eml.' + name, 'wb') as file: file.write(pack(mail))\n\
+             \x20 with open('a.mbox.' + name, 'wb') as file: file.write(pack(mbox))\n\
+             with zipfile.ZipFile('a.zip', 'w') as file: file.write('two.mbox')\n\
+             with tarfile.open('a.tar', 'w') as file: file.add('two.mbox')\n\
+             with tarfile.open('a.tgz', 'w:gz') as file: file.add('two.mbox')\n\
+             with open('old.mbx', 'wb') as file: file.write(b'*mbx*\\r\\n' + mail)\n",
+        ])
+        .current_dir(folder.path())
+        .status()
+        .unwrap();
+    assert!(made.success());
+    folder
 }
 
 #[test]
@@ -38,6 +76,38 @@ fn a_closed_standard_output_is_no_success_for_help_either() {
             let is_said = said.contains("standard output");
             assert_eq!(is_said, expected != 0, "{script}: {said}");
         }
+    }
+}
+
+#[test]
+fn standard_input_is_inspected_once() {
+    let folder = tempfile::tempdir().unwrap();
+    for line in ["inspect - -", "inspect --json - -"] {
+        let output = run(folder.path(), line, &expanding());
+        assert_eq!(output.status.code(), Some(2), "{line}");
+        assert!(output.stdout.is_empty(), "{line}");
+        assert!(stderr(&output).contains("read once only"), "{line}");
+    }
+}
+
+#[test]
+fn inspect_is_told_what_its_sources_are_as_convert_is() {
+    let folder = forms();
+    let count = |line: &str| {
+        let output = run(folder.path(), line, b"");
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(0), "{line}: {said}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(count("inspect two.mbox").contains("1 mailboxes, 2 messages"));
+    assert!(!count("inspect --format eml two.mbox").contains("mailboxes"));
+    for line in [
+        "inspect --format mbox plain.eml",
+        "inspect --format maildir two.mbox",
+        "inspect --format eml two.mmdf",
+    ] {
+        let output = run(folder.path(), line, b"");
+        assert_eq!(output.status.code(), Some(1), "{line}");
     }
 }
 
