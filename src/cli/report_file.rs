@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, Read as _, Write};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{DirEntryExt as _, FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
@@ -26,7 +26,12 @@ pub(super) enum ReportFile {
     /// `-`.
     Stderr,
     /// A file; lines are appended, each in one write, so that several runs may share it.
-    File(File),
+    File {
+        /// Where they are appended.
+        file: File,
+        /// What is there, until the first is written; none if it is no file, or may not be read.
+        before: Option<File>,
+    },
 }
 
 impl ReportFile {
@@ -38,7 +43,11 @@ impl ReportFile {
         let waited = Instant::now();
         loop {
             match open(path) {
-                Ok(file) => return Ok(Self::File(file)),
+                Ok(file) => {
+                    let is_file = file.metadata().is_ok_and(|found| found.is_file());
+                    let before = is_file.then(|| File::open(path).ok()).flatten();
+                    return Ok(Self::File { file, before });
+                }
                 Err(error) if is_without_reader(&error) => {
                     if waited.elapsed() >= PATIENCE {
                         let what = "it is a pipe that nobody reads";
@@ -58,11 +67,26 @@ impl ReportFile {
             line.push(b'\n');
             match self {
                 Self::Stderr => io::stderr().write_all(&line)?,
-                Self::File(file) => write_all(file, &line)?,
+                Self::File { file, before } => {
+                    // A run that was killed, or a full disk, may have left a line without its end.
+                    if before.take().is_some_and(|before| is_torn(&before)) {
+                        line.insert(0, b'\n');
+                    }
+                    write_all(file, &line)?;
+                }
             }
         }
         Ok(())
     }
+}
+
+/// Whether what a file holds does not end with a line end.
+fn is_torn(mut file: &File) -> bool {
+    let mut last = [0];
+    let read = file
+        .seek(SeekFrom::End(-1))
+        .and_then(|_| file.read_exact(&mut last));
+    read.is_ok() && last != *b"\n"
 }
 
 /// Refuses a report that is mail as well, or something else that is no report: lines are appended to what is there.

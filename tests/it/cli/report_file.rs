@@ -145,6 +145,44 @@ fn a_filter_with_such_a_report_delays_the_mail() {
     assert_eq!(fs::read(at("new")).unwrap(), b"");
 }
 
+/// What a killed run or a full disk left is one line; the next row is not part of it.
+#[test]
+fn a_row_begins_its_own_line_behind_a_torn_one() {
+    let torn = "{\"time\":\"x\"";
+    let house = house();
+    let report = house.path().join("rows");
+    for line in [
+        "convert in.mbox --output - --report rows",
+        "filter in.eml --report rows",
+        "convert md mh --output out --dry-run --report rows",
+    ] {
+        for (before, expected) in [
+            (torn.to_owned(), format!("{torn}\n")),
+            (format!("{torn}\n"), format!("{torn}\n")),
+            (String::new(), String::new()),
+        ] {
+            fs::write(&report, before).unwrap();
+            let ran = run(&house, line);
+            assert_eq!(ran.status.code(), Some(0), "{line}: {}", stderr(&ran));
+            let rows = fs::read_to_string(&report).unwrap();
+            let new = rows.strip_prefix(&expected).expect("what was there stays");
+            assert!(new.ends_with("}\n"), "{new}");
+            for row in new.lines() {
+                assert!(
+                    serde_json::from_str::<serde_json::Value>(row).is_ok(),
+                    "{row}"
+                );
+            }
+        }
+    }
+    // A run that has nothing to say writes nothing.
+    fs::write(&report, torn).unwrap();
+    fs::write(house.path().join("plain.eml"), "Subject: x\n\nx\n").unwrap();
+    let ran = run(&house, "convert plain.eml --output - --report rows");
+    assert_eq!(ran.status.code(), Some(0), "{}", stderr(&ran));
+    assert_eq!(fs::read_to_string(&report).unwrap(), torn);
+}
+
 #[test]
 fn rows_are_appended_to_a_report() {
     let house = house();
