@@ -70,20 +70,20 @@ fn filter(args: &FilterArgs) -> Result<(), Error> {
 
 /// What is watched and known from the start of a run.
 pub(super) struct Begun {
-    abort: OnAbort,
+    on_signal: OnSignal,
     start: Option<Start>,
 }
 
 impl Begun {
     /// Before anything is opened or made.
     pub(super) fn now(saying: &SayingArgs, file: Option<&Path>) -> Result<Self, Error> {
-        let abort = OnAbort::watch();
+        let on_signal = OnSignal::watch();
         signals::limits_on_files_are_failed_writes();
         let standard = Path::new("-");
         let sources = [file.unwrap_or(standard)];
         report_file::check(saying.report.as_deref(), &sources, &[standard])?;
         Ok(Self {
-            abort,
+            on_signal,
             start: saying.report.as_ref().map(|_| Start::now(None)),
         })
     }
@@ -112,7 +112,7 @@ impl Job<'_> {
 }
 
 fn run_job(args: &Job<'_>, begun: &Begun) -> Result<(), Error> {
-    let Begun { abort, start } = begun;
+    let Begun { on_signal, start } = begun;
     let prefilter = args.prefilter;
     let mut output = output::open()?;
     let file = args.file.filter(|path| !is_standard(path));
@@ -164,7 +164,7 @@ fn run_job(args: &Job<'_>, begun: &Begun) -> Result<(), Error> {
             io::copy(&mut file, &mut output)
                 .and_then(|_| output.flush())
                 .map_err(write_error)?;
-            abort.mail_is_out();
+            on_signal.mail_is_out();
             if args.saying.volume() >= Volume::Verbose {
                 say::tell("nothing to do");
             }
@@ -185,7 +185,7 @@ fn run_job(args: &Job<'_>, begun: &Begun) -> Result<(), Error> {
     .and_then(|()| buffered.flush())
     .map_err(write_error)?;
     drop(buffered);
-    abort.mail_is_out();
+    on_signal.mail_is_out();
     // The mail is out: nothing that goes wrong with the report may change the exit status.
     let run = Run {
         args,
@@ -208,15 +208,16 @@ fn starts_like_mbox(mut file: &File) -> io::Result<bool> {
         .is_some_and(|text| text.starts_with(b"From ")))
 }
 
-/// What the process ends with if it is aborted, as Rust does when memory or stack runs out: "try
+/// What the process ends with if it is asked to stop, or aborted, as Rust does when memory or stack runs out: "try
 /// again", which mail systems understand, where a signal may look like a defect of the mail.
-struct OnAbort {
+struct OnSignal {
     pending: Arc<AtomicBool>,
     out: Arc<AtomicBool>,
 }
 
-impl OnAbort {
-    /// From now on: "try again".
+impl OnSignal {
+    /// From now on: "try again", at once. Spooled mail has no name that could stay; what a store was about to take is
+    /// swept by a later run.
     fn watch() -> Self {
         let watch = Self {
             pending: Arc::new(AtomicBool::new(true)),
@@ -226,13 +227,15 @@ impl OnAbort {
             (Status::TryAgain, &watch.pending),
             (Status::Success, &watch.out),
         ];
-        for (status, holds) in statuses {
-            // Without the handler the signal ends the program, which loses no mail either.
-            let _ = signal_hook::flag::register_conditional_shutdown(
-                SIGABRT,
-                i32::from(status.code()),
-                Arc::clone(holds),
-            );
+        for signal in signals::heeded().chain([SIGABRT]) {
+            for (status, holds) in statuses {
+                // Without the handler the signal ends the program, which loses no mail either.
+                let _ = signal_hook::flag::register_conditional_shutdown(
+                    signal,
+                    i32::from(status.code()),
+                    Arc::clone(holds),
+                );
+            }
         }
         watch
     }

@@ -70,7 +70,8 @@ Exit status:
   75
       Anything else, and nothing is on stdout: mail systems keep the message
       and try again later. With --on-failure defer that includes temporary
-      failures: time-outs, refused connections, status 408, 429 and 5xx
+      failures: time-outs, refused connections, status 408, 429 and 5xx.
+      Stopped by SIGINT, SIGTERM or SIGHUP, too
 
 Files:
   FILE of --config
@@ -208,7 +209,7 @@ Exit status:
       As a filter: anything but a whole message on stdout. With --on-failure
       defer that includes a store that fails for a while
   128 and the signal's number
-      Stopped by a signal
+      Stopped by a signal; as a filter that is 75, too
 
 Files:
   DIR/ab/cd/SHA256
@@ -251,7 +252,7 @@ Exit status:
       As a filter: anything but a whole message on stdout. With --on-failure
       defer that includes a store or a server that fails for a while
   128 and the signal's number
-      Stopped by a signal
+      Stopped by a signal; as a filter that is 75, too
 
 Files:
   FILE of --config

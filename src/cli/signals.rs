@@ -25,11 +25,7 @@ impl Signals {
     pub(super) fn watch() -> Self {
         let flag = Arc::new(AtomicBool::new(false));
         let which = Arc::new(AtomicUsize::new(0));
-        let ignored = ignored();
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            if ignored & 1 << (signal - 1) != 0 {
-                continue;
-            }
+        for signal in heeded() {
             // Without the handler the signal ends the program at once, which loses no mail either.
             let number = usize::try_from(signal).unwrap_or(0);
             let _ = signal_hook::flag::register_usize(signal, Arc::clone(&which), number);
@@ -85,6 +81,14 @@ impl<F: Fetch> Fetch for Heeding<F> {
     fn heeds_date(&self) -> bool {
         self.fetcher.heeds_date()
     }
+}
+
+/// The signals that ask a run to stop, without those that whoever started it had it ignore.
+pub(super) fn heeded() -> impl Iterator<Item = i32> {
+    let ignored = ignored();
+    [SIGINT, SIGTERM, SIGHUP]
+        .into_iter()
+        .filter(move |signal| ignored & 1 << (signal - 1) == 0)
 }
 
 /// The signals that are ignored, a bit each; none where the system does not say.

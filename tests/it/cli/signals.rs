@@ -237,6 +237,71 @@ fn a_signal_that_is_ignored_stays_ignored() {
     );
 }
 
+/// A mail system takes 75 for "try again"; a death by signal some take for a defect of the mail.
+#[test]
+fn a_stopped_filter_says_try_again_and_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let scratch = folder.path().join("scratch");
+    fs::create_dir(&scratch).unwrap();
+    for (signal, _) in SIGNALS {
+        let (server, asked) = slow(Duration::from_secs(5));
+        let file = folder.path().join("m.eml");
+        fs::write(&file, message(&server.url("/"))).unwrap();
+        let mut filter = embody();
+        filter.args(["filter", "--fetch", "http", "--allow-net", "127.0.0.0/8"]);
+        filter.args(["--allow-port", &server.address.port().to_string()]);
+        let run = filter
+            .arg(&file)
+            .env("TMPDIR", &scratch)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        wait_until(|| asked.load(Ordering::SeqCst));
+        let output = signalled(run, signal);
+        assert_eq!(output.status.code(), Some(75), "{signal:?} {output:?}");
+        assert!(output.stdout.is_empty(), "{output:?}");
+        assert!(names(&scratch).is_empty());
+    }
+    // As a filter on standard input that does not end.
+    for line in ["filter", "detach --store st", "restore --store st"] {
+        fs::create_dir_all(folder.path().join("st")).unwrap();
+        let mut run = embody()
+            .args(line.split(' '))
+            .current_dir(&folder)
+            .env("TMPDIR", &scratch)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = run.stdin.take().unwrap();
+        // More than is held in memory, and than a pipe holds: it reads.
+        input.write_all(&b"x\n".repeat(10 << 20)).unwrap();
+        let output = signalled(run, Signal::TERM);
+        assert_eq!(output.status.code(), Some(75), "{line} {output:?}");
+        assert!(output.stdout.is_empty(), "{line}");
+        assert!(names(&scratch).is_empty(), "{line}");
+    }
+}
+
+#[test]
+fn a_signal_that_a_filter_was_told_to_ignore_stays_ignored() {
+    let (server, asked) = slow(Duration::from_millis(300));
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("m.eml"), message(&server.url("/"))).unwrap();
+    let port = server.address.port().to_string();
+    let mut nohup = Command::new("sh");
+    nohup.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]);
+    nohup.arg(env!("CARGO_BIN_EXE_embody"));
+    nohup.args(["filter", "--fetch", "http", "--allow-net", "127.0.0.0/8"]);
+    nohup.args(["--allow-port", &port, "m.eml"]);
+    let run = start(nohup.current_dir(&folder));
+    wait_until(|| asked.load(Ordering::SeqCst));
+    let output = signalled(run, Signal::HUP);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}
+
 #[test]
 fn what_a_killed_run_left_goes_with_the_next_whatever_it_is_to_do() {
     let (server, asked) = slow(Duration::from_secs(5));
