@@ -27,6 +27,7 @@ use crate::store::{self, OpenError, Purpose, Store};
 pub(super) fn detach(args: &DetachArgs) -> Status {
     let policy = args.policy();
     let way = Way {
+        command: "detach",
         store: Some(&args.store),
         sources: &args.sources,
         walk: &args.walk,
@@ -75,6 +76,7 @@ fn detacher(args: &DetachArgs) -> Result<Detacher, Error> {
 pub(super) fn restore(args: &RestoreArgs) -> Status {
     let policy = args.policy();
     let way = Way {
+        command: "restore",
         store: args.store.as_deref(),
         sources: &args.sources,
         walk: &args.walk,
@@ -147,6 +149,7 @@ fn restorer(args: &RestoreArgs, stop: &Stop, opened: &OnceCell<Cache>) -> Result
 
 /// How mail comes to a command that is a filter and takes mailboxes.
 struct Way<'w> {
+    command: &'static str,
     store: Option<&'w str>,
     sources: &'w [PathBuf],
     walk: &'w WalkArgs,
@@ -197,6 +200,7 @@ impl Way<'_> {
             policy: self.policy,
             limits: self.limits,
             mark: Mark::Off,
+            command: self.command,
             mailboxes: "name --output or --in-place",
         };
         job.run(&begun)

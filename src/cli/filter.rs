@@ -23,7 +23,8 @@ use super::wording;
 use crate::archive::Pace;
 use crate::error::Error;
 use crate::expand::{Expander, Mark, Prefilter};
-use crate::mailbox::{Stop, has_second_message, second_message, takes_separators};
+use crate::mailbox::find::{Kind, NotMail, look_at};
+use crate::mailbox::{Format, Stop, has_second_message, second_message, takes_separators};
 use crate::mime::{ScanLimits, scan};
 use crate::plan::opaque_parts;
 use crate::policy::Policy;
@@ -61,6 +62,7 @@ fn filter(args: &FilterArgs) -> Result<(), Error> {
         policy: expander.policy(),
         limits: expander.scan_limits(),
         mark: args.mark(),
+        command: "filter",
         mailboxes: "use embody convert",
     };
     job.run(&begun)?;
@@ -100,6 +102,8 @@ pub(super) struct Job<'j> {
     pub(super) policy: &'j Policy,
     pub(super) limits: ScanLimits,
     pub(super) mark: Mark,
+    /// The command's name.
+    pub(super) command: &'static str,
     /// What to do with a mailbox instead.
     pub(super) mailboxes: &'static str,
 }
@@ -109,6 +113,15 @@ impl Job<'_> {
     pub(super) fn run(&self, begun: &Begun) -> Result<(), Error> {
         run_job(self, begun)
     }
+
+    /// A file is no single message, but this.
+    fn refusal(&self, path: &Path, what: &str) -> Error {
+        let (command, instead) = (self.command, self.mailboxes);
+        Error::NotAMailbox {
+            path: path.to_owned(),
+            why: format!("{what}, and {command} takes one message; {instead}").into(),
+        }
+    }
 }
 
 fn run_job(args: &Job<'_>, begun: &Begun) -> Result<(), Error> {
@@ -116,6 +129,13 @@ fn run_job(args: &Job<'_>, begun: &Begun) -> Result<(), Error> {
     let prefilter = args.prefilter;
     let mut output = output::open()?;
     let file = args.file.filter(|path| !is_standard(path));
+    // What is fed to a filter is one message, or a stranger's line would delay a mail.
+    let named = file.filter(|path| {
+        *path != Path::new("/dev/stdin") && fs::metadata(path).is_ok_and(|data| data.is_file())
+    });
+    if let Some(path) = named {
+        refuse_mailbox(path, args)?;
+    }
     let input = match file {
         Some(path) => read_file(path, prefilter)?,
         None => Input::read(output::input()?, prefilter).map_err(output::read_error)?,
@@ -130,19 +150,8 @@ fn run_job(args: &Job<'_>, begun: &Begun) -> Result<(), Error> {
             })?,
     };
     if second {
-        // What is fed to a filter is one message, or a stranger's line would delay a mail.
-        let is_fed = |path: &Path| {
-            path == Path::new("/dev/stdin") || !fs::metadata(path).is_ok_and(|data| data.is_file())
-        };
-        if let Some(path) = file.filter(|path| !is_fed(path)) {
-            return Err(Error::NotAMailbox {
-                path: path.to_owned(),
-                why: format!(
-                    "a mailbox of several messages, and filter takes one message; {}",
-                    args.mailboxes
-                )
-                .into(),
-            });
+        if let Some(path) = named {
+            return Err(args.refusal(path, "a mailbox of several messages"));
         }
         if args.saying.volume() > Volume::Quiet {
             say::tell(&format!(
@@ -194,6 +203,27 @@ fn run_job(args: &Job<'_>, begun: &Begun) -> Result<(), Error> {
     };
     run.report(&report, &message);
     Ok(())
+}
+
+/// What shows at its start that it is no plain message would pass for one, with everything in it unchanged.
+fn refuse_mailbox(path: &Path, args: &Job<'_>) -> Result<(), Error> {
+    match (look_at(path, Format::Eml)?, look_at(path, Format::Auto)?) {
+        (Ok((_, Some(_))) | Err(NotMail::ReadAs(..)), Ok((Kind::Mbox, Some(_)))) => {
+            Err(args.refusal(path, "a compressed mailbox"))
+        }
+        (_, Ok((Kind::Archive, _))) => Err(args.refusal(path, "an archive")),
+        (Ok((_, Some(_))), _) | (_, Ok((_, Some(_)))) => Err(Error::NotAMailbox {
+            path: path.to_owned(),
+            why: format!(
+                "compressed, and {} reads plain messages; decompress it first, or {}",
+                args.command, args.mailboxes
+            )
+            .into(),
+        }),
+        (Err(NotMail::ReadAs(..)), _) => Err(args.refusal(path, "a mailbox")),
+        (Err(other @ NotMail::Format(..)), _) => Err(other.error(path)),
+        _ => Ok(()),
+    }
 }
 
 /// Whether a spooled message starts with a `From ` line; it is read from its start afterwards.

@@ -52,6 +52,61 @@ fn forms() -> TempDir {
 }
 
 #[test]
+fn a_file_that_is_no_plain_message_is_refused_by_filters() {
+    let folder = forms();
+    for filter in FILTERS {
+        let name = filter.split(' ').next().unwrap();
+        let mailbox = format!("{name} takes one message");
+        for (file, word) in [
+            ("two.mbox", &*mailbox),
+            ("one.mmdf", &mailbox),
+            ("two.mmdf", &mailbox),
+            ("a.mbox.gz", &mailbox),
+            ("a.mbox.bz2", &mailbox),
+            ("a.mbox.xz", &mailbox),
+            ("a.zip", &mailbox),
+            ("a.tar", &mailbox),
+            ("a.tgz", &mailbox),
+            ("old.mbx", "an MBX mailbox"),
+            ("a.eml.gz", "reads plain messages; decompress it first"),
+            ("a.eml.bz2", "reads plain messages; decompress it first"),
+            ("a.eml.xz", "reads plain messages; decompress it first"),
+        ] {
+            let output = run(folder.path(), &format!("{filter} {file}"), b"");
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(75), "{filter} {file}: {said}");
+            assert!(output.stdout.is_empty(), "{filter} {file}");
+            assert!(said.contains(word), "{filter} {file}: {said}");
+            let instead = match name {
+                "filter" => "embody convert",
+                _ => "--output or --in-place",
+            };
+            assert!(
+                said.contains(instead) || file == "old.mbx",
+                "{filter} {file}: {said}"
+            );
+        }
+        // A stranger may have fed it.
+        for file in ["two.mbox", "two.mmdf", "a.mbox.gz", "a.zip", "a.eml.gz"] {
+            let bytes = fs::read(folder.path().join(file)).unwrap();
+            for line in [filter.to_owned(), format!("{filter} /dev/stdin")] {
+                let output = run(folder.path(), &line, &bytes);
+                assert_eq!(output.status.code(), Some(0), "{line} < {file}");
+                // What is two mails of a mailbox to one command is one mail to another.
+                if file != "two.mbox" {
+                    assert_bytes(&output.stdout, &bytes, &format!("{line} < {file}"));
+                }
+            }
+        }
+        for file in ["plain.eml", "one.mbox"] {
+            let output = run(folder.path(), &format!("{filter} {file}"), b"");
+            assert_eq!(output.status.code(), Some(0), "{filter} {file}");
+            assert!(!output.stdout.is_empty(), "{filter} {file}");
+        }
+    }
+}
+
+#[test]
 fn a_closed_standard_output_is_no_success_for_help_either() {
     for (line, status) in [
         ("filter --help", 75),
