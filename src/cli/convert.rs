@@ -58,6 +58,7 @@ fn convert(args: &ConvertArgs) -> Result<Status, Error> {
     let walk = Walk {
         sources: &args.sources,
         args: &args.walk,
+        output: args.walk.output.as_deref(),
         saying: &args.saying,
         options: args
             .cut
@@ -77,7 +78,10 @@ fn convert(args: &ConvertArgs) -> Result<Status, Error> {
         .mark(args.mark())
         .lengths(Lengths::Kept)
         .build()?;
-    let work = Work::Expand;
+    let work = match args.walk.dry_run {
+        true => Work::Rehearse,
+        false => Work::Expand,
+    };
     let done = walk.run(
         &Expanding {
             expander: &expander,
@@ -93,6 +97,8 @@ fn convert(args: &ConvertArgs) -> Result<Status, Error> {
 pub(super) struct Walk<'w> {
     pub(super) sources: &'w [PathBuf],
     pub(super) args: &'w WalkArgs,
+    /// Where the result goes; none where it takes the source's place.
+    pub(super) output: Option<&'w Path>,
     pub(super) saying: &'w SayingArgs,
     pub(super) options: Options,
     /// What the sum of a dry run begins with.
@@ -113,7 +119,7 @@ impl Walk<'_> {
         signals::limits_on_files_are_failed_writes();
         let stop = self.signals.stop();
         let targets = self.targets()?;
-        if let Some(output) = &self.args.output {
+        if let Some(output) = self.output {
             make_room(output, self.sources.len(), self.options.effect)?;
         }
         let voice = Voice::new(self)?;
@@ -154,7 +160,7 @@ impl Walk<'_> {
                 Effect::DryRun => self.word,
             };
             let seconds = start.elapsed().as_secs_f64();
-            let text = totals::summary(&summary, &counts, seconds);
+            let text = totals::summary(&summary, &counts, self.options.effect, seconds);
             say::tell(format!("{word}{text}{}", more()).trim_end());
         }
         if status == Status::Success && voice.report_failed() {
@@ -187,7 +193,7 @@ impl Walk<'_> {
 
     /// Where each source goes; nothing where it stays.
     fn targets(&self) -> Result<Vec<PathBuf>, Error> {
-        let Some(output) = &self.args.output else {
+        let Some(output) = self.output else {
             return Ok(Vec::new());
         };
         targets::of(self.sources, output)
@@ -195,7 +201,10 @@ impl Walk<'_> {
 
     fn check_standard_streams(&self) -> Result<(), Error> {
         let from_standard = self.sources.iter().filter(|path| is_standard(path)).count();
-        let problem = match &self.args.output {
+        let problem = match self.output {
+            None if from_standard > 0 && !self.args.in_place => {
+                "standard input has no name among several sources; name it on its own"
+            }
             None if from_standard > 0 => {
                 "standard input cannot be replaced; name a file, or --output instead of --in-place"
             }

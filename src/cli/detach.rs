@@ -1,7 +1,7 @@
 //! `embody detach` and `embody restore`: one message through, as a filter, or mailboxes, beside or in place.
 
 use std::cell::OnceCell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::args::{Asking, SayingArgs, WalkArgs};
@@ -10,6 +10,7 @@ use super::convert::{Walk, cache, shared_fetcher, status_of};
 use super::detach_args::{DetachArgs, RestoreArgs};
 use super::exit::Status;
 use super::filter::{Begun, Job};
+use super::input::is_standard;
 use super::say;
 use super::signals::Signals;
 use super::told::Report;
@@ -225,13 +226,22 @@ impl Way<'_> {
         more: impl FnOnce(&V) -> String,
     ) -> Result<Status, Error> {
         let signals = Signals::watch();
-        if self.sources.is_empty() {
-            let what = "name mboxes, Maildirs or messages";
-            return Err(Error::Usage(what.into()));
-        }
+        let standard = [PathBuf::from("-")];
+        // As a filter would take it, and write it, if it did write.
+        let is_of_filter = self.walk.output.is_none() && !self.walk.in_place;
+        let (sources, output) = match self.sources {
+            [] if is_of_filter => (standard.as_slice(), Some(Path::new("-"))),
+            [source] if is_of_filter && is_standard(source) => (self.sources, Some(Path::new("-"))),
+            [] => {
+                let what = "name mboxes, Maildirs or messages";
+                return Err(Error::Usage(what.into()));
+            }
+            sources => (sources, self.walk.output.as_deref()),
+        };
         let walk = Walk {
-            sources: self.sources,
+            sources,
             args: self.walk,
+            output,
             saying: self.saying,
             options: self.options(),
             word: "dry run, nothing written: ",

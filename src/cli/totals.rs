@@ -8,7 +8,7 @@ use super::say::harmless;
 use super::survey::{NAMES, Named, Survey};
 use super::told::{Row, Told};
 use crate::link::url::Reference;
-use crate::mailbox::Summary;
+use crate::mailbox::{Effect, Summary};
 use crate::report::{Forecast as Would, Kind, Outcome};
 
 /// Most hosts that a table names.
@@ -39,7 +39,9 @@ impl Totals {
         for row in rows {
             match row.outcome {
                 told if told.is_left() => self.left += 1,
-                Told::Done(Outcome::Expanded) => self.expanded += 1,
+                Told::Done(Outcome::Expanded) | Told::Would(Would::WouldExpand) => {
+                    self.expanded += 1;
+                }
                 Told::Done(Outcome::Detached) | Told::Would(Would::WouldDetach) => {
                     self.detached += 1;
                 }
@@ -153,10 +155,22 @@ fn section<'n>(
     }
 }
 
-/// What a conversion did, in a few lines.
-pub(super) fn summary(summary: &Summary, totals: &Totals, seconds: f64) -> String {
+/// What a conversion did, or would do, in a few lines.
+pub(super) fn summary(summary: &Summary, totals: &Totals, effect: Effect, seconds: f64) -> String {
+    let (would, moved, restored) = match effect {
+        Effect::Write => (
+            "",
+            "attachments moved into the store",
+            "attachments put back from the store",
+        ),
+        Effect::DryRun => (
+            "would be ",
+            "attachments would be moved into the store",
+            "attachments would be put back from the store",
+        ),
+    };
     let mut text = format!(
-        "{} mailboxes, {} messages, {} changed; {} expanded, {} left, {} links; {} -> {} bytes in {seconds:.1} s\n",
+        "{} mailboxes, {} messages, {} {would}changed; {} {would}expanded, {} left, {} links; {} -> {} bytes in {seconds:.1} s\n",
         summary.mailboxes,
         summary.messages,
         summary.changed,
@@ -167,8 +181,8 @@ pub(super) fn summary(summary: &Summary, totals: &Totals, seconds: f64) -> Strin
         summary.bytes_out,
     );
     for (count, what) in [
-        (totals.detached, "attachments moved into the store"),
-        (totals.restored, "attachments put back from the store"),
+        (totals.detached, moved),
+        (totals.restored, restored),
         (
             summary.oversized,
             "messages were too large to be worked on and stay unchanged",

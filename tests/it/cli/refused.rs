@@ -240,3 +240,37 @@ fn what_may_be_a_misspelt_url_of_a_store_makes_no_folder() {
         assert!(folder.path().join(store).is_dir());
     }
 }
+
+/// A filter's dry run is of what the filter would read.
+#[test]
+fn a_dry_run_of_detach_takes_standard_input_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let mail = format!(
+        "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n\
+         --b\nContent-Type: text/plain\n\nhello\n--b\nContent-Type: image/png\n\
+         Content-Disposition: attachment\nContent-Transfer-Encoding: base64\n\n{}--b--\n",
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGA\n".repeat(40)
+    );
+    fs::write(folder.path().join("m.eml"), &mail).unwrap();
+    let options = "--store st --larger-than 1 --dry-run --report -";
+    for source in ["", " -", " m.eml"] {
+        let line = format!("detach {options}{source}");
+        let output = run(folder.path(), &line, mail.as_bytes());
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(0), "{line}: {said}");
+        assert!(output.stdout.is_empty(), "{line}");
+        assert!(said.contains("\"outcome\":\"would-detach\""), "{said}");
+        assert!(
+            said.contains("1 attachments would be moved into the store"),
+            "{line}: {said}"
+        );
+    }
+    for (line, word) in [
+        ("detach --store st --dry-run - m.eml", "on its own"),
+        ("detach --store st --in-place -", "instead of --in-place"),
+    ] {
+        let output = run(folder.path(), line, mail.as_bytes());
+        assert_eq!(output.status.code(), Some(2), "{line}");
+        assert!(stderr(&output).contains(word), "{}", stderr(&output));
+    }
+}

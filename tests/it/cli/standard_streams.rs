@@ -82,7 +82,7 @@ fn a_mailbox_is_converted_from_and_to_standard_streams_and_files_alike() {
         mailbox().as_bytes(),
     );
     assert_eq!((status, out.as_str()), (0, ""), "{said}");
-    assert!(said.contains("1 changed"), "{said}");
+    assert!(said.contains("1 would be changed"), "{said}");
     assert_eq!(names(folder.path()), ["box", "new"]);
 }
 

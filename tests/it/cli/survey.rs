@@ -425,7 +425,7 @@ fn what_detach_would_save_is_what_its_dry_run_says() {
         );
         assert!(said.contains(&line), "{detach}: {said}");
         let line = format!(
-            "{} attachments moved into the store\n",
+            "{} attachments would be moved into the store\n",
             detach["leave"]["count"]
         );
         assert!(said.contains(&line), "{detach}: {said}");

@@ -265,7 +265,7 @@ fn a_dry_run_writes_nothing_and_says_what_would_be_saved() {
     fs::write(work.path("mbox"), &before).unwrap();
     let said = work.succeeds("detach --store store --larger-than 1k --dry-run mbox");
     assert!(
-        said.contains("dry run, nothing written: 1 mailboxes, 10 messages, 10 changed"),
+        said.contains("dry run, nothing written: 1 mailboxes, 10 messages, 10 would be changed"),
         "{said}"
     );
     assert!(
@@ -277,7 +277,10 @@ fn a_dry_run_writes_nothing_and_says_what_would_be_saved() {
     work.succeeds("detach --store store --larger-than 1k --in-place mbox");
     let detached = fs::read(work.path("mbox")).unwrap();
     let said = work.succeeds("restore --store store --dry-run --report rows mbox");
-    assert!(said.contains("18 attachments put back"), "{said}");
+    assert!(
+        said.contains("18 attachments would be put back from the store"),
+        "{said}"
+    );
     assert_bytes(
         &fs::read(work.path("mbox")).unwrap(),
         &detached,

@@ -186,7 +186,10 @@ fn the_totals_of_inspect_are_those_of_its_rows() {
         .output()
         .unwrap();
     let said = stderr(&convert);
-    assert!(said.contains("1 expanded, 2 left, 1 links"), "{said}");
+    assert!(
+        said.contains("1 would be expanded, 2 left, 1 links"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::Output;
 
-use crate::common::programs::{embody, stderr};
+use crate::common::programs::{embody, fed, stderr};
 use crate::common::raw::{Raw, ok};
 use tempfile::TempDir;
 
@@ -106,14 +106,61 @@ fn without_probe_nobody_is_asked() {
     let server = Raw::saying(ok("text/plain", b"hello"));
     let mailbox = Mailbox::with(&[server.url("/a")], open(&server));
     let (dry, said) = mailbox.dry("");
-    assert_eq!(words(&dry), ["would-fetch", "expanded"]);
+    assert_eq!(words(&dry), ["would-fetch", "would-expand"]);
     assert!(said.contains("nothing retrieved"), "{said}");
-    assert!(said.contains("1 messages, 1 changed"), "{said}");
+    assert!(
+        said.contains("1 messages, 1 would be changed; 1 would be expanded"),
+        "{said}"
+    );
     assert_eq!(
         words(&mailbox.inspected("")),
         ["would-fetch", "would-expand"]
     );
     assert_eq!(server.count(), 0);
+}
+
+/// docs/reasons.md has the words.
+#[test]
+fn a_dry_run_says_what_would_be_whatever_the_source_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let message = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n\
+        --b\nContent-Type: message/external-body; access-type=URL; URL=\"data:,x\"\n\n\
+        Content-Type: text/plain\n\n\n\
+        --b\nContent-Type: text/html\nContent-Base: http://example.org/\n\n<a href=\"x\">x</a>\n--b--\n";
+    for part in ["md/cur", "md/new", "md/tmp"] {
+        fs::create_dir_all(at(part)).unwrap();
+    }
+    fs::write(at("md/cur/1.a.b:2,S"), message).unwrap();
+    fs::write(at("m.eml"), message).unwrap();
+    let mbox = format!("From a@b Sat Jan  1 00:00:00 2022\n{message}\n");
+    fs::write(at("box"), &mbox).unwrap();
+    let as_file = [&["box"][..], &["m.eml"], &["md"]];
+    let in_place = as_file.map(|sources| (sources, &["--in-place"][..]));
+    let beside = [&["box"][..], &["m.eml"], &["md"], &["-"]];
+    let beside = beside.map(|sources| (sources, &["--output", "new"][..]));
+    for (sources, to) in in_place.into_iter().chain(beside) {
+        let mut command = embody();
+        command.arg("convert").args(sources).args(to);
+        command.args(["--dry-run", "--report", "rows", "--verbose"]);
+        let _ = fs::remove_file(at("rows"));
+        let output = fed(command.current_dir(folder.path()), mbox.as_bytes());
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(0), "{sources:?} {to:?}: {said}");
+        let rows = fs::read_to_string(at("rows")).unwrap();
+        let outcomes: Vec<String> = rows
+            .lines()
+            .map(|row| serde_json::from_str(row).unwrap())
+            .map(|row: serde_json::Value| row["outcome"].as_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(outcomes, ["would-expand", "would-rewrite"], "{sources:?}");
+        assert!(
+            said.contains("1 would be changed; 1 would be expanded, 0 left, 1 links"),
+            "{sources:?} {to:?}: {said}"
+        );
+        assert!(!said.contains(": expanded"), "{said}");
+        assert!(!at("new").exists());
+    }
 }
 
 #[test]
@@ -133,7 +180,7 @@ fn a_probe_asks_each_source_once_and_never_a_link() {
     let (dry, said) = mailbox.dry(" --probe");
     assert_eq!(
         words(&dry),
-        ["would-fetch", "http-status", "too-large", "expanded"]
+        ["would-fetch", "http-status", "too-large", "would-expand"]
     );
     assert!(
         dry[0].1.contains("HEAD was answered: text/plain, 5 octets"),
@@ -172,7 +219,7 @@ fn a_server_without_head_is_asked_by_get_and_its_content_is_left_there() {
     });
     let mailbox = Mailbox::with(&[server.url("/")], open(&server) + " --timeout 5s");
     let (dry, _) = mailbox.dry(" --probe");
-    assert_eq!(words(&dry), ["would-fetch", "expanded"]);
+    assert_eq!(words(&dry), ["would-fetch", "would-expand"]);
     assert!(
         dry[0].1.contains("GET was answered: no type, 9000 octets"),
         "{dry:?}"
