@@ -18,6 +18,10 @@ use crate::policy::Policy;
 /// twice.
 const MOST: u64 = 9 << 20;
 
+/// Other commands have no limit.
+const MAX_MESSAGE: &str =
+    "A message with everything put in; what no longer fits is left [default: 9M]";
+
 /// Connections at a time, unless said otherwise: Postfix has 100 processes that may have one.
 const CONNECTIONS: usize = 128;
 
@@ -25,6 +29,7 @@ const CONNECTIONS: usize = 128;
 const LONGEST_DEADLINE: Duration = Duration::from_secs(240);
 
 #[derive(Args, Debug)]
+#[command(mut_arg("max_message", |option| option.help(MAX_MESSAGE)))]
 pub(super) struct MilterArgs {
     /// unix:/path or inet:host:port [default: none]
     ///
@@ -94,5 +99,29 @@ impl MilterArgs {
 
     pub(super) fn max_connections(&self) -> usize {
         self.max_connections.unwrap_or(CONNECTIONS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args as _, Command, FromArgMatches as _};
+
+    use super::*;
+
+    #[test]
+    fn the_help_says_how_large_a_message_may_become() {
+        let command = MilterArgs::augment_args(Command::new("x"));
+        let mut options = command.get_arguments();
+        let option = options.find(|it| it.get_long() == Some("max-message"));
+        let help = option.unwrap().get_help().unwrap().to_string();
+        let (_, behind) = help.split_once("[default: ").unwrap();
+        let (value, _) = behind.split_once(']').unwrap();
+        let message = |words: &[&str]| {
+            let matches = command.clone().get_matches_from(words);
+            let args = MilterArgs::from_arg_matches(&matches).unwrap();
+            args.policy().unwrap().limits.message
+        };
+        assert_eq!(message(&["x"]), Some(MOST));
+        assert_eq!(message(&["x", "--max-message", value]), Some(MOST));
     }
 }
