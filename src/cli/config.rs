@@ -73,7 +73,15 @@ pub(super) fn merged(
         return unchanged;
     };
     let mut merged: Vec<OsString> = arguments.iter().take(2).cloned().collect();
-    for (key, value) in read(file)? {
+    let table = read(file)?;
+    // As filters, detach and restore need nothing of what says how mailboxes are walked.
+    let is_filter = is_both(command)
+        && !WALKS.iter().any(|name| {
+            let is_given = given.value_source(name) == Some(ValueSource::CommandLine);
+            let value = table.get(&name.replace('_', "-"));
+            is_given || value.is_some_and(|value| value.as_bool() != Some(false))
+        });
+    for (key, value) in table {
         let misplaced = ["config", "help", "version"].contains(&key.as_str());
         let Some(argument) = option(command, &key).filter(|_| !misplaced) else {
             let elsewhere = || {
@@ -93,12 +101,24 @@ pub(super) fn merged(
             expected,
         };
         let words = words(argument, &key, value).map_err(wrong_kind)?;
-        if !is_overruled(command, argument, given) {
+        let is_unneeded = is_filter && OF_WALKS.contains(&key.as_str());
+        if !is_unneeded && !is_overruled(command, argument, given) {
             merged.extend(words);
         }
     }
     merged.extend(arguments.iter().skip(2).cloned());
     Ok((Cow::Owned(merged), Some(file.clone())))
+}
+
+/// What makes a walk over mailboxes of a command that is a filter otherwise.
+const WALKS: [&str; 3] = ["output", "in_place", "dry_run"];
+
+/// What only a walk needs.
+const OF_WALKS: [&str; 5] = ["format", "jobs", "backup", "progress", "max-expanded"];
+
+/// Whether a command is a filter or walks, as its options say.
+fn is_both(command: &Command) -> bool {
+    ["detach", "restore"].contains(&command.get_name())
 }
 
 fn takes_config(command: &Command) -> bool {

@@ -143,6 +143,35 @@ fn commands_can_share_a_file() {
     assert_eq!(setting.reasons(&[]), ["would-fetch", "scheme-not-allowed"]);
 }
 
+/// As filter passes over them.
+#[test]
+fn what_only_mailboxes_need_does_not_keep_a_filter_from_its_work() {
+    let setting =
+        Setting::with("jobs = 2\nformat = \"mbox\"\nprogress = \"never\"\nmax-expanded = \"1G\"");
+    let store = setting.folder.path().join("store");
+    fs::create_dir(&store).unwrap();
+    let store = store.to_str().unwrap();
+    for command in ["filter", "detach", "restore"] {
+        let output = setting.run(&[command, "--store", store], LETTER);
+        assert_eq!(output.status.code(), Some(0), "{command}: {output:?}");
+        // Whoever gives it on the command line means something.
+        if command != "filter" {
+            let output = setting.run(&[command, "--store", store, "--jobs", "2"], LETTER);
+            assert_eq!(output.status.code(), Some(75), "{command}: {output:?}");
+        }
+    }
+    // Over mailboxes they hold.
+    let file = setting.folder.path().join("m.eml");
+    fs::write(&file, LETTER).unwrap();
+    let file = file.to_str().unwrap();
+    for command in ["detach", "restore"] {
+        let output = setting.run(&[command, "--store", store, "--in-place", file], "");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{command}: {said}");
+        assert!(said.contains("not an mbox"), "{said}");
+    }
+}
+
 #[test]
 fn what_is_wrong_in_a_file_delays_mail_and_says_where() {
     for (configuration, word) in [
