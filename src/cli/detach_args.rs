@@ -39,7 +39,7 @@ pub(super) struct DetachArgs {
     #[arg(long, value_name = "SIZE", value_parser = size)]
     larger_than: Option<u64>,
     /// Only these media types, e.g. video/* [default: all]
-    #[arg(long = "type", value_name = "PAT", value_parser = TypePattern::parse)]
+    #[arg(long = "type", value_name = "PAT,...", value_delimiter = ',', value_parser = TypePattern::parse)]
     types: Vec<TypePattern>,
     /// What is left in their place [default: external-body]
     #[arg(long, value_enum, value_name = "FORM")]

@@ -33,10 +33,10 @@ pub(super) struct PolicyArgs {
     #[arg(hide_short_help = true, long, value_name = "URL", requires = "store", value_parser = base_url)]
     base_url: Option<String>,
     /// Only these media types, e.g. image/*; for data: URLs too [default: all]
-    #[arg(hide_short_help = true, long, value_name = "PAT", value_parser = TypePattern::parse, help_heading = "What may be put in")]
+    #[arg(hide_short_help = true, long, value_name = "PAT,...", value_delimiter = ',', value_parser = TypePattern::parse, help_heading = "What may be put in")]
     allow_type: Vec<TypePattern>,
     /// Never these media types; wins over --allow-type [default: none]
-    #[arg(hide_short_help = true, long, value_name = "PAT", value_parser = TypePattern::parse, help_heading = "What may be put in")]
+    #[arg(hide_short_help = true, long, value_name = "PAT,...", value_delimiter = ',', value_parser = TypePattern::parse, help_heading = "What may be put in")]
     deny_type: Vec<TypePattern>,
     /// Put in content whose type is not the declared one [default: off]
     #[arg(hide_short_help = true, long, help_heading = "What may be put in")]
@@ -122,20 +122,25 @@ pub(super) struct RetrievalArgs {
         help = format!("Retrieve by: {} [default: none]", Scheme::names())
     )]
     fetch: Vec<Scheme>,
-    /// Only NAME or *.example.org [default: all public]
-    #[arg(long, value_name = "PAT")]
+    /// Only NAME,*.example.org,... [default: all public]
+    #[arg(long, value_name = "PAT", value_delimiter = ',')]
     allow_host: Vec<HostPattern>,
     /// Never these hosts; wins over --allow-host [default: none]
-    #[arg(hide_short_help = true, long, value_name = "PAT")]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "PAT,...",
+        value_delimiter = ','
+    )]
     deny_host: Vec<HostPattern>,
     /// A file of hosts never to ask: a host or *.host a line, # begins a comment [default: none]
     #[arg(hide_short_help = true, long, value_name = "FILE", value_parser = host_list)]
     deny_host_file: Vec<HostList>,
     /// Also from addresses that are not globally reachable, e.g. 10.1.0.0/16 [default: none]
-    #[arg(hide_short_help = true, long, value_name = "CIDR", value_parser = parse_network)]
+    #[arg(hide_short_help = true, long, value_name = "CIDR,...", value_delimiter = ',', value_parser = parse_network)]
     allow_net: Vec<IpNet>,
     /// Also from these ports, not only the scheme's own [default: none]
-    #[arg(hide_short_help = true, long, value_name = "N", value_parser = parse_port)]
+    #[arg(hide_short_help = true, long, value_name = "N,...", value_delimiter = ',', value_parser = parse_port)]
     allow_port: Vec<u16>,
     /// Follow URLs with user:password@ [default: off]
     #[arg(hide_short_help = true, long)]

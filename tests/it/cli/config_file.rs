@@ -173,6 +173,37 @@ fn what_only_mailboxes_need_does_not_keep_a_filter_from_its_work() {
 }
 
 #[test]
+fn patterns_may_stand_in_one_string_with_commas() {
+    for options in [
+        &[
+            "--fetch",
+            "https,ftp",
+            "--allow-host",
+            "a.example,b.example",
+        ][..],
+        &[
+            "--fetch",
+            "https,ftp",
+            "--allow-host",
+            "*.example,c.d",
+            "--allow-port",
+            "80,81",
+        ],
+        &[
+            "--fetch",
+            "https,ftp",
+            "--allow-net",
+            "10.0.0.0/8,192.0.2.0/24",
+        ],
+    ] {
+        let setting = Setting::with("");
+        assert_eq!(setting.reasons(options), ["would-fetch", "would-fetch"]);
+    }
+    let denied = Setting::with("fetch = \"https,ftp\"\ndeny-host = \"x.example,b.example\"");
+    assert_eq!(denied.reasons(&[]), ["would-fetch", "host-not-allowed"]);
+}
+
+#[test]
 fn what_is_wrong_in_a_file_delays_mail_and_says_where() {
     for (configuration, word) in [
         ("fetsch = [\"https\"]", "'fetsch'"),
