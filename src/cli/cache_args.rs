@@ -101,6 +101,12 @@ impl CacheArgs {
         let Some(path) = &self.cache else {
             return Ok(cache);
         };
+        if path.exists() && !path.is_dir() {
+            return Err(Error::Write {
+                what: format!("the cache {}", path.display()),
+                source: std::io::Error::new(std::io::ErrorKind::NotADirectory, "it is no folder"),
+            });
+        }
         let at_most = self.cache_max.unwrap_or_default().0;
         let opened = match self.offline {
             true => CacheFolder::open_to_read(path, at_most),

@@ -126,7 +126,7 @@ impl DetachArgs {
 
 #[derive(Args, Debug)]
 #[command(group(clap::ArgGroup::new("where").args(["output", "in_place"])))]
-#[command(override_usage = "embody restore [OPTIONS] --store <DIR|URL> [FILE|SOURCE]...")]
+#[command(override_usage = "embody restore [OPTIONS] [--store <DIR|URL>] [FILE|SOURCE]...")]
 #[command(group(clap::ArgGroup::new("from").required(true).multiple(true).args(["store", "fetch"])))]
 pub(super) struct RestoreArgs {
     /// One message, or with --output or --in-place mboxes, Maildirs, messages or folders of them;

@@ -155,7 +155,10 @@ fn lines(found: &Found, splitting: &Splitting<'_>) -> Result<(Vec<u8>, Option<St
                 Quoting::O => "mboxo",
                 Quoting::None => "mboxcl2",
             }),
-            whole: piece.whole,
+            whole: match metadata.len() {
+                0 => Some("it is empty"),
+                _ => piece.whole,
+            },
         };
         text.extend(json(&line)?);
         text.push(b'\n');

@@ -24,6 +24,10 @@ const YOUNG: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Checks or collects.
 pub(super) fn run(args: &StoreArgs) -> Status {
+    if args.folder.to_string_lossy().contains("://") {
+        say::tell("check and gc are for a store in a folder of this machine, not on a server");
+        return Status::Usage;
+    }
     let signals = Signals::watch();
     let done = match args.action {
         StoreAction::Check => check(args, signals.stop()),

@@ -71,6 +71,10 @@ impl Folder {
     /// # Errors
     /// The folder cannot be made or written, or a collection holds the lock for a minute.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
+        if path.exists() && !path.is_dir() {
+            let what = format!("the store {}: it is no folder", path.display());
+            return Err(StoreError::lasting(what));
+        }
         let mut builder = DirBuilder::new();
         builder
             .recursive(true)

@@ -274,3 +274,25 @@ fn a_dry_run_of_detach_takes_standard_input_too() {
         assert!(stderr(&output).contains(word), "{}", stderr(&output));
     }
 }
+
+#[test]
+fn what_is_no_folder_of_this_machine_is_named_as_that() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("file"), "").unwrap();
+    for (line, status, word) in [
+        ("filter --cache file", 75, "it is no folder"),
+        ("inspect --cache file --offline -", 1, "it is no folder"),
+        ("detach --store file", 75, "it is no folder"),
+        ("store check https://h/store", 2, "a folder of this machine"),
+        ("store gc s3://bucket/x file", 2, "a folder of this machine"),
+    ] {
+        let output = run(folder.path(), line, &expanding());
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(status), "{line}: {said}");
+        assert!(said.contains(word), "{line}: {said}");
+        assert!(output.stdout.is_empty(), "{line}");
+    }
+    let output = run(folder.path(), "split file", b"");
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("\"whole\":\"it is empty\""), "{said}");
+}
