@@ -131,6 +131,7 @@ fn not_a_store(name: &str) -> Error {
         true => "s3://bucket/prefix, ",
         false => "(this program was built without the feature s3) ",
     };
+    let name = crate::link::url::masked(name);
     let why = format!("'{name}' is no store: name a folder, {s3}or an https URL that takes PUT");
     Error::Usage(why.into())
 }

@@ -30,7 +30,8 @@ impl S3 {
         name: &str,
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, Error> {
-        let wrong = |why: String| Error::Usage(format!("the store {name}: {why}").into());
+        let shown = crate::link::url::masked(name);
+        let wrong = |why: String| Error::Usage(format!("the store {shown}: {why}").into());
         let needed = |key: &str| {
             variable(key).ok_or_else(|| wrong(format!("{key} is not in the environment")))
         };

@@ -212,6 +212,8 @@ fn what_may_be_a_misspelt_url_of_a_store_makes_no_folder() {
         "sftp:/h/x",
         "http:/u:sekret@h/",
         "ftp://h/x",
+        "ftp://u:sekret@h/x",
+        "s3://u:sekret@h/",
     ] {
         for (verb, more, status) in [
             ("detach", "", 75),
@@ -224,7 +226,7 @@ fn what_may_be_a_misspelt_url_of_a_store_makes_no_folder() {
             let said = stderr(&output);
             assert_eq!(output.status.code(), Some(status), "{line}: {said}");
             let word = match store.contains("://") {
-                true => "is no store",
+                true => "store",
                 false => "looks like a URL",
             };
             assert!(said.contains(word), "{line}: {said}");
