@@ -738,6 +738,83 @@ fn signed_mail_and_what_nobody_wants_stay_as_they_are() {
 }
 
 #[test]
+fn nobody_is_asked_for_what_a_document_shows_that_must_stay_as_it_is() {
+    let body = "<img src='https://h.example/1'><link rel=stylesheet href='https://h.example/s'>";
+    let document = format!("Content-Type: text/html\n\n{body}");
+    let inside = |essence: &str| {
+        format!(
+            "MIME-Version: 1.0\nContent-Type: {essence}; boundary=s\n\n--s\n{document}\n--s\n\nx\n--s--\n"
+        )
+    };
+    let alone = |fields: &str, more: &str| format!("MIME-Version: 1.0\n{fields}\n\n{body}{more}\n");
+    for (mail, reason) in [
+        (inside("multipart/signed"), Reason::Signed),
+        (inside("multipart/encrypted"), Reason::Encrypted),
+        (inside("multipart/report"), Reason::InsideReport),
+        (
+            alone("Content-Type: text/html; charset=utf-16", ""),
+            Reason::CharsetNotSupported,
+        ),
+        (
+            alone(
+                "Content-Type: text/html",
+                "<a href=3D\"https://h.example/2\">x</a>",
+            ),
+            Reason::LooksEncoded,
+        ),
+    ] {
+        let mut policy = policy();
+        policy.embed.styles = true;
+        let world = world();
+        let expander = expander(policy.clone(), world.clone());
+        let forecast = expander.forecast(mail.as_bytes(), "test");
+        let (output, report) = run(policy, &world, mail.as_bytes());
+        assert!(world.asked().is_empty(), "{reason:?}: {:?}", world.asked());
+        assert_bytes(&output, mail.as_bytes(), "it stays");
+        assert!(!report.rows.is_empty(), "{reason:?}");
+        for row in &report.rows {
+            assert_eq!((row.outcome, row.reason), (Outcome::Left, Some(reason)));
+        }
+        let forecasts: Vec<_> = forecast.rows.iter().map(|row| row.reason).collect();
+        let reasons: Vec<_> = report.rows.iter().map(|row| row.reason).collect();
+        assert_eq!(forecasts, reasons);
+    }
+}
+
+#[test]
+fn a_part_that_a_signed_document_shows_is_not_pointed_at_and_another_document_still_asks() {
+    let mail = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=m\n\n--m\n\
+         Content-Type: text/html\n\n<img src='https://h.example/1'><a href=3D\"https://h.example/2\">x</a>\n--m\n\
+         Content-Type: multipart/signed; boundary=s\n\n--s\nContent-Type: multipart/related; boundary=r\n\n--r\n\
+         Content-Type: text/html\n\n<img src='https://h.example/here'>\n--r\nContent-Type: image/gif\n\
+         Content-Location: https://h.example/here\n\nGIF89a\n--r--\n--s\n\nx\n--s--\n--m\n\
+         Content-Type: text/html\n\n<img src='https://h.example/1'>\n--m--\n";
+    let world = world();
+    let (output, report) = run(policy(), &world, mail.as_bytes());
+    let asked: Vec<_> = world.asked().into_iter().map(|one| one.url).collect();
+    assert_eq!(asked, ["https://h.example/1"]);
+    assert_shows(&output, &[&gif(9, 9, 1)]);
+    let text = String::from_utf8(output).unwrap();
+    assert!(
+        text.contains("<img src='https://h.example/here'>"),
+        "{text}"
+    );
+    let rows: Vec<_> = report
+        .rows
+        .iter()
+        .map(|row| (row.part.as_str(), row.reason))
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            ("1", Some(Reason::LooksEncoded)),
+            ("2.1.1", Some(Reason::Signed)),
+            ("3", None)
+        ]
+    );
+}
+
+#[test]
 fn a_forecast_says_what_would_be_asked_and_asks_nobody() {
     let body = format!(
         "<img src='https://h.example/1'><img src='{}'><img src='https://h.example/2' width=1 height=1>",

@@ -4,9 +4,10 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use super::places::{self, Meaning, Place, Places, Wanted};
+use super::places::{self, Meaning, Place, Places};
 use super::shape::{Container, New};
 use super::style;
+use super::wanted::Wanted;
 use super::{Given, Pending};
 use crate::expand::answer::{Octets, Times};
 use crate::expand::session::{Answered, Session};

@@ -14,13 +14,15 @@ mod places;
 mod shape;
 mod sheets;
 mod style;
+mod wanted;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use self::pictures::{Pictures, message_of};
-use self::places::{Meaning, Place, Places, SHEET};
+use self::places::{Meaning, Place, Places};
 use self::shape::{New, Shapes};
 use self::sheets::Sheets;
+use self::wanted::SHEET;
 use super::answer::Answer;
 use crate::plan::documents::cid_escaped;
 use crate::plan::documents::{Documents, Fallbacks};

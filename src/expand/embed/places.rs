@@ -6,12 +6,14 @@ use super::super::prefilter::may_show_data;
 use super::pictures::Pictures;
 use super::shape::Shapes;
 use super::style;
+use super::wanted::{Key, Wanted};
 use crate::ledger::Ledger;
 use crate::link::url::{Reference, masked, without_fragment};
 use crate::link::value::{Grammar, ImageSet, Role};
 use crate::mime::{PartId, Tree};
 use crate::plan::documents::cid_escaped;
 use crate::plan::documents::{Documents, Fallbacks, Shown};
+use crate::plan::protection;
 use crate::policy::{Embed, Policy, Trackers};
 use crate::report::{Detail, Reason, Refusal, Setting};
 
@@ -60,31 +62,6 @@ pub(super) struct Place {
     pub(super) shown: Option<String>,
 }
 
-/// Something to retrieve.
-#[derive(Clone, Debug)]
-pub(super) struct Wanted {
-    /// Mapped.
-    pub(super) url: String,
-    /// The same URL as documents mean it, its password masked.
-    pub(super) source: String,
-    pub(super) is_sheet: bool,
-    /// What is asked for if this fails: http, for a reference that names no scheme.
-    pub(super) otherwise: Option<(String, String)>,
-}
-
-impl Wanted {
-    /// What is asked of servers.
-    pub(super) fn accept(&self) -> &'static str {
-        match self.is_sheet {
-            true => SHEET,
-            false => "image/*",
-        }
-    }
-}
-
-/// The media type of style sheets.
-pub(super) const SHEET: &str = "text/css";
-
 /// A style sheet that is shown beside a document, so many steps away from it.
 #[derive(Clone, Debug)]
 pub(super) struct Beside {
@@ -100,7 +77,7 @@ pub(super) struct Places {
     pub(super) documents: Vec<(PartId, Result<Vec<Place>, Refusal>)>,
     /// What is to be retrieved; each once.
     pub(super) urls: Vec<Wanted>,
-    numbers: HashMap<(String, bool, Option<String>), usize>,
+    numbers: HashMap<Key, usize>,
     /// Style sheets to be looked into, once they are here.
     pub(super) sheets: VecDeque<Beside>,
     /// What was asked for instead of what failed.
@@ -116,6 +93,14 @@ pub(super) struct Places {
     room: usize,
     /// Why nothing can be put in beside the document that is looked at.
     refused: Option<Refusal>,
+    /// Whether that document must stay as it is, whatever it shows.
+    is_protected: bool,
+}
+
+/// What was wanted before a document was looked at.
+struct Before {
+    urls: usize,
+    sheets: usize,
 }
 
 impl Places {
@@ -142,7 +127,13 @@ impl Places {
                 places.documents.push((part, Err(refusal)));
                 continue;
             }
-            places.refused = shapes.container(part).err();
+            let protected = protection(tree, part, policy);
+            places.is_protected = protected.is_some();
+            places.refused = protected.or_else(|| shapes.container(part).err());
+            let before = Before {
+                urls: places.urls.len(),
+                sheets: places.sheets.len(),
+            };
             let mut found: Vec<Place> = Vec::new();
             let mut tag = 0;
             let mut too_many = TooMany::default();
@@ -156,6 +147,9 @@ impl Places {
                 }
             });
             found.extend(too_many.place(tag));
+            if let Some(Err(_)) = looked {
+                places.forget(&before);
+            }
             match looked {
                 // What the prefilter passes over has no row: the same mail has the same rows whoever looks.
                 Some(Err(refusal))
@@ -170,7 +164,16 @@ impl Places {
             }
         }
         places.refused = None;
+        places.is_protected = false;
         places
+    }
+
+    /// Forgets what only a document wants that is left as a whole: nobody is asked for it.
+    fn forget(&mut self, before: &Before) {
+        for wanted in self.urls.drain(before.urls..) {
+            self.numbers.remove(&wanted.key());
+        }
+        self.sheets.truncate(before.sheets);
     }
 
     /// What a link means that stands so many steps away from a document, if it counts: most links show nothing.
@@ -242,6 +245,11 @@ impl Places {
         let role = shown.link.usage.role;
         if let Some((part, identity)) = &shown.sibling {
             let url = Some(masked(&shown.absolute).into_owned());
+            if self.is_protected
+                && let Some(refusal) = &self.refused
+            {
+                return (Meaning::Refused(Box::new(refusal.clone())), url);
+            }
             if pictures.is_svg_part(*part) && !fragment(&shown.absolute).is_empty() {
                 return (Meaning::Refused(Box::new(part_of_svg())), url);
             }
@@ -344,9 +352,7 @@ impl Places {
     /// The number of something to retrieve.
     pub(super) fn number(&mut self, wanted: Wanted) -> usize {
         let next = self.urls.len();
-        let otherwise = wanted.otherwise.as_ref().map(|(url, _)| url.clone());
-        let key = (wanted.url.clone(), wanted.is_sheet, otherwise);
-        let number = *self.numbers.entry(key).or_insert(next);
+        let number = *self.numbers.entry(wanted.key()).or_insert(next);
         if number == next {
             self.urls.push(wanted);
         }

@@ -1,0 +1,35 @@
+//! What is to be retrieved because documents show it.
+
+/// The URL, whether it is a style sheet, and the URL that is asked for if this one fails.
+pub(super) type Key = (String, bool, Option<String>);
+
+/// Something to retrieve.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    /// Mapped.
+    pub(super) url: String,
+    /// The same URL as documents mean it, its password masked.
+    pub(super) source: String,
+    pub(super) is_sheet: bool,
+    /// What is asked for if this fails: http, for a reference that names no scheme.
+    pub(super) otherwise: Option<(String, String)>,
+}
+
+impl Wanted {
+    /// What makes it another one.
+    pub(super) fn key(&self) -> Key {
+        let otherwise = self.otherwise.as_ref().map(|(url, _)| url.clone());
+        (self.url.clone(), self.is_sheet, otherwise)
+    }
+
+    /// What is asked of servers.
+    pub(super) fn accept(&self) -> &'static str {
+        match self.is_sheet {
+            true => SHEET,
+            false => "image/*",
+        }
+    }
+}
+
+/// The media type of style sheets.
+pub(super) const SHEET: &str = "text/css";
