@@ -1,5 +1,6 @@
 //! The run over one message: its references, then the links of its documents, then the mark.
 
+use super::embed::Embedding;
 use super::lengths::Which;
 use super::mark::{has_dkim_signature, marked};
 use super::pass::{Pass, Place};
@@ -27,10 +28,10 @@ impl Session<'_> {
     /// Decides about everything in the message.
     pub(super) fn run(&mut self, message: &[u8]) -> Outcomes {
         let mut outcomes = self.references(message);
-        self.embed(message, &mut outcomes);
+        let embedding = self.embed(message, &mut outcomes);
         // Nothing is retrieved any more, and what came is in the edits.
         self.retrieved.clear();
-        self.links(message, &mut outcomes);
+        self.links(message, &mut outcomes, &embedding);
         self.relist(message, &mut outcomes);
         let report = &mut outcomes.report;
         report.rows.sort_by_cached_key(|row| number_key(&row.part));
@@ -156,24 +157,26 @@ impl Session<'_> {
     }
 
     /// Makes what documents show a part of the mail.
-    fn embed(&mut self, message: &[u8], outcomes: &mut Outcomes) {
+    fn embed(&mut self, message: &[u8], outcomes: &mut Outcomes) -> Embedding {
         if !self.policy().embed.is_on() {
-            return;
+            return Embedding::default();
         }
         let Some(output) = self.with_documents(outcomes, message) else {
-            return;
+            return Embedding::default();
         };
         if let Err(refusal) = self.ledger.work(output.len()) {
             let detail = "nothing was embedded";
             self.not_looked_at(outcomes, Kind::Embed, detail, &refusal);
-            return;
+            return Embedding::default();
         }
         let tree = mime::scan(&output, &self.settings.scan_limits());
-        let made = embed::embed(self, &output, &tree);
-        outcomes.report.rows.extend(made.rows);
-        outcomes.temporary = outcomes.temporary.take().or(made.temporary);
+        let mut made = embed::embed(self, &output, &tree);
+        outcomes.report.rows.append(&mut made.rows);
+        let temporary = outcomes.temporary.take();
+        outcomes.temporary = temporary.or(made.temporary.take());
         let edits = std::mem::take(&mut outcomes.edits);
-        outcomes.edits = edits.then(message.len(), made.edits);
+        outcomes.edits = edits.then(message.len(), std::mem::take(&mut made.edits));
+        made
     }
 
     /// Takes out the text that names what was detached, once it is back.
@@ -211,8 +214,8 @@ impl Session<'_> {
         outcomes.edits = edits.then(message.len(), text);
     }
 
-    /// Resolves the links of all documents.
-    fn links(&mut self, message: &[u8], outcomes: &mut Outcomes) {
+    /// Resolves the links of all documents, which are told of by the numbers that they had before the embedding.
+    fn links(&mut self, message: &[u8], outcomes: &mut Outcomes, embedding: &Embedding) {
         if self.policy().links != Links::Resolve {
             return;
         }
@@ -225,8 +228,12 @@ impl Session<'_> {
         }
         let tree = mime::scan(&output, &self.settings.scan_limits());
         let mut plan = Plan::of_links(&output, &tree, self.policy(), &mut self.ledger);
-        let rows = plan.links.iter().map(|links| links.forecast(self.name));
-        outcomes.report.rows.extend(rows.map(State::planned));
+        let rows = plan.links.iter().map(|links| {
+            let mut row = State::planned(links.forecast(self.name));
+            row.part = embedding.number_before(&row.part).to_owned();
+            row
+        });
+        outcomes.report.rows.extend(rows);
         let edits = std::mem::take(&mut outcomes.edits);
         let links = relink::edits(&output, &tree, &mut plan);
         outcomes.edits = edits.then(message.len(), links);

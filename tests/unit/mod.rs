@@ -10,6 +10,7 @@ mod draft1997;
 mod embed;
 mod embed_shapes;
 mod embed_styles;
+mod forecasts;
 mod fuzz_replay;
 mod html_links;
 mod html_links_properties;

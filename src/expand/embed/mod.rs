@@ -31,7 +31,7 @@ use super::session::{Answered, Session};
 use crate::edit::{Edit, Edits, Group};
 use crate::expand::state::State;
 use crate::mime::transfer::base64_length_with;
-use crate::mime::{PartId, Tree};
+use crate::mime::{Content, PartId, Tree};
 use crate::report::{Detail, Kind, Reason, Refusal, Retry, Row, Setting};
 
 /// What was decided about all documents of a message.
@@ -41,6 +41,16 @@ pub(super) struct Embedding {
     pub(super) rows: Vec<Row<State>>,
     /// The first failure that may be over later.
     pub(super) temporary: Option<Detail>,
+    /// The numbers of the multiparts that were made, and of the documents that they were made for.
+    wrapped: HashMap<String, String>,
+}
+
+impl Embedding {
+    /// The number that a document had before, by the number that it has now. What was made for a document is told of
+    /// as the document.
+    pub(super) fn number_before<'n>(&'n self, now: &'n str) -> &'n str {
+        self.wrapped.get(above(now)).map_or(now, String::as_str)
+    }
 }
 
 /// Embeds what the documents of a message show.
@@ -71,7 +81,7 @@ pub(super) fn embed(session: &mut Session<'_>, original: &[u8], tree: &Tree) -> 
             }
         }
     }
-    pending.finish(session, &places)
+    pending.finish(&places)
 }
 
 /// What a place gets.
@@ -163,7 +173,7 @@ impl Pending<'_> {
             }
         }
         places::point_options(found, &mut values, &mut fallbacks);
-        if !values.is_empty() && !session.is_forecast() {
+        if !values.is_empty() {
             let new: i64 = self.shapes.octets_since(&placed);
             session.ledger.restore_gained(gained);
             let policy = session.policy();
@@ -409,21 +419,36 @@ impl Pending<'_> {
         }
     }
 
-    fn finish(mut self, session: &Session<'_>, places: &Places) -> Embedding {
-        if !session.is_forecast() {
-            for part in &self.named {
-                if let Some(content_id) = places.made.get(part) {
-                    let newline = self.tree.newline.bytes();
-                    let field = [b"Content-ID: <", content_id.as_bytes(), b">", newline].concat();
-                    let edit = Edit::insert(self.tree.part(*part).header.end, field);
-                    let _ = self.embedding.edits.add(vec![edit]);
-                }
+    fn finish(mut self, places: &Places) -> Embedding {
+        for part in &self.named {
+            if let Some(content_id) = places.made.get(part) {
+                let newline = self.tree.newline.bytes();
+                let field = [b"Content-ID: <", content_id.as_bytes(), b">", newline].concat();
+                let edit = Edit::insert(self.tree.part(*part).header.end, field);
+                let _ = self.embedding.edits.add(vec![edit]);
             }
-            for group in self.shapes.edits(&self.pictures) {
-                // Insertions and header fields meet neither each other nor the values.
-                let _ = self.embedding.edits.add(group);
-            }
+        }
+        for document in self.shapes.wrapped_documents() {
+            let number = self.tree.number(document);
+            let is_below = self.tree.part(document).parent.is_some_and(|above| {
+                matches!(self.tree.part(above).content, Content::Multipart(_))
+            });
+            // A multipart that is alone in a message has the number of the message.
+            let made = match is_below {
+                true => number.as_str(),
+                false => above(&number),
+            };
+            self.embedding.wrapped.insert(made.to_owned(), number);
+        }
+        for group in self.shapes.edits(&self.pictures) {
+            // Insertions and header fields meet neither each other nor the values.
+            let _ = self.embedding.edits.add(group);
         }
         self.embedding
     }
+}
+
+/// The number of the multipart, or the message, around a part of this number.
+fn above(number: &str) -> &str {
+    number.rsplit_once('.').map_or("", |(above, _)| above)
 }

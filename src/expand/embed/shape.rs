@@ -204,6 +204,16 @@ impl<'p> Shapes<'p> {
         octets as i64
     }
 
+    /// The documents around which a multipart is made.
+    pub(super) fn wrapped_documents(&self) -> Vec<PartId> {
+        let made = self.parts.iter().filter(|(_, parts)| !parts.is_empty());
+        made.filter_map(|(container, _)| match container {
+            Container::Wrapped(document) => Some(*document),
+            Container::Extended(_) => None,
+        })
+        .collect()
+    }
+
     /// The edits of all containers, and those of what is said of the bodies around.
     pub(super) fn edits(&mut self, pictures: &Pictures<'_>) -> Vec<Group> {
         let mut groups = Vec::new();
