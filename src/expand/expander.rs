@@ -241,7 +241,11 @@ impl Expander {
     /// This runs at memory speed and proves nothing; `None` does: nothing in there would change.
     #[must_use]
     pub fn first_touch(&self, bytes: &[u8]) -> Option<usize> {
-        self.prefilter().first(bytes)
+        match self.settings.mark {
+            Mark::Off => self.prefilter().first(bytes),
+            // A mark of others goes from a message in which nothing else is to be done, too.
+            Mark::Field => self.prefilter().first_or_mark(bytes),
+        }
     }
 
     /// Whether it adds a mark, and so takes others away.

@@ -108,6 +108,12 @@ impl Prefilter {
         }
     }
 
+    /// Where the first of the words is, or a mark.
+    #[must_use]
+    pub(super) fn first_or_mark(&self, bytes: &[u8]) -> Option<usize> {
+        MARKED.first(bytes)
+    }
+
     /// Which of the messages in `bytes` may have to be changed, as [`in_message`](Self::in_message) says: those
     /// that end at the places given, in order; they are numbered from 0.
     ///
@@ -213,9 +219,11 @@ fn declares_base(message: &[u8]) -> bool {
     BASES.first(message).is_some()
 }
 
-/// What references need, the first [`OF_REFERENCES`]; what the type of a document begins with, [`OF_DOCUMENTS`]; and
+/// Marks, the first [`OF_MARKS`]; what references need, [`OF_REFERENCES`]; what the type of a document begins with, [`OF_DOCUMENTS`]; and
 /// the fields that give documents a base or a sibling.
-static WORDS: [Word; 9] = [
+static WORDS: [Word; 10] = [
+    // What a mark of an earlier run begins with, and one that a stranger wrote.
+    word("x-embody", 1),
     word("external-body", 8),
     // What else makes a part a reference, and what says that one was deleted.
     word("x-mozilla-external-attachment-url", 1),
@@ -229,10 +237,14 @@ static WORDS: [Word; 9] = [
     word("content-location", 7),
 ];
 
+const OF_MARKS: usize = 1;
 const OF_REFERENCES: usize = 6;
 const OF_DOCUMENTS: usize = 1;
 
-static REFERENCES: Words = Words::new(WORDS.split_at(OF_REFERENCES).0, b'-');
+/// All but marks.
+const WORK: &[Word] = WORDS.split_at(OF_MARKS).1;
+
+static REFERENCES: Words = Words::new(WORK.split_at(OF_REFERENCES).0, b'-');
 
 /// What every attachment has.
 #[cfg(feature = "cli")]
@@ -246,26 +258,33 @@ static ATTACHMENTS: Words = Words::new(
 static DETACHED: Words = Words::new(&[word("x-embody-detached", 1)], b'-');
 
 static DOCUMENTS: Words = Words::new(
-    WORDS.split_at(OF_REFERENCES).1.split_at(OF_DOCUMENTS).0,
+    WORK.split_at(OF_REFERENCES).1.split_at(OF_DOCUMENTS).0,
     b'-',
 );
 
 /// Both.
-static ALL: Words = Words::new(WORDS.split_at(OF_REFERENCES + OF_DOCUMENTS).0, b'-');
+static ALL: Words = Words::new(WORK.split_at(OF_REFERENCES + OF_DOCUMENTS).0, b'-');
+
+/// Both, and marks.
+static MARKED: Words = Words::new(
+    WORDS.split_at(OF_MARKS + OF_REFERENCES + OF_DOCUMENTS).0,
+    b'-',
+);
 
 /// The fields that give documents a base or a sibling.
-static BASES: Words = Words::new(WORDS.split_at(OF_REFERENCES + OF_DOCUMENTS).1, b'-');
+static BASES: Words = Words::new(WORK.split_at(OF_REFERENCES + OF_DOCUMENTS).1, b'-');
 
 #[cfg(any(test, feature = "mailbox"))]
-static EVERYTHING: Words = Words::new(&WORDS, b'-');
+static EVERYTHING: Words = Words::new(WORK, b'-');
 
 #[cfg(test)]
-static SEARCHES: [&Words; 8] = {
+static SEARCHES: [&Words; 9] = {
     let [base64, quoted, base] = bases::SEARCHES;
     [
         &REFERENCES,
         &DOCUMENTS,
         &ALL,
+        &MARKED,
         &BASES,
         &EVERYTHING,
         base64,

@@ -500,3 +500,51 @@ fn a_lock_that_is_waited_for_is_named() {
         "{said}"
     );
 }
+
+#[test]
+fn a_mark_of_others_goes_where_nothing_else_is_to_be_done() {
+    let forged = "From: a@b\nX-EMBODY: expanded=9\nSubject: s\n\nhi\n";
+    let clean = "From: a@b\nSubject: s\n\nhi\n";
+    let separator = "From x@y Mon Jan  1 00:00:00 2024\n";
+    let box_of = |message: &str| format!("{separator}{clean}\n{separator}{message}\n");
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    for name in ["cur", "new", "tmp"] {
+        fs::create_dir_all(at("maildir").join(name)).expect("a folder");
+    }
+    let long = "x".repeat(76) + "\n";
+    // Small, and larger than one window.
+    for body in [String::new(), long.repeat(10_000)] {
+        let forged = format!("{forged}{body}");
+        let clean = format!("{clean}{body}");
+        fs::write(at("a.mbox"), box_of(&forged)).expect("a file");
+        fs::write(at("a.eml"), &forged).expect("a file");
+        fs::write(at("maildir/cur/1:2,S"), &forged).expect("a file");
+        let marked = |source: &str| {
+            run(
+                &["convert", "--mark", "--quiet", source, "--output", "-"],
+                folder.path(),
+            )
+        };
+        assert_eq!(marked("a.mbox").stdout, box_of(&clean).as_bytes());
+        assert_eq!(marked("a.eml").stdout, clean.as_bytes());
+        for source in ["a.mbox", "a.eml", "maildir"] {
+            let done = run(
+                &["convert", "--mark", "--quiet", "--in-place", source],
+                folder.path(),
+            );
+            assert_eq!(status(&done), 0, "{}", stderr(&done));
+        }
+        let read = |name: &str| fs::read_to_string(at(name)).expect("a file");
+        assert_eq!(read("a.mbox"), box_of(&clean));
+        assert_eq!(read("a.eml"), clean);
+        assert_eq!(read("maildir/cur/1:2,S"), clean);
+        // Without --mark it stays.
+        fs::write(at("a.eml"), &forged).expect("a file");
+        let kept = run(
+            &["convert", "--quiet", "a.eml", "--output", "-"],
+            folder.path(),
+        );
+        assert_eq!(kept.stdout, forged.as_bytes());
+    }
+}
