@@ -1,7 +1,7 @@
 //! Parameters of `message/external-body` → [`Target`], one way for each access type (RFC 2046 §5.2.3,
 //! RFC 2017, RFC 1873).
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 use super::access_types::{Access, access_of};
 use super::url::read_url;
@@ -68,7 +68,12 @@ fn content_id_target<'a>(
 /// FTP and ANON-FTP as a URL: `ftp://site/directory/name;type=a` (RFC 2046 §5.2.3.2, RFC 1738 §3.2).
 fn ftp_url(media_type: &MediaType<'_>) -> Result<String, Unusable> {
     let site = required(media_type, "site")?;
-    let directory = required(media_type, "directory")?;
+    let site = String::from_utf8_lossy(&site);
+    // RFC 2046 §5.2.3.2: the directory may be left out.
+    let directory = match media_type.look_up("directory") {
+        Found::None => Vec::new(),
+        _ => required(media_type, "directory")?,
+    };
     let name = required(media_type, "name")?;
     let is_host = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     if !site.bytes().all(is_host) {
@@ -95,8 +100,9 @@ fn ftp_url(media_type: &MediaType<'_>) -> Result<String, Unusable> {
         }
     };
     let mut url = format!("ftp://{site}");
-    let segments = directory.split('/').filter(|segment| !segment.is_empty());
-    for segment in segments.chain([name.as_str()]) {
+    let segments = directory.split(|&octet| octet == b'/');
+    let segments = segments.filter(|segment| !segment.is_empty());
+    for segment in segments.chain([name.as_slice()]) {
         url.push('/');
         url.push_str(&escaped_segment(segment)?);
     }
@@ -107,14 +113,15 @@ fn ftp_url(media_type: &MediaType<'_>) -> Result<String, Unusable> {
 /// LOCAL-FILE as a URL: `file:///absolute/path` (RFC 2046 §5.2.3.4).
 fn file_url(media_type: &MediaType<'_>) -> Result<String, Unusable> {
     let name = required(media_type, "name")?;
-    let Some(path) = name.strip_prefix('/') else {
-        return Err(Unusable::RelativeFile(name));
+    let Some(path) = name.strip_prefix(b"/") else {
+        let name = String::from_utf8_lossy(&name);
+        return Err(Unusable::RelativeFile(name.into_owned()));
     };
     let mut url = "file://".to_owned();
-    for segment in path.split('/') {
+    for segment in path.split(|&octet| octet == b'/') {
         url.push('/');
-        if segment == ".." {
-            url.push_str(segment);
+        if segment == b".." {
+            url.push_str("..");
         } else {
             url.push_str(&escaped_segment(segment)?);
         }
@@ -122,14 +129,14 @@ fn file_url(media_type: &MediaType<'_>) -> Result<String, Unusable> {
     Ok(url)
 }
 
-fn required(media_type: &MediaType<'_>, name: &'static str) -> Result<String, Unusable> {
+fn required(media_type: &MediaType<'_>, name: &'static str) -> Result<Vec<u8>, Unusable> {
     match media_type.look_up(name) {
         Found::Whole(value) => {
-            let text = String::from_utf8_lossy(value.trim_ascii()).into_owned();
-            if text.is_empty() {
+            let octets = value.trim_ascii();
+            if octets.is_empty() {
                 return Err(Unusable::MissingParameter(name, None));
             }
-            Ok(text)
+            Ok(octets.to_vec())
         }
         Found::CutOff(_) => Err(Unusable::CutOff(name)),
         Found::None => Err(Unusable::MissingParameter(name, None)),
@@ -156,17 +163,17 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b':')
     .remove(b'@');
 
-/// One path segment, [`SEGMENT`] escaped. Control characters would be commands on an FTP connection.
-fn escaped_segment(segment: &str) -> Result<String, Unusable> {
-    if segment.chars().any(char::is_control) {
+/// One path segment, [`SEGMENT`] escaped, and octets that are not ASCII as they are. Control characters would be
+/// commands on an FTP connection.
+fn escaped_segment(segment: &[u8]) -> Result<String, Unusable> {
+    let text = String::from_utf8_lossy(segment);
+    if text.chars().any(char::is_control) {
         return Err(Unusable::BadValue(
             "a file name holds control characters".to_owned(),
         ));
     }
-    if segment == ".." || segment == "." {
-        return Err(Unusable::BadValue(format!(
-            "'{segment}' is not a file name"
-        )));
+    if segment == b".." || segment == b"." {
+        return Err(Unusable::BadValue(format!("'{text}' is not a file name")));
     }
-    Ok(utf8_percent_encode(segment, SEGMENT).to_string())
+    Ok(percent_encode(segment, SEGMENT).to_string())
 }

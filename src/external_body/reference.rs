@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::note::{Claim, Note};
+use crate::link::url::with_octets_escaped;
 use crate::mime::header;
 use crate::mime::parameters::without_comments;
 use crate::mime::{Header, MediaType, PartId};
@@ -188,13 +189,19 @@ impl<'a> ExternalBody<'a> {
 /// The `size` parameter, in octets.
 pub(super) fn size_of(media_type: &MediaType<'_>) -> Option<u64> {
     let value = media_type.parameter("size")?;
-    String::from_utf8_lossy(value.trim_ascii()).parse().ok()
+    let digits = value.trim_ascii();
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    // What is more than a number can say is more than every limit.
+    let number = std::str::from_utf8(digits).ok()?.parse();
+    Some(number.unwrap_or(u64::MAX))
 }
 
 /// A Content-ID or Message-ID value without its `<>`, comments in front, and white space.
 #[must_use]
 pub fn identifier(value: &[u8]) -> String {
-    let text: String = String::from_utf8_lossy(value)
+    let text: String = with_octets_escaped(value)
         .chars()
         .filter(|symbol| !symbol.is_whitespace())
         .collect();

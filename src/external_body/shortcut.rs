@@ -10,6 +10,7 @@ use std::borrow::Cow;
 
 use super::url::read_url;
 use super::{ExternalBody, Form, Reading, Shortcuts, Target, Unusable};
+use crate::link::url::with_octets_escaped;
 use crate::mime::{Content, Fields, Header, MediaType, PartId, Tree};
 use crate::span::Span;
 
@@ -106,6 +107,11 @@ fn target(file: &[u8]) -> Option<Result<Target<'static>, Unusable>> {
         {
             // Blanks inside stand for themselves: nothing is folded here.
             let url = value.trim().trim_matches('"').replace(' ', "%20");
+            // Half a character of UTF-16: another one in its place would name another resource.
+            if url.contains(char::REPLACEMENT_CHARACTER) {
+                let detail = "a character of the URL cannot be read";
+                return Some(Err(Unusable::BadValue(detail.to_owned())));
+            }
             return Some(read_url(Cow::Owned(url.into_bytes())));
         }
     }
@@ -124,8 +130,8 @@ fn text_of(file: &[u8]) -> Cow<'_, str> {
     match file {
         [0xff, 0xfe, rest @ ..] => wide(rest, u16::from_le_bytes),
         [0xfe, 0xff, rest @ ..] => wide(rest, u16::from_be_bytes),
-        [0xef, 0xbb, 0xbf, rest @ ..] => String::from_utf8_lossy(rest),
-        _ => String::from_utf8_lossy(file),
+        [0xef, 0xbb, 0xbf, rest @ ..] => with_octets_escaped(rest),
+        _ => with_octets_escaped(file),
     }
 }
 

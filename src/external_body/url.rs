@@ -7,6 +7,7 @@ use percent_encoding::percent_decode_str;
 
 use super::scheme::{Locator, locate};
 use super::{Target, Unusable};
+use crate::link::url::with_octets_escaped;
 
 /// Octets of a URL, at most, other than of a `data:` URL: no server takes as many, and plans and reports
 /// hold it several times.
@@ -27,7 +28,7 @@ pub fn read_url(value: Cow<'_, [u8]>) -> Result<Target<'_>, Unusable> {
             "the URL has more than {LONGEST} octets"
         )));
     }
-    let written = String::from_utf8_lossy(&value);
+    let written = with_octets_escaped(&value);
     let text = crate::link::url::from_parameter(&written).into_owned();
     if text.is_empty() {
         return Err(Unusable::MissingUrl);
@@ -96,7 +97,8 @@ fn unwrap_data(value: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
 }
 
 fn percent_decoded(text: &str) -> String {
-    percent_decode_str(text).decode_utf8_lossy().into_owned()
+    let octets: Vec<u8> = percent_decode_str(text).collect();
+    with_octets_escaped(&octets).into_owned()
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
+
 /// The URL in a parameter or header field: *all* white space is removed (RFC 2017 §3.1: a URL is
 /// folded into words of at most 40 characters), and the wrappers of [`unwrapped`] are taken off.
 ///
@@ -46,6 +48,21 @@ fn without_brackets(text: &str) -> &str {
 
 fn is_blank(character: char) -> bool {
     matches!(character, ' ' | '\t'..='\r')
+}
+
+/// Octets as text: those that are no UTF-8 are percent-escaped as they are (RFC 3986 §2.5), for another character in
+/// their place would name another resource.
+#[must_use]
+pub(crate) fn with_octets_escaped(octets: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(octets) {
+        return Cow::Borrowed(text);
+    }
+    let mut text = String::with_capacity(octets.len() + 32);
+    for chunk in octets.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(percent_encode(chunk.invalid(), NON_ALPHANUMERIC));
+    }
+    Cow::Owned(text)
 }
 
 /// The URL without its fragment and the `#`.
@@ -200,6 +217,17 @@ mod tests {
         assert_eq!(from_parameter("<http://a"), "<http://a");
         assert_eq!(from_parameter("http://a/%20b"), "http://a/%20b");
         assert!(matches!(from_parameter("<x>"), Cow::Borrowed("x")));
+    }
+
+    #[test]
+    fn an_octet_that_is_no_utf8_is_escaped_as_it_is() {
+        let text = with_octets_escaped("h\u{e4}\u{f7e9}".as_bytes());
+        assert!(matches!(text, Cow::Borrowed("h\u{e4}\u{f7e9}")));
+        let octets = b"http://h/\xe9\xc3\xa4%e9\xf0\x9f/\xff";
+        assert_eq!(
+            with_octets_escaped(octets),
+            "http://h/%E9\u{e4}%e9%F0%9F/%FF"
+        );
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod resolve;
 mod split;
 
 pub use browser::{Relation, relation, resolve_as_browser};
+pub(crate) use clean::with_octets_escaped;
 pub use clean::{from_parameter, masked, unwrapped, without_fragment};
 #[cfg(any(test, feature = "internals"))]
 pub use resolve::Unresolvable;

@@ -32,6 +32,16 @@ pub(super) fn readable(value: &[u8]) -> String {
     }
 }
 
+/// Whether a text made by [`readable`] carries octets that are no UTF-8.
+pub(super) fn holds_carried(text: &str) -> bool {
+    let carried = CARRIED + 0x80..=CARRIED + 0xff;
+    // What the private area begins with in UTF-8.
+    memchr::memchr(0xef, text.as_bytes()).is_some()
+        && text
+            .chars()
+            .any(|symbol| carried.contains(&u32::from(symbol)))
+}
+
 /// The octets of a text made by [`readable`].
 pub(super) fn raw(text: String) -> Vec<u8> {
     // What the private area begins with in UTF-8.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::Documents;
 use super::candidates::{self, Fallbacks};
-use super::link_text::{ascii, readable};
+use super::link_text::{ascii, holds_carried, readable};
 use super::siblings::Identity;
 use crate::edit::Group;
 use crate::link::base::Base;
@@ -43,6 +43,12 @@ pub(crate) enum Written {
 }
 
 impl Shown<'_> {
+    /// Whether octets of the document that are no UTF-8 stand in the URL. Browsers ask for the characters that they
+    /// are in the document's charset.
+    pub(crate) fn holds_octets(&self) -> bool {
+        holds_carried(&self.absolute)
+    }
+
     /// The URL with each scheme that may be tried: `//host` is https, then http.
     pub(crate) fn candidates(&self) -> Vec<String> {
         match &self.host {

@@ -216,6 +216,10 @@ fn what_cannot_be_had_leaves_the_part_as_it_came() {
         ),
         (
             "access-type=FTP; site=ftp.example.org; name=b",
+            "scheme-not-allowed",
+        ),
+        (
+            "access-type=FTP; site=ftp.example.org; directory=a",
             "missing-parameter",
         ),
         (
