@@ -46,6 +46,9 @@ settings! {
     Fetch "the policy" "Schemes that may be retrieved.";
     AllowHost "the policy" "The hosts that may be asked.";
     DenyHost "the policy" "Hosts that may not.";
+    DenyHostFile "the list of hosts" "Lists of hosts that may not.";
+    AllowType "the policy" "The media types that may be put in.";
+    DenyType "the policy" "Media types that may not.";
     FileRoot "file root" "Folders beneath which files are read.";
     Proxy "the proxy" "Where http and https go.";
     Cache "the cache" "The folder that keeps answers.";

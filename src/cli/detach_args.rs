@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use super::cache_args::CacheArgs;
 use super::policy_args::RetrievalArgs;
 use super::shared_args::{OnFailureOption, SayingArgs, WalkArgs};
-use super::values::{at_least_one, base_url, duration, duration_or_none, size};
+use super::values::{at_least_one, base_url, duration_or_none, size};
 use crate::detach::{Choice, Form};
 use crate::external_body::Wanted;
 use crate::policy::{Limits, Links, OnFailure, Policy, Proxy, TypePattern};
@@ -158,8 +158,8 @@ pub(super) struct RestoreArgs {
     /// One retrieval; 0 is no limit [default: 20s]
     #[arg(hide_short_help = true, long, value_name = "DUR", value_parser = duration_or_none)]
     timeout: Option<Duration>,
-    /// All retrievals of one message [default: 60s]
-    #[arg(hide_short_help = true, long, value_name = "DUR", value_parser = duration)]
+    /// All retrievals of one message; 0 is no limit [default: 60s]
+    #[arg(hide_short_help = true, long, value_name = "DUR", value_parser = duration_or_none)]
     deadline: Option<Duration>,
     /// Retrievals at the same time, over all messages of a run [default: 8]
     #[arg(hide_short_help = true, long, value_name = "N", value_parser = at_least_one)]

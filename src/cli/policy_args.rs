@@ -8,9 +8,7 @@ use url::Url;
 
 use super::archive_args::ArchiveArgs;
 use super::cache_args::CacheArgs;
-use super::values::{
-    HostList, at_least_one, base_url, duration, duration_or_none, host_list, scheme, size,
-};
+use super::values::{HostList, at_least_one, base_url, duration_or_none, host_list, scheme, size};
 use crate::policy::{
     Embed, HostPattern, IpNet, Limits, Links, Mapping, Mismatch, Policy, Protected, Proxy, Scheme,
     Shortcuts, Trackers, TypePattern, Userinfo, parse_file_root, parse_network, parse_port,
@@ -190,8 +188,8 @@ struct LimitArgs {
     /// One retrieval; 0 is no limit [default: 20s]
     #[arg(hide_short_help = true, long, value_name = "DUR", value_parser = duration_or_none)]
     timeout: Option<Duration>,
-    /// All retrievals of one message [default: 60s]
-    #[arg(hide_short_help = true, long, value_name = "DUR", value_parser = duration)]
+    /// All retrievals of one message; 0 is no limit [default: 60s]
+    #[arg(hide_short_help = true, long, value_name = "DUR", value_parser = duration_or_none)]
     deadline: Option<Duration>,
     /// Levels of nesting; what is deeper stays unchanged [default: 64]
     #[arg(hide_short_help = true, long, value_name = "N")]
@@ -317,11 +315,11 @@ impl RetrievalArgs {
         Policy {
             fetch: self.fetch.iter().copied().collect(),
             allow_hosts: self.allow_host.iter().cloned().collect(),
-            deny_hosts: self
+            deny_hosts: self.deny_host.iter().cloned().collect(),
+            listed_hosts: self
                 .deny_host_file
                 .iter()
                 .flat_map(|list| &list.0)
-                .chain(&self.deny_host)
                 .cloned()
                 .collect(),
             allow_nets: self.allow_net.clone(),

@@ -34,6 +34,10 @@ pub(super) fn remedy(row: &Row, policy: &Policy) -> Option<String> {
         Reason::TypeMismatch if row.kind == Kind::Embed => return None,
         // What would have to be held is bounded by the mail, not by an option.
         Reason::TooMuchWork if !speaks_of(row, Setting::Work) => return None,
+        // No number of redirects ends a circle.
+        Reason::TooManyRedirects if !speaks_of(row, Setting::Redirects) => return None,
+        // A name that is no absolute path is beneath no folder.
+        Reason::OutsideFileRoot if row.url.is_none() => return None,
         Reason::RedirectRefused => vec![redirect(row, policy)?],
         _ if is_about_url || is_about_type || is_protected => {
             opening(row, &url, policy, is_protected)?
@@ -43,10 +47,14 @@ pub(super) fn remedy(row: &Row, policy: &Policy) -> Option<String> {
     let words = match words.is_empty() {
         false => words.join(" "),
         // The policy refuses what came later: an address, where a redirect led.
-        true if is_about_url && !policy.deny_hosts.is_empty() => return None,
+        true if is_about_url && has_denied_hosts(policy) => return None,
         true => would_allow(reason)?.to_owned(),
     };
     Some(words)
+}
+
+fn has_denied_hosts(policy: &Policy) -> bool {
+    !(policy.deny_hosts.is_empty() && policy.listed_hosts.is_empty())
 }
 
 fn speaks_of(row: &Row, setting: Setting) -> bool {

@@ -65,6 +65,8 @@ pub struct Policy {
     pub(crate) allow_hosts: HostPatterns,
     /// `--deny-host`: these are not; they win over `allow_hosts`.
     pub(crate) deny_hosts: HostPatterns,
+    /// `--deny-host-file`: nor are these.
+    pub(crate) listed_hosts: HostPatterns,
     /// `--allow-net`: networks that are asked although they are not globally reachable.
     pub allow_nets: Vec<IpNet>,
     /// `--allow-port`: ports besides the scheme's own.
@@ -196,12 +198,7 @@ impl Policy {
     /// [`Reason::HostNotAllowed`], [`Reason::PrivateAddress`].
     pub fn judge_address(&self, address: IpAddr) -> Result<(), Refusal> {
         let host = Host::Address(address);
-        if self.deny_hosts.matches(&host) {
-            return Err(Refusal::lasting(
-                Reason::HostNotAllowed,
-                Detail::from(format!("{address} is denied by ")).naming(Setting::DenyHost),
-            ));
-        }
+        self.judge_denied(&host)?;
         let canonical = address.to_canonical();
         let opened = |network: &IpNet| network.contains(&address) || network.contains(&canonical);
         if self.allow_nets.iter().any(opened) {
@@ -248,24 +245,40 @@ impl Policy {
         Ok(())
     }
 
+    fn judge_denied(&self, host: &Host) -> Result<(), Refusal> {
+        let setting = match host {
+            _ if self.deny_hosts.matches(host) => Setting::DenyHost,
+            _ if self.listed_hosts.matches(host) => Setting::DenyHostFile,
+            _ => return Ok(()),
+        };
+        let detail = Detail::from(format!("{host} is denied by ")).naming(setting);
+        Err(Refusal::lasting(Reason::HostNotAllowed, detail))
+    }
+
     fn judge_host(&self, host: &Host) -> Result<(), Refusal> {
-        let refused = |detail| Err(Refusal::lasting(Reason::HostNotAllowed, detail));
-        if self.deny_hosts.matches(host) {
-            let detail = Detail::from(format!("{host} is denied by "));
-            return refused(detail.naming(Setting::DenyHost));
-        }
+        self.judge_denied(host)?;
         if !self.allow_hosts.is_empty() && !self.allow_hosts.matches(host) {
             let detail = Detail::from(format!("{host} is not among what "));
-            return refused(detail.naming(Setting::AllowHost).then(" names"));
+            let detail = detail.naming(Setting::AllowHost).then(" names");
+            return Err(Refusal::lasting(Reason::HostNotAllowed, detail));
         }
         match host {
             Host::Address(address) => self.judge_address(*address),
             Host::Name(name) if host::is_localhost(name) => {
                 // The first of the two that is opened is enough: only opened ones are asked.
                 let [four, six] = host::LOOPBACK.map(|address| self.judge_address(address));
-                four.or(six).map_err(|refusal| Refusal {
-                    detail: format!("{host} is this machine").into(),
-                    ..refusal
+                let (Err(four), Err(six)) = (four, six) else {
+                    return Ok(());
+                };
+                // What is denied stays so whatever network is opened.
+                let denied = |refusal: &Refusal| refusal.reason == Reason::HostNotAllowed;
+                let is_this = format!("{host} is this machine");
+                Err(match [four, six].into_iter().find(denied) {
+                    Some(refusal) => Refusal {
+                        detail: Detail::from(format!("{is_this}, and ")).then(refusal.detail),
+                        ..refusal
+                    },
+                    None => Refusal::lasting(Reason::PrivateAddress, is_this),
                 })
             }
             Host::Name(_) => Ok(()),
@@ -303,13 +316,16 @@ impl Policy {
                 .allow_types
                 .iter()
                 .any(|pattern| pattern.matches(essence));
-        if denied || !allowed {
-            return Err(Refusal::lasting(
-                Reason::TypeNotAllowed,
-                format!("{essence} may not be put in"),
-            ));
-        }
-        Ok(())
+        let detail = if denied {
+            Detail::from(format!("{essence} is denied by ")).naming(Setting::DenyType)
+        } else if !allowed {
+            Detail::from(format!("{essence} is not among what "))
+                .naming(Setting::AllowType)
+                .then(" names")
+        } else {
+            return Ok(());
+        };
+        Err(Refusal::lasting(Reason::TypeNotAllowed, detail))
     }
 
     /// Whether this many octets may be one body.

@@ -18,7 +18,7 @@ use crate::fetch::Probed;
 use crate::fetch::allowance::Allowance;
 use crate::fetch::exchange::{Answer, Asked, Exchange, Failed, How, Source, Whose, is_redirect};
 use crate::policy::{Policy, Target};
-use crate::report::{Reason, Refusal};
+use crate::report::{Detail, Reason, Refusal, Setting};
 
 /// Follows redirects.
 #[derive(Debug)]
@@ -137,7 +137,9 @@ impl Client {
                     if asked.len() > allowed {
                         return Err(Refusal::lasting(
                             Reason::TooManyRedirects,
-                            format!("more than {allowed} redirects"),
+                            Detail::from("more redirects than ")
+                                .naming(Setting::Redirects)
+                                .then(format!(", {allowed}")),
                         ));
                     }
                     if asked.contains(&next) {

@@ -16,3 +16,4 @@ mod fetch_file;
 mod fetch_ftp;
 mod fetch_hostile;
 mod fetch_http;
+mod names_and_limits;
