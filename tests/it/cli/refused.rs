@@ -107,7 +107,7 @@ fn a_file_that_is_no_plain_message_is_refused_by_filters() {
 }
 
 #[test]
-fn a_closed_standard_output_is_no_success_for_help_either() {
+fn a_full_standard_output_is_no_success_for_help_either() {
     for (line, status) in [
         ("filter --help", 75),
         ("filter -h", 75),
@@ -120,7 +120,11 @@ fn a_closed_standard_output_is_no_success_for_help_either() {
         ("convert --help", 1),
         ("inspect -h", 1),
     ] {
-        for (to, expected) in [(">&-", status), (">/dev/full", status), (">/dev/null", 0)] {
+        for (to, expected) in [
+            (">/dev/full", status),
+            (">/dev/null", 0),
+            ("1<>/dev/null", 0),
+        ] {
             let script = format!("\"$1\" {line} {to}");
             let output = Command::new("sh")
                 .args(["-c", &script, "sh", env!("CARGO_BIN_EXE_embody")])
