@@ -117,7 +117,6 @@ impl Page<'_> {
                 &format!("embody convert --embed remote --trackers blank --in-place {named}"),
             );
         }
-        let weight = |it: &Host| it.pictures + it.trackers + it.references;
         let heaviest = survey.hosts.heaviest(|it| it.pictures);
         let bars: Vec<Bar> = heaviest
             .iter()
@@ -152,27 +151,15 @@ impl Page<'_> {
             self.table(
                 &head,
                 &survey.hosts,
-                weight,
-                |it| {
-                    let row = [
-                        it.pictures,
-                        it.trackers,
-                        it.references,
-                        it.alive,
-                        it.dead,
-                        it.refused,
-                    ];
-                    let archived = [it.archived, it.lost].into_iter();
-                    let row = row.into_iter().chain(archived.filter(|_| has_archive));
-                    row.map(grouped).collect()
-                },
+                Host::weight,
+                |it| it.probed(has_archive).into_iter().map(grouped).collect(),
                 Order::Heaviest,
             );
         } else {
             self.table(
                 &["host", "pictures", "trackers", "references"],
                 &survey.hosts,
-                weight,
+                Host::weight,
                 |it| {
                     [it.pictures, it.trackers, it.references]
                         .map(grouped)

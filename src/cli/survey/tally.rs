@@ -57,6 +57,29 @@ counts! {
     Type { attachments, octets, large, large_octets, leave, leave_octets, }
 }
 
+impl Host {
+    /// How often mail refers to it.
+    pub fn weight(&self) -> u64 {
+        self.pictures + self.trackers + self.references
+    }
+
+    /// What a probe tells of it, in the order of tables; the last two where an archive was asked.
+    pub fn probed(&self, has_archive: bool) -> Vec<u64> {
+        let mut row = vec![
+            self.pictures,
+            self.trackers,
+            self.references,
+            self.alive,
+            self.dead,
+            self.refused,
+        ];
+        if has_archive {
+            row.extend([self.archived, self.lost]);
+        }
+        row
+    }
+}
+
 impl Amount {
     pub fn count(&mut self, octets: u64) {
         self.count += 1;

@@ -187,22 +187,8 @@ fn table(text: &mut String, survey: &Survey, group: Group, has_archive: bool) ->
                 true => "pictures trackers references alive dead refused archived lost",
                 false => "pictures trackers references alive dead refused",
             };
-            let row = |it: &Host| {
-                let mut row = vec![
-                    it.pictures,
-                    it.trackers,
-                    it.references,
-                    it.alive,
-                    it.dead,
-                    it.refused,
-                ];
-                if has_archive {
-                    row.extend([it.archived, it.lost]);
-                }
-                row
-            };
-            let weight = |it: &Host| it.pictures + it.trackers + it.references;
-            named(text, ("host", head), &survey.hosts, weight, row)
+            let row = |it: &Host| it.probed(has_archive);
+            named(text, ("host", head), &survey.hosts, Host::weight, row)
         }
         Group::Type => {
             let head = "attachments octets large large_octets leave leave_octets";

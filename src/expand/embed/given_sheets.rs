@@ -13,8 +13,7 @@ use crate::expand::answer::{Octets, Times};
 use crate::expand::session::{Answered, Session};
 use crate::mime::PartId;
 use crate::mime::transfer::base64_length_with;
-use crate::plan::documents::cid_escaped;
-use crate::plan::documents::{Fallbacks, sheet};
+use crate::plan::documents::{Fallbacks, cid_escaped, sheet};
 use crate::report::{Reason, Refusal};
 
 /// Octets of a `cid:` URL of ours, at most.

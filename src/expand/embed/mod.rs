@@ -24,8 +24,7 @@ use self::shape::{New, Shapes};
 use self::sheets::Sheets;
 use self::wanted::SHEET;
 use super::answer::Answer;
-use crate::plan::documents::cid_escaped;
-use crate::plan::documents::{Documents, Fallbacks};
+use crate::plan::documents::{Documents, Fallbacks, cid_escaped};
 
 use super::session::{Answered, Session};
 use crate::edit::{Edit, Edits, Group};
