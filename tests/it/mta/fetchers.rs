@@ -106,6 +106,8 @@ impl Fetcher {
             .arg(recipe)
             .args(&self.last)
             .env("HOME", &home)
+            // That of whoever runs the tests may be closed to this user.
+            .env("TMPDIR", &home)
             .current_dir(home)
             .uid(self.user)
             .gid(self.user)
