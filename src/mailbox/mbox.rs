@@ -404,7 +404,7 @@ impl Header {
     }
 
     /// Reads the header of the message that starts at `start` in `bytes`; offsets are into them.
-    fn of_message(bytes: &[u8], start: usize) -> Self {
+    pub(super) fn of_message(bytes: &[u8], start: usize) -> Self {
         let first = start + content_start(&bytes[start..]);
         let header = Self::of(&bytes[first..]);
         Self {

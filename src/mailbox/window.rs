@@ -3,7 +3,8 @@
 //! Each [`Chunk`] starts at the start of a message and ends at the end of one; chunks put together
 //! are the file. The division into messages does not depend on the window's size. Memory is one
 //! window, more only for a message that is larger, up to a bound: a message beyond it is passed
-//! on in pieces that nobody looks into.
+//! on in pieces that nobody looks into. If its header does not end within the bound either, its
+//! Content-Length is not known, and separators alone divide what follows.
 
 use std::io;
 
@@ -382,7 +383,13 @@ pub(super) mod tests {
             let (joined, messages, oversized) = divided(&bytes, window, 1100);
             prop_assert_eq!(&joined, &bytes);
             let (_, at_once, _) = divided(&bytes, 1 << 20, 1 << 20);
-            prop_assert_eq!(messages.len() as u64 + oversized, at_once.len() as u64);
+            // Of a header that does not end within the bound no Content-Length is known.
+            let is_known = |message: &[u8]| {
+                message.len() <= 1100 || mbox::Header::of_message(message, 0).body.is_some_and(|body| body <= 1100)
+            };
+            if at_once.iter().all(|message| is_known(message)) {
+                prop_assert_eq!(messages.len() as u64 + oversized, at_once.len() as u64);
+            }
         }
     }
 
