@@ -13,7 +13,7 @@ use super::verb::Verb;
 use crate::edit::Edits;
 use crate::error::Error;
 use crate::mailbox::{Message, Progress, Stop, Summary, Transform};
-use crate::report::{Detail, Outcome, Reason};
+use crate::report::{Detail, Forecast, Outcome, Reason};
 
 /// Gets rows in the order of the messages.
 pub(super) trait Listener: Sync {
@@ -123,13 +123,15 @@ impl<'f> Filter<'f> {
     }
 }
 
-/// Says of each row that changed its message that the message was left.
+/// Says of each row that changed its message, or would, that the message was left.
 pub(super) fn leave_for_separator(report: &mut Report) {
     for row in &mut report.rows {
+        use Forecast::{WouldDetach, WouldExpand, WouldRestore, WouldRewrite};
         use Outcome::{Detached, Expanded, Restored, Rewritten};
         if matches!(
             row.outcome,
             Told::Done(Expanded | Rewritten | Detached | Restored)
+                | Told::Would(WouldExpand | WouldRewrite | WouldDetach | WouldRestore)
         ) {
             row.outcome = Told::Done(Outcome::Left);
             row.reason = Some(Reason::HoldsSeparator);

@@ -22,11 +22,14 @@ use super::pipeline::{self, Limits};
 use super::place::{Destination, Place};
 use super::pool::Pool;
 use super::replace::{self, Beside, Identity};
+use super::rewrite;
 use super::sample::quoting_of;
 use super::sink::{Bytes, Sink};
 use super::temporary;
 use super::window::{Section, Source};
-use super::{Effect, Options, Progress, Quoting, Stop, Summary, Transform, check_backup_suffix};
+use super::{
+    Effect, Message, Options, Progress, Quoting, Stop, Summary, Transform, check_backup_suffix,
+};
 use crate::detail::{Detail, Setting};
 use crate::error::Error;
 
@@ -334,8 +337,13 @@ impl Job<'_> {
                 return Ok((summary, content, None));
             }
         };
-        let message = content.get(range.clone()).unwrap_or_default();
-        let mut new = maildir::transformed(self.transform, 1, self.path, message)?;
+        let message = Message {
+            number: 1,
+            source: self.path,
+            content: content.get(range.clone()).unwrap_or_default(),
+            quoting: Quoting::None,
+        };
+        let mut new = maildir::transformed(self.transform, &message, rewrite::spliced_in_file)?;
         if let Some(wrapping) = wrapping {
             new = new.map(|new| (wrapping.with_message)(&content, range, &new));
         }

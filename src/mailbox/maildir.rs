@@ -38,11 +38,12 @@ use super::lock::{Dotlock, Patience};
 use super::pipeline::{self, Limits, Stages};
 use super::place::{Destination, Place, target};
 use super::replace::{Beside, Finished, Identity, sync_folder};
-use super::rewrite;
+use super::rewrite::{self, Misfit, Rewritten};
 use super::sizes::resized;
 use super::temporary;
 use super::{Effect, Message, Options, Progress, Quoting, Stop, Summary, Transform};
 use crate::detail::Detail;
+use crate::edit::Edits;
 use crate::error::Error;
 
 /// Octets up to which compressed messages expand side by side.
@@ -313,7 +314,13 @@ impl Files<'_> {
         };
         summary.bytes_in = content.len() as u64;
         summary.bytes_out = summary.bytes_in;
-        let new = transformed(self.transform, number, &path, &content)?;
+        let message = Message {
+            number,
+            source: &path,
+            content: &content,
+            quoting: Quoting::None,
+        };
+        let new = transformed(self.transform, &message, rewrite::spliced)?;
         if let Some(new) = &new {
             summary.changed = 1;
             summary.bytes_out = new.len() as u64;
@@ -351,24 +358,28 @@ impl Files<'_> {
     }
 }
 
-/// A single message's new bytes, if it changes.
+/// A single message's new bytes, if it changes; `splice` makes the change, or refuses it.
 pub(super) fn transformed(
     transform: &dyn Transform,
-    number: u64,
-    path: &Path,
-    content: &[u8],
+    message: &Message<'_>,
+    splice: fn(&[u8], &Edits) -> Result<Rewritten, Misfit>,
 ) -> Result<Option<Vec<u8>>, Error> {
-    if transform.next_touch(content).is_none() {
+    if transform.next_touch(message.content).is_none() {
         return Ok(None);
     }
-    let edits = transform.transform(&Message {
-        number,
-        source: path,
-        content,
-        quoting: Quoting::None,
-    })?;
-    rewrite::spliced(content, &edits)
-        .map_err(|_| cannot_write(path)(io::Error::other("an edit lies outside the message")))
+    let edits = transform.transform(message)?;
+    match splice(message.content, &edits) {
+        Ok(Rewritten::Changed(new)) => Ok(Some(new)),
+        Ok(Rewritten::Unchanged) => Ok(None),
+        Ok(Rewritten::Refused) => {
+            transform.refused(message);
+            Ok(None)
+        }
+        Err(Misfit) => {
+            let what = io::Error::other("an edit lies outside the message");
+            Err(cannot_write(message.source)(what))
+        }
+    }
 }
 
 impl Files<'_> {

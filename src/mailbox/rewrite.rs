@@ -72,7 +72,7 @@ pub(super) fn rewritten(
     }
     let kept = match division {
         Some(_) => Vec::new(),
-        None => match kept_lines(content, &new) {
+        None => match kept_lines(content, &new, |_| true) {
             Some(kept) => kept,
             None => return Ok(Rewritten::Refused),
         },
@@ -129,14 +129,27 @@ pub(super) fn rewritten(
 #[cfg(feature = "cli")]
 pub(crate) fn takes_separators(content: &[u8], edits: &Edits) -> bool {
     changed(content, edits)
-        .is_ok_and(|new| new.is_some_and(|new| kept_lines(content, &new).is_none()))
+        .is_ok_and(|new| new.is_some_and(|new| kept_lines(content, &new, |_| true).is_none()))
 }
 
-/// The content of a single message after a change: nothing is quoted or counted.
-pub(super) fn spliced(content: &[u8], edits: &Edits) -> Result<Option<Vec<u8>>, Misfit> {
-    Ok(changed(content, edits)?
-        .map(|new| new.bytes)
-        .filter(|new| new != content))
+/// A single message after a change: nothing is quoted or counted.
+pub(super) fn spliced(content: &[u8], edits: &Edits) -> Result<Rewritten, Misfit> {
+    Ok(match changed(content, edits)? {
+        Some(new) if new.bytes != content => Rewritten::Changed(new.bytes),
+        _ => Rewritten::Unchanged,
+    })
+}
+
+/// The same of a file that was taken for one message by its first octets: it may be an mbox whose first separator is
+/// damaged. No line is taken away behind which another message starts.
+pub(super) fn spliced_in_file(content: &[u8], edits: &Edits) -> Result<Rewritten, Misfit> {
+    Ok(match changed(content, edits)? {
+        Some(new) if kept_lines(content, &new, separator::is_separator_in_text).is_none() => {
+            Rewritten::Refused
+        }
+        Some(new) if new.bytes != content => Rewritten::Changed(new.bytes),
+        _ => Rewritten::Unchanged,
+    })
 }
 
 /// A change carried out.
@@ -171,9 +184,9 @@ fn changed(content: &[u8], edits: &Edits) -> Result<Option<New>, Misfit> {
 }
 
 /// Where in the new bytes the old lines are that start with `>`s or none and `From `, sorted;
-/// `None` if one without a `>` is not there any more. Python divides a mailbox at each of those,
+/// `None` if one without a `>` is not there any more that `divides`. Python divides a mailbox at each of those,
 /// Dovecot and mutt at those with a date, so another message may start there.
-fn kept_lines(content: &[u8], new: &New) -> Option<Vec<usize>> {
+fn kept_lines(content: &[u8], new: &New, divides: impl Fn(&[u8]) -> bool) -> Option<Vec<usize>> {
     let mut kept = Vec::new();
     let mut replaced = new.replaced.iter().peekable();
     // Where the bytes behind the last replacement before a line start, in the old and the new.
@@ -199,7 +212,7 @@ fn kept_lines(content: &[u8], new: &New) -> Option<Vec<usize>> {
                 continue;
             }
         }
-        if !quoted {
+        if !quoted && divides(&content[line..]) {
             return None;
         }
     }

@@ -77,6 +77,54 @@ fn a_span_with_a_dated_line_that_is_no_separator_is_left_and_said() {
 }
 
 #[test]
+fn messages_behind_one_that_a_file_seems_to_be_alone_are_not_taken_along() {
+    let others = format!("From - {DATE}\nSubject: two\n\nwhat nobody may lose\n");
+    // What is left of a first separator.
+    for front in ["", ">From - x\n", "\u{feff}", " - x\n", "- x\n"] {
+        let message = |behind: &str| {
+            format!(
+                "{front}Subject: one\nFrom: a@b\nMIME-Version: 1.0\n{REFERENCE}\nContent-Type: text/plain\n\nphantom\n{behind}"
+            )
+        };
+        let before = message(&others);
+        let (after, said) = converted(before.as_bytes());
+        assert_eq!(text(&after), before, "{said}");
+        assert!(said.contains("1 messages, 0 changed"), "{front:?}: {said}");
+        let output = fed(
+            embody().args(["convert", "-", "--output", "-"]),
+            before.as_bytes(),
+        );
+        assert_eq!(text(&output.stdout), before);
+        // Text that only starts like one is the message's own.
+        let (after, said) = converted(message("From here on\n").as_bytes());
+        let has_header = front != "- x\n";
+        assert_eq!(
+            text(&after).ends_with("\n\nhello\n"),
+            has_header,
+            "{front:?}: {said}"
+        );
+    }
+}
+
+#[test]
+fn a_dry_run_says_what_is_left_for_a_separator() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("box");
+    let mail = format!(
+        "From - {DATE}\nSubject: one\n{REFERENCE}\nContent-Type: text/plain\n\nphantom\nFrom here on\n"
+    );
+    fs::write(&path, mail).unwrap();
+    let output = embody()
+        .args(["convert", "--in-place", "--dry-run"])
+        .arg(&path)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("left: holds-separator"), "{said}");
+    assert!(!said.contains("would-expand"), "{said}");
+}
+
+#[test]
 fn a_guessed_content_length_takes_in_no_other_message() {
     let hostile = |length: usize| {
         format!(
