@@ -355,6 +355,31 @@ fn trackers_are_left_blanked_or_fetched() {
 }
 
 #[test]
+fn a_tracker_is_one_whatever_octets_its_url_holds() {
+    let mail = [
+        html("<img src='https://h.example/1?").as_bytes(),
+        b"\xff' width=1 height=1>",
+    ]
+    .concat();
+    for (trackers, reason) in [
+        (Trackers::Leave, Some(Reason::Tracker)),
+        (Trackers::Blank, None),
+        // What would be asked for is not known.
+        (Trackers::Fetch, Some(Reason::BadUrl)),
+    ] {
+        let mut policy = policy();
+        policy.embed.trackers = trackers;
+        let world = world();
+        let (output, report) = run(policy, &world, &mail);
+        let reasons: Vec<_> = report.rows.iter().map(|row| row.reason).collect();
+        assert_eq!(reasons, [reason]);
+        assert!(world.asked().is_empty());
+        let calls_home = memchr::memmem::find(&output, b"https://h.example/1?").is_some();
+        assert_eq!(calls_home, trackers != Trackers::Blank);
+    }
+}
+
+#[test]
 fn the_octets_say_what_it_is() {
     let world = Canned::new()
         .with(

@@ -296,12 +296,6 @@ impl Places {
         }
         let source = shown.candidates().into_iter().next().unwrap_or_default();
         let source = masked(&source).into_owned();
-        if shown.holds_octets() {
-            let detail =
-                "it holds octets that are no UTF-8, and which characters they are is not known";
-            let refusal = Refusal::lasting(Reason::BadUrl, detail);
-            return (Meaning::Refused(Box::new(refusal)), Some(source));
-        }
         if let Some(refusal) = &self.refused {
             return (Meaning::Refused(Box::new(refusal.clone())), Some(source));
         }
@@ -326,6 +320,12 @@ impl Places {
         policy: &Policy,
         source: String,
     ) -> (Meaning, Option<String>) {
+        if shown.holds_octets() {
+            let detail =
+                "it holds octets that are no UTF-8, and which characters they are is not known";
+            let refusal = Refusal::lasting(Reason::BadUrl, detail);
+            return (Meaning::Refused(Box::new(refusal)), Some(source));
+        }
         let mut refusal = None;
         let mut allowed = Vec::new();
         for candidate in shown.candidates() {
