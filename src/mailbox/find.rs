@@ -33,7 +33,7 @@ pub(crate) use super::not_mail::not_in_place;
 use super::not_mail::{is_document, not_a_mailbox};
 use super::ours;
 pub(crate) use super::start::Kind;
-use super::start::{is_marked_mbox, kind_of_start};
+use super::start::{BYTE_ORDER_MARK, kind_of_start};
 use super::stop::Stop;
 use super::temporary;
 use crate::error::Error;
@@ -345,7 +345,9 @@ pub(crate) fn judged(_name: &[u8], start: &[u8]) -> Judged {
     }
     match kind_of_start(start) {
         // Behind another mbox it would go on with the last message of that.
-        Ok(Kind::Mbox) if is_marked_mbox(start) => Judged::Left("an mbox behind a byte order mark"),
+        Ok(Kind::Mbox) if start.starts_with(BYTE_ORDER_MARK) => {
+            Judged::Left("an mbox behind a byte order mark")
+        }
         Ok(Kind::Mbox) => match forms::division_of(start) {
             None => Judged::Taken,
             Some(division) => Judged::Left(division.name),
@@ -361,6 +363,20 @@ pub(crate) fn judged(_name: &[u8], start: &[u8]) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_mbox_behind_a_mark_is_not_put_behind_another_one() {
+        for (start, is_left) in [
+            ("From a\nSubject: x\n\n", false),
+            ("\nFrom a\nSubject: x\n\n", false),
+            ("\u{feff}From a\nSubject: x\n\n", true),
+            ("\u{feff}\r\n\nFrom a\nSubject: x\n\n", true),
+        ] {
+            let judged = judged(b"box", start.as_bytes());
+            assert_eq!(matches!(judged, Judged::Left(_)), is_left, "{start:?}");
+            assert_eq!(matches!(judged, Judged::Taken), !is_left, "{start:?}");
+        }
+    }
 
     #[test]
     fn what_a_file_is_shows_in_its_start() {
