@@ -407,6 +407,12 @@ impl Voice {
         })
     }
 
+    fn say_skipped(&self, path: &Path, what: &str) {
+        let path = path.display().to_string();
+        self.display
+            .say(&format!("{}: skipped: {what}", say::harmless(&path)));
+    }
+
     fn report_failed(&self) -> bool {
         let report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
         matches!(*report, Report::Failed)
@@ -416,9 +422,13 @@ impl Voice {
 impl Listener for Voice {
     fn skipped(&self, path: &Path, what: &str) {
         if self.volume == Volume::Verbose {
-            let path = path.display().to_string();
-            self.display
-                .say(&format!("{}: skipped: {what}", say::harmless(&path)));
+            self.say_skipped(path, what);
+        }
+    }
+
+    fn passed_over(&self, path: &Path, what: &str) {
+        if self.volume == Volume::Normal {
+            self.say_skipped(path, what);
         }
     }
 

@@ -392,6 +392,13 @@ impl Listener for Rows<'_> {
         }
     }
 
+    fn passed_over(&self, path: &Path, what: &str) {
+        if !self.verbose {
+            let path = path.display().to_string();
+            say::tell(&format!("{}: skipped: {what}", harmless(&path)));
+        }
+    }
+
     fn rows(&self, origin: &Origin, rows: &[Row]) {
         if !self.as_json {
             return;

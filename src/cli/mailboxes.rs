@@ -20,6 +20,9 @@ pub(super) trait Listener: Sync {
     /// A file in a folder holds no mail, but that.
     fn skipped(&self, path: &Path, what: &str);
 
+    /// A store or a cache of embody was skipped, or what lies in one. Each was named to [`Listener::skipped`].
+    fn passed_over(&self, path: &Path, what: &str);
+
     /// Rows of one message; called in order.
     fn rows(&self, origin: &Origin, rows: &[Row]);
 
@@ -194,6 +197,10 @@ impl Progress for Filter<'_> {
         state.settled.1.count_skipped(what, 1);
         drop(state);
         self.listener.skipped(path, what);
+    }
+
+    fn passed_over(&self, path: &Path, what: &str) {
+        self.listener.passed_over(path, what);
     }
 
     fn skipped_others(&self, archive: &Path, what: &'static str, count: u64) {

@@ -1,6 +1,6 @@
 //! What a run begins with: what there is to convert, what is said of the rest, and what killed runs left.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -91,8 +91,18 @@ pub(super) fn is_same_file(one: &Path, other: &Path) -> bool {
 
 /// Tells what was found and is no mail, and what could not be looked at.
 pub(super) fn begun(finds: &Finds, progress: &dyn Progress) -> Summary {
+    let mut objects: BTreeMap<&Path, u64> = BTreeMap::new();
     for (path, other) in &finds.skipped {
         progress.skipped(path, other.name());
+        match other {
+            NotMail::Ours(what) => progress.passed_over(path, what),
+            NotMail::Object => *objects.entry(store_of(path)).or_default() += 1,
+            _ => {}
+        }
+    }
+    for (store, count) in objects {
+        let what = format!("{count} objects of a store of detached attachments");
+        progress.passed_over(store, &what);
     }
     for (path, why) in &finds.unread {
         progress.damaged(path, &why.as_str().into());
@@ -102,6 +112,14 @@ pub(super) fn begun(finds: &Finds, progress: &dyn Progress) -> Summary {
         skipped_files: finds.skipped.len() as u64,
         ..Summary::default()
     }
+}
+
+/// The store of an object, or its folder if the run does not begin further up.
+fn store_of(object: &Path) -> &Path {
+    let named = |path: &&Path| !path.as_os_str().is_empty();
+    let mut above = object.ancestors().skip(1).filter(named);
+    let folder = above.next().unwrap_or(object);
+    above.nth(1).unwrap_or(folder)
 }
 
 /// Takes away what killed runs left where we are to work.

@@ -178,7 +178,16 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
             } else if let Some(form) = form.or(said_folder(format)) {
                 Err(NotMail::Beside(form.beside))
             } else {
-                match look_at(&path, format) {
+                let looked = look_at(&path, format).and_then(|kind| {
+                    let is_object = kind.is_ok()
+                        && ours::is_object(&whole.join(&relative)).map_err(cannot_read(&path))?;
+                    Ok(if is_object {
+                        Err(NotMail::Object)
+                    } else {
+                        kind
+                    })
+                });
+                match looked {
                     Ok(kind) => kind,
                     Err(Error::Read { source, .. }) => {
                         finds.unread.push((path, unread(&source)));

@@ -163,6 +163,10 @@ pub trait Progress: Sync {
     /// A file in a folder holds no mail, but that.
     fn skipped(&self, _path: &Path, _what: &'static str) {}
 
+    /// What was skipped that people should know of who do not ask for all of it: a store or a cache of embody among the
+    /// mail, or what lies in one.
+    fn passed_over(&self, _path: &Path, _what: &str) {}
+
     /// So many more in an archive, whose names are not told.
     fn skipped_others(&self, _archive: &Path, _what: &'static str, _count: u64) {}
 

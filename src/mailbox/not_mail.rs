@@ -18,6 +18,10 @@ pub(crate) enum NotMail {
     BesideMaildir,
     /// What programs keep beside the messages of other folders, and how it is called.
     Beside(&'static str),
+    /// A folder of ours that holds no mail, and how it is called.
+    Ours(&'static str),
+    /// A file that looks like mail and lies in a store under its hash.
+    Object,
     /// A symbolic link in a folder: what it leads to may be anybody's.
     Link,
     /// A pipe, a socket, a device.
@@ -64,7 +68,8 @@ impl NotMail {
             Self::Binary => "binary data",
             Self::Text => "text without a mail header",
             Self::BesideMaildir => "a file beside cur and new",
-            Self::Beside(what) => what,
+            Self::Beside(what) | Self::Ours(what) => what,
+            Self::Object => "an object of a store of detached attachments",
             Self::Link => "a symbolic link, which is not followed; name it as a source",
             Self::Special => "neither a file nor a folder",
             Self::OtherFormat(_) | Self::ReadAs(..) => "mail of another format",
@@ -82,7 +87,9 @@ impl NotMail {
                     .into()
             }
             Self::BesideMaildir => "a file beside a Maildir's folders".into(),
-            Self::Beside(_) | Self::Link | Self::Special => self.name().into(),
+            Self::Beside(_) | Self::Ours(_) | Self::Object | Self::Link | Self::Special => {
+                self.name().into()
+            }
             Self::OtherFormat(why) => why.into(),
             Self::ReadAs(what, formats) => Detail::from(what).naming(Setting::Format).then(formats),
         };

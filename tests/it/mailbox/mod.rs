@@ -20,3 +20,4 @@ mod ranges_recipes;
 mod separators;
 mod spark;
 mod stopped;
+mod stores;

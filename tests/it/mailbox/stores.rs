@@ -1,0 +1,328 @@
+//! Stores and caches among the mail: nothing looks into them, everybody is told, and mail is never taken for one
+//! (docs/mailboxes.md, "Folders").
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use sha2::{Digest as _, Sha256};
+
+use crate::common::programs::embody;
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = embody();
+    command.current_dir(folder).args(arguments);
+    command.output().unwrap()
+}
+
+#[track_caller]
+fn done(output: &Output, status: i32) -> String {
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(status), "{said}");
+    said
+}
+
+/// A message with something to do.
+const TO_DO: &str = "From: a@b\nSubject: inner\nMIME-Version: 1.0\n\
+    Content-Type: message/external-body; access-type=URL; URL=\"data:,x\"\n\n\
+    Content-Type: text/plain\n\n\n";
+
+/// A message with an attachment that is an mbox of messages with something to do.
+fn message_with_mbox() -> String {
+    let inner = format!("From x@y Mon Jan  1 00:00:00 2024\n{TO_DO}").repeat(1000);
+    let encoded = BASE64.encode(inner);
+    let lines: Vec<&str> = encoded
+        .as_bytes()
+        .chunks(76)
+        .map(|line| std::str::from_utf8(line).unwrap())
+        .collect();
+    format!(
+        "From: a@b\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=z\n\n--z\n\
+         Content-Type: application/octet-stream; name=x.mbox\n\
+         Content-Disposition: attachment\nContent-Transfer-Encoding: base64\n\n{}\n--z--\n",
+        lines.join("\n")
+    )
+}
+
+fn digits(content: &[u8]) -> String {
+    let hash = Sha256::digest(content);
+    hash.iter().map(|octet| format!("{octet:02x}")).collect()
+}
+
+/// Where content lies in a store.
+fn beneath(content: &[u8]) -> String {
+    let digits = digits(content);
+    format!("{}/{}/{digits}", &digits[..2], &digits[2..4])
+}
+
+fn write(path: &Path, content: &[u8]) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, content).unwrap();
+}
+
+/// All files beneath a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false => found.push(path),
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn a_store_among_the_mail_is_no_mail() {
+    for (store, message) in [
+        ("mail/store", "mail/1.eml"),
+        ("mail/.store", "mail/cur/1"),
+        ("mail/store", "mail/new/1"),
+        ("mail", "mail/1.eml"),
+    ] {
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path();
+        let original = message_with_mbox();
+        if !message.ends_with(".eml") {
+            for part in ["cur", "new", "tmp"] {
+                fs::create_dir_all(place.join("mail").join(part)).unwrap();
+            }
+        }
+        write(&place.join(message), original.as_bytes());
+        let detach = [
+            "detach",
+            "--store",
+            store,
+            "--in-place",
+            "--verbose",
+            "mail",
+        ];
+        done(&run(place, &detach), 0);
+        assert!(fs::metadata(place.join(message)).unwrap().len() < original.len() as u64 / 2);
+        // It is named to everybody who does not ask for silence, and once.
+        for volume in [&["--verbose"][..], &[]] {
+            let convert = [&["convert", "--in-place"], volume, &["mail"]].concat();
+            let said = done(&run(place, &convert), 0);
+            let named = said
+                .lines()
+                .filter(|line| line.contains(": skipped: ") && line.contains("of detached attach"));
+            assert_eq!(named.count(), 1, "{store}: {said}");
+            assert!(said.contains(store), "{said}");
+        }
+        let quiet = run(place, &["convert", "--in-place", "--quiet", "mail"]);
+        assert_eq!(done(&quiet, 0), "");
+        let said = done(&run(place, &["inspect", "mail"]), 0);
+        assert!(
+            said.contains(&format!("embody: {store}: skipped: ")),
+            "{said}"
+        );
+        done(&run(place, &detach), 0);
+        done(&run(place, &["store", "check", store]), 0);
+        let back = run(place, &["restore", "--store", store, message]);
+        done(&back, 0);
+        assert_eq!(back.stdout, original.as_bytes(), "{store}");
+    }
+}
+
+#[test]
+fn a_store_that_is_named_as_a_source_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    fs::write(place.join("1.eml"), message_with_mbox()).unwrap();
+    done(
+        &run(place, &["detach", "--store", "s", "--in-place", "1.eml"]),
+        0,
+    );
+    let said = done(&run(place, &["convert", "--in-place", "s"]), 1);
+    assert!(said.contains("store"), "{said}");
+}
+
+/// A cache as a run leaves it, with an answer that looks like mail.
+fn cache(place: &Path) -> PathBuf {
+    write(&place.join("mail/1.eml"), b"From: a@b\n\nx\n");
+    let convert = [
+        "convert",
+        "--in-place",
+        "--fetch",
+        "http",
+        "--cache",
+        "mail/cache",
+        "mail",
+    ];
+    done(&run(place, &convert), 0);
+    let cache = place.join("mail/cache");
+    let body = cache.join("bodies").join(beneath(TO_DO.as_bytes()));
+    write(&body, TO_DO.as_bytes());
+    let key = digits(b"http://example.org/");
+    write(&cache.join("keys").join(&key[..2]).join(&key), b"{}");
+    write(&cache.join("hosts").join(&key[..2]).join(&key), b"{}");
+    write(&cache.join("tmp/1-2"), b"");
+    write(&cache.join("size"), b"1 2");
+    body
+}
+
+#[test]
+fn a_cache_among_the_mail_is_no_mail() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    let body = cache(place);
+    for volume in [&["--verbose"][..], &[]] {
+        let convert = [&["convert", "--in-place"], volume, &["mail"]].concat();
+        let said = done(&run(place, &convert), 0);
+        let named = "mail/cache: skipped: a cache of embody\n";
+        assert_eq!(said.matches(named).count(), 1, "{said}");
+        assert!(said.contains("1 messages"), "{said}");
+    }
+    assert_eq!(fs::read_to_string(body).unwrap(), TO_DO);
+}
+
+#[test]
+fn mail_that_somebody_put_into_a_cache_is_mail() {
+    for file in [
+        "2.eml",
+        "mail/2.eml",
+        "keys/2.eml",
+        "keys/ab/2.eml",
+        "hosts/ab/cd/2.eml",
+        "bodies/ab/2.eml",
+        "bodies/ab/cd/2.eml",
+        "tmp/2.eml",
+        "tmp/a/2.eml",
+    ] {
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path();
+        let body = cache(place);
+        let mail = place.join("mail/cache").join(file);
+        write(&mail, TO_DO.as_bytes());
+        done(&run(place, &["convert", "--in-place", "mail"]), 0);
+        assert_ne!(fs::read_to_string(mail).unwrap(), TO_DO, "{file}");
+        assert_eq!(fs::read_to_string(body).unwrap(), TO_DO, "{file}");
+    }
+}
+
+/// A store with one object that looks like mail.
+fn store(folder: &Path) -> PathBuf {
+    write(&folder.join(".lock"), b"");
+    write(&folder.join(".tmp/embody-12-3"), TO_DO.as_bytes());
+    let object = folder.join(beneath(TO_DO.as_bytes()));
+    write(&object, TO_DO.as_bytes());
+    object
+}
+
+/// Wherever a mail lies in what is a store otherwise: it is mail, and the object beside it is none.
+#[test]
+fn mail_that_somebody_put_into_a_store_is_mail() {
+    let other = digits(b"other");
+    let places = [
+        "1.eml".to_owned(),
+        ".hidden".to_owned(),
+        "mail/1.eml".to_owned(),
+        ".tmp/1.eml".to_owned(),
+        ".tmp/embody-a".to_owned(),
+        ".tmp/a/1".to_owned(),
+        "ab/1.eml".to_owned(),
+        "ab/cd".to_owned(),
+        "AB/cd/1.eml".to_owned(),
+        "ab/cd/1.eml".to_owned(),
+        "ab/cd/ef/1.eml".to_owned(),
+        format!("ab/cd/{other}"),
+        format!("{}/cd/{other}", &other[..2]),
+        format!("{}/{}/{}", &other[..2], &other[2..4], other.to_uppercase()),
+        format!("{}/{}/{}", &other[..2], &other[2..4], &other[..63]),
+        format!("{}/{}/{other}.eml", &other[..2], &other[2..4]),
+        format!("{}/{}/{other}/1", &other[..2], &other[2..4]),
+    ];
+    for file in places {
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path();
+        let object = store(&place.join("mail"));
+        let mail = place.join("mail").join(&file);
+        write(&mail, TO_DO.as_bytes());
+        done(&run(place, &["convert", "mail", "--output", "to"]), 0);
+        let copies: Vec<PathBuf> = files(&place.join("to"));
+        assert_eq!(copies, [place.join("to").join(&file)]);
+        let said = done(&run(place, &["convert", "--in-place", "mail"]), 0);
+        assert_ne!(fs::read_to_string(mail).unwrap(), TO_DO, "{file}: {said}");
+        assert_eq!(fs::read_to_string(object).unwrap(), TO_DO, "{file}");
+        assert!(said.contains("1 messages"), "{file}: {said}");
+        let named = "mail: skipped: 1 objects of a store of detached attachments\n";
+        assert!(said.contains(named), "{file}: {said}");
+    }
+}
+
+/// What has the layout of a store, and holds something else.
+#[test]
+fn a_folder_of_mail_is_not_taken_for_a_store() {
+    let (id, other) = (digits(b"Message-ID"), digits(b"other"));
+    let of_id = format!("{}/{}/{id}", &id[..2], &id[2..4]);
+    for files in [
+        // What is missing, or what lies beside, tells that it is none.
+        &[".lock", "ab/cd/1.eml"][..],
+        &[".lock", ".tmp/x", "1.eml", "ab/1.eml"],
+        &[".lock", ".tmp/x", "ab/1.eml"],
+        &[".lock", ".tmp/x", "AB/cd/1.eml"],
+        &[".tmp/x", "ab/cd/1.eml"],
+        // Everything is there, but not under the hash of its content.
+        &[".lock", ".tmp/embody-1-2", "ab/cd/1.eml"],
+        &[".lock", ".tmp/embody-1-2", &of_id],
+        &[".tmp/embody-1-2", &of_id],
+        &[&of_id],
+        &[".lock", ".tmp/embody-1-2", &format!("ab/cd/{other}")],
+    ] {
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path();
+        for file in files {
+            let is_mail = !file.starts_with('.');
+            let content = if is_mail { TO_DO } else { "" };
+            write(&place.join("f").join(file), content.as_bytes());
+        }
+        let said = done(&run(place, &["convert", "f", "--output", "to"]), 0);
+        for file in files.iter().filter(|file| !file.starts_with('.')) {
+            assert!(place.join("to").join(file).is_file(), "{file}: {said}");
+        }
+    }
+    // A lock with something in it is another program's.
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    let object = store(&place.join("f"));
+    fs::write(place.join("f/.lock"), TO_DO).unwrap();
+    done(&run(place, &["convert", "f", "--output", "to"]), 0);
+    let mut copies = files(&place.join("to"));
+    copies.sort();
+    assert_eq!(
+        copies,
+        [".lock", ".tmp/embody-12-3"].map(|file| place.join("to").join(file))
+    );
+    assert!(object.is_file());
+    // Neither is nothing at all a store.
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    write(&place.join("f/1.eml"), TO_DO.as_bytes());
+    fs::create_dir_all(place.join("f/s/.tmp")).unwrap();
+    fs::write(place.join("f/s/.lock"), "").unwrap();
+    fs::create_dir(place.join("f/empty")).unwrap();
+    let said = done(&run(place, &["convert", "--in-place", "--verbose", "f"]), 0);
+    assert!(!said.contains("f/s: skipped"), "{said}");
+}
+
+/// A store that was copied as docs/store.md says has neither lock nor temporary files; a damaged object is not one of it.
+#[test]
+fn objects_are_known_by_their_content_where_no_lock_is() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    let object = store(&place.join("mail/copy"));
+    fs::remove_file(place.join("mail/copy/.lock")).unwrap();
+    fs::remove_dir_all(place.join("mail/copy/.tmp")).unwrap();
+    write(&place.join("mail/1.eml"), TO_DO.as_bytes());
+    let said = done(&run(place, &["convert", "--in-place", "mail"]), 0);
+    assert!(said.contains("1 messages, 1 changed"), "{said}");
+    let named = "mail/copy: skipped: 1 objects of a store of detached attachments\n";
+    assert!(said.contains(named), "{said}");
+    assert_eq!(fs::read_to_string(object).unwrap(), TO_DO);
+}
