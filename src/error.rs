@@ -92,7 +92,7 @@ fn not_as_expected(path: &Path) -> Detail {
 /// What to do about a lock that is a file.
 fn holder(path: &Path, lock: &Path) -> String {
     if path == lock {
-        return String::new();
+        return "; wait until it is done, or end it (fuser names it), and try again".to_owned();
     }
     format!("; if no program works on it, remove {}", lock.display())
 }
@@ -109,6 +109,17 @@ mod tests {
             Error::Usage(named()),
             Error::Deferred(named()),
             Error::NotAMailbox {
+    #[test]
+    fn who_finds_a_mailbox_locked_is_told_what_to_do() {
+        for (lock, way_out) in [("x.lock", "remove x.lock"), ("x", "try again")] {
+            let error = Error::Locked {
+                path: "x".into(),
+                lock: lock.into(),
+            };
+            assert!(error.to_string().ends_with(way_out), "{error}");
+        }
+    }
+
                 path: path(),
                 why: named(),
             },
