@@ -318,8 +318,8 @@ fn make(path: &Path) -> io::Result<Option<File>> {
     if let (Some(system), Some(start)) = (system(), started(std::process::id())) {
         contents.extend_from_slice(format!("\n{system} {start}\n").as_bytes());
     }
-    let mut finished = temporary_in(folder_of(path))?;
-    finished.write_all(&contents)?;
+    let finished = temporary_in(folder_of(path))?;
+    finished.as_file().write_all(&contents)?;
     match fs::hard_link(finished.path(), path) {
         Ok(()) => Ok(Some(finished.into_file())),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),

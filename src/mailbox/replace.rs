@@ -21,8 +21,8 @@ use rustix::fs::{Access, CWD, Gid, RenameFlags, Uid, XattrFlags};
 use tempfile::NamedTempFile;
 
 use super::compressed::{Encoder, Method};
-use super::failure::{cannot_read, cannot_write};
-use super::temporary::{folder_of, temporary_in};
+use super::failure::{cannot_read, cannot_write, unreadable};
+use super::temporary::{Temporary, folder_of, temporary_in};
 use crate::error::Error;
 
 /// Small writes are put together up to this; larger ones go through.
@@ -69,8 +69,8 @@ pub(super) struct Beside {
 }
 
 enum Writer {
-    Plain(BufWriter<NamedTempFile>),
-    Compressed(Box<Encoder<BufWriter<NamedTempFile>>>),
+    Plain(BufWriter<Temporary>),
+    Compressed(Box<Encoder<BufWriter<Temporary>>>),
 }
 
 impl std::fmt::Debug for Writer {
@@ -95,7 +95,7 @@ impl Beside {
         method: Option<Method>,
     ) -> Result<Self, Error> {
         let temporary = temporary_in(folder).map_err(cannot_write(target))?;
-        let writer = BufWriter::with_capacity(BUFFER, temporary);
+        let writer = BufWriter::with_capacity(BUFFER, Temporary(temporary));
         Ok(Self {
             target: target.into(),
             writer: match method {
@@ -143,7 +143,7 @@ impl Beside {
             Writer::Plain(writer) => writer,
             Writer::Compressed(encoder) => encoder.finish().map_err(cannot_write(&target))?,
         };
-        let temporary = writer
+        let Temporary(temporary) = writer
             .into_inner()
             .map_err(|error| cannot_write(&target)(error.into_error()))?;
         dress(temporary.as_file(), like).map_err(cannot_write(&target))?;

@@ -2,10 +2,11 @@
 //! go away.
 
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -36,14 +37,32 @@ fn our_system() -> String {
     format!("{:08x}", hasher.finish() & 0xffff_ffff)
 }
 
-/// A temporary file that goes when dropped.
+/// A temporary file to write to. Errors of [`NamedTempFile`] name it, but people know the file that it is to become.
+#[derive(Debug)]
+pub(super) struct Temporary(pub(super) NamedTempFile);
+
+impl io::Write for Temporary {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.as_file_mut().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.as_file_mut().flush()
+    }
+}
+
+/// A temporary file that goes when dropped. What goes wrong does not name it either.
 pub(super) fn temporary_in(folder: &Path) -> io::Result<NamedTempFile> {
     let mut prefix = our_prefix();
     prefix.push(format!("{}-{}-", std::process::id(), our_system()));
     tempfile::Builder::new()
         .prefix(&prefix)
         .rand_bytes(8)
-        .tempfile_in(folder)
+        .make_in(folder, |path| {
+            let mut options = File::options();
+            options.read(true).write(true).create_new(true);
+            options.mode(0o600).open(path)
+        })
 }
 
 /// Whether a file is a temporary one of ours, of any host.

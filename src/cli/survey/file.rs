@@ -36,8 +36,11 @@ pub fn write_page(path: &Path, page: &str) -> Result<(), Error> {
     }
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    let mut beside = beside_in(folder).map_err(failed)?;
-    beside.write_all(page.as_bytes()).map_err(failed)?;
+    let beside = beside_in(folder).map_err(failed)?;
+    beside
+        .as_file()
+        .write_all(page.as_bytes())
+        .map_err(failed)?;
     beside.as_file().sync_all().map_err(failed)?;
     match beside.persist(path) {
         Ok(_) => Ok(()),
@@ -48,13 +51,10 @@ pub fn write_page(path: &Path, page: &str) -> Result<(), Error> {
 /// A file that others may read as any that the user makes.
 fn beside_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".embody-survey-");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
-    builder.tempfile_in(folder)
+    // An error of `tempfile_in` would name this file, and people know the page.
+    builder.prefix(".embody-survey-").make_in(folder, |path| {
+        File::options().write(true).create_new(true).open(path)
+    })
 }
 
 #[cfg(test)]

@@ -248,6 +248,7 @@ fn a_file_size_limit_leaves_the_source_and_no_temporary_file() {
         .unwrap();
     assert!(!output.status.success());
     assert!(stderr(&output).contains("File too large"), "{output:?}");
+    assert!(!stderr(&output).contains(".embody-"), "{output:?}");
     assert!(fs::read(&path).unwrap() == old);
     assert_eq!(names(folder.path()), ["box"]);
 }
