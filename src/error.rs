@@ -20,6 +20,14 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+    /// A mailbox could not be read to its end; it was left as it is, and there is no result.
+    #[error("cannot read {path}", path = path.display())]
+    Unreadable {
+        /// The mailbox.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The result could not be written whole.
     #[error("cannot write {what}")]
     Write {
@@ -102,14 +110,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_detail_of_an_error_is_what_it_says() {
-        let path = || PathBuf::from("x");
-        let named = || Detail::from("why ").naming(Setting::Range);
-        for error in [
-            Error::Usage(named()),
-            Error::Deferred(named()),
-            Error::NotAMailbox {
-    #[test]
     fn who_finds_a_mailbox_locked_is_told_what_to_do() {
         for (lock, way_out) in [("x.lock", "remove x.lock"), ("x", "try again")] {
             let error = Error::Locked {
@@ -120,6 +120,14 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_detail_of_an_error_is_what_it_says() {
+        let path = || PathBuf::from("x");
+        let named = || Detail::from("why ").naming(Setting::Range);
+        for error in [
+            Error::Usage(named()),
+            Error::Deferred(named()),
+            Error::NotAMailbox {
                 path: path(),
                 why: named(),
             },

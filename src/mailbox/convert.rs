@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::begin::{begun, is_same_file, look_at, pass_over_backups, sweep};
 use super::compressed::{Damage, Method};
 use super::cut::{self, SINGLE, asked_for, cannot_cut};
-use super::failure::{cannot_read, cannot_write, in_full, unread};
+use super::failure::{cannot_write, in_full, unread, unreadable};
 use super::find::{Found, Kind};
 use super::forms;
 use super::maildir;
@@ -41,7 +41,7 @@ use crate::error::Error;
 ///
 /// # Errors
 /// [`Error::NotAMailbox`]; [`Error::Changed`] if an mbox changed while it was read;
-/// [`Error::Interrupted`] if `stop` was requested; [`Error::Read`], [`Error::Write`]; whatever
+/// [`Error::Interrupted`] if `stop` was requested; [`Error::Read`], [`Error::Unreadable`], [`Error::Write`]; whatever
 /// `transform` gives. No temporary file is left, and no half of a file.
 pub fn convert_to(
     source: &Path,
@@ -178,9 +178,9 @@ fn or_named(
     progress: &dyn Progress,
 ) -> Result<Summary, Error> {
     match done {
-        Err(Error::Read { what, source })
-            if !found.relative.as_os_str().is_empty()
-                && what == found.path.display().to_string() =>
+        // Of a folder of messages one was not read, and others may be done.
+        Err(Error::Unreadable { source, .. })
+            if !found.relative.as_os_str().is_empty() && !found.kind.is_folder() =>
         {
             let why = format!("{}; it was left", unread(&source));
             progress.damaged(&found.path, &why.into());
@@ -219,8 +219,8 @@ impl Job<'_> {
     }
 
     pub(super) fn open(&self) -> Result<(File, Identity), Error> {
-        let file = File::open(self.path).map_err(cannot_read(self.path))?;
-        let metadata = file.metadata().map_err(cannot_read(self.path))?;
+        let file = File::open(self.path).map_err(unreadable(self.path))?;
+        let metadata = file.metadata().map_err(unreadable(self.path))?;
         Ok((file, Identity::of(&metadata)))
     }
 
@@ -251,7 +251,7 @@ impl Job<'_> {
                     let result = new.as_deref().unwrap_or(&content);
                     sink.put(forms::as_named(result, Some(target)), Bytes::New)?;
                 }
-                None => sink.put_start_of(&file, before.length())?,
+                None => sink.put_start_of(&file, before.length(), self.path)?,
             }
             before.check(self.path)?;
             sink.appear(&file)?;
@@ -271,7 +271,7 @@ impl Job<'_> {
             Some(method) => self.expanded_message(method, &file)?,
         };
         if let (Some(new), Effect::Write) = (new, self.options.effect) {
-            let target = self.path.canonicalize().map_err(cannot_read(self.path))?;
+            let target = self.path.canonicalize().map_err(unreadable(self.path))?;
             let backup = self.options.backup.as_deref();
             replace::check_replaceable(&target, backup)?;
             let mut beside = Beside::start(&target, self.method)?;
@@ -299,7 +299,7 @@ impl Job<'_> {
         }
         let mut content = Vec::new();
         file.read_to_end(&mut content)
-            .map_err(cannot_read(self.path))?;
+            .map_err(unreadable(self.path))?;
         let (summary, content, new) = self.message_of(content)?;
         Ok((summary, Some(content), new))
     }

@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 
 use super::archive::{FromStart, Skipped};
 use super::compressed::{Damage, Decoder, Limits, MAGIC, Method};
-use super::failure::cannot_read;
+use super::failure::unreadable;
 use super::full::filled_by;
 use super::growing::Growing;
 use super::{Options, Stop};
@@ -58,7 +58,7 @@ impl Expansion {
             let wanted = wanted.min(buffer.len());
             let read = decoder
                 .read(&mut buffer[..wanted])
-                .map_err(cannot_read(path))?;
+                .map_err(unreadable(path))?;
             if read == 0 {
                 return Err(Error::Changed { path: path.into() });
             }

@@ -12,9 +12,17 @@ pub(super) fn cannot_read(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ 
     }
 }
 
+/// [`Error::Unreadable`] for a mailbox of which nothing was replaced.
+pub(super) fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
+    move |source| Error::Unreadable {
+        path: path.into(),
+        source,
+    }
+}
+
 /// The same, but a stream says in full what went wrong.
 pub(super) fn in_full(error: std::io::Error, path: &Path) -> Error {
-    error.downcast::<Error>().unwrap_or_else(cannot_read(path))
+    error.downcast::<Error>().unwrap_or_else(unreadable(path))
 }
 
 /// [`Error::Write`] for a path.

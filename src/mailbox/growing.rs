@@ -18,7 +18,7 @@ use rustix::fs::FallocateFlags;
 
 use super::Stop;
 use super::compressed::Damage;
-use super::failure::{cannot_read, cannot_write};
+use super::failure::{cannot_read, cannot_write, unreadable};
 use crate::error::Error;
 
 /// How much of the stream is in memory.
@@ -171,7 +171,7 @@ impl Growing {
                     // Who reads what is passed over is stopped within it.
                     self.stop.check()?;
                     let damage = error.downcast::<Damage>();
-                    return damage.map(Some).map_err(cannot_read(name));
+                    return damage.map(Some).map_err(unreadable(name));
                 }
             };
             let mut state = self.lock();

@@ -24,7 +24,7 @@ use std::time::{Duration, SystemTime};
 use md5::{Digest as _, Md5};
 
 use super::convert::Job;
-use super::failure::cannot_read;
+use super::failure::unreadable;
 use super::forms;
 use super::full::filled_by;
 use super::latecomers::{carry_over, keep};
@@ -66,7 +66,7 @@ impl Job<'_> {
             self.progress.done(&summary);
             return Ok(summary);
         }
-        let target = self.path.canonicalize().map_err(cannot_read(self.path))?;
+        let target = self.path.canonicalize().map_err(unreadable(self.path))?;
         let lock = self.locked(&target)?;
         match self.options.locking {
             Locking::Throughout => self.under_lock(&lock, &target),
@@ -223,7 +223,7 @@ struct State {
 
 impl State {
     fn of(file: &File, path: &Path) -> Result<Self, Error> {
-        let metadata = file.metadata().map_err(cannot_read(path))?;
+        let metadata = file.metadata().map_err(unreadable(path))?;
         Ok(Self {
             identity: Identity::of(&metadata),
             changed: (metadata.ctime(), metadata.ctime_nsec()),
@@ -243,7 +243,7 @@ impl State {
 }
 
 pub(super) fn identity(lock: &Lock, target: &Path) -> Result<Identity, Error> {
-    let metadata = lock.file().metadata().map_err(cannot_read(target))?;
+    let metadata = lock.file().metadata().map_err(unreadable(target))?;
     Ok(Identity::of(&metadata))
 }
 
@@ -258,7 +258,7 @@ fn digest_of(file: &File, length: u64, path: &Path) -> Result<Vec<u8>, Error> {
         let read = filled_by(&mut buffer[..wanted], |rest, before| {
             file.read_at(rest, at + before)
         });
-        let read = read.map_err(cannot_read(path))?;
+        let read = read.map_err(unreadable(path))?;
         digest.update(&buffer[..read]);
         at += read as u64;
         if read < wanted {
@@ -272,7 +272,7 @@ fn digest_of(file: &File, length: u64, path: &Path) -> Result<Vec<u8>, Error> {
 fn message_starts(file: &File, at: u64, path: &Path) -> Result<bool, Error> {
     let mut start = [0; forms::LOOK_AHEAD];
     let read = filled_by(&mut start, |rest, before| file.read_at(rest, at + before));
-    let start = start.get(..read.map_err(cannot_read(path))?);
+    let start = start.get(..read.map_err(unreadable(path))?);
     let start = start.unwrap_or_default();
     let text = start.get(..BLANKS).unwrap_or(start).trim_ascii_start();
     Ok(text.starts_with(b"From ") || forms::division_of(start).is_some() || start.is_empty())

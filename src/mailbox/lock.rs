@@ -32,7 +32,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::FlockOperation;
 
-use super::failure::{cannot_read, cannot_write};
+use super::failure::{cannot_write, unreadable};
 use super::process::{host, is_gone, started, system};
 use super::temporary::{folder_of, temporary_in};
 use super::{Progress, Stop};
@@ -196,14 +196,14 @@ fn open(target: &Path) -> Result<File, Error> {
     opened.map_err(|error| match File::open(target) {
         // It can be read: what fails is the writing.
         Ok(_) => cannot_write(target)(error),
-        Err(_) => cannot_read(target)(error),
+        Err(_) => unreadable(target)(error),
     })
 }
 
 /// Whether `target` is the name of this very file.
 fn is_named(file: &File, target: &Path) -> Result<bool, Error> {
-    let opened = file.metadata().map_err(cannot_read(target))?;
-    let named = fs::metadata(target).map_err(cannot_read(target))?;
+    let opened = file.metadata().map_err(unreadable(target))?;
+    let named = fs::metadata(target).map_err(unreadable(target))?;
     Ok(number(&opened) == number(&named))
 }
 

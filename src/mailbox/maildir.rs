@@ -163,7 +163,7 @@ fn copy_beside(folder: &Path, to: &Path, name: &str) -> Result<(), Error> {
     };
     let length = file.metadata().map_err(cannot_read(&path))?.len();
     let mut copy = Beside::start_in(to, &to.join(name), None)?;
-    copy.write_start_of(&file, length)?;
+    copy.write_start_of(&file, length, &path)?;
     copy.finished(&file)?.appear()
 }
 
@@ -298,7 +298,7 @@ impl Files<'_> {
                 Content::Damaged(damage) => {
                     summary.damaged = 1;
                     let why = damage.detail().then("; the message stays as it is");
-                    self.named(path, why);
+                    self.named(path.clone(), why);
                 }
                 _ => summary.oversized = 1,
             }
@@ -307,7 +307,7 @@ impl Files<'_> {
             {
                 let (target, beside) = target(to, name, self.place);
                 let mut copy = Beside::start_in(&beside, &target, None)?;
-                copy.write_start_of(&file, before.length())?;
+                copy.write_start_of(&file, before.length(), &path)?;
                 copy.finished(&file)?.appear()?;
             }
             return Ok(summary);
@@ -349,7 +349,9 @@ impl Files<'_> {
                     (Some(new), _) => beside.write(new)?,
                     (None, None) => beside.write(&content)?,
                     // What does not change is not compressed anew.
-                    (None, Some(_)) => beside.write_start_of(&file, before.length())?,
+                    (None, Some(_)) => {
+                        beside.write_start_of(&file, before.length(), &path)?;
+                    }
                 }
                 beside.finished(&file)?.appear()?;
             }

@@ -115,25 +115,14 @@ impl Beside {
         .map_err(cannot_write(&self.target))
     }
 
-    /// The first `length` bytes of `source`, through the handle that has its lock.
-    pub(super) fn write_start_of(&mut self, source: &File, length: u64) -> Result<(), Error> {
-        let mut buffer = vec![0; 1 << 20];
-        let mut copied = 0;
-        while copied < length {
-            let left = usize::try_from(length - copied).unwrap_or(usize::MAX);
-            let wanted = left.min(buffer.len());
-            let read = source
-                .read_at(&mut buffer[..wanted], copied)
-                .map_err(cannot_read(&self.target))?;
-            if read == 0 {
-                return Err(Error::Changed {
-                    path: self.target.clone(),
-                });
-            }
-            self.write(&buffer[..read])?;
-            copied += read as u64;
-        }
-        Ok(())
+    /// The first `length` bytes of `source`, which is called `name`, through the handle that has its lock.
+    pub(super) fn write_start_of(
+        &mut self,
+        source: &File,
+        length: u64,
+        name: &Path,
+    ) -> Result<(), Error> {
+        start_of(source, length, name, &mut |bytes| self.write(bytes))
     }
 
     /// Everything written, and what `like` has besides bytes given to the file.
@@ -149,6 +138,33 @@ impl Beside {
         dress(temporary.as_file(), like).map_err(cannot_write(&target))?;
         Ok(Finished { target, temporary })
     }
+}
+
+/// Hands over the first `length` bytes of `source`, which is called `name`.
+///
+/// # Errors
+/// [`Error::Unreadable`]; [`Error::Changed`] if there are not so many; what `take` gives.
+pub(super) fn start_of(
+    source: &File,
+    length: u64,
+    name: &Path,
+    take: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut buffer = vec![0; 1 << 20];
+    let mut copied = 0;
+    while copied < length {
+        let left = usize::try_from(length - copied).unwrap_or(usize::MAX);
+        let wanted = left.min(buffer.len());
+        let read = match source.read_at(&mut buffer[..wanted], copied) {
+            Ok(0) => return Err(Error::Changed { path: name.into() }),
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(unreadable(name)(error)),
+        };
+        take(&buffer[..read])?;
+        copied += read as u64;
+    }
+    Ok(())
 }
 
 /// Written, and ready to be put in place.
@@ -264,7 +280,7 @@ fn back_up(target: &Path, suffix: &OsStr) -> Result<(), Error> {
     let source = File::open(target).map_err(cannot_read(target))?;
     let length = source.metadata().map_err(cannot_read(target))?.len();
     let mut copy = Beside::start(&backup, None)?;
-    copy.write_start_of(&source, length)?;
+    copy.write_start_of(&source, length, target)?;
     let copy = copy.finished(&source)?;
     copy.sync()?;
     copy.appear()

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Read, Write as _};
+use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -98,7 +98,10 @@ impl<'a> Sink<'a> {
                     let method = place.expansion.map(|it| it.method);
                     let mut beside = Beside::start(place.target, method)?;
                     match place.expansion {
-                        None => beside.write_start_of(&place.source, place.unchanged)?,
+                        None => {
+                            let unchanged = place.unchanged;
+                            beside.write_start_of(&place.source, unchanged, place.target)?;
+                        }
                         Some(expansion) => {
                             let start = &mut |bytes: &[u8]| beside.write(bytes);
                             expansion.start_of(
@@ -119,16 +122,19 @@ impl<'a> Sink<'a> {
         }
     }
 
-    pub(super) fn put_start_of(&mut self, source: &File, length: u64) -> Result<(), Error> {
+    /// The first `length` bytes of the mailbox `name`, which is not looked into.
+    pub(super) fn put_start_of(
+        &mut self,
+        source: &File,
+        length: u64,
+        name: &Path,
+    ) -> Result<(), Error> {
         match self {
-            Self::Beside(beside) => beside.write_start_of(source, length),
-            Self::Directly(path, writer) => {
-                let mut source = source;
-                io::copy(&mut Read::by_ref(&mut source).take(length), writer)
-                    .map(|_| ())
-                    .map_err(cannot_write(path))
-            }
             Self::Nowhere | Self::InPlace(_) => Ok(()),
+            Self::Beside(_) | Self::Directly(..) => {
+                let put = &mut |bytes: &[u8]| self.put(bytes, Bytes::Same);
+                replace::start_of(source, length, name, put)
+            }
         }
     }
 

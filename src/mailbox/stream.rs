@@ -15,7 +15,7 @@ use super::archive::{self, Skipped, SkippedMembers};
 use super::compressed::{Damage, Method};
 use super::convert::Job;
 use super::expanded::{Content, Expanded, Expansion, method_of};
-use super::failure::{cannot_read, cannot_write, in_full};
+use super::failure::{cannot_write, in_full, unreadable};
 use super::find::{self, Kind, NotMail};
 use super::forms;
 use super::growing::Growing;
@@ -56,13 +56,13 @@ impl Opened {
         options: &Options,
         stop: &Stop,
     ) -> Result<Self, Error> {
-        let method = method_of(&file).map_err(cannot_read(name))?;
+        let method = method_of(&file).map_err(unreadable(name))?;
         let file = Arc::new(file);
         let limits = Expansion::limits(options);
         let skipped = Skipped::default();
         let ending = stop.of_part();
         let unpacked = archive::unpacked(&file, method, limits, find::judged, &skipped, &ending);
-        match unpacked.map_err(cannot_read(name))? {
+        match unpacked.map_err(unreadable(name))? {
             Some(reader) => Ok(Self::Expanded(Expanded::of(
                 file, reader, skipped, name, ending,
             )?)),
@@ -235,10 +235,10 @@ impl Job<'_> {
         if self.options.effect == Effect::DryRun {
             return self.any_to(Output::Nowhere);
         }
-        let target = self.path.canonicalize().map_err(cannot_read(self.path))?;
+        let target = self.path.canonicalize().map_err(unreadable(self.path))?;
         let lock = self.locked(&target)?;
         let before = identity(&lock, &target)?;
-        if method_of(lock.file()).map_err(cannot_read(self.path))? != Some(method) {
+        if method_of(lock.file()).map_err(unreadable(self.path))? != Some(method) {
             return Err(Error::Changed { path: target });
         }
         let expansion = Expansion::new(method, self.options);
@@ -271,13 +271,13 @@ impl Job<'_> {
     ) -> Result<(Summary, Option<Vec<u8>>), Error> {
         let expansion = Expansion::new(method, self.options);
         let content = expansion.content(file, self.options.max_message);
-        match content.map_err(cannot_read(self.path))? {
+        match content.map_err(unreadable(self.path))? {
             Content::Whole(content) => {
                 let (summary, _, new) = self.message_of(content)?;
                 Ok((summary, new))
             }
             Content::TooLarge => {
-                let metadata = file.metadata().map_err(cannot_read(self.path))?;
+                let metadata = file.metadata().map_err(unreadable(self.path))?;
                 let summary = Summary {
                     oversized: 1,
                     ..self.one_message(metadata.len())?
@@ -315,13 +315,13 @@ impl Job<'_> {
             _ => None,
         };
         let original = opened.original();
-        let metadata = original.metadata().map_err(cannot_read(name))?;
+        let metadata = original.metadata().map_err(unreadable(name))?;
         let mut sink = match (output, self.options.effect) {
             (_, Effect::DryRun) | (Output::Nowhere, _) => Sink::Nowhere,
             (Output::Path(path), _) => {
                 temporary::sweep(temporary::folder_of(path));
                 let method = match opened {
-                    Opened::Expanded(_) => method_of(original).map_err(cannot_read(name))?,
+                    Opened::Expanded(_) => method_of(original).map_err(unreadable(name))?,
                     _ => None,
                 };
                 Sink::to(path, Method::of_result(path, method))?
@@ -368,7 +368,7 @@ impl Job<'_> {
             }
         } else {
             let content = opened.whole()?;
-            let metadata = content.metadata().map_err(cannot_read(name))?;
+            let metadata = content.metadata().map_err(unreadable(name))?;
             let here = Identity::of(&metadata);
             let (summary, message, new) = self.message(content, &here)?;
             match message {
@@ -376,7 +376,7 @@ impl Job<'_> {
                     let result = new.as_deref().unwrap_or(&message);
                     sink.put(forms::as_named(result, target), Bytes::New)?;
                 }
-                None => sink.put_start_of(content, here.length())?,
+                None => sink.put_start_of(content, here.length(), name)?,
             }
             summary
         };

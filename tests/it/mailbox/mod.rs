@@ -21,3 +21,4 @@ mod separators;
 mod spark;
 mod stopped;
 mod stores;
+mod unreadable;
