@@ -42,7 +42,7 @@ impl NotMail {
     /// One that comes in a stream.
     pub(super) const STREAMED_ZIP: Self = Self::Format(
         "a zip archive",
-        "its directory stands at its end: name the file, decompressed, or unpack it first",
+        "its directory stands at its end, so it cannot be read while it comes: name the file, after decompressing it if it is compressed",
     );
 
     /// One that is compressed as a whole.
