@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use super::cache_args::CacheArgs;
 use super::policy_args::RetrievalArgs;
 use super::shared_args::{OnFailureOption, SayingArgs, WalkArgs};
-use super::values::{at_least_one, base_url, duration_or_none, size};
+use super::values::{at_least_one, base_url, duration_or_none, file, size};
 use crate::detach::{Choice, Form};
 use crate::external_body::Wanted;
 use crate::policy::{Limits, Links, OnFailure, Policy, Proxy, TypePattern};
@@ -60,13 +60,13 @@ pub(super) struct DetachArgs {
     #[arg(hide_short_help = true, long, value_name = "URL")]
     proxy: Option<Proxy>,
     /// Trust these certificates besides the system's [default: none]
-    #[arg(hide_short_help = true, long, value_name = "PEM")]
+    #[arg(hide_short_help = true, long, value_name = "PEM", value_parser = file())]
     ca_file: Option<PathBuf>,
     /// One request to a store that is a server; 0 is no limit [default: 20s]
     #[arg(hide_short_help = true, long, value_name = "DUR", value_parser = duration_or_none)]
     timeout: Option<Duration>,
     /// Options in TOML; those given here win [default: none]
-    #[arg(hide_short_help = true, long, value_name = "FILE")]
+    #[arg(hide_short_help = true, long, value_name = "FILE", value_parser = file())]
     config: Option<PathBuf>,
     #[command(flatten)]
     pub(super) walk: WalkArgs,

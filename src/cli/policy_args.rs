@@ -8,7 +8,9 @@ use url::Url;
 
 use super::archive_args::ArchiveArgs;
 use super::cache_args::CacheArgs;
-use super::values::{HostList, at_least_one, base_url, duration_or_none, host_list, scheme, size};
+use super::values::{
+    HostList, at_least_one, base_url, duration_or_none, file, host_list, scheme, size,
+};
 use crate::policy::{
     Embed, HostPattern, IpNet, Limits, Links, Mapping, Mismatch, Policy, Protected, Proxy, Scheme,
     Shortcuts, Trackers, TypePattern, Userinfo, parse_file_root, parse_network, parse_port,
@@ -113,7 +115,7 @@ pub(super) struct PolicyArgs {
 #[command(next_help_heading = "What may be retrieved")]
 pub(super) struct RetrievalArgs {
     /// Options in TOML; those given here win [default: none]
-    #[arg(long, value_name = "FILE", help_heading = None::<&'static str>)]
+    #[arg(long, value_name = "FILE", help_heading = None::<&'static str>, value_parser = file())]
     config: Option<PathBuf>,
     #[arg(
         long, value_name = "SCHEME,...", value_delimiter = ',', value_parser = scheme,
@@ -157,7 +159,7 @@ pub(super) struct RetrievalArgs {
     #[arg(hide_short_help = true, long, value_name = "URL")]
     proxy: Option<Proxy>,
     /// Trust these certificates besides the system's [default: none]
-    #[arg(hide_short_help = true, long, value_name = "PEM")]
+    #[arg(hide_short_help = true, long, value_name = "PEM", value_parser = file())]
     ca_file: Option<PathBuf>,
     #[command(flatten)]
     pub(super) cache: CacheArgs,

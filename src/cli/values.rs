@@ -1,8 +1,12 @@
 //! What stands behind an option: schemes, sizes, durations and numbers, from text.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
+
+use super::input::is_standard;
 use crate::error::Error;
 use crate::link::url::{Reference, masked};
 use crate::mailbox::check_backup_suffix;
@@ -150,8 +154,21 @@ pub(super) fn base_url(text: &str) -> Result<String, String> {
 #[derive(Clone, Debug)]
 pub(super) struct HostList(pub(super) Vec<HostPattern>);
 
+/// A file that says something of a run, and is no mail.
+pub(super) fn file() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(named)
+}
+
+fn named(path: PathBuf) -> Result<PathBuf, &'static str> {
+    match is_standard(&path) {
+        true => Err("standard input is for mail; name a file (./- for one of that name)"),
+        false => Ok(path),
+    }
+}
+
 /// Reads a file of hosts: one a line, `#` begins a comment.
 pub(super) fn host_list(path: &str) -> Result<HostList, String> {
+    let path = named(path.into())?;
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
     let mut patterns = Vec::new();
     for (number, line) in text.lines().enumerate() {

@@ -107,6 +107,28 @@ fn a_file_that_is_no_plain_message_is_refused_by_filters() {
 }
 
 #[test]
+fn what_is_no_mail_is_not_read_from_standard_input() {
+    let folder = tempfile::tempdir().unwrap();
+    // A file of that name is not what is meant either.
+    fs::write(folder.path().join("-"), "").unwrap();
+    for option in ["--config", "--deny-host-file", "--ca-file"] {
+        for (command, status) in [("filter", 75), ("convert - --output o", 2)] {
+            let line = format!("{command} {option} -");
+            let output = run(folder.path(), &line, &expanding());
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(status), "{line}: {said}");
+            assert!(said.contains(&format!("'-' for '{option} ")), "{said}");
+            assert!(said.contains("standard input is for mail"), "{said}");
+        }
+    }
+    for option in ["--config", "--deny-host-file"] {
+        let line = format!("filter {option} ./-");
+        let output = run(folder.path(), &line, &expanding());
+        assert_eq!(output.status.code(), Some(0), "{line}: {}", stderr(&output));
+    }
+}
+
+#[test]
 fn a_full_standard_output_is_no_success_for_help_either() {
     for (line, status) in [
         ("filter --help", 75),
