@@ -12,6 +12,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::input::is_standard;
+use super::say;
 use crate::error::Error;
 use crate::mailbox::find::{Kind, LOOKED_AT, NotMail, find, kind_of};
 use crate::mailbox::{Format, Judged, Limits, Method, Options, Skipped, Stop, unpacked};
@@ -101,13 +103,17 @@ impl Sources {
     /// in the file at which it was when the window was full.
     ///
     /// # Errors
-    /// [`Error::Interrupted`]. What cannot be read is [`Sources::trouble`].
+    /// [`Error::Usage`] for standard input; [`Error::Interrupted`]. What cannot be read is [`Sources::trouble`].
     pub(super) fn read(
         sources: &[PathBuf],
         stop: &Stop,
         visit: &mut dyn FnMut(&Path, u64, &[u8]),
     ) -> Result<Self, Error> {
         let mut read = Self::default();
+        if sources.iter().any(|source| is_standard(source)) {
+            let what = "standard input cannot be read twice, and mailboxes are looked at until nothing new comes; name a file";
+            return Err(Error::Usage(what.into()));
+        }
         for source in sources {
             // What is opened must not wait for somebody who writes into it; `list` names it.
             let is_other = fs::metadata(source).is_ok_and(|it| !it.is_file() && !it.is_dir());
@@ -116,7 +122,7 @@ impl Sources {
                 && let Err(why) = find(source, Format::Auto, stop)
                 && !matches!(&why, Error::NotAMailbox { .. } if text(source))
             {
-                read.trouble.insert(super::say::error(&why));
+                read.trouble.insert(say::error(&why));
             }
         }
         for round in 0.. {
@@ -135,7 +141,7 @@ impl Sources {
                             read.seen.insert(hash(&(round, &path)));
                         }
                         why => {
-                            read.trouble.insert(super::say::error(&why));
+                            read.trouble.insert(say::error(&why));
                         }
                     }
                 }
@@ -168,7 +174,7 @@ impl Sources {
                     continue;
                 }
                 Err(why) => {
-                    self.cannot_read(&path, &why.to_string());
+                    self.failed(&path, why);
                     continue;
                 }
             };
@@ -183,11 +189,18 @@ impl Sources {
                 });
                 match entries {
                     Ok(paths) => folders.extend(paths),
-                    Err(why) => self.cannot_read(&path, &why.to_string()),
+                    Err(why) => self.failed(&path, why),
                 }
             }
         }
         found.sort_unstable();
+    }
+
+    /// In the words of every other command, so that what was told already is not told twice.
+    fn failed(&mut self, path: &Path, source: io::Error) {
+        let what = path.display().to_string();
+        let trouble = say::error(&Error::Read { what, source });
+        self.trouble.insert(trouble);
     }
 
     fn cannot_read(&mut self, path: &Path, why: &str) {

@@ -460,4 +460,29 @@ fn what_is_asked_wrongly_is_said() {
     ended(&output, 1);
     assert!(!place.path("none").exists());
     assert!(object.exists());
+    // Standard input cannot be read twice, and a file of that name is not meant.
+    place.mail("-", &detached(b"abc"));
+    for action in ["check", "gc"] {
+        let mut command = embody();
+        command.args(["store", action, "store", "-"]);
+        let output = command.current_dir(place.path("")).output().unwrap();
+        ended(&output, 2);
+        assert!(stderr(&output).contains("standard input"));
+        let mut command = embody();
+        command.args(["store", action, "store", "./-"]);
+        let output = command.current_dir(place.path("")).output().unwrap();
+        ended(&output, 0);
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_said_once() {
+    let place = Place::new();
+    for action in ["check", "gc"] {
+        let output = place.store(&[action], &["mail.mbox", "nothing"]);
+        ended(&output, 1);
+        let said = stderr(&output);
+        let named = place.path("nothing").display().to_string();
+        assert_eq!(said.matches(&named).count(), 1, "{said}");
+    }
 }
