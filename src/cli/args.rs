@@ -13,7 +13,7 @@ use super::milter_args::MilterArgs;
 use super::pages;
 use super::policy_args::PolicyArgs;
 pub(super) use super::shared_args::{CompressedArgs, ProgressOption, SayingArgs, Volume, WalkArgs};
-use super::shared_args::{FormatOption, OnFailureOption};
+use super::shared_args::{FormatArgs, OnFailureOption};
 use super::survey::Group;
 use super::values::size;
 use crate::expand::Mark;
@@ -199,15 +199,8 @@ pub(super) struct InspectArgs {
     /// never. [default: off]
     #[arg(long)]
     probe: bool,
-    /// What the sources are
-    #[arg(
-        long,
-        value_enum,
-        value_name = "WHAT",
-        default_value = "auto",
-        hide_short_help = true
-    )]
-    pub(super) format: FormatOption,
+    #[command(flatten)]
+    pub(super) format: FormatArgs,
     #[command(flatten)]
     pub(super) compressed: CompressedArgs,
     #[command(flatten)]

@@ -92,7 +92,7 @@ fn inspect_all(args: &InspectArgs) -> Result<Status, Error> {
         verbose: args.verbose,
         named: sources.len() > 1,
         options: args.compressed.added_to(Options {
-            format: args.format.into(),
+            format: args.format.format,
             effect: Effect::DryRun,
             ..Options::default()
         }),

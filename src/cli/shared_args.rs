@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{OsStringValueParser, TypedValueParser as _};
+use clap::builder::{OsStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 use super::values::{at_least_one, backup_suffix, size};
@@ -20,15 +20,8 @@ pub(super) struct WalkArgs {
     /// Replace each source, under lock [default: off]
     #[arg(long)]
     pub(super) in_place: bool,
-    /// What the sources are
-    #[arg(
-        long,
-        value_enum,
-        value_name = "WHAT",
-        default_value = "auto",
-        hide_short_help = true
-    )]
-    format: FormatOption,
+    #[command(flatten)]
+    format: FormatArgs,
     /// Threads for the processor's work [default: one for each core]
     #[arg(hide_short_help = true, long, value_name = "N", value_parser = at_least_one)]
     jobs: Option<usize>,
@@ -55,6 +48,20 @@ pub(super) struct WalkArgs {
     pub(super) progress: ProgressOption,
     #[command(flatten)]
     compressed: CompressedArgs,
+}
+
+/// What the sources are said to be.
+#[derive(Args, Debug)]
+pub(super) struct FormatArgs {
+    /// What the sources are
+    #[arg(
+        long,
+        value_parser = format(),
+        value_name = "WHAT",
+        default_value = "auto",
+        hide_short_help = true
+    )]
+    pub(super) format: Format,
 }
 
 /// How what is compressed is read.
@@ -90,33 +97,30 @@ pub(super) enum ProgressOption {
     Never,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(super) enum FormatOption {
-    /// What each is, is seen in it.
-    Auto,
-    /// mbox files.
-    Mbox,
-    /// Files of messages between lines of four Control-A.
-    Mmdf,
-    /// Folders with cur and new.
-    Maildir,
-    /// Folders of messages with numbers for names.
-    Mh,
-    /// Files that are a message each.
-    Eml,
-}
+/// Formats, with their names and what the help says of each.
+const FORMATS: [(&str, Format, &str); 6] = [
+    ("auto", Format::Auto, "What each is, is seen in it"),
+    ("mbox", Format::Mbox, "mbox files"),
+    (
+        "mmdf",
+        Format::Mmdf,
+        "Files of messages between lines of four Control-A",
+    ),
+    ("maildir", Format::Maildir, "Folders with cur and new"),
+    (
+        "mh",
+        Format::Mh,
+        "Folders of messages with numbers for names",
+    ),
+    ("eml", Format::Eml, "Files that are a message each"),
+];
 
-impl From<FormatOption> for Format {
-    fn from(option: FormatOption) -> Self {
-        match option {
-            FormatOption::Auto => Self::Auto,
-            FormatOption::Mbox => Self::Mbox,
-            FormatOption::Mmdf => Self::Mmdf,
-            FormatOption::Maildir => Self::Maildir,
-            FormatOption::Mh => Self::Mh,
-            FormatOption::Eml => Self::Eml,
-        }
-    }
+fn format() -> impl TypedValueParser<Value = Format> {
+    let values = FORMATS.map(|(name, _, help)| PossibleValue::new(name).help(help));
+    PossibleValuesParser::new(values).map(|given| {
+        let row = FORMATS.iter().find(|(name, ..)| *name == given);
+        row.map_or(Format::Auto, |(_, format, _)| *format)
+    })
 }
 
 impl WalkArgs {
@@ -124,7 +128,7 @@ impl WalkArgs {
     pub(super) fn is_told_more(&self) -> bool {
         self.jobs.is_some()
             || self.backup.is_some()
-            || self.format != FormatOption::Auto
+            || self.format.format != Format::Auto
             || self.progress != ProgressOption::Auto
             || self.compressed.max_expanded.is_some()
     }
@@ -135,7 +139,7 @@ impl WalkArgs {
         let defaults = mailbox::Options::default();
         let jobs = self.jobs.unwrap_or(defaults.jobs);
         self.compressed.added_to(mailbox::Options {
-            format: self.format.into(),
+            format: self.format.format,
             jobs,
             max_in_flight: if policy.fetch.is_empty() {
                 jobs
