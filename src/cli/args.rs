@@ -168,13 +168,12 @@ pub(super) struct InspectArgs {
     /// Print JSON lines, one per reference [default: off]
     ///
     /// Of mailboxes, or with --by or --embed, a last line has the survey, {"survey":{...}}: docs/survey.md
-    /// says what each field is. [default: off]
+    /// says what each field is.
     #[arg(long)]
     pub(super) json: bool,
     /// Write the survey as a page [default: none]
     ///
     /// It opens offline. An earlier page of that name is replaced, and nothing else; - is standard output.
-    /// [default: none]
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
     /// Survey by host, type, year, outcome [default: none]
@@ -196,7 +195,7 @@ pub(super) struct InspectArgs {
     /// Ask each source whether it answers [default: off]
     ///
     /// HEAD, or GET where that is not understood; nothing is retrieved. Pictures that HTML shows are asked for, too, under the same policy; trackers and what one clicks
-    /// never. [default: off]
+    /// never.
     #[arg(long)]
     probe: bool,
     #[command(flatten)]
@@ -359,6 +358,23 @@ mod tests {
             format!("{:?}", policy_of(&[])),
             format!("{:?}", Policy::default())
         );
+    }
+
+    #[test]
+    fn the_help_says_a_default_once() {
+        let mut said = 0;
+        let mut program = Cli::command();
+        program.build();
+        for command in program.get_subcommands() {
+            for option in command.get_arguments() {
+                let long = option.get_long_help().or(option.get_help());
+                let help = long.map(ToString::to_string).unwrap_or_default();
+                let count = help.matches("[default: ").count();
+                assert!(count <= 1, "{} {option}: {help}", command.get_name());
+                said += count;
+            }
+        }
+        assert!(said > 100, "{said}");
     }
 
     /// clap does not write them, because it does not know them.

@@ -21,7 +21,7 @@ pub(super) struct CutArgs {
     /// Only the messages of an mbox that begin in these octets, from A up to but not B [default: all]
     ///
     /// Parts of ranges that lie side by side, put together, are octet for octet what one run writes, wherever the
-    /// cuts are; embody split names such ranges. Messages count from 1 in each. See docs/scale.md. [default: all]
+    /// cuts are; embody split names such ranges. Messages count from 1 in each. See docs/scale.md.
     #[arg(
         hide_short_help = true,
         long,
@@ -32,7 +32,7 @@ pub(super) struct CutArgs {
     range: Option<Range<u64>>,
     /// Refuse a SOURCE that is not so long, or was modified since [default: none]
     ///
-    /// The seconds are those that embody split writes, with nine digits behind the point. [default: none]
+    /// The seconds are those that embody split writes, with nine digits behind the point.
     #[arg(
         hide_short_help = true,
         long,

@@ -35,7 +35,7 @@ pub(super) struct DetachArgs {
     pub(super) base_url: Option<String>,
     /// Only what has so many octets in the mail [default: 100k]
     ///
-    /// Counted as the attachment is encoded there. [default: 100k]
+    /// Counted as the attachment is encoded there.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     larger_than: Option<u64>,
     /// Only these media types, e.g. video/* [default: all]

@@ -34,7 +34,7 @@ pub(super) struct MilterArgs {
     /// unix:/path or inet:host:port [default: none]
     ///
     /// Where the mail system connects: unix:/path, inet:host:port, or inet:port, which is on 127.0.0.1. Several may be
-    /// given, and what systemd hands over comes besides. [default: none]
+    /// given, and what systemd hands over comes besides.
     #[arg(long, value_name = "ADDRESS")]
     pub(super) listen: Vec<Address>,
     /// Permissions of the socket's file, in octal [default: 0660]

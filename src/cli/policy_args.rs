@@ -74,7 +74,6 @@ pub(super) struct PolicyArgs {
     /// Pictures of HTML from data, remote [default: none]
     ///
     /// What HTML shows becomes a part of the mail: from data: URLs, and from the web, which needs --fetch.
-    /// [default: none]
     #[arg(
         long,
         value_enum,
@@ -155,7 +154,7 @@ pub(super) struct RetrievalArgs {
     ///
     /// It resolves the names behind it, so the addresses behind names are not checked: names of an own
     /// network (without a dot, .local, .internal, .home.arpa) need --allow-host, and what else may not be
-    /// reached the proxy has to refuse. [default: none]
+    /// reached the proxy has to refuse.
     #[arg(hide_short_help = true, long, value_name = "URL")]
     proxy: Option<Proxy>,
     /// Trust these certificates besides the system's [default: none]

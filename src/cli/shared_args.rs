@@ -14,7 +14,7 @@ use crate::policy::{OnFailure, Policy};
 pub(super) struct WalkArgs {
     /// The result: a new file or folder [default: none]
     ///
-    /// A file whose name ends with .gz, .zst, .bz2 or .xz is compressed so. [default: none]
+    /// A file whose name ends with .gz, .zst, .bz2 or .xz is compressed so.
     #[arg(long, value_name = "DEST")]
     pub(super) output: Option<PathBuf>,
     /// Replace each source, under lock [default: off]
@@ -70,7 +70,7 @@ pub(super) struct CompressedArgs {
     /// What one compressed file may expand to [default: 64G]
     ///
     /// It may also expand to 1000 times what it is at most, once that is more than 64M. What is beyond is said, and not
-    /// read; the exit status is 1, and such a file is never replaced. [default: 64G]
+    /// read; the exit status is 1, and such a file is never replaced.
     #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = size)]
     max_expanded: Option<u64>,
 }
