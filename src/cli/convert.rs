@@ -10,7 +10,7 @@ use super::args::{Asking, ConvertArgs, ProgressOption, SayingArgs, Volume, WalkA
 use super::cache_args::{Cache, CacheArgs};
 use super::cut_args::Piece;
 use super::exit::Status;
-use super::input::{is_standard, stream};
+use super::input::{is_folder, is_standard, stream};
 use super::mailboxes::{Filter, Listener};
 use super::origin::{Origin, Start};
 use super::output;
@@ -123,7 +123,7 @@ impl Walk<'_> {
             make_room(output, self.sources.len(), self.options.effect)?;
         }
         let voice = Voice::new(self)?;
-        let several = self.sources.len() > 1 || self.sources.iter().any(|source| source.is_dir());
+        let several = self.sources.len() > 1 || self.sources.iter().any(|source| is_folder(source));
         let filter = Filter::new(verb, several, stop.clone(), &voice);
         let mut status = Status::Success;
         for (index, source) in self.sources.iter().enumerate() {
@@ -216,7 +216,7 @@ impl Walk<'_> {
                 "standard input has no name in a folder; convert it on its own"
             }
             Some(output)
-                if is_standard(output) && self.sources.iter().any(|path| path.is_dir()) =>
+                if is_standard(output) && self.sources.iter().any(|path| is_folder(path)) =>
             {
                 "a folder cannot go to standard output; name a new folder"
             }

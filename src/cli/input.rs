@@ -17,6 +17,11 @@ pub(super) fn is_standard(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
+/// Whether a source is a folder; standard input is none, whatever bears its name.
+pub(super) fn is_folder(source: &Path) -> bool {
+    !is_standard(source) && source.is_dir()
+}
+
 /// A source that can be read once only, while it comes: standard input, or a pipe or device by name. What is
 /// compressed comes decompressed. `None` for files and folders.
 ///

@@ -11,7 +11,7 @@ use super::args::{Asking, InspectArgs, Volume};
 use super::convert::{cache, shared_fetcher};
 use super::exit::Status;
 use super::forecast::Forecast;
-use super::input::{is_standard, stream};
+use super::input::{is_folder, is_standard, stream};
 use super::mailboxes::{Filter, Listener};
 use super::origin::{Entry, Origin, Start};
 use super::outline::outline;
@@ -199,7 +199,7 @@ impl Inspection<'_> {
             what: source.display().to_string(),
             source: error,
         };
-        if source.is_dir() {
+        if is_folder(source) {
             return self.mailbox(source, None);
         }
         let stop = Stop::default();
@@ -263,7 +263,7 @@ impl Inspection<'_> {
             ..self.options.clone()
         };
         let stop = Stop::default();
-        let several = self.named || source.is_dir();
+        let several = self.named || is_folder(source);
         let filter = Filter::new(&self.verb, several, stop.clone(), &rows);
         let summary = match stream {
             Some(opened) => convert_open(

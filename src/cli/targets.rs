@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use super::input::is_folder;
 use crate::error::Error;
 
 /// Where each source goes: one source becomes DEST itself, several become DEST/name.
@@ -38,7 +39,7 @@ pub(super) fn of(sources: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>, Err
 
 /// What a name ends with says how the file is compressed.
 fn check_suffix(sources: &[PathBuf], output: &Path) -> Result<(), Error> {
-    let is_file = sources.len() == 1 && !sources.iter().any(|source| source.is_dir());
+    let is_file = sources.len() == 1 && !sources.iter().any(|source| is_folder(source));
     if is_file && output.extension().is_some_and(|suffix| suffix == "lz4") {
         let why = "lz4 is not written, as Dovecot's is not lz4(1)'s; name a file that ends with .gz, .zst, .bz2 or .xz";
         return Err(Error::Usage(format!("{}: {why}", output.display()).into()));

@@ -50,6 +50,41 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
+fn what_bears_the_name_of_standard_input_is_not_looked_at() {
+    for is_folder in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let named = folder.path().join("-");
+        match is_folder {
+            true => fs::create_dir(&named).unwrap(),
+            false => fs::write(&named, "no mail").unwrap(),
+        }
+        for (arguments, expected) in [
+            (&["convert", "-", "--output", "-"][..], expanded()),
+            (&["convert", "-", "--output", "to"], String::new()),
+        ] {
+            let mut command = embody();
+            command.args(arguments).current_dir(folder.path());
+            let output = fed(&mut command, mailbox().as_bytes());
+            let (status, stdout, said) = seen(&output);
+            assert_eq!((status, stdout), (0, expected), "{arguments:?}: {said}");
+        }
+        let to = fs::read_to_string(folder.path().join("to")).unwrap();
+        assert_eq!(to, expanded());
+        for sources in [&["-"][..], &[]] {
+            let mut command = embody();
+            command
+                .arg("inspect")
+                .args(sources)
+                .current_dir(folder.path());
+            let output = fed(&mut command, mailbox().as_bytes());
+            let (status, stdout, said) = seen(&output);
+            assert_eq!(status, 0, "{said}");
+            assert!(stdout.contains("1 mailboxes, 2 messages"), "{stdout}");
+        }
+    }
+}
+
+#[test]
 fn a_mailbox_is_converted_from_and_to_standard_streams_and_files_alike() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("box"), mailbox()).unwrap();
