@@ -190,8 +190,9 @@ mod tests {
             // An `@` before an unescaped `/`, `?` or `#` ends the password for every parser.
             filler in "[a-z@:\\\\é]{0,3}|[a-z:/?#é]{0,3}",
         ) {
-            let url = format!("{scheme}{slashes}{user}:sec{filler}ret@host/p");
-            prop_assert!(!masked(&url).contains("ret"), "{} from {}", masked(&url), url);
+            // The password's end is what no user is called.
+            let url = format!("{scheme}{slashes}{user}:sec{filler}RET@host/p");
+            prop_assert!(!masked(&url).contains("RET"), "{} from {}", masked(&url), url);
             prop_assert!(masked(&url).ends_with("@host/p"));
         }
 
