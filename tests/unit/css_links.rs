@@ -1,6 +1,6 @@
 //! CSS Syntax Level 3 §4.3: where URLs stand in style sheets. The oracle is cssparser.
 
-use super::common::checks::css::{comparable, oracle};
+use super::common::checks::css::{bad_url_ends_early, comparable, oracle};
 use embody::link::css::locate;
 use proptest::prelude::*;
 
@@ -39,6 +39,7 @@ fn urls_are_found_where_css_has_them() {
         ),
         ("a{b:url(\\(\\29  )}", vec![("url()", "()")]),
         ("a{b:url('a\\\nb')}", vec![("url()", "ab")]),
+        ("url(x \\\\)url(y)", vec![("url()", "y")]),
     ] {
         let expected: Vec<_> = expected
             .into_iter()
@@ -61,6 +62,10 @@ fn what_only_looks_like_a_url_is_left() {
         "url(x y)",
         "url(x'y)",
         "url(a(b)c)",
+        // An escaped bracket does not end a bad URL, also where cssparser ends it.
+        "url(x \\)url(y)",
+        "url(x y\\)url(z)",
+        "url(x\n\\)src('y')",
         "url('x\n')",
         "@namespace p url(x);",
         "@namespace 'x';",
@@ -114,6 +119,7 @@ proptest! {
 
     #[test]
     fn cssparser_sees_the_same_urls(css in style_sheet()) {
+        prop_assume!(!bad_url_ends_early(css.as_bytes()));
         // cssparser's blocks hide what follows a wrong closing bracket from no token: all are visited.
         let ours: Vec<_> = links(&css).into_iter().map(|(_, url)| url).collect();
         let theirs: Vec<_> = oracle(&css)

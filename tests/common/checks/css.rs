@@ -29,10 +29,11 @@ pub fn check(data: &[u8]) {
     assert_eq!(ours, theirs, "{text:?}");
 }
 
-/// Behind a blank in a bad URL, cssparser (0.38) overlooks that `\)` does not end it.
-fn bad_url_ends_early(css: &[u8]) -> bool {
-    css.windows(2)
-        .any(|pair| pair[0].is_ascii_whitespace() && pair[1] == b'\\')
+/// Behind a blank in a bad URL, cssparser (0.38) overlooks that `\)` does not end it, and that `\\)` does.
+pub fn bad_url_ends_early(css: &[u8]) -> bool {
+    css.windows(3).any(|there| {
+        there[0].is_ascii_whitespace() && there[1] == b'\\' && b"\\)".contains(&there[2])
+    })
 }
 
 /// The oracle below knows tokens, not rules: `@import`, `@namespace` and `image-set()` are ours.
