@@ -8,6 +8,7 @@ use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -88,16 +89,26 @@ pub fn false_clock(test: &str) -> Option<PathBuf> {
     found
 }
 
+/// A port of 127.0.0.1 on which nobody listens, a new one each time. It is below those that the kernel gives to who
+/// connects and to who asks for any: no other test takes it before the server of this one does, or where nobody is to be.
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = CALLS.fetch_add(1, Ordering::Relaxed);
+        // Several test programs may run at once.
+        let number = std::process::id().wrapping_mul(101).wrapping_add(number);
+        let port = u16::try_from(20_000 + number % 12_000).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 pub fn wait_for(port: u16, child: &mut Child, log: &Path) {
     let begun = Instant::now();
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
         assert!(
-            begun.elapsed() < Duration::from_secs(20) && child.try_wait().unwrap().is_none(),
+            begun.elapsed() < Duration::from_secs(120) && child.try_wait().unwrap().is_none(),
             "the server did not start: {}",
             fs::read_to_string(log).unwrap_or_default()
         );

@@ -3,20 +3,24 @@
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::common::filter::{filled, filter, filter_at, mail, open, reference};
-use crate::common::programs::{embody, stderr};
+use crate::common::programs::{embody, free_port, stderr};
 use crate::common::raw::{Raw, ok};
 
 const TOO_MANY: &str = "HTTP/1.1 429 Too Many Requests\r\nServer: nginx\r\nContent-Type: text/html\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
+/// Where the sources were and nobody is: not a name, which not every resolver knows to be none, and at once.
+static GONE: LazyLock<u16> = LazyLock::new(free_port);
+
 fn options(server: &Raw) -> String {
     format!(
         "{} --archive http://{}/web/{{date}}id_/{{url}}",
-        open(&[server.address.port()]),
+        open(&[server.address.port(), *GONE]),
         server.address
     )
 }
@@ -35,7 +39,7 @@ fn dated(parts: &[String]) -> Vec<u8> {
 }
 
 fn url(name: &str, text: usize) -> String {
-    format!("http://gone.example/{name}/{text}")
+    format!("http://127.0.0.1:{}/{name}/{text}", *GONE)
 }
 
 fn write_mailbox(file: &Path, mails: usize) {
@@ -152,10 +156,10 @@ fn a_429_that_was_captured_is_no_pause_and_eight_are_asked_in_a_second() {
 
 #[test]
 fn an_archive_that_is_away_is_tried_once() {
-    let port = crate::common::programs::free_port();
+    let port = free_port();
     let options = format!(
         "{} --archive http://127.0.0.1:{port}/web/{{date}}id_/{{url}} --on-failure defer",
-        open(&[port])
+        open(&[port, *GONE])
     );
     let mail = letter("a", 5);
     let ran = filter(&options, &mail);

@@ -222,7 +222,8 @@ fn when_the_milter_is_missing_or_is_to_defer_the_sender_keeps_the_mail() {
         return;
     }
     let house = House::new();
-    let away = format!("http://127.0.0.1:{}/away", free_port());
+    let port = free_port();
+    let away = format!("http://127.0.0.1:{port}/away");
     let letter = Letter::http("away", &away);
     let postfix = postfix(&house, &unix(&house), &[]);
     waits(&postfix, &Letter::data("nobody-answers"));
@@ -230,15 +231,8 @@ fn when_the_milter_is_missing_or_is_to_defer_the_sender_keeps_the_mail() {
         (["--on-failure", "leave"], true),
         (["--on-failure", "defer"], false),
     ] {
+        house.may_ask(port);
         let milter = Milter::start(&house, &unix(&house), &options);
-        let port = away
-            .rsplit(':')
-            .next()
-            .and_then(|rest| rest.split('/').next())
-            .unwrap();
-        house.may_ask(port.parse().unwrap());
-        milter.signal("HUP");
-        thread::sleep(Duration::from_millis(500));
         match is_taken {
             true => {
                 Smtp::connect(postfix.port).send(&letter);
