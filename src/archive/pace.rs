@@ -271,22 +271,37 @@ mod tests {
         })
     }
 
+    /// With pauses that end when no test runs any more, however slow the machine is.
+    fn pausing() -> Pace {
+        Pace::with(Limits {
+            pause: Duration::from_secs(60 * 60),
+            ..pace().limits
+        })
+    }
+
+    /// Asks for a turn, with patience for a minute, and says whether it had to wait.
+    fn turn(pace: &Pace) -> (Result<(), Refusal>, bool) {
+        let looks = std::cell::Cell::new(0);
+        let is_stopped = || {
+            looks.set(looks.get() + 1);
+            false
+        };
+        let allowance = Allowance::of(Duration::from_secs(60));
+        let turn = pace.turn(Whose::Archive, allowance, &is_stopped);
+        (turn, looks.get() > 1)
+    }
+
     #[test]
     fn a_service_begins_again_after_the_end() {
         let pace = Pace::with(Limits {
             strikes: 1,
-            end: Some(Duration::from_millis(600)),
+            end: Some(Duration::from_secs(60 * 60)),
             ..pace().limits
         });
-        let begun = Instant::now();
         pace.pause(Why::TooMany, None);
-        let ask = || {
-            let allowance = Allowance::of(Duration::from_secs(60));
-            pace.turn(Whose::Archive, allowance, &|| false)
-        };
-        assert_eq!(ask().unwrap_err().reason, Reason::ArchiveBusy);
-        std::thread::sleep(Duration::from_millis(650).saturating_sub(begun.elapsed()));
-        ask().unwrap();
+        assert_eq!(turn(&pace).0.unwrap_err().reason, Reason::ArchiveBusy);
+        pace.locked().ended = Some(Instant::now());
+        turn(&pace).0.unwrap();
         assert!(Pace::of_service().limits.end.is_some() && Pace::default().limits.end.is_none());
     }
 
@@ -328,26 +343,26 @@ mod tests {
 
     #[test]
     fn nobody_asks_within_a_pause_and_three_are_the_end() {
-        let pace = pace();
-        for strike in 1..=3 {
-            let begun = Instant::now();
-            pace.pause(Why::TooMany, None);
+        let pace = pausing();
+        for _ in 0..4 {
             // Those that were under way say the same, and are not counted.
             pace.pause(Why::TooMany, None);
-            let short = Allowance::of(Duration::from_millis(100));
-            let refusal = pace.turn(Whose::Archive, short, &|| false).unwrap_err();
-            assert_eq!(refusal.reason, Reason::ArchiveBusy);
-            assert!(begun.elapsed() < Duration::from_millis(100), "it waited");
-            let long = Allowance::of(Duration::from_secs(60));
-            let turn = pace.turn(Whose::Archive, long, &|| false);
-            if strike < 3 {
-                turn.unwrap();
-                assert!(begun.elapsed() >= Duration::from_millis(300));
-            } else {
-                assert_eq!(turn.unwrap_err().reason, Reason::ArchiveBusy);
-                assert!(begun.elapsed() < Duration::from_millis(200));
-            }
+            let (turn, has_waited) = turn(&pace);
+            assert_eq!(turn.unwrap_err().reason, Reason::ArchiveBusy);
+            assert!(!has_waited);
         }
+        assert_eq!(pace.locked().strikes, 1);
+        let pace = self::pace();
+        for _ in 0..2 {
+            let begun = Instant::now();
+            pace.pause(Why::TooMany, None);
+            turn(&pace).0.unwrap();
+            assert!(begun.elapsed() >= Duration::from_millis(300));
+        }
+        pace.pause(Why::TooMany, None);
+        let (turn, has_waited) = turn(&pace);
+        assert_eq!(turn.unwrap_err().reason, Reason::ArchiveBusy);
+        assert!(!has_waited);
     }
 
     /// Answers with these in turn, the last for ever, and knows when it was asked.
@@ -376,11 +391,11 @@ mod tests {
         }
     }
 
-    /// Asks so often, each time for so long.
+    /// Asks so often at that pace, each time with patience for a minute.
     fn ask(
+        pace: Pace,
         answers: &[(u16, &'static [(&'static str, &'static str)])],
         times: usize,
-        patience: Duration,
     ) -> (Vec<Instant>, Vec<Option<Reason>>) {
         let server = Arc::new(Server {
             answers: answers.to_vec(),
@@ -388,7 +403,7 @@ mod tests {
         });
         let servers: Arc<dyn Exchange> = Arc::clone(&server) as _;
         let paced = Paced {
-            pace: pace(),
+            pace,
             timeout: Duration::from_secs(20),
             is_stopped: Box::new(|| false),
             servers,
@@ -406,7 +421,7 @@ mod tests {
                 whose: Whose::Archive,
                 more: &[],
                 is_personal: false,
-                allowance: Allowance::of(patience),
+                allowance: Allowance::of(Duration::from_secs(60)),
             });
             answer.err().map(|failed| failed.refusal.reason)
         });
@@ -418,7 +433,7 @@ mod tests {
     #[test]
     fn after_each_429_there_is_a_pause_and_after_three_an_end() {
         // Who waits long enough asks again, but not within the pause.
-        let (asked, reasons) = ask(&[(429, &[])], 6, Duration::from_secs(60));
+        let (asked, reasons) = ask(pace(), &[(429, &[])], 6);
         assert_eq!(asked.len(), 3);
         for pair in asked.windows(2) {
             assert!(pair[1] - pair[0] >= Duration::from_millis(300), "{pair:?}");
@@ -426,7 +441,7 @@ mod tests {
         assert_eq!(reasons[..3], [None; 3]);
         assert_eq!(reasons[3..], [Some(Reason::ArchiveBusy); 3]);
         // Who does not is told so.
-        let (asked, reasons) = ask(&[(429, &[])], 6, Duration::from_millis(30));
+        let (asked, reasons) = ask(pausing(), &[(429, &[])], 6);
         assert_eq!(asked.len(), 1);
         assert_eq!(reasons[1..], [Some(Reason::ArchiveBusy); 5]);
     }
@@ -434,11 +449,10 @@ mod tests {
     #[test]
     fn what_was_captured_is_no_pause_and_a_503_is_one_only_with_a_time() {
         let captured = [("memento-datetime", "Thu, 01 May 2003 00:00:00 GMT")].as_slice();
-        // Three pauses would be the end. A pause has 300 ms: who waits for less would be told of one.
-        let [short, less, long] = [100, 280, 60_000].map(Duration::from_millis);
-        assert_eq!(ask(&[(429, captured)], 4, long).0.len(), 4);
-        assert_eq!(ask(&[(503, &[])], 4, less).0.len(), 4);
-        assert_eq!(ask(&[(503, &[("retry-after", "1")])], 4, short).0.len(), 1);
+        assert_eq!(ask(pausing(), &[(429, captured)], 4).0.len(), 4);
+        assert_eq!(ask(pausing(), &[(503, &[])], 4).0.len(), 4);
+        let with_time = [("retry-after", "1")].as_slice();
+        assert_eq!(ask(pausing(), &[(503, with_time)], 4).0.len(), 1);
     }
 
     #[test]

@@ -79,7 +79,7 @@ impl Imap {
             mailbox: house.path("dovecot/mailbox"),
             log: house.path("dovecot/log"),
         };
-        eventually(20, "Dovecot listens", || {
+        eventually(60, "Dovecot listens", || {
             TcpStream::connect(("127.0.0.1", port)).is_ok()
         });
         imap

@@ -49,7 +49,7 @@ impl Milter {
             .spawn()
             .unwrap();
         let mut milter = Self { child, log };
-        eventually(20, "the milter listens", || {
+        eventually(60, "the milter listens", || {
             assert!(
                 milter.child.try_wait().unwrap().is_none(),
                 "{}",

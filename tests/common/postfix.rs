@@ -117,7 +117,7 @@ impl Postfix {
             port,
             folder,
         };
-        eventually(20, "Postfix listens", || {
+        eventually(60, "Postfix listens", || {
             TcpStream::connect(("127.0.0.1", port)).is_ok()
         });
         server

@@ -1,6 +1,7 @@
 //! The milter, beside the pipe filter: what a mail system makes of what it is told is what the filter writes.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -81,7 +82,7 @@ impl House {
             if is_so(&notes) {
                 return notes;
             }
-            let patience = Duration::from_secs(10);
+            let patience = Duration::from_secs(60);
             assert!(begun.elapsed() < patience, "{notes:#?}");
             thread::sleep(Duration::from_millis(10));
         }
@@ -304,11 +305,15 @@ fn aborts_and_further_connections_leave_nothing_behind() {
 }
 
 /// Fails for a while, or takes a while.
-struct Slow(Duration);
+struct Slow {
+    takes: Duration,
+    is_asked: Arc<AtomicBool>,
+}
 
 impl Fetch for Slow {
     fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
-        thread::sleep(self.0);
+        self.is_asked.store(true, Ordering::SeqCst);
+        thread::sleep(self.takes);
         if request.url.ends_with("away") {
             return Err(Refusal::temporary(Reason::Timeout, "it is away"));
         }
@@ -324,14 +329,25 @@ impl Fetch for Slow {
 }
 
 fn slow(takes: Duration, on_failure: OnFailure) -> Expander {
+    slow_and_seen(takes, on_failure).0
+}
+
+/// The same, and whether it was asked.
+fn slow_and_seen(takes: Duration, on_failure: OnFailure) -> (Expander, Arc<AtomicBool>) {
+    let is_asked = Arc::new(AtomicBool::new(false));
+    let fetch = Slow {
+        takes,
+        is_asked: Arc::clone(&is_asked),
+    };
     let policy = Policy {
         on_failure,
         ..Policy::default()
     };
-    Expander::builder(policy.with_fetch([Scheme::Https]))
-        .fetch(Slow(takes))
+    let expander = Expander::builder(policy.with_fetch([Scheme::Https]))
+        .fetch(fetch)
         .build()
-        .unwrap()
+        .unwrap();
+    (expander, is_asked)
 }
 
 #[test]
@@ -408,12 +424,13 @@ fn above_the_limit_mail_is_put_off_and_far_above_it_connections_are_closed() {
         assert_ne!(mail_system.filter("1", &letter).message(), letter);
     }
     drop((served, full));
-    assert_eq!(house.server.drain(Duration::from_secs(10)), 0);
+    assert_eq!(house.server.drain(Duration::from_secs(60)), 0);
 }
 
 #[test]
 fn to_drain_is_to_answer_what_is_under_way_and_no_more() {
-    let house = House::new(slow(Duration::from_millis(1500), OnFailure::Leave), 8);
+    let (expander, is_asked) = slow_and_seen(Duration::from_millis(1500), OnFailure::Leave);
+    let house = House::new(expander, 8);
     let letter = with_url("https://www.example.org/x", "Content-Type: text/plain");
     let mut idle = house.connect();
     let mut busy = house.connect();
@@ -422,7 +439,11 @@ fn to_drain_is_to_answer_what_is_under_way_and_no_more() {
             let came = busy.filter("1", &letter);
             (came, busy.is_closed())
         });
-        thread::sleep(Duration::from_millis(500));
+        let begun = Instant::now();
+        while !is_asked.load(Ordering::SeqCst) {
+            assert!(begun.elapsed() < Duration::from_secs(60), "nobody asks");
+            thread::sleep(Duration::from_millis(1));
+        }
         assert_eq!(house.server.drain(Duration::from_secs(20)), 0);
         let (came, is_closed) = answer.join().unwrap();
         assert_ne!(came.message(), letter);
@@ -432,7 +453,7 @@ fn to_drain_is_to_answer_what_is_under_way_and_no_more() {
     let begun = Instant::now();
     while house.socket().exists() {
         assert!(
-            begun.elapsed() < Duration::from_secs(10),
+            begun.elapsed() < Duration::from_secs(60),
             "the socket stays"
         );
     }

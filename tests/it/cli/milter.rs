@@ -84,16 +84,16 @@ fn hup_reads_the_configuration_and_opens_the_report_again_and_connections_stay()
         &mail_system.filter("4first", &letter()).message()
     ));
     let lines = || fs::read_to_string(&report).unwrap_or_default();
-    eventually(10, "the report", || {
+    eventually(60, "the report", || {
         lines().contains("\"source\":\"4first\"")
     });
     fs::rename(&report, house.path("report.1")).unwrap();
     house.write("embody.toml", "mark = true\nquiet = true\n");
     milter.signal("HUP");
-    eventually(10, "the new options hold", || {
+    eventually(60, "the new options hold", || {
         is_marked(&mail_system.filter("4second", &letter()).message())
     });
-    eventually(10, "the report", || {
+    eventually(60, "the report", || {
         lines().contains("\"source\":\"4second\"")
     });
     assert!(!lines().contains("4first"));
@@ -111,7 +111,7 @@ fn hup_reads_the_configuration_and_opens_the_report_again_and_connections_stay()
             &wrong.replace("mark = true", "mark = true\nmark = true"),
         );
         milter.signal("HUP");
-        eventually(10, "it is said", || {
+        eventually(60, "it is said", || {
             milter.log()[seen..].contains("what was in force stays")
         });
         assert!(is_marked(
@@ -137,7 +137,7 @@ fn term_lets_a_message_under_way_be_answered_and_ends_with_0() {
         let letter = with_url(&http.url("/x"), "Content-Type: text/plain");
         thread::scope(|scope| {
             let answer = scope.spawn(|| busy.filter("1", &letter));
-            eventually(10, "it asks", || http.count() == 1);
+            eventually(60, "it asks", || http.count() == 1);
             milter.signal(signal);
             assert!(idle.is_closed());
             assert!(memchr::memmem::find(&answer.join().unwrap().message(), b"remote").is_some());
@@ -172,7 +172,7 @@ fn what_was_done_is_logged_with_the_queue_id_and_counted() {
     mail_system.filter("4GHI", plain).message();
     let large = [letter(), vec![b'x'; 200_000]].concat();
     mail_system.filter("4JKL", &large).message();
-    eventually(10, "all is logged", || milter.log().contains("4JKL"));
+    eventually(60, "all is logged", || milter.log().contains("4JKL"));
     let log = milter.log();
     for line in [
         "embody: 4ABC??: part 2: expanded",
@@ -227,7 +227,7 @@ fn systemd_hands_over_a_socket_and_is_told_when_all_is_ready() {
     }
     let house = House::new();
     let told = UnixDatagram::bind(house.path("notify")).unwrap();
-    told.set_read_timeout(Some(Duration::from_secs(20)))
+    told.set_read_timeout(Some(Duration::from_secs(60)))
         .unwrap();
     // As systemd does: the socket listens before there is a process, as its third file.
     let script = "import os, socket, sys\n\
@@ -384,7 +384,7 @@ fn the_unit_for_systemd_starts_what_there_is() {
         format!("unix:{}", socket(&house).display()),
     ]);
     let mut child = Command::new(program).args(words).spawn().unwrap();
-    eventually(20, "it listens", || {
+    eventually(60, "it listens", || {
         UnixStream::connect(socket(&house)).is_ok()
     });
     assert_ne!(connect(&house).filter("1", &letter()).message(), letter());

@@ -61,7 +61,7 @@ fn signalled(child: Child, signal: Signal) -> Output {
 fn wait_until(what: impl Fn() -> bool) {
     let began = Instant::now();
     while !what() {
-        assert!(began.elapsed() < Duration::from_secs(20), "it never comes");
+        assert!(began.elapsed() < Duration::from_secs(60), "it never comes");
         sleep(Duration::from_millis(1));
     }
 }
@@ -129,10 +129,11 @@ fn convert_in(jobs: usize, server: &Raw) -> Command {
 #[test]
 fn a_stopped_run_asks_for_nothing_more_also_for_those_who_wait_for_their_turn() {
     let asked = Arc::new(AtomicUsize::new(0));
-    let seen = Arc::clone(&asked);
+    let is_stopped = Arc::new(AtomicBool::new(false));
+    let (seen, may_answer) = (Arc::clone(&asked), Arc::clone(&is_stopped));
     let server = Raw::http(move |_, stream| {
         seen.fetch_add(1, Ordering::SeqCst);
-        sleep(Duration::from_millis(1000));
+        wait_until(|| may_answer.load(Ordering::SeqCst));
         let _ = stream.write_all(&ok("text/plain", b"slow"));
     });
     let folder = tempfile::tempdir().unwrap();
@@ -147,7 +148,10 @@ fn a_stopped_run_asks_for_nothing_more_also_for_those_who_wait_for_their_turn() 
     let run = start(command.current_dir(&folder));
     wait_until(|| asked.load(Ordering::SeqCst) > 0);
     sleep(Duration::from_millis(300));
-    let output = signalled(run, Signal::TERM);
+    kill_process(Pid::from_child(&run), Signal::TERM).unwrap();
+    sleep(Duration::from_millis(300));
+    is_stopped.store(true, Ordering::SeqCst);
+    let output = run.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(143), "{}", stderr(&output));
     assert_eq!(asked.load(Ordering::SeqCst), 1);
     assert_eq!(fs::read_to_string(&path).unwrap(), before);

@@ -349,8 +349,9 @@ fn a_stop_ends_a_run_that_waits_for_standard_input() {
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(mailbox().as_bytes()).unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    // More than a pipe takes: when all of it is written, the run reads.
+    let more = mailbox().repeat((1 << 20) / mailbox().len());
+    stdin.write_all(more.as_bytes()).unwrap();
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();

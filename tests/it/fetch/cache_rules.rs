@@ -482,9 +482,11 @@ fn a_host_that_takes_no_connection_costs_its_time_once() {
     let url = |name: &str| format!("http://127.0.0.1:{port}/{name}");
     let [first, second] = ["a", "b"].map(|name| mail(&[reference(&url(name), "image/gif")]));
     filter(&options, &first).leaves(&first, &["timeout"]);
-    let ran = filter(&options, &second);
+    // Who would wait for it again would wait for long.
+    let patient = options.replace("--timeout 1s", "--timeout 40s");
+    let ran = filter(&patient, &second);
     ran.leaves(&second, &["timeout"]);
-    assert!(ran.took < Duration::from_millis(900), "{:?}", ran.took);
+    assert!(ran.took < Duration::from_secs(20), "{:?}", ran.took);
     assert!(ran.stderr.contains("the cache knows"), "{}", ran.stderr);
 }
 

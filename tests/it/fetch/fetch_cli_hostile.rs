@@ -287,7 +287,8 @@ fn many_slow_servers_together_end_at_the_deadline() {
     );
     let ran = filter(&options, &before);
     ran.gives(&before);
-    assert!(ran.took < Duration::from_secs(3), "{:?}", ran.took);
+    // Two at a time, each a second, would be ten.
+    assert!(ran.took < Duration::from_secs(8), "{:?}", ran.took);
     let reasons = ran.column("reason");
     assert!(
         reasons

@@ -118,7 +118,7 @@ fn only_regular_files_are_read_and_a_pipe_does_not_hang() {
         refused(&policy, &url(&folder, "a%00b")).reason,
         Reason::BadUrl
     );
-    assert!(begun.elapsed() < Duration::from_secs(2));
+    assert!(begun.elapsed() < Duration::from_secs(20));
     // A device itself beneath a root; nothing is written to it or read from it.
     let devices = policy_of(Path::new("/dev"));
     assert_eq!(

@@ -271,7 +271,7 @@ fn a_slow_server_is_left_in_time_wherever_it_is_slow() {
             "{url}"
         );
         let took = begun.elapsed();
-        assert!(took < Duration::from_secs(4), "{url} took {took:?}");
+        assert!(took < Duration::from_secs(20), "{url} took {took:?}");
         assert!(took > Duration::from_millis(900), "{url} took {took:?}");
     };
     std::thread::scope(|scope| {

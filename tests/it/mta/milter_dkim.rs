@@ -63,7 +63,7 @@ fn opendkim(opendkim: &Path, here: &Path, name: &str, configuration: &str) -> (R
         .spawn()
         .unwrap();
     let running = Running(child);
-    eventually(20, "opendkim listens", || {
+    eventually(60, "opendkim listens", || {
         TcpStream::connect(("127.0.0.1", port)).is_ok()
     });
     (running, port)

@@ -107,7 +107,7 @@ fn start(house: &House, program: &PathBuf, milter: Option<&str>, next: u16) -> S
         .spawn()
         .unwrap();
     let sendmail = Sendmail { child, port, log };
-    eventually(30, "Sendmail listens", || {
+    eventually(60, "Sendmail listens", || {
         TcpStream::connect(("127.0.0.1", port)).is_ok()
     });
     sendmail
