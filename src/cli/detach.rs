@@ -109,6 +109,10 @@ impl Verb for Restorer {
         self.expander.touched_messages(bytes, ends)
     }
 
+    fn may_touch(&self, piece: &[u8]) -> bool {
+        self.expander.first_touch(piece).is_some()
+    }
+
     fn work(&self, message: &[u8], name: &str) -> Result<(Edits, Report), Error> {
         let verb = Expanding {
             expander: &self.expander,

@@ -154,6 +154,10 @@ impl Transform for Filter<'_> {
         self.verb.touched(bytes, ends)
     }
 
+    fn may_touch(&self, piece: &[u8]) -> bool {
+        self.verb.may_touch(piece)
+    }
+
     fn transform(&self, message: &Message<'_>) -> Result<Edits, Error> {
         self.stop.check()?;
         let mailbox = self.state().mailbox.clone();

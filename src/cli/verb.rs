@@ -20,6 +20,11 @@ pub(super) trait Verb: Sync {
         one_by_one(|bytes| self.first_touch(bytes), bytes, ends)
     }
 
+    /// As [`Transform::may_touch`](crate::mailbox::Transform::may_touch).
+    fn may_touch(&self, _piece: &[u8]) -> bool {
+        true
+    }
+
     /// What changes in one message, and what is said of it.
     ///
     /// # Errors
@@ -80,6 +85,10 @@ impl Verb for Expanding<'_> {
 
     fn touched(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
         self.expander.touched_messages(bytes, ends)
+    }
+
+    fn may_touch(&self, piece: &[u8]) -> bool {
+        self.expander.first_touch(piece).is_some()
     }
 
     fn work(&self, message: &[u8], name: &str) -> Result<(Edits, Report), Error> {

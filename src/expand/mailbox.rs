@@ -3,7 +3,10 @@
 use super::expander::Expander;
 use crate::edit::Edits;
 use crate::error::Error;
-use crate::mailbox::{Message, Transform, one_by_one};
+use crate::mailbox::{Message, OVERLAP, Transform, one_by_one};
+
+/// No word that is looked for, with what is looked at behind it, is longer than what is seen twice.
+const _: () = assert!(crate::expand::Prefilter::OVERLAP <= OVERLAP);
 
 /// Fills every message. What was done and what was not goes unsaid: for reports, implement [`Transform`] and call
 /// [`Expander::expand`]. Build the expander with [`Lengths::Kept`](crate::Lengths::Kept): the mailbox corrects
@@ -15,6 +18,10 @@ impl Transform for Expander {
 
     fn touched(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
         self.touched_messages(bytes, ends)
+    }
+
+    fn may_touch(&self, piece: &[u8]) -> bool {
+        self.first_touch(piece).is_some()
     }
 
     fn transform(&self, message: &Message<'_>) -> Result<Edits, Error> {

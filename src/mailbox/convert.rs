@@ -15,6 +15,7 @@ use super::cut::{self, SINGLE, asked_for, cannot_cut};
 use super::failure::{cannot_write, in_full, unread, unreadable};
 use super::find::{Found, Kind};
 use super::forms;
+use super::in_pieces::InPieces;
 use super::maildir;
 use super::mbox::Counted;
 use super::messages::Messages;
@@ -399,12 +400,16 @@ impl Job<'_> {
             budget: self.options.budget(),
         };
         summary.mailboxes = 1;
+        // What a stream has passed cannot be read again.
+        let in_pieces = sink.goes_back() && section.growing.is_none();
+        let mut large: Option<InPieces> = None;
         pipeline::run(
             &stages,
             limits,
             self.stop,
             || {
-                let chunk = windows.next_chunk();
+                let chunk = windows
+                    .next_chunk_or_piece(|first| in_pieces && !self.transform.may_touch(first));
                 let chunk = chunk.map_err(|error| in_full(error, self.path))?;
                 let end = section.start + windows.offset();
                 let is_cut = section
@@ -425,6 +430,13 @@ impl Job<'_> {
             |chunk, done| {
                 let bytes = chunk.bytes();
                 seen(bytes);
+                let piece = chunk.piece.as_ref();
+                if let Some(first) = piece.filter(|piece| piece.is_first()) {
+                    large = Some(InPieces::begin(first, chunk.first_number, sink)?);
+                }
+                if let Some(large) = &mut large {
+                    large.add(!done.is_empty());
+                }
                 summary.bytes_out += bytes.len() as u64;
                 let mut copied = 0;
                 for (frame, new) in done {
@@ -438,7 +450,21 @@ impl Job<'_> {
                     copied = frame.end;
                 }
                 sink.put(&bytes[copied..], Bytes::Same)?;
-                let messages = chunk.frames.len() as u64 + chunk.oversized;
+                let mut messages = chunk.frames.len() as u64 + chunk.oversized;
+                if let Some(last) = piece.filter(|piece| piece.is_last) {
+                    messages += 1;
+                    let end = last.end(bytes.len());
+                    if let Some(large) = large.take()
+                        && let Some(new) = large.finish(end, &section, self.path, &stages, sink)?
+                    {
+                        summary.bytes_out += new;
+                        summary.bytes_out -= end - last.start;
+                        summary.changed += 1;
+                    }
+                } else if piece.is_none() {
+                    // If there was one, it turned out to be too large.
+                    large = None;
+                }
                 summary.oversized += chunk.oversized;
                 summary.messages += messages;
                 summary.bytes_in += bytes.len() as u64;

@@ -117,6 +117,17 @@ impl Frame {
         }
     }
 
+    /// One that ends at a separator, or where the file does, and of which nothing else was asked.
+    pub(super) fn unread(start: usize, end: usize) -> Self {
+        Self {
+            start,
+            end,
+            is_looked_at: false,
+            content_end: None,
+            is_mboxcl2: false,
+        }
+    }
+
     /// The same with what the header says, if it was not read: `bytes` are those of the window up to the frame's
     /// end or further.
     ///
@@ -202,13 +213,7 @@ pub(super) fn end_by_separator(bytes: &[u8], start: usize, from: usize, whole: b
         Next::NotHere if whole => bytes.len(),
         Next::NotHere | Next::Unsure => return End::NotInSight(None),
     };
-    End::At(Frame {
-        start,
-        end,
-        is_looked_at: false,
-        content_end: None,
-        is_mboxcl2: false,
-    })
+    End::At(Frame::unread(start, end))
 }
 
 /// The end of the message that starts at `start` in a file that is no mbox.

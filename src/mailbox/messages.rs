@@ -27,6 +27,11 @@ impl Stages for Messages<'_> {
     type Done = (usize, Option<Vec<u8>>);
 
     fn split(&self, chunk: &Chunk) -> Result<Vec<usize>, Error> {
+        if let Some(piece) = &chunk.piece {
+            // The first was looked into when it was read.
+            let is_touched = !piece.is_first() && piece.is_touched(chunk.bytes(), self.transform);
+            return Ok(is_touched.then_some(0).into_iter().collect());
+        }
         let Some(first) = chunk.frames.first() else {
             return Ok(Vec::new());
         };
@@ -41,6 +46,10 @@ impl Stages for Messages<'_> {
     }
 
     fn work(&self, chunk: &Chunk, index: usize) -> Result<Self::Done, Error> {
+        if chunk.piece.is_some() {
+            // The whole message is worked on once its end has come.
+            return Ok((index, None));
+        }
         let frame = chunk.frames[index].looked_at(chunk.bytes());
         let (_, content, _) = frame.parts(chunk.bytes());
         let number = self.before + chunk.first_number + index as u64;

@@ -33,6 +33,7 @@ mod forms;
 mod full;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod growing;
+mod in_pieces;
 mod in_place;
 mod latecomers;
 mod lock;
@@ -41,6 +42,7 @@ mod mbox;
 mod messages;
 mod not_mail;
 mod ours;
+mod piece;
 mod pipeline;
 mod place;
 mod pool;
@@ -95,6 +97,9 @@ pub(crate) use stream::{
 };
 pub(crate) use touch::one_by_one;
 
+/// How many bytes of the piece before [`Transform::may_touch`] sees again, where two pieces meet.
+pub const OVERLAP: usize = 256;
+
 /// What is done to each message.
 ///
 /// All methods are called from several threads at once. The first two are asked about every byte of
@@ -116,6 +121,15 @@ pub trait Transform: Sync {
     /// asked.
     fn touched(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
         touch::one_by_one(|bytes| self.next_touch(bytes), bytes, ends)
+    }
+
+    /// Whether [`touched`](Self::touched) might name a message of which `piece` is a piece.
+    ///
+    /// A message that is larger than [`Options::window`] is not held whole if each of its pieces can be told not to
+    /// matter, seen one by one and where two meet, with [`OVERLAP`] bytes before and behind. Who cannot tell
+    /// says nothing: then each message is seen whole.
+    fn may_touch(&self, _piece: &[u8]) -> bool {
+        true
     }
 
     /// What becomes of one message: edits of its content; none leave it unchanged. Bytes outside of them stay,

@@ -13,7 +13,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, FileTimes, Metadata};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Seek as _, SeekFrom, Write};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
@@ -113,6 +113,36 @@ impl Beside {
             Writer::Compressed(encoder) => encoder.write_all(bytes),
         }
         .map_err(cannot_write(&self.target))
+    }
+
+    /// Whether what was written can be taken back.
+    pub(super) fn goes_back(&self) -> bool {
+        matches!(self.writer, Writer::Plain(_))
+    }
+
+    /// Bytes written so far.
+    pub(super) fn written(&self) -> Result<u64, Error> {
+        let Writer::Plain(writer) = &self.writer else {
+            return Ok(0);
+        };
+        let in_file = writer.get_ref().0.as_file().stream_position();
+        let in_file = in_file.map_err(cannot_write(&self.target))?;
+        Ok(in_file + writer.buffer().len() as u64)
+    }
+
+    /// Takes back all that was written behind the first `length` bytes.
+    pub(super) fn go_back(&mut self, length: u64) -> Result<(), Error> {
+        let Writer::Plain(writer) = &mut self.writer else {
+            return Ok(());
+        };
+        writer
+            .flush()
+            .and_then(|()| {
+                let mut file = writer.get_ref().0.as_file();
+                file.seek(SeekFrom::Start(length))?;
+                file.set_len(length)
+            })
+            .map_err(cannot_write(&self.target))
     }
 
     /// The first `length` bytes of `source`, which is called `name`, through the handle that has its lock.

@@ -19,6 +19,17 @@ pub(super) enum Bytes {
     New,
 }
 
+/// A place in what is written, to go back to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Mark {
+    /// Nothing is written.
+    Nothing,
+    /// So many bytes of the source were passed over while nothing was written.
+    Unchanged(u64),
+    /// Behind so many bytes of the file.
+    Written(u64),
+}
+
 /// Where an mbox goes.
 pub(super) enum Sink<'a> {
     Nowhere,
@@ -119,6 +130,44 @@ impl<'a> Sink<'a> {
                     .as_mut()
                     .map_or(Ok(()), |beside| beside.write(bytes))
             }
+        }
+    }
+
+    /// Whether what was put can be taken back: not from a pipe, nor from among what is compressed.
+    pub(super) fn goes_back(&self) -> bool {
+        match self {
+            Self::Nowhere => true,
+            Self::Beside(beside) => beside.goes_back(),
+            Self::Directly(..) => false,
+            Self::InPlace(place) => place.expansion.is_none(),
+        }
+    }
+
+    /// Where what is put next will stand, in a sink that [goes back](Self::goes_back).
+    pub(super) fn mark(&self) -> Result<Mark, Error> {
+        match self {
+            Self::Beside(beside) => beside.written().map(Mark::Written),
+            Self::InPlace(place) => match &place.beside {
+                Some(beside) => beside.written().map(Mark::Written),
+                None => Ok(Mark::Unchanged(place.unchanged)),
+            },
+            Self::Nowhere | Self::Directly(..) => Ok(Mark::Nothing),
+        }
+    }
+
+    /// Takes back what was put since, of which all was the source's own.
+    pub(super) fn go_back(&mut self, mark: Mark) -> Result<(), Error> {
+        match (self, mark) {
+            (Self::Beside(beside), Mark::Written(length)) => beside.go_back(length),
+            (Self::InPlace(place), Mark::Unchanged(unchanged)) => {
+                place.unchanged = unchanged;
+                Ok(())
+            }
+            (Self::InPlace(place), Mark::Written(length)) => place
+                .beside
+                .as_mut()
+                .map_or(Ok(()), |beside| beside.go_back(length)),
+            _ => Ok(()),
         }
     }
 

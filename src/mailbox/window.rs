@@ -5,12 +5,17 @@
 //! window, more only for a message that is larger, up to a bound: a message beyond it is passed
 //! on in pieces that nobody looks into. If its header does not end within the bound either, its
 //! Content-Length is not known, and separators alone divide what follows.
+//!
+//! Where the caller says so, a message that is larger than the window is passed on in pieces that are looked
+//! into one by one: `in_pieces`.
 
 use std::io;
 
+use super::OVERLAP;
 use super::forms::{self, Division};
 use super::full::filled_by;
 use super::mbox::{self, Counted, End, Frame};
+use super::piece::Piece;
 use super::pool::Pool;
 use super::separator::{LOOK_AHEAD, Next, next_separator};
 pub(super) use super::source::{Section, Source};
@@ -30,11 +35,25 @@ pub(super) struct Chunk {
     pub(super) frames: Vec<Frame>,
     /// The number of the first of them.
     pub(super) first_number: u64,
-    /// Messages that were too large and start here.
+    /// Messages that were too large and start here, or are found here to be.
     pub(super) oversized: u64,
+    /// Which piece it is of a message that comes in pieces.
+    pub(super) piece: Option<Piece>,
 }
 
 impl Chunk {
+    /// One with nothing in it, whose first message will have this number.
+    pub(super) fn new(first_number: u64) -> Self {
+        Self {
+            buffer: Vec::new(),
+            length: 0,
+            frames: Vec::new(),
+            first_number,
+            oversized: 0,
+            piece: None,
+        }
+    }
+
     pub(super) fn bytes(&self) -> &[u8] {
         self.buffer.get(..self.length).unwrap_or_default()
     }
@@ -66,6 +85,8 @@ pub(super) enum At {
     Message,
     /// Within bytes that nobody looks into, up to the next separator; or so many of them.
     Passing(Option<u64>),
+    /// Within a message that comes in pieces, of which so many bytes have come.
+    InPieces(u64),
 }
 
 /// The walk.
@@ -90,6 +111,8 @@ pub(super) struct Windows<S> {
     pub(super) until: u64,
     /// What the messages so far say about the next one's Content-Length.
     pub(super) counted: Counted,
+    /// The last bytes of the piece before, which the next is looked into with.
+    overlap: Vec<u8>,
 }
 
 impl<S: Source> Windows<S> {
@@ -110,6 +133,7 @@ impl<S: Source> Windows<S> {
             division: None,
             until: u64::MAX,
             counted: Counted::default(),
+            overlap: Vec::new(),
         }
     }
 
@@ -133,8 +157,22 @@ impl<S: Source> Windows<S> {
     /// # Errors
     /// What reading the source says.
     pub(super) fn next_chunk(&mut self) -> io::Result<Option<Chunk>> {
+        self.next_chunk_or_piece(|_| false)
+    }
+
+    /// The same, or a piece of a message that is larger than the window, if `may_pass` its first piece.
+    ///
+    /// Only a message that ends at a separator comes in pieces: where one does that ends by its Content-Length,
+    /// nothing is known before it is read.
+    ///
+    /// # Errors
+    /// What reading the source says.
+    pub(super) fn next_chunk_or_piece(
+        &mut self,
+        may_pass: impl Fn(&[u8]) -> bool,
+    ) -> io::Result<Option<Chunk>> {
         // What is passed goes on to the next message.
-        if self.offset >= self.until && !matches!(self.at, At::Passing(_)) {
+        if self.offset >= self.until && !matches!(self.at, At::Passing(_) | At::InPieces(_)) {
             return Ok(None);
         }
         let mut filled = self.filled;
@@ -143,13 +181,7 @@ impl<S: Source> Windows<S> {
             false => std::mem::take(&mut self.carried),
         };
         let mut full = self.window;
-        let mut chunk = Chunk {
-            buffer: Vec::new(),
-            length: 0,
-            frames: Vec::new(),
-            first_number: self.next_number,
-            oversized: 0,
-        };
+        let mut chunk = Chunk::new(self.next_number);
         loop {
             let whole = self.fill(&mut buffer[..full], &mut filled)?;
             let bytes = &buffer[..filled];
@@ -185,10 +217,20 @@ impl<S: Source> Windows<S> {
                         self.next_number += 1;
                         chunk.oversized += 1;
                         self.pass(bytes, whole, needed)
+                    } else if stuck
+                        && filled == self.window
+                        && self.counted.is_settled()
+                        && self.division.is_none()
+                        && may_pass(bytes)
+                    {
+                        self.searched = 0;
+                        self.next_number += 1;
+                        self.piece(bytes, whole, 0, &mut chunk)
                     } else {
                         cut
                     }
                 }
+                At::InPieces(passed) => self.piece(bytes, whole, passed, &mut chunk),
                 At::Passing(left) => self.pass(bytes, whole, left),
                 At::FirstByte => self.pass(bytes, whole, None),
             };
@@ -273,6 +315,30 @@ impl<S: Source> Windows<S> {
         }
         self.counted = counted;
         (at, None)
+    }
+
+    /// How many bytes are the next piece of a message of which so many are `passed`; moves the walk on.
+    fn piece(&mut self, bytes: &[u8], whole: bool, passed: u64, chunk: &mut Chunk) -> usize {
+        let length = self.pass(bytes, whole, None);
+        let passed_now = passed + length as u64;
+        let is_last = self.at == At::Message || whole;
+        if passed_now > self.max_message as u64 {
+            chunk.oversized += 1;
+            self.overlap.clear();
+            return length;
+        }
+        let bytes = &bytes[..length];
+        chunk.piece = Some(Piece {
+            start: self.offset - passed,
+            before: passed,
+            is_last,
+            overlap: std::mem::take(&mut self.overlap),
+        });
+        if !is_last {
+            self.at = At::InPieces(passed_now);
+            self.overlap = bytes[length.saturating_sub(OVERLAP)..].to_vec();
+        }
+        length
     }
 
     /// How many bytes can be passed on without a look at them; moves the walk on.

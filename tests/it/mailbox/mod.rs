@@ -10,6 +10,7 @@ mod deliverers;
 mod dry_run;
 mod emlx;
 mod folders;
+mod in_pieces;
 mod maildir;
 mod mbox;
 mod mh;
