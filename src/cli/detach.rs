@@ -109,8 +109,8 @@ impl Verb for Restorer {
         self.expander.touched_messages(bytes, ends)
     }
 
-    fn may_touch(&self, piece: &[u8]) -> bool {
-        self.expander.first_touch(piece).is_some()
+    fn may_touch(&self, piece: &[u8], is_start: bool) -> bool {
+        self.expander.may_touch_message(piece, is_start)
     }
 
     fn work(&self, message: &[u8], name: &str) -> Result<(Edits, Report), Error> {

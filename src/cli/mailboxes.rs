@@ -154,8 +154,8 @@ impl Transform for Filter<'_> {
         self.verb.touched(bytes, ends)
     }
 
-    fn may_touch(&self, piece: &[u8]) -> bool {
-        self.verb.may_touch(piece)
+    fn may_touch(&self, piece: &[u8], is_start: bool) -> bool {
+        self.verb.may_touch(piece, is_start)
     }
 
     fn transform(&self, message: &Message<'_>) -> Result<Edits, Error> {

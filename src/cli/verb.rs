@@ -21,7 +21,7 @@ pub(super) trait Verb: Sync {
     }
 
     /// As [`Transform::may_touch`](crate::mailbox::Transform::may_touch).
-    fn may_touch(&self, _piece: &[u8]) -> bool {
+    fn may_touch(&self, _piece: &[u8], _is_start: bool) -> bool {
         true
     }
 
@@ -87,8 +87,8 @@ impl Verb for Expanding<'_> {
         self.expander.touched_messages(bytes, ends)
     }
 
-    fn may_touch(&self, piece: &[u8]) -> bool {
-        self.expander.first_touch(piece).is_some()
+    fn may_touch(&self, piece: &[u8], is_start: bool) -> bool {
+        self.expander.may_touch_message(piece, is_start)
     }
 
     fn work(&self, message: &[u8], name: &str) -> Result<(Edits, Report), Error> {

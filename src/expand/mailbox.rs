@@ -20,8 +20,8 @@ impl Transform for Expander {
         self.touched_messages(bytes, ends)
     }
 
-    fn may_touch(&self, piece: &[u8]) -> bool {
-        self.first_touch(piece).is_some()
+    fn may_touch(&self, piece: &[u8], is_start: bool) -> bool {
+        self.may_touch_message(piece, is_start)
     }
 
     fn transform(&self, message: &Message<'_>) -> Result<Edits, Error> {
@@ -39,5 +39,14 @@ impl Expander {
             return one_by_one(|bytes| self.first_touch(bytes), bytes, ends);
         }
         self.prefilter().messages(bytes, ends)
+    }
+
+    /// As [`Transform::may_touch`].
+    pub(crate) fn may_touch_message(&self, piece: &[u8], is_start: bool) -> bool {
+        match (self.marks(), is_start) {
+            (true, _) => self.first_touch(piece).is_some(),
+            (false, true) => self.prefilter().in_first_piece(piece),
+            (false, false) => self.prefilter().in_further_piece(piece),
+        }
     }
 }

@@ -408,8 +408,9 @@ impl Job<'_> {
             limits,
             self.stop,
             || {
-                let chunk = windows
-                    .next_chunk_or_piece(|first| in_pieces && !self.transform.may_touch(first));
+                let chunk = windows.next_chunk_or_piece(|first| {
+                    in_pieces && !self.transform.may_touch(first, true)
+                });
                 let chunk = chunk.map_err(|error| in_full(error, self.path))?;
                 let end = section.start + windows.offset();
                 let is_cut = section

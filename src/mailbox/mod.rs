@@ -123,12 +123,13 @@ pub trait Transform: Sync {
         touch::one_by_one(|bytes| self.next_touch(bytes), bytes, ends)
     }
 
-    /// Whether [`touched`](Self::touched) might name a message of which `piece` is a piece.
+    /// Whether [`touched`](Self::touched) might name a message of which `piece` is a piece, as far as that tells alone:
+    /// the start of the message or not.
     ///
-    /// A message that is larger than [`Options::window`] is not held whole if each of its pieces can be told not to
-    /// matter, seen one by one and where two meet, with [`OVERLAP`] bytes before and behind. Who cannot tell
-    /// says nothing: then each message is seen whole.
-    fn may_touch(&self, _piece: &[u8]) -> bool {
+    /// A message that is larger than [`Options::window`] is not held whole if this says so of none of its pieces, nor of what
+    /// is left where two meet: up to [`OVERLAP`] bytes before and behind. Who cannot tell says nothing, and sees
+    /// each message whole.
+    fn may_touch(&self, _piece: &[u8], _is_start: bool) -> bool {
         true
     }
 

@@ -24,10 +24,10 @@ impl Piece {
         self.start + self.before + length as u64
     }
 
-    /// Whether the piece, which holds `bytes`, might matter to a transform, or where it meets the one before.
+    /// Whether the piece, not the first, which holds `bytes`, might matter to a transform, or where it meets the one before.
     pub(super) fn is_touched(&self, bytes: &[u8], transform: &dyn Transform) -> bool {
         let start = bytes.get(..OVERLAP).unwrap_or(bytes);
         let border = [self.overlap.as_slice(), start].concat();
-        transform.may_touch(bytes) || transform.may_touch(&border)
+        transform.may_touch(bytes, false) || transform.may_touch(&border, false)
     }
 }

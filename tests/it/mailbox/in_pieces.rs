@@ -50,7 +50,7 @@ impl Transform for Fill {
         self.with.next_touch(bytes)
     }
 
-    fn may_touch(&self, piece: &[u8]) -> bool {
+    fn may_touch(&self, piece: &[u8], _: bool) -> bool {
         !self.by_pieces || self.with.next_touch(piece).is_some()
     }
 
