@@ -19,6 +19,7 @@ pub struct Ran {
     pub stderr: String,
     /// What `--report` wrote.
     pub rows: Vec<Value>,
+    /// By the clock; of a measured run, the time of processors.
     pub took: Duration,
     /// Octets of memory at most, of a measured run.
     pub peak: Option<u64>,
@@ -49,12 +50,13 @@ pub fn filter_at(test: &str, clock: &str, options: &str, mail: &[u8]) -> Option<
     Some(run(command, options, mail))
 }
 
-/// The same, and how much memory it took: asked of the kernel by a parent that has no other child.
+/// The same, and how much memory and time of processors it took: asked of the kernel by a parent that has no other child.
 pub fn measured(test: &str, options: &str, mail: &[u8]) -> Option<Ran> {
     let script = "import resource, subprocess, sys\n\
         code = subprocess.call(sys.argv[2:])\n\
-        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss\n\
-        open(sys.argv[1], 'w').write(str(peak << 10))\n\
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)\n\
+        seconds = used.ru_utime + used.ru_stime\n\
+        open(sys.argv[1], 'w').write(f'{used.ru_maxrss << 10} {seconds}')\n\
         sys.exit(code)";
     let python = Command::new("python3")
         .arg("--version")
@@ -68,7 +70,10 @@ pub fn measured(test: &str, options: &str, mail: &[u8]) -> Option<Ran> {
     let mut command = Command::new("python3");
     command.args(["-c", script]).arg(peak.path()).arg(EMBODY);
     let mut ran = run(command, options, mail);
-    ran.peak = Some(fs::read_to_string(peak.path()).unwrap().parse().unwrap());
+    let used = fs::read_to_string(peak.path()).unwrap();
+    let (peak, seconds) = used.split_once(' ').unwrap();
+    ran.peak = Some(peak.parse().unwrap());
+    ran.took = Duration::from_secs_f64(seconds.parse().unwrap());
     Some(ran)
 }
 
