@@ -1,12 +1,13 @@
 //! An expander as what is done to each message of a mailbox.
 
 use super::expander::Expander;
+use super::prefilter::Prefilter;
 use crate::edit::Edits;
 use crate::error::Error;
 use crate::mailbox::{Message, OVERLAP, Transform, one_by_one};
 
 /// No word that is looked for, with what is looked at behind it, is longer than what is seen twice.
-const _: () = assert!(crate::expand::Prefilter::OVERLAP <= OVERLAP);
+const _: () = assert!(Prefilter::OVERLAP <= OVERLAP);
 
 /// Fills every message. What was done and what was not goes unsaid: for reports, implement [`Transform`] and call
 /// [`Expander::expand`]. Build the expander with [`Lengths::Kept`](crate::Lengths::Kept): the mailbox corrects
