@@ -140,7 +140,11 @@ impl Job<'_> {
                 counted,
             };
             let seen = &mut |bytes: &[u8]| digest.update(bytes);
-            counted = self.mbox(section, quoting, &mut summary, &mut sink, seen)?;
+            counted = match self.mbox(section, quoting, &mut summary, &mut sink, seen) {
+                // It became shorter meanwhile.
+                Err(Error::Changed { .. }) => return Ok(Attempt::Overtaken),
+                counted => counted?,
+            };
             read = end;
             lock = match Lock::again(file, target, self.path, &self.patience()) {
                 Err(Error::Changed { .. }) => return Ok(Attempt::Overtaken),

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::common::mailboxes::Expand;
 use embody::mailbox::{
@@ -208,4 +208,59 @@ fn one_that_turns_out_to_be_larger_than_the_bound_is_passed_on() {
         assert!(fs::read(&out).unwrap() == expected);
         fs::remove_file(&out).unwrap();
     }
+}
+
+/// Makes the mailbox shorter when it is first asked about a piece with a needle in it.
+struct Shortens<'m> {
+    fill: Fill,
+    mailbox: &'m Path,
+    to: &'m [u8],
+    is_done: AtomicBool,
+}
+
+impl Transform for Shortens<'_> {
+    fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
+        self.fill.next_touch(bytes)
+    }
+
+    fn may_touch(&self, piece: &[u8], is_start: bool) -> bool {
+        let may_touch = self.fill.may_touch(piece, is_start);
+        if may_touch && !self.is_done.swap(true, Ordering::Relaxed) {
+            fs::write(self.mailbox, self.to).unwrap();
+        }
+        may_touch
+    }
+
+    fn transform(&self, message: &Message<'_>) -> Result<Edits, Error> {
+        self.fill.transform(message)
+    }
+}
+
+#[test]
+fn one_that_is_gone_when_it_is_read_again_is_no_end_of_the_run() {
+    let (small, large) = ((100, vec![30]), (9000, vec![8000]));
+    let folder = tempfile::tempdir().unwrap();
+    let mailbox_file = folder.path().join("box");
+    fs::write(&mailbox_file, mailbox(&[small.clone(), large])).unwrap();
+    let left = mailbox(&[small]);
+    let transform = Shortens {
+        fill: Fill::new("!", true),
+        mailbox: &mailbox_file,
+        to: &left,
+        is_done: AtomicBool::new(false),
+    };
+    let options = Options {
+        window: 2048,
+        jobs: 1,
+        locking: Locking::AtBothEnds,
+        ..Options::default()
+    };
+    let stop = Stop::default();
+    let summary = convert_in_place(&mailbox_file, &options, &transform, &(), &stop).unwrap();
+    assert!(transform.is_done.into_inner());
+    assert_eq!((summary.messages, summary.changed), (1, 1));
+    let expected = String::from_utf8(left.clone())
+        .unwrap()
+        .replace(NEEDLE, "!");
+    assert!(fs::read_to_string(&mailbox_file).unwrap() == expected);
 }
