@@ -9,7 +9,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
 use super::exit::Status;
 use crate::fetch::{Fetch, Probed, Request, Retrieved};
-use crate::mailbox::Stop;
+use crate::mailbox::{Stop, field_of_stat};
 use crate::report::{Reason, Refusal};
 
 /// What was asked by signals.
@@ -99,11 +99,8 @@ fn ignored() -> u64 {
     let mut stat = [0; 2048];
     let read = File::open("/proc/self/stat").and_then(|mut file| file.read(&mut stat));
     let stat = stat.get(..read.unwrap_or(0)).unwrap_or_default();
-    // The second field is a name in parentheses, and may hold anything; the one sought is the 33rd (proc_pid_stat(5)).
-    let behind = stat.rsplit(|&octet| octet == b')').next();
-    let field = behind.and_then(|behind| behind.split(|&octet| octet == b' ').nth(31));
-    field
-        .and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok())
+    field_of_stat(stat, 33)
+        .and_then(|digits| digits.parse().ok())
         .unwrap_or(0)
 }
 

@@ -85,6 +85,8 @@ pub use forms::Format;
 pub(crate) use forms::shown;
 #[cfg(feature = "cli")]
 pub(crate) use growing::Growing;
+#[cfg(feature = "cli")]
+pub(crate) use process::field_of_stat;
 pub use quoting::Quoting;
 #[cfg(feature = "cli")]
 pub(crate) use rewrite::takes_separators;

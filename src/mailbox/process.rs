@@ -19,10 +19,15 @@ pub(super) fn system() -> Option<String> {
 /// When a process of this system started, in ticks since the boot: its number may be used again.
 pub(super) fn started(pid: u32) -> Option<String> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    field_of_stat(&stat, 22).map(str::to_owned)
+}
+
+/// A field of what `/proc/PID/stat` says, by its number in proc_pid_stat(5): the third or one behind.
+pub(crate) fn field_of_stat(stat: &[u8], number: usize) -> Option<&str> {
     // The second field is a name in parentheses and may hold anything.
     let behind = stat.rsplit(|&b| b == b')').next()?;
-    let field = behind.split(|&b| b == b' ').nth(20)?;
-    String::from_utf8(field.to_vec()).ok()
+    let field = behind.split(|&b| b == b' ').nth(number.checked_sub(2)?)?;
+    std::str::from_utf8(field).ok()
 }
 
 /// Whether no process here has the number that `digits` say.

@@ -211,7 +211,6 @@ impl<S: Source> Windows<S> {
                     let stuck = cut == 0 && !whole;
                     let beyond = needed.is_some_and(|needed| needed > self.max_message as u64);
                     if stuck && (filled >= self.max_message || beyond) {
-                        self.searched = 0;
                         self.at = At::Passing(needed);
                         self.counted.count_passed(needed.is_some());
                         self.next_number += 1;
@@ -223,7 +222,6 @@ impl<S: Source> Windows<S> {
                         && self.division.is_none()
                         && may_pass(bytes)
                     {
-                        self.searched = 0;
                         self.next_number += 1;
                         self.piece(bytes, whole, 0, &mut chunk)
                     } else {
@@ -343,6 +341,7 @@ impl<S: Source> Windows<S> {
 
     /// How many bytes can be passed on without a look at them; moves the walk on.
     fn pass(&mut self, bytes: &[u8], whole: bool, left: Option<u64>) -> usize {
+        let searched = std::mem::take(&mut self.searched);
         if let Some(left) = left {
             let passed = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
             let left = left - passed as u64;
@@ -363,7 +362,7 @@ impl<S: Source> Windows<S> {
         }
         // The `From ` line of the message that is passed is no separator here: offset 0 has no
         // `\n` before it. An empty first line of the *file* counts, one of a window does not.
-        let from = usize::from(self.at != At::FirstByte) * 2;
+        let from = searched.max(usize::from(self.at != At::FirstByte) * 2);
         if let (Next::At(separator), _) = next_separator(bytes, from, whole) {
             self.at = At::Message;
             return separator;

@@ -11,6 +11,7 @@ pub mod mailboxes;
 pub mod milter;
 pub mod moto;
 pub mod mta;
+pub mod objects;
 pub mod postfix;
 pub mod programs;
 pub mod pywb;

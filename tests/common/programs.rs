@@ -271,6 +271,21 @@ pub fn embody() -> Command {
     Command::new(env!("CARGO_BIN_EXE_embody"))
 }
 
+/// The same, run in a folder.
+pub fn embody_in(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = embody();
+    command.current_dir(folder).args(arguments);
+    command.output().unwrap()
+}
+
+/// What a run said that ended with this status.
+#[track_caller]
+pub fn done(output: &Output, status: i32) -> String {
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(status), "{said}");
+    said
+}
+
 /// This test program again, to run one test only (its name with the module): for what there is one of
 /// in a process, and for what is to be killed.
 pub fn again(test: &str) -> Command {

@@ -7,9 +7,9 @@ use std::process::Output;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use sha2::{Digest as _, Sha256};
 
 use crate::common::mail::assert_bytes;
+use crate::common::objects::{beneath, digits};
 use crate::common::programs::{embody, fed, stderr};
 
 /// A folder with a store in it.
@@ -43,16 +43,6 @@ impl Work {
         fs::write(file, content).unwrap();
         path
     }
-}
-
-fn digits(content: &[u8]) -> String {
-    let hash = Sha256::digest(content);
-    hash.iter().map(|octet| format!("{octet:02x}")).collect()
-}
-
-fn beneath(content: &[u8]) -> String {
-    let digits = digits(content);
-    format!("{}/{}/{digits}", &digits[..2], &digits[2..4])
 }
 
 fn mixed(parts: &[String]) -> Vec<u8> {

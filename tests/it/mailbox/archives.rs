@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-use crate::common::programs::{embody, fed, program, skipped, stderr};
+use crate::common::programs::{embody, embody_in, fed, program, skipped, stderr};
 
 /// The date as Takeout writes it: the zone before the year.
 const FROM: &str = "From 1786543210987654321@xxx Mon Jan 02 15:04:05 +0000 2023\r\n";
@@ -90,14 +90,6 @@ fn archive(form: &str, members: &[(&str, String)]) -> Option<TempDir> {
     Some(folder)
 }
 
-fn run(folder: &Path, arguments: &[&str]) -> Output {
-    embody()
-        .args(arguments)
-        .current_dir(folder)
-        .output()
-        .unwrap()
-}
-
 fn text(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
@@ -132,7 +124,7 @@ fn the_mboxes_of_every_archive_come_out_as_one_and_no_name_becomes_a_path() {
             return skipped("archives", "python3");
         };
         let path = folder.path();
-        let done = run(
+        let done = embody_in(
             path,
             &["convert", "--verbose", "archive", "--output", "out"],
         );
@@ -148,13 +140,13 @@ fn the_mboxes_of_every_archive_come_out_as_one_and_no_name_becomes_a_path() {
             "{name}: {said}"
         );
         assert!(said.contains("2 "), "{said}");
-        let shown = run(path, &["inspect", "archive"]);
+        let shown = embody_in(path, &["inspect", "archive"]);
         assert!(
             text(&shown).starts_with("1 mailboxes, 5 messages"),
             "{name}: {}",
             text(&shown)
         );
-        let printed = run(path, &["convert", "archive", "--output", "-"]);
+        let printed = embody_in(path, &["convert", "archive", "--output", "-"]);
         assert_eq!(text(&printed), joined(), "{name}");
         let names: Vec<_> = fs::read_dir(path)
             .unwrap()
@@ -173,7 +165,7 @@ fn python_counts_as_many_messages_in_what_was_written() {
         return skipped("archives", "python3");
     };
     assert!(
-        run(folder.path(), &["convert", "archive", "--output", "out"])
+        embody_in(folder.path(), &["convert", "archive", "--output", "out"])
             .status
             .success()
     );
@@ -194,23 +186,23 @@ fn an_archive_is_not_changed_in_place_nor_read_in_a_folder() {
         };
         let path = folder.path();
         let before = fs::read(path.join("archive")).unwrap();
-        let refused = run(path, &["convert", "--in-place", "archive"]);
+        let refused = embody_in(path, &["convert", "--in-place", "archive"]);
         assert_eq!(refused.status.code(), Some(1), "{name}");
         assert!(
             stderr(&refused).contains("not changed in place; name a new mailbox as --output"),
             "{}",
             stderr(&refused)
         );
-        let refused = run(path, &["convert", "--in-place", "--dry-run", "archive"]);
+        let refused = embody_in(path, &["convert", "--in-place", "--dry-run", "archive"]);
         assert_eq!(refused.status.code(), Some(1), "{name}");
-        let dry = run(path, &["convert", "--dry-run", "archive", "--output", "x"]);
+        let dry = embody_in(path, &["convert", "--dry-run", "archive", "--output", "x"]);
         assert!(
             dry.status.success() && stderr(&dry).contains("5 messages"),
             "{}",
             stderr(&dry)
         );
         fs::write(path.join("mbox"), message("1")).unwrap();
-        let folder = run(path, &["convert", "--verbose", "--in-place", "."]);
+        let folder = embody_in(path, &["convert", "--verbose", "--in-place", "."]);
         assert!(folder.status.success(), "{}", stderr(&folder));
         assert!(
             stderr(&folder).contains("archive: skipped: an archive"),
@@ -219,7 +211,7 @@ fn an_archive_is_not_changed_in_place_nor_read_in_a_folder() {
         );
         assert!(fs::read(path.join("archive")).unwrap() == before);
         for format in ["eml", "mmdf", "maildir", "mh"] {
-            let refused = run(
+            let refused = embody_in(
                 path,
                 &["convert", "--format", format, "archive", "--output", "out"],
             );
@@ -268,7 +260,7 @@ fn mail_that_is_not_read_is_named_and_the_rest_comes_out() {
         let Some(folder) = archive(&form(name), &with) else {
             return skipped("archives", "python3");
         };
-        let done = run(folder.path(), &["convert", "archive", "--output", "out"]);
+        let done = embody_in(folder.path(), &["convert", "archive", "--output", "out"]);
         assert_eq!(done.status.code(), Some(1), "{name}");
         let said = stderr(&done);
         assert!(
@@ -285,7 +277,7 @@ fn mail_that_is_not_read_is_named_and_the_rest_comes_out() {
         let Some(folder) = archive(&form(name), &none) else {
             return;
         };
-        let done = run(folder.path(), &["convert", "archive", "--output", "out"]);
+        let done = embody_in(folder.path(), &["convert", "archive", "--output", "out"]);
         assert_eq!(done.status.code(), Some(1), "{name}");
         assert!(
             stderr(&done).contains("an archive without an mbox in it"),
@@ -313,7 +305,7 @@ fn what_is_encrypted_or_packed_otherwise_is_refused() {
         .unwrap();
     encrypted[entry + 8] |= 1;
     fs::write(&path, &encrypted).unwrap();
-    let done = run(folder.path(), &["convert", "archive", "--output", "out"]);
+    let done = embody_in(folder.path(), &["convert", "archive", "--output", "out"]);
     assert_eq!(done.status.code(), Some(1));
     assert!(
         stderr(&done).contains("a file in it is not read: one.mbox (encrypted)"),
@@ -327,7 +319,7 @@ fn what_is_encrypted_or_packed_otherwise_is_refused() {
     let Some(folder) = archive("zip:bzip2", &with) else {
         return;
     };
-    let done = run(folder.path(), &["convert", "archive", "--output", "out"]);
+    let done = embody_in(folder.path(), &["convert", "archive", "--output", "out"]);
     assert_eq!(done.status.code(), Some(1));
     assert!(
         stderr(&done).contains("compressed in a way that is not read"),
@@ -349,7 +341,7 @@ fn an_archive_that_is_cut_off_anywhere_gives_whole_messages_and_says_so() {
         for length in (20..whole.len() - 1).step_by(step) {
             fs::write(&path, &whole[..length]).unwrap();
             let out = folder.path().join("out");
-            let done = run(folder.path(), &["convert", "archive", "--output", "out"]);
+            let done = embody_in(folder.path(), &["convert", "archive", "--output", "out"]);
             let read = fs::read_to_string(&out).unwrap_or_default();
             let said = stderr(&done);
             // Zeros behind the last member are no part of what is in a tar archive.
@@ -391,7 +383,7 @@ fn bombs_are_cut_off() {
             "--max-expanded",
             "200K",
         ];
-        let done = run(folder.path(), &arguments);
+        let done = embody_in(folder.path(), &arguments);
         assert_eq!(done.status.code(), Some(1), "{name}");
         assert!(
             stderr(&done).contains("--max-expanded"),
@@ -414,7 +406,7 @@ fn bombs_are_cut_off() {
     let (first, second) = (entries[0] + 42, entries[1] + 42);
     bytes.copy_within(first..first + 4, second);
     fs::write(&path, bytes).unwrap();
-    let done = run(folder.path(), &["convert", "archive", "--output", "out"]);
+    let done = embody_in(folder.path(), &["convert", "archive", "--output", "out"]);
     assert_eq!(done.status.code(), Some(1));
     assert!(
         stderr(&done).contains("members that lie in one another"),
@@ -447,18 +439,18 @@ fn detach_moves_what_is_in_an_archive_and_gc_sees_what_refers_to_the_store() {
             "--output",
             "small",
         ];
-        let done = run(path, &[detach.as_slice(), &store].concat());
+        let done = embody_in(path, &[detach.as_slice(), &store].concat());
         assert!(done.status.success(), "{name}: {}", stderr(&done));
         let small = fs::read_to_string(path.join("small")).unwrap();
         assert!(small.len() < mail.len() / 2 && small.contains("X-Embody-Detached"));
-        let done = run(
+        let done = embody_in(
             path,
             &[["restore", "small", "--output", "back"].as_slice(), &store].concat(),
         );
         assert!(done.status.success(), "{}", stderr(&done));
         assert_eq!(fs::read_to_string(path.join("back")).unwrap(), mail);
         let unused = |sources: &str| {
-            let done = run(path, &["store", "gc", "store", sources]);
+            let done = embody_in(path, &["store", "gc", "store", sources]);
             (stderr(&done), done.status.success())
         };
         let with = [("b/small", small), ("x.eml", "Subject: x\n\n".to_owned())];

@@ -1,13 +1,11 @@
 //! What Apple's Mail keeps, and what browsers save (docs/mailboxes.md, "Apple's Mail").
 
 use std::fs;
-use std::path::Path;
-use std::process::Output;
 
 use tempfile::TempDir;
 
 use crate::common::mailboxes::{Expand, Look, in_place, to};
-use crate::common::programs::{embody, stderr};
+use crate::common::programs::{embody_in, stderr};
 
 const LIST: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<plist version=\"1.0\">\n<dict>\n\t<key>flags</key>\n\t\
                     <integer>8590195713</integer>\n</dict>\n</plist>\n";
@@ -50,11 +48,6 @@ fn mailbox() -> TempDir {
     place
 }
 
-fn run(folder: &Path, arguments: &[&str]) -> Output {
-    let output = embody().args(arguments).current_dir(folder).output();
-    output.unwrap()
-}
-
 #[test]
 fn a_mailbox_changes_in_its_messages_only_and_the_counts_are_right() {
     let place = mailbox();
@@ -95,12 +88,12 @@ fn a_result_is_what_its_name_says() {
         assert_eq!(to(&source, &out, &Expand(NEW)).unwrap().changed, 1);
         assert_eq!(fs::read_to_string(out).unwrap(), expected);
     }
-    let printed = run(place.path(), &["convert", "1.emlx", "--output", "-"]);
+    let printed = embody_in(place.path(), &["convert", "1.emlx", "--output", "-"]);
     assert_eq!(
         String::from_utf8(printed.stdout).unwrap(),
         message("EXPAND-ME")
     );
-    let packed = run(
+    let packed = embody_in(
         place.path(),
         &["convert", "1.emlx", "--output", "3.emlx.gz"],
     );
@@ -109,14 +102,14 @@ fn a_result_is_what_its_name_says() {
         ("4.emlx", emlx(&message("EXPAND-ME"))),
         ("4.eml", message("EXPAND-ME")),
     ] {
-        let plain = run(place.path(), &["convert", "3.emlx.gz", "--output", name]);
+        let plain = embody_in(place.path(), &["convert", "3.emlx.gz", "--output", name]);
         assert!(plain.status.success(), "{}", stderr(&plain));
         assert_eq!(
             fs::read_to_string(place.path().join(name)).unwrap(),
             expected
         );
     }
-    let shown = run(place.path(), &["inspect", "1.emlx"]);
+    let shown = embody_in(place.path(), &["inspect", "1.emlx"]);
     let shown = String::from_utf8(shown.stdout).unwrap();
     assert!(shown.contains("text/plain"), "{shown}");
 }
@@ -126,7 +119,7 @@ fn attachments_are_known_from_within_the_folder() {
     let place = mailbox();
     let attached = "INBOX.mbox/11-22/Data/Attachments/1/2/forwarded.eml";
     let within = place.path().join("INBOX.mbox/11-22/Data");
-    let output = run(&within, &["convert", "--in-place", "--verbose", "."]);
+    let output = embody_in(&within, &["convert", "--in-place", "--verbose", "."]);
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(stderr(&output).contains("Attachments: skipped"));
     assert!(fs::read_to_string(place.path().join(attached)).unwrap() == message("EXPAND-ME"));
@@ -158,7 +151,7 @@ fn a_count_that_cannot_be_right_is_said_and_its_file_stays() {
         );
         for command in [vec!["inspect"], vec!["convert", "--in-place"]] {
             let source = source.to_str().unwrap();
-            let said = run(place.path(), &[command.as_slice(), &[source]].concat());
+            let said = embody_in(place.path(), &[command.as_slice(), &[source]].concat());
             assert_eq!(said.status.code(), Some(1), "{command:?}");
             assert!(stderr(&said).contains("first line"), "{}", stderr(&said));
         }
@@ -195,7 +188,7 @@ fn what_detach_moves_restore_puts_back_octet_for_octet() {
             true,
         ),
     ] {
-        let done = run(place.path(), &arguments);
+        let done = embody_in(place.path(), &arguments);
         assert!(done.status.success(), "{}", stderr(&done));
         let now = fs::read_to_string(&source).unwrap();
         assert!(now.ends_with(LIST));

@@ -4,23 +4,9 @@ use std::fs::{self, Permissions};
 use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::Path;
-use std::process::Output;
 
 use crate::common::mailboxes::Look;
-use crate::common::programs::{embody, unprivileged};
-
-fn run(folder: &Path, arguments: &[&str]) -> Output {
-    let mut command = embody();
-    command.current_dir(folder).args(arguments);
-    command.output().unwrap()
-}
-
-#[track_caller]
-fn done(output: &Output, status: i32) -> String {
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(status), "{said}");
-    said
-}
+use crate::common::programs::{done, embody_in, unprivileged};
 
 /// A message of an mbox with something to do.
 fn of_mbox(number: u32) -> String {
@@ -66,10 +52,10 @@ fn no_message_is_left_out_for_an_odd_header() {
         fs::write(place.join("mail").join(name), content).unwrap();
     }
     fs::write(place.join("mail/notes.txt"), "Dear all,\nSubject: x\n").unwrap();
-    let said = done(&run(place, &["convert", "mail", "--output", "to"]), 0);
+    let said = done(&embody_in(place, &["convert", "mail", "--output", "to"]), 0);
     assert!(said.contains("8 messages"), "{said}");
     assert!(said.contains("1 files hold no mail"), "{said}");
-    done(&run(place, &["convert", "--in-place", "mail"]), 0);
+    done(&embody_in(place, &["convert", "--in-place", "mail"]), 0);
     for (name, content) in &odd {
         assert_eq!(
             &fs::read(place.join("mail").join(name)).unwrap(),
@@ -85,7 +71,7 @@ fn no_message_is_left_out_for_an_odd_header() {
         }
         let named = format!("mail/{name}");
         done(
-            &run(place, &["convert", &named, "--output", "/dev/null"]),
+            &embody_in(place, &["convert", &named, "--output", "/dev/null"]),
             0,
         );
     }
@@ -98,32 +84,32 @@ fn a_byte_order_mark_stays_in_front_of_an_mbox() {
     fs::create_dir(place.join("mail")).unwrap();
     let messages = [of_mbox(1), of_mbox(2)].join("\n");
     fs::write(place.join("plain"), &messages).unwrap();
-    done(&run(place, &["convert", "--in-place", "plain"]), 0);
+    done(&embody_in(place, &["convert", "--in-place", "plain"]), 0);
     let read = |path: &str| fs::read_to_string(place.join(path)).unwrap();
     let expected = format!("\u{feff}{}", read("plain"));
     assert!(!expected.contains("external-body"), "{expected}");
     fs::write(place.join("mail/box"), format!("\u{feff}{messages}")).unwrap();
-    let said = done(&run(place, &["convert", "mail", "--output", "to"]), 0);
+    let said = done(&embody_in(place, &["convert", "mail", "--output", "to"]), 0);
     assert!(said.contains("2 messages"), "{said}");
     assert_eq!(read("to/box"), expected);
     done(
-        &run(place, &["convert", "mail/box", "--output", "alone"]),
+        &embody_in(place, &["convert", "mail/box", "--output", "alone"]),
         0,
     );
     assert_eq!(read("alone"), expected);
-    let ranges = run(place, &["split", "--size", "100", "mail/box"]);
+    let ranges = embody_in(place, &["split", "--size", "100", "mail/box"]);
     done(&ranges, 0);
     let mut joined = Vec::new();
     for line in String::from_utf8(ranges.stdout).unwrap().lines() {
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
         let range = format!("{}-{}", line["from"], line["to"]);
         let piece = ["convert", "--range", &range, "mail/box", "--output", "-"];
-        let piece = run(place, &piece);
+        let piece = embody_in(place, &piece);
         done(&piece, 0);
         joined.extend(piece.stdout);
     }
     assert_eq!(String::from_utf8(joined).unwrap(), expected);
-    done(&run(place, &["convert", "--in-place", "mail"]), 0);
+    done(&embody_in(place, &["convert", "--in-place", "mail"]), 0);
     assert_eq!(read("mail/box"), expected);
 }
 
@@ -268,7 +254,7 @@ fn a_backup_beside_its_mailbox_is_no_mailbox() {
         ".old",
         "f",
     ];
-    done(&run(place, &convert), 0);
+    done(&embody_in(place, &convert), 0);
     let names = |folder: &str| {
         let entries = fs::read_dir(place.join(folder)).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -288,7 +274,7 @@ fn a_backup_beside_its_mailbox_is_no_mailbox() {
     ];
     assert_eq!(names("f"), files);
     for _ in 0..3 {
-        let said = done(&run(place, &convert), 0);
+        let said = done(&embody_in(place, &convert), 0);
         for backup in ["a.mbox.old", "in/b.eml.old", "c.old.old", "d.old.old"] {
             let named = format!("f/{backup}: skipped: the backup");
             assert!(said.contains(&named), "{backup}: {said}");
@@ -302,7 +288,7 @@ fn a_backup_beside_its_mailbox_is_no_mailbox() {
     );
     // What is named is meant.
     let said = done(
-        &run(
+        &embody_in(
             place,
             &["convert", "--in-place", "--backup", ".old", "f/a.mbox.old"],
         ),
@@ -320,7 +306,10 @@ fn two_sources_of_one_name_are_told_before_anything_is_written() {
     }
     for sources in [["p1/b.mbox", "p2/b.mbox"], ["p1/b.mbox", "p1/b.mbox"]] {
         let [one, other] = sources;
-        let said = done(&run(place, &["convert", one, other, "--output", "to"]), 2);
+        let said = done(
+            &embody_in(place, &["convert", one, other, "--output", "to"]),
+            2,
+        );
         let named = format!("{one} and {other} would both be to/b.mbox");
         assert!(said.contains(&named), "{said}");
         assert!(!place.join("to").exists());
@@ -339,13 +328,16 @@ fn inspect_says_of_a_file_without_mail_what_convert_says() {
     );
     write(&place.join("1.eml"), "Dear all,\n\nno header\n", 0o666);
     for file in ["notes", "notes.gz"] {
-        let of_inspect = done(&run(place, &["inspect", file]), 1);
-        let of_convert = done(&run(place, &["convert", file, "--output", "/dev/null"]), 1);
+        let of_inspect = done(&embody_in(place, &["inspect", file]), 1);
+        let of_convert = done(
+            &embody_in(place, &["convert", file, "--output", "/dev/null"]),
+            1,
+        );
         let first = of_convert.lines().next().unwrap_or_default();
         assert!(first.contains("not a mailbox"), "{of_convert}");
         assert_eq!(of_inspect.trim_end(), first);
     }
-    done(&run(place, &["inspect", "1.eml"]), 0);
+    done(&embody_in(place, &["inspect", "1.eml"]), 0);
 }
 
 #[test]

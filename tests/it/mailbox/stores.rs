@@ -3,26 +3,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Output;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use sha2::{Digest as _, Sha256};
 
-use crate::common::programs::embody;
-
-fn run(folder: &Path, arguments: &[&str]) -> Output {
-    let mut command = embody();
-    command.current_dir(folder).args(arguments);
-    command.output().unwrap()
-}
-
-#[track_caller]
-fn done(output: &Output, status: i32) -> String {
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(status), "{said}");
-    said
-}
+use crate::common::objects::{beneath, digits};
+use crate::common::programs::{done, embody_in};
 
 /// A message with something to do.
 const TO_DO: &str = "From: a@b\nSubject: inner\nMIME-Version: 1.0\n\
@@ -44,17 +30,6 @@ fn message_with_mbox() -> String {
          Content-Disposition: attachment\nContent-Transfer-Encoding: base64\n\n{}\n--z--\n",
         lines.join("\n")
     )
-}
-
-fn digits(content: &[u8]) -> String {
-    let hash = Sha256::digest(content);
-    hash.iter().map(|octet| format!("{octet:02x}")).collect()
-}
-
-/// Where content lies in a store.
-fn beneath(content: &[u8]) -> String {
-    let digits = digits(content);
-    format!("{}/{}/{digits}", &digits[..2], &digits[2..4])
 }
 
 fn write(path: &Path, content: &[u8]) {
@@ -103,28 +78,28 @@ fn a_store_among_the_mail_is_no_mail() {
             "--verbose",
             "mail",
         ];
-        done(&run(place, &detach), 0);
+        done(&embody_in(place, &detach), 0);
         assert!(fs::metadata(place.join(message)).unwrap().len() < original.len() as u64 / 2);
         // It is named to everybody who does not ask for silence, and once.
         for volume in [&["--verbose"][..], &[]] {
             let convert = [&["convert", "--in-place"], volume, &["mail"]].concat();
-            let said = done(&run(place, &convert), 0);
+            let said = done(&embody_in(place, &convert), 0);
             let named = said
                 .lines()
                 .filter(|line| line.contains(": skipped: ") && line.contains("of detached attach"));
             assert_eq!(named.count(), 1, "{store}: {said}");
             assert!(said.contains(store), "{said}");
         }
-        let quiet = run(place, &["convert", "--in-place", "--quiet", "mail"]);
+        let quiet = embody_in(place, &["convert", "--in-place", "--quiet", "mail"]);
         assert_eq!(done(&quiet, 0), "");
-        let said = done(&run(place, &["inspect", "mail"]), 0);
+        let said = done(&embody_in(place, &["inspect", "mail"]), 0);
         assert!(
             said.contains(&format!("embody: {store}: skipped: ")),
             "{said}"
         );
-        done(&run(place, &detach), 0);
-        done(&run(place, &["store", "check", store]), 0);
-        let back = run(place, &["restore", "--store", store, message]);
+        done(&embody_in(place, &detach), 0);
+        done(&embody_in(place, &["store", "check", store]), 0);
+        let back = embody_in(place, &["restore", "--store", store, message]);
         done(&back, 0);
         assert_eq!(back.stdout, original.as_bytes(), "{store}");
     }
@@ -136,10 +111,10 @@ fn a_store_that_is_named_as_a_source_is_refused() {
     let place = place.path();
     fs::write(place.join("1.eml"), message_with_mbox()).unwrap();
     done(
-        &run(place, &["detach", "--store", "s", "--in-place", "1.eml"]),
+        &embody_in(place, &["detach", "--store", "s", "--in-place", "1.eml"]),
         0,
     );
-    let said = done(&run(place, &["convert", "--in-place", "s"]), 1);
+    let said = done(&embody_in(place, &["convert", "--in-place", "s"]), 1);
     assert!(said.contains("store"), "{said}");
 }
 
@@ -155,7 +130,7 @@ fn cache(place: &Path) -> PathBuf {
         "mail/cache",
         "mail",
     ];
-    done(&run(place, &convert), 0);
+    done(&embody_in(place, &convert), 0);
     let cache = place.join("mail/cache");
     let body = cache.join("bodies").join(beneath(TO_DO.as_bytes()));
     write(&body, TO_DO.as_bytes());
@@ -174,7 +149,7 @@ fn a_cache_among_the_mail_is_no_mail() {
     let body = cache(place);
     for volume in [&["--verbose"][..], &[]] {
         let convert = [&["convert", "--in-place"], volume, &["mail"]].concat();
-        let said = done(&run(place, &convert), 0);
+        let said = done(&embody_in(place, &convert), 0);
         let named = "mail/cache: skipped: a cache of embody\n";
         assert_eq!(said.matches(named).count(), 1, "{said}");
         assert!(said.contains("1 messages"), "{said}");
@@ -200,7 +175,7 @@ fn mail_that_somebody_put_into_a_cache_is_mail() {
         let body = cache(place);
         let mail = place.join("mail/cache").join(file);
         write(&mail, TO_DO.as_bytes());
-        done(&run(place, &["convert", "--in-place", "mail"]), 0);
+        done(&embody_in(place, &["convert", "--in-place", "mail"]), 0);
         assert_ne!(fs::read_to_string(mail).unwrap(), TO_DO, "{file}");
         assert_eq!(fs::read_to_string(body).unwrap(), TO_DO, "{file}");
     }
@@ -244,10 +219,10 @@ fn mail_that_somebody_put_into_a_store_is_mail() {
         let object = store(&place.join("mail"));
         let mail = place.join("mail").join(&file);
         write(&mail, TO_DO.as_bytes());
-        done(&run(place, &["convert", "mail", "--output", "to"]), 0);
+        done(&embody_in(place, &["convert", "mail", "--output", "to"]), 0);
         let copies: Vec<PathBuf> = files(&place.join("to"));
         assert_eq!(copies, [place.join("to").join(&file)]);
-        let said = done(&run(place, &["convert", "--in-place", "mail"]), 0);
+        let said = done(&embody_in(place, &["convert", "--in-place", "mail"]), 0);
         assert_ne!(fs::read_to_string(mail).unwrap(), TO_DO, "{file}: {said}");
         assert_eq!(fs::read_to_string(object).unwrap(), TO_DO, "{file}");
         assert!(said.contains("1 messages"), "{file}: {said}");
@@ -282,7 +257,7 @@ fn a_folder_of_mail_is_not_taken_for_a_store() {
             let content = if is_mail { TO_DO } else { "" };
             write(&place.join("f").join(file), content.as_bytes());
         }
-        let said = done(&run(place, &["convert", "f", "--output", "to"]), 0);
+        let said = done(&embody_in(place, &["convert", "f", "--output", "to"]), 0);
         for file in files.iter().filter(|file| !file.starts_with('.')) {
             assert!(place.join("to").join(file).is_file(), "{file}: {said}");
         }
@@ -292,7 +267,7 @@ fn a_folder_of_mail_is_not_taken_for_a_store() {
     let place = place.path();
     let object = store(&place.join("f"));
     fs::write(place.join("f/.lock"), TO_DO).unwrap();
-    done(&run(place, &["convert", "f", "--output", "to"]), 0);
+    done(&embody_in(place, &["convert", "f", "--output", "to"]), 0);
     let mut copies = files(&place.join("to"));
     copies.sort();
     assert_eq!(
@@ -307,7 +282,10 @@ fn a_folder_of_mail_is_not_taken_for_a_store() {
     fs::create_dir_all(place.join("f/s/.tmp")).unwrap();
     fs::write(place.join("f/s/.lock"), "").unwrap();
     fs::create_dir(place.join("f/empty")).unwrap();
-    let said = done(&run(place, &["convert", "--in-place", "--verbose", "f"]), 0);
+    let said = done(
+        &embody_in(place, &["convert", "--in-place", "--verbose", "f"]),
+        0,
+    );
     assert!(!said.contains("f/s: skipped"), "{said}");
 }
 
@@ -320,7 +298,7 @@ fn objects_are_known_by_their_content_where_no_lock_is() {
     fs::remove_file(place.join("mail/copy/.lock")).unwrap();
     fs::remove_dir_all(place.join("mail/copy/.tmp")).unwrap();
     write(&place.join("mail/1.eml"), TO_DO.as_bytes());
-    let said = done(&run(place, &["convert", "--in-place", "mail"]), 0);
+    let said = done(&embody_in(place, &["convert", "--in-place", "mail"]), 0);
     assert!(said.contains("1 messages, 1 changed"), "{said}");
     let named = "mail/copy: skipped: 1 objects of a store of detached attachments\n";
     assert!(said.contains(named), "{said}");
