@@ -23,7 +23,7 @@ const WINDOW: Window = Window {
 };
 
 // Shared by the commands that put in what mails refer to.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Default, Debug)]
 #[command(next_help_heading = "What may be retrieved")]
 pub(super) struct ArchiveArgs {
     /// Ask this web archive for what is gone, e.g. https://web.archive.org/web/{date}id_/{url} [default: none]

@@ -92,7 +92,7 @@ pub(super) enum Command {
     Completions(CompletionsArgs),
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Default, Debug)]
 pub(super) struct FilterArgs {
     /// The message; standard input if not given
     #[arg(hide_short_help = true)]
@@ -357,6 +357,15 @@ mod tests {
         assert_eq!(
             format!("{:?}", policy_of(&[])),
             format!("{:?}", Policy::default())
+        );
+    }
+
+    #[test]
+    fn no_options_are_the_defaults() {
+        let parsed = FilterCli::try_parse_from(["filter"]).expect("no options");
+        assert_eq!(
+            format!("{:?}", parsed.args),
+            format!("{:?}", FilterArgs::default())
         );
     }
 

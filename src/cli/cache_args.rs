@@ -15,7 +15,7 @@ use crate::mailbox::Stop;
 use crate::policy::Policy;
 
 // Shared by all commands that retrieve.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Default, Debug)]
 #[command(next_help_heading = "What may be retrieved")]
 pub(super) struct CacheArgs {
     /// Keep what http and https servers answer in this folder, and use it [default: none]

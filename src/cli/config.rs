@@ -10,7 +10,7 @@
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::{fs, io, mem};
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, CommandFactory as _};
@@ -42,31 +42,39 @@ pub(super) enum ConfigError {
 }
 
 /// The arguments with those of the configuration file put in front, and the file's name; the arguments
-/// alone where no file is named.
+/// alone where no file is named. `options` are those of the program, or of the command alone.
 ///
 /// # Errors
 /// A file that cannot be read, is not TOML, or has a key that is no option or a value of another kind.
 /// Whether a value is one that the option takes is left to the parser of the command line.
-pub(super) fn merged(
-    arguments: &[OsString],
-) -> Result<(Cow<'_, [OsString]>, Option<PathBuf>), ConfigError> {
+pub(super) fn merged<'a>(
+    arguments: &'a [OsString],
+    options: &mut Command,
+) -> Result<(Cow<'a, [OsString]>, Option<PathBuf>), ConfigError> {
     let unchanged = Ok((Cow::Borrowed(arguments), None));
     let is_named = |argument: &OsString| argument.as_encoded_bytes().starts_with(b"--config");
-    // Building the command twice costs time that only those who name a file should pay.
+    let Some(name) = arguments.get(1).and_then(|name| name.to_str()) else {
+        return unchanged;
+    };
     if !arguments.iter().any(is_named) {
         return unchanged;
     }
-    let mut program = Cli::command();
-    program.build();
+    let mut of_program;
+    let command = match options.find_subcommand(name) {
+        Some(command) => {
+            of_program = command.clone();
+            &mut of_program
+        }
+        None => options,
+    };
+    if !takes_config(command) {
+        return unchanged;
+    }
     // What is wrong with the command line is said by the parser that reads the merged one.
-    let lenient = program.clone().ignore_errors(true);
-    let Ok(matches) = lenient.try_get_matches_from(arguments) else {
-        return unchanged;
-    };
-    let Some((name, given)) = matches.subcommand() else {
-        return unchanged;
-    };
-    let Some(command) = program.find_subcommand(name).filter(|it| takes_config(it)) else {
+    *command = mem::take(command).ignore_errors(true);
+    let given = command.try_get_matches_from_mut(arguments.iter().skip(1));
+    *command = mem::take(command).ignore_errors(false);
+    let Ok(given) = given else {
         return unchanged;
     };
     let Ok(Some(file)) = given.try_get_one::<PathBuf>("config") else {
@@ -85,6 +93,7 @@ pub(super) fn merged(
         let misplaced = ["config", "help", "version"].contains(&key.as_str());
         let Some(argument) = option(command, &key).filter(|_| !misplaced) else {
             let elsewhere = || {
+                let program = Cli::command();
                 let mut others = program.get_subcommands().filter(|it| takes_config(it));
                 others.any(|other| option(other, &key).is_some())
             };
@@ -102,7 +111,7 @@ pub(super) fn merged(
         };
         let words = words(argument, &key, value).map_err(wrong_kind)?;
         let is_unneeded = is_filter && OF_WALKS.contains(&key.as_str());
-        if !is_unneeded && !is_overruled(command, argument, given) {
+        if !is_unneeded && !is_overruled(command, argument, &given) {
             merged.extend(words);
         }
     }

@@ -184,7 +184,8 @@ fn run_job(args: &Job<'_>, begun: &Begun) -> Result<(), Error> {
     let (edits, mut report) = args.verb.work(&message, &name)?;
     // What starts like a mailbox may be one, whoever feeds it to a filter.
     let is_left = second && takes_separators(&message, &edits);
-    let mut buffered = BufWriter::with_capacity(64 << 10, &mut output);
+    // A small mail needs no buffer that the heap has to grow for.
+    let mut buffered = BufWriter::with_capacity(message.len().min(64 << 10), &mut output);
     if is_left {
         leave_for_separator(&mut report);
         buffered.write_all(&message)

@@ -55,10 +55,10 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::Parser as _;
 use clap::error::{ContextKind, ContextValue};
+use clap::{CommandFactory as _, FromArgMatches as _};
 
-use self::args::{Cli, Command, FilterCli};
+use self::args::{Cli, Command, FilterArgs, FilterCli};
 use self::exit::Status;
 use crate::error::Error;
 use crate::link::url::masked;
@@ -85,21 +85,28 @@ pub(crate) fn policy_of(options: &str) -> crate::policy::Policy {
         .chain(options.split_whitespace())
         .map(OsString::from)
         .collect();
-    match parse(&arguments) {
+    match parse_alone(&arguments) {
         Ok(Command::Inspect(args)) => args.policy(),
         other => panic!("{options}: {:?}", other.err()),
     }
 }
 
 fn parse_and_run(arguments: &[OsString]) -> Status {
-    let (merged, file) = match config::merged(arguments) {
+    if let [_, name] = arguments
+        && name == "filter"
+    {
+        // The options take as long to build as a small mail to filter.
+        return filter::run(&FilterArgs::default());
+    }
+    let mut options = options(arguments);
+    let (merged, file) = match config::merged(arguments, &mut options) {
         Ok(merged) => merged,
         Err(error) => {
             say::tell(&say::error(&error));
             return Status::of_usage(arguments);
         }
     };
-    match parse(&merged) {
+    match parse(&merged, options) {
         Ok(command) => dispatch(command, arguments),
         Err(problem) if !problem.use_stderr() => match print_help(&problem) {
             Ok(()) => Status::Success,
@@ -109,7 +116,7 @@ fn parse_and_run(arguments: &[OsString]) -> Status {
             }
         },
         Err(problem) => {
-            if let Some(file) = file.filter(|_| parse(arguments).is_ok()) {
+            if let Some(file) = file.filter(|_| parse_alone(arguments).is_ok()) {
                 say::tell(&format!("{} is at fault:", file.display()));
             }
             let _ = problem.print();
@@ -127,14 +134,34 @@ fn print_help(problem: &clap::Error) -> Result<(), Error> {
         .map_err(output::write_error)
 }
 
-/// Reads the command line; `filter`, which runs once per message, builds no other command's options.
-fn parse(arguments: &[OsString]) -> Result<Command, clap::Error> {
-    let command = match arguments.get(1).is_some_and(|name| name == "filter") {
-        true => FilterCli::try_parse_from(arguments.iter().skip(1))
+/// The options that the words may name. Of `filter`, which runs once per message, its own alone.
+fn options(arguments: &[OsString]) -> clap::Command {
+    match is_filter(arguments) {
+        true => FilterCli::command(),
+        false => Cli::command(),
+    }
+}
+
+fn is_filter(arguments: &[OsString]) -> bool {
+    arguments.get(1).is_some_and(|name| name == "filter")
+}
+
+/// Reads the command line.
+fn parse(arguments: &[OsString], mut options: clap::Command) -> Result<Command, clap::Error> {
+    let is_filter = is_filter(arguments);
+    let words = arguments.iter().skip(usize::from(is_filter));
+    let matches = options.try_get_matches_from_mut(words);
+    let command = matches.and_then(|mut matches| match is_filter {
+        true => FilterCli::from_arg_matches_mut(&mut matches)
             .map(|filter| Command::Filter(filter.args)),
-        false => Cli::try_parse_from(arguments).map(|cli| cli.command),
-    };
-    command.map_err(without_passwords)
+        false => Cli::from_arg_matches_mut(&mut matches).map(|cli| cli.command),
+    });
+    command.map_err(|problem| without_passwords(problem.format(&mut options)))
+}
+
+/// Reads the command line without a configuration file.
+fn parse_alone(arguments: &[OsString]) -> Result<Command, clap::Error> {
+    parse(arguments, options(arguments))
 }
 
 /// What clap says of a wrong value repeats it; what is no URL may hold a password all the same.
@@ -157,8 +184,9 @@ fn without_passwords(mut problem: clap::Error) -> clap::Error {
 /// What the same command line says now, with the configuration file as it is now.
 #[cfg(feature = "milter")]
 fn reread(arguments: &[OsString]) -> Result<milter_args::MilterArgs, String> {
-    let (merged, _) = config::merged(arguments).map_err(|error| say::error(&error))?;
-    match parse(&merged) {
+    let mut options = options(arguments);
+    let (merged, _) = config::merged(arguments, &mut options).map_err(|error| say::error(&error))?;
+    match parse(&merged, options) {
         Ok(Command::Milter(args)) => Ok(*args),
         Ok(_) => Err("another command".to_owned()),
         Err(problem) => {

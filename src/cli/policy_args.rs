@@ -18,7 +18,7 @@ use crate::policy::{
 
 // No option has a `default_value`: clap parses each as if it were given, for every message. The defaults
 // are the policy's; a test holds the words of the help to them.
-#[derive(Args, Debug)]
+#[derive(Args, Default, Debug)]
 #[command(next_help_heading = "What may be retrieved")]
 pub(super) struct PolicyArgs {
     #[command(flatten)]
@@ -110,7 +110,7 @@ pub(super) struct PolicyArgs {
 }
 
 // Where content may be retrieved from.
-#[derive(Args, Debug)]
+#[derive(Args, Default, Debug)]
 #[command(next_help_heading = "What may be retrieved")]
 pub(super) struct RetrievalArgs {
     /// Options in TOML; those given here win [default: none]
@@ -165,7 +165,7 @@ pub(super) struct RetrievalArgs {
 }
 
 // How much one message may cost. What is not given is as in `Limits::default`.
-#[derive(Args, Debug)]
+#[derive(Args, Default, Debug)]
 #[command(next_help_heading = "Limits")]
 struct LimitArgs {
     /// One retrieved body, after decompression [default: 25M]

@@ -162,7 +162,7 @@ impl WalkArgs {
     }
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Default, Debug)]
 pub(super) struct SayingArgs {
     /// Append JSON lines; - is stderr [default: none]
     #[arg(long, value_name = "FILE")]
