@@ -60,12 +60,17 @@ pub(super) fn merged<'a>(
         return unchanged;
     }
     let mut of_program;
-    let command = match options.find_subcommand(name) {
-        Some(command) => {
+    let command = match options.has_subcommands() {
+        true => {
+            // Commands have the settings and options of the program once it is built.
+            options.build();
+            let Some(command) = options.find_subcommand(name) else {
+                return unchanged;
+            };
             of_program = command.clone();
             &mut of_program
         }
-        None => options,
+        false => options,
     };
     if !takes_config(command) {
         return unchanged;
