@@ -152,8 +152,9 @@ fn parse(arguments: &[OsString], mut options: clap::Command) -> Result<Command, 
     let words = arguments.iter().skip(usize::from(is_filter));
     let matches = options.try_get_matches_from_mut(words);
     let command = matches.and_then(|mut matches| match is_filter {
-        true => FilterCli::from_arg_matches_mut(&mut matches)
-            .map(|filter| Command::Filter(filter.args)),
+        true => {
+            FilterCli::from_arg_matches_mut(&mut matches).map(|filter| Command::Filter(filter.args))
+        }
         false => Cli::from_arg_matches_mut(&mut matches).map(|cli| cli.command),
     });
     command.map_err(|problem| without_passwords(problem.format(&mut options)))
@@ -185,7 +186,8 @@ fn without_passwords(mut problem: clap::Error) -> clap::Error {
 #[cfg(feature = "milter")]
 fn reread(arguments: &[OsString]) -> Result<milter_args::MilterArgs, String> {
     let mut options = options(arguments);
-    let (merged, _) = config::merged(arguments, &mut options).map_err(|error| say::error(&error))?;
+    let (merged, _) =
+        config::merged(arguments, &mut options).map_err(|error| say::error(&error))?;
     match parse(&merged, options) {
         Ok(Command::Milter(args)) => Ok(*args),
         Ok(_) => Err("another command".to_owned()),
