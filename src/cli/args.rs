@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::builder::Resettable;
+use clap::{ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use super::archive_args::ArchiveArgs;
 use super::cache_args::CacheArgs;
@@ -55,41 +56,71 @@ const FILTER_ABOUT: &str = "Read one message, write it with what it refers to pu
 const FILTER_HELP: &str = "Example: embody filter --fetch https < in.eml > out.eml\n\
     Exit status: 0 with a whole message on stdout, else 75 and nothing on stdout.";
 
+/// Options that are built once their command is the one to run.
+#[derive(Debug)]
+pub(super) struct Deferred<T>(pub(super) T);
+
+impl<T: Args> Args for Deferred<T> {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        command.defer(|command| {
+            // What is said of the command, not of the options.
+            let about = Resettable::from(command.get_about().cloned());
+            let long_about = Resettable::from(command.get_long_about().cloned());
+            let command = T::augment_args(command);
+            command.about(about).long_about(long_about)
+        })
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        command.defer(T::augment_args_for_update)
+    }
+}
+
+impl<T: FromArgMatches> FromArgMatches for Deferred<T> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        T::from_arg_matches(matches).map(Self)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0.update_from_arg_matches(matches)
+    }
+}
+
 #[derive(Subcommand, Debug)]
 pub(super) enum Command {
     #[command(about = FILTER_ABOUT, after_help = FILTER_HELP, after_long_help = pages::FILTER)]
-    Filter(FilterArgs),
+    Filter(Deferred<FilterArgs>),
     /// Do the same to mailboxes of any kind, and to folders of them
     #[command(after_help = "Example: embody convert --in-place --backup .old ~/Mail/archive.mbox", after_long_help = pages::CONVERT)]
-    Convert(ConvertArgs),
+    Convert(Deferred<ConvertArgs>),
     /// Move large attachments into a store; what is left refers to them
     #[command(after_help = "Example: embody detach --store /srv/store < in.eml > out.eml", after_long_help = pages::DETACH)]
-    Detach(DetachArgs),
+    Detach(Deferred<DetachArgs>),
     /// Put back, octet for octet, what detach moved into a store
     #[command(after_help = "Example: embody restore --store /srv/store < in.eml > out.eml", after_long_help = pages::RESTORE)]
-    Restore(RestoreArgs),
+    Restore(Deferred<RestoreArgs>),
     /// Say what is in mail and what the same options would do
     #[command(after_help = "Example: embody inspect --fetch https message.eml", after_long_help = pages::INSPECT)]
-    Inspect(InspectArgs),
+    Inspect(Deferred<InspectArgs>),
     /// Do what filter does inside Postfix and Sendmail, in one process
     #[cfg(feature = "milter")]
     #[command(after_help = "Example: embody milter --listen inet:8891 --fetch https", after_long_help = pages::MILTER)]
-    Milter(Box<MilterArgs>),
+    Milter(Deferred<Box<MilterArgs>>),
     /// Say where to cut mboxes for convert --range, as JSON lines
     #[command(after_help = "Example: embody split --size 128M ~/Mail > ranges.jsonl", after_long_help = pages::SPLIT)]
-    Split(SplitArgs),
+    Split(Deferred<SplitArgs>),
     /// Check a store of attachments, or find what nobody uses
     #[command(after_help = "Example: embody store check /var/store ~/Maildir ~/Mail", after_long_help = pages::STORE)]
-    Store(StoreArgs),
+    Store(Deferred<StoreArgs>),
     /// Print the table of access types and URL schemes
     #[command(after_help = "Example: embody schemes > schemes.md", after_long_help = pages::SCHEMES)]
-    Schemes(SchemesArgs),
+    Schemes(Deferred<SchemesArgs>),
     /// Write the manual pages
     #[command(after_help = "Example: embody man /usr/local/share/man/man1", after_long_help = pages::MAN)]
-    Man(ManArgs),
+    Man(Deferred<ManArgs>),
     /// Write the completions for a shell
     #[command(after_help = "Example: embody completions zsh > ~/.zfunc/_embody", after_long_help = pages::COMPLETIONS)]
-    Completions(CompletionsArgs),
+    Completions(Deferred<CompletionsArgs>),
 }
 
 #[derive(Args, Default, Debug)]

@@ -59,27 +59,26 @@ pub(super) fn merged<'a>(
     if !arguments.iter().any(is_named) {
         return unchanged;
     }
-    let mut of_program;
-    let command = match options.has_subcommands() {
-        true => {
-            // Commands have the settings and options of the program once it is built.
-            options.build();
-            let Some(command) = options.find_subcommand(name) else {
-                return unchanged;
-            };
-            of_program = command.clone();
-            &mut of_program
-        }
-        false => options,
-    };
-    if !takes_config(command) {
-        return unchanged;
-    }
     // What is wrong with the command line is said by the parser that reads the merged one.
-    *command = mem::take(command).ignore_errors(true);
-    let given = command.try_get_matches_from_mut(arguments.iter().skip(1));
-    *command = mem::take(command).ignore_errors(false);
-    let Ok(given) = given else {
+    let mut of_program;
+    let (command, given) = match options.has_subcommands() {
+        true => {
+            of_program = options.clone().ignore_errors(true);
+            let given = of_program.try_get_matches_from_mut(arguments);
+            let given = given.ok().and_then(|mut given| given.remove_subcommand());
+            (
+                of_program.find_subcommand(name),
+                given.map(|(_, given)| given),
+            )
+        }
+        false => {
+            *options = mem::take(options).ignore_errors(true);
+            let given = options.try_get_matches_from_mut(arguments.iter().skip(1));
+            *options = mem::take(options).ignore_errors(false);
+            (Some(&*options), given.ok())
+        }
+    };
+    let (Some(command), Some(given)) = (command.filter(|it| takes_config(it)), given) else {
         return unchanged;
     };
     let Ok(Some(file)) = given.try_get_one::<PathBuf>("config") else {
@@ -98,7 +97,8 @@ pub(super) fn merged<'a>(
         let misplaced = ["config", "help", "version"].contains(&key.as_str());
         let Some(argument) = option(command, &key).filter(|_| !misplaced) else {
             let elsewhere = || {
-                let program = Cli::command();
+                let mut program = Cli::command();
+                program.build();
                 let mut others = program.get_subcommands().filter(|it| takes_config(it));
                 others.any(|other| option(other, &key).is_some())
             };

@@ -48,7 +48,9 @@ pub(super) fn completions(shell: Shell) -> Status {
 /// The commands with what can stand behind their options. Only the shells need it: `filter`, which runs
 /// once per message, parses with less.
 fn completed() -> Command {
-    Cli::command().mut_subcommands(|command| {
+    let mut program = Cli::command();
+    program.build();
+    program.mut_subcommands(|command| {
         command.mut_args(|argument| match argument.get_long() {
             Some("fetch") => argument.value_parser(Scheme::ALL.map(Scheme::as_str)),
             Some("file-root") => argument.value_hint(ValueHint::DirPath),

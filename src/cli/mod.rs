@@ -58,7 +58,7 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory as _, FromArgMatches as _};
 
-use self::args::{Cli, Command, FilterArgs, FilterCli};
+use self::args::{Cli, Command, Deferred, FilterArgs, FilterCli};
 use self::exit::Status;
 use crate::error::Error;
 use crate::link::url::masked;
@@ -86,7 +86,7 @@ pub(crate) fn policy_of(options: &str) -> crate::policy::Policy {
         .map(OsString::from)
         .collect();
     match parse_alone(&arguments) {
-        Ok(Command::Inspect(args)) => args.policy(),
+        Ok(Command::Inspect(args)) => args.0.policy(),
         other => panic!("{options}: {:?}", other.err()),
     }
 }
@@ -152,9 +152,8 @@ fn parse(arguments: &[OsString], mut options: clap::Command) -> Result<Command, 
     let words = arguments.iter().skip(usize::from(is_filter));
     let matches = options.try_get_matches_from_mut(words);
     let command = matches.and_then(|mut matches| match is_filter {
-        true => {
-            FilterCli::from_arg_matches_mut(&mut matches).map(|filter| Command::Filter(filter.args))
-        }
+        true => FilterCli::from_arg_matches_mut(&mut matches)
+            .map(|filter| Command::Filter(Deferred(filter.args))),
         false => Cli::from_arg_matches_mut(&mut matches).map(|cli| cli.command),
     });
     command.map_err(|problem| without_passwords(problem.format(&mut options)))
@@ -189,7 +188,7 @@ fn reread(arguments: &[OsString]) -> Result<milter_args::MilterArgs, String> {
     let (merged, _) =
         config::merged(arguments, &mut options).map_err(|error| say::error(&error))?;
     match parse(&merged, options) {
-        Ok(Command::Milter(args)) => Ok(*args),
+        Ok(Command::Milter(args)) => Ok(*args.0),
         Ok(_) => Err("another command".to_owned()),
         Err(problem) => {
             let text = problem.to_string();
@@ -203,17 +202,17 @@ fn dispatch(command: Command, arguments: &[OsString]) -> Status {
     #[cfg(not(feature = "milter"))]
     let _ = arguments;
     match command {
-        Command::Filter(args) => filter::run(&args),
-        Command::Convert(args) => convert::run(&args),
-        Command::Detach(args) => detach::detach(&args),
-        Command::Restore(args) => detach::restore(&args),
-        Command::Inspect(args) => inspect::run(&args),
+        Command::Filter(args) => filter::run(&args.0),
+        Command::Convert(args) => convert::run(&args.0),
+        Command::Detach(args) => detach::detach(&args.0),
+        Command::Restore(args) => detach::restore(&args.0),
+        Command::Inspect(args) => inspect::run(&args.0),
         #[cfg(feature = "milter")]
-        Command::Milter(args) => milter::run(&args, &|| reread(arguments)),
-        Command::Split(args) => split::run(&args),
-        Command::Store(args) => store::run(&args),
+        Command::Milter(args) => milter::run(&args.0, &|| reread(arguments)),
+        Command::Split(args) => split::run(&args.0),
+        Command::Store(args) => store::run(&args.0),
         Command::Schemes(_) => schemes::run(),
-        Command::Man(args) => manual::man(args.folder.as_deref()),
-        Command::Completions(args) => manual::completions(args.shell),
+        Command::Man(args) => manual::man(args.0.folder.as_deref()),
+        Command::Completions(args) => manual::completions(args.0.shell),
     }
 }

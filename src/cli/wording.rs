@@ -118,7 +118,9 @@ mod tests {
     #[test]
     fn each_setting_and_each_remedy_names_an_option_of_the_program() {
         let mut known = BTreeSet::new();
-        for command in Cli::command().get_subcommands() {
+        let mut program = Cli::command();
+        program.build();
+        for command in program.get_subcommands() {
             known.extend(
                 command
                     .get_arguments()
