@@ -6,19 +6,20 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::begin::{begun, is_same_file, look_at, pass_over_backups, sweep};
 use super::compressed::{Damage, Method};
 use super::cut::{self, SINGLE, asked_for, cannot_cut};
 use super::failure::{cannot_write, in_full, unread, unreadable};
-use super::find::{Found, Kind};
+use super::find::{Finds, Found, Kind};
 use super::forms;
 use super::in_pieces::InPieces;
 use super::maildir;
 use super::mbox::Counted;
 use super::messages::Messages;
+use super::not_mail::not_in_place;
 use super::pipeline::{self, Limits};
 use super::place::{Destination, Place};
 use super::pool::Pool;
@@ -26,6 +27,7 @@ use super::replace::{self, Beside, Identity};
 use super::rewrite;
 use super::sample::quoting_of;
 use super::sink::{Bytes, Sink};
+use super::stream::Output;
 use super::temporary;
 use super::window::{Section, Source};
 use super::{
@@ -70,41 +72,32 @@ pub fn convert_to(
         return Err(cannot_write(destination)(missing));
     }
     let finds = look_at(source, options, Destination::Folder(destination), stop)?;
-    if options.effect == Effect::Write {
-        sweep(&finds);
-        temporary::sweep(folder);
-    }
-    let mut summary = begun(&finds, progress);
-    for found in finds.mailboxes {
-        stop.check()?;
+    let job = Job {
+        path: source,
+        options,
+        method: None,
+        transform,
+        progress,
+        stop,
+    };
+    let mut at_work_in = PathBuf::new();
+    job.each(&finds, |job, found| {
         let target = if found.relative.as_os_str().is_empty() {
             destination.to_path_buf()
         } else {
             destination.join(&found.relative)
         };
-        let job = Job {
-            path: &found.path,
-            options,
-            method: found.method,
-            transform,
-            progress,
-            stop,
-        };
-        if options.effect == Effect::Write && target != destination {
-            let folder = temporary::folder_of(&target);
+        let folder = temporary::folder_of(&target);
+        if options.effect == Effect::Write && folder != at_work_in {
             fs::create_dir_all(folder).map_err(cannot_write(folder))?;
+            temporary::sweep(folder);
+            at_work_in = folder.to_owned();
         }
-        progress.begin(&found.path);
-        let done = match found.kind {
+        match found.kind {
             Kind::Maildir | Kind::Folder(_) => job.folder(found.kind, Destination::Folder(&target)),
-            Kind::Archive => job.expanded_to(&target),
-            Kind::Mbox | Kind::Eml if found.method.is_some() => job.expanded_to(&target),
-            Kind::Mbox => job.mbox_to(&target),
-            Kind::Eml => job.message_to(&target),
-        };
-        summary.add(&or_named(done, &found, progress)?);
-    }
-    Ok(summary)
+            kind => job.file_to(kind, Output::Path(&target)),
+        }
+    })
 }
 
 /// Converts `source` in place. What does not change is not written.
@@ -146,30 +139,21 @@ pub fn convert_in_place(
             " is not for {folders}, where a copy of a message is one more message; copy the folder",
         ))));
     }
-    if options.effect == Effect::Write {
-        sweep(&finds);
-    }
-    let mut summary = begun(&finds, progress);
-    for found in finds.mailboxes {
-        stop.check()?;
-        let job = Job {
-            path: &found.path,
-            options,
-            method: found.method,
-            transform,
-            progress,
-            stop,
-        };
-        progress.begin(&found.path);
-        let done = match found.kind {
-            Kind::Maildir | Kind::Folder(_) => job.folder(found.kind, Destination::InPlace),
-            Kind::Archive => job.archive_in_place(),
-            Kind::Mbox => job.mbox_in_place(),
-            Kind::Eml => job.message_in_place(),
-        };
-        summary.add(&or_named(done, &found, progress)?);
-    }
-    Ok(summary)
+    let job = Job {
+        path: source,
+        options,
+        method: None,
+        transform,
+        progress,
+        stop,
+    };
+    job.each(&finds, |job, found| match found.kind {
+        Kind::Maildir | Kind::Folder(_) => job.folder(found.kind, Destination::InPlace),
+        Kind::Archive if options.effect == Effect::Write => Err(not_in_place(job.path)),
+        Kind::Archive => job.file_to(found.kind, Output::Nowhere),
+        Kind::Mbox => job.mbox_in_place(),
+        Kind::Eml => job.message_in_place(),
+    })
 }
 
 /// A file in a folder that cannot be read is named, and the others go on.
@@ -207,6 +191,29 @@ pub(super) struct Job<'a> {
 }
 
 impl Job<'_> {
+    /// Does `work` to each mailbox that was found.
+    fn each(
+        &self,
+        finds: &Finds,
+        mut work: impl FnMut(&Job<'_>, &Found) -> Result<Summary, Error>,
+    ) -> Result<Summary, Error> {
+        if self.options.effect == Effect::Write {
+            sweep(finds);
+        }
+        let mut summary = begun(finds, self.progress);
+        for found in &finds.mailboxes {
+            self.stop.check()?;
+            let job = Job {
+                path: &found.path,
+                method: found.method,
+                ..*self
+            };
+            self.progress.begin(&found.path);
+            summary.add(&or_named(work(&job, found), found, self.progress)?);
+        }
+        Ok(summary)
+    }
+
     fn folder(&self, kind: Kind, destination: Destination<'_>) -> Result<Summary, Error> {
         let Self {
             options,
@@ -223,42 +230,6 @@ impl Job<'_> {
         let file = File::open(self.path).map_err(unreadable(self.path))?;
         let metadata = file.metadata().map_err(unreadable(self.path))?;
         Ok((file, Identity::of(&metadata)))
-    }
-
-    fn mbox_to(&self, target: &Path) -> Result<Summary, Error> {
-        let (file, before) = self.open()?;
-        let mut sink = if self.options.effect == Effect::DryRun {
-            Sink::Nowhere
-        } else {
-            Sink::to(target, Method::of_name(target))?
-        };
-        let quoting = self.quoting(&file)?;
-        let mut summary = Summary::default();
-        let whole = Section::whole(&file);
-        self.mbox(whole, quoting, &mut summary, &mut sink, &mut |_| {})?;
-        before.check(self.path)?;
-        sink.appear(&file)?;
-        self.progress.done(&summary);
-        Ok(summary)
-    }
-
-    fn message_to(&self, target: &Path) -> Result<Summary, Error> {
-        let (file, before) = self.open()?;
-        let (summary, content, new) = self.message(&file, &before)?;
-        if self.options.effect == Effect::Write {
-            let mut sink = Sink::to(target, Method::of_name(target))?;
-            match content {
-                Some(content) => {
-                    let result = new.as_deref().unwrap_or(&content);
-                    sink.put(forms::as_named(result, Some(target)), Bytes::New)?;
-                }
-                None => sink.put_start_of(&file, before.length(), self.path)?,
-            }
-            before.check(self.path)?;
-            sink.appear(&file)?;
-        }
-        self.progress.done(&summary);
-        Ok(summary)
     }
 
     fn message_in_place(&self) -> Result<Summary, Error> {
@@ -373,6 +344,18 @@ impl Job<'_> {
             Some(quoting) => Ok(quoting),
             None => quoting_of(source).map_err(|error| in_full(error, self.path)),
         }
+    }
+
+    /// All messages of an mbox, from the first to the last, into `sink`.
+    pub(super) fn whole_mbox(
+        &self,
+        section: Section<'_>,
+        sink: &mut Sink<'_>,
+    ) -> Result<Summary, Error> {
+        let quoting = self.quoting(&section)?;
+        let mut summary = Summary::default();
+        self.mbox(section, quoting, &mut summary, sink, &mut |_| {})?;
+        Ok(summary)
     }
 
     /// The messages of an mbox, or of a section that starts with one, through the pipeline into

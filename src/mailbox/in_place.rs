@@ -54,15 +54,7 @@ impl Job<'_> {
         }
         if self.options.effect == Effect::DryRun {
             let (file, _) = self.open()?;
-            let mut summary = Summary::default();
-            let (whole, quoting) = (Section::whole(&file), self.quoting(&file)?);
-            self.mbox(
-                whole,
-                quoting,
-                &mut summary,
-                &mut Sink::Nowhere,
-                &mut |_| {},
-            )?;
+            let summary = self.whole_mbox(Section::whole(&file), &mut Sink::Nowhere)?;
             self.progress.done(&summary);
             return Ok(summary);
         }
@@ -94,12 +86,7 @@ impl Job<'_> {
     fn under_lock(&self, lock: &Lock, target: &Path) -> Result<Summary, Error> {
         let before = identity(lock, target)?;
         let mut sink = self.sink(lock, target);
-        let mut summary = Summary::default();
-        let (whole, quoting) = (
-            Section::whole(lock.file()),
-            self.quoting(lock.file().as_ref())?,
-        );
-        self.mbox(whole, quoting, &mut summary, &mut sink, &mut |_| {})?;
+        let summary = self.whole_mbox(Section::whole(lock.file()), &mut sink)?;
         self.put(lock, target, sink, &before, &summary)?;
         Ok(summary)
     }

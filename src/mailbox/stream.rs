@@ -20,7 +20,6 @@ use super::find::{self, Kind, NotMail};
 use super::forms;
 use super::growing::Growing;
 use super::in_place::identity;
-use super::not_mail::not_in_place;
 use super::pool::Pool;
 use super::replace::{self, Identity};
 use super::sample::start_of;
@@ -204,36 +203,33 @@ pub(crate) fn convert_open(
         stop,
     };
     let kind = kind_of_open(source, name, options.format)?.map_err(|other| other.error(name))?;
+    if let (Output::Path(target), Effect::Write) = (&output, options.effect) {
+        temporary::sweep(temporary::folder_of(target));
+    }
     progress.begin(name);
     job.open_to(source, None, kind, output)
 }
 
 impl Job<'_> {
-    /// A compressed mbox or message to a new file.
-    pub(super) fn expanded_to(&self, target: &Path) -> Result<Summary, Error> {
-        self.any_to(Output::Path(target))
-    }
-
-    /// An archive, of which nothing is written.
-    pub(super) fn archive_in_place(&self) -> Result<Summary, Error> {
-        if self.options.effect == Effect::Write {
-            return Err(not_in_place(self.path));
-        }
-        self.any_to(Output::Nowhere)
-    }
-
-    fn any_to(&self, output: Output<'_>) -> Result<Summary, Error> {
+    /// An mbox or message, compressed or not, or the mboxes of an archive.
+    pub(super) fn file_to(&self, kind: Kind, output: Output<'_>) -> Result<Summary, Error> {
         let (file, before) = self.open()?;
-        let opened = Opened::named(file, self.path, self.options, self.stop)?;
-        let kind = kind_of_open(&opened, self.path, self.options.format)?;
-        let kind = kind.map_err(|other| other.error(self.path))?;
+        let opened = match kind == Kind::Archive || self.method.is_some() {
+            true => Opened::named(file, self.path, self.options, self.stop)?,
+            false => Opened::File(Arc::new(file)),
+        };
+        let kind = match kind {
+            Kind::Archive => kind_of_open(&opened, self.path, self.options.format)?
+                .map_err(|other| other.error(self.path))?,
+            kind => kind,
+        };
         self.open_to(&opened, Some(&before), kind, output)
     }
 
     /// A compressed mbox, under lock until it is replaced.
     pub(super) fn compressed_in_place(&self, method: Method) -> Result<Summary, Error> {
         if self.options.effect == Effect::DryRun {
-            return self.any_to(Output::Nowhere);
+            return self.file_to(Kind::Mbox, Output::Nowhere);
         }
         let target = self.path.canonicalize().map_err(unreadable(self.path))?;
         let lock = self.locked(&target)?;
@@ -255,10 +251,7 @@ impl Job<'_> {
         let backup = self.options.backup.as_deref();
         let file = Arc::clone(lock.file());
         let mut sink = Sink::in_place(file, Some(expansion), &target, backup);
-        let mut summary = Summary::default();
-        let section = opened.section();
-        let quoting = self.quoting(&section)?;
-        self.mbox(section, quoting, &mut summary, &mut sink, &mut |_| {})?;
+        let summary = self.whole_mbox(opened.section(), &mut sink)?;
         self.put(&lock, &target, sink, &before, &summary)?;
         Ok(summary)
     }
@@ -319,7 +312,6 @@ impl Job<'_> {
         let mut sink = match (output, self.options.effect) {
             (_, Effect::DryRun) | (Output::Nowhere, _) => Sink::Nowhere,
             (Output::Path(path), _) => {
-                temporary::sweep(temporary::folder_of(path));
                 let method = match opened {
                     Opened::Expanded(_) => method_of(original).map_err(unreadable(name))?,
                     _ => None,

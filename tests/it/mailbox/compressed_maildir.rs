@@ -251,3 +251,28 @@ fn a_damaged_message_among_others_is_named_and_left_and_copied_as_it_is() {
         assert!(new == gz(&message(3).replace("EXPAND-ME", NEW.0)));
     }
 }
+
+#[test]
+fn one_message_of_a_maildir_goes_to_a_file_compressed_or_not_whatever_it_starts_with() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["cur", "new", "tmp"] {
+        fs::create_dir(folder.path().join(name)).unwrap();
+    }
+    for text in ["Subject: x\n\nx\n", "no header\n\nx\n"] {
+        let path = folder.path().join("cur/1.a.host:2,S");
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
+        encoder.write_all(text.as_bytes()).unwrap();
+        for content in [text.as_bytes().to_vec(), encoder.finish().unwrap()] {
+            fs::write(&path, content).unwrap();
+            for format in ["auto", "maildir"] {
+                let target = folder.path().join("out.eml");
+                let mut command = crate::common::programs::embody();
+                command.args(["convert", "--format", format]).arg(&path);
+                let output = command.arg("--output").arg(&target).output().unwrap();
+                assert!(output.status.success(), "{format}: {}", stderr(&output));
+                assert_eq!(fs::read_to_string(&target).unwrap(), text);
+                fs::remove_file(&target).unwrap();
+            }
+        }
+    }
+}
