@@ -16,12 +16,11 @@ use super::failure::{cannot_write, in_full, unread, unreadable};
 use super::find::{Finds, Found, Kind};
 use super::forms;
 use super::in_pieces::InPieces;
-use super::maildir;
 use super::mbox::Counted;
-use super::messages::Messages;
+use super::messages::{Messages, transformed};
 use super::not_mail::not_in_place;
 use super::pipeline::{self, Limits};
-use super::place::{Destination, Place};
+use super::place::Destination;
 use super::pool::Pool;
 use super::replace::{self, Beside, Identity};
 use super::rewrite;
@@ -214,18 +213,6 @@ impl Job<'_> {
         Ok(summary)
     }
 
-    fn folder(&self, kind: Kind, destination: Destination<'_>) -> Result<Summary, Error> {
-        let Self {
-            options,
-            transform,
-            progress,
-            stop,
-            ..
-        } = *self;
-        let place = Place::of(self.path, kind);
-        maildir::convert(&place, destination, options, transform, progress, stop)
-    }
-
     pub(super) fn open(&self) -> Result<(File, Identity), Error> {
         let file = File::open(self.path).map_err(unreadable(self.path))?;
         let metadata = file.metadata().map_err(unreadable(self.path))?;
@@ -246,8 +233,8 @@ impl Job<'_> {
             let target = self.path.canonicalize().map_err(unreadable(self.path))?;
             let backup = self.options.backup.as_deref();
             replace::check_replaceable(&target, backup)?;
-            let mut beside = Beside::start(&target, self.method)?;
-            beside.write(&new)?;
+            let folder = temporary::folder_of(&target);
+            let beside = Beside::of(&new, folder, &target, self.method)?;
             self.stop.check()?;
             beside.finished(&file)?.replace(&before, backup)?;
         }
@@ -315,7 +302,7 @@ impl Job<'_> {
             content: content.get(range.clone()).unwrap_or_default(),
             quoting: Quoting::None,
         };
-        let mut new = maildir::transformed(self.transform, &message, rewrite::spliced_in_file)?;
+        let mut new = transformed(self.transform, &message, rewrite::spliced_in_file)?;
         if let Some(wrapping) = wrapping {
             new = new.map(|new| (wrapping.with_message)(&content, range, &new));
         }

@@ -13,8 +13,7 @@ use std::thread::JoinHandle;
 
 use super::archive::{FromStart, Skipped};
 use super::compressed::{Damage, Decoder, Limits, MAGIC, Method};
-use super::failure::unreadable;
-use super::full::filled_by;
+use super::full::up_to;
 use super::growing::Growing;
 use super::{Options, Stop};
 use crate::error::Error;
@@ -38,34 +37,8 @@ impl Expansion {
         }
     }
 
-    fn decoder(self, file: &Arc<File>, stop: &Stop) -> Decoder<FromStart> {
+    pub(super) fn decoder(self, file: &Arc<File>, stop: &Stop) -> Decoder<FromStart> {
         Decoder::new(self.method, FromStart::new(file, stop), self.limits)
-    }
-
-    /// Hands over the first `length` bytes of what is in `file`.
-    pub(super) fn start_of(
-        self,
-        file: &Arc<File>,
-        length: u64,
-        path: &Path,
-        take: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let mut decoder = self.decoder(file, &Stop::default());
-        let mut buffer = vec![0; 256 << 10];
-        let mut left = length;
-        while left > 0 {
-            let wanted = usize::try_from(left).unwrap_or(usize::MAX);
-            let wanted = wanted.min(buffer.len());
-            let read = decoder
-                .read(&mut buffer[..wanted])
-                .map_err(unreadable(path))?;
-            if read == 0 {
-                return Err(Error::Changed { path: path.into() });
-            }
-            take(&buffer[..read])?;
-            left -= read as u64;
-        }
-        Ok(())
     }
 
     /// What is in `file`, unless it is more than `most` bytes.
@@ -97,9 +70,8 @@ pub(super) enum Content {
 /// # Errors
 /// The system's.
 pub(super) fn method_of(file: &File) -> io::Result<Option<Method>> {
-    let mut start = [0; MAGIC];
-    let filled = filled_by(&mut start, |rest, before| file.read_at(rest, before))?;
-    Ok(Method::of_start(&start[..filled]))
+    let start = up_to(MAGIC, |rest, before| file.read_at(rest, before))?;
+    Ok(Method::of_start(&start))
 }
 
 /// A compressed file, and what is in it as far as it is there. Its thread ends with it.

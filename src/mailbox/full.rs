@@ -23,6 +23,20 @@ pub(super) fn filled_by(
     Ok(filled)
 }
 
+/// The first `length` octets of what `read` gives, or all there are.
+///
+/// # Errors
+/// Those of `read`.
+pub(super) fn up_to(
+    length: usize,
+    read: impl FnMut(&mut [u8], u64) -> io::Result<usize>,
+) -> io::Result<Vec<u8>> {
+    let mut octets = vec![0; length];
+    let filled = filled_by(&mut octets, read)?;
+    octets.truncate(filled);
+    Ok(octets)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::mbox::Frame;

@@ -7,12 +7,12 @@
 use std::path::Path;
 
 use super::failure::in_full;
-use super::full::filled_by;
 use super::mbox::Frame;
 use super::messages::Messages;
 use super::piece::Piece;
 use super::pipeline::Stages as _;
-use super::sink::{Bytes, Mark, Sink};
+use super::sample::piece_of;
+use super::sink::{Bytes, Sink};
 use super::source::Source;
 use super::window::Chunk;
 use crate::error::Error;
@@ -23,7 +23,7 @@ pub(super) struct InPieces {
     start: u64,
     number: u64,
     /// Where what is written of it starts.
-    mark: Mark,
+    written: u64,
     is_touched: bool,
 }
 
@@ -33,7 +33,7 @@ impl InPieces {
         Ok(Self {
             start: piece.start,
             number,
-            mark: sink.mark()?,
+            written: sink.length()?,
             is_touched: false,
         })
     }
@@ -62,11 +62,8 @@ impl InPieces {
         }
         let changed = || Error::Changed { path: path.into() };
         let length = usize::try_from(end - self.start).map_err(|_| changed())?;
-        let mut bytes = vec![0; length];
-        let read = filled_by(&mut bytes, |rest, before| {
-            source.read_at(rest, self.start + before)
-        });
-        if read.map_err(|error| in_full(error, path))? < length {
+        let bytes = piece_of(source, self.start, length).map_err(|error| in_full(error, path))?;
+        if bytes.len() < length {
             return Err(changed());
         }
         let chunk = Chunk {
@@ -77,7 +74,7 @@ impl InPieces {
         };
         for part in messages.split(&chunk)? {
             if let (_, Some(new)) = messages.work(&chunk, part)? {
-                sink.go_back(self.mark)?;
+                sink.go_back(self.written)?;
                 sink.put(&new, Bytes::New)?;
                 return Ok(Some(new.len() as u64));
             }

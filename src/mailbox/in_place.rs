@@ -16,7 +16,7 @@
 //! What remains: see docs/mailboxes.md, "Locks and replacing".
 
 use std::fs::File;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -26,11 +26,11 @@ use md5::{Digest as _, Md5};
 use super::convert::Job;
 use super::failure::unreadable;
 use super::forms;
-use super::full::filled_by;
 use super::latecomers::{carry_over, keep};
 use super::lock::{Lock, Patience};
 use super::mbox::Counted;
-use super::replace::Identity;
+use super::replace::{Identity, start_of};
+use super::sample::piece_of;
 use super::sink::Sink;
 use super::window::Section;
 use super::{Effect, Locking, Message, Stop, Summary, Transform};
@@ -66,7 +66,7 @@ impl Job<'_> {
         }
     }
 
-    fn patience(&self) -> Patience<'_> {
+    pub(super) fn patience(&self) -> Patience<'_> {
         Patience::new(self.options.lock_timeout, self.stop, self.progress)
     }
 
@@ -241,32 +241,22 @@ pub(super) fn identity(lock: &Lock, target: &Path) -> Result<Identity, Error> {
 /// Of the first `length` bytes.
 fn digest_of(file: &File, length: u64, path: &Path) -> Result<Vec<u8>, Error> {
     let mut digest = Md5::new();
-    let mut buffer = vec![0; 1 << 20];
-    let mut at = 0;
-    while at < length {
-        let wanted = usize::try_from(length - at).unwrap_or(usize::MAX);
-        let wanted = wanted.min(buffer.len());
-        let read = filled_by(&mut buffer[..wanted], |rest, before| {
-            file.read_at(rest, at + before)
-        });
-        let read = read.map_err(unreadable(path))?;
-        digest.update(&buffer[..read]);
-        at += read as u64;
-        if read < wanted {
-            break;
-        }
+    let read = start_of(file, length, path, &mut |bytes| {
+        digest.update(bytes);
+        Ok(())
+    });
+    match read {
+        // That of what is there is another one then.
+        Ok(()) | Err(Error::Changed { .. }) => Ok(digest.finalize().to_vec()),
+        Err(error) => Err(error),
     }
-    Ok(digest.finalize().to_vec())
 }
 
 /// Whether what stands at `at`, if anything, starts a message and does not go on with the last one.
 fn message_starts(file: &File, at: u64, path: &Path) -> Result<bool, Error> {
-    let mut start = [0; forms::LOOK_AHEAD];
-    let read = filled_by(&mut start, |rest, before| file.read_at(rest, at + before));
-    let start = start.get(..read.map_err(unreadable(path))?);
-    let start = start.unwrap_or_default();
-    let text = start.get(..BLANKS).unwrap_or(start).trim_ascii_start();
-    Ok(text.starts_with(b"From ") || forms::division_of(start).is_some() || start.is_empty())
+    let start = piece_of(file, at, forms::LOOK_AHEAD).map_err(unreadable(path))?;
+    let text = start.get(..BLANKS).unwrap_or(&start).trim_ascii_start();
+    Ok(text.starts_with(b"From ") || forms::division_of(&start).is_some() || start.is_empty())
 }
 
 /// Leaves every message as it is.

@@ -32,125 +32,121 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{CWD, RenameFlags};
 
 use super::compressed::Method;
+use super::convert::Job;
 use super::expanded::{Content, Expansion, method_of};
 use super::failure::{cannot_read, cannot_write, unread};
-use super::lock::{Dotlock, Patience};
+use super::find::Kind;
+use super::lock::Dotlock;
+use super::messages::transformed;
 use super::pipeline::{self, Limits, Stages};
 use super::place::{Destination, Place, target};
 use super::replace::{Beside, Finished, Identity, sync_folder};
-use super::rewrite::{self, Misfit, Rewritten};
+use super::rewrite;
 use super::sizes::resized;
 use super::temporary;
-use super::{Effect, Message, Options, Progress, Quoting, Stop, Summary, Transform};
+use super::{Effect, Message, Quoting, Summary};
 use crate::detail::Detail;
-use crate::edit::Edits;
 use crate::error::Error;
 
 /// Octets up to which compressed messages expand side by side.
 const SMALL: usize = 64 << 20;
 
-/// Converts a Maildir (not those within it), or what is named of one, or a folder of another form.
-///
-/// # Errors
-/// As [`convert_in_place`](super::convert_in_place). Messages done before an error stay done.
-pub(super) fn convert(
-    place: &Place,
-    destination: Destination<'_>,
-    options: &Options,
-    transform: &dyn Transform,
-    progress: &dyn Progress,
-    stop: &Stop,
-) -> Result<Summary, Error> {
-    let folder = place.folder.as_path();
-    let mut lock = None;
-    if options.effect == Effect::Write {
-        match destination {
-            Destination::InPlace => {
-                let patience = Patience::new(options.lock_timeout, stop, progress);
-                let locked = folder.join("embody");
-                lock = Some(Dotlock::acquire(&locked, folder, &patience)?);
-                make_folder(&place.writing_in(folder))?;
-            }
-            Destination::Folder(to) if place.part.is_some() || place.form.is_some() => {
-                make_folder(to)?
-            }
-            Destination::Folder(to) => {
-                for name in ["cur", "new", "tmp"] {
-                    make_folder(&to.join(name))?;
+impl Job<'_> {
+    /// Converts a Maildir (not those within it), or what is named of one, or a folder of another form.
+    ///
+    /// # Errors
+    /// As [`convert_in_place`](super::convert_in_place). Messages done before an error stay done.
+    pub(super) fn folder(
+        &self,
+        kind: Kind,
+        destination: Destination<'_>,
+    ) -> Result<Summary, Error> {
+        let (options, progress) = (self.options, self.progress);
+        let place = Place::of(self.path, kind);
+        let folder = place.folder.as_path();
+        let mut lock = None;
+        if options.effect == Effect::Write {
+            match destination {
+                Destination::InPlace => {
+                    let locked = folder.join("embody");
+                    lock = Some(Dotlock::acquire(&locked, folder, &self.patience())?);
+                    make_folder(&place.writing_in(folder))?;
                 }
-                // The mark of a Maildir++ folder; it has no contents.
-                let mark = to.join("maildirfolder");
-                if folder.join("maildirfolder").exists() && !mark.exists() {
-                    File::create(&mark).map_err(cannot_write(&mark))?;
+                Destination::Folder(to) if place.part.is_some() || place.form.is_some() => {
+                    make_folder(to)?
+                }
+                Destination::Folder(to) => {
+                    for name in ["cur", "new", "tmp"] {
+                        make_folder(&to.join(name))?;
+                    }
+                    // The mark of a Maildir++ folder; it has no contents.
+                    let mark = to.join("maildirfolder");
+                    if folder.join("maildirfolder").exists() && !mark.exists() {
+                        File::create(&mark).map_err(cannot_write(&mark))?;
+                    }
                 }
             }
         }
-    }
-    let (names, others) = place.messages();
-    for (path, why) in &others {
-        progress.damaged(path, why);
-    }
-    // Told by one thread.
-    let damages = Mutex::new(Vec::new());
-    let stages = Files {
-        damages: &damages,
-        place,
-        destination,
-        options,
-        transform,
-        large: Mutex::new(()),
-        done: Mutex::new(Summary {
-            mailboxes: 1,
-            damaged: others.len() as u64,
-            ..Summary::default()
-        }),
-    };
-    let mut numbered = (1..).zip(names);
-    let limits = Limits {
-        workers: options.workers(),
-        budget: options.workers() * 4,
-    };
-    let outcome = pipeline::run(
-        &stages,
-        limits,
-        stop,
-        || Ok(numbered.next().map(|item| (item, 1))),
-        |_, done| {
-            for one in &done {
-                progress.advance(one.bytes_in, one.messages);
-            }
-            let damages =
-                std::mem::take(&mut *damages.lock().unwrap_or_else(PoisonError::into_inner));
-            for (path, why) in damages {
-                progress.damaged(&path, &why);
-            }
-            Ok(())
-        },
-    );
-    // Also of messages that were done when an error or a stop came.
-    let summary = stages.done.into_inner();
-    let summary = summary.unwrap_or_else(PoisonError::into_inner);
-    progress.done(&summary);
-    if options.effect == Effect::Write && summary.changed > 0 {
-        let folder = match destination {
-            Destination::InPlace => folder,
-            Destination::Folder(to) => to,
+        let (names, others) = place.messages();
+        for (path, why) in &others {
+            progress.damaged(path, why);
+        }
+        let stages = Files {
+            job: self,
+            place: &place,
+            destination,
+            large: Mutex::new(()),
+            done: Mutex::new(Summary {
+                mailboxes: 1,
+                damaged: others.len() as u64,
+                ..Summary::default()
+            }),
         };
-        for part in place.synced_in(folder) {
-            if part.is_dir() {
-                sync_folder(&part)?;
+        let mut numbered = (1..).zip(names);
+        let limits = Limits {
+            workers: options.workers(),
+            budget: options.workers() * 4,
+        };
+        let outcome = pipeline::run(
+            &stages,
+            limits,
+            self.stop,
+            || Ok(numbered.next().map(|item| (item, 1))),
+            |(_, name), done| {
+                for (summary, damage) in done {
+                    progress.advance(summary.bytes_in, summary.messages);
+                    if let Some(why) = damage {
+                        progress.damaged(&folder.join(&name), &why);
+                    }
+                }
+                Ok(())
+            },
+        );
+        // Also of messages that were done when an error or a stop came.
+        let summary = stages.done.into_inner();
+        let summary = summary.unwrap_or_else(PoisonError::into_inner);
+        progress.done(&summary);
+        if options.effect == Effect::Write && summary.changed > 0 {
+            let folder = match destination {
+                Destination::InPlace => folder,
+                Destination::Folder(to) => to,
+            };
+            for part in place.synced_in(folder) {
+                if part.is_dir() {
+                    sync_folder(&part)?;
+                }
             }
         }
-    }
-    drop(lock);
-    if let (Some(form), Destination::Folder(to), Ok(())) = (place.form, destination, &outcome)
-        && options.effect == Effect::Write
-    {
-        for name in form.copied {
-            copy_beside(folder, to, name)?;
+        drop(lock);
+        if let (Some(form), Destination::Folder(to), Ok(())) = (place.form, destination, &outcome)
+            && options.effect == Effect::Write
+        {
+            for name in form.copied {
+                copy_beside(folder, to, name)?;
+            }
         }
+        outcome.map(|()| summary)
     }
-    outcome.map(|()| summary)
 }
 
 /// The flags of messages go with them, which have the same names.
@@ -162,9 +158,7 @@ fn copy_beside(folder: &Path, to: &Path, name: &str) -> Result<(), Error> {
         Err(error) => return Err(cannot_read(&path)(error)),
     };
     let length = file.metadata().map_err(cannot_read(&path))?.len();
-    let mut copy = Beside::start_in(to, &to.join(name), None)?;
-    copy.write_start_of(&file, length, &path)?;
-    copy.finished(&file)?.appear()
+    Beside::copy(&file, length, &path, to, &to.join(name))?.appear()
 }
 
 fn make_folder(folder: &Path) -> Result<(), Error> {
@@ -175,12 +169,9 @@ fn make_folder(folder: &Path) -> Result<(), Error> {
 }
 
 struct Files<'a> {
+    job: &'a Job<'a>,
     place: &'a Place,
     destination: Destination<'a>,
-    options: &'a Options,
-    transform: &'a dyn Transform,
-    /// Messages whose compressed data are damaged, and how.
-    damages: &'a Mutex<Vec<(PathBuf, Detail)>>,
     /// Held while a message that expands to much is worked on: nobody knows before how much it will be.
     large: Mutex<()>,
     /// What stands on the disk, in whatever order it got there.
@@ -190,19 +181,20 @@ struct Files<'a> {
 impl Stages for Files<'_> {
     type Item = (u64, PathBuf);
     type Part = ();
-    type Done = Summary;
+    /// And why the message could not be read.
+    type Done = (Summary, Option<Detail>);
 
     fn split(&self, _item: &Self::Item) -> Result<Vec<()>, Error> {
         Ok(vec![()])
     }
 
-    fn work(&self, (number, name): &Self::Item, (): ()) -> Result<Summary, Error> {
+    fn work(&self, (number, name): &Self::Item, (): ()) -> Result<Self::Done, Error> {
         let outcome = self.convert(*number, name);
         match &outcome {
-            Ok(summary) if summary.moved == 0 => {}
-            _ => self.transform.discard(*number),
+            Ok((summary, _)) if summary.moved == 0 => {}
+            _ => self.job.transform.discard(*number),
         }
-        if let Ok(summary) = &outcome {
+        if let Ok((summary, _)) = &outcome {
             let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
             done.add(summary);
         }
@@ -221,17 +213,11 @@ struct Read<'f> {
 }
 
 impl Files<'_> {
-    /// What is to be said of a file, by the one thread that says it.
-    fn named(&self, path: PathBuf, why: Detail) {
-        let mut damages = self.damages.lock().unwrap_or_else(PoisonError::into_inner);
-        damages.push((path, why));
-    }
-
     fn read(&self, path: &Path) -> io::Result<Read<'_>> {
         let file = Arc::new(File::open(path)?);
         let before = Identity::of(&file.metadata()?);
         let method = method_of(&file)?;
-        let most = self.options.max_message;
+        let most = self.job.options.max_message;
         let mut alone = None;
         let content = match method {
             None if before.length() > most as u64 => Content::TooLarge,
@@ -242,7 +228,7 @@ impl Files<'_> {
                 Content::Whole(content)
             }
             Some(method) => {
-                let expansion = Expansion::new(method, self.options);
+                let expansion = Expansion::new(method, self.job.options);
                 match expansion.content(&file, most.min(SMALL))? {
                     Content::TooLarge if most > SMALL => {
                         alone = Some(self.large.lock().unwrap_or_else(PoisonError::into_inner));
@@ -261,23 +247,25 @@ impl Files<'_> {
         })
     }
 
-    fn convert(&self, number: u64, name: &Path) -> Result<Summary, Error> {
+    fn convert(&self, number: u64, name: &Path) -> Result<(Summary, Option<Detail>), Error> {
+        let writes = self.job.options.effect == Effect::Write;
         let path = self.place.folder.join(name);
         let read = match self.read(&path) {
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Summary {
+                let moved = Summary {
                     moved: 1,
                     ..Summary::default()
-                });
+                };
+                return Ok((moved, None));
             }
             // The others go on.
             Err(error) => {
-                self.named(path, unread(&error).into());
-                return Ok(Summary {
+                let damaged = Summary {
                     damaged: 1,
                     ..Summary::default()
-                });
+                };
+                return Ok((damaged, Some(unread(&error).into())));
             }
         };
         let Read {
@@ -294,23 +282,21 @@ impl Files<'_> {
             ..Summary::default()
         };
         let Content::Whole(content) = content else {
-            match content {
+            let why = match content {
                 Content::Damaged(damage) => {
                     summary.damaged = 1;
-                    let why = damage.detail().then("; the message stays as it is");
-                    self.named(path.clone(), why);
+                    Some(damage.detail().then("; the message stays as it is"))
                 }
-                _ => summary.oversized = 1,
+                _ => {
+                    summary.oversized = 1;
+                    None
+                }
+            };
+            if writes && let Destination::Folder(to) = self.destination {
+                let (target, folder) = target(to, name, self.place);
+                Beside::copy(&file, before.length(), &path, &folder, &target)?.appear()?;
             }
-            if self.options.effect == Effect::Write
-                && let Destination::Folder(to) = self.destination
-            {
-                let (target, beside) = target(to, name, self.place);
-                let mut copy = Beside::start_in(&beside, &target, None)?;
-                copy.write_start_of(&file, before.length(), &path)?;
-                copy.finished(&file)?.appear()?;
-            }
-            return Ok(summary);
+            return Ok((summary, why));
         };
         summary.bytes_in = content.len() as u64;
         summary.bytes_out = summary.bytes_in;
@@ -320,15 +306,13 @@ impl Files<'_> {
             content: &content,
             quoting: Quoting::None,
         };
-        let new = transformed(self.transform, &message, rewrite::spliced)?;
+        let new = transformed(self.job.transform, &message, rewrite::spliced)?;
         if let Some(new) = &new {
             summary.changed = 1;
             summary.bytes_out = new.len() as u64;
         }
-        if self.options.effect == Effect::DryRun {
-            return Ok(summary);
-        }
         match (self.destination, new) {
+            _ if !writes => {}
             (Destination::InPlace, None) => {}
             (Destination::InPlace, Some(new)) => {
                 if !self.put_in_place(&path, &file, &before, &new, method)? {
@@ -339,52 +323,25 @@ impl Files<'_> {
             }
             (Destination::Folder(to), new) => {
                 let (target, folder) = target(to, name, self.place);
-                let target = match &new {
-                    Some(new) => resized(&target, new),
-                    None => target,
-                };
-                let written = method.filter(|_| new.is_some());
-                let mut beside = Beside::start_in(&folder, &target, written)?;
-                match (&new, method) {
-                    (Some(new), _) => beside.write(new)?,
-                    (None, None) => beside.write(&content)?,
+                let finished = match (&new, method) {
                     // What does not change is not compressed anew.
                     (None, Some(_)) => {
-                        beside.write_start_of(&file, before.length(), &path)?;
+                        Beside::copy(&file, before.length(), &path, &folder, &target)?
                     }
-                }
-                beside.finished(&file)?.appear()?;
+                    (None, None) => {
+                        Beside::of(&content, &folder, &target, None)?.finished(&file)?
+                    }
+                    (Some(new), _) => {
+                        let target = resized(&target, new);
+                        Beside::of(new, &folder, &target, method)?.finished(&file)?
+                    }
+                };
+                finished.appear()?;
             }
         }
-        Ok(summary)
+        Ok((summary, None))
     }
-}
 
-/// A single message's new bytes, if it changes; `splice` makes the change, or refuses it.
-pub(super) fn transformed(
-    transform: &dyn Transform,
-    message: &Message<'_>,
-    splice: fn(&[u8], &Edits) -> Result<Rewritten, Misfit>,
-) -> Result<Option<Vec<u8>>, Error> {
-    if transform.next_touch(message.content).is_none() {
-        return Ok(None);
-    }
-    let edits = transform.transform(message)?;
-    match splice(message.content, &edits) {
-        Ok(Rewritten::Changed(new)) => Ok(Some(new)),
-        Ok(Rewritten::Unchanged) => Ok(None),
-        Ok(Rewritten::Refused) => {
-            transform.refused(message);
-            Ok(None)
-        }
-        Err(Misfit) => {
-            let what = io::Error::other("an edit lies outside the message");
-            Err(cannot_write(message.source)(what))
-        }
-    }
-}
-
-impl Files<'_> {
     /// False if the message moved meanwhile; then nothing was done.
     fn put_in_place(
         &self,
@@ -395,9 +352,7 @@ impl Files<'_> {
         method: Option<Method>,
     ) -> Result<bool, Error> {
         let writing_in = self.place.writing_in(&self.place.folder);
-        let mut beside = Beside::start_in(&writing_in, path, method)?;
-        beside.write(new)?;
-        let finished = beside.finished(file)?;
+        let finished = Beside::of(new, &writing_in, path, method)?.finished(file)?;
         finished.sync()?;
         let renamed = resized(path, new);
         if renamed == path {

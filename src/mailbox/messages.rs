@@ -1,4 +1,4 @@
-//! What is done with a window of an mbox: the messages that something points at are transformed.
+//! What is done with messages: those that something points at are transformed.
 
 use std::io;
 use std::path::Path;
@@ -6,9 +6,10 @@ use std::path::Path;
 use super::failure::cannot_write;
 use super::pipeline::Stages;
 use super::quoting::Quoting;
-use super::rewrite::{self, Counts, Rewritten};
+use super::rewrite::{self, Counts, Misfit, Rewritten};
 use super::window::Chunk;
 use super::{Message, Transform};
+use crate::edit::Edits;
 use crate::error::Error;
 
 /// The stages of an mbox: a chunk's messages that something points at are transformed.
@@ -65,18 +66,40 @@ impl Stages for Messages<'_> {
             false => Counts::Corrected,
         };
         let new = rewrite::rewritten(chunk.bytes(), &frame, &edits, self.quoting, counts);
-        let new = new.map_err(|_| {
-            cannot_write(self.path)(io::Error::other(format!(
-                "message {number}: an edit lies outside the message"
-            )))
-        })?;
-        Ok(match new {
-            Rewritten::Unchanged => (index, None),
-            Rewritten::Changed(new) => (index, Some(new)),
-            Rewritten::Refused => {
-                self.transform.refused(&message);
-                (index, None)
-            }
-        })
+        Ok((index, result(self.transform, &message, new)?))
+    }
+}
+
+/// A single message's new bytes, if it changes; `splice` makes the change, or refuses it.
+pub(super) fn transformed(
+    transform: &dyn Transform,
+    message: &Message<'_>,
+    splice: fn(&[u8], &Edits) -> Result<Rewritten, Misfit>,
+) -> Result<Option<Vec<u8>>, Error> {
+    if transform.next_touch(message.content).is_none() {
+        return Ok(None);
+    }
+    let edits = transform.transform(message)?;
+    result(transform, message, splice(message.content, &edits))
+}
+
+/// The new bytes, if there are any; a change that is refused is told.
+fn result(
+    transform: &dyn Transform,
+    message: &Message<'_>,
+    new: Result<Rewritten, Misfit>,
+) -> Result<Option<Vec<u8>>, Error> {
+    match new {
+        Ok(Rewritten::Changed(new)) => Ok(Some(new)),
+        Ok(Rewritten::Unchanged) => Ok(None),
+        Ok(Rewritten::Refused) => {
+            transform.refused(message);
+            Ok(None)
+        }
+        Err(Misfit) => {
+            let number = message.number;
+            let what = format!("message {number}: an edit lies outside the message");
+            Err(cannot_write(message.source)(io::Error::other(what)))
+        }
     }
 }

@@ -22,6 +22,7 @@ use tempfile::NamedTempFile;
 
 use super::compressed::{Encoder, Method};
 use super::failure::{cannot_read, cannot_write, unreadable};
+use super::full::filled_by;
 use super::temporary::{Temporary, folder_of, temporary_in};
 use crate::error::Error;
 
@@ -107,6 +108,18 @@ impl Beside {
         })
     }
 
+    /// One of these bytes.
+    pub(super) fn of(
+        bytes: &[u8],
+        folder: &Path,
+        target: &Path,
+        method: Option<Method>,
+    ) -> Result<Self, Error> {
+        let mut beside = Self::start_in(folder, target, method)?;
+        beside.write(bytes)?;
+        Ok(beside)
+    }
+
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         match &mut self.writer {
             Writer::Plain(writer) => writer.write_all(bytes),
@@ -145,14 +158,17 @@ impl Beside {
             .map_err(cannot_write(&self.target))
     }
 
-    /// The first `length` bytes of `source`, which is called `name`, through the handle that has its lock.
-    pub(super) fn write_start_of(
-        &mut self,
+    /// A copy, written in `folder`, of the first `length` bytes of `source`, which is called `name`.
+    pub(super) fn copy(
         source: &File,
         length: u64,
         name: &Path,
-    ) -> Result<(), Error> {
-        start_of(source, length, name, &mut |bytes| self.write(bytes))
+        folder: &Path,
+        target: &Path,
+    ) -> Result<Finished, Error> {
+        let mut copy = Self::start_in(folder, target, None)?;
+        start_of(source, length, name, &mut |bytes| copy.write(bytes))?;
+        copy.finished(source)
     }
 
     /// Everything written, and what `like` has besides bytes given to the file.
@@ -170,12 +186,25 @@ impl Beside {
     }
 }
 
-/// Hands over the first `length` bytes of `source`, which is called `name`.
+/// Hands over the first `length` bytes of `source`, which is called `name`, through the handle that has its lock.
+///
+/// # Errors
+/// As [`start_by`].
+pub(super) fn start_of(
+    source: &File,
+    length: u64,
+    name: &Path,
+    take: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    start_by(|into, at| source.read_at(into, at), length, name, take)
+}
+
+/// The same of what `read` gives, which gets what is not filled yet, and where that stands.
 ///
 /// # Errors
 /// [`Error::Unreadable`]; [`Error::Changed`] if there are not so many; what `take` gives.
-pub(super) fn start_of(
-    source: &File,
+pub(super) fn start_by(
+    mut read: impl FnMut(&mut [u8], u64) -> io::Result<usize>,
     length: u64,
     name: &Path,
     take: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
@@ -185,14 +214,15 @@ pub(super) fn start_of(
     while copied < length {
         let left = usize::try_from(length - copied).unwrap_or(usize::MAX);
         let wanted = left.min(buffer.len());
-        let read = match source.read_at(&mut buffer[..wanted], copied) {
-            Ok(0) => return Err(Error::Changed { path: name.into() }),
-            Ok(read) => read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(unreadable(name)(error)),
-        };
-        take(&buffer[..read])?;
-        copied += read as u64;
+        let filled = filled_by(&mut buffer[..wanted], |rest, before| {
+            read(rest, copied + before)
+        });
+        let filled = filled.map_err(unreadable(name))?;
+        if filled == 0 {
+            return Err(Error::Changed { path: name.into() });
+        }
+        take(&buffer[..filled])?;
+        copied += filled as u64;
     }
     Ok(())
 }
@@ -309,9 +339,7 @@ fn back_up(target: &Path, suffix: &OsStr) -> Result<(), Error> {
     // lock when it is closed; the dotlock holds, and such file systems have no fcntl locks to lose.
     let source = File::open(target).map_err(cannot_read(target))?;
     let length = source.metadata().map_err(cannot_read(target))?.len();
-    let mut copy = Beside::start(&backup, None)?;
-    copy.write_start_of(&source, length, target)?;
-    let copy = copy.finished(&source)?;
+    let copy = Beside::copy(&source, length, target, folder_of(&backup), &backup)?;
     copy.sync()?;
     copy.appear()
 }

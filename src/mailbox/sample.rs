@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::full::filled_by;
+use super::full::up_to;
 use super::quoting::{Extent, Quoting};
 use super::window::Source;
 
@@ -31,10 +31,5 @@ pub(super) fn start_of(source: &impl Source, length: usize) -> io::Result<Vec<u8
 
 /// So many bytes from an offset on, or all there are.
 pub(super) fn piece_of(source: &impl Source, from: u64, length: usize) -> io::Result<Vec<u8>> {
-    let mut start = vec![0; length];
-    let filled = filled_by(&mut start, |rest, before| {
-        source.read_at(rest, from + before)
-    })?;
-    start.truncate(filled);
-    Ok(start)
+    up_to(length, |rest, before| source.read_at(rest, from + before))
 }

@@ -2,14 +2,15 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::Stop;
 use super::compressed::Method;
 use super::expanded::Expansion;
 use super::failure::cannot_write;
-use super::replace::{self, Beside};
+use super::replace::{Beside, check_replaceable, start_by, start_of};
 use crate::error::Error;
 
 /// Whether bytes of an mbox are the source's own.
@@ -17,17 +18,6 @@ use crate::error::Error;
 pub(super) enum Bytes {
     Same,
     New,
-}
-
-/// A place in what is written, to go back to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Mark {
-    /// Nothing is written.
-    Nothing,
-    /// So many bytes of the source were passed over while nothing was written.
-    Unchanged(u64),
-    /// Behind so many bytes of the file.
-    Written(u64),
 }
 
 /// Where an mbox goes.
@@ -105,22 +95,16 @@ impl<'a> Sink<'a> {
                         place.unchanged += bytes.len() as u64;
                         return Ok(());
                     }
-                    replace::check_replaceable(place.target, place.backup)?;
+                    check_replaceable(place.target, place.backup)?;
                     let method = place.expansion.map(|it| it.method);
                     let mut beside = Beside::start(place.target, method)?;
+                    let (length, name) = (place.unchanged, place.target);
+                    let write = &mut |bytes: &[u8]| beside.write(bytes);
                     match place.expansion {
-                        None => {
-                            let unchanged = place.unchanged;
-                            beside.write_start_of(&place.source, unchanged, place.target)?;
-                        }
+                        None => start_of(&place.source, length, name, write)?,
                         Some(expansion) => {
-                            let start = &mut |bytes: &[u8]| beside.write(bytes);
-                            expansion.start_of(
-                                &place.source,
-                                place.unchanged,
-                                place.target,
-                                start,
-                            )?;
+                            let mut plain = expansion.decoder(&place.source, &Stop::default());
+                            start_by(|into, _| plain.read(into), length, name, write)?;
                         }
                     }
                     place.beside = Some(beside);
@@ -143,31 +127,30 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Where what is put next will stand, in a sink that [goes back](Self::goes_back).
-    pub(super) fn mark(&self) -> Result<Mark, Error> {
+    /// How many bytes stand before what is put next, in a sink that [goes back](Self::goes_back).
+    pub(super) fn length(&self) -> Result<u64, Error> {
         match self {
-            Self::Beside(beside) => beside.written().map(Mark::Written),
+            Self::Beside(beside) => beside.written(),
             Self::InPlace(place) => match &place.beside {
-                Some(beside) => beside.written().map(Mark::Written),
-                None => Ok(Mark::Unchanged(place.unchanged)),
+                Some(beside) => beside.written(),
+                None => Ok(place.unchanged),
             },
-            Self::Nowhere | Self::Directly(..) => Ok(Mark::Nothing),
+            Self::Nowhere | Self::Directly(..) => Ok(0),
         }
     }
 
-    /// Takes back what was put since, of which all was the source's own.
-    pub(super) fn go_back(&mut self, mark: Mark) -> Result<(), Error> {
-        match (self, mark) {
-            (Self::Beside(beside), Mark::Written(length)) => beside.go_back(length),
-            (Self::InPlace(place), Mark::Unchanged(unchanged)) => {
-                place.unchanged = unchanged;
-                Ok(())
-            }
-            (Self::InPlace(place), Mark::Written(length)) => place
-                .beside
-                .as_mut()
-                .map_or(Ok(()), |beside| beside.go_back(length)),
-            _ => Ok(()),
+    /// Takes back what was put behind so many bytes, of which all was the source's own.
+    pub(super) fn go_back(&mut self, length: u64) -> Result<(), Error> {
+        match self {
+            Self::Beside(beside) => beside.go_back(length),
+            Self::InPlace(place) => match &mut place.beside {
+                Some(beside) => beside.go_back(length),
+                None => {
+                    place.unchanged = length;
+                    Ok(())
+                }
+            },
+            Self::Nowhere | Self::Directly(..) => Ok(()),
         }
     }
 
@@ -182,7 +165,7 @@ impl<'a> Sink<'a> {
             Self::Nowhere | Self::InPlace(_) => Ok(()),
             Self::Beside(_) | Self::Directly(..) => {
                 let put = &mut |bytes: &[u8]| self.put(bytes, Bytes::Same);
-                replace::start_of(source, length, name, put)
+                start_of(source, length, name, put)
             }
         }
     }

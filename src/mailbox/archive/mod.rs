@@ -16,11 +16,11 @@ use std::sync::Arc;
 
 use self::joined::{Joined, check};
 pub(crate) use self::joined::{Judge, Judged, Skipped, SkippedMembers};
-use self::tar::Passing;
-use self::tar::Tar;
+use self::tar::{Passing, Tar};
 use self::zip::Zip;
 use super::Stop;
 use super::compressed::{Damage, Decoder, Limits, Method};
+use super::full::up_to;
 
 /// So many octets tell whether something is an archive.
 pub(super) const LOOKED_AT: usize = tar::BLOCK;
@@ -91,7 +91,7 @@ pub(crate) fn unpacked(
         let decoder = Decoder::new(method, whole, limits);
         return Ok(Some(Box::new(Sensing::new(decoder, judge, skipped))));
     }
-    let start = start_of(&mut FromStart::new(file, stop), LOOKED_AT)?;
+    let start = up_to(LOOKED_AT, |rest, before| file.read_at(rest, before))?;
     Ok(if is_zip(&start) {
         let zip = Zip::new(Arc::clone(file), limits, stop);
         Some(Box::new(Joined::new(zip, judge, skipped)))
@@ -100,13 +100,6 @@ pub(crate) fn unpacked(
     } else {
         None
     })
-}
-
-/// So many octets, or all there are.
-fn start_of(reader: &mut impl Read, length: usize) -> io::Result<Vec<u8>> {
-    let mut start = Vec::with_capacity(length);
-    reader.take(length as u64).read_to_end(&mut start)?;
-    Ok(start)
 }
 
 /// What a reader gives, or the members of the tar archive that it gives.
