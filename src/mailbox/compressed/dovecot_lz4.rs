@@ -7,6 +7,7 @@ use std::io::{self, BufRead as _, Read, Write};
 
 use super::method::DOVECOT_LZ4;
 use super::octets::Octets;
+use super::stepwise::Member;
 
 /// Dovecot refuses larger chunks, compressed or not.
 const MOST: usize = 1 << 20;
@@ -14,31 +15,18 @@ const MOST: usize = 1 << 20;
 const CHUNK: usize = 64 << 10;
 
 /// The chunks of one header.
-#[derive(Debug)]
-pub(super) struct Chunks<R> {
-    pub(super) octets: Octets<R>,
-    /// The size of the largest chunk, once the header was read.
-    most: Option<usize>,
+#[derive(Default)]
+pub(super) struct Chunks {
+    has_header: bool,
     compressed: Vec<u8>,
     plain: Vec<u8>,
     start: usize,
     end: usize,
 }
 
-impl<R: Read> Chunks<R> {
-    pub(super) fn new(octets: Octets<R>) -> Self {
-        Self {
-            octets,
-            most: None,
-            compressed: Vec::new(),
-            plain: Vec::new(),
-            start: 0,
-            end: 0,
-        }
-    }
-
-    fn header(&mut self) -> io::Result<usize> {
-        let header = self.octets.peek(DOVECOT_LZ4.len() + 4)?;
+impl Chunks {
+    fn header(&mut self, octets: &mut Octets<impl Read>) -> io::Result<()> {
+        let header = octets.peek(DOVECOT_LZ4.len() + 4)?;
         let Some(most) = header
             .get(DOVECOT_LZ4.len()..)
             .and_then(|size| size.try_into().ok())
@@ -51,14 +39,15 @@ impl<R: Read> Chunks<R> {
         if most > MOST {
             return Err(invalid("a larger chunk than Dovecot allows"));
         }
-        self.octets.consume(length);
+        octets.consume(length);
         self.plain = vec![0; most];
-        Ok(most)
+        self.has_header = true;
+        Ok(())
     }
 
     /// False at the end.
-    fn next(&mut self) -> io::Result<bool> {
-        let prefix = self.octets.peek(4)?;
+    fn next(&mut self, octets: &mut Octets<impl Read>) -> io::Result<bool> {
+        let prefix = octets.peek(4)?;
         if prefix.is_empty() {
             return Ok(false);
         }
@@ -73,9 +62,9 @@ impl<R: Read> Chunks<R> {
         if length > MOST {
             return Err(invalid("a larger chunk than Dovecot allows"));
         }
-        self.octets.consume(4);
+        octets.consume(4);
         self.compressed.resize(length, 0);
-        self.octets.read_exact(&mut self.compressed)?;
+        octets.read_exact(&mut self.compressed)?;
         let decompressed = lz4_flex::block::decompress_into(&self.compressed, &mut self.plain);
         self.end = decompressed.map_err(io::Error::other)?;
         self.start = 0;
@@ -87,13 +76,13 @@ fn invalid(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-impl<R: Read> Read for Chunks<R> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if self.most.is_none() {
-            self.most = Some(self.header()?);
+impl<R: Read> Member<R> for Chunks {
+    fn read(&mut self, octets: &mut Octets<R>, into: &mut [u8]) -> io::Result<usize> {
+        if !self.has_header {
+            self.header(octets)?;
         }
         while self.start == self.end {
-            if !self.next()? {
+            if !self.next(octets)? {
                 return Ok(0);
             }
         }

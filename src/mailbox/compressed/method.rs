@@ -35,23 +35,19 @@ impl Method {
     /// of a magic will do, as data that was cut off is not to be taken for something else.
     #[must_use]
     pub(crate) fn of_start(start: &[u8]) -> Option<Self> {
-        let is = |magic: &[u8]| {
+        let is = |method: &Self| {
+            let magic = method.magic();
             let length = magic.len().min(start.len());
             length >= 2.min(magic.len()) + usize::from(magic.len() > 2)
                 && start.get(..length) == magic.get(..length)
                 && (length == magic.len() || start.len() < MAGIC)
         };
-        if is(b"\x1f\x8b") {
-            return Some(Self::Gzip);
-        }
-        if is(b"\x28\xb5\x2f\xfd") || is_skippable(start) {
+        if is_skippable(start) {
             return Some(Self::Zstd);
         }
-        if is(b"\xfd7zXZ\0") {
-            return Some(Self::Xz);
-        }
-        if is(DOVECOT_LZ4) {
-            return Some(Self::DovecotLz4);
+        let by_magic_alone = [Self::Gzip, Self::Zstd, Self::Xz, Self::DovecotLz4];
+        if let Some(method) = by_magic_alone.into_iter().find(is) {
+            return Some(method);
         }
         // "BZh" alone could be text: a block, or the end of an empty stream, follows.
         let level = start
@@ -61,7 +57,18 @@ impl Method {
         let block = [b"1AY&SY", b"\x17\x72\x45\x38\x50\x90"]
             .iter()
             .any(|magic| magic.starts_with(behind));
-        (is(b"BZh") && level && block).then_some(Self::Bzip2)
+        (is(&Self::Bzip2) && level && block).then_some(Self::Bzip2)
+    }
+
+    /// What data that are compressed so start with.
+    pub(super) fn magic(self) -> &'static [u8] {
+        match self {
+            Self::Gzip => b"\x1f\x8b",
+            Self::Zstd => b"\x28\xb5\x2f\xfd",
+            Self::Bzip2 => b"BZh",
+            Self::Xz => b"\xfd7zXZ\0",
+            Self::DovecotLz4 => DOVECOT_LZ4,
+        }
     }
 
     /// What a file's name asks for. The name of a mailbox is no suffix: `.gz` is a hidden file.

@@ -11,8 +11,8 @@ use super::dovecot_lz4::Chunks;
 use super::gzip::Gzip;
 use super::method::{MAGIC, Method};
 use super::octets::Octets;
-use super::stepwise::Stepwise;
-use super::streams::{Bzip2, Xz};
+use super::stepwise::Member;
+use super::streams::{bzip2, xz};
 use super::zstd::Frames;
 use crate::detail::{Detail, Setting};
 
@@ -132,72 +132,23 @@ impl Damage {
 impl std::error::Error for Damage {}
 
 /// Decompresses.
-pub(crate) struct Decoder<R: Read> {
+pub(crate) struct Decoder<R> {
     method: Method,
     limits: Limits,
+    octets: Octets<R>,
     state: State<R>,
     expanded: u64,
     /// Trouble with the reader that came behind what was given already.
     failed: Option<io::Error>,
 }
 
-enum State<R: Read> {
+enum State<R> {
     /// Before the first member, or behind one.
-    Between(Octets<R>, bool),
+    Between(bool),
     /// And how many octets stood before it.
-    Within(Member<R>, u64),
+    Within(Box<dyn Member<R> + Send>, u64),
     Ended,
     Damaged(Damage),
-}
-
-enum Member<R: Read> {
-    Gzip(Gzip<R>),
-    Zstd(Frames<R>),
-    Bzip2(Stepwise<R, Bzip2>),
-    Xz(Stepwise<R, Xz>),
-    DovecotLz4(Chunks<R>),
-}
-
-impl<R: Read> Member<R> {
-    fn new(method: Method, octets: Octets<R>) -> io::Result<Self> {
-        Ok(match method {
-            Method::Gzip => Self::Gzip(Gzip::new(octets)),
-            Method::Zstd => Self::Zstd(Frames::new(octets)?),
-            Method::Bzip2 => Self::Bzip2(Stepwise::new(octets, Bzip2::new())),
-            Method::Xz => Self::Xz(Stepwise::new(octets, Xz::new()?)),
-            Method::DovecotLz4 => Self::DovecotLz4(Chunks::new(octets)),
-        })
-    }
-
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Gzip(member) => member.read(into),
-            Self::Zstd(member) => member.read(into),
-            Self::Bzip2(member) => member.read(into),
-            Self::Xz(member) => member.read(into),
-            Self::DovecotLz4(member) => member.read(into),
-        }
-    }
-
-    fn octets(&self) -> &Octets<R> {
-        match self {
-            Self::Gzip(member) => &member.data.octets,
-            Self::Zstd(member) => &member.octets,
-            Self::Bzip2(member) => &member.octets,
-            Self::Xz(member) => &member.octets,
-            Self::DovecotLz4(member) => &member.octets,
-        }
-    }
-
-    fn into_octets(self) -> Octets<R> {
-        match self {
-            Self::Gzip(member) => member.data.octets,
-            Self::Zstd(member) => member.octets,
-            Self::Bzip2(member) => member.octets,
-            Self::Xz(member) => member.octets,
-            Self::DovecotLz4(member) => member.octets,
-        }
-    }
 }
 
 impl<R: Read> Decoder<R> {
@@ -210,34 +161,43 @@ impl<R: Read> Decoder<R> {
         Self {
             method,
             limits,
-            state: State::Between(octets, false),
+            octets,
+            state: State::Between(false),
             expanded: 0,
             failed: None,
         }
     }
 
+    fn member(&self) -> io::Result<Box<dyn Member<R> + Send>> {
+        Ok(match self.method {
+            Method::Gzip => Box::new(Gzip::new()),
+            Method::Zstd => Box::new(Frames::new()?),
+            Method::Bzip2 => Box::new(bzip2()),
+            Method::Xz => Box::new(xz()?),
+            Method::DovecotLz4 => Box::new(Chunks::default()),
+        })
+    }
+
     /// Behind a member: another one, the end, or something else.
-    fn next(&self, mut octets: Octets<R>, is_behind: bool) -> io::Result<State<R>> {
-        let start = octets.peek(MAGIC)?;
+    fn next(&mut self, is_behind: bool) -> io::Result<State<R>> {
+        let start = self.octets.peek(MAGIC)?;
         if start.is_empty() {
             return Ok(State::Ended);
         }
         if Method::of_start(start) == Some(self.method) {
-            let before = octets.taken();
-            let member = Member::new(self.method, octets)?;
-            return Ok(State::Within(member, before));
+            return Ok(State::Within(self.member()?, self.octets.taken()));
         }
         // Of data that were cut within the next magic.
-        let is_cut = !is_behind || start.len() < MAGIC && is_start_of_magic(self.method, start);
-        let at = octets.taken();
+        let is_cut = !is_behind || start.len() < MAGIC && self.method.magic().starts_with(start);
+        let at = self.octets.taken();
         loop {
-            let padding = octets.fill_buf()?;
+            let padding = self.octets.fill_buf()?;
             if padding.is_empty() {
                 return Ok(State::Ended);
             }
             let zeros = padding.iter().take_while(|&&octet| octet == 0).count();
             let is_all = zeros == padding.len();
-            octets.consume(zeros);
+            self.octets.consume(zeros);
             if !is_all {
                 break;
             }
@@ -247,81 +207,62 @@ impl<R: Read> Decoder<R> {
             false => format!("something else behind the {} data", self.method.name()),
         };
         Ok(State::Damaged(Damage {
-            why: why.into(),
             at: Some(at),
             whole: !is_cut,
             is_cut,
-            goes_on: false,
+            ..self.damage(why)
         }))
     }
 
-    fn damage(&self, octets: &Octets<R>, why: impl Into<Detail>) -> Damage {
+    fn damage(&self, why: impl Into<Detail>) -> Damage {
         Damage {
-            why: why.into(),
-            at: Some(octets.taken()),
-            whole: false,
-            is_cut: false,
-            goes_on: false,
+            at: Some(self.octets.taken()),
+            ..Damage::of_archive(why, false)
         }
     }
 
-    fn broken(&self, octets: &Octets<R>, error: &io::Error) -> Damage {
+    fn broken(&self, error: &io::Error) -> Damage {
         let name = self.method.name();
-        let why = match error.kind() {
-            io::ErrorKind::UnexpectedEof => format!("{name} data that are cut off"),
-            _ => format!("{name} data that are damaged ({error})"),
+        let is_cut = error.kind() == io::ErrorKind::UnexpectedEof;
+        let why = match is_cut {
+            true => format!("{name} data that are cut off"),
+            false => format!("{name} data that are damaged ({error})"),
         };
         Damage {
-            is_cut: error.kind() == io::ErrorKind::UnexpectedEof,
-            ..self.damage(octets, why)
+            is_cut,
+            ..self.damage(why)
         }
     }
 
-    fn beyond(&self, octets: &Octets<R>) -> Option<Damage> {
-        let why = self.limits.exceeded(self.expanded, octets.taken())?;
-        Some(self.damage(octets, why))
-    }
-}
-
-fn is_start_of_magic(method: Method, start: &[u8]) -> bool {
-    let magic: &[u8] = match method {
-        Method::Gzip => b"\x1f\x8b",
-        Method::Zstd => b"\x28\xb5\x2f\xfd",
-        Method::Bzip2 => b"BZh",
-        Method::Xz => b"\xfd7zXZ\0",
-        Method::DovecotLz4 => super::method::DOVECOT_LZ4,
-    };
-    magic.starts_with(start)
-}
-
-impl<R: Read> Decoder<R> {
     fn some(&mut self, into: &mut [u8]) -> io::Result<usize> {
         loop {
+            // Where the reader fails nothing comes any more.
             match std::mem::replace(&mut self.state, State::Ended) {
                 State::Ended => return Ok(0),
                 State::Damaged(damage) => {
                     self.state = State::Damaged(damage.clone());
                     return Err(io::Error::other(damage));
                 }
-                State::Between(octets, is_behind) => self.state = self.next(octets, is_behind)?,
-                State::Within(mut member, before) => match member.read(into) {
+                State::Between(is_behind) => self.state = self.next(is_behind)?,
+                State::Within(mut member, before) => match member.read(&mut self.octets, into) {
                     // Not even its magic is whole. Without this there would be members without end.
-                    Ok(0) if member.octets().taken() == before => {
+                    Ok(0) if self.octets.taken() == before => {
                         let error = io::ErrorKind::UnexpectedEof.into();
-                        self.state = State::Damaged(self.broken(member.octets(), &error));
+                        self.state = State::Damaged(self.broken(&error));
                     }
-                    Ok(0) => self.state = State::Between(member.into_octets(), true),
+                    Ok(0) => self.state = State::Between(true),
                     Ok(read) => {
                         self.expanded += read as u64;
-                        if let Some(damage) = self.beyond(member.octets()) {
-                            self.state = State::Damaged(damage);
+                        let exceeded = self.limits.exceeded(self.expanded, self.octets.taken());
+                        if let Some(why) = exceeded {
+                            self.state = State::Damaged(self.damage(why));
                             continue;
                         }
                         self.state = State::Within(member, before);
                         return Ok(read);
                     }
-                    Err(error) if member.octets().failed() => return Err(error),
-                    Err(error) => self.state = State::Damaged(self.broken(member.octets(), &error)),
+                    Err(error) if self.octets.failed() => return Err(error),
+                    Err(error) => self.state = State::Damaged(self.broken(&error)),
                 },
             }
         }
@@ -352,7 +293,7 @@ impl<R: Read> Read for Decoder<R> {
 
 /// What a reader gives, decompressed if its first octets say that it is compressed.
 #[cfg(feature = "cli")]
-pub(crate) enum Sensed<R: Read> {
+pub(crate) enum Sensed<R> {
     /// It was not looked at yet.
     Fresh(Option<Octets<R>>, Limits),
     Plain(Octets<R>),

@@ -1,58 +1,56 @@
-//! The streams of bzip2 and xz.
+//! The streams of deflate, bzip2 and xz.
 
 use std::io;
 
-use liblzma::stream::Action;
+use flate2::FlushDecompress;
+use liblzma::stream::{Action, Stream};
 
-use super::stepwise::{Decompress, Step};
+use super::stepwise::{Decompress, Stepwise};
 
 /// What decoding xz may take: a dictionary of 128 MiB, and what is around it.
 const MEMORY: u64 = (128 << 20) + (16 << 20);
 
-/// A stream of bzip2.
-pub(crate) struct Bzip2(bzip2::Decompress);
+pub(super) fn inflate() -> Stepwise<flate2::Decompress> {
+    Stepwise::new(flate2::Decompress::new(false))
+}
 
-impl Bzip2 {
-    pub(super) fn new() -> Self {
-        Self(bzip2::Decompress::new(false))
+pub(super) fn bzip2() -> Stepwise<bzip2::Decompress> {
+    Stepwise::new(bzip2::Decompress::new(false))
+}
+
+pub(super) fn xz() -> io::Result<Stepwise<Stream>> {
+    Ok(Stepwise::new(Stream::new_stream_decoder(MEMORY, 0)?))
+}
+
+impl Decompress for flate2::Decompress {
+    fn totals(&self) -> (u64, u64) {
+        (self.total_in(), self.total_out())
+    }
+
+    fn step(&mut self, input: &[u8], output: &mut [u8]) -> io::Result<bool> {
+        let status = self.decompress(input, output, FlushDecompress::None);
+        Ok(status.map_err(io::Error::other)? == flate2::Status::StreamEnd)
     }
 }
 
-impl Decompress for Bzip2 {
-    fn step(&mut self, input: &[u8], output: &mut [u8]) -> Step {
-        let before = (self.0.total_in(), self.0.total_out());
-        let ended = self.0.decompress(input, output);
-        Step {
-            taken: self.0.total_in() - before.0,
-            written: self.0.total_out() - before.1,
-            ended: ended
-                .map(|status| status == bzip2::Status::StreamEnd)
-                .map_err(io::Error::other),
-        }
+impl Decompress for bzip2::Decompress {
+    fn totals(&self) -> (u64, u64) {
+        (self.total_in(), self.total_out())
+    }
+
+    fn step(&mut self, input: &[u8], output: &mut [u8]) -> io::Result<bool> {
+        let status = self.decompress(input, output);
+        Ok(status.map_err(io::Error::other)? == bzip2::Status::StreamEnd)
     }
 }
 
-/// A stream of xz.
-pub(crate) struct Xz(liblzma::stream::Stream);
-
-impl Xz {
-    pub(super) fn new() -> io::Result<Self> {
-        Ok(Self(liblzma::stream::Stream::new_stream_decoder(
-            MEMORY, 0,
-        )?))
+impl Decompress for Stream {
+    fn totals(&self) -> (u64, u64) {
+        (self.total_in(), self.total_out())
     }
-}
 
-impl Decompress for Xz {
-    fn step(&mut self, input: &[u8], output: &mut [u8]) -> Step {
-        let before = (self.0.total_in(), self.0.total_out());
-        let ended = self.0.process(input, output, Action::Run);
-        Step {
-            taken: self.0.total_in() - before.0,
-            written: self.0.total_out() - before.1,
-            ended: ended
-                .map(|status| status == liblzma::stream::Status::StreamEnd)
-                .map_err(io::Error::from),
-        }
+    fn step(&mut self, input: &[u8], output: &mut [u8]) -> io::Result<bool> {
+        let status = self.process(input, output, Action::Run)?;
+        Ok(status == liblzma::stream::Status::StreamEnd)
     }
 }
