@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::choice::{Choice, Form, Verdict};
-use super::part::{Content, Leaving, content_of};
+use super::part::{Leaving, content_of};
 use crate::edit::{Edit, Edits, Group};
 use crate::error::Error;
 use crate::expand::{Lengths, Which, corrected, is_reversible, refusal_of};
@@ -259,26 +259,14 @@ impl Run<'_> {
                     row: self.rows.len(),
                 });
             }
-            Err(refusal) => self.refuse(&mut row, refusal),
+            Err(refusal) => refuse(&mut row, refusal, &mut self.temporary),
         }
         self.rows.push(row);
     }
 
-    fn refuse(&mut self, row: &mut Row, refusal: Refusal) {
-        if refusal.retry == Retry::Later {
-            let detail = Detail::from(format!("part {}: ", row.part)).then(refusal.detail.clone());
-            self.temporary.get_or_insert(detail);
-        }
-        (row.url, row.bytes) = (None, None);
-        row.outcome = Outcome::Left;
-        row.reason = Some(refusal.reason);
-        row.detail = refusal.detail;
-    }
-
     /// Stores a part's content and makes its edits.
     fn leave(&self, part: PartId) -> Result<(Key, usize, Group), Refusal> {
-        let stays = |detail| Refusal::lasting(Reason::NotRestorable, detail);
-        let content: Content = content_of(self.message, self.tree, part).map_err(stays)?;
+        let content = content_of(self.message, self.tree, part).map_err(not_restorable)?;
         let key = self.detacher.put(&content.octets)?;
         let leaving = Leaving {
             original: self.message,
@@ -289,7 +277,7 @@ impl Run<'_> {
             url: &self.detacher.url_of(&key),
             is_rehearsal: self.detacher.settings.store.is_none(),
         };
-        let group = leaving.edits(&content).map_err(stays)?;
+        let group = leaving.edits(&content).map_err(not_restorable)?;
         Ok((key, content.octets.len(), group))
     }
 
@@ -316,12 +304,8 @@ impl Run<'_> {
             Ok(edits) => edits,
             Err(refusal) => {
                 for (_, index) in parts {
-                    let Some(mut row) = self.rows.get(index).cloned() else {
-                        continue;
-                    };
-                    self.refuse(&mut row, refusal.clone());
-                    if let Some(place) = self.rows.get_mut(index) {
-                        *place = row;
+                    if let Some(row) = self.rows.get_mut(index) {
+                        refuse(row, refusal.clone(), &mut self.temporary);
                     }
                     if let Some(attachment) = self.attachments.get_mut(index) {
                         attachment.key = None;
@@ -395,6 +379,18 @@ impl Run<'_> {
             Err(_) => Err(not_restorable("the text about it would not fit")),
         }
     }
+}
+
+/// Makes the row of a part that of one that stays; the first failure that may be over later is remembered.
+fn refuse(row: &mut Row, refusal: Refusal, temporary: &mut Option<Detail>) {
+    if refusal.retry == Retry::Later {
+        let detail = Detail::from(format!("part {}: ", row.part)).then(refusal.detail.clone());
+        temporary.get_or_insert(detail);
+    }
+    (row.url, row.bytes) = (None, None);
+    row.outcome = Outcome::Left;
+    row.reason = Some(refusal.reason);
+    row.detail = refusal.detail;
 }
 
 fn not_restorable(detail: &str) -> Refusal {

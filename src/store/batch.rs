@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::io::{self, BufReader, Seek as _, SeekFrom};
 use std::os::fd::OwnedFd;
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -17,7 +17,7 @@ use rustix::fs::AtFlags;
 use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 
-use super::places::{Places, absent, open_file, sync};
+use super::places::{Places, sync};
 use super::{Key, StoreError};
 
 /// Threads that wait for the disk at the same time.
@@ -154,7 +154,7 @@ fn place(
     let trouble = |why: Errno| places.trouble(&key.path(), why.into());
     match rename_to_new(temporaries, name, folder, &key.to_string()) {
         // Another process was faster.
-        Err(Errno::EXIST) => match reuse(places, folder, key)? {
+        Err(Errno::EXIST) => match reuse(places, key)? {
             Some(there) => sync(&there).map_err(|why| places.trouble(&key.path(), why)),
             None => Err(trouble(Errno::NOENT)),
         },
@@ -180,43 +180,32 @@ fn rename_to_new(from: &OwnedFd, old: &str, to: &OwnedFd, new: &str) -> Result<(
 
 /// The object that is there already, verified and touched, so that a collection that looks at its age keeps it;
 /// none if it is not there.
-pub(super) fn reuse(
-    places: &Places,
-    folder: &OwnedFd,
-    key: &Key,
-) -> Result<Option<File>, StoreError> {
-    let trouble = |why| places.trouble(&key.path(), why);
-    let Some(file) = absent(open_file(folder, &key.to_string())).map_err(trouble)? else {
-        return Ok(None);
-    };
-    if hash_of(&file).map_err(trouble)? != *key {
-        return Err(not_its_name(places, key));
+pub(super) fn reuse(places: &Places, key: &Key) -> Result<Option<File>, StoreError> {
+    let there = verified(places, key)?;
+    if let Some(file) = &there {
+        let touched = file.set_modified(SystemTime::now());
+        touched.map_err(|why| places.trouble(&key.path(), why))?;
     }
-    file.set_modified(SystemTime::now()).map_err(trouble)?;
-    Ok(Some(file))
+    Ok(there)
 }
 
-/// Another content than its name says is there: a damaged file, or one that somebody planted.
-pub(super) fn not_its_name(places: &Places, key: &Key) -> StoreError {
-    StoreError::lasting(format!(
-        "{}: its content is not what its name says; it was left as it is",
-        places.path().join(key.path()).display()
-    ))
+/// The object, which is what its name says; none if it is not there.
+pub(super) fn verified(places: &Places, key: &Key) -> Result<Option<File>, StoreError> {
+    let Some(file) = places.object(key)? else {
+        return Ok(None);
+    };
+    match hash_of(&file).map_err(|why| places.trouble(&key.path(), why))? == *key {
+        true => Ok(Some(file)),
+        false => Err(places.not_its_name(key)),
+    }
 }
 
 /// The key of all that a file holds, from its start.
 pub(super) fn hash_of(mut file: &File) -> io::Result<Key> {
     file.seek(SeekFrom::Start(0))?;
     let mut hash = Sha256::new();
-    let mut piece = vec![0; 64 << 10];
-    loop {
-        match file.read(&mut piece) {
-            Ok(0) => return Ok(Key::finished(hash)),
-            Ok(read) => hash.update(piece.get(..read).unwrap_or_default()),
-            Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
-            Err(why) => return Err(why),
-        }
-    }
+    io::copy(&mut BufReader::with_capacity(64 << 10, file), &mut hash)?;
+    Ok(Key::finished(hash))
 }
 
 /// Takes a temporary file away. Best effort: a later run sweeps what stays.

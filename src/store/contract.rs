@@ -82,6 +82,13 @@ impl StoreError {
         }
     }
 
+    /// Under an object's name is another content.
+    pub(crate) fn not_its_name(object: impl fmt::Display) -> Self {
+        Self::lasting(format!(
+            "{object}: its content is not what its name says; it was left as it is"
+        ))
+    }
+
     /// Whether a later run may succeed.
     #[must_use]
     pub fn is_temporary(&self) -> bool {

@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 use rustix::fs::{Dir, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::batch::{Pending, State, commit, not_its_name, remove, reuse};
-use super::places::{Places, absent, open_file};
+use super::batch::{Pending, State, commit, remove, reuse};
+use super::places::{Places, open_file};
 use super::{Key, Store, StoreError};
 
 /// The file that is locked.
@@ -209,11 +209,7 @@ impl Store for Folder {
         if self.waiting().pending.contains_key(&key) {
             return Ok(key);
         }
-        let reused = match self.places.existing(&key)? {
-            Some(folder) => reuse(&self.places, &folder, &key)?,
-            None => None,
-        };
-        let pending = match reused {
+        let pending = match reuse(&self.places, &key)? {
             Some(file) => Pending {
                 file,
                 state: State::Reused,
@@ -254,11 +250,7 @@ impl Store for Folder {
 
     fn get(&self, key: &Key, at_most: u64) -> Result<Option<Vec<u8>>, StoreError> {
         let trouble = |why| self.places.trouble(&key.path(), why);
-        let file = match self.places.existing(key)? {
-            Some(folder) => absent(open_file(&folder, &key.to_string())).map_err(trouble)?,
-            None => None,
-        };
-        let Some(file) = file else {
+        let Some(file) = self.places.object(key)? else {
             // A store that is not mounted has no object either.
             self.places.check()?;
             return Ok(None);
@@ -277,7 +269,7 @@ impl Store for Folder {
             .read_to_end(&mut octets)
             .map_err(trouble)?;
         if Key::of(&octets) != *key {
-            return Err(not_its_name(&self.places, key));
+            return Err(self.places.not_its_name(key));
         }
         Ok(Some(octets))
     }

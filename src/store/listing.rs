@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::{AtFlags, Dir, FileType, RawMode};
 
-use super::batch::hash_of;
+use super::batch::verified;
 use super::folder::{Folder, is_our_own};
-use super::places::{absent, open_file, open_folder};
+use super::places::open_folder;
 use super::{Key, StoreError};
 
 /// An object of a store.
@@ -126,17 +126,9 @@ impl Folder {
     /// # Errors
     /// It is not there, cannot be read or is another content.
     pub(crate) fn verify(&self, key: &Key) -> Result<(), StoreError> {
-        let trouble = |why| self.places().trouble(&key.path(), why);
-        let file = match self.places().existing(key)? {
-            Some(folder) => absent(open_file(&folder, &key.to_string())).map_err(trouble)?,
-            None => None,
-        };
-        let Some(file) = file else {
+        if verified(self.places(), key)?.is_none() {
             self.places().check()?;
-            return Err(StoreError::lasting(format!("{}: is not there", key.path())));
-        };
-        if hash_of(&file).map_err(trouble)? != *key {
-            return Err(super::batch::not_its_name(self.places(), key));
+            return Err(missing(key));
         }
         Ok(())
     }
@@ -146,20 +138,14 @@ impl Folder {
     /// # Errors
     /// It is not there or cannot be read.
     pub(crate) fn pieces(&self, key: &Key, each: &mut dyn FnMut(&[u8])) -> Result<(), StoreError> {
-        let trouble = |why| self.places().trouble(&key.path(), why);
-        let file = match self.places().existing(key)? {
-            Some(folder) => absent(open_file(&folder, &key.to_string())).map_err(trouble)?,
-            None => None,
-        };
-        let missing = || StoreError::lasting(format!("{}: is not there", key.path()));
-        let mut file = file.ok_or_else(missing)?;
+        let mut file = self.places().object(key)?.ok_or_else(|| missing(key))?;
         let mut piece = vec![0; 1 << 20];
         loop {
             match file.read(&mut piece) {
                 Ok(0) => return Ok(()),
                 Ok(read) => each(piece.get(..read).unwrap_or_default()),
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
-                Err(why) => return Err(trouble(why)),
+                Err(why) => return Err(self.places().trouble(&key.path(), why)),
             }
         }
     }
@@ -186,4 +172,8 @@ impl Folder {
             .map_err(|why| self.places().trouble(&key.path(), why.into()))?;
         Ok(true)
     }
+}
+
+fn missing(key: &Key) -> StoreError {
+    StoreError::lasting(format!("{}: is not there", key.path()))
 }

@@ -92,6 +92,19 @@ impl Places {
             .map_err(|why| self.trouble(&format!("{outer}/{inner}"), why))
     }
 
+    /// The file that has an object's name; none if there is none.
+    pub(super) fn object(&self, key: &Key) -> Result<Option<File>, StoreError> {
+        let Some(folder) = self.existing(key)? else {
+            return Ok(None);
+        };
+        absent(open_file(&folder, &key.to_string())).map_err(|why| self.trouble(&key.path(), why))
+    }
+
+    /// Another content than its name says is there: a damaged file, or one that somebody planted.
+    pub(super) fn not_its_name(&self, key: &Key) -> StoreError {
+        StoreError::not_its_name(self.path.join(key.path()).display())
+    }
+
     /// The folder of an object, made if need be; its own name and that of the folder around it are durable.
     pub(super) fn made(&self, key: &Key) -> Result<OwnedFd, StoreError> {
         let [outer, inner] = key.folders();

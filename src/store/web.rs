@@ -76,10 +76,7 @@ impl Web {
         self.client
             .send(method, &url, &headers, body, at_most)
             .map_err(|why| match why {
-                NoReply::TooLarge => StoreError::lasting(format!(
-                    "{}: more than the {at_most} octets that are allowed",
-                    self.named(path)
-                )),
+                NoReply::TooLarge => self.too_large(path, at_most),
                 NoReply::Failed(what, is_temporary) => {
                     let what = format!("{}: {what}", self.named(path));
                     match is_temporary {
@@ -92,6 +89,13 @@ impl Web {
 
     fn named(&self, path: &str) -> String {
         format!("{}{path}", self.server.base_url())
+    }
+
+    fn too_large(&self, path: &str, at_most: u64) -> StoreError {
+        let object = self.named(path);
+        StoreError::lasting(format!(
+            "{object}: more than the {at_most} octets that are allowed"
+        ))
     }
 
     /// A status that is neither success nor something to go on with.
@@ -107,56 +111,21 @@ impl Web {
         }
     }
 
-    /// The octets under a key, not checked; none if there is no such object.
-    fn read(&self, key: &Key, at_most: u64) -> Result<Option<Vec<u8>>, StoreError> {
-        self.answer(key, at_most, self.ask(key, at_most)?)
-    }
-
     fn ask(&self, key: &Key, at_most: u64) -> Result<Reply, StoreError> {
         // An explanation of why not is not what is to be bounded.
         let at_most = at_most.max(LONGEST_EXPLANATION);
         self.send("GET", &key.path(), None, None, at_most)
     }
 
+    /// The octets under a key, checked; none if there is no such object.
     fn answer(&self, key: &Key, at_most: u64, reply: Reply) -> Result<Option<Vec<u8>>, StoreError> {
         let path = key.path();
         match reply.status {
-            200 if reply.body.len() as u64 > at_most => Err(StoreError::lasting(format!(
-                "{}: more than the {at_most} octets that are allowed",
-                self.named(&path)
-            ))),
+            200 if reply.body.len() as u64 > at_most => Err(self.too_large(&path, at_most)),
+            200 if Key::of(&reply.body) != *key => Err(StoreError::not_its_name(self.named(&path))),
             200 => Ok(Some(reply.body)),
             _ if self.server.is_absent(&reply) => Ok(None),
             _ => Err(self.refused("GET", &path, &reply)),
-        }
-    }
-
-    fn not_its_name(&self, key: &Key) -> StoreError {
-        StoreError::lasting(format!(
-            "{}: its content is not what its name says; it was left as it is",
-            self.named(&key.path())
-        ))
-    }
-
-    /// Whether the object is there; an error if another content has its name.
-    fn is_there(&self, key: &Key, size: usize) -> Result<bool, StoreError> {
-        self.is_it(key, self.ask(key, size as u64)?, size)
-    }
-
-    /// The same before it is put: who may not know goes on to PUT, which does not replace anything.
-    fn is_there_already(&self, key: &Key, size: usize) -> Result<bool, StoreError> {
-        let reply = self.ask(key, size as u64)?;
-        if reply.status == 403 && self.server.hides_absence() {
-            return Ok(false);
-        }
-        self.is_it(key, reply, size)
-    }
-
-    fn is_it(&self, key: &Key, reply: Reply, size: usize) -> Result<bool, StoreError> {
-        match self.answer(key, size as u64, reply)? {
-            Some(octets) if Key::of(&octets) == *key => Ok(true),
-            Some(_) => Err(self.not_its_name(key)),
-            None => Ok(false),
         }
     }
 
@@ -193,30 +162,28 @@ impl Web {
 
 impl Store for Web {
     fn put(&self, octets: &[u8]) -> Result<Key, StoreError> {
-        let key = Key::of(octets);
-        if self.is_there_already(&key, octets.len())? {
+        let (key, size) = (Key::of(octets), octets.len() as u64);
+        let there = self.ask(&key, size)?;
+        // Who may not know goes on to PUT, which does not replace anything.
+        let is_hidden = there.status == 403 && self.server.hides_absence();
+        if !is_hidden && self.answer(&key, size, there)?.is_some() {
             return Ok(key);
         }
         let reply = self.write(&key, octets)?;
-        match reply.status {
-            200..=299 => match self.is_there(&key, octets.len()) {
-                Ok(true) => Ok(key),
-                Ok(false) => Err(StoreError::temporary(format!(
-                    "{}: what was put is not there",
-                    self.named(&key.path())
-                ))),
-                Err(why) => Err(why),
-            },
+        let lacks = match reply.status {
+            200..=299 => "what was put is not there".to_owned(),
             // Another was faster; S3 says 409 while the other is at it.
-            409 | 412 => match self.is_there(&key, octets.len())? {
-                true => Ok(key),
-                false => Err(StoreError::temporary(format!(
-                    "{}: the server answered {} to PUT, and has no such object",
-                    self.named(&key.path()),
-                    reply.status
-                ))),
-            },
-            _ => Err(self.refused("PUT", &key.path(), &reply)),
+            status @ (409 | 412) => {
+                format!("the server answered {status} to PUT, and has no such object")
+            }
+            _ => return Err(self.refused("PUT", &key.path(), &reply)),
+        };
+        match self.get(&key, size)? {
+            Some(_) => Ok(key),
+            None => {
+                let object = self.named(&key.path());
+                Err(StoreError::temporary(format!("{object}: {lacks}")))
+            }
         }
     }
 
@@ -226,11 +193,7 @@ impl Store for Web {
     }
 
     fn get(&self, key: &Key, at_most: u64) -> Result<Option<Vec<u8>>, StoreError> {
-        match self.read(key, at_most)? {
-            Some(octets) if Key::of(&octets) == *key => Ok(Some(octets)),
-            Some(_) => Err(self.not_its_name(key)),
-            None => Ok(None),
-        }
+        self.answer(key, at_most, self.ask(key, at_most)?)
     }
 
     fn base_url(&self) -> String {
