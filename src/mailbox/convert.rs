@@ -25,8 +25,7 @@ use super::pool::Pool;
 use super::replace::{self, Beside, Identity};
 use super::rewrite;
 use super::sample::quoting_of;
-use super::sink::{Bytes, Sink};
-use super::stream::Output;
+use super::sink::{Bytes, Output, Sink};
 use super::temporary;
 use super::window::{Section, Source};
 use super::{

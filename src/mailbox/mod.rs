@@ -91,12 +91,12 @@ pub use quoting::Quoting;
 #[cfg(feature = "cli")]
 pub(crate) use rewrite::takes_separators;
 #[cfg(feature = "cli")]
+pub(crate) use sink::Output;
+#[cfg(feature = "cli")]
 pub(crate) use split::{Piece, Splitting, pieces};
 pub use stop::Stop;
 #[cfg(feature = "cli")]
-pub(crate) use stream::{
-    Opened, Output, convert_open, has_second_message, kind_of_open, second_message,
-};
+pub(crate) use stream::{Opened, convert_open, has_second_message, kind_of_open, second_message};
 pub(crate) use touch::one_by_one;
 
 /// How many bytes of the piece before [`Transform::may_touch`] sees again, where two pieces meet.

@@ -13,6 +13,18 @@ use super::failure::cannot_write;
 use super::replace::{Beside, check_replaceable, start_by, start_of};
 use crate::error::Error;
 
+/// Where a result is to go.
+#[cfg_attr(not(feature = "cli"), allow(dead_code))] // who names an open file
+#[derive(Debug)]
+pub(crate) enum Output<'a> {
+    /// Nowhere: only the reports count.
+    Nowhere,
+    /// A new file of this name.
+    Path(&'a Path),
+    /// An open file.
+    Open(File),
+}
+
 /// Whether bytes of an mbox are the source's own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Bytes {

@@ -24,7 +24,7 @@ use super::pool::Pool;
 use super::replace::{self, Identity};
 use super::sample::start_of;
 use super::separator::{Next, next_separator};
-use super::sink::{Bytes, Sink};
+use super::sink::{Bytes, Output, Sink};
 use super::temporary;
 use super::window::{Section, Windows};
 use super::{Effect, Format, Options, Progress, Stop, Summary, Transform};
@@ -167,17 +167,6 @@ impl Opened {
             ..Section::whole(self.file())
         }
     }
-}
-
-/// Where a stream goes.
-#[derive(Debug)]
-pub(crate) enum Output<'a> {
-    /// Nowhere: only the reports count.
-    Nowhere,
-    /// A new file of this name.
-    Path(&'a Path),
-    /// An open file.
-    Open(File),
 }
 
 /// Converts the mbox or message in `source`, which reports call `name`, to `output`.
