@@ -43,15 +43,7 @@ fn find_in(
     if may_be && let Some(place) = Place::within(source) {
         // One message beside another is a file like any other.
         if place.is_folder() || matches!(destination, Destination::InPlace) {
-            return Ok(Finds {
-                mailboxes: vec![Found {
-                    path: source.into(),
-                    relative: PathBuf::new(),
-                    kind: Kind::Maildir,
-                    method: None,
-                }],
-                ..Finds::default()
-            });
+            return Ok(Finds::of_source(source, Kind::Maildir, None));
         }
         return find::find(source, Format::Eml, stop);
     }

@@ -214,8 +214,8 @@ impl Job<'_> {
 
     pub(super) fn open(&self) -> Result<(File, Identity), Error> {
         let file = File::open(self.path).map_err(unreadable(self.path))?;
-        let metadata = file.metadata().map_err(unreadable(self.path))?;
-        Ok((file, Identity::of(&metadata)))
+        let before = Identity::of_file(&file, self.path)?;
+        Ok((file, before))
     }
 
     fn message_in_place(&self) -> Result<Summary, Error> {

@@ -24,7 +24,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use super::archive::Judged;
-use super::compressed::{Damage, Decoder, Limits, MAGIC, Method};
+use super::compressed::{Damage, Decoder, Limits, MAGIC, Method, plain_suffix};
 use super::failure::{cannot_read, unread};
 use super::forms::{self, FolderForm, Form, Format};
 pub(crate) use super::not_mail::NotMail;
@@ -65,6 +65,21 @@ pub(crate) struct Finds {
     pub unread: Vec<(PathBuf, String)>,
 }
 
+impl Finds {
+    /// The source itself, and nothing else.
+    pub(super) fn of_source(source: &Path, kind: Kind, method: Option<Method>) -> Self {
+        Self {
+            mailboxes: vec![Found {
+                path: source.into(),
+                relative: PathBuf::new(),
+                kind,
+                method,
+            }],
+            ..Self::default()
+        }
+    }
+}
+
 /// Looks at `source`.
 ///
 /// # Errors
@@ -79,15 +94,7 @@ pub(crate) fn find(source: &Path, format: Format, stop: &Stop) -> Result<Finds, 
         return Err(not_a_mailbox(source, "neither a file nor a folder"));
     }
     let (kind, method) = look_at(source, format)?.map_err(|other| other.error(source))?;
-    Ok(Finds {
-        mailboxes: vec![Found {
-            path: source.into(),
-            relative: PathBuf::new(),
-            kind,
-            method,
-        }],
-        ..Finds::default()
-    })
+    Ok(Finds::of_source(source, kind, method))
 }
 
 fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error> {
@@ -295,8 +302,7 @@ pub(super) fn as_named(
     path: &Path,
     format: Format,
 ) -> Result<Kind, NotMail> {
-    let plain = Method::of_name(path).map(|_| path.with_extension(""));
-    let suffix = plain.as_deref().unwrap_or(path).extension();
+    let suffix = plain_suffix(path);
     let ends_with = |other: &str| suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case(other));
     let is_message = match (kind, format) {
         (Err(NotMail::Text), Format::Auto) => {

@@ -19,6 +19,7 @@ use rustix::fs::FallocateFlags;
 use super::Stop;
 use super::compressed::Damage;
 use super::failure::{cannot_read, cannot_write, unreadable};
+use super::full::filled_by;
 use crate::error::Error;
 
 /// How much of the stream is in memory.
@@ -302,12 +303,10 @@ impl Growing {
         let left = usize::try_from(end - offset).unwrap_or(usize::MAX);
         let wanted = left.min(bytes.len());
         let bytes = bytes.get_mut(..wanted).unwrap_or_default();
-        loop {
-            match self.file.read_at(bytes, offset) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                read => return read.map_err(cannot_read(&std::env::temp_dir())),
-            }
-        }
+        filled_by(bytes, |rest, before| {
+            self.file.read_at(rest, offset + before)
+        })
+        .map_err(cannot_read(&std::env::temp_dir()))
     }
 
     /// Nothing before `offset` is read any more.

@@ -84,7 +84,7 @@ impl Job<'_> {
     }
 
     fn under_lock(&self, lock: &Lock, target: &Path) -> Result<Summary, Error> {
-        let before = identity(lock, target)?;
+        let before = Identity::of_file(lock.file(), target)?;
         let mut sink = self.sink(lock, target);
         let summary = self.whole_mbox(Section::whole(lock.file()), &mut sink)?;
         self.put(lock, target, sink, &before, &summary)?;
@@ -231,11 +231,6 @@ impl State {
             && self.changed == earlier.changed
             && age.is_some_and(|age| age > SETTLED)
     }
-}
-
-pub(super) fn identity(lock: &Lock, target: &Path) -> Result<Identity, Error> {
-    let metadata = lock.file().metadata().map_err(unreadable(target))?;
-    Ok(Identity::of(&metadata))
 }
 
 /// Of the first `length` bytes.

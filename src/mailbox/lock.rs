@@ -34,6 +34,7 @@ use rustix::fs::FlockOperation;
 
 use super::failure::{cannot_write, unreadable};
 use super::process::{host, is_gone, started, system};
+use super::replace::{is_same, with_suffix};
 use super::temporary::{folder_of, temporary_in};
 use super::{Progress, Stop};
 use crate::error::Error;
@@ -204,7 +205,7 @@ fn open(target: &Path) -> Result<File, Error> {
 fn is_named(file: &File, target: &Path) -> Result<bool, Error> {
     let opened = file.metadata().map_err(unreadable(target))?;
     let named = fs::metadata(target).map_err(unreadable(target))?;
-    Ok(number(&opened) == number(&named))
+    Ok(is_same(&opened, &named))
 }
 
 /// What no other file has as long as this one is there.
@@ -257,9 +258,7 @@ impl Dotlock {
         mailbox: &Path,
         patience: &Patience<'_>,
     ) -> Result<Self, Error> {
-        let mut name = locked.as_os_str().to_owned();
-        name.push(".lock");
-        let path = PathBuf::from(name);
+        let path = with_suffix(locked, ".lock".as_ref());
         loop {
             if let Some(lock) = make(&path).map_err(cannot_write(&path))? {
                 let number = number(&lock.metadata().map_err(cannot_write(&path))?);

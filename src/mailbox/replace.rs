@@ -39,6 +39,11 @@ pub(super) struct Identity {
 }
 
 impl Identity {
+    pub(super) fn of_file(file: &File, name: &Path) -> Result<Self, Error> {
+        let metadata = file.metadata().map_err(unreadable(name))?;
+        Ok(Self::of(&metadata))
+    }
+
     pub(super) fn of(metadata: &Metadata) -> Self {
         Self {
             device: metadata.dev(),

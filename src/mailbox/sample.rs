@@ -11,7 +11,7 @@ const SAMPLE: usize = 1 << 20;
 
 /// How the mbox quotes, as far as its start tells.
 pub(super) fn quoting_of(source: &impl Source) -> io::Result<Quoting> {
-    let mut sample = start_of(source, SAMPLE)?;
+    let mut sample = piece_of(source, 0, SAMPLE)?;
     let extent = if sample.len() < SAMPLE {
         Extent::Whole
     } else {
@@ -22,11 +22,6 @@ pub(super) fn quoting_of(source: &impl Source) -> io::Result<Quoting> {
     sample.truncate(1);
     sample.shrink_to_fit();
     Ok(quoting)
-}
-
-/// So many bytes, or all there are.
-pub(super) fn start_of(source: &impl Source, length: usize) -> io::Result<Vec<u8>> {
-    piece_of(source, 0, length)
 }
 
 /// So many bytes from an offset on, or all there are.

@@ -90,15 +90,18 @@ fn holds_date(line: &[u8]) -> bool {
             })
 }
 
+/// How many octets may be the name of a header field.
+pub(super) fn name_length(bytes: &[u8]) -> usize {
+    let is_of_name = |octet: &&u8| octet.is_ascii_graphic() && **octet != b':';
+    bytes.iter().take_while(is_of_name).count()
+}
+
 /// Whether the next line is a header field or a further `From ` line. `http://...` is neither.
 fn starts_header(bytes: &[u8]) -> bool {
     if bytes.starts_with(b">From ") {
         return true;
     }
-    let name = bytes
-        .iter()
-        .take_while(|&&b| b.is_ascii_graphic() && b != b':')
-        .count();
+    let name = name_length(bytes);
     let blanks = bytes[name..]
         .iter()
         .take_while(|&&b| b == b' ' || b == b'\t')

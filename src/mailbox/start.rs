@@ -3,6 +3,7 @@
 use super::archive;
 use super::forms::{self, FolderForm};
 use super::not_mail::NotMail;
+use super::separator::name_length;
 
 /// What something is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,11 +66,8 @@ pub(super) fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
 fn is_binary(start: &[u8]) -> bool {
     const LINES: usize = 32;
     let is_field = |line: &[u8]| {
-        let name = line
-            .iter()
-            .take_while(|&&b| b.is_ascii_graphic() && b != b':')
-            .count();
-        name > 0 && line.get(name) == Some(&b':')
+        let (name, value) = line.split_at(name_length(line));
+        !name.is_empty() && value.starts_with(b":")
     };
     let mut lines = start.split(|&byte| byte == b'\n').take(LINES);
     if lines.any(|line| line.starts_with(b"From ") || is_field(line)) {
@@ -146,11 +144,7 @@ fn starts_with_mail_header(start: &[u8], is_damaged: bool) -> bool {
         }
         let is_folded = line.starts_with(b" ") || line.starts_with(b"\t");
         let is_escaped = line.starts_with(b">From ");
-        let name = line
-            .iter()
-            .take_while(|&&b| b.is_ascii_graphic() && b != b':')
-            .count();
-        let (name, value) = line.split_at(name);
+        let (name, value) = line.split_at(name_length(line));
         if is_escaped || is_folded && !is_first {
             // Programs put the one in front of headers; the other goes on with a field.
         } else if !name.is_empty() && value.trim_ascii_start().starts_with(b":") {

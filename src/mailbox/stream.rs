@@ -19,10 +19,9 @@ use super::failure::{cannot_write, in_full, unreadable};
 use super::find::{self, Kind, NotMail};
 use super::forms;
 use super::growing::Growing;
-use super::in_place::identity;
 use super::pool::Pool;
 use super::replace::{self, Identity};
-use super::sample::start_of;
+use super::sample::piece_of;
 use super::separator::{Next, next_separator};
 use super::sink::{Bytes, Output, Sink};
 use super::temporary;
@@ -222,7 +221,7 @@ impl Job<'_> {
         }
         let target = self.path.canonicalize().map_err(unreadable(self.path))?;
         let lock = self.locked(&target)?;
-        let before = identity(&lock, &target)?;
+        let before = Identity::of_file(lock.file(), &target)?;
         if method_of(lock.file()).map_err(unreadable(self.path))? != Some(method) {
             return Err(Error::Changed { path: target });
         }
@@ -349,8 +348,7 @@ impl Job<'_> {
             }
         } else {
             let content = opened.whole()?;
-            let metadata = content.metadata().map_err(unreadable(name))?;
-            let here = Identity::of(&metadata);
+            let here = Identity::of_file(content, name)?;
             let (summary, message, new) = self.message(content, &here)?;
             match message {
                 Some(message) => {
@@ -397,7 +395,7 @@ pub(crate) fn kind_of_open(
     name: &Path,
     format: Format,
 ) -> Result<Result<Kind, NotMail>, Error> {
-    let start = start_of(&source.section(), find::LOOKED_AT as usize);
+    let start = piece_of(&source.section(), 0, find::LOOKED_AT as usize);
     let start = start.map_err(|error| in_full(error, name))?;
     let kind = find::as_named(find::kind_of(&start, format), name, format);
     Ok(match kind {

@@ -102,6 +102,15 @@ impl Method {
     }
 }
 
+/// The suffix of a file's name, seen without one that asks for a method.
+pub(crate) fn plain_suffix(path: &Path) -> Option<&OsStr> {
+    let name = match Method::of_name(path) {
+        Some(_) => Path::new(path.file_stem()?),
+        None => path,
+    };
+    name.extension()
+}
+
 /// A frame of zstd that holds no data; pzstd starts with one.
 pub(super) fn is_skippable(start: &[u8]) -> bool {
     matches!(start, [low, 0x2a, 0x4d, 0x18, ..] if low & 0xf0 == 0x50)

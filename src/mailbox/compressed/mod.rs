@@ -14,6 +14,7 @@ mod streams;
 mod write;
 mod zstd;
 
+pub(super) use method::plain_suffix;
 pub(crate) use method::{MAGIC, Method};
 #[cfg(feature = "cli")]
 pub(crate) use read::Sensed;

@@ -5,13 +5,12 @@
 //! Mail pads it with blanks. A number that cannot be right (the message would be cut short, or take in what is behind
 //! it) is no frame: such a file stays as it is.
 
-use std::ffi::OsStr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use memchr::memchr;
 
-use super::super::compressed::Method;
+use super::super::compressed::plain_suffix;
 use super::shapes::Wrapping;
 
 pub(super) static FORM: Wrapping = Wrapping {
@@ -109,12 +108,7 @@ fn with_message(file: &[u8], range: Range<usize>, new: &[u8]) -> Vec<u8> {
 }
 
 fn is_named(result: &Path) -> bool {
-    let name = match Method::of_name(result) {
-        Some(_) => result.file_stem().map(Path::new),
-        None => Some(result),
-    };
-    let suffix = name.and_then(Path::extension).and_then(OsStr::to_str);
-    suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case("emlx"))
+    plain_suffix(result).is_some_and(|suffix| suffix.eq_ignore_ascii_case("emlx"))
 }
 
 /// Whether a folder within a `.mbox` of Apple's Mail holds messages, and what it keeps of their attachments.
