@@ -165,9 +165,6 @@ const BEFORE: u64 = 3;
 impl<S: Source> Windows<S> {
     /// Moves the walk, from its start, to the first message that begins in `range`, over those before it. It ends
     /// before the first that begins behind the range.
-    ///
-    /// # Errors
-    /// What reading the source says.
     pub(super) fn pass_until(&mut self, range: Range<u64>) -> io::Result<()> {
         self.until = range.start;
         while let Some(chunk) = self.next_chunk()? {
@@ -180,9 +177,6 @@ impl<S: Source> Windows<S> {
 
     /// The same without a look at those before, where messages are told by separators alone: `range` starts behind
     /// the first message.
-    ///
-    /// # Errors
-    /// What reading the source says.
     pub(super) fn seek(&mut self, range: Range<u64>) -> io::Result<()> {
         self.offset = range.start.saturating_sub(BEFORE);
         self.at = At::Passing(None);

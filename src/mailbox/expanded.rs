@@ -42,9 +42,6 @@ impl Expansion {
     }
 
     /// What is in `file`, unless it is more than `most` bytes.
-    ///
-    /// # Errors
-    /// The system's.
     pub(super) fn content(self, file: &Arc<File>, most: usize) -> io::Result<Content> {
         let mut content = Vec::new();
         let most = most as u64;
@@ -66,9 +63,6 @@ pub(super) enum Content {
 }
 
 /// How a file is compressed.
-///
-/// # Errors
-/// The system's.
 pub(super) fn method_of(file: &File) -> io::Result<Option<Method>> {
     let start = up_to(MAGIC, |rest, before| file.read_at(rest, before))?;
     Ok(Method::of_start(&start))

@@ -24,9 +24,6 @@ pub(super) fn filled_by(
 }
 
 /// The first `length` octets of what `read` gives, or all there are.
-///
-/// # Errors
-/// Those of `read`.
 pub(super) fn up_to(
     length: usize,
     read: impl FnMut(&mut [u8], u64) -> io::Result<usize>,

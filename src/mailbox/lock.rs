@@ -128,9 +128,6 @@ impl Lock {
     }
 
     /// Gives the locks up; the file stays open.
-    ///
-    /// # Errors
-    /// What the system says about the file.
     pub(super) fn let_go(self, target: &Path) -> Result<Arc<File>, Error> {
         unlock(&self.file, target)?;
         Ok(self.file)

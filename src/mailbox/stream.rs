@@ -428,9 +428,6 @@ pub(crate) fn second_message(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Whether a file starts like an mbox and holds a second message.
-///
-/// # Errors
-/// What reading it says.
 pub(crate) fn has_second_message(file: &File) -> io::Result<bool> {
     let mut windows = Windows::new(file, Pool::default(), WINDOW, WINDOW);
     let mut messages = 0;

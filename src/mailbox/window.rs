@@ -153,9 +153,6 @@ impl<S: Source> Windows<S> {
     }
 
     /// The next chunk; `None` at the end of the file.
-    ///
-    /// # Errors
-    /// What reading the source says.
     pub(super) fn next_chunk(&mut self) -> io::Result<Option<Chunk>> {
         self.next_chunk_or_piece(|_| false)
     }
@@ -164,9 +161,6 @@ impl<S: Source> Windows<S> {
     ///
     /// Only a message that ends at a separator comes in pieces: where one does that ends by its Content-Length,
     /// nothing is known before it is read.
-    ///
-    /// # Errors
-    /// What reading the source says.
     pub(super) fn next_chunk_or_piece(
         &mut self,
         may_pass: impl Fn(&[u8]) -> bool,

@@ -33,9 +33,6 @@ pub(crate) struct Objects {
 
 impl Folder {
     /// Everything in the store.
-    ///
-    /// # Errors
-    /// A folder cannot be read.
     pub(crate) fn objects(&self) -> Result<Objects, StoreError> {
         let mut found = Objects::default();
         for outer in self.names(self.places().root(), "")? {

@@ -31,9 +31,6 @@ impl<R: Read> Octets<R> {
     }
 
     /// The octets that come next, fewer than `length` at the end only.
-    ///
-    /// # Errors
-    /// The reader's.
     pub(super) fn peek(&mut self, length: usize) -> io::Result<&[u8]> {
         while self.end - self.start < length {
             if self.start > 0 {

@@ -22,8 +22,6 @@ pub(crate) enum Encoder<W: Write> {
 }
 
 impl<W: Write> Encoder<W> {
-    /// # Errors
-    /// The writer's.
     pub(crate) fn new(method: Method, writer: W) -> io::Result<Self> {
         Ok(match method {
             Method::Gzip => Self::Gzip(flate2::write::GzEncoder::new(
@@ -55,9 +53,6 @@ impl<W: Write> Encoder<W> {
     }
 
     /// Ends the member; gives the writer back, which is not flushed.
-    ///
-    /// # Errors
-    /// The writer's.
     pub(crate) fn finish(self) -> io::Result<W> {
         match self {
             Self::Gzip(encoder) => encoder.finish(),
