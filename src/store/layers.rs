@@ -13,39 +13,21 @@ const DEEPEST: usize = 16;
 /// Octets that are decoded at a time.
 const PIECE: usize = 64 << 10;
 
-/// Reads a file, piece by piece, and shows it as it is and as what it encodes.
+/// Reads a file, piece by piece, and shows it as it is and as what it encodes; what is encoded in it is such a file
+/// again.
 #[derive(Debug, Default)]
 pub(crate) struct Layers {
-    outer: Layer,
-}
-
-impl Layers {
-    /// More of the file. `visit` is shown windows that overlap by [`LONGEST`] octets, so that every use is whole in
-    /// one of them; a use may be shown twice.
-    pub(crate) fn push(&mut self, octets: &[u8], visit: &mut dyn FnMut(&[u8])) {
-        self.outer.push(octets, visit);
-    }
-
-    /// The file ends.
-    pub(crate) fn finish(&mut self, visit: &mut dyn FnMut(&[u8])) {
-        self.outer.finish(visit);
-        *self = Self::default();
-    }
-}
-
-/// One encoding undone, or none.
-#[derive(Debug, Default)]
-struct Layer {
+    /// How many layers of base64 are around it.
     depth: usize,
     /// Quoted-printable stands around this one or around what that stands in: it is undone once.
     under_quoted_printable: bool,
     window: Vec<u8>,
     block: Block,
-    base64: Option<Box<Layer>>,
-    quoted_printable: Option<Box<(SoftBreaks, Layer)>>,
+    base64: Option<Box<Layers>>,
+    quoted_printable: Option<Box<(SoftBreaks, Layers)>>,
 }
 
-impl Layer {
+impl Layers {
     fn within(&self, is_quoted_printable: bool) -> Self {
         Self {
             depth: self.depth + usize::from(!is_quoted_printable),
@@ -54,7 +36,9 @@ impl Layer {
         }
     }
 
-    fn push(&mut self, octets: &[u8], visit: &mut dyn FnMut(&[u8])) {
+    /// More of the file. `visit` is shown windows that overlap by [`LONGEST`] octets, so that every use is whole in
+    /// one of them; a use may be shown twice.
+    pub(crate) fn push(&mut self, octets: &[u8], visit: &mut dyn FnMut(&[u8])) {
         self.window.extend_from_slice(octets);
         visit(&self.window);
         if !self.under_quoted_printable {
@@ -73,10 +57,8 @@ impl Layer {
                 .base64
                 .take()
                 .unwrap_or_else(|| Box::new(self.within(false)));
-            self.block.push(octets, &mut |decoded| match decoded {
-                Some(decoded) => inner.push(decoded, visit),
-                None => inner.end_of_block(visit),
-            });
+            self.block
+                .push(octets, &mut |decoded| inner.show(decoded, visit));
             self.base64 = Some(inner);
         }
     }
@@ -92,32 +74,33 @@ impl Layer {
         self.quoted_printable = Some(layer);
     }
 
-    /// What follows has nothing to do with what was before.
-    fn end_of_block(&mut self, visit: &mut dyn FnMut(&[u8])) {
-        if !self.window.is_empty() {
-            self.finish(visit);
-            *self = Self {
-                depth: self.depth,
-                under_quoted_printable: self.under_quoted_printable,
-                ..Self::default()
-            };
+    /// More of what was decoded, or the end of it.
+    fn show(&mut self, decoded: Option<&[u8]>, visit: &mut dyn FnMut(&[u8])) {
+        match decoded {
+            Some(decoded) => self.push(decoded, visit),
+            None => self.finish(visit),
         }
     }
 
-    fn finish(&mut self, visit: &mut dyn FnMut(&[u8])) {
+    /// The file ends: what follows has nothing to do with what was before.
+    pub(crate) fn finish(&mut self, visit: &mut dyn FnMut(&[u8])) {
+        if self.window.is_empty() {
+            return;
+        }
         if let Some(layer) = self.quoted_printable.take() {
-            let (mut breaks, mut layer) = *layer;
-            let rest = breaks.rest();
-            layer.push(&rest, visit);
+            let (breaks, mut layer) = *layer;
+            layer.push(&breaks.begun, visit);
             layer.finish(visit);
         }
         if let Some(mut inner) = self.base64.take() {
-            self.block.end(&mut |decoded| match decoded {
-                Some(decoded) => inner.push(decoded, visit),
-                None => inner.end_of_block(visit),
-            });
-            inner.end_of_block(visit);
+            self.block.end(&mut |decoded| inner.show(decoded, visit));
+            inner.finish(visit);
         }
+        *self = Self {
+            depth: self.depth,
+            under_quoted_printable: self.under_quoted_printable,
+            ..Self::default()
+        };
     }
 }
 
@@ -186,10 +169,6 @@ impl SoftBreaks {
         }
         decoded.extend_from_slice(rest);
         decoded
-    }
-
-    fn rest(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.begun)
     }
 }
 
@@ -279,7 +258,9 @@ impl Block {
                         self.characters.extend_from_slice(piece);
                         self.length += piece.len();
                         self.line += piece.len();
-                        self.decode(inner);
+                        if self.characters.len() >= PIECE {
+                            self.decode_whole(inner);
+                        }
                     }
                     rest = behind;
                 }
@@ -302,12 +283,6 @@ impl Block {
             inner(None);
         }
         *self = Self::default();
-    }
-
-    fn decode(&mut self, inner: &mut dyn FnMut(Option<&[u8]>)) {
-        if self.characters.len() >= PIECE {
-            self.decode_whole(inner);
-        }
     }
 
     fn decode_whole(&mut self, inner: &mut dyn FnMut(Option<&[u8]>)) {
