@@ -80,8 +80,7 @@ impl Counted {
 
     /// One more message.
     pub(super) fn count(&mut self, frame: &Frame) {
-        self.any = true;
-        self.all &= frame.content_end.is_some();
+        self.count_passed(frame.content_end.is_some());
     }
 
     /// One more message, of which it is known whether its Content-Length was believed.

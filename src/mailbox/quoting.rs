@@ -45,7 +45,7 @@ impl Quoting {
     }
 
     /// Whether a line (of `>`s before a `From `) has to be quoted.
-    pub(super) fn hides(self, marks: usize) -> bool {
+    fn hides(self, marks: usize) -> bool {
         match self {
             Self::Rd => true,
             Self::O => marks == 0,
@@ -56,14 +56,29 @@ impl Quoting {
     /// `body` with its lines quoted; borrowed if there is nothing to quote.
     #[must_use]
     pub fn quote(self, body: &[u8]) -> Cow<'_, [u8]> {
-        let places: Vec<usize> = from_lines(body)
-            .filter(|&(line, at)| self.hides(at - line))
+        self.marked(body, &[])
+            .map_or(Cow::Borrowed(body), Cow::Owned)
+    }
+
+    /// `bytes` with their lines quoted but those that start at one of `kept`, which are sorted; `None` if there is
+    /// nothing to quote.
+    pub(super) fn marked(self, bytes: &[u8], kept: &[usize]) -> Option<Vec<u8>> {
+        let places: Vec<usize> = from_lines(bytes)
+            .filter(|&(line, at)| self.hides(at - line) && kept.binary_search(&line).is_err())
             .map(|(line, _)| line)
             .collect();
         if places.is_empty() {
-            return Cow::Borrowed(body);
+            return None;
         }
-        Cow::Owned(with_marks(body, &places))
+        let mut out = Vec::with_capacity(bytes.len() + places.len());
+        let mut copied = 0;
+        for place in places {
+            out.extend_from_slice(&bytes[copied..place]);
+            out.push(b'>');
+            copied = place;
+        }
+        out.extend_from_slice(&bytes[copied..]);
+        Some(out)
     }
 
     /// What [`quote`](Self::quote) did, undone: one `>` off each line of `>`s and `From `. For
@@ -101,19 +116,6 @@ pub(super) fn from_lines(bytes: &[u8]) -> impl Iterator<Item = (usize, usize)> {
         let line = at - marks;
         (line == 0 || bytes[line - 1] == b'\n').then_some((line, at))
     })
-}
-
-/// `bytes` with a `>` put in at each of `places`, which are sorted offsets into it.
-pub(super) fn with_marks(bytes: &[u8], places: &[usize]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(bytes.len() + places.len());
-    let mut copied = 0;
-    for &place in places {
-        out.extend_from_slice(&bytes[copied..place]);
-        out.push(b'>');
-        copied = place;
-    }
-    out.extend_from_slice(&bytes[copied..]);
-    out
 }
 
 /// How much of a mailbox bytes are.

@@ -84,7 +84,7 @@ pub(super) fn rewritten(
         Quoting::None if !frame.is_mboxcl2 => Quoting::O,
         quoting => quoting,
     };
-    let mut new = quoted(new, &kept, quoting);
+    let mut new = quoting.marked(&new.bytes, &kept).unwrap_or(new.bytes);
 
     let newline = Newline::of_first_line(content).bytes();
     let is_line = content.ends_with(b"\n") || division.is_some() && !behind.is_empty();
@@ -217,18 +217,6 @@ fn kept_lines(content: &[u8], new: &New, divides: impl Fn(&[u8]) -> bool) -> Opt
         }
     }
     Some(kept)
-}
-
-/// Quotes the lines that are new and have to be.
-fn quoted(new: New, kept: &[usize], quoting: Quoting) -> Vec<u8> {
-    let places: Vec<usize> = quoting::from_lines(&new.bytes)
-        .filter(|&(line, at)| quoting.hides(at - line) && kept.binary_search(&line).is_err())
-        .map(|(line, _)| line)
-        .collect();
-    if places.is_empty() {
-        return new.bytes;
-    }
-    quoting::with_marks(&new.bytes, &places)
 }
 
 fn line_at(bytes: &[u8], start: usize) -> &[u8] {

@@ -66,15 +66,9 @@ impl Skipped {
 /// A member that is a file.
 pub(super) struct Member {
     /// As the archive has it, or the start of that.
-    name: Vec<u8>,
+    pub(super) name: Vec<u8>,
     /// Why it cannot be read.
-    closed: Option<&'static str>,
-}
-
-impl Member {
-    pub(super) fn new(name: Vec<u8>, closed: Option<&'static str>) -> Self {
-        Self { name, closed }
-    }
+    pub(super) closed: Option<&'static str>,
 }
 
 /// The name of a member for people: it is no path.
@@ -333,7 +327,10 @@ mod tests {
             let next = (!self.0.is_empty()).then(|| self.0.remove(0));
             self.1 = next.unwrap_or_default();
             let closed = self.1.starts_with('!').then_some("encrypted");
-            Ok(next.map(|text| Member::new(text.as_bytes().to_vec(), closed)))
+            Ok(next.map(|text| Member {
+                name: text.as_bytes().to_vec(),
+                closed,
+            }))
         }
 
         fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {

@@ -222,7 +222,7 @@ impl<R: Passing> Members for Tar<R> {
                 };
                 let name = extended.name;
                 let name = name.unwrap_or_else(|| header.path_bytes().into_owned());
-                return Ok(Some(Member::new(name, closed)));
+                return Ok(Some(Member { name, closed }));
             }
         }
     }

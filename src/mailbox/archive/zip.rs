@@ -204,8 +204,8 @@ impl Members for Zip {
         };
         let name = name_at(&self.file, entry.at)?;
         let Ok(found) = opened.archive.get_entry(entry.place) else {
-            let why = "damaged: it is not where the directory says";
-            return Ok(Some(Member::new(name, Some(why))));
+            let closed = Some("damaged: it is not where the directory says");
+            return Ok(Some(Member { name, closed }));
         };
         let (start, end) = found.compressed_data_range();
         let behind = opened.starts.partition_point(|&other| other <= entry.start);
@@ -231,7 +231,8 @@ impl Members for Zip {
             };
             self.body = Some(found.verifying_reader(body));
         }
-        Ok(Some(Member::new(name, entry.closed)))
+        let closed = entry.closed;
+        Ok(Some(Member { name, closed }))
     }
 
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
