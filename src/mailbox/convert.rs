@@ -5,13 +5,14 @@
 //! before an error or a stop stay done.
 
 use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::begin::{begun, is_same_file, look_at, pass_over_backups, sweep};
 use super::compressed::{Damage, Method};
 use super::cut::{self, SINGLE, asked_for, cannot_cut};
+use super::expanded::{Content, content_of};
 use super::failure::{cannot_write, in_full, unread, unreadable};
 use super::find::{Finds, Found, Kind};
 use super::forms;
@@ -221,12 +222,15 @@ impl Job<'_> {
     fn message_in_place(&self) -> Result<Summary, Error> {
         let (file, before) = self.open()?;
         let file = Arc::new(file);
-        let (summary, new) = match self.method {
-            None => {
-                let (summary, _, new) = self.message(&file, &before)?;
+        let most = self.options.max_message;
+        let content = content_of(&file, before.length(), self.method, self.options, most);
+        let (summary, new) = match content.map_err(unreadable(self.path))? {
+            Content::Whole(content) => {
+                let (summary, _, new) = self.message_of(content)?;
                 (summary, new)
             }
-            Some(method) => self.expanded_message(method, &file)?,
+            Content::TooLarge => (self.oversized(before.length())?, None),
+            Content::Damaged(damage) => (self.all_damaged(&damage), None),
         };
         if let (Some(new), Effect::Write) = (new, self.options.effect) {
             let target = self.path.canonicalize().map_err(unreadable(self.path))?;
@@ -241,29 +245,16 @@ impl Job<'_> {
         Ok(summary)
     }
 
-    /// A single message: its content (unless it is too large) and what becomes of it.
-    #[allow(clippy::type_complexity)] // three values that are used apart
-    pub(super) fn message(
-        &self,
-        mut file: &File,
-        before: &Identity,
-    ) -> Result<(Summary, Option<Vec<u8>>, Option<Vec<u8>>), Error> {
-        if before.length() > self.options.max_message as u64 {
-            let summary = Summary {
-                oversized: 1,
-                ..self.one_message(before.length())?
-            };
-            return Ok((summary, None, None));
-        }
-        let mut content = Vec::new();
-        file.read_to_end(&mut content)
-            .map_err(unreadable(self.path))?;
-        let (summary, content, new) = self.message_of(content)?;
-        Ok((summary, Some(content), new))
+    /// What is said of a single message that is too large.
+    pub(super) fn oversized(&self, octets: u64) -> Result<Summary, Error> {
+        Ok(Summary {
+            oversized: 1,
+            ..self.one_message(octets)?
+        })
     }
 
     /// What is said of a single message of so many octets, if nothing becomes of it.
-    pub(super) fn one_message(&self, octets: u64) -> Result<Summary, Error> {
+    fn one_message(&self, octets: u64) -> Result<Summary, Error> {
         let metadata = fs::metadata(self.path).ok();
         if asked_for(self.options, self.path, metadata.as_ref())?.is_some() {
             return Err(cannot_cut(self.path, SINGLE));
@@ -278,7 +269,7 @@ impl Job<'_> {
         })
     }
 
-    /// The same of its content, or of that of a file with something around the message.
+    /// The same of its content, or of that of a file with something around the message; and what becomes of it.
     #[allow(clippy::type_complexity)] // three values that are used apart
     pub(super) fn message_of(
         &self,

@@ -41,8 +41,7 @@ impl Expansion {
         Decoder::new(self.method, FromStart::new(file, stop), self.limits)
     }
 
-    /// What is in `file`, unless it is more than `most` bytes.
-    pub(super) fn content(self, file: &Arc<File>, most: usize) -> io::Result<Content> {
+    fn content(self, file: &Arc<File>, most: usize) -> io::Result<Content> {
         let mut content = Vec::new();
         let most = most as u64;
         let decoder = self.decoder(file, &Stop::default());
@@ -55,11 +54,33 @@ impl Expansion {
     }
 }
 
-/// What came of decompressing one message.
+/// What came of reading one message.
 pub(super) enum Content {
     Whole(Vec<u8>),
     TooLarge,
     Damaged(Damage),
+}
+
+/// What is in `file`, which has so many bytes and is compressed so, unless it is more than `most` bytes.
+///
+/// # Errors
+/// The system's; damage of compressed data is none.
+pub(super) fn content_of(
+    file: &Arc<File>,
+    length: u64,
+    method: Option<Method>,
+    options: &Options,
+    most: usize,
+) -> io::Result<Content> {
+    if let Some(method) = method {
+        return Expansion::new(method, options).content(file, most);
+    }
+    if length > most as u64 {
+        return Ok(Content::TooLarge);
+    }
+    let mut content = Vec::with_capacity(usize::try_from(length).unwrap_or(0) + 1);
+    (&**file).read_to_end(&mut content)?;
+    Ok(Content::Whole(content))
 }
 
 /// How a file is compressed.

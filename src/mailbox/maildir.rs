@@ -25,7 +25,7 @@
 //! sums in `maildirsize` (they are computed anew when a server finds them in doubt).
 
 use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -33,7 +33,7 @@ use rustix::fs::{CWD, RenameFlags};
 
 use super::compressed::Method;
 use super::convert::Job;
-use super::expanded::{Content, Expansion, method_of};
+use super::expanded::{Content, content_of, method_of};
 use super::failure::{cannot_read, cannot_write, unread};
 use super::find::Kind;
 use super::lock::Dotlock;
@@ -218,25 +218,15 @@ impl Files<'_> {
         let before = Identity::of(&file.metadata()?);
         let method = method_of(&file)?;
         let most = self.job.options.max_message;
+        let at_first = method.map_or(most, |_| most.min(SMALL));
         let mut alone = None;
-        let content = match method {
-            None if before.length() > most as u64 => Content::TooLarge,
-            None => {
-                let length = usize::try_from(before.length()).unwrap_or(0);
-                let mut content = Vec::with_capacity(length + 1);
-                (&*file).read_to_end(&mut content)?;
-                Content::Whole(content)
+        let read = |most| content_of(&file, before.length(), method, self.job.options, most);
+        let content = match read(at_first)? {
+            Content::TooLarge if most > at_first => {
+                alone = Some(self.large.lock().unwrap_or_else(PoisonError::into_inner));
+                read(most)?
             }
-            Some(method) => {
-                let expansion = Expansion::new(method, self.job.options);
-                match expansion.content(&file, most.min(SMALL))? {
-                    Content::TooLarge if most > SMALL => {
-                        alone = Some(self.large.lock().unwrap_or_else(PoisonError::into_inner));
-                        expansion.content(&file, most)?
-                    }
-                    content => content,
-                }
-            }
+            content => content,
         };
         Ok(Read {
             file,

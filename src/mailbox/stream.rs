@@ -5,7 +5,7 @@
 //! not whole.
 
 use std::fs::File;
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, Read as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use memchr::memchr;
 use super::archive::{self, Skipped, SkippedMembers};
 use super::compressed::{Damage, Method};
 use super::convert::Job;
-use super::expanded::{Content, Expanded, Expansion, method_of};
+use super::expanded::{Expanded, Expansion, method_of};
 use super::failure::{cannot_write, in_full, unreadable};
 use super::find::{self, Kind, NotMail};
 use super::forms;
@@ -244,33 +244,8 @@ impl Job<'_> {
         Ok(summary)
     }
 
-    /// A compressed message, and what becomes of it.
-    pub(super) fn expanded_message(
-        &self,
-        method: Method,
-        file: &Arc<File>,
-    ) -> Result<(Summary, Option<Vec<u8>>), Error> {
-        let expansion = Expansion::new(method, self.options);
-        let content = expansion.content(file, self.options.max_message);
-        match content.map_err(unreadable(self.path))? {
-            Content::Whole(content) => {
-                let (summary, _, new) = self.message_of(content)?;
-                Ok((summary, new))
-            }
-            Content::TooLarge => {
-                let metadata = file.metadata().map_err(unreadable(self.path))?;
-                let summary = Summary {
-                    oversized: 1,
-                    ..self.one_message(metadata.len())?
-                };
-                Ok((summary, None))
-            }
-            Content::Damaged(damage) => Ok((self.all_damaged(&damage), None)),
-        }
-    }
-
     /// Tells that there is nothing but damage.
-    fn all_damaged(&self, damage: &Damage) -> Summary {
+    pub(super) fn all_damaged(&self, damage: &Damage) -> Summary {
         let mut summary = Summary {
             mailboxes: 1,
             ..Summary::default()
@@ -347,17 +322,22 @@ impl Job<'_> {
                 ..Summary::default()
             }
         } else {
-            let content = opened.whole()?;
-            let here = Identity::of_file(content, name)?;
-            let (summary, message, new) = self.message(content, &here)?;
-            match message {
-                Some(message) => {
-                    let result = new.as_deref().unwrap_or(&message);
-                    sink.put(forms::as_named(result, target), Bytes::New)?;
-                }
-                None => sink.put_start_of(content, here.length(), name)?,
+            let mut content = opened.whole()?;
+            let length = content.metadata().map_err(unreadable(name))?.len();
+            if length > self.options.max_message as u64 {
+                let summary = self.oversized(length)?;
+                sink.put_start_of(content, length, name)?;
+                summary
+            } else {
+                let mut message = Vec::new();
+                content
+                    .read_to_end(&mut message)
+                    .map_err(unreadable(name))?;
+                let (summary, message, new) = self.message_of(message)?;
+                let result = new.as_deref().unwrap_or(&message);
+                sink.put(forms::as_named(result, target), Bytes::New)?;
+                summary
             }
-            summary
         };
         if let Some(read) = read {
             read.check(name)?;
