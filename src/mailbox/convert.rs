@@ -411,7 +411,7 @@ impl Job<'_> {
                     copied = frame.end;
                 }
                 sink.put(&bytes[copied..], Bytes::Same)?;
-                let mut messages = chunk.frames.len() as u64 + chunk.oversized;
+                let mut messages = chunk.messages();
                 if let Some(last) = piece.filter(|piece| piece.is_last) {
                     messages += 1;
                     let end = last.end(bytes.len());

@@ -97,8 +97,8 @@ impl Job<'_> {
                 self.progress.begin(self.path);
             }
             match self.attempt(lock, target)? {
-                Attempt::Done(summary) => return Ok(summary),
-                Attempt::Overtaken => lock = self.locked(target)?,
+                Some(summary) => return Ok(summary),
+                None => lock = self.locked(target)?,
             }
         }
         Err(Error::Changed {
@@ -106,7 +106,8 @@ impl Job<'_> {
         })
     }
 
-    fn attempt(&self, mut lock: Lock, target: &Path) -> Result<Attempt, Error> {
+    /// `None` if what was read is not what is there now.
+    fn attempt(&self, mut lock: Lock, target: &Path) -> Result<Option<Summary>, Error> {
         let quoting = self.quoting(lock.file().as_ref())?;
         let mut sink = self.sink(&lock, target);
         let mut summary = Summary::default();
@@ -129,12 +130,12 @@ impl Job<'_> {
             let seen = &mut |bytes: &[u8]| digest.update(bytes);
             counted = match self.mbox(section, quoting, &mut summary, &mut sink, seen) {
                 // It became shorter meanwhile.
-                Err(Error::Changed { .. }) => return Ok(Attempt::Overtaken),
+                Err(Error::Changed { .. }) => return Ok(None),
                 counted => counted?,
             };
             read = end;
             lock = match Lock::again(file, target, self.path, &self.patience()) {
-                Err(Error::Changed { .. }) => return Ok(Attempt::Overtaken),
+                Err(Error::Changed { .. }) => return Ok(None),
                 locked => locked?,
             };
             let now = State::of(lock.file(), target)?;
@@ -145,7 +146,7 @@ impl Job<'_> {
                         == digest.clone().finalize().as_slice()
                     && message_starts(lock.file(), read, target)?;
             if !whole {
-                return Ok(Attempt::Overtaken);
+                return Ok(None);
             }
             state = now;
         }
@@ -167,7 +168,7 @@ impl Job<'_> {
             summary.late += summary.messages - seen;
         }
         self.put(&lock, target, sink, &state.identity, &summary)?;
-        Ok(Attempt::Done(summary))
+        Ok(Some(summary))
     }
 
     /// Gives the new file the name, if there is one.
@@ -195,13 +196,6 @@ impl Job<'_> {
         carry_over(lock, target, before.length(), &patience)
             .map_err(|error| keep(old, target, error))
     }
-}
-
-/// How the work between two locks ended.
-enum Attempt {
-    Done(Summary),
-    /// What was read is not what is there now.
-    Overtaken,
 }
 
 /// A file at a moment when it was locked.

@@ -134,7 +134,7 @@ fn counted(
 ) -> io::Result<u64> {
     let mut messages = 0;
     while let Some(chunk) = windows.next_chunk()? {
-        messages += chunk.frames.len() as u64 + chunk.oversized;
+        messages += chunk.messages();
         opened.pass(windows.offset());
         pool.give_back(chunk.buffer, window);
     }

@@ -412,7 +412,7 @@ pub(crate) fn has_second_message(file: &File) -> io::Result<bool> {
     let mut windows = Windows::new(file, Pool::default(), WINDOW, WINDOW);
     let mut messages = 0;
     while let Some(chunk) = windows.next_chunk()? {
-        messages += chunk.frames.len() as u64 + chunk.oversized;
+        messages += chunk.messages();
         if messages > 1 {
             return Ok(true);
         }

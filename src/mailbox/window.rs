@@ -54,6 +54,11 @@ impl Chunk {
         }
     }
 
+    /// How many it accounts for, those that were too large included.
+    pub(super) fn messages(&self) -> u64 {
+        self.frames.len() as u64 + self.oversized
+    }
+
     pub(super) fn bytes(&self) -> &[u8] {
         self.buffer.get(..self.length).unwrap_or_default()
     }

@@ -17,6 +17,7 @@ use rustix::fs::AtFlags;
 use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 
+use super::contract::again;
 use super::places::{Places, sync};
 use super::{Key, StoreError};
 
@@ -77,10 +78,7 @@ pub(super) fn commit(
     for ((_, keys), synced) in folders.iter().zip(synced) {
         for key in keys {
             let why = match (&synced, &all_there) {
-                (Err(why), _) => {
-                    let why = io::Error::new(why.kind(), why.to_string());
-                    places.trouble(&key.path(), why)
-                }
+                (Err(why), _) => places.trouble(&key.path(), again(why)),
                 (_, Err(why)) => why.again(),
                 (Ok(()), Ok(())) => continue,
             };

@@ -97,14 +97,15 @@ impl StoreError {
 
     /// The same trouble, for one more who has to be told.
     pub(crate) fn again(&self) -> Self {
-        let source = self
-            .source
-            .as_ref()
-            .map(|why| io::Error::new(why.kind(), why.to_string()));
         Self {
             what: self.what.clone(),
-            source,
+            source: self.source.as_ref().map(again),
             is_temporary: self.is_temporary,
         }
     }
+}
+
+/// The same of what the system said.
+pub(super) fn again(why: &io::Error) -> io::Error {
+    io::Error::new(why.kind(), why.to_string())
 }
