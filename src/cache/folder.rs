@@ -7,15 +7,15 @@
 //! * What was used last was touched last: `size` takes the oldest away.
 
 use std::ffi::OsStr;
-use std::fs::{DirBuilder, File};
+use std::fs::DirBuilder;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Once, OnceLock};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::Errno;
@@ -24,19 +24,15 @@ use super::area::Area;
 use super::size::{Size, on_disk};
 use crate::error::Error;
 use crate::report::{Detail, Setting};
-use crate::store::{CACHE_TAG, CACHE_WORDS, Key, absent, is_cache, open_file, open_folder};
+use crate::store::{
+    CACHE_TAG, CACHE_WORDS, Key, absent, is_cache, new_file, open_file, open_folder, sweep,
+};
 
 /// Where files are written.
 const TEMPORARIES: &str = "tmp";
 
 /// What the tag is called while it is written.
 const TAGGING: &str = ".tag-";
-
-/// No process writes one file for that long.
-const ABANDONED: Duration = Duration::from_secs(60 * 60);
-
-/// What tells the temporary files of this process apart.
-static SERIAL: AtomicU64 = AtomicU64::new(0);
 
 /// An open cache.
 #[derive(Debug)]
@@ -204,7 +200,7 @@ impl CacheFolder {
             self.is_tagged.store(true, Ordering::Relaxed);
         }
         let temporaries = made(&self.root, TEMPORARIES)?;
-        self.swept.call_once(|| sweep(&temporaries));
+        self.swept.call_once(|| sweep(&temporaries, "", |_| true));
         let mut folder: Option<OwnedFd> = None;
         for name in area.folders(key) {
             folder = Some(match &folder {
@@ -226,21 +222,6 @@ impl CacheFolder {
             let _ = rustix::fs::unlinkat(&temporaries, &name, AtFlags::empty());
         }
         written
-    }
-}
-
-/// A file of our own that was not there.
-fn new_file(folder: &OwnedFd, prefix: &str) -> io::Result<(File, String)> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    loop {
-        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{prefix}{}-{serial}", std::process::id());
-        match rustix::fs::openat(folder, &name, flags, Mode::RUSR | Mode::WUSR) {
-            Ok(file) => return Ok((File::from(file), name)),
-            // Of a process of that number on another machine, or before this one.
-            Err(Errno::EXIST) => {}
-            Err(why) => return Err(why.into()),
-        }
     }
 }
 
@@ -297,24 +278,4 @@ pub(crate) fn is_of_disk(why: &io::Error) -> bool {
 /// What is said of a cache that cannot be written.
 pub(crate) fn cannot_write(path: &Path, why: &io::Error) -> String {
     format!("the cache {} cannot be written: {why}", path.display())
-}
-
-/// Takes away what processes left that were killed.
-fn sweep(temporaries: &OwnedFd) {
-    let Ok(entries) = Dir::read_from(temporaries) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        let Ok(name) = entry.file_name().to_str() else {
-            continue;
-        };
-        let Ok(file) = open_file(temporaries, name) else {
-            continue;
-        };
-        let modified = file.metadata().and_then(|found| found.modified());
-        let age = modified.ok().and_then(|at| at.elapsed().ok());
-        if age.is_some_and(|age| age > ABANDONED) {
-            let _ = rustix::fs::unlinkat(temporaries, name, AtFlags::empty());
-        }
-    }
 }

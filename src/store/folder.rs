@@ -11,15 +11,14 @@ use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Dir, FlockOperation, Mode, OFlags};
+use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::batch::{Pending, State, commit, remove, reuse};
-use super::places::{Places, open_file};
+use super::places::{Places, new_file, open_file, sweep};
 use super::{Key, Store, StoreError};
 
 /// The file that is locked.
@@ -31,18 +30,12 @@ const TEMPORARIES: &str = ".tmp";
 /// What temporary files start with.
 const PREFIX: &str = "embody-";
 
-/// No run writes one object for that long without holding its lock.
-const ABANDONED: Duration = Duration::from_secs(60 * 60);
-
 /// How long another program's lock is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Objects, and octets of them, that are made durable together: each object is an open file.
 const MOST_PENDING: usize = 64;
 const MOST_PENDING_OCTETS: usize = 64 << 20;
-
-/// What tells the temporary files of this process apart.
-static SERIAL: AtomicU64 = AtomicU64::new(0);
 
 /// A store in a folder. The lock is held as long as this lives.
 #[derive(Debug)]
@@ -86,7 +79,10 @@ impl Folder {
         let temporaries = places
             .make_folder(places.root(), TEMPORARIES)
             .map_err(|why| places.trouble(TEMPORARIES, why))?;
-        sweep(&temporaries);
+        // The lock goes with the process that held it, wherever that ran.
+        sweep(&temporaries, PREFIX, |file| {
+            rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
+        });
         Ok(Self::with(places, Some(temporaries), Some(lock)))
     }
 
@@ -166,7 +162,8 @@ impl Folder {
 
     /// Writes an object under a temporary name of its own.
     fn write(&self, temporaries: &OwnedFd, octets: &[u8]) -> Result<(File, String), StoreError> {
-        let (mut file, name) = self.temporary(temporaries)?;
+        let (mut file, name) =
+            new_file(temporaries, PREFIX).map_err(|why| self.places.trouble(TEMPORARIES, why))?;
         let written = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)
             .map_err(Into::into)
             .and_then(|()| file.write_all(octets))
@@ -176,22 +173,6 @@ impl Folder {
             Err(why) => {
                 remove(temporaries, &name);
                 Err(self.places.trouble(TEMPORARIES, why))
-            }
-        }
-    }
-
-    fn temporary(&self, temporaries: &OwnedFd) -> Result<(File, String), StoreError> {
-        let flags =
-            OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mode = Mode::from_raw_mode(0o600);
-        loop {
-            let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-            let name = format!("{PREFIX}{}-{serial}", std::process::id());
-            match rustix::fs::openat(temporaries, &name, flags, mode) {
-                Ok(file) => return Ok((File::from(file), name)),
-                // Of a process of that number on another machine, or before this one.
-                Err(Errno::EXIST) => {}
-                Err(why) => return Err(self.places.trouble(TEMPORARIES, why.into())),
             }
         }
     }
@@ -354,31 +335,4 @@ fn locked(places: &Places, operation: FlockOperation) -> Result<OwnedFd, StoreEr
 /// Whether that is the name of something in a store that is no object.
 pub(super) fn is_our_own(name: &str) -> bool {
     [LOCK, TEMPORARIES].contains(&name)
-}
-
-/// Takes away what runs left that were killed: temporary files that nobody holds and nobody wrote for an hour.
-/// Best effort: they are in nobody's way.
-fn sweep(temporaries: impl AsFd) {
-    let Ok(entries) = Dir::read_from(&temporaries) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        let Ok(name) = entry.file_name().to_str() else {
-            continue;
-        };
-        if !name.starts_with(PREFIX) {
-            continue;
-        }
-        let Ok(file) = open_file(&temporaries, name) else {
-            continue;
-        };
-        let modified = file.metadata().and_then(|found| found.modified());
-        let age = modified.ok().and_then(|at| at.elapsed().ok());
-        // The lock goes with the process that held it, wherever that ran.
-        if age.is_some_and(|age| age > ABANDONED)
-            && rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
-        {
-            let _ = rustix::fs::unlinkat(&temporaries, name, rustix::fs::AtFlags::empty());
-        }
-    }
 }

@@ -36,4 +36,4 @@ pub(crate) use named::s3_store;
 #[cfg(unix)]
 pub(crate) use named::{OpenError, Purpose, open, unopened_base_url};
 #[cfg(all(unix, feature = "cache"))]
-pub(crate) use places::{absent, open_file, open_folder};
+pub(crate) use places::{absent, new_file, open_file, open_folder, sweep};

@@ -8,9 +8,11 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-use rustix::fs::{AtFlags, Mode, OFlags, RawMode};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, RawMode};
 use rustix::io::Errno;
 
 use super::{Key, StoreError};
@@ -174,6 +176,49 @@ pub(crate) fn open_file(at: impl AsFd, name: &str) -> io::Result<File> {
     let file = rustix::fs::openat(at, name, flags, Mode::empty())?;
     regular(rustix::fs::fstat(&file)?.st_mode as RawMode)?;
     Ok(File::from(file))
+}
+
+/// No run writes one file for that long.
+const ABANDONED: Duration = Duration::from_secs(60 * 60);
+
+/// What tells the temporary files of this process apart.
+static SERIAL: AtomicU64 = AtomicU64::new(0);
+
+/// A file of our own that was not there, and its name: the prefix, the process, and a number.
+pub(crate) fn new_file(at: impl AsFd, prefix: &str) -> io::Result<(File, String)> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    loop {
+        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{prefix}{}-{serial}", std::process::id());
+        match rustix::fs::openat(&at, &name, flags, Mode::RUSR | Mode::WUSR) {
+            Ok(file) => return Ok((File::from(file), name)),
+            // Of a process of that number on another machine, or before this one.
+            Err(Errno::EXIST) => {}
+            Err(why) => return Err(why.into()),
+        }
+    }
+}
+
+/// Takes away what runs left that were killed: temporary files that nobody wrote for an hour, and of which
+/// `is_over` says that nobody writes them. Best effort: they are in nobody's way.
+pub(crate) fn sweep(temporaries: impl AsFd, prefix: &str, is_over: impl Fn(&File) -> bool) {
+    let Ok(entries) = Dir::read_from(&temporaries) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_str().ok();
+        let Some(name) = name.filter(|name| name.starts_with(prefix)) else {
+            continue;
+        };
+        let Ok(file) = open_file(&temporaries, name) else {
+            continue;
+        };
+        let modified = file.metadata().and_then(|found| found.modified());
+        let age = modified.ok().and_then(|at| at.elapsed().ok());
+        if age.is_some_and(|age| age > ABANDONED) && is_over(&file) {
+            let _ = rustix::fs::unlinkat(&temporaries, name, AtFlags::empty());
+        }
+    }
 }
 
 fn regular(mode: RawMode) -> io::Result<()> {
