@@ -261,11 +261,8 @@ impl Dotlock {
                 let number = number(&lock.metadata().map_err(cannot_write(&path))?);
                 return Ok(Self::renewed(path, number, lock));
             }
-            if is_stale(&path) {
-                remove_stale(&path);
-                if Instant::now() < patience.until {
-                    continue;
-                }
+            if is_stale(&path) && remove_stale(&path) && Instant::now() < patience.until {
+                continue;
             }
             patience.pause(mailbox, &path)?;
         }
@@ -355,18 +352,20 @@ fn is_dead(contents: &[u8]) -> Option<bool> {
     Some(is_gone(pid.as_bytes()) || started(number).is_some_and(|found| found != start))
 }
 
-fn remove_stale(path: &Path) {
+/// False if it may not be taken away, as that of another user in a folder with the sticky bit.
+fn remove_stale(path: &Path) -> bool {
     // Under a name that is swept, should we be killed before it is gone.
     let Ok(aside) = temporary_in(folder_of(path)) else {
-        return;
+        return false;
     };
     if fs::rename(path, aside.path()).is_err() {
-        return;
+        return false;
     }
     if !is_stale(aside.path()) {
         // Somebody else was faster and this is the new lock: back with it.
         let _ = fs::hard_link(aside.path(), path);
     }
+    true
 }
 
 #[cfg(test)]
@@ -448,6 +447,23 @@ mod tests {
         assert!(matches!(lock.check(&path), Err(Error::Changed { .. })));
         drop(lock);
         assert_eq!(fs::read(&others).unwrap(), b"0");
+    }
+
+    #[test]
+    fn who_waits_for_a_stale_lock_that_cannot_be_taken_away_rests_and_heeds_a_stop() {
+        let (_folder, path) = mailbox();
+        let lock = path.with_extension("lock");
+        fs::create_dir(&lock).unwrap();
+        let old = SystemTime::now() - STALE_AFTER - Duration::from_secs(9);
+        File::open(&lock).unwrap().set_modified(old).unwrap();
+        let stop = Stop::default();
+        stop.request();
+        let began = Instant::now();
+        let patience = Patience::new(Duration::from_secs(20), &stop, &());
+        let acquired = Lock::acquire(&path, &path, &patience);
+        assert!(matches!(acquired, Err(Error::Interrupted)), "{acquired:?}");
+        assert!(began.elapsed() < Duration::from_secs(10));
+        assert!(lock.is_dir());
     }
 
     #[test]
