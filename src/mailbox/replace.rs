@@ -68,7 +68,6 @@ impl Identity {
 }
 
 /// A temporary file in the folder of what it is to become.
-#[derive(Debug)]
 pub(super) struct Beside {
     target: PathBuf,
     writer: Writer,
@@ -77,15 +76,6 @@ pub(super) struct Beside {
 enum Writer {
     Plain(BufWriter<Temporary>),
     Compressed(Box<Encoder<BufWriter<Temporary>>>),
-}
-
-impl std::fmt::Debug for Writer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Plain(_) => "Plain",
-            Self::Compressed(_) => "Compressed",
-        })
-    }
 }
 
 impl Beside {
