@@ -13,8 +13,7 @@ use super::told::Row;
 use super::wording;
 use crate::expand::date;
 use crate::mime::Header;
-use crate::mime::header::{Front, decoded_words, first, unfold};
-use crate::span::Span;
+use crate::mime::header::{decoded_words, unfold};
 
 /// A header section is searched up to here for Message-ID and Subject.
 const SEARCHED: usize = 1 << 20;
@@ -35,11 +34,9 @@ pub(super) struct Origin {
 impl Origin {
     /// Reads these fields of a message's header.
     pub(super) fn new(source: &str, index: u64, message: &[u8]) -> Self {
-        let within = Span::new(0, message.len());
-        let header = Header::read(message, within, Front::Message, SEARCHED, |_| false);
+        let fields = Header::of_message(message, SEARCHED).fields;
         let value = |name| {
-            let field = first(message, &header.fields, name)?;
-            let text = decoded_words(&unfold(field.value.of(message)));
+            let text = decoded_words(&unfold(fields.value(message, name)?));
             (!text.is_empty()).then_some(text)
         };
         Self {

@@ -8,8 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use mail_parser::DateTime;
 
-use crate::mime::header::{self, Front, Header};
-use crate::span::Span;
+use crate::mime::header::{self, Header};
 
 /// The first mail between two machines: 1971.
 const FIRST: i64 = 31_536_000;
@@ -28,8 +27,7 @@ const MOST: usize = 4 << 20;
 
 /// The date of a message; none if no field says one that some clock may have shown.
 pub(crate) fn of(message: &[u8], now: SystemTime) -> Option<SystemTime> {
-    let within = Span::new(0, message.len());
-    let header = Header::read(message, within, Front::Message, MOST, |_| false);
+    let fields = Header::of_message(message, MOST).fields;
     let latest = now.duration_since(UNIX_EPOCH).ok()?.as_secs() + AHEAD;
     let sane = |text: &[u8]| {
         let text = String::from_utf8_lossy(text.get(..LONGEST_DATE).unwrap_or(text));
@@ -38,8 +36,7 @@ pub(crate) fn of(message: &[u8], now: SystemTime) -> Option<SystemTime> {
         let date = u64::try_from(seconds).ok()?;
         (seconds >= FIRST && date <= latest).then_some(date)
     };
-    let received = header
-        .fields
+    let received = fields
         .iter(message)
         .filter(|field| field.is(message, "Received"))
         .find_map(|field| {
@@ -53,8 +50,7 @@ pub(crate) fn of(message: &[u8], now: SystemTime) -> Option<SystemTime> {
             sane(value.get(at + 1..)?)
         });
     let date = received.or_else(|| {
-        let field = header::first(message, &header.fields, "Date")?;
-        let value = field.value.of(message);
+        let value = fields.value(message, "Date")?;
         let value = value.get(..LONGEST_DATE).unwrap_or(value);
         sane(&header::unfold(value))
     })?;

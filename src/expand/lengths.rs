@@ -6,8 +6,7 @@
 use std::collections::HashSet;
 
 use crate::edit::{Edit, Edits, Group};
-use crate::mime::header::{Front, Header};
-use crate::mime::{Field, PartId, Tree};
+use crate::mime::{Field, Header, PartId, Tree};
 use crate::span::Span;
 
 const CONTENT_LENGTH: &str = "Content-Length";
@@ -167,8 +166,7 @@ fn digits(original: &[u8], field: &Field) -> Span {
 }
 
 fn header_of(message: &[u8]) -> Header {
-    let within = Span::new(0, message.len());
-    Header::read(message, within, Front::Message, usize::MAX, |_| false)
+    Header::of_message(message, usize::MAX)
 }
 
 fn length_fields(message: &[u8]) -> Vec<Field> {

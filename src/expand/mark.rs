@@ -3,34 +3,20 @@
 use super::settings::MARK_FIELD;
 use super::state::State;
 use crate::edit::{Edit, Edits, Group};
-use crate::mime::{self, Content, Limit, PartId, ScanLimits};
+use crate::mime::{self, Content, Header, Limit, PartId, ScanLimits};
 use crate::report::{Kind, Report, Row};
-use crate::span::{Newline, Span};
+use crate::span::Newline;
 
 /// Whether the message is signed by its sender's domain (RFC 6376).
 pub(super) fn has_dkim_signature(message: &[u8]) -> bool {
-    let within = Span::new(0, message.len());
-    let header = mime::Header::read(
-        message,
-        within,
-        mime::header::Front::Message,
-        1 << 20,
-        |_| false,
-    );
-    mime::header::first(message, &header.fields, "DKIM-Signature").is_some()
+    let fields = Header::of_message(message, 1 << 20).fields;
+    fields.first(message, "DKIM-Signature").is_some()
 }
 
 /// Whether the message's header has the field.
 pub(super) fn has_mark(message: &[u8]) -> bool {
-    let within = Span::new(0, message.len());
-    let header = mime::Header::read(
-        message,
-        within,
-        mime::header::Front::Message,
-        usize::MAX,
-        |_| false,
-    );
-    mime::header::first(message, &header.fields, MARK_FIELD).is_some()
+    let fields = Header::of_message(message, usize::MAX).fields;
+    fields.first(message, MARK_FIELD).is_some()
 }
 
 /// The edits with the field added, if there is something to say, and those that were there removed: only
@@ -42,11 +28,10 @@ pub(super) fn marked(
     limits: &ScanLimits,
 ) -> Edits {
     // The header is all that is looked at.
-    let output = edits.splice(message).front(|front| {
-        let within = Span::new(0, front.len());
-        let start = mime::header::Front::Message;
-        mime::Header::read(front, within, start, limits.header, |_| false).body_start()
-    });
+    let header_of = |front: &[u8]| Header::of_message(front, limits.header);
+    let output = edits
+        .splice(message)
+        .front(|front| header_of(front).body_start());
     let tree = mime::scan(&output, limits);
     let root = tree.root();
     let fields = tree.fields(PartId::ROOT).iter(&output);

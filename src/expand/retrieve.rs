@@ -10,7 +10,7 @@ use super::answer::Answer;
 use super::content::{self, Obtained};
 use super::session::{Answered, Asking, Session};
 use crate::fetch::{Request, fetch_all};
-use crate::mime::{self, PartId, TransferEncoding, Tree};
+use crate::mime::{PartId, TransferEncoding, Tree};
 use crate::plan::{Item, Plan, Step};
 use crate::policy::{Policy, Target};
 use crate::report::{Detail, Reason, Refusal};
@@ -136,13 +136,9 @@ impl<'g> Contents<'g> {
                         if let Err(refusal) = session.ledger.work(answer.names_length()) {
                             return Found::Refused(refusal);
                         }
-                        let field = mime::header::first(
-                            self.current,
-                            &item.body.phantom.fields,
-                            "Content-Transfer-Encoding",
-                        );
-                        let encoding =
-                            TransferEncoding::of(field.map(|field| field.value.of(self.current)));
+                        let fields = &item.body.phantom.fields;
+                        let encoding = fields.value(self.current, "Content-Transfer-Encoding");
+                        let encoding = TransferEncoding::of(encoding);
                         // And each decodes it anew, which makes digests and line ends its own, too.
                         if content::is_decoded(&item.body, encoding)
                             && let Err(refusal) = session.ledger.work(answer.len() * 3)

@@ -26,7 +26,7 @@ use crate::external_body::{ESSENCE, ExternalBody, Form, is_reference_field};
 use crate::link::base::{Base, THIS_MESSAGE};
 use crate::link::url::Dialect;
 use crate::mime::entity::folded_url;
-use crate::mime::header::{self, Field, has_control_character};
+use crate::mime::header::{Field, has_control_character};
 use crate::mime::media_type::{self, is_ascii_compatible};
 use crate::mime::transfer::{Encoded, encode_base64, encode_like, encode_text, with_newlines};
 use crate::mime::{MediaType, TransferEncoding, Tree};
@@ -129,11 +129,8 @@ impl<'p> Substitute<'p> {
 
     /// The value of a field that the new part will have: the phantom header's, else the outer one's.
     fn new_value(&self, name: &str) -> Option<&'p [u8]> {
-        let phantom = header::first(self.original, &self.body.phantom.fields, name);
-        match phantom {
-            Some(field) => Some(field.value.of(self.original)),
-            None => self.tree.value(self.original, self.body.part, name),
-        }
+        let phantom = self.body.phantom.fields.value(self.original, name);
+        phantom.or_else(|| self.tree.value(self.original, self.body.part, name))
     }
 
     /// The number under which readers count what is inside the new part: that of a multipart without
@@ -249,8 +246,7 @@ impl<'p> Substitute<'p> {
     /// What the phantom header says of the encoding.
     fn declared_encoding(&self) -> TransferEncoding {
         let fields = &self.body.phantom.fields;
-        let field = header::first(self.original, fields, "Content-Transfer-Encoding");
-        TransferEncoding::of(field.map(|field| field.value.of(self.original)))
+        TransferEncoding::of(fields.value(self.original, "Content-Transfer-Encoding"))
     }
 
     /// The fields of the phantom header that the new part takes over.

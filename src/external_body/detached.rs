@@ -107,7 +107,7 @@ impl<'a> Reader<'a, '_> {
         let quotation = self.quotation();
         let strays = quotation.as_ref().map(|quotation| &quotation.strays);
         let field = |name| {
-            let find = |fields| header::first(self.original, fields, name);
+            let find = |fields: &Fields| fields.first(self.original, name);
             find(own).or_else(|| strays.and_then(find))
         };
         let altered = field(ALTERED_FIELD).map(|field| first_word(field.value.of(self.original)));
@@ -227,7 +227,8 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn content_type(&self) -> Option<Field> {
-        header::first(self.original, self.tree.fields(self.part), "Content-Type")
+        let fields = self.tree.fields(self.part);
+        fields.first(self.original, "Content-Type")
     }
 
     fn only(&self, field: Option<Field>) -> Fields {
@@ -241,11 +242,11 @@ impl<'a> Reader<'a, '_> {
         let last = fields.last(self.original);
         let until = last.map_or(at, |field| field.whole.end);
         Header {
-            envelope: Span::empty_at(start),
             span: Span::new(start, until),
             separator: Span::empty_at(until),
             fields,
             end,
+            ..Header::none_at(start)
         }
     }
 

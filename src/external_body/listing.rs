@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use super::note::NOTE_FIELD;
 use super::reference::{ExternalBody, Form, Reading, Target};
 use crate::edit::{Edit, Group};
-use crate::mime::header::{self, decoded_words, unfold};
+use crate::mime::header::{decoded_words, unfold};
 use crate::mime::transfer::encode_text;
 use crate::mime::{Content, MediaType, PartId, Tree};
 use crate::span::{Newline, Span};
@@ -166,10 +166,8 @@ fn line(original: &[u8], body: &ExternalBody<'_>) -> String {
         return String::new();
     };
     let named = |field, parameter| {
-        let field = header::first(original, &body.phantom.fields, field)?;
-        let value = MediaType::parse(field.value.of(original))
-            .parameter(parameter)?
-            .into_owned();
+        let value = body.phantom.fields.value(original, field)?;
+        let value = MediaType::parse(value).parameter(parameter)?;
         let name: String = decoded_words(&unfold(&value))
             .chars()
             .filter(|symbol| !symbol.is_control())

@@ -2,7 +2,7 @@
 
 use super::reference::{ESSENCE, ExternalBody, Form, Reading, Unusable, identifier, size_of};
 use super::{access, detached, exact, shortcut};
-use crate::mime::header::{self, Front};
+use crate::mime::header::Front;
 use crate::mime::{Header, MediaType, PartId, TransferEncoding, Tree};
 
 impl<'a> ExternalBody<'a> {
@@ -10,7 +10,7 @@ impl<'a> ExternalBody<'a> {
     #[must_use]
     pub fn read(original: &'a [u8], tree: &Tree, part: PartId, reading: &Reading) -> Option<Self> {
         if tree.part(part).essence == ESSENCE {
-            let content_type = header::first(original, tree.fields(part), "Content-Type");
+            let content_type = tree.fields(part).first(original, "Content-Type");
             let value = content_type.map(|field| field.value.of(original));
             let mut media_type = MediaType::parse(value.unwrap_or_default());
             if content_type.is_some_and(|field| tree.ends_in(&field)) {
@@ -40,9 +40,8 @@ impl<'a> ExternalBody<'a> {
     ) -> Option<Self> {
         let body = tree.part(part).body;
         let phantom = Header::read(original, body, Front::Part, reading.header_limit, |_| false);
-        let phantom_id = header::first(original, &phantom.fields, "Content-ID")
-            .map(|field| identifier(field.value.of(original)))
-            .filter(|id| !id.is_empty());
+        let phantom_id = phantom.fields.value(original, "Content-ID");
+        let phantom_id = phantom_id.map(identifier).filter(|id| !id.is_empty());
         let target = match tree.part(part).encoding {
             TransferEncoding::Base64 | TransferEncoding::QuotedPrintable => Err(Unusable::Encoded),
             _ => access::target_of(original, tree, part, media_type, phantom_id.as_deref()),

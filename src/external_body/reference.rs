@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use super::note::{Claim, Note};
 use crate::link::url::with_octets_escaped;
-use crate::mime::header;
 use crate::mime::parameters::without_comments;
 use crate::mime::{Header, MediaType, PartId};
 
@@ -132,9 +131,7 @@ impl<'a> ExternalBody<'a> {
         target: Result<Target<'a>, Unusable>,
         phantom: Header,
     ) -> Self {
-        let field = |name| {
-            header::first(original, &phantom.fields, name).map(|field| field.value.of(original))
-        };
+        let field = |name| phantom.fields.value(original, name);
         Self {
             part,
             form,

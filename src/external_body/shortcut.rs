@@ -11,8 +11,7 @@ use std::borrow::Cow;
 use super::url::read_url;
 use super::{ExternalBody, Form, Reading, Shortcuts, Target, Unusable};
 use crate::link::url::with_octets_escaped;
-use crate::mime::{Content, Fields, Header, MediaType, PartId, Tree};
-use crate::span::Span;
+use crate::mime::{Content, Header, MediaType, PartId, Tree};
 
 /// The media types under which shortcuts are attached.
 pub(crate) const ESSENCES: [&str; 2] = [
@@ -68,20 +67,9 @@ fn read<'a>(
         Ok(_) if tree.is_cut_off(part) => Err(Unusable::CutOff("URL")),
         target => target,
     };
-    let phantom = Header {
-        envelope: Span::empty_at(entity.body.start),
-        span: Span::empty_at(entity.body.start),
-        separator: Span::empty_at(entity.body.start),
-        fields: Fields::none_at(entity.body.start),
-        end: crate::mime::header::End::Regular,
-    };
-    Some(ExternalBody::with(
-        original,
-        part,
-        Form::Shortcut,
-        target,
-        phantom,
-    ))
+    let phantom = Header::none_at(entity.body.start);
+    let form = Form::Shortcut;
+    Some(ExternalBody::with(original, part, form, target, phantom))
 }
 
 /// What a shortcut refers to; none if the text is no shortcut.

@@ -17,7 +17,7 @@ use std::slice;
 use super::codec::{CHUNK, Reply};
 use super::draft::Incoming;
 use crate::edit::{Edit, Edits, Spliced};
-use crate::mime::header::{End, Field, Front, Header};
+use crate::mime::header::{End, Field, Header};
 use crate::span::{Lines, Newline, Span};
 
 /// What the mail system is to do to a message.
@@ -99,10 +99,7 @@ impl Changes {
     /// Why the message must be left.
     pub fn of(incoming: &Incoming, edits: &Edits) -> Result<Self, Unsaid> {
         let output = edits.splice(&incoming.bytes);
-        let read = |bytes: &[u8]| {
-            let within = Span::new(0, bytes.len());
-            Header::read(bytes, within, Front::Message, usize::MAX, |_| false)
-        };
+        let read = |bytes: &[u8]| Header::of_message(bytes, usize::MAX);
         let front = output.front(|front| read(front).body_start());
         let (section, body_start) = {
             let header = read(&front);

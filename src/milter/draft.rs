@@ -7,7 +7,7 @@
 //! and so is the search for the words without which there is nothing to do.
 
 use crate::expand::Kinds;
-use crate::mime::header::{Front, Header};
+use crate::mime::Header;
 use crate::span::{Newline, Span};
 
 /// Why nothing will be done to a message whatever comes.
@@ -250,8 +250,7 @@ impl Draft {
         if self.holds_return {
             bytes.push(b'\r');
         }
-        let within = Span::new(0, bytes.len());
-        let header = Header::read(&bytes, within, Front::Message, usize::MAX, |_| false);
+        let header = Header::of_message(&bytes, usize::MAX);
         // What the engine reads as fields must be what the mail system calls so.
         let is_same = header.fields.len() == self.fields
             && header.envelope.is_empty()

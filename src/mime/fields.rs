@@ -133,7 +133,8 @@ impl Fields {
         (0..self.len()).filter_map(|index| self.at(original, index))
     }
 
-    /// The first of that name, case-blind. Only the fields' beginnings are looked at.
+    /// The first of that name, case-blind: when a message repeats a field that must be unique, that is what most
+    /// readers go by. Only the fields' beginnings are looked at.
     #[must_use]
     pub fn first(&self, original: &[u8], name: &str) -> Option<Field> {
         let name = name.as_bytes();
@@ -147,6 +148,13 @@ impl Fields {
             })
         };
         self.at(original, self.starts.iter().position(is_named)?)
+    }
+
+    /// The value of the first of that name: folded, with its blanks.
+    #[must_use]
+    pub fn value<'a>(&self, original: &'a [u8], name: &str) -> Option<&'a [u8]> {
+        self.first(original, name)
+            .map(|field| field.value.of(original))
     }
 
     /// The last one.

@@ -70,13 +70,7 @@ impl Header {
     ) -> Self {
         let start = within.start;
         let limit = limit.min(Fields::LONGEST);
-        let mut header = Self {
-            envelope: Span::empty_at(start),
-            span: Span::empty_at(start),
-            separator: Span::empty_at(start),
-            fields: Fields::none_at(start),
-            end: End::Regular,
-        };
+        let mut header = Self::none_at(start);
         let mut at = start;
         for line in Lines::new(original, within) {
             let bytes = line.content.of(original);
@@ -117,6 +111,25 @@ impl Header {
         header
     }
 
+    /// Reads the section that a message starts with.
+    #[must_use]
+    pub fn of_message(message: &[u8], limit: usize) -> Self {
+        let within = Span::new(0, message.len());
+        Self::read(message, within, Front::Message, limit, |_| false)
+    }
+
+    /// No section.
+    #[must_use]
+    pub fn none_at(start: usize) -> Self {
+        Self {
+            envelope: Span::empty_at(start),
+            span: Span::empty_at(start),
+            separator: Span::empty_at(start),
+            fields: Fields::none_at(start),
+            end: End::Regular,
+        }
+    }
+
     /// Where the body starts.
     #[must_use]
     pub fn body_start(&self) -> usize {
@@ -136,13 +149,6 @@ pub fn has_control_character(field: &[u8]) -> bool {
         rest = rest.get(at + 2..).unwrap_or_default();
     }
     false
-}
-
-/// The first field of that name, case-blind. When a message repeats a field that must be unique,
-/// the first is what most readers go by.
-#[must_use]
-pub fn first(original: &[u8], fields: &Fields, name: &str) -> Option<Field> {
-    fields.first(original, name)
 }
 
 fn is_envelope(line: &[u8]) -> bool {

@@ -1,7 +1,7 @@
 //! The MIME structure of a message as spans (RFC 2046 §5.1): a [`Tree`] of parts, which [`scan`](super::scan::scan) makes.
 //! The spans tile the input ([`Tree::tiles`]).
 
-use super::header::{self, Field, Fields};
+use super::fields::{Field, Fields};
 use super::transfer::TransferEncoding;
 use crate::span::{Newline, Span};
 
@@ -153,7 +153,7 @@ impl Tree {
     /// The value of the first field of that name: folded, with its blanks, as it came.
     #[must_use]
     pub fn value<'a>(&self, original: &'a [u8], id: PartId, name: &str) -> Option<&'a [u8]> {
-        header::first(original, self.fields(id), name).map(|field| field.value.of(original))
+        self.fields(id).value(original, name)
     }
 
     /// Whether the input ends in this field: more of it may have followed.

@@ -144,18 +144,12 @@ impl Scanner<'_> {
         let header = Header::read(original, within, front, self.limits.header, |line| {
             self.matching(line).is_some()
         });
-        let essence = header::first(original, &header.fields, "Content-Type").map_or_else(
+        let value = |name| header.fields.value(original, name);
+        let essence = value("Content-Type").map_or_else(
             || default.to_owned(),
-            |field| {
-                MediaType::parse(field.value.of(original))
-                    .essence
-                    .into_owned()
-            },
+            |value| MediaType::parse(value).essence.into_owned(),
         );
-        let encoding = TransferEncoding::of(
-            header::first(original, &header.fields, "Content-Transfer-Encoding")
-                .map(|field| field.value.of(original)),
-        );
+        let encoding = TransferEncoding::of(value("Content-Transfer-Encoding"));
         let body = header.body_start();
         let mut part = Part {
             parent: parent.map(|parent| PartId(parent as u32)),
@@ -207,9 +201,12 @@ impl Scanner<'_> {
         container
     }
 
+    /// The boundary parameter; trailing blanks can't be part of one (RFC 2046 §5.1.1).
     fn boundary_of(&self, part: &Part) -> Option<Vec<u8>> {
-        let field = header::first(self.original, &part.fields, "Content-Type")?;
-        boundary_of(&MediaType::parse(field.value.of(self.original)))
+        let value = part.fields.value(self.original, "Content-Type")?;
+        let value = MediaType::parse(value).parameter("boundary")?;
+        let boundary = header::unfold(&value);
+        (!boundary.is_empty()).then_some(boundary)
     }
 
     /// The next line that is a boundary of an open multipart.
@@ -292,11 +289,4 @@ impl Scanner<'_> {
             }
         }
     }
-}
-
-/// The boundary parameter; trailing blanks can't be part of one (RFC 2046 §5.1.1).
-fn boundary_of(media_type: &MediaType<'_>) -> Option<Vec<u8>> {
-    let value = media_type.parameter("boundary")?;
-    let boundary = header::unfold(&value);
-    (!boundary.is_empty()).then_some(boundary)
 }

@@ -5,7 +5,7 @@ use super::super::field_text::named;
 use super::Substitute;
 use crate::external_body::Form;
 use crate::mime::MediaType;
-use crate::mime::header::{self, Field};
+use crate::mime::header::{self, Field, Fields};
 use crate::mime::media_type;
 use crate::mime::transfer::with_newlines;
 use crate::span::Span;
@@ -14,12 +14,10 @@ impl Substitute<'_> {
     /// The Content-Type field of the new part, with its terminator.
     pub(super) fn content_type_field(&self) -> Vec<u8> {
         let obtained = &self.obtained;
-        let phantom = header::first(self.original, &self.body.phantom.fields, "Content-Type");
+        let find = |fields: &Fields| fields.first(self.original, "Content-Type");
+        let phantom = find(&self.body.phantom.fields);
         let is_detached = self.body.form == Form::Detached;
-        let own = || {
-            let fields = self.tree.fields(self.body.part);
-            header::first(self.original, fields, "Content-Type").filter(|_| is_detached)
-        };
+        let own = || find(self.tree.fields(self.body.part)).filter(|_| is_detached);
         let Some(field) = phantom.or_else(own) else {
             // An attachment that had no Content-Type was of the default type, and gets none.
             return match self.body.form {
