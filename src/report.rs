@@ -261,6 +261,30 @@ pub struct Row<O = Outcome> {
 }
 
 impl<O> Row<O> {
+    /// A row that says no more yet.
+    pub(crate) fn new(message: &str, part: String, kind: Kind, outcome: O) -> Self {
+        Self {
+            message: message.to_owned(),
+            part,
+            kind,
+            url: None,
+            outcome,
+            reason: None,
+            detail: Detail::default(),
+            media_type: None,
+            bytes: None,
+            ms: None,
+            links: None,
+            archive: None,
+        }
+    }
+
+    /// Says why.
+    pub(crate) fn tell_refusal(&mut self, refusal: Refusal) {
+        self.reason = Some(refusal.reason);
+        self.detail = refusal.detail;
+    }
+
     /// The same with another outcome.
     pub(crate) fn with<P>(self, outcome: P) -> Row<P> {
         Row {

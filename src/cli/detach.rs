@@ -20,7 +20,6 @@ use crate::edit::Edits;
 use crate::error::Error;
 use crate::expand::{Expander, Lengths, Mark, Prefilter};
 use crate::mailbox::{Locking, Options, Stop};
-use crate::mime::ScanLimits;
 use crate::policy::Policy;
 use crate::store::{self, OpenError, Purpose, Store};
 
@@ -35,7 +34,6 @@ pub(super) fn detach(args: &DetachArgs) -> Status {
         saying: &args.saying,
         policy: &policy,
         prefilter: Prefilter::of_attachments(),
-        limits: scan_limits(&policy),
     };
     way.done(
         |_| detacher(args),
@@ -69,7 +67,7 @@ fn detacher(args: &DetachArgs) -> Result<Detacher, Error> {
         text: args.text(),
         on_failure: args.on_failure(),
         lengths: Lengths::Corrected,
-        limits: scan_limits(&Policy::default()),
+        limits: Policy::default().limits.scan(),
     }))
 }
 
@@ -84,7 +82,6 @@ pub(super) fn restore(args: &RestoreArgs) -> Status {
         saying: &args.saying,
         policy: &policy,
         prefilter: Prefilter::of_detached(),
-        limits: scan_limits(&policy),
     };
     let opened = OnceCell::new();
     let status = way.done(|stop| restorer(args, stop, &opened), |_| String::new());
@@ -161,7 +158,6 @@ struct Way<'w> {
     saying: &'w SayingArgs,
     policy: &'w Policy,
     prefilter: Prefilter,
-    limits: ScanLimits,
 }
 
 impl Way<'_> {
@@ -203,7 +199,7 @@ impl Way<'_> {
             verb: &verb,
             prefilter: &self.prefilter,
             policy: self.policy,
-            limits: self.limits,
+            limits: self.policy.limits.scan(),
             mark: Mark::Off,
             command: self.command,
             mailboxes: "name --output or --in-place",
@@ -255,15 +251,6 @@ impl Way<'_> {
         walk.check()?;
         let verb = make(signals.stop())?;
         walk.run(&verb, || more(&verb))
-    }
-}
-
-fn scan_limits(policy: &Policy) -> ScanLimits {
-    let limits = &policy.limits;
-    ScanLimits {
-        depth: limits.depth,
-        parts: limits.parts,
-        header: limits.header,
     }
 }
 

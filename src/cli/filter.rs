@@ -60,7 +60,7 @@ fn filter(args: &FilterArgs) -> Result<(), Error> {
         },
         prefilter: expander.prefilter(),
         policy: expander.policy(),
-        limits: expander.scan_limits(),
+        limits: expander.policy().limits.scan(),
         mark: args.mark(),
         command: "filter",
         mailboxes: "use embody convert",

@@ -346,7 +346,7 @@ impl Inspection<'_> {
             if self.named {
                 text.extend(format!("{}:\n", harmless(&name)).bytes());
             }
-            let tree = scan(message, &self.expander.scan_limits());
+            let tree = scan(message, &self.expander.policy().limits.scan());
             let policy = self.expander.policy();
             text.extend(outline(message, &tree, &report, policy).bytes());
             if self.tells_embeds {

@@ -229,20 +229,9 @@ impl Run<'_> {
             octets: entity.body.len() as u64,
             key: decided.as_ref().ok().map(|(key, ..)| *key),
         });
-        let mut row = Row {
-            message: self.name.to_owned(),
-            part: self.tree.number(part),
-            kind: Kind::Attachment,
-            url: None,
-            outcome: Outcome::Left,
-            reason: None,
-            detail: Detail::default(),
-            media_type: Some(entity.essence.clone()),
-            bytes: None,
-            ms: None,
-            links: None,
-            archive: None,
-        };
+        let number = self.tree.number(part);
+        let mut row = Row::new(self.name, number, Kind::Attachment, Outcome::Left);
+        row.media_type = Some(entity.essence.clone());
         match decided {
             Ok((key, octets, group)) => {
                 let gain: i64 = group.iter().map(Edit::growth).sum();
@@ -383,14 +372,12 @@ impl Run<'_> {
 
 /// Makes the row of a part that of one that stays; the first failure that may be over later is remembered.
 fn refuse(row: &mut Row, refusal: Refusal, temporary: &mut Option<Detail>) {
-    if refusal.retry == Retry::Later {
-        let detail = Detail::from(format!("part {}: ", row.part)).then(refusal.detail.clone());
-        temporary.get_or_insert(detail);
-    }
     (row.url, row.bytes) = (None, None);
+    if refusal.retry == Retry::Later {
+        temporary.get_or_insert(row.waiting_for(&refusal));
+    }
     row.outcome = Outcome::Left;
-    row.reason = Some(refusal.reason);
-    row.detail = refusal.detail;
+    row.tell_refusal(refusal);
 }
 
 fn not_restorable(detail: &str) -> Refusal {

@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 use std::rc::Rc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use md5::{Digest as _, Md5};
@@ -81,8 +81,7 @@ pub(super) struct Answer {
     pub(super) url: String,
     pub(super) media_type: Option<String>,
     pub(super) octets: Rc<Octets>,
-    pub(super) elapsed: Duration,
-    pub(super) captured: Option<SystemTime>,
+    pub(super) times: Times,
 }
 
 impl Answer {
@@ -112,19 +111,6 @@ impl Answer {
         &self.url
     }
 
-    /// How long it took.
-    pub(super) fn milliseconds(&self) -> u64 {
-        u64::try_from(self.elapsed.as_millis()).unwrap_or(u64::MAX)
-    }
-
-    /// How long it took, and when an archive captured it.
-    pub(super) fn times(&self) -> Times {
-        Times {
-            milliseconds: Some(self.milliseconds()),
-            captured: self.captured,
-        }
-    }
-
     /// The octets of what is said about the content: its URL and its type.
     pub(super) fn names_length(&self) -> usize {
         self.url.len() + self.media_type.as_ref().map_or(0, String::len)
@@ -137,8 +123,10 @@ impl From<Retrieved> for Answer {
             url: retrieved.url,
             media_type: retrieved.media_type,
             octets: Octets::shared(retrieved.body),
-            elapsed: retrieved.elapsed,
-            captured: retrieved.captured,
+            times: Times {
+                milliseconds: u64::try_from(retrieved.elapsed.as_millis()).ok(),
+                captured: retrieved.captured,
+            },
         }
     }
 }

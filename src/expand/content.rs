@@ -1,14 +1,14 @@
 //! Getting the content of one reference, and the checks it has to pass (RFC 2017 §3.1, RFC 1864).
 
 use std::rc::Rc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use mail_parser::DateTime;
 
-use super::answer::{Answer, Octets};
+use super::answer::{Answer, Octets, Times};
 use crate::external_body::{ExternalBody, Form, Note, Target};
 use crate::link::data::{DataUrl, DataUrlError};
 use crate::mime::media_type::DEFAULT_TYPE;
@@ -35,10 +35,8 @@ pub(super) struct Obtained {
     pub(super) octets: Rc<Octets>,
     /// The network URL it came from.
     pub(super) location: Option<String>,
-    /// How long the retrieval took.
-    pub(super) elapsed: Option<Duration>,
-    /// When an archive captured it.
-    pub(super) captured: Option<SystemTime>,
+    /// Of its retrieval.
+    pub(super) times: Times,
     /// Things worth telling that stop nothing.
     pub(super) notes: Vec<String>,
 }
@@ -81,8 +79,7 @@ pub(super) fn decode(body: &ExternalBody<'_>, policy: &Policy) -> Result<Obtaine
         source_type,
         octets: Octets::shared(octets),
         location: None,
-        elapsed: None,
-        captured: None,
+        times: Times::default(),
         notes: Vec::new(),
     })
 }
@@ -143,8 +140,7 @@ pub(super) fn copy(original: &[u8], tree: &Tree, part: PartId, octets: Rc<Octets
         parameters: parameters.unwrap_or_default().into(),
         octets,
         location: None,
-        elapsed: None,
-        captured: None,
+        times: Times::default(),
         notes: Vec::new(),
     }
 }
@@ -205,8 +201,7 @@ pub(super) fn take(
             .into(),
         octets,
         location: (has_server(&retrieved.url) && has_server(location)).then(|| location.to_owned()),
-        elapsed: Some(retrieved.elapsed),
-        captured: retrieved.captured,
+        times: retrieved.times,
         notes,
     })
 }

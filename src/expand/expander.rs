@@ -232,7 +232,7 @@ impl Expander {
             return true;
         }
         // A leaf that is no reference and no document has nothing in it that is looked at.
-        let tree = crate::mime::scan(header, &self.settings.scan_limits());
+        let tree = crate::mime::scan(header, &self.policy().limits.scan());
         tree.root().content != crate::mime::Content::Leaf
     }
 
@@ -256,12 +256,6 @@ impl Expander {
 
     pub(crate) fn prefilter(&self) -> &Prefilter {
         &self.settings.prefilter
-    }
-
-    /// The policy's structural bounds.
-    #[cfg(any(feature = "cli", test))]
-    pub(crate) fn scan_limits(&self) -> crate::mime::ScanLimits {
-        self.settings.scan_limits()
     }
 }
 

@@ -1,7 +1,6 @@
 //! What a row says of content that was put in.
 
-use std::time::{Duration, SystemTime};
-
+use super::answer::Times;
 use super::content::Obtained;
 use super::state::State;
 use crate::report::{Kind, Row};
@@ -11,8 +10,7 @@ pub(super) struct Facts {
     essence: String,
     octets: u64,
     location: Option<String>,
-    elapsed: Option<Duration>,
-    captured: Option<SystemTime>,
+    times: Times,
     pub(super) notes: Vec<String>,
 }
 
@@ -22,8 +20,7 @@ impl Facts {
             essence: obtained.essence.clone(),
             octets: obtained.octets.len() as u64,
             location: obtained.location.clone(),
-            elapsed: obtained.elapsed,
-            captured: obtained.captured,
+            times: obtained.times,
             notes: obtained.notes.clone(),
         }
     }
@@ -38,14 +35,12 @@ impl Facts {
         if let Some(location) = &self.location {
             row.detail.push(format!(" from {location}"));
         }
-        row.tell_capture(self.captured);
+        row.tell_capture(self.times.captured);
         for note in &self.notes {
             row.remark(note);
         }
         row.media_type = Some(self.essence.clone());
         row.bytes = Some(self.octets);
-        row.ms = self
-            .elapsed
-            .map(|elapsed| u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX));
+        row.ms = self.times.milliseconds;
     }
 }

@@ -96,10 +96,8 @@ pub(crate) fn corrected(message: &[u8], edits: Edits, which: Which) -> Edits {
             _ => {}
         }
     }
-    let mut corrections = Edits::new();
     // Different fields do not overlap.
-    let _ = corrections.add(group);
-    edits.then(message.len(), corrections)
+    edits.then(message.len(), Edits::of(group).unwrap_or_default())
 }
 
 /// Whether [`corrected`] gives the fields of `message` back for what these edits make of it: a value that was

@@ -57,8 +57,6 @@ pub(super) fn marked(
             None => group.push(Edit::insert(root.header.end, field)),
         }
     }
-    let mut marks = Edits::new();
     // Different fields do not overlap.
-    let _ = marks.add(group);
-    edits.then(message.len(), marks)
+    edits.then(message.len(), Edits::of(group).unwrap_or_default())
 }

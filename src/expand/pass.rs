@@ -390,8 +390,7 @@ impl Pending<'_> {
             self.pass.temporary.get_or_insert(row.waiting_for(&refusal));
         }
         row.outcome = State::Left;
-        row.reason = Some(refusal.reason);
-        row.detail = refusal.detail;
+        row.tell_refusal(refusal);
         self.pass.rows.push(row);
     }
 

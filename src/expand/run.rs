@@ -10,7 +10,7 @@ use super::state::State;
 use super::{embed, lengths, relink};
 use crate::edit::{Edits, Output};
 use crate::error::Error;
-use crate::external_body::{Reading, Scanned, Wanted, relisted};
+use crate::external_body::{Scanned, Wanted, relisted};
 use crate::mime;
 use crate::plan::Plan;
 use crate::policy::{Links, OnFailure, Policy};
@@ -66,7 +66,7 @@ impl Session<'_> {
             outcomes.edits = lengths::corrected(message, outcomes.edits, which);
         }
         if self.settings.mark == Mark::Field {
-            let limits = self.settings.scan_limits();
+            let limits = self.policy().limits.scan();
             outcomes.edits = marked(message, outcomes.edits, &outcomes.report, &limits);
         }
         outcomes
@@ -91,7 +91,7 @@ impl Session<'_> {
             } else if self.ledger.work(current.len() * 2).is_err() {
                 break;
             }
-            let place = Place::message(self.settings.scan_limits(), level);
+            let place = Place::message(self.policy().limits.scan(), level);
             // A circle ends at the reference where it was entered, which stands in the message.
             let pass: Pass = self.pass(&current, &place).unwrap_or_default();
             // What was left is looked at again in the next pass.
@@ -112,8 +112,7 @@ impl Session<'_> {
             if !waits {
                 break;
             }
-            let edits = std::mem::take(&mut outcomes.edits);
-            (current, outcomes.edits) = edits.put_together(message);
+            (current, outcomes.edits) = outcomes.take_edits().put_together(message);
         }
         outcomes
     }
@@ -132,28 +131,17 @@ impl Session<'_> {
         if !may_hold {
             return None;
         }
-        let edits = std::mem::take(&mut outcomes.edits);
-        let (output, edits) = edits.put_together(message);
+        let (output, edits) = outcomes.take_edits().put_together(message);
         outcomes.edits = edits;
         Some(output)
     }
 
     /// Says that the documents were not even looked for.
     fn not_looked_at(&self, outcomes: &mut Outcomes, kind: Kind, detail: &str, refusal: &Refusal) {
-        outcomes.report.rows.push(Row {
-            message: self.name.to_owned(),
-            part: String::new(),
-            kind,
-            url: None,
-            outcome: State::Left,
-            reason: Some(refusal.reason),
-            detail: Detail::from(format!("{detail}: ")).then(refusal.detail.clone()),
-            media_type: None,
-            bytes: None,
-            ms: None,
-            links: None,
-            archive: None,
-        });
+        let mut row = Row::new(self.name, String::new(), kind, State::Left);
+        row.reason = Some(refusal.reason);
+        row.detail = Detail::from(format!("{detail}: ")).then(refusal.detail.clone());
+        outcomes.report.rows.push(row);
     }
 
     /// Makes what documents show a part of the mail.
@@ -169,13 +157,13 @@ impl Session<'_> {
             self.not_looked_at(outcomes, Kind::Embed, detail, &refusal);
             return Embedding::default();
         }
-        let tree = mime::scan(&output, &self.settings.scan_limits());
+        let tree = mime::scan(&output, &self.policy().limits.scan());
         let mut made = embed::embed(self, &output, &tree);
         outcomes.report.rows.append(&mut made.rows);
         let temporary = outcomes.temporary.take();
         outcomes.temporary = temporary.or(made.temporary.take());
-        let edits = std::mem::take(&mut outcomes.edits);
-        outcomes.edits = edits.then(message.len(), std::mem::take(&mut made.edits));
+        let edits = std::mem::take(&mut made.edits);
+        outcomes.edits = outcomes.take_edits().then(message.len(), edits);
         made
     }
 
@@ -185,7 +173,7 @@ impl Session<'_> {
         if !rows.any(|row| row.outcome == State::Restored) {
             return;
         }
-        let limits = self.settings.scan_limits();
+        let limits = self.policy().limits.scan();
         let tree = mime::scan(message, &limits);
         let before = Scanned {
             original: message,
@@ -201,17 +189,11 @@ impl Session<'_> {
             original: &output,
             tree: &tree,
         };
-        let policy = self.policy();
-        let reading = Reading {
-            header_limit: policy.limits.header,
-            shortcuts: policy.shortcuts,
-        };
+        let reading = self.policy().reading();
         let group = relisted(before, after, &reading, Wanted::Kept);
-        let mut text = Edits::new();
         // They are at most one.
-        let _ = text.add(group);
-        let edits = std::mem::take(&mut outcomes.edits);
-        outcomes.edits = edits.then(message.len(), text);
+        let text = Edits::of(group).unwrap_or_default();
+        outcomes.edits = outcomes.take_edits().then(message.len(), text);
     }
 
     /// Resolves the links of all documents, which are told of by the numbers that they had before the embedding.
@@ -226,7 +208,7 @@ impl Session<'_> {
             self.not_looked_at(outcomes, Kind::Link, "no link was resolved", &refusal);
             return;
         }
-        let tree = mime::scan(&output, &self.settings.scan_limits());
+        let tree = mime::scan(&output, &self.policy().limits.scan());
         let mut plan = Plan::of_links(&output, &tree, self.policy(), &mut self.ledger);
         let rows = plan.links.iter().map(|links| {
             let mut row = State::planned(links.forecast(self.name));
@@ -234,13 +216,16 @@ impl Session<'_> {
             row
         });
         outcomes.report.rows.extend(rows);
-        let edits = std::mem::take(&mut outcomes.edits);
         let links = relink::edits(&output, &tree, &mut plan);
-        outcomes.edits = edits.then(message.len(), links);
+        outcomes.edits = outcomes.take_edits().then(message.len(), links);
     }
 }
 
 impl Outcomes {
+    fn take_edits(&mut self) -> Edits {
+        std::mem::take(&mut self.edits)
+    }
+
     /// # Errors
     /// [`Error::Deferred`] if something failed for a while and the policy says to try later.
     pub(super) fn unless_deferred(self, policy: &Policy) -> Result<Self, Error> {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::prefilter::Prefilter;
-use crate::mime::ScanLimits;
 use crate::policy::Policy;
 
 /// The header field that [`Mark::Field`] adds.
@@ -60,16 +59,6 @@ impl Settings {
             policy,
             mark: Mark::default(),
             lengths: Lengths::default(),
-        }
-    }
-
-    /// The policy's structural bounds.
-    pub(super) fn scan_limits(&self) -> ScanLimits {
-        let limits = &self.policy.limits;
-        ScanLimits {
-            depth: limits.depth,
-            parts: limits.parts,
-            header: limits.header,
         }
     }
 }

@@ -22,19 +22,11 @@ pub(super) fn rows(
         .into_iter()
         .filter(|opaque| !known.contains(&opaque.part))
         .filter(|opaque| prefilter.external_bodies(opaque.span.of(original)))
-        .map(|opaque| Row {
-            message: name.to_owned(),
-            part: opaque.number,
-            kind: Kind::ExternalBody,
-            url: None,
-            outcome: State::Left,
-            reason: Some(opaque.refusal.reason),
-            detail: opaque.refusal.detail,
-            media_type: None,
-            bytes: Some(opaque.span.len() as u64),
-            ms: None,
-            links: None,
-            archive: None,
+        .map(|opaque| {
+            let mut row = Row::new(name, opaque.number, Kind::ExternalBody, State::Left);
+            row.bytes = Some(opaque.span.len() as u64);
+            row.tell_refusal(opaque.refusal);
+            row
         })
         .collect()
 }

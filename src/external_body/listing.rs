@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use super::note::NOTE_FIELD;
 use super::reference::{ExternalBody, Form, Reading, Target};
 use crate::edit::{Edit, Group};
+use crate::mime::entity::NewPart;
 use crate::mime::header::{decoded_words, unfold};
 use crate::mime::transfer::encode_text;
 use crate::mime::{Content, MediaType, PartId, Tree};
@@ -123,17 +124,11 @@ impl Scanned<'_> {
         let newline = self.tree.newline;
         let text = format!("Attachments of this message were moved to:\n{text}");
         let encoded = encode_text(text.into_bytes(), newline, &[]);
-        let mut part = Vec::new();
-        for field in [
-            "Content-Type: text/plain; charset=utf-8",
-            "Content-Disposition: inline",
-            &format!("{NOTE_FIELD}: {LISTING}"),
-            &format!("Content-Transfer-Encoding: {}", encoded.encoding.as_str()),
-            "",
-        ] {
-            part.extend_from_slice(field.as_bytes());
-            part.extend_from_slice(newline.bytes());
-        }
+        let mut part = NewPart::new(newline)
+            .field("Content-Type", "text/plain; charset=utf-8")
+            .field("Content-Disposition", "inline")
+            .field(NOTE_FIELD, LISTING)
+            .header_of(encoded.encoding);
         part.extend_from_slice(&encoded.body);
         Some(part)
     }

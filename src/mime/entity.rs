@@ -59,14 +59,12 @@ impl NewPart {
         self
     }
 
-    /// Ends the header of a part whose octets go as base64 ([`append_base64`]).
-    ///
-    /// [`append_base64`]: super::transfer::append_base64
+    /// Ends the header of a part whose octets go in this encoding.
     #[must_use]
-    pub fn header_of_base64(self) -> Vec<u8> {
-        let encoding = TransferEncoding::Base64.as_str();
+    pub fn header_of(self, encoding: TransferEncoding) -> Vec<u8> {
         let newline = self.newline;
-        let mut header = self.field("Content-Transfer-Encoding", encoding).bytes;
+        let part = self.field("Content-Transfer-Encoding", encoding.as_str());
+        let mut header = part.bytes;
         header.extend_from_slice(newline.bytes());
         header
     }
@@ -136,7 +134,7 @@ mod tests {
         let part = NewPart::new(Newline::CrLf)
             .field("Content-Type", "image/gif")
             .url_field("Content-Location", &format!("http://h/{}", "x".repeat(80)))
-            .header_of_base64();
+            .header_of(TransferEncoding::Base64);
         let text = String::from_utf8(part).expect("it is ASCII");
         assert!(text.ends_with("\r\nContent-Transfer-Encoding: base64\r\n\r\n"));
         assert!(text.split("\r\n").all(|line| line.len() <= 76), "{text}");

@@ -42,39 +42,29 @@ impl Item<'_> {
     /// What the report says before anything was done.
     #[must_use]
     pub fn forecast(&self, message: &str) -> Row<Forecast> {
-        let (outcome, reason, detail) = match &self.step {
-            Step::Decode => (
-                Forecast::WouldExpand,
-                None,
-                "the content is in the data: URL".into(),
-            ),
-            Step::Copy(_) => (
-                Forecast::WouldExpand,
-                None,
-                "the content is in another part".into(),
-            ),
-            Step::Retrieve { url, .. } => (
-                Forecast::WouldFetch,
-                None,
-                format!("would retrieve {}", shown_url(url)).into(),
-            ),
-            Step::Leave(refusal) => (Forecast::Left, Some(refusal.reason), refusal.detail.clone()),
-        };
-        let declared = self.body.declared.as_ref();
-        Row {
-            message: message.to_owned(),
-            part: self.number.clone(),
-            kind: self.kind,
-            url: self.shown_url.clone(),
-            outcome,
-            reason,
-            detail,
-            media_type: declared.map(|declared| declared.essence.to_string()),
-            bytes: self.body.size,
-            ms: None,
-            links: None,
-            archive: None,
+        let mut row = Row::new(
+            message,
+            self.number.clone(),
+            self.kind,
+            Forecast::WouldExpand,
+        );
+        match &self.step {
+            Step::Decode => row.detail = "the content is in the data: URL".into(),
+            Step::Copy(_) => row.detail = "the content is in another part".into(),
+            Step::Retrieve { url, .. } => {
+                row.outcome = Forecast::WouldFetch;
+                row.detail = format!("would retrieve {}", shown_url(url)).into();
+            }
+            Step::Leave(refusal) => {
+                row.outcome = Forecast::Left;
+                row.tell_refusal(refusal.clone());
+            }
         }
+        let declared = self.body.declared.as_ref();
+        row.media_type = declared.map(|declared| declared.essence.to_string());
+        row.url.clone_from(&self.shown_url);
+        row.bytes = self.body.size;
+        row
     }
 }
 

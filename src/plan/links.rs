@@ -10,7 +10,7 @@ use crate::ledger::Ledger;
 use crate::link::url::masked;
 use crate::mime::{PartId, Tree};
 use crate::policy::Policy;
-use crate::report::{Detail, Forecast, Kind, Refusal, Row};
+use crate::report::{Forecast, Kind, Refusal, Row};
 
 /// The links of one document.
 #[derive(Clone, Debug)]
@@ -66,20 +66,9 @@ impl Links {
     /// What the report says before anything was done.
     #[must_use]
     pub fn forecast(&self, message: &str) -> Row<Forecast> {
-        let mut row = Row {
-            message: message.to_owned(),
-            part: self.number.clone(),
-            kind: Kind::Link,
-            url: None,
-            outcome: Forecast::Left,
-            reason: None,
-            detail: Detail::default(),
-            media_type: Some(self.essence.clone()),
-            bytes: Some(self.octets as u64),
-            ms: None,
-            links: None,
-            archive: None,
-        };
+        let mut row = Row::new(message, self.number.clone(), Kind::Link, Forecast::Left);
+        row.media_type = Some(self.essence.clone());
+        row.bytes = Some(self.octets as u64);
         match &self.decision {
             Ok(new) => {
                 row.outcome = Forecast::WouldRewrite;
@@ -101,10 +90,7 @@ impl Links {
                     row.remark(digest.note());
                 }
             }
-            Err(refusal) => {
-                row.reason = Some(refusal.reason);
-                row.detail = refusal.detail.clone();
-            }
+            Err(refusal) => row.tell_refusal(refusal.clone()),
         }
         row
     }

@@ -8,7 +8,7 @@ use super::content_id::ContentIds;
 use super::item::{Item, Step, shown_url};
 use super::protection::protection;
 use super::unusable::refusal_of;
-use crate::external_body::{Claim, ExternalBody, Form, Reading, Target};
+use crate::external_body::{Claim, ExternalBody, Form, Target};
 use crate::link::base::Base;
 use crate::link::url::{self, Dialect};
 use crate::mime::header::End;
@@ -28,10 +28,7 @@ pub(super) fn references<'a>(
     around: Option<Rc<Base>>,
     room: usize,
 ) -> (Vec<Item<'a>>, usize) {
-    let reading = Reading {
-        header_limit: policy.limits.header,
-        shortcuts: policy.shortcuts,
-    };
+    let reading = policy.reading();
     let bodies: Vec<ExternalBody<'a>> = tree
         .ids()
         .filter_map(|part| ExternalBody::read(original, tree, part, &reading))

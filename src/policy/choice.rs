@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use crate::mime::ScanLimits;
+
 /// A media type or a range of them: `image/png`, `image/*`, `*/*`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TypePattern {
@@ -193,6 +195,17 @@ pub struct Limits {
     /// `--max-work`: how many times the message, and the content obtained for it, may be looked at. What
     /// it may gain comes on top, once.
     pub work: u64,
+}
+
+impl Limits {
+    /// Those of the structure.
+    pub(crate) fn scan(&self) -> ScanLimits {
+        ScanLimits {
+            depth: self.depth,
+            parts: self.parts,
+            header: self.header,
+        }
+    }
 }
 
 impl Default for Limits {

@@ -26,6 +26,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+use crate::external_body::Reading;
 use crate::report::{Detail, Reason, Refusal, Setting};
 
 pub use crate::external_body::{Scheme, Shortcuts};
@@ -326,6 +327,14 @@ impl Policy {
             return Ok(());
         };
         Err(Refusal::lasting(Reason::TypeNotAllowed, detail))
+    }
+
+    /// How references are read.
+    pub(crate) fn reading(&self) -> Reading {
+        Reading {
+            header_limit: self.limits.header,
+            shortcuts: self.shortcuts,
+        }
     }
 
     /// Whether this many octets may be one body.

@@ -14,7 +14,7 @@ use crate::expand::{Lengths, Seen, Target};
 use crate::external_body::Wanted;
 use crate::link::url::Reference;
 use crate::link::value::Role;
-use crate::mime::{PartId, ScanLimits, Tree, scan};
+use crate::mime::{PartId, Tree, scan};
 use crate::policy::{OnFailure, Policy};
 use crate::report::{Forecast, Kind, Reason};
 
@@ -53,11 +53,7 @@ impl<'s> Surveying<'s> {
             text: Wanted::Kept,
             on_failure: OnFailure::Leave,
             lengths: Lengths::Corrected,
-            limits: ScanLimits {
-                depth: limits.depth,
-                parts: limits.parts,
-                header: limits.header,
-            },
+            limits: limits.scan(),
         };
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.map_or(0, |now| i64::try_from(now.as_secs()).unwrap_or(i64::MAX));
@@ -82,7 +78,7 @@ impl<'s> Surveying<'s> {
             ..Survey::default()
         };
         let expander = self.expanding.expander;
-        let limits = expander.scan_limits();
+        let limits = expander.policy().limits.scan();
         let tree = scan(message, &limits);
         for part in tree.ids() {
             if is_attachment(message, &tree, part, &limits) {

@@ -31,7 +31,7 @@ use crate::edit::{Edit, Edits, Group};
 use crate::expand::state::State;
 use crate::mime::transfer::base64_length_with;
 use crate::mime::{Content, PartId, Tree};
-use crate::report::{Detail, Kind, Reason, Refusal, Retry, Row, Setting};
+use crate::report::{Detail, Kind, Refusal, Retry, Row, Setting};
 
 /// What was decided about all documents of a message.
 #[derive(Default)]
@@ -75,7 +75,8 @@ pub(super) fn embed(session: &mut Session<'_>, original: &[u8], tree: &Tree) -> 
         match found {
             Ok(found) => pending.document(session, *part, found, &places),
             Err(refusal) => {
-                let row = pending.left(session, *part, None, refusal.clone());
+                let mut row = pending.left(session, *part);
+                row.tell_refusal(refusal.clone());
                 pending.embedding.rows.push(row);
             }
         }
@@ -196,15 +197,9 @@ impl Pending<'_> {
             if let Some(refusal) = refusal {
                 session.ledger.restore_gained(gained);
                 self.shapes.reset(&placed);
-                for row in &mut rows {
-                    if row.outcome != State::Left {
-                        *row = Row {
-                            outcome: State::Left,
-                            reason: Some(refusal.reason),
-                            detail: refusal.detail.clone(),
-                            ..row.clone()
-                        };
-                    }
+                for row in rows.iter_mut().filter(|row| row.outcome != State::Left) {
+                    row.outcome = State::Left;
+                    row.tell_refusal(refusal.clone());
                 }
             }
         }
@@ -347,8 +342,8 @@ impl Pending<'_> {
             }
             _ => place.shown.clone(),
         };
-        let mut row = self.left(session, part, url, Refusal::lasting(Reason::NotAnImage, ""));
-        row.reason = None;
+        let mut row = self.left(session, part);
+        row.url = url;
         // What is asked for, until it is there.
         if let Meaning::Url(number) = &place.meaning
             && places
@@ -365,8 +360,7 @@ impl Pending<'_> {
                     let detail = row.waiting_for(refusal);
                     self.embedding.temporary.get_or_insert(detail);
                 }
-                row.reason = Some(refusal.reason);
-                row.detail = refusal.detail.clone();
+                row.tell_refusal(refusal.clone());
                 return Some(row);
             }
             Given::Unasked => {
@@ -395,27 +389,13 @@ impl Pending<'_> {
         Some(row)
     }
 
-    fn left(
-        &self,
-        session: &Session<'_>,
-        part: PartId,
-        url: Option<String>,
-        refusal: Refusal,
-    ) -> Row<State> {
-        Row {
-            message: session.name.to_owned(),
-            part: self.tree.number(part),
-            kind: Kind::Embed,
-            url,
-            outcome: State::Left,
-            reason: Some(refusal.reason),
-            detail: refusal.detail,
-            media_type: None,
-            bytes: None,
-            ms: None,
-            links: None,
-            archive: None,
-        }
+    fn left(&self, session: &Session<'_>, part: PartId) -> Row<State> {
+        Row::new(
+            session.name,
+            self.tree.number(part),
+            Kind::Embed,
+            State::Left,
+        )
     }
 
     fn finish(mut self, places: &Places) -> Embedding {

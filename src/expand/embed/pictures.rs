@@ -7,13 +7,13 @@ use std::rc::Rc;
 use super::super::answer::{Answer, Octets, Times};
 use crate::expand::content::not_decoded;
 use crate::expand::state::State;
-use crate::external_body::{ExternalBody, Reading, identifier};
+use crate::external_body::{ExternalBody, identifier};
 use crate::link::data::DataUrl;
 use crate::link::svg::is_harmless_svg;
 use crate::link::value::Role;
 use crate::mime::entity::{NewPart, sha256};
 use crate::mime::picture::{self, Kind};
-use crate::mime::{PartId, Tree};
+use crate::mime::{PartId, TransferEncoding, Tree};
 use crate::plan::protection;
 use crate::policy::{Policy, Trackers};
 use crate::report::{Reason, Refusal, Row};
@@ -117,7 +117,7 @@ impl<'p> Pictures<'p> {
                 }
             }
         }
-        Ok(self.add(octets, kind, source, answer.times()))
+        Ok(self.add(octets, kind, source, answer.times))
     }
 
     /// The picture that stands for all trackers.
@@ -247,7 +247,7 @@ impl<'p> Pictures<'p> {
         if let Some(source) = &picture.source {
             part = part.url_field("Content-Location", source);
         }
-        (content_id, part.header_of_base64())
+        (content_id, part.header_of(TransferEncoding::Base64))
     }
 
     /// The octets of a content.
@@ -346,12 +346,8 @@ fn bearers(original: &[u8], tree: &Tree) -> HashMap<(PartId, String), Vec<PartId
 /// Whether a part of the mail holds these octets, for every reader.
 fn holds(original: &[u8], tree: &Tree, policy: &Policy, part: PartId, octets: &[u8]) -> bool {
     let entity = tree.part(part);
-    let reading = Reading {
-        header_limit: policy.limits.header,
-        shortcuts: policy.shortcuts,
-    };
     protection(tree, part, policy).is_none()
-        && ExternalBody::read(original, tree, part, &reading).is_none()
+        && ExternalBody::read(original, tree, part, &policy.reading()).is_none()
         && entity
             .encoding
             .decode(entity.body.of(original))

@@ -68,7 +68,7 @@ pub(super) fn of_answer(
         Cow::Owned(written) => Octets::shared(written),
     };
     let source = Some(source.to_owned());
-    Ok(pictures.add_text(absolute, (kind(), charset), source, answer.times()))
+    Ok(pictures.add_text(absolute, (kind(), charset), source, answer.times))
 }
 
 /// What every style sheet is.

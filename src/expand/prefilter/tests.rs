@@ -275,7 +275,7 @@ proptest! {
             let head = "From: a\nMIME-Version: 1.0\n";
             let message = format!("{head}{message}");
             // The session asks for halves of what is looked for, so it must not ask the whole of itself.
-            let tree = crate::mime::scan(message.as_bytes(), &expander.scan_limits());
+            let tree = crate::mime::scan(message.as_bytes(), &expander.policy().limits.scan());
             let is_document = |id| {
                 let essence = tree.part(id).essence.as_str();
                 ["text/html", "application/xhtml+xml", "text/css"].contains(&essence)

@@ -11,7 +11,7 @@ use md5::{Digest as _, Md5};
 
 use super::super::bases::Bases;
 use super::super::protection::protection;
-use crate::external_body::{ExternalBody, Reading, identifier};
+use crate::external_body::{ExternalBody, identifier};
 use crate::link::base::{Base, location};
 use crate::link::url::{Dialect, equivalence_key, without_fragment};
 use crate::mime::{Content, PartId, Tree};
@@ -172,10 +172,7 @@ impl<'p> Siblings<'p> {
 
     /// Whether the part is not a reference that was left, in any of the forms there are.
     fn holds_content(&self, part: PartId) -> bool {
-        let reading = Reading {
-            header_limit: self.policy.limits.header,
-            shortcuts: self.policy.shortcuts,
-        };
+        let reading = self.policy.reading();
         ExternalBody::read(self.original, self.tree, part, &reading).is_none()
     }
 
