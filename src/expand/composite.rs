@@ -4,8 +4,7 @@
 //! would end a multipart around them, no octets that the entities around do not announce, and no
 //! line end that only some readers see. What does not fit is refused; nothing of it is changed.
 
-use memchr::{memchr, memchr_iter};
-
+use crate::mime::header::has_control_character;
 use crate::mime::transfer::{Encoded, has_boundary, has_long_line};
 use crate::mime::{self, Content, PartId, ScanLimits, TransferEncoding};
 use crate::report::{Reason, Refusal};
@@ -34,7 +33,7 @@ pub(super) fn fit(
     boundaries: &[&[u8]],
     enclosing: &[TransferEncoding],
 ) -> Result<Encoded, Misfit> {
-    if memchr(0, &body).is_some() || has_bare_cr(&body) {
+    if has_control_character(&body) {
         return Err(Misfit::ControlCharacter(
             "the content holds a bare CR or a NUL",
         ));
@@ -83,8 +82,4 @@ pub(super) fn fit(
         }
     }
     Ok(Encoded { encoding, body })
-}
-
-fn has_bare_cr(text: &[u8]) -> bool {
-    memchr_iter(b'\r', text).any(|at| text.get(at + 1) != Some(&b'\n'))
 }

@@ -11,6 +11,7 @@
 use base64_simd::AsOut as _;
 use memchr::memchr;
 
+use super::header::has_control_character;
 use super::quoted_printable;
 use super::transfer::TransferEncoding;
 use crate::span::Newline;
@@ -125,17 +126,7 @@ impl Wording {
 /// Whether octets can be a body as they are, on every way that mail takes: no NUL, no CR that ends no line, and
 /// no line that a mailbox might quote.
 fn is_plain(octets: &[u8]) -> bool {
-    if memchr(0, octets).is_some() {
-        return false;
-    }
-    let mut rest = octets;
-    while let Some(at) = memchr(b'\r', rest) {
-        if rest.get(at + 1) != Some(&b'\n') {
-            return false;
-        }
-        rest = rest.get(at + 2..).unwrap_or_default();
-    }
-    !has_from_line(octets)
+    !has_control_character(octets) && !has_from_line(octets)
 }
 
 /// Whether a line is one that mailboxes quote: `>`s or none, then `From `.

@@ -177,6 +177,18 @@ impl Tree {
             .is_none_or(|above| self.part(above).content == Content::Message)
     }
 
+    /// The message that a part belongs to: a Content-ID means a part of the same message first.
+    #[must_use]
+    pub fn message_of(&self, id: PartId) -> PartId {
+        self.messages_around(id).next().unwrap_or(PartId::ROOT)
+    }
+
+    /// That message, and those it stands in, nearest first.
+    pub fn messages_around(&self, id: PartId) -> impl Iterator<Item = PartId> + '_ {
+        let around = std::iter::once(id).chain(self.ancestors(id));
+        around.filter(|part| self.is_message(*part))
+    }
+
     /// What a part stands in, nearest first.
     pub fn ancestors(&self, id: PartId) -> impl Iterator<Item = PartId> + '_ {
         std::iter::successors(self.part(id).parent, |&above| self.part(above).parent)

@@ -38,8 +38,6 @@ impl Bearers {
 pub(super) struct ContentIds {
     /// By message and id.
     bearers: HashMap<PartId, HashMap<String, Bearers>>,
-    /// The message that each part belongs to: the entity whose header is a message header.
-    messages: HashMap<PartId, PartId>,
 }
 
 impl ContentIds {
@@ -51,17 +49,10 @@ impl ContentIds {
     ) -> Self {
         let mut read = Self {
             bearers: HashMap::new(),
-            messages: HashMap::new(),
         };
         for part in tree.ids() {
-            let above = tree.part(part).parent;
-            let message = match above.and_then(|above| read.messages.get(&above)) {
-                Some(&message) if !tree.is_message(part) => message,
-                _ => part,
-            };
-            read.messages.insert(part, message);
             if let Some(value) = tree.value(original, part, "Content-ID") {
-                let bearers = read.bearers.entry(message).or_default();
+                let bearers = read.bearers.entry(tree.message_of(part)).or_default();
                 let bearers = bearers.entry(identifier(value)).or_default();
                 bearers.add(part, is_reference(part));
             }
@@ -81,7 +72,7 @@ impl ContentIds {
         message_id: Option<&str>,
         cites_its_own_id: bool,
     ) -> Result<PartId, Refusal> {
-        let mut messages = self.outwards(tree, part);
+        let mut messages = tree.messages_around(part);
         let found = match message_id {
             None => messages.find_map(|message| self.bearer(message, part, content_id)),
             Some(wanted) => {
@@ -100,7 +91,7 @@ impl ContentIds {
         };
         let bearer = match found {
             Some(bearer) => bearer?,
-            None if self.bears(part, content_id) && !cites_its_own_id => {
+            None if self.bears(tree, part, content_id) && !cites_its_own_id => {
                 return Err(leads_back(content_id));
             }
             None => {
@@ -127,14 +118,6 @@ impl ContentIds {
         Ok(bearer)
     }
 
-    /// The message that a part belongs to, and those around it, nearest first.
-    fn outwards<'t>(&'t self, tree: &'t Tree, part: PartId) -> impl Iterator<Item = PartId> + 't {
-        let message_of = |part: PartId| self.messages.get(&part).copied();
-        std::iter::successors(message_of(part), move |&message| {
-            message_of(tree.part(message).parent?)
-        })
-    }
-
     /// The part of that message which bears the id, other than `part`; none if there is none.
     fn bearer(
         &self,
@@ -156,9 +139,9 @@ impl ContentIds {
         }
     }
 
-    fn bears(&self, part: PartId, content_id: &str) -> bool {
-        let message = self.messages.get(&part);
-        let bearers = message.and_then(|message| self.bearers.get(message)?.get(content_id));
+    fn bears(&self, tree: &Tree, part: PartId, content_id: &str) -> bool {
+        let of_message = self.bearers.get(&tree.message_of(part));
+        let bearers = of_message.and_then(|ids| ids.get(content_id));
         bearers.is_some_and(|bearers| bearers.references[0] == Some(part))
     }
 }

@@ -18,7 +18,7 @@ mod wanted;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use self::pictures::{Pictures, message_of};
+use self::pictures::Pictures;
 use self::places::{Meaning, Place, Places};
 use self::shape::{New, Shapes};
 use self::sheets::Sheets;
@@ -129,7 +129,7 @@ impl Pending<'_> {
         // One row for each thing that is shown, however often.
         let mut told: HashSet<(Meaning, Option<String>)> = HashSet::new();
         let container = self.shapes.container(part);
-        let message = message_of(self.tree, part);
+        let message = self.tree.message_of(part);
         self.inner_named.clear();
         let mut values: HashMap<usize, String> = HashMap::new();
         let mut fallbacks = Fallbacks::new();

@@ -320,23 +320,11 @@ pub(super) fn spaces_kept(url: &str) -> Cow<'_, str> {
     }
 }
 
-/// The message that a part belongs to: a Content-ID means a part of the same message first, then of those
-/// around it, never one of a message inside.
-pub(super) fn message_of(tree: &Tree, part: PartId) -> PartId {
-    let mut ancestors = tree.ancestors(part);
-    match tree.is_message(part) {
-        true => part,
-        false => ancestors
-            .find(|above| tree.is_message(*above))
-            .unwrap_or(PartId::ROOT),
-    }
-}
-
 fn bearers(original: &[u8], tree: &Tree) -> HashMap<(PartId, String), Vec<PartId>> {
     let mut bearers: HashMap<(PartId, String), Vec<PartId>> = HashMap::new();
     for part in tree.ids() {
         if let Some(value) = tree.value(original, part, "Content-ID") {
-            let key = (message_of(tree, part), identifier(value));
+            let key = (tree.message_of(part), identifier(value));
             bearers.entry(key).or_default().push(part);
         }
     }

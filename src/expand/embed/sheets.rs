@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::pictures::{Pictures, message_of};
+use super::pictures::Pictures;
 use super::places::{Beside, Place, Places, TooMany};
 use crate::expand::session::Session;
 use crate::mime::{PartId, Tree};
@@ -41,7 +41,7 @@ impl Sheets {
         (beside, number): (&Beside, usize),
         (places, pictures): (&mut Places, &mut Pictures<'_>),
     ) {
-        let key = (message_of(tree, beside.document), number);
+        let key = (tree.message_of(beside.document), number);
         self.numbers.insert(number);
         if self.known.contains_key(&key) || self.refused.contains_key(&key) {
             return;

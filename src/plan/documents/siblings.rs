@@ -46,13 +46,8 @@ pub(crate) struct Identity {
     pub(crate) is_made: bool,
 }
 
-/// The Content-IDs of a message and of the messages in it.
-#[derive(Default)]
-struct Bearers {
-    /// The message that each part stands in, by its outermost entity.
-    message_of: HashMap<PartId, PartId>,
-    counts: HashMap<(PartId, String), usize>,
-}
+/// How many parts bear each Content-ID, by the message that they belong to.
+type Bearers = HashMap<(PartId, String), usize>;
 
 impl<'p> Siblings<'p> {
     pub(super) fn new(original: &'p [u8], tree: &'p Tree, policy: &'p Policy) -> Self {
@@ -199,7 +194,8 @@ impl<'p> Siblings<'p> {
     /// Whether the part has a Content-ID of its own, or a header that can take one.
     fn can_be_named(&mut self, part: PartId) -> bool {
         if let Some(content_id) = self.content_id(part) {
-            return self.bearers().count(part, content_id) == 1;
+            let key = (self.tree.message_of(part), content_id);
+            return self.bearers().get(&key) == Some(&1);
         }
         let entity = self.tree.part(part);
         self.tree.value(self.original, part, "Content-ID").is_none()
@@ -208,8 +204,7 @@ impl<'p> Siblings<'p> {
 
     fn bearers(&mut self) -> &Bearers {
         let (original, tree) = (self.original, self.tree);
-        self.bearers
-            .get_or_insert_with(|| Bearers::of(original, tree))
+        self.bearers.get_or_insert_with(|| bearers(original, tree))
     }
 
     /// A Content-ID made from the part's bytes: the same message always gets the same one, with LF
@@ -230,11 +225,12 @@ impl<'p> Siblings<'p> {
             .iter()
             .map(|byte| format!("{byte:02x}"))
             .collect();
+        let message = self.tree.message_of(part);
         let bearers = self.bearers();
         // Whoever wrote the mail could know the first one.
         let mut content_id = format!("{hex}@embody.invalid");
         let mut further = 0u32;
-        while bearers.count(part, content_id.clone()) > 0 {
+        while bearers.contains_key(&(message, content_id.clone())) {
             further += 1;
             content_id = format!("{hex}.{further}@embody.invalid");
         }
@@ -242,32 +238,15 @@ impl<'p> Siblings<'p> {
     }
 }
 
-impl Bearers {
-    fn of(original: &[u8], tree: &Tree) -> Self {
-        let mut bearers = Self::default();
-        // What holds a part has a smaller number than the part.
-        for part in tree.ids() {
-            let parent = tree.part(part).parent;
-            let inside = parent.filter(|&above| tree.part(above).content != Content::Message);
-            let message = inside
-                .and_then(|above| bearers.message_of.get(&above).copied())
-                .unwrap_or(part);
-            bearers.message_of.insert(part, message);
-            if let Some(content_id) = content_id(original, tree, part) {
-                *bearers.counts.entry((message, content_id)).or_default() += 1;
-            }
+fn bearers(original: &[u8], tree: &Tree) -> Bearers {
+    let mut bearers = Bearers::new();
+    for part in tree.ids() {
+        if let Some(content_id) = content_id(original, tree, part) {
+            let key = (tree.message_of(part), content_id);
+            *bearers.entry(key).or_default() += 1;
         }
-        bearers
     }
-
-    /// How many parts of the message that `part` stands in bear an id.
-    fn count(&self, part: PartId, content_id: String) -> usize {
-        let message = self.message_of.get(&part).copied().unwrap_or(PartId::ROOT);
-        self.counts
-            .get(&(message, content_id))
-            .copied()
-            .unwrap_or(0)
-    }
+    bearers
 }
 
 fn content_id(original: &[u8], tree: &Tree, part: PartId) -> Option<String> {
