@@ -9,17 +9,6 @@ use crate::mime::transfer::{Encoded, has_boundary, has_long_line};
 use crate::mime::{self, Content, PartId, ScanLimits, TransferEncoding};
 use crate::report::{Reason, Refusal};
 
-/// Why composite content cannot stand there.
-#[derive(Debug)]
-pub(super) enum Misfit {
-    /// Its boundaries, or its lines, meet those around.
-    Collision(&'static str),
-    /// A bare CR or a NUL.
-    ControlCharacter(&'static str),
-    /// It would be a broken entity.
-    Unfit(&'static str),
-}
-
 /// The refusal of content that would be a broken entity.
 pub(super) fn refused(detail: &str) -> Refusal {
     Refusal::lasting(Reason::UnfitComposite, detail)
@@ -32,16 +21,14 @@ pub(super) fn fit(
     body: Vec<u8>,
     boundaries: &[&[u8]],
     enclosing: &[TransferEncoding],
-) -> Result<Encoded, Misfit> {
+) -> Result<Encoded, Refusal> {
+    let collides = |detail: &str| Refusal::lasting(Reason::BoundaryCollision, detail);
     if has_control_character(&body) {
-        return Err(Misfit::ControlCharacter(
-            "the content holds a bare CR or a NUL",
-        ));
+        let detail = "the content holds a bare CR or a NUL";
+        return Err(Refusal::lasting(Reason::ControlCharacter, detail));
     }
     if has_long_line(&body) {
-        return Err(Misfit::Unfit(
-            "a line of the content is longer than 998 octets",
-        ));
+        return Err(refused("a line of the content is longer than 998 octets"));
     }
     let encoding = if body.is_ascii() {
         TransferEncoding::SevenBit
@@ -56,11 +43,11 @@ pub(super) fn fit(
     };
     if encoding == TransferEncoding::EightBit && !enclosing.iter().all(allows) {
         let detail = "the content has 8-bit octets, and what it would stand in is labelled 7bit";
-        return Err(Misfit::Unfit(detail));
+        return Err(refused(detail));
     }
     if has_boundary(&body, boundaries) {
         let detail = "a line of the content would end the part it is put into";
-        return Err(Misfit::Collision(detail));
+        return Err(collides(detail));
     }
     if !header.is_empty() || !boundaries.is_empty() {
         let entity = [header, &body].concat();
@@ -74,11 +61,11 @@ pub(super) fn fit(
         let takes_in = |around: &&[u8]| inner.iter().any(|inner| around.starts_with(inner));
         if boundaries.iter().any(takes_in) {
             let detail = "a multipart of the content would take in the parts that follow";
-            return Err(Misfit::Collision(detail));
+            return Err(collides(detail));
         }
         if !header.is_empty() && !has_parts {
             let detail = "the content is a multipart without a boundary, or without its lines";
-            return Err(Misfit::Unfit(detail));
+            return Err(refused(detail));
         }
     }
     Ok(Encoded { encoding, body })

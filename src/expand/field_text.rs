@@ -1,6 +1,6 @@
 //! Header fields as text: what may stand in them, and how a URL is written into one.
 
-use crate::mime::{Field, TransferEncoding};
+use crate::mime::TransferEncoding;
 
 pub(super) fn named<'p>(parameters: &'p [(String, String)], name: &str) -> Option<&'p str> {
     parameters
@@ -17,11 +17,4 @@ pub(super) fn allows(declared: TransferEncoding, used: TransferEncoding) -> bool
         Binary => matches!(used, SevenBit | EightBit | Binary),
         _ => declared == used,
     }
-}
-
-pub(super) fn is_content_field(original: &[u8], field: &Field) -> bool {
-    const PREFIX: &[u8] = b"content-";
-    let name = field.name.of(original);
-    name.get(..PREFIX.len())
-        .is_some_and(|start| start.eq_ignore_ascii_case(PREFIX))
 }

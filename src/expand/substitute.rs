@@ -16,10 +16,10 @@ mod described;
 use std::rc::Rc;
 
 use super::answer::Octets;
-use super::composite::{self, Misfit};
+use super::composite;
 use super::content::Obtained;
 use super::field_names::FieldNames;
-use super::field_text::{allows, is_content_field};
+use super::field_text::allows;
 use super::lengths::is_length;
 use crate::edit::{Edit, Group};
 use crate::external_body::{ESSENCE, ExternalBody, Form, is_reference_field};
@@ -137,21 +137,11 @@ impl<'p> Substitute<'p> {
     /// parents is empty (RFC 9051 §6.4.5).
     pub(super) fn number(&self) -> String {
         let number = self.tree.number(self.body.part);
-        if !self.is_multipart() || self.is_under_multipart() {
+        if !self.is_multipart() || self.tree.is_under_multipart(self.body.part) {
             return number;
         }
         let outer = number.rsplit_once('.').map_or("", |(outer, _)| outer);
         outer.to_owned()
-    }
-
-    fn is_under_multipart(&self) -> bool {
-        let parent = self.tree.part(self.body.part).parent;
-        parent.is_some_and(|above| {
-            matches!(
-                self.tree.part(above).content,
-                crate::mime::Content::Multipart(_)
-            )
-        })
     }
 
     fn is_multipart(&self) -> bool {
@@ -209,11 +199,7 @@ impl<'p> Substitute<'p> {
             .map(|above| self.tree.part(above).encoding)
             .collect();
         let header = self.header_of_multipart();
-        composite::fit(&header, body, &boundaries, &enclosing).map_err(|misfit| match misfit {
-            Misfit::Collision(detail) => Refusal::lasting(Reason::BoundaryCollision, detail),
-            Misfit::ControlCharacter(detail) => Refusal::lasting(Reason::ControlCharacter, detail),
-            Misfit::Unfit(detail) => composite::refused(detail),
-        })
+        composite::fit(&header, body, &boundaries, &enclosing)
     }
 
     fn encode(&mut self) -> Encoded {
@@ -259,7 +245,7 @@ impl<'p> Substitute<'p> {
                 && !is_reference_field(original, field)
                 // They would tell the length of another body.
                 && !is_length(original, field)
-                && (!is_message || is_content_field(original, field))
+                && (!is_message || field.is_content(original))
         })
     }
 

@@ -13,10 +13,7 @@ use crate::span::{Newline, Span};
 /// a message the `Content-*` fields, those apart that tell the length of the whole body.
 #[must_use]
 pub fn is_of_content(original: &[u8], field: &Field, is_message: bool) -> bool {
-    const PREFIX: &[u8] = b"content-";
-    let name = field.name.of(original);
-    let front = name.get(..PREFIX.len()).unwrap_or_default();
-    !is_message || (front.eq_ignore_ascii_case(PREFIX) && !field.is(original, "Content-Length"))
+    !is_message || (field.is_content(original) && !field.is(original, "Content-Length"))
 }
 
 /// What ends the lines of a part's header.

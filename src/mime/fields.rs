@@ -27,6 +27,14 @@ impl Field {
             && self.name.of(original).eq_ignore_ascii_case(name.as_bytes())
     }
 
+    /// Whether its name starts with `Content-`.
+    #[must_use]
+    pub fn is_content(&self, original: &[u8]) -> bool {
+        const PREFIX: &[u8] = b"content-";
+        let start = self.name.of(original).get(..PREFIX.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(PREFIX))
+    }
+
     /// The field that these bytes are.
     pub(crate) fn of(original: &[u8], whole: Span) -> Self {
         let bytes = whole.of(original);

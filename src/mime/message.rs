@@ -189,6 +189,13 @@ impl Tree {
         around.filter(|part| self.is_message(*part))
     }
 
+    /// Whether a part is one of a multipart.
+    #[must_use]
+    pub fn is_under_multipart(&self, id: PartId) -> bool {
+        let above = self.part(id).parent.map(|above| &self.part(above).content);
+        matches!(above, Some(Content::Multipart(_)))
+    }
+
     /// What a part stands in, nearest first.
     pub fn ancestors(&self, id: PartId) -> impl Iterator<Item = PartId> + '_ {
         std::iter::successors(self.part(id).parent, |&above| self.part(above).parent)
@@ -202,10 +209,7 @@ impl Tree {
         let mut at = id;
         loop {
             let part = self.part(at);
-            let under_multipart = part
-                .parent
-                .is_some_and(|above| matches!(self.part(above).content, Content::Multipart(_)));
-            if under_multipart {
+            if self.is_under_multipart(at) {
                 steps.push((part.ordinal + 1).to_string());
             } else if !matches!(part.content, Content::Multipart(_)) {
                 steps.push("1".to_owned());

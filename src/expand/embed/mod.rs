@@ -30,7 +30,7 @@ use super::session::{Answered, Session};
 use crate::edit::{Edit, Edits, Group};
 use crate::expand::state::State;
 use crate::mime::transfer::base64_length_with;
-use crate::mime::{Content, PartId, Tree};
+use crate::mime::{PartId, Tree};
 use crate::report::{Detail, Kind, Refusal, Retry, Row, Setting};
 
 /// What was decided about all documents of a message.
@@ -409,11 +409,8 @@ impl Pending<'_> {
         }
         for document in self.shapes.wrapped_documents() {
             let number = self.tree.number(document);
-            let is_below = self.tree.part(document).parent.is_some_and(|above| {
-                matches!(self.tree.part(above).content, Content::Multipart(_))
-            });
             // A multipart that is alone in a message has the number of the message.
-            let made = match is_below {
+            let made = match self.tree.is_under_multipart(document) {
                 true => number.as_str(),
                 false => above(&number),
             };

@@ -288,9 +288,7 @@ impl<'p> Shapes<'p> {
         let fields = self.tree.fields(document);
         let boundary = self.boundary(document, parts);
         let is_content = |field: &Field| {
-            let name = field.name.of(self.original);
-            let start = name.get(..b"content-".len()).unwrap_or_default();
-            start.eq_ignore_ascii_case(b"content-") && !lengths::is_length(self.original, field)
+            field.is_content(self.original) && !lengths::is_length(self.original, field)
         };
         let mut new = self.fields(document, &boundary);
         if fields.first(self.original, "MIME-Version").is_none() {
