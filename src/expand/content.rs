@@ -9,7 +9,7 @@ use bytes::Bytes;
 use mail_parser::DateTime;
 
 use super::answer::{Answer, Octets, Times};
-use crate::external_body::{ExternalBody, Form, Note, Target};
+use crate::external_body::{ExternalBody, Form, Note, Target, size_in_words};
 use crate::link::data::{DataUrl, DataUrlError};
 use crate::mime::media_type::DEFAULT_TYPE;
 use crate::mime::transfer::canonical_text;
@@ -269,7 +269,8 @@ pub(super) fn admit(
         .filter(|&size| size != obtained.octets.len() as u64)
     {
         obtained.notes.push(format!(
-            "the size parameter says {size} octets, the content has {}",
+            "the size parameter says {}, the content has {}",
+            size_in_words(size),
             obtained.octets.len()
         ));
     }

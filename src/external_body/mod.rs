@@ -41,6 +41,6 @@ pub use self::listing::{Scanned, Wanted, relisted};
 #[cfg_attr(not(feature = "cli"), allow(unused_imports))]
 pub use self::note::{Claim, EncodingField, LONGEST_FIELD, NOTE_FIELD, Note, encoding_field};
 pub use self::reference::{
-    ESSENCE, ExternalBody, Form, Reading, Shortcuts, Target, Unusable, identifier,
+    ESSENCE, ExternalBody, Form, Reading, Shortcuts, Target, Unusable, identifier, size_in_words,
 };
 pub use self::scheme::Scheme;

@@ -195,6 +195,13 @@ pub(super) fn size_of(media_type: &MediaType<'_>) -> Option<u64> {
     Some(number.unwrap_or(u64::MAX))
 }
 
+/// A size in words; [`size_of`] gives the largest number for what none says.
+#[must_use]
+pub fn size_in_words(octets: u64) -> String {
+    let more = if octets == u64::MAX { " or more" } else { "" };
+    format!("{octets} octets{more}")
+}
+
 /// A Content-ID or Message-ID value without its `<>`, comments in front, and white space.
 #[must_use]
 pub fn identifier(value: &[u8]) -> String {

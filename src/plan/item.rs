@@ -63,7 +63,8 @@ impl Item<'_> {
         let declared = self.body.declared.as_ref();
         row.media_type = declared.map(|declared| declared.essence.to_string());
         row.url.clone_from(&self.shown_url);
-        row.bytes = self.body.size;
+        // The largest number stands for all that no number says.
+        row.bytes = self.body.size.filter(|&size| size != u64::MAX);
         row
     }
 }

@@ -26,7 +26,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use crate::external_body::Reading;
+use crate::external_body::{Reading, size_in_words};
 use crate::report::{Detail, Reason, Refusal, Setting};
 
 pub use crate::external_body::{Scheme, Shortcuts};
@@ -345,7 +345,7 @@ impl Policy {
         if octets > self.limits.body {
             return Err(Refusal::lasting(
                 Reason::TooLarge,
-                Detail::from(format!("{octets} octets, "))
+                Detail::from(format!("{}, ", size_in_words(octets)))
                     .naming(Setting::Body)
                     .measuring(self.limits.body, octets)
                     .then(format!(" is {}", self.limits.body)),

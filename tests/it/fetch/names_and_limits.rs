@@ -90,7 +90,14 @@ fn a_size_that_no_number_holds_is_larger_than_every_limit() {
     };
     for size in ["18446744073709551616", "99999999999999999999999999"] {
         let mail = mail(size);
-        filter(&options, &mail).leaves(&mail, &["too-large"]);
+        let ran = filter(&options, &mail);
+        ran.leaves(&mail, &["too-large"]);
+        assert_eq!(ran.column("bytes"), ["-"], "{}", ran.stderr);
+        let detail = &ran.column("detail")[0];
+        assert!(
+            detail.starts_with("18446744073709551615 octets or more, "),
+            "{detail}"
+        );
     }
     assert_eq!(server.count(), 0);
     assert_eq!(

@@ -338,6 +338,20 @@ fn a_declared_size_that_disagrees_is_told_and_stops_nothing() {
 }
 
 #[test]
+fn a_declared_size_that_no_number_holds_is_told_as_what_it_is() {
+    let mail = with_external_body(
+        "access-type=URL; size=18446744073709551617; URL=\"data:text/plain,abc\"",
+        "Content-Type: text/plain\n",
+    );
+    let (_, report) = expand(&mail);
+    assert!(expanded(&report));
+    assert_eq!(
+        report.rows[0].detail,
+        "3 octets of text/plain; the size parameter says 18446744073709551615 octets or more, the content has 3"
+    );
+}
+
+#[test]
 fn an_expiration_that_is_over_is_told_and_stops_nothing() {
     for (expiration, is_over) in [
         ("Fri, 14 Jun 1991 19:13:14 -0400 (EDT)", true),
