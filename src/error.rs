@@ -1,6 +1,7 @@
 //! Reasons to *stop*. That one part was odd is never an [`Error`]: it is a
 //! [`Reason`](crate::report::Reason) in the report, and the mail goes on.
 
+use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -76,6 +77,23 @@ pub enum Error {
 }
 
 impl Error {
+    /// [`Error::Read`] for a file, or whatever bears that name.
+    pub(crate) fn cannot_read(what: impl Display) -> impl Fn(io::Error) -> Self {
+        move |source| Self::Read {
+            what: what.to_string(),
+            source,
+        }
+    }
+
+    /// [`Error::Write`], in the same way.
+    #[cfg(feature = "cache")]
+    pub(crate) fn cannot_write(what: impl Display) -> impl Fn(io::Error) -> Self {
+        move |source| Self::Write {
+            what: what.to_string(),
+            source,
+        }
+    }
+
     /// What it says, with the settings that it speaks of.
     #[cfg(feature = "cli")]
     pub(crate) fn detail(&self) -> Detail {

@@ -56,10 +56,7 @@ impl CacheFolder {
             .recursive(true)
             .mode(0o700)
             .create(path)
-            .map_err(|source| Error::Write {
-                what: format!("the cache {}", path.display()),
-                source,
-            })?;
+            .map_err(Error::cannot_write(the_cache(path)))?;
         Self::open_to_read(path, at_most)
     }
 
@@ -70,10 +67,7 @@ impl CacheFolder {
     /// opened; [`Error::Write`] for a new one that cannot be made a cache, other than because nothing can be written
     /// there: that is [`CacheFolder::trouble`].
     pub(crate) fn open_to_read(path: &Path, at_most: Option<u64>) -> Result<Self, Error> {
-        let failed = |source: io::Error| Error::Read {
-            what: format!("the cache {}", path.display()),
-            source,
-        };
+        let failed = Error::cannot_read(the_cache(path));
         // The folder itself may be named by a link: what counts is where it leads.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root =
@@ -94,7 +88,7 @@ impl CacheFolder {
             if status()?.st_mode & 0o077 != 0 {
                 return wrong("other users may enter the folder; chmod 700 it, or name a new one");
             }
-        } else if is_empty(&root).map_err(failed)? {
+        } else if is_empty(&root).map_err(&failed)? {
             tagged = close_and_tag(&root);
         } else if !is_cache(&root) {
             return wrong(
@@ -111,12 +105,7 @@ impl CacheFolder {
         };
         match tagged {
             Err(why) if is_of_disk(&why) => cache.failed(&why),
-            Err(source) => {
-                return Err(Error::Write {
-                    what: format!("the cache {}", path.display()),
-                    source,
-                });
-            }
+            Err(why) => return Err(Error::cannot_write(the_cache(path))(why)),
             Ok(()) => {}
         }
         Ok(cache)
@@ -275,7 +264,12 @@ pub(crate) fn is_of_disk(why: &io::Error) -> bool {
         .any(|full| why.raw_os_error() == Some(full.raw_os_error()))
 }
 
+/// What a cache is called.
+pub(crate) fn the_cache(path: &Path) -> String {
+    format!("the cache {}", path.display())
+}
+
 /// What is said of a cache that cannot be written.
 pub(crate) fn cannot_write(path: &Path, why: &io::Error) -> String {
-    format!("the cache {} cannot be written: {why}", path.display())
+    format!("{} cannot be written: {why}", the_cache(path))
 }

@@ -18,6 +18,6 @@ mod record;
 mod semantics;
 mod size;
 
-pub(crate) use folder::{CacheFolder, cannot_write, is_of_disk};
+pub(crate) use folder::{CacheFolder, cannot_write, is_of_disk, the_cache};
 pub(crate) use kept::{Asking, Kept};
 pub(crate) use semantics::Ignoring;

@@ -1,5 +1,6 @@
 //! `--cache` and what goes with it.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use clap::{Args, ValueEnum};
 use super::archive_args::ArchiveArgs;
 use super::values::size;
 use crate::archive::{OrArchived, Order, Pace};
-use crate::cache::{Asking, CacheFolder, Ignoring, Kept, cannot_write, is_of_disk};
+use crate::cache::{Asking, CacheFolder, Ignoring, Kept, cannot_write, is_of_disk, the_cache};
 use crate::error::Error;
 use crate::fetch::{Exchange, Fetch, SystemFetcher};
 use crate::mailbox::Stop;
@@ -102,10 +103,8 @@ impl CacheArgs {
             return Ok(cache);
         };
         if path.exists() && !path.is_dir() {
-            return Err(Error::Write {
-                what: format!("the cache {}", path.display()),
-                source: std::io::Error::new(std::io::ErrorKind::NotADirectory, "it is no folder"),
-            });
+            let why = io::Error::new(io::ErrorKind::NotADirectory, "it is no folder");
+            return Err(Error::cannot_write(the_cache(path))(why));
         }
         let at_most = self.cache_max.unwrap_or_default().0;
         let opened = match self.offline {

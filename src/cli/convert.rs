@@ -36,20 +36,7 @@ use crate::report::Detail;
 
 /// Converts mailboxes.
 pub(super) fn run(args: &ConvertArgs) -> Status {
-    match convert(args) {
-        Ok(status) => status,
-        Err(error) => {
-            say::tell(&say::error(&error));
-            status_of(&error)
-        }
-    }
-}
-
-pub(super) fn status_of(error: &Error) -> Status {
-    match error {
-        Error::Usage(_) => Status::Usage,
-        _ => Status::Trouble,
-    }
+    Status::of(convert(args))
 }
 
 fn convert(args: &ConvertArgs) -> Result<Status, Error> {
@@ -142,7 +129,7 @@ impl Walk<'_> {
                 }
                 Err(error) => {
                     voice.display.say(&say::error(&error));
-                    status = status_of(&error);
+                    status = Status::of_error(&error);
                     if status == Status::Usage {
                         break;
                     }
@@ -245,16 +232,12 @@ fn convert_source(
     };
     let opened = match stream {
         Some(stream) => stream,
-        None => Opened::named(open_source(source)?, source, options, stop)?,
+        None => {
+            let file = File::open(source).map_err(Error::cannot_read(source.display()))?;
+            Opened::named(file, source, options, stop)?
+        }
     };
     convert_open(&opened, source, to, options, filter, filter, stop)
-}
-
-fn open_source(source: &Path) -> Result<File, Error> {
-    File::open(source).map_err(|error| Error::Read {
-        what: source.display().to_string(),
-        source: error,
-    })
 }
 
 /// What a run did that was stopped.
@@ -274,10 +257,7 @@ fn stopped(args: &WalkArgs, options: &Options, summary: &Summary) -> String {
 
 /// Several sources go into a folder, which is made if the one it stands in is there.
 fn make_room(output: &Path, sources: usize, effect: Effect) -> Result<(), Error> {
-    let failed = |source| Error::Write {
-        what: output.display().to_string(),
-        source,
-    };
+    let failed = Error::cannot_write(output.display());
     let folder = match output.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -388,10 +368,10 @@ impl Voice {
         };
         let report = match &walk.saying.report {
             None => Report::None,
-            Some(path) => Report::Open(ReportFile::open(path).map_err(|source| Error::Write {
-                what: path.display().to_string(),
-                source,
-            })?),
+            Some(path) => {
+                let opened = ReportFile::open(path).map_err(Error::cannot_write(path.display()));
+                Report::Open(opened?)
+            }
         };
         Ok(Self {
             display: Display::new(

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::args::{Asking, SayingArgs, WalkArgs};
 use super::cache_args::Cache;
-use super::convert::{Walk, cache, shared_fetcher, status_of};
+use super::convert::{Walk, cache, shared_fetcher};
 use super::detach_args::{DetachArgs, RestoreArgs};
 use super::exit::Status;
 use super::filter::{Begun, Job};
@@ -172,12 +172,9 @@ impl Way<'_> {
             true => self.walk(make, more),
             false => self.filter(make).map(|()| Status::Success),
         };
-        done.unwrap_or_else(|error| {
-            say::tell(&say::error(&error));
-            match is_walk {
-                true => status_of(&error),
-                false => Status::TryAgain,
-            }
+        done.unwrap_or_else(|error| match (Status::told(&error), is_walk) {
+            (status, true) => status,
+            (_, false) => Status::TryAgain,
         })
     }
 
@@ -259,11 +256,10 @@ fn open(store: &str, purpose: Purpose, policy: &Policy) -> Result<Arc<dyn Store>
     store::open(store, purpose, policy).map_err(|error| match error {
         OpenError::Usage(error) => error,
         OpenError::Store(error) => {
-            let what = "the store".to_owned();
-            let source = std::io::Error::other(say::error(&error));
+            let why = std::io::Error::other(say::error(&error));
             match purpose {
-                Purpose::Put => Error::Write { what, source },
-                Purpose::Read => Error::Read { what, source },
+                Purpose::Put => Error::cannot_write("the store")(why),
+                Purpose::Read => Error::cannot_read("the store")(why),
             }
         }
     })

@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use clap::CommandFactory as _;
 
 use super::args::Cli;
+use super::say;
+use crate::error::Error;
 
 /// How the program ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,6 +25,25 @@ pub(super) enum Status {
 }
 
 impl Status {
+    /// The status of a run that is no filter's. What ended it is said.
+    pub(super) fn of(done: Result<Self, Error>) -> Self {
+        done.unwrap_or_else(|error| Self::told(&error))
+    }
+
+    /// Says an error. The status that comes of it.
+    pub(super) fn told(error: &Error) -> Self {
+        say::tell(&say::error(error));
+        Self::of_error(error)
+    }
+
+    /// The status that comes of an error.
+    pub(super) fn of_error(error: &Error) -> Self {
+        match error {
+            Error::Usage(_) => Self::Usage,
+            _ => Self::Trouble,
+        }
+    }
+
     /// The status for a command line that could not be understood. Only what was surely meant to be
     /// another command than a filter may end with 2, which makes mail systems bounce: a typo in an MTA's
     /// configuration must delay mail. Nobody's configuration names no command at all.
@@ -47,9 +68,7 @@ impl Status {
             _ => Self::TryAgain,
         }
     }
-}
 
-impl Status {
     /// The status when help could not be printed: mail may have been what was waited for.
     pub(super) fn of_lost_output(command: Option<&OsString>) -> Self {
         match command {

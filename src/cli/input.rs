@@ -33,12 +33,8 @@ pub(super) fn stream(
     stop: &Stop,
 ) -> Result<Option<Opened>, Error> {
     let is_standard = is_standard(source);
-    let failed = |path: &Path, error| Error::Read {
-        what: path.display().to_string(),
-        source: error,
-    };
     if !is_standard {
-        let metadata = fs::metadata(source).map_err(|error| failed(source, error))?;
+        let metadata = fs::metadata(source).map_err(Error::cannot_read(source.display()))?;
         if metadata.is_file() || metadata.is_dir() {
             return Ok(None);
         }
@@ -56,7 +52,7 @@ pub(super) fn stream(
             let input = output::input().map(|input| sensed(input, limits, &named));
             filling.fill(input, Path::new("standard input"));
         } else {
-            let file = File::open(&path).map_err(|error| failed(&path, error));
+            let file = File::open(&path).map_err(Error::cannot_read(path.display()));
             filling.fill(file.map(|file| sensed(file, limits, &named)), &path);
         }
     });

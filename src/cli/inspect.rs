@@ -34,16 +34,7 @@ use crate::report::Detail;
 
 /// Inspects messages and mailboxes.
 pub(super) fn run(args: &InspectArgs) -> Status {
-    match inspect_all(args) {
-        Ok(status) => status,
-        Err(error) => {
-            say::tell(&say::error(&error));
-            match error {
-                Error::Usage(_) => Status::Usage,
-                _ => Status::Trouble,
-            }
-        }
-    }
+    Status::of(inspect_all(args))
 }
 
 fn inspect_all(args: &InspectArgs) -> Result<Status, Error> {
@@ -195,17 +186,14 @@ struct Inspection<'i> {
 impl Inspection<'_> {
     /// What is in a source; its counts are added to those of all.
     fn run(&self, source: &Path) -> Result<Counted, Error> {
-        let failed = |error| Error::Read {
-            what: source.display().to_string(),
-            source: error,
-        };
+        let failed = Error::cannot_read(source.display());
         if is_folder(source) {
             return self.mailbox(source, None);
         }
         let stop = Stop::default();
         let stream = match stream(source, &self.options, &stop)? {
             None => {
-                let file = File::open(source).map_err(failed)?;
+                let file = File::open(source).map_err(&failed)?;
                 Opened::named(file, source, &self.options, &stop)?.stream()
             }
             stream => stream,
@@ -228,7 +216,7 @@ impl Inspection<'_> {
                     Some(opened) => opened.whole()?.read_to_end(&mut message),
                     None => File::open(source).and_then(|mut file| file.read_to_end(&mut message)),
                 }
-                .map_err(failed)?;
+                .map_err(&failed)?;
                 if let Some(damage) = stream.as_ref().and_then(Opened::damage) {
                     if !damage.whole {
                         return Err(failed(io::Error::other(damage)));

@@ -14,8 +14,6 @@ use super::args::Cli;
 use super::exit::Status;
 use super::input::is_standard;
 use super::output;
-use super::pages::{Line, sections};
-use super::say;
 use crate::error::Error;
 use crate::policy::Scheme;
 
@@ -27,7 +25,7 @@ pub(super) fn man(folder: Option<&Path>) -> Status {
         None => page().and_then(|page| print(&page)),
         Some(folder) => pages(folder),
     };
-    status(written)
+    Status::of(written.map(|()| Status::Success))
 }
 
 /// Prints the completions for one shell.
@@ -42,7 +40,7 @@ pub(super) fn completions(shell: Shell) -> Status {
             "-o filenames -o bashdefault -o default",
         );
     }
-    status(print(script.as_bytes()))
+    printed(script.as_bytes())
 }
 
 /// The commands with what can stand behind their options. Only the shells need it: `filter`, which runs
@@ -66,7 +64,7 @@ fn page() -> Result<Vec<u8>, Error> {
     // Without clap's own `help`, for which embody(1) would name a page that nobody writes.
     let mut program = Cli::command().disable_help_subcommand(true);
     program.build();
-    written_page(&program).map_err(|source| write_error("the manual page".to_owned(), source))
+    written_page(&program).map_err(Error::cannot_write("the manual page"))
 }
 
 fn pages(folder: &Path) -> Result<(), Error> {
@@ -81,7 +79,7 @@ fn pages(folder: &Path) -> Result<(), Error> {
         }
         Ok(())
     };
-    write().map_err(|source| write_error(folder.display().to_string(), source))
+    write().map_err(Error::cannot_write(folder.display()))
 }
 
 /// One manual page. clap knows names, options and what they do; the rest is in `pages`.
@@ -108,34 +106,25 @@ fn written_page(command: &Command) -> io::Result<Vec<u8>> {
         page.render_subcommands_section(&mut text)?;
     }
     let mut roff = Roff::new();
-    for section in sections(&more) {
-        roff.control("SH", [section.title.as_str()]);
-        for line in section.lines {
-            match line {
-                Line::Subject(words) => roff.control("TP", []).text([bold(words)]),
-                Line::Explanation(words) => roff.text([roman(words)]),
-            };
-        }
+    for line in more.lines().filter(|line| !line.is_empty()) {
+        let title = line.strip_suffix(':').filter(|_| !line.starts_with(' '));
+        let words = line.trim();
+        match title {
+            Some(title) => roff.control("SH", [title.to_ascii_uppercase().as_str()]),
+            None if line.starts_with("      ") => roff.text([roman(words)]),
+            None => roff.control("TP", []).text([bold(words)]),
+        };
     }
     roff.to_writer(&mut text)?;
     Ok(text)
 }
 
-pub(super) fn print(bytes: &[u8]) -> Result<(), Error> {
+fn print(bytes: &[u8]) -> Result<(), Error> {
     let mut stdout = output::open()?;
     stdout.write_all(bytes).map_err(output::write_error)
 }
 
-fn write_error(what: String, source: io::Error) -> Error {
-    Error::Write { what, source }
-}
-
-pub(super) fn status(done: Result<(), Error>) -> Status {
-    match done {
-        Ok(()) => Status::Success,
-        Err(error) => {
-            say::tell(&say::error(&error));
-            Status::Trouble
-        }
-    }
+/// Prints this, and says what keeps it from being printed.
+pub(super) fn printed(bytes: &[u8]) -> Status {
+    Status::of(print(bytes).map(|()| Status::Success))
 }

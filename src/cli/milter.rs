@@ -45,8 +45,8 @@ pub(super) fn run(args: &MilterArgs, reread: Reread<'_>) -> Status {
         Err(error) => {
             say::tell(&say::error(&error));
             match error {
-                Failure::Of(Error::Usage(_)) => Status::Usage,
-                Failure::Of(_) | Failure::Cannot { .. } => Status::Trouble,
+                Failure::Of(error) => Status::of_error(&error),
+                Failure::Cannot { .. } => Status::Trouble,
             }
         }
     }

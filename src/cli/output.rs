@@ -65,16 +65,10 @@ pub(super) fn input() -> Result<io::Stdin, Error> {
 
 /// A failed read from standard input.
 pub(super) fn read_error(source: io::Error) -> Error {
-    Error::Read {
-        what: "standard input".to_owned(),
-        source,
-    }
+    Error::cannot_read("standard input")(source)
 }
 
 /// A failed write to standard output.
 pub(super) fn write_error(source: io::Error) -> Error {
-    Error::Write {
-        what: "standard output".to_owned(),
-        source,
-    }
+    Error::cannot_write("standard output")(source)
 }

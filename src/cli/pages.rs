@@ -437,39 +437,3 @@ Files:
 See also:
   embody(1), bash(1), zsh(1), fish(1)
 ";
-
-/// One section, its lines still indented.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Section {
-    pub(super) title: String,
-    pub(super) lines: Vec<Line>,
-}
-
-/// One line of a section.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Line {
-    /// What is explained.
-    Subject(String),
-    /// What explains it.
-    Explanation(String),
-}
-
-/// The sections of a text of this file.
-pub(super) fn sections(text: &str) -> Vec<Section> {
-    let mut sections: Vec<Section> = Vec::new();
-    for line in text.lines().filter(|line| !line.is_empty()) {
-        if let Some(title) = line.strip_suffix(':').filter(|_| !line.starts_with(' ')) {
-            sections.push(Section {
-                title: title.to_ascii_uppercase(),
-                lines: Vec::new(),
-            });
-        } else if let Some(section) = sections.last_mut() {
-            let words = line.trim().to_owned();
-            section.lines.push(match line.starts_with("      ") {
-                true => Line::Explanation(words),
-                false => Line::Subject(words),
-            });
-        }
-    }
-    sections
-}

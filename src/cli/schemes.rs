@@ -4,7 +4,7 @@
 //! would be, under the default policy.
 
 use super::exit::Status;
-use super::manual::{print, status};
+use super::manual::printed;
 use crate::expand::Expander;
 use crate::external_body::Facility;
 use crate::external_body::access_types::facilities;
@@ -13,7 +13,7 @@ use crate::report::Forecast;
 
 /// Prints both tables.
 pub(super) fn run() -> Status {
-    status(print(tables().as_bytes()))
+    printed(tables().as_bytes())
 }
 
 /// What is done with each, and what RFC 2718 §2 asks of each.

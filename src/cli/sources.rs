@@ -198,9 +198,8 @@ impl Sources {
 
     /// In the words of every other command, so that what was told already is not told twice.
     fn failed(&mut self, path: &Path, source: io::Error) {
-        let what = path.display().to_string();
-        let trouble = say::error(&Error::Read { what, source });
-        self.trouble.insert(trouble);
+        let error = Error::cannot_read(path.display())(source);
+        self.trouble.insert(say::error(&error));
     }
 
     fn cannot_read(&mut self, path: &Path, why: &str) {
@@ -213,34 +212,27 @@ impl Sources {
         stop: &Stop,
         visit: &mut dyn FnMut(&Path, u64, &[u8]),
     ) -> Result<(), Error> {
-        let failed = |source| Error::Read {
-            what: path.display().to_string(),
-            source,
-        };
-        let file = File::open(path).map_err(failed)?;
-        if !self
-            .seen
-            .insert(identity(path, &file.metadata().map_err(failed)?))
-        {
+        let failed = Error::cannot_read(path.display());
+        let file = File::open(path).map_err(&failed)?;
+        let metadata = file.metadata().map_err(&failed)?;
+        if !self.seen.insert(identity(path, &metadata)) {
             return Ok(());
         }
-        let mut piece = Vec::new();
-        (&file)
-            .take(LOOKED_AT)
-            .read_to_end(&mut piece)
-            .map_err(failed)?;
+        let mut start = Vec::new();
+        let read = (&file).take(LOOKED_AT).read_to_end(&mut start);
+        read.map_err(&failed)?;
         self.files += 1;
-        let start = std::mem::take(&mut piece);
         let method = Method::of_start(&start);
         let file = Arc::new(file);
         let limits = Limits {
             expanded: Options::default().max_expanded,
         };
         let unpacked = unpacked(&file, method, limits, judged, &Skipped::default(), stop);
-        let mut reader: Box<dyn Read> = match unpacked.map_err(failed)? {
+        let mut reader: Box<dyn Read> = match unpacked.map_err(&failed)? {
             None => Box::new(io::Cursor::new(start).chain(&*file)),
             Some(reader) => reader,
         };
+        let mut piece = Vec::new();
         let mut layers = Layers::default();
         let mut at = 0;
         loop {
@@ -249,7 +241,7 @@ impl Sources {
             let most = &mut (&mut reader).take(PIECE as u64);
             let read = most.read_to_end(&mut piece);
             stop.check()?;
-            if read.map_err(failed)? == 0 {
+            if read.map_err(&failed)? == 0 {
                 break;
             }
             let start = piece.get(..LOOKED_AT as usize).unwrap_or(&piece);

@@ -42,13 +42,7 @@ struct Line<'l> {
 
 /// Splits mailboxes.
 pub(super) fn run(args: &SplitArgs) -> Status {
-    match split_all(args) {
-        Ok(status) => status,
-        Err(error) => {
-            say::tell(&say::error(&error));
-            super::convert::status_of(&error)
-        }
-    }
+    Status::of(split_all(args))
 }
 
 fn split_all(args: &SplitArgs) -> Result<Status, Error> {
@@ -74,7 +68,7 @@ fn split_all(args: &SplitArgs) -> Result<Status, Error> {
         let finds = match found {
             Ok(finds) => finds,
             Err(error) => {
-                status = told(&error);
+                status = Status::told(&error);
                 continue;
             }
         };
@@ -90,22 +84,15 @@ fn split_all(args: &SplitArgs) -> Result<Status, Error> {
                 Ok((text, damage)) => {
                     print(&text)?;
                     if let Some(why) = damage {
-                        status = told(&Error::Read {
-                            what: shown(&found.path),
-                            source: io::Error::other(why),
-                        });
+                        let why = io::Error::other(why);
+                        status = Status::told(&Error::cannot_read(shown(&found.path))(why));
                     }
                 }
-                Err(error) => status = told(&error),
+                Err(error) => status = Status::told(&error),
             }
         }
     }
     Ok(status)
-}
-
-fn told(error: &Error) -> Status {
-    say::tell(&say::error(error));
-    super::convert::status_of(error)
 }
 
 fn shown(path: &Path) -> String {
@@ -115,12 +102,9 @@ fn shown(path: &Path) -> String {
 /// The ranges of one file, and what is wrong with it if it is compressed.
 fn lines(found: &Found, splitting: &Splitting<'_>) -> Result<(Vec<u8>, Option<String>), Error> {
     let path = found.path.as_path();
-    let failed = |source: io::Error| {
-        let failed = |source| Error::Read {
-            what: path.display().to_string(),
-            source,
-        };
-        source.downcast().unwrap_or_else(failed)
+    let failed = |why: io::Error| {
+        why.downcast()
+            .unwrap_or_else(Error::cannot_read(path.display()))
     };
     let refused = |why: &str| Error::Usage(format!("{}: {why}", shown(path)).into());
     let Some(name) = path.to_str() else {

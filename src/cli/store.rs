@@ -40,32 +40,17 @@ pub(super) fn run(args: &StoreArgs) -> Status {
             Status::Trouble
         }
         Err(Failure::Other(Error::Interrupted)) => signals.status(),
-        Err(Failure::Other(error)) => {
-            say::tell(&say::error(&error));
-            match error {
-                Error::Usage(_) => Status::Usage,
-                _ => Status::Trouble,
-            }
-        }
+        Err(Failure::Other(error)) => Status::told(&error),
     }
 }
 
 /// What ends a run.
+#[derive(Debug, thiserror::Error)]
 enum Failure {
-    Store(StoreError),
-    Other(Error),
-}
-
-impl From<StoreError> for Failure {
-    fn from(why: StoreError) -> Self {
-        Self::Store(why)
-    }
-}
-
-impl From<Error> for Failure {
-    fn from(why: Error) -> Self {
-        Self::Other(why)
-    }
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Other(#[from] Error),
 }
 
 /// What lies in the store; strangers are named.

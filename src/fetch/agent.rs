@@ -52,10 +52,8 @@ pub(super) fn system_roots() -> Vec<Certificate<'static>> {
 /// Those of `--ca-file`.
 pub(super) fn certificates(path: &PathBuf) -> Result<Vec<Certificate<'static>>, Error> {
     let wrong = || Error::Usage(format!("{} holds no PEM certificate", path.display()).into());
-    let pem = std::fs::read(path).map_err(|source| Error::Read {
-        what: format!("the CA file {}", path.display()),
-        source,
-    })?;
+    let file = format!("the CA file {}", path.display());
+    let pem = std::fs::read(path).map_err(Error::cannot_read(file))?;
     let mut found = Vec::new();
     for item in ureq::tls::parse_pem(&pem) {
         if let PemItem::Certificate(certificate) = item.map_err(|_| wrong())? {

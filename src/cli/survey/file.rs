@@ -11,20 +11,16 @@ pub const BEGIN: &str = "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"ut
 
 /// Writes a page beside and renames it over an earlier one. Another file of that name, a mailbox say, stays.
 pub fn write_page(path: &Path, page: &str) -> Result<(), Error> {
-    let what = || path.display().to_string();
-    let failed = |source| Error::Write {
-        what: what(),
-        source,
-    };
+    let failed = Error::cannot_write(path.display());
     let refused = |why: &str| Err(failed(io::Error::new(io::ErrorKind::AlreadyExists, why)));
     match fs::metadata(path) {
         // A pipe would be waited for.
         Ok(metadata) if !metadata.is_file() => return refused("it is no file"),
         Ok(_) => {
             let mut begin = Vec::new();
-            let file = File::open(path).map_err(failed)?;
+            let file = File::open(path).map_err(&failed)?;
             let most = BEGIN.len() as u64;
-            file.take(most).read_to_end(&mut begin).map_err(failed)?;
+            file.take(most).read_to_end(&mut begin).map_err(&failed)?;
             if begin != BEGIN.as_bytes() {
                 return refused(
                     "it is there, and not a page of embody inspect: --html does not replace it",
@@ -36,12 +32,12 @@ pub fn write_page(path: &Path, page: &str) -> Result<(), Error> {
     }
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    let beside = beside_in(folder).map_err(failed)?;
+    let beside = beside_in(folder).map_err(&failed)?;
     beside
         .as_file()
         .write_all(page.as_bytes())
-        .map_err(failed)?;
-    beside.as_file().sync_all().map_err(failed)?;
+        .map_err(&failed)?;
+    beside.as_file().sync_all().map_err(&failed)?;
     match beside.persist(path) {
         Ok(_) => Ok(()),
         Err(error) => Err(failed(error.error)),

@@ -30,13 +30,10 @@ impl Roots {
             .file_roots
             .iter()
             .map(|root| {
+                let folder = format!("the folder {}", root.display());
                 let handle = Dir::open_ambient_dir(root, ambient_authority());
-                handle
-                    .map(|handle| (root.clone(), handle))
-                    .map_err(|source| Error::Read {
-                        what: format!("the folder {}", root.display()),
-                        source,
-                    })
+                let handle = handle.map_err(Error::cannot_read(folder))?;
+                Ok((root.clone(), handle))
             })
             .collect::<Result<_, _>>()
             .map(Self)
