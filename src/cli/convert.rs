@@ -387,12 +387,6 @@ impl Voice {
         })
     }
 
-    fn say_skipped(&self, path: &Path, what: &str) {
-        let path = path.display().to_string();
-        self.display
-            .say(&format!("{}: skipped: {what}", say::harmless(&path)));
-    }
-
     fn report_failed(&self) -> bool {
         let report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
         matches!(*report, Report::Failed)
@@ -402,13 +396,13 @@ impl Voice {
 impl Listener for Voice {
     fn skipped(&self, path: &Path, what: &str) {
         if self.volume == Volume::Verbose {
-            self.say_skipped(path, what);
+            self.display.say(&say::skipped(path, what));
         }
     }
 
     fn passed_over(&self, path: &Path, what: &str) {
         if self.volume == Volume::Normal {
-            self.say_skipped(path, what);
+            self.display.say(&say::skipped(path, what));
         }
     }
 
@@ -440,24 +434,19 @@ impl Listener for Voice {
     fn advanced(&self, bytes: u64, messages: u64, totals: &Totals) {
         self.display.advance(bytes, messages, totals);
     }
+
     fn damaged(&self, path: &Path, why: &Detail) {
-        let path = path.display().to_string();
-        let why = wording::detail(why);
-        // The name of a member may stand in it.
-        let line = format!("{}: {}", say::harmless(&path), say::harmless_within(&why));
-        self.display.say(&line);
+        self.display.say(&say::damaged(path, &wording::detail(why)));
     }
 
     fn waiting(&self, mailbox: &Path, lock: &Path) {
         if self.volume == Volume::Quiet {
             return;
         }
-        let mailbox = mailbox.display().to_string();
-        let lock = lock.display().to_string();
         self.display.say(&format!(
             "{}: another program holds the lock {}; waiting for it",
-            say::harmless(&mailbox),
-            say::harmless(&lock)
+            say::shown(mailbox),
+            say::shown(lock)
         ));
     }
 }

@@ -15,7 +15,7 @@ use super::input::{is_folder, is_standard, stream};
 use super::mailboxes::{Filter, Listener};
 use super::origin::{Entry, Origin, Start};
 use super::outline::outline;
-use super::output::{self, write_error};
+use super::output::{self, print, write_error};
 use super::report_file::json;
 use super::say::{self, harmless};
 use super::survey::{Line, Looked, Survey, Surveying, lines, page, write_page};
@@ -124,9 +124,7 @@ fn inspect_all(args: &InspectArgs) -> Result<Status, Error> {
         Says::Rows if is_told || tells_embeds => {
             let embed = tells_embeds.then(|| sum.forecast.embed(&policy));
             let line = Line::new(&sum.survey, &looked, embed);
-            let mut line = json(&line).map_err(write_error)?;
-            line.push(b'\n');
-            print(&line)?;
+            print(&json(&line).map_err(write_error)?)?;
         }
         Says::Text if is_told => print(lines(&sum.survey, &looked).as_bytes())?,
         _ => {}
@@ -291,7 +289,7 @@ impl Inspection<'_> {
             false => String::new(),
         };
         let heading = if self.named {
-            format!("{}:\n", harmless(&source.display().to_string()))
+            format!("{}:\n", say::shown(source))
         } else {
             String::new()
         };
@@ -309,7 +307,7 @@ impl Inspection<'_> {
 
     fn damaged(&self, source: &Path, why: &str) {
         self.trouble.set(true);
-        say_damaged(source, why);
+        say::tell(&say::damaged(source, why));
     }
 
     /// The tree of one message; or, as JSON, every row.
@@ -328,7 +326,6 @@ impl Inspection<'_> {
             for row in &report.rows {
                 let entry = Entry::new(&self.start, &origin, row);
                 text.extend(json(&entry).map_err(write_error)?);
-                text.push(b'\n');
             }
         } else if self.says == Says::Text {
             if self.named {
@@ -346,24 +343,6 @@ impl Inspection<'_> {
     }
 }
 
-fn print(text: &[u8]) -> Result<(), Error> {
-    let mut stdout = io::stdout().lock();
-    stdout
-        .write_all(text)
-        .and_then(|()| stdout.flush())
-        .map_err(write_error)
-}
-
-fn say_damaged(path: &Path, why: &str) {
-    let path = path.display().to_string();
-    // The name of a member may stand in it.
-    say::tell(&format!(
-        "{}: {}",
-        harmless(&path),
-        say::harmless_within(why)
-    ));
-}
-
 /// Prints rows as they come.
 struct Rows<'r> {
     as_json: bool,
@@ -375,15 +354,13 @@ struct Rows<'r> {
 impl Listener for Rows<'_> {
     fn skipped(&self, path: &Path, what: &str) {
         if self.verbose {
-            let path = path.display().to_string();
-            say::tell(&format!("{}: skipped: {what}", harmless(&path)));
+            say::tell(&say::skipped(path, what));
         }
     }
 
     fn passed_over(&self, path: &Path, what: &str) {
         if !self.verbose {
-            let path = path.display().to_string();
-            say::tell(&format!("{}: skipped: {what}", harmless(&path)));
+            say::tell(&say::skipped(path, what));
         }
     }
 
@@ -393,10 +370,8 @@ impl Listener for Rows<'_> {
         }
         let mut stdout = io::stdout().lock();
         for row in rows {
-            let written = json(&Entry::new(self.start, origin, row)).and_then(|mut line| {
-                line.push(b'\n');
-                stdout.write_all(&line)
-            });
+            let line = json(&Entry::new(self.start, origin, row));
+            let written = line.and_then(|line| stdout.write_all(&line));
             if let Err(error) = written {
                 let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
                 failure.get_or_insert(error);
@@ -407,6 +382,6 @@ impl Listener for Rows<'_> {
     fn advanced(&self, _bytes: u64, _messages: u64, _totals: &Totals) {}
 
     fn damaged(&self, path: &Path, why: &Detail) {
-        say_damaged(path, &wording::detail(why));
+        say::tell(&say::damaged(path, &wording::detail(why)));
     }
 }

@@ -1,7 +1,7 @@
 //! Standard output and standard input, and whether there are any.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
 
 use crate::error::Error;
 
@@ -61,6 +61,13 @@ pub(super) fn open() -> Result<io::Stdout, Error> {
 #[cfg(not(unix))]
 pub(super) fn input() -> Result<io::Stdin, Error> {
     Ok(io::stdin())
+}
+
+/// Prints this, and at once.
+pub(super) fn print(text: &[u8]) -> Result<(), Error> {
+    let mut stdout = io::stdout().lock();
+    let written = stdout.write_all(text).and_then(|()| stdout.flush());
+    written.map_err(write_error)
 }
 
 /// A failed read from standard input.

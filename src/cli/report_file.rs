@@ -64,7 +64,6 @@ impl ReportFile {
     pub(super) fn write(&mut self, start: &Start, origin: &Origin, rows: &[Row]) -> io::Result<()> {
         for row in rows {
             let mut line = json(&Entry::new(start, origin, row))?;
-            line.push(b'\n');
             match self {
                 Self::Stderr => io::stderr().write_all(&line)?,
                 Self::File { file, before } => {
@@ -276,10 +275,11 @@ fn write_all(mut file: &File, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// A row, or what is said of all of them, as JSON in ASCII: a log's reader should not have to guess at encodings.
+/// A row, or what is said of all of them, as a line of JSON. In ASCII: a log's reader should not have to guess at
+/// encodings.
 pub(super) fn json(value: &impl Serialize) -> io::Result<Vec<u8>> {
     let text = serde_json::to_string(value).map_err(io::Error::other)?;
-    let mut line = Vec::with_capacity(text.len());
+    let mut line = Vec::with_capacity(text.len() + 1);
     for symbol in text.chars() {
         if symbol.is_ascii() && symbol != '\x7f' {
             line.push(symbol as u8);
@@ -289,5 +289,6 @@ pub(super) fn json(value: &impl Serialize) -> io::Result<Vec<u8>> {
             }
         }
     }
+    line.push(b'\n');
     Ok(line)
 }

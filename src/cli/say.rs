@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
+use std::path::Path;
 
 use super::args::Volume;
 use super::cache_args::Cache;
@@ -37,6 +38,21 @@ pub(super) fn harmless(text: &str) -> Cow<'_, str> {
 /// The same for a sentence of ours in which somebody's text stands that is short.
 pub(super) fn harmless_within(text: &str) -> Cow<'_, str> {
     cleaned(text, usize::MAX)
+}
+
+/// The name of a file in the same way.
+pub(super) fn shown(path: &Path) -> String {
+    harmless(&path.display().to_string()).into_owned()
+}
+
+/// A file holds no mail, but that.
+pub(super) fn skipped(path: &Path, what: &str) -> String {
+    format!("{}: skipped: {what}", shown(path))
+}
+
+/// What is compressed there is damaged. The name of a member may stand in `why`.
+pub(super) fn damaged(path: &Path, why: &str) -> String {
+    format!("{}: {}", shown(path), harmless_within(why))
 }
 
 fn cleaned(text: &str, longest: usize) -> Cow<'_, str> {

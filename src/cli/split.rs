@@ -1,8 +1,7 @@
 //! `embody split`: ranges of mboxes for `embody convert --range`, as JSON lines.
 
 use std::fs::{self, File};
-use std::io::{self, Write as _};
-use std::path::Path;
+use std::io;
 
 use serde::Serialize;
 
@@ -10,9 +9,9 @@ use super::cut_args::{SplitArgs, mtime};
 use super::exit::Status;
 use super::input::is_standard;
 use super::origin::Origin;
-use super::output::{self, write_error};
+use super::output::{self, print};
 use super::report_file::json;
-use super::say;
+use super::say::{self, shown, skipped};
 use super::wording;
 use crate::error::Error;
 use crate::mailbox::find::{Found, Kind, find};
@@ -73,7 +72,7 @@ fn split_all(args: &SplitArgs) -> Result<Status, Error> {
             }
         };
         for (path, other) in &finds.skipped {
-            say::tell(&format!("{}: skipped: {}", shown(path), other.name()));
+            say::tell(&skipped(path, other.name()));
         }
         for (path, why) in &finds.unread {
             say::tell(&format!("{}: {why}", shown(path)));
@@ -93,10 +92,6 @@ fn split_all(args: &SplitArgs) -> Result<Status, Error> {
         }
     }
     Ok(status)
-}
-
-fn shown(path: &Path) -> String {
-    say::harmless(&path.display().to_string()).into_owned()
 }
 
 /// The ranges of one file, and what is wrong with it if it is compressed.
@@ -145,7 +140,6 @@ fn lines(found: &Found, splitting: &Splitting<'_>) -> Result<(Vec<u8>, Option<St
             },
         };
         text.extend(json(&line)?);
-        text.push(b'\n');
         Ok(())
     };
     pieces(&opened, found.kind, metadata.len(), splitting, &mut add).map_err(failed)?;
@@ -156,10 +150,4 @@ fn lines(found: &Found, splitting: &Splitting<'_>) -> Result<(Vec<u8>, Option<St
     }
     let damage = opened.damage();
     Ok((text, damage.map(|damage| wording::detail(&damage.detail()))))
-}
-
-fn print(text: &[u8]) -> Result<(), Error> {
-    let mut stdout = io::stdout().lock();
-    let written = stdout.write_all(text).and_then(|()| stdout.flush());
-    written.map_err(write_error)
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use super::args::{StoreAction, StoreArgs};
 use super::exit::Status;
 use super::output::{self, write_error};
-use super::say::{self, harmless};
+use super::say::{self, harmless, shown};
 use super::signals::Signals;
 use super::sources::Sources;
 use crate::error::Error;
@@ -57,9 +57,8 @@ enum Failure {
 fn listed(store: &Folder) -> Result<Vec<Object>, Failure> {
     let Objects { objects, strangers } = store.objects()?;
     for stranger in strangers {
-        let path = store.path().join(stranger);
-        let path = path.display().to_string();
-        say::tell(&format!("{}: no object of a store, left", harmless(&path)));
+        let path = shown(&store.path().join(stranger));
+        say::tell(&format!("{path}: no object of a store, left"));
     }
     Ok(objects)
 }
@@ -102,8 +101,7 @@ fn check(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
             .is_err()
         {
             missing += 1;
-            let path = path.display().to_string();
-            let _ = writeln!(lines, "missing {key} {} near octet {at}", harmless(&path));
+            let _ = writeln!(lines, "missing {key} {} near octet {at}", shown(path));
         }
     }
     stdout.write_all(lines.as_bytes()).map_err(write_error)?;
