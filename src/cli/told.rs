@@ -72,6 +72,15 @@ pub(super) fn count(report: &Report, outcome: Outcome) -> usize {
         .count()
 }
 
+/// What became of a row, with the reason.
+pub(super) fn outcome(row: &Row) -> String {
+    let outcome = row.outcome.as_str();
+    match row.reason {
+        Some(reason) => format!("{outcome}: {}", reason.as_str()),
+        None => outcome.to_owned(),
+    }
+}
+
 /// References that were left, documents not counted.
 pub(super) fn left(report: &Report) -> usize {
     let rows = report.rows.iter();

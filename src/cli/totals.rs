@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use super::forecast::Forecast;
 use super::say::harmless;
-use super::survey::{NAMES, Named, Survey};
-use super::told::{Row, Told};
+use super::survey::{NAMES, Named, Survey, add};
+use super::told::{self, Row, Told};
 use crate::link::url::Reference;
 use crate::mailbox::{Effect, Summary};
 use crate::report::{Forecast as Would, Kind, Outcome};
@@ -52,11 +52,7 @@ impl Totals {
             }
             self.links += row.links.unwrap_or(0);
             *self.kinds.entry(row.kind.as_str()).or_default() += 1;
-            let outcome = match row.reason {
-                Some(reason) => format!("{}: {}", row.outcome.as_str(), reason.as_str()),
-                None => row.outcome.as_str().to_owned(),
-            };
-            *self.outcomes.entry(outcome).or_default() += 1;
+            *self.outcomes.entry(told::outcome(row)).or_default() += 1;
             let Some(url) = row.url.as_deref().filter(|_| row.kind != Kind::Link) else {
                 continue;
             };
@@ -77,11 +73,6 @@ impl Totals {
 
     /// Adds the counts of others.
     pub(super) fn add(&mut self, other: Self) {
-        fn add<N: Ord>(one: &mut BTreeMap<N, u64>, other: BTreeMap<N, u64>) {
-            for (name, count) in other {
-                *one.entry(name).or_default() += count;
-            }
-        }
         self.expanded += other.expanded;
         self.left += other.left;
         self.links += other.links;

@@ -1,9 +1,12 @@
 //! What the page of a survey says of attachments and pictures, and what to do with them.
 
 use super::plot::{Bar, escaped, grouped, lying};
-use super::sheet::{BARS, Order, Page};
-use super::tally::Host;
+use super::sheet::{Order, Page};
+use super::tally::{Counts, Host, Named};
 use super::text::{class, option_size, size};
+
+/// Bars of a plot, at most.
+const BARS: usize = 12;
 
 impl Page<'_> {
     pub(super) fn attachments(&mut self) {
@@ -15,7 +18,7 @@ impl Page<'_> {
             "<p>{} attachments have {} in the mail, as they are encoded there. Those of {large} and more are {}, with {}.</p>",
             grouped(survey.attachments.count), size(survey.attachments.octets), grouped(detach.large.count), size(detach.large.octets)
         ));
-        let bars: Vec<Bar> = survey
+        let sizes: Vec<Bar> = survey
             .sizes
             .iter()
             .enumerate()
@@ -25,7 +28,7 @@ impl Page<'_> {
                 said: format!("{} in {}", size(amount.octets), grouped(amount.count)),
             })
             .collect();
-        self.add(&lying("Attachments by size", &bars));
+        self.add(&lying("Attachments by size", &sizes));
         if detach.leave.count > 0 {
             let (objects, duplicates) = (detach.objects(), detach.duplicates());
             let saves = u64::try_from(detach.saves).unwrap_or(0);
@@ -52,16 +55,7 @@ impl Page<'_> {
                 .collect();
             self.add(&format!("<p>The others stay in the mail: {}. docs/reasons.md says what these words mean.</p>", stay.join(", ")));
         }
-        let largest = survey.types.heaviest(|it| it.octets);
-        let bars: Vec<Bar> = largest
-            .iter()
-            .take(BARS)
-            .map(|(name, it)| Bar {
-                name: (*name).to_owned(),
-                value: it.octets,
-                said: size(it.octets),
-            })
-            .collect();
+        let bars = bars(&survey.types, |it| it.octets, size);
         if !bars.is_empty() {
             self.add("<h2>Attachments by type</h2>");
             self.add("<p>By what the mail calls them. With <code>--type</code>, <code>detach</code> takes only some: <code>--type 'video/*'</code>.</p>");
@@ -117,16 +111,7 @@ impl Page<'_> {
                 &format!("embody convert --embed remote --trackers blank --in-place {named}"),
             );
         }
-        let heaviest = survey.hosts.heaviest(|it| it.pictures);
-        let bars: Vec<Bar> = heaviest
-            .iter()
-            .take(BARS)
-            .map(|(name, it)| Bar {
-                name: (*name).to_owned(),
-                value: it.pictures,
-                said: grouped(it.pictures),
-            })
-            .collect();
+        let bars = bars(&survey.hosts, |it| it.pictures, grouped);
         if survey.hosts.names().next().is_some() {
             self.add("<h2>Hosts</h2>");
             self.add("<p>Whom the mail refers to. <code>--deny-host NAME</code> asks one of them never, <code>--allow-host NAME</code> only that one.</p>");
@@ -134,39 +119,35 @@ impl Page<'_> {
                 self.add(&lying("Pictures by host", &bars));
             }
         }
+        let mut head = vec!["host", "pictures", "trackers", "references"];
         if self.looked.is_probed {
-            let has_archive = self.looked.has_archive;
-            let mut head = vec![
-                "host",
-                "pictures",
-                "trackers",
-                "references",
-                "alive",
-                "dead",
-                "refused",
-            ];
-            if has_archive {
+            head.extend(["alive", "dead", "refused"]);
+            if self.looked.has_archive {
                 head.extend(["in the archive", "lost"]);
             }
-            self.table(
-                &head,
-                &survey.hosts,
-                Host::weight,
-                |it| it.probed(has_archive).into_iter().map(grouped).collect(),
-                Order::Heaviest,
-            );
-        } else {
-            self.table(
-                &["host", "pictures", "trackers", "references"],
-                &survey.hosts,
-                Host::weight,
-                |it| {
-                    [it.pictures, it.trackers, it.references]
-                        .map(grouped)
-                        .to_vec()
-                },
-                Order::Heaviest,
-            );
         }
+        let columns = head.len() - 1;
+        self.table(
+            &head,
+            &survey.hosts,
+            Host::weight,
+            |it| it.probed().into_iter().take(columns).map(grouped).collect(),
+            Order::Heaviest,
+        );
     }
+}
+
+/// The heaviest names; `said` says what each weighs.
+fn bars<C: Counts>(
+    counts: &Named<C>,
+    weight: impl Fn(&C) -> u64,
+    said: impl Fn(u64) -> String,
+) -> Vec<Bar> {
+    let heaviest = counts.heaviest(&weight);
+    let bar = |(name, it): &(&str, &C)| Bar {
+        name: (*name).to_owned(),
+        value: weight(it),
+        said: said(weight(it)),
+    };
+    heaviest.iter().take(BARS).map(bar).collect()
 }

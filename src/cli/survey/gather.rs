@@ -4,9 +4,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use mail_parser::DateTime;
 
-use super::super::told::{Report, Row, Told};
+use super::super::told::{self, Report, Row, Told};
 use super::super::verb::{Expanding, Verb, Work};
 use super::sum::{Detach, SIZES, Survey};
+use super::tally::{Counts as _, Probe};
 use crate::detach::{Choice, Detacher, Form, Settings, is_attachment};
 use crate::edit::{Edit, Edits};
 use crate::error::Error;
@@ -219,7 +220,7 @@ impl Survey {
     fn link(&mut self, seen: &Seen<'_>) {
         let links = &mut self.links;
         links.count += 1;
-        *links.roles.entry(role(seen.role)).or_default() += 1;
+        *self.link_roles.entry(role(seen.role)).or_default() += 1;
         let is_part = seen.target == Target::Part;
         match (seen.relative, &seen.target) {
             (Some(has_base), _) => {
@@ -227,10 +228,10 @@ impl Survey {
                 links.to_parts += u64::from(is_part);
                 links.with_base += u64::from(has_base && !is_part);
             }
-            (None, Target::Web { scheme, .. }) => *links.schemes.of(scheme) += 1,
-            (None, Target::Data(_)) => *links.schemes.of("data") += 1,
-            (None, Target::Scheme(scheme)) => *links.schemes.of(scheme) += 1,
-            (None, Target::Part) => *links.schemes.of("cid") += 1,
+            (None, Target::Web { scheme, .. }) => *self.link_schemes.of(scheme) += 1,
+            (None, Target::Data(_)) => *self.link_schemes.of("data") += 1,
+            (None, Target::Scheme(scheme)) => *self.link_schemes.of(scheme) += 1,
+            (None, Target::Part) => *self.link_schemes.of("cid") += 1,
             (None, Target::Nowhere) => {}
         }
         if seen.role != Role::Picture {
@@ -256,11 +257,7 @@ impl Survey {
     }
 
     fn row(&mut self, row: &Row, is_probed: bool) {
-        let outcome = match row.reason {
-            Some(reason) => format!("{}: {}", row.outcome.as_str(), reason.as_str()),
-            None => row.outcome.as_str().to_owned(),
-        };
-        *self.outcomes.entry(outcome).or_default() += 1;
+        *self.outcomes.entry(told::outcome(row)).or_default() += 1;
         let host = host_of(row);
         if !matches!(row.kind, Kind::Link | Kind::Embed) {
             self.references += 1;
@@ -277,90 +274,56 @@ impl Survey {
     }
 
     fn probed(&mut self, row: &Row, host: Option<&str>) {
-        let mut unnamed = super::tally::Host::default();
-        let of_host = match host {
-            Some(host) => self.hosts.of(host),
-            None if is_asked_for(row) => &mut unnamed,
+        let answer = answer(row.reason);
+        match host {
+            Some(host) => self.hosts.of(host).answered(&answer),
+            None if is_asked_for(row) => {}
             None => return,
-        };
-        match Answer::of(row) {
-            Answer::Alive => {
-                self.probe.alive += 1;
-                of_host.alive += 1;
-            }
-            Answer::Dead => {
-                self.probe.dead += 1;
-                of_host.dead += 1;
-            }
-            Answer::Archived => {
-                self.probe.dead += 1;
-                self.probe.archived += 1;
-                of_host.dead += 1;
-                of_host.archived += 1;
-            }
-            Answer::Lost => {
-                self.probe.dead += 1;
-                self.probe.lost += 1;
-                of_host.dead += 1;
-                of_host.lost += 1;
-            }
-            Answer::Refused => {
-                self.probe.refused += 1;
-                of_host.refused += 1;
-            }
-            Answer::Unasked => self.probe.unasked += 1,
         }
+        self.probe.add(&answer);
     }
 }
 
 /// What asking for something said.
-enum Answer {
-    Alive,
-    Dead,
-    /// Dead, and an archive has it.
-    Archived,
-    /// Dead, and an archive does not have it.
-    Lost,
-    Refused,
-    Unasked,
-}
-
-impl Answer {
-    fn of(row: &Row) -> Self {
-        use Reason as R;
-        let Some(reason) = row.reason else {
-            return Self::Alive;
-        };
-        match reason {
-            R::FileNotReadable
-            | R::NotARegularFile
-            | R::TooManyRedirects
-            | R::Timeout
-            | R::ConnectionFailed
-            | R::NameNotFound
-            | R::TlsFailed
-            | R::HttpStatus
-            | R::FtpStatus
-            | R::IncompleteBody
-            | R::BadResponse
-            | R::ArchiveBusy
-            | R::SecretUrl => Self::Dead,
-            R::InArchive => Self::Archived,
-            R::NotArchived => Self::Lost,
-            R::SchemeNotAllowed
-            | R::UnsupportedScheme
-            | R::HostNotAllowed
-            | R::PrivateAddress
-            | R::PortNotAllowed
-            | R::UserinfoNotAllowed
-            | R::OutsideFileRoot
-            | R::RedirectRefused
-            | R::TypeNotAllowed
-            | R::TypeMismatch
-            | R::TooLarge
-            | R::BadUrl => Self::Refused,
-            _ => Self::Unasked,
-        }
+fn answer(reason: Option<Reason>) -> Probe {
+    use Reason as R;
+    let none = Probe::default();
+    let dead = Probe { dead: 1, ..none };
+    let Some(reason) = reason else {
+        return Probe { alive: 1, ..none };
+    };
+    match reason {
+        R::FileNotReadable
+        | R::NotARegularFile
+        | R::TooManyRedirects
+        | R::Timeout
+        | R::ConnectionFailed
+        | R::NameNotFound
+        | R::TlsFailed
+        | R::HttpStatus
+        | R::FtpStatus
+        | R::IncompleteBody
+        | R::BadResponse
+        | R::ArchiveBusy
+        | R::SecretUrl => dead,
+        R::InArchive => Probe {
+            archived: 1,
+            ..dead
+        },
+        R::NotArchived => Probe { lost: 1, ..dead },
+        R::SchemeNotAllowed
+        | R::UnsupportedScheme
+        | R::HostNotAllowed
+        | R::PrivateAddress
+        | R::PortNotAllowed
+        | R::UserinfoNotAllowed
+        | R::OutsideFileRoot
+        | R::RedirectRefused
+        | R::TypeNotAllowed
+        | R::TypeMismatch
+        | R::TooLarge
+        | R::BadUrl => Probe { refused: 1, ..none },
+        _ => Probe { unasked: 1, ..none },
     }
 }
 

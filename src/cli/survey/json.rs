@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use mail_parser::DateTime;
 use serde::Serialize;
 
 use super::super::forecast::Embed;
 use super::looked::{Group, Looked};
-use super::sum::{Dates, Detach, Pictures, Probe, SIZES, Survey};
-use super::tally::{Amount, Counts, Host, LONGEST_NAME, NAMES, Named, Type, Year};
+use super::sum::{Dates, Detach, SIZES, Survey};
+use super::tally::{
+    Amount, Counts, Host, LONGEST_NAME, Links, NAMES, Named, Pictures, Probe, Type, Year,
+};
 
 /// What `inspect --json` says last, of all sources together.
 #[derive(Serialize)]
@@ -22,7 +23,7 @@ struct Whole<'s> {
     messages: u64,
     octets: u64,
     oversized: u64,
-    dates: Period,
+    dates: Dates,
     attachments: Attachments,
     detach: Detached<'s>,
     pictures: Shown<'s>,
@@ -45,14 +46,6 @@ struct Probed {
     archived: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lost: Option<u64>,
-}
-
-#[derive(Serialize)]
-struct Period {
-    first: Option<String>,
-    last: Option<String>,
-    missing: u64,
-    insane: u64,
 }
 
 #[derive(Serialize)]
@@ -95,12 +88,8 @@ struct Shown<'s> {
 
 #[derive(Serialize)]
 struct Linked<'s> {
-    documents: u64,
-    unread: u64,
-    count: u64,
-    relative: u64,
-    with_base: u64,
-    to_parts: u64,
+    #[serde(flatten)]
+    counts: Links,
     schemes: &'s Named<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     other_schemes: Option<u64>,
@@ -151,7 +140,7 @@ impl<'s> Line<'s> {
                 messages: survey.messages,
                 octets: survey.octets,
                 oversized: survey.oversized,
-                dates: Period::of(survey.dates),
+                dates: survey.dates,
                 attachments: Attachments::of(survey),
                 detach: Detached::of(&survey.detach, looked),
                 pictures: Shown::of(survey),
@@ -169,22 +158,6 @@ impl<'s> Line<'s> {
                 by: By::of(survey, looked.by),
                 embed,
             },
-        }
-    }
-}
-
-/// A time as RFC 3339 has it, in UTC.
-pub(super) fn time(seconds: i64) -> String {
-    DateTime::from_timestamp(seconds).to_rfc3339()
-}
-
-impl Period {
-    fn of(dates: Dates) -> Self {
-        Self {
-            first: dates.first.map(time),
-            last: dates.last.map(time),
-            missing: dates.missing,
-            insane: dates.insane,
         }
     }
 }
@@ -232,17 +205,11 @@ impl<'s> Shown<'s> {
 
 impl<'s> Linked<'s> {
     fn of(survey: &'s Survey) -> Self {
-        let links = &survey.links;
         Self {
-            documents: links.documents,
-            unread: links.unread,
-            count: links.count,
-            relative: links.relative,
-            with_base: links.with_base,
-            to_parts: links.to_parts,
-            schemes: &links.schemes,
-            other_schemes: links.schemes.others().copied(),
-            roles: &links.roles,
+            counts: survey.links,
+            schemes: &survey.link_schemes,
+            other_schemes: survey.link_schemes.others().copied(),
+            roles: &survey.link_roles,
         }
     }
 }

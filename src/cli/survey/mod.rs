@@ -25,5 +25,5 @@ pub(super) use self::json::Line;
 pub(super) use self::looked::{Group, Looked};
 pub(super) use self::page::page;
 pub(super) use self::sum::Survey;
-pub(super) use self::tally::{NAMES, Named};
+pub(super) use self::tally::{NAMES, Named, add};
 pub(super) use self::text::lines;

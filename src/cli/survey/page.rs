@@ -3,11 +3,11 @@
 //! No script, nothing from elsewhere, and its own policy forbids both.
 
 use super::file::BEGIN;
-use super::json::{bound, time};
+use super::json::bound;
 use super::looked::Looked;
 use super::plot::{Column, escaped, grouped, standing};
 use super::sheet::{Order, Page, ROWS};
-use super::sum::Survey;
+use super::sum::{Survey, day};
 use super::text::{option_size, size};
 
 const STYLE: &str = include_str!("page.css");
@@ -255,7 +255,7 @@ impl Page<'_> {
         }
         self.table(
             &["scheme of the others", "links"],
-            &links.schemes,
+            &survey.link_schemes,
             |it| *it,
             |it| vec![grouped(*it)],
             Order::Heaviest,
@@ -322,10 +322,6 @@ impl Page<'_> {
     fn foot(&mut self) {
         self.add("<footer>Sizes are in powers of 1024, cut and not rounded. docs/survey.md of embody says how each number is counted; <code>embody inspect --json</code> prints them for programs.</footer>");
     }
-}
-
-fn day(seconds: i64) -> String {
-    time(seconds).chars().take(10).collect()
 }
 
 /// `1 message`, `2 messages`.

@@ -12,9 +12,6 @@ use super::tally::{Counts, Named};
 /// Rows of a table, at most.
 pub const ROWS: usize = 30;
 
-/// Bars of a plot, at most.
-pub(super) const BARS: usize = 12;
-
 /// A page while it is written.
 pub struct Page<'p> {
     pub html: String,

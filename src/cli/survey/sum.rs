@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::tally::{Amount, Counts, Host, Named, Type, Year};
+use mail_parser::DateTime;
+use serde::{Serialize, Serializer};
+
+use super::tally::{Amount, Counts as _, Host, Links, Named, Pictures, Probe, Type, Year, add};
 use crate::mailbox::Summary;
 use crate::store::Key;
 
@@ -27,6 +30,10 @@ pub struct Survey {
     pub detach: Detach,
     pub pictures: Pictures,
     pub links: Links,
+    /// The schemes of those that are not relative.
+    pub link_schemes: Named<u64>,
+    /// What readers do with links.
+    pub link_roles: BTreeMap<&'static str, u64>,
     pub references: u64,
     /// Of each kind, how many there are of each scheme.
     pub kinds: BTreeMap<&'static str, Named<u64>>,
@@ -39,9 +46,11 @@ pub struct Survey {
 }
 
 /// Date fields, in seconds since 1970.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Copy, Default, Debug, Serialize)]
 pub struct Dates {
+    #[serde(serialize_with = "in_words")]
     pub first: Option<i64>,
+    #[serde(serialize_with = "in_words")]
     pub last: Option<i64>,
     pub missing: u64,
     /// Those that no clock showed: not readable, before 1971, or in the future.
@@ -67,56 +76,6 @@ pub struct Detach {
     pub uncompared: Amount,
 }
 
-/// Places of documents that show a picture.
-#[derive(Clone, Copy, Default, Debug, serde::Serialize)]
-pub struct Pictures {
-    /// From the web, trackers not counted.
-    pub remote: u64,
-    pub trackers: u64,
-    /// From the mail itself.
-    pub in_mail: u64,
-    pub data: u64,
-    /// Octets of the `data:` URLs.
-    pub data_octets: u64,
-    /// By other schemes, or relative to nothing.
-    pub elsewhere: u64,
-}
-
-/// Links of all kinds, in HTML and CSS.
-#[derive(Default, Debug)]
-pub struct Links {
-    pub documents: u64,
-    /// Documents that were not read, or not wholly.
-    pub unread: u64,
-    pub count: u64,
-    pub relative: u64,
-    /// Relative ones that a base makes absolute.
-    pub with_base: u64,
-    /// Relative ones that mean a part of the mail.
-    pub to_parts: u64,
-    /// The schemes of the others.
-    pub schemes: Named<u64>,
-    /// What readers do with them.
-    pub roles: BTreeMap<&'static str, u64>,
-}
-
-/// What was asked, and what came of it.
-#[derive(Clone, Copy, Default, Debug, serde::Serialize)]
-pub struct Probe {
-    pub alive: u64,
-    pub dead: u64,
-    /// Of the dead, those that an archive has; told where one was asked, as is the next.
-    #[serde(skip)]
-    pub archived: u64,
-    /// Of the dead, those that it does not have.
-    #[serde(skip)]
-    pub lost: u64,
-    /// The policy does not allow to ask, or to take the answer.
-    pub refused: u64,
-    /// A limit, or a tracker.
-    pub unasked: u64,
-}
-
 impl Survey {
     /// Adds the counts of others.
     pub fn add(&mut self, other: Self) {
@@ -130,13 +89,15 @@ impl Survey {
             sum.add(more);
         }
         self.detach.add(other.detach);
-        self.pictures.add(other.pictures);
-        self.links.add(other.links);
+        self.pictures.add(&other.pictures);
+        self.links.add(&other.links);
+        self.link_schemes.add(other.link_schemes);
+        add(&mut self.link_roles, other.link_roles);
         self.references += other.references;
         for (kind, schemes) in other.kinds {
             self.kinds.entry(kind).or_default().add(schemes);
         }
-        self.probe.add(other.probe);
+        self.probe.add(&other.probe);
         add(&mut self.outcomes, other.outcomes);
         self.years.add(other.years);
         self.hosts.add(other.hosts);
@@ -154,10 +115,18 @@ impl Survey {
     }
 }
 
-fn add<N: Ord>(one: &mut BTreeMap<N, u64>, other: BTreeMap<N, u64>) {
-    for (name, count) in other {
-        *one.entry(name).or_default() += count;
-    }
+/// A time as RFC 3339 has it, in UTC.
+fn time(seconds: i64) -> String {
+    DateTime::from_timestamp(seconds).to_rfc3339()
+}
+
+/// The day of it.
+pub(super) fn day(seconds: i64) -> String {
+    time(seconds).chars().take(10).collect()
+}
+
+fn in_words<S: Serializer>(date: &Option<i64>, serializer: S) -> Result<S::Ok, S::Error> {
+    date.map(time).serialize(serializer)
 }
 
 impl Dates {
@@ -227,40 +196,5 @@ impl Detach {
         for (key, octets) in objects {
             self.object(key, octets);
         }
-    }
-}
-
-impl Pictures {
-    fn add(&mut self, other: Self) {
-        self.remote += other.remote;
-        self.trackers += other.trackers;
-        self.in_mail += other.in_mail;
-        self.data += other.data;
-        self.data_octets += other.data_octets;
-        self.elsewhere += other.elsewhere;
-    }
-}
-
-impl Links {
-    fn add(&mut self, other: Self) {
-        self.documents += other.documents;
-        self.unread += other.unread;
-        self.count += other.count;
-        self.relative += other.relative;
-        self.with_base += other.with_base;
-        self.to_parts += other.to_parts;
-        self.schemes.add(other.schemes);
-        add(&mut self.roles, other.roles);
-    }
-}
-
-impl Probe {
-    fn add(&mut self, other: Self) {
-        self.alive += other.alive;
-        self.dead += other.dead;
-        self.archived += other.archived;
-        self.lost += other.lost;
-        self.refused += other.refused;
-        self.unasked += other.unasked;
     }
 }

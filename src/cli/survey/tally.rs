@@ -14,11 +14,18 @@ pub const LONGEST_NAME: usize = 255;
 pub trait Counts: Default {
     /// Adds the counts of others.
     fn add(&mut self, other: &Self);
+
+    /// What a table tells of it.
+    fn columns(&self) -> Vec<u64>;
 }
 
 impl Counts for u64 {
     fn add(&mut self, other: &Self) {
         *self += other;
+    }
+
+    fn columns(&self) -> Vec<u64> {
+        vec![*self]
     }
 }
 
@@ -32,6 +39,10 @@ macro_rules! counts {
         impl Counts for $name {
             fn add(&mut self, other: &Self) {
                 $(self.$field += other.$field;)*
+            }
+
+            fn columns(&self) -> Vec<u64> {
+                vec![$(self.$field),*]
             }
         }
     };
@@ -57,26 +68,89 @@ counts! {
     Type { attachments, octets, large, large_octets, leave, leave_octets, }
 }
 
+counts! {
+    /// Places of documents that show a picture.
+    Pictures {
+        /// From the web, trackers not counted.
+        remote,
+        trackers,
+        /// From the mail itself.
+        in_mail,
+        data,
+        /// Octets of the `data:` URLs.
+        data_octets,
+        /// By other schemes, or relative to nothing.
+        elsewhere,
+    }
+}
+
+counts! {
+    /// Links of all kinds, in HTML and CSS.
+    Links {
+        documents,
+        /// Documents that were not read, or not wholly.
+        unread,
+        count,
+        relative,
+        /// Relative ones that a base makes absolute.
+        with_base,
+        /// Relative ones that mean a part of the mail.
+        to_parts,
+    }
+}
+
+counts! {
+    /// What was asked, and what came of it.
+    Probe {
+        alive,
+        dead,
+        /// Of the dead, those that an archive has; told where one was asked, as is the next.
+        #[serde(skip)]
+        archived,
+        /// Of the dead, those that it does not have.
+        #[serde(skip)]
+        lost,
+        /// The policy does not allow to ask, or to take the answer.
+        refused,
+        /// A limit, or a tracker.
+        unasked,
+    }
+}
+
+/// Adds counts by names of our own.
+pub fn add<N: Ord>(one: &mut BTreeMap<N, u64>, other: BTreeMap<N, u64>) {
+    for (name, count) in other {
+        *one.entry(name).or_default() += count;
+    }
+}
+
 impl Host {
     /// How often mail refers to it.
     pub fn weight(&self) -> u64 {
         self.pictures + self.trackers + self.references
     }
 
+    /// Adds what one source of it answered.
+    pub fn answered(&mut self, answer: &Probe) {
+        self.alive += answer.alive;
+        self.dead += answer.dead;
+        self.archived += answer.archived;
+        self.lost += answer.lost;
+        self.refused += answer.refused;
+    }
+
     /// What a probe tells of it, in the order of tables; the last two where an archive was asked.
-    pub fn probed(&self, has_archive: bool) -> Vec<u64> {
-        let mut row = vec![
+    pub fn probed(&self) -> [u64; 8] {
+        [
             self.pictures,
             self.trackers,
             self.references,
             self.alive,
             self.dead,
             self.refused,
-        ];
-        if has_archive {
-            row.extend([self.archived, self.lost]);
-        }
-        row
+            self.archived,
+            self.lost,
+        ]
     }
 }
 

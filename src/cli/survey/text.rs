@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use super::super::say::harmless;
-use super::json::{bound, time};
+use super::json::bound;
 use super::looked::{Group, Looked};
-use super::sum::{SIZES, Survey};
-use super::tally::{Counts, Host, Named, Type, Year};
+use super::sum::{SIZES, Survey, day};
+use super::tally::{Counts, Host, Named, Type};
 
 /// Most lines of one table.
 const LINES: usize = 40;
@@ -62,9 +62,7 @@ pub fn lines(survey: &Survey, looked: &Looked<'_>) -> String {
 
 fn write_all(text: &mut String, survey: &Survey, looked: &Looked<'_>) -> std::fmt::Result {
     let dates = &survey.dates;
-    let day = |date: Option<i64>| {
-        date.map_or("-".to_owned(), |date| time(date).chars().take(10).collect())
-    };
+    let day = |date: Option<i64>| date.map_or("-".to_owned(), day);
     writeln!(
         text,
         "dates        {} to {}; {} messages without a date, {} with an insane one",
@@ -187,45 +185,21 @@ fn table(text: &mut String, survey: &Survey, group: Group, has_archive: bool) ->
                 true => "pictures trackers references alive dead refused archived lost",
                 false => "pictures trackers references alive dead refused",
             };
-            let row = |it: &Host| it.probed(has_archive);
+            let columns = head.split(' ').count();
+            let row = |it: &Host| it.probed().into_iter().take(columns).collect();
             named(text, ("host", head), &survey.hosts, Host::weight, row)
         }
         Group::Type => {
             let head = "attachments octets large large_octets leave leave_octets";
-            let row = |it: &Type| {
-                vec![
-                    it.attachments,
-                    it.octets,
-                    it.large,
-                    it.large_octets,
-                    it.leave,
-                    it.leave_octets,
-                ]
-            };
-            named(
-                text,
-                ("type", head),
-                &survey.types,
-                |it| it.octets.max(1),
-                row,
-            )
+            let weight = |it: &Type| it.octets.max(1);
+            named(text, ("type", head), &survey.types, weight, Type::columns)
         }
         Group::Year => {
             let head = "messages octets attachments octets pictures references";
-            let row = |it: &Year| {
-                vec![
-                    it.messages,
-                    it.octets,
-                    it.attachments,
-                    it.attachment_octets,
-                    it.pictures,
-                    it.references,
-                ]
-            };
             heading(text, "year", head)?;
             // In their order; there are few.
             for (name, it) in survey.years.names() {
-                line(text, &row(it), name)?;
+                line(text, &it.columns(), name)?;
             }
             Ok(())
         }

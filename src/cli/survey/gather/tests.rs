@@ -93,9 +93,9 @@ proptest! {
         prop_assert!(detach.duplicates().count >= detach.leave.count / 2);
         prop_assert!(detach.saves <= i64::try_from(detach.leave.octets).expect("it is small"));
         let links = &sum.links;
-        let roles: u64 = links.roles.values().sum();
+        let roles: u64 = sum.link_roles.values().sum();
         prop_assert_eq!(roles, links.count);
-        let schemes: u64 = links.schemes.names().map(|(_, count)| count).sum();
+        let schemes: u64 = sum.link_schemes.names().map(|(_, count)| count).sum();
         prop_assert!(schemes + links.relative <= links.count);
         prop_assert!(links.with_base + links.to_parts <= links.relative);
         let hosts: u64 = sum.hosts.names().map(|(_, it)| it.pictures).sum();
