@@ -196,8 +196,8 @@ pub(super) fn encode(text: &[u8], delimiter: Delimiter, ampersand: Ampersand) ->
     let mut out = Vec::with_capacity(text.len() + 16);
     let mut copied = 0;
     for (at, &byte) in text.iter().enumerate() {
-        // The least byte that needs a look is NUL, the greatest the grave accent.
-        if !matches!(byte, 0..=b'>' | b'`') {
+        // No other byte is written as something else, and most bytes of URLs are others.
+        if !matches!(byte, 0..=b'\'' | b'-' | b'<' | b'>' | b'`') {
             continue;
         }
         let rest = text.get(at..).unwrap_or_default();

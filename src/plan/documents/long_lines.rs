@@ -71,9 +71,11 @@ impl<'c> Stretches<'c> {
     /// Whether a line in this part of the document is too long.
     fn is_long(&self, from: usize, to: usize) -> bool {
         let lines = self.document.get(from..to).unwrap_or_default();
-        lines
-            .split(|&byte| byte == b'\n')
-            .any(|line| line.strip_suffix(b"\r").unwrap_or(line).len() > LINE_LIMIT)
+        // Mostly they are one short line.
+        lines.len() > LINE_LIMIT
+            && lines
+                .split(|&byte| byte == b'\n')
+                .any(|line| line.strip_suffix(b"\r").unwrap_or(line).len() > LINE_LIMIT)
     }
 }
 
