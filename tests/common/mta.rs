@@ -189,9 +189,9 @@ impl House {
         let house = Self { folder, http };
         let built = Path::new(env!("CARGO_BIN_EXE_embody"));
         let copy = house.path("embody.real");
-        fs::hard_link(built, &copy)
-            .or_else(|_| fs::copy(built, &copy).map(|_| ()))
-            .unwrap();
+        if fs::hard_link(built, &copy).is_err() {
+            super::programs::copy_program(built, &copy);
+        }
         house.stands(Stand::Works);
         house.may_ask(house.http.address.port());
         house

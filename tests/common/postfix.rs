@@ -182,7 +182,7 @@ fn directories(folder: &str) {
 fn programs(folder: &str) {
     for name in ["postdrop", "postqueue"] {
         let copy = format!("{folder}/bin/{name}");
-        fs::copy(super::programs::program(name).unwrap(), &copy).unwrap();
+        super::programs::copy_program(&super::programs::program(name).unwrap(), copy.as_ref());
         fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
     }
     std::os::unix::fs::symlink(

@@ -67,7 +67,7 @@ pub fn unprivileged(test: &str, folder: &Path) -> Option<Command> {
     // The build folder may itself be out of that user's reach.
     let copy = folder.join("embody");
     if !copy.exists() {
-        fs::copy(env!("CARGO_BIN_EXE_embody"), &copy).unwrap();
+        copy_program(Path::new(env!("CARGO_BIN_EXE_embody")), &copy);
     }
     let mut command = Command::new(setpriv);
     if fs::read("/etc/shadow").is_ok() {
@@ -75,6 +75,13 @@ pub fn unprivileged(test: &str, folder: &Path) -> Option<Command> {
     }
     command.arg(copy);
     Some(command)
+}
+
+/// A copy to be run. Another process makes it: what this one has open for writing, a child that another test is just
+/// starting has open too, and what is open for writing cannot be run.
+pub fn copy_program(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg(from).arg(to).status().unwrap();
+    assert!(copied.success(), "{}", to.display());
 }
 
 /// Debian's libfaketime, in front of the wall clock only.
