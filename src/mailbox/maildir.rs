@@ -15,8 +15,10 @@
 //! * **same name**: the two files are *exchanged*, which fails if the old name is gone; then it is
 //!   checked that what came out is what was read, or they are exchanged back;
 //! * **new name**: the new file is linked to its name, the folder synced, the old name removed; if
-//!   that had gone meanwhile, the new one is taken away again. A kill in between leaves both for
-//!   an instant; the next run makes the same message again, finds it there, and removes the old.
+//!   that had gone meanwhile, the new one is taken away again, wherever readers moved it. A kill in between leaves both;
+//!   the next run makes the same message again, finds it there under whatever flags, and removes the old.
+//!
+//! `supersede` does both.
 //!
 //! To Dovecot the sizes are part of a message's identity: a message whose name changes gets a new
 //! UID, and clients fetch it anew. Names without sizes keep their UID.
@@ -24,12 +26,12 @@
 //! A message that moved meanwhile is left, and counted. What is not kept up to date: the quota
 //! sums in `maildirsize` (they are computed anew when a server finds them in doubt).
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use rustix::fs::{CWD, RenameFlags};
 
 use super::compressed::Method;
 use super::convert::Job;
@@ -40,10 +42,10 @@ use super::lock::Dotlock;
 use super::messages::transformed;
 use super::pipeline::{self, Limits, Stages};
 use super::place::{Destination, Place, target};
-use super::replace::{Beside, Finished, Identity, sync_folder};
+use super::replace::{Beside, Identity, sync_folder};
 use super::rewrite;
-use super::sizes::resized;
-use super::temporary;
+use super::sizes::{base_of, resized};
+use super::supersede::Old;
 use super::{Effect, Message, Quoting, Summary};
 use crate::detail::Detail;
 use crate::error::Error;
@@ -94,6 +96,7 @@ impl Job<'_> {
         let stages = Files {
             job: self,
             place: &place,
+            twins: twins(&names),
             destination,
             large: Mutex::new(()),
             done: Mutex::new(Summary {
@@ -168,9 +171,30 @@ fn make_folder(folder: &Path) -> Result<(), Error> {
     fs::create_dir_all(folder).map_err(cannot_write(folder))
 }
 
+/// Messages whose names have one base, where these are two: what a run that was killed left.
+fn twins(names: &[PathBuf]) -> HashMap<PathBuf, PathBuf> {
+    let base = |name: &&PathBuf| {
+        let name = name.file_name().unwrap_or_default().as_bytes();
+        base_of(name).to_owned()
+    };
+    let mut names: Vec<&PathBuf> = names.iter().collect();
+    names.sort_by_cached_key(base);
+    names
+        .chunk_by(|one, other| base(one) == base(other))
+        .filter_map(|group| match group {
+            [one, other] => Some([(one, other), (other, one)]),
+            _ => None,
+        })
+        .flatten()
+        .map(|(&one, &other)| (one.clone(), other.clone()))
+        .collect()
+}
+
 struct Files<'a> {
     job: &'a Job<'a>,
     place: &'a Place,
+    /// The other copy of a message that has two.
+    twins: HashMap<PathBuf, PathBuf>,
     destination: Destination<'a>,
     /// Held while a message that expands to much is worked on: nobody knows before how much it will be.
     large: Mutex<()>,
@@ -305,7 +329,20 @@ impl Files<'_> {
             _ if !writes => {}
             (Destination::InPlace, None) => {}
             (Destination::InPlace, Some(new)) => {
-                if !self.put_in_place(&path, &file, &before, &new, method)? {
+                let writing_in = self.place.writing_in(&self.place.folder);
+                let finished = Beside::of(&new, &writing_in, &path, method)?.finished(&file)?;
+                let twin = self
+                    .twins
+                    .get(name)
+                    .map(|twin| self.place.folder.join(twin));
+                let old = Old {
+                    path: &path,
+                    file: &file,
+                    before: &before,
+                    twin: twin.as_deref(),
+                    folders: &self.place.synced_in(&self.place.folder),
+                };
+                if !old.give_way(finished, &new)? {
                     summary.changed = 0;
                     summary.bytes_out = summary.bytes_in;
                     summary.moved = 1;
@@ -331,82 +368,4 @@ impl Files<'_> {
         }
         Ok((summary, None))
     }
-
-    /// False if the message moved meanwhile; then nothing was done.
-    fn put_in_place(
-        &self,
-        path: &Path,
-        file: &File,
-        before: &Identity,
-        new: &[u8],
-        method: Option<Method>,
-    ) -> Result<bool, Error> {
-        let writing_in = self.place.writing_in(&self.place.folder);
-        let finished = Beside::of(new, &writing_in, path, method)?.finished(file)?;
-        finished.sync()?;
-        let renamed = resized(path, new);
-        if renamed == path {
-            exchange(finished, before)
-        } else {
-            supersede(&finished, path, &renamed, before)
-        }
-    }
-}
-
-fn exchange(finished: Finished, before: &Identity) -> Result<bool, Error> {
-    let temporary = finished.temporary.path();
-    let target = finished.target.as_path();
-    let swap = || rustix::fs::renameat_with(CWD, temporary, CWD, target, RenameFlags::EXCHANGE);
-    match swap() {
-        Ok(()) => {
-            if before.check(temporary).is_ok() {
-                return Ok(true);
-            }
-            swap().map_err(|error| cannot_write(target)(error.into()))?;
-            Ok(false)
-        }
-        Err(rustix::io::Errno::NOENT) => Ok(false),
-        // A file system that cannot exchange: between check and rename lies an instant.
-        Err(_) => {
-            if before.check(target).is_err() {
-                return Ok(false);
-            }
-            finished.replace(before, None).map(|_| true)
-        }
-    }
-}
-
-fn supersede(
-    finished: &Finished,
-    old: &Path,
-    new: &Path,
-    before: &Identity,
-) -> Result<bool, Error> {
-    let folder = temporary::folder_of(new);
-    let mut ours = true;
-    match fs::hard_link(finished.temporary.path(), new) {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            // From a run that was killed before it could remove the old name, or a stranger.
-            let written = fs::read(finished.temporary.path()).map_err(cannot_read(new))?;
-            if fs::read(new).map_err(cannot_read(new))? != written {
-                return Ok(false);
-            }
-            ours = false;
-        }
-        Err(error) => return Err(cannot_write(new)(error)),
-    }
-    sync_folder(folder)?;
-    if before.check(old).is_ok() {
-        match fs::remove_file(old) {
-            Ok(()) => return Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(cannot_write(old)(error)),
-        }
-    }
-    // The message goes on under another name; what we added would be a second one.
-    if ours {
-        fs::remove_file(new).map_err(cannot_write(new))?;
-    }
-    Ok(false)
 }

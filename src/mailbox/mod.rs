@@ -7,7 +7,7 @@
 //! The modules: `find` says what a path holds, `start` what the first octets of a file say, `ours` which folders are stores and
 //! caches, `not_mail` what it is if it holds no mail; `mbox` is the format,
 //! `window` walks a file of any size, which `source` reads, through it, `rewrite` puts a changed message back;
-//! `maildir` does the same for a message a file, in whose name `sizes` may stand; `pipeline` works on many at a time and keeps their order; `pool` has
+//! `maildir` does the same for a message a file, in whose name `sizes` may stand, and `supersede` puts it in the old one's place; `pipeline` works on many at a time and keeps their order; `pool` has
 //! the buffers; `lock`, `latecomers`, `replace` and `in_place` make in place safe; `sink` is where an mbox goes;
 //! `begin` says what there is to do, `convert` is the driver, `cut` finds the messages of a piece of an mbox, `split` says where to cut, `compressed`
 //! knows the ways of compressing, `archive` reads the mboxes in zip and tar archives, `expanded` reads a mailbox
@@ -61,6 +61,7 @@ mod start;
 mod stop;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod stream;
+mod supersede;
 mod temporary;
 mod touch;
 mod window;

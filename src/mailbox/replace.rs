@@ -18,6 +18,7 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, CWD, Gid, RenameFlags, Uid, XattrFlags};
+use rustix::io::Errno;
 use tempfile::NamedTempFile;
 
 use super::compressed::{Encoder, Method};
@@ -58,10 +59,11 @@ impl Identity {
     }
 
     /// # Errors
-    /// [`Error::Changed`] if the name no longer shows this file as it was.
+    /// [`Error::Changed`] if the name no longer shows this file as it was; [`Error::Unreadable`] if nobody can tell.
     pub(super) fn check(&self, path: &Path) -> Result<(), Error> {
         match fs::metadata(path) {
             Ok(metadata) if Self::of(&metadata) == *self => Ok(()),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unreadable(path)(error)),
             _ => Err(Error::Changed { path: path.into() }),
         }
     }
@@ -245,21 +247,55 @@ impl Finished {
     ) -> Result<Option<NamedTempFile>, Error> {
         self.sync()?;
         before.check(&self.target)?;
-        if let Some(suffix) = backup {
-            back_up(&self.target, suffix)?;
+        let backup = match backup {
+            Some(suffix) => back_up(&self.target, suffix)?,
+            None => None,
+        };
+        let replaced = self.exchanged(before);
+        if let (Err(_), Some(backup)) = (&replaced, backup) {
+            // Nothing was replaced: a second name would only be in the way of the next run.
+            let _ = fs::remove_file(backup);
         }
-        let Self { target, temporary } = self;
-        let exchanged =
-            rustix::fs::renameat_with(CWD, temporary.path(), CWD, &target, RenameFlags::EXCHANGE);
-        if exchanged.is_ok() {
-            sync_folder(folder_of(&target))?;
-            return Ok(Some(temporary));
-        }
-        temporary
-            .persist(&target)
-            .map_err(|failed| cannot_write(&target)(failed.error))?;
+        let (old, target) = replaced?;
         sync_folder(folder_of(&target))?;
-        Ok(None)
+        Ok(old)
+    }
+
+    fn exchanged(self, before: &Identity) -> Result<(Option<NamedTempFile>, PathBuf), Error> {
+        if exchange(self.temporary.path(), &self.target).is_err() {
+            let Self { target, temporary } = self;
+            return match temporary.persist(&target) {
+                Ok(_) => Ok((None, target)),
+                Err(failed) => Err(cannot_write(&target)(failed.error)),
+            };
+        }
+        match fs::symlink_metadata(self.temporary.path()) {
+            Ok(old) if (old.dev(), old.ino()) == (before.device, before.inode) => {
+                Ok((Some(self.temporary), self.target))
+            }
+            // Another program gave the name to another file at that moment.
+            _ => match exchange(self.temporary.path(), &self.target) {
+                Ok(()) => Err(Error::Changed { path: self.target }),
+                Err(error) => Err(self.kept(Some(error))),
+            },
+        }
+    }
+
+    /// What another program wrote stands under the temporary name: it is kept under one that people see.
+    pub(super) fn kept(self, error: Option<Errno>) -> Error {
+        let Self { target, temporary } = self;
+        let kept = match temporary.persist_noclobber(with_suffix(&target, ".before".as_ref())) {
+            Ok(_) => with_suffix(&target, ".before".as_ref()),
+            Err(failed) => match failed.file.keep() {
+                Ok((_, name)) => name,
+                Err(failed) => failed.file.path().to_owned(),
+            },
+        };
+        let why = error.map_or_else(String::new, |error| format!(": {}", io::Error::from(error)));
+        cannot_write(&target)(io::Error::other(format!(
+            "another program changed it at that moment{why}; what that one wrote is in {}",
+            kept.display()
+        )))
     }
 
     /// Appears under a name that nothing has yet.
@@ -318,15 +354,21 @@ pub(super) fn is_same(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-fn back_up(target: &Path, suffix: &OsStr) -> Result<(), Error> {
+/// Two files change their names.
+pub(super) fn exchange(one: &Path, other: &Path) -> Result<(), Errno> {
+    rustix::fs::renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)
+}
+
+/// The name of the backup, if it was not there before.
+fn back_up(target: &Path, suffix: &OsStr) -> Result<Option<PathBuf>, Error> {
     let backup = with_suffix(target, suffix);
     let Err(error) = fs::hard_link(target, &backup) else {
-        return Ok(());
+        return Ok(Some(backup));
     };
     if error.kind() == io::ErrorKind::AlreadyExists {
         let metadata = fs::metadata(target).map_err(cannot_read(target))?;
         return match fs::symlink_metadata(&backup) {
-            Ok(found) if is_same(&found, &metadata) => Ok(()),
+            Ok(found) if is_same(&found, &metadata) => Ok(None),
             _ => Err(cannot_write(&backup)(error)),
         };
     }
@@ -336,7 +378,8 @@ fn back_up(target: &Path, suffix: &OsStr) -> Result<(), Error> {
     let length = source.metadata().map_err(cannot_read(target))?.len();
     let copy = Beside::copy(&source, length, target, folder_of(&backup), &backup)?;
     copy.sync()?;
-    copy.appear()
+    copy.appear()?;
+    Ok(Some(backup))
 }
 
 pub(super) fn sync_folder(folder: &Path) -> Result<(), Error> {

@@ -44,6 +44,45 @@ fn wire_length(content: &[u8]) -> usize {
     content.len() + bare
 }
 
+/// What stays of a message's name whatever becomes of its sizes and flags.
+pub(super) fn base_of(name: &[u8]) -> &[u8] {
+    let end = name.iter().position(|b| b",:".contains(b));
+    name.get(..end.unwrap_or(name.len())).unwrap_or(name)
+}
+
+/// `path`, a message, with the flags of both copies of it; but that it is to be deleted only if both say so. What has
+/// flags stands in `cur`.
+pub(super) fn with_flags_of(path: &Path, other: &Path) -> PathBuf {
+    let (Some((name, one)), Some((_, two))) = (flags_of(path), flags_of(other)) else {
+        return path.into();
+    };
+    let is_trashed = one.contains(&b'T') && two.contains(&b'T');
+    let mut flags = [one, two].concat();
+    flags.retain(|&flag| flag != b'T' || is_trashed);
+    flags.sort_unstable();
+    flags.dedup();
+    let folders = [path, other].map(|path| path.parent().unwrap_or(Path::new("")));
+    let [one_part, two_part] = folders.map(Path::file_name);
+    if one_part == two_part && flags == one {
+        return path.into();
+    }
+    let folder = match one_part == Some(OsStr::new("cur")) {
+        true => folders[0],
+        false => folders[1],
+    };
+    let name = [name, b":2,", flags.as_slice()].concat();
+    folder.join(OsString::from_vec(name))
+}
+
+/// A message's name without its flags, and these; none if what stands behind the colon is something else.
+fn flags_of(path: &Path) -> Option<(&[u8], &[u8])> {
+    let name = path.file_name()?.as_bytes();
+    match memchr::memmem::find(name, b":2,") {
+        Some(at) => Some((name.get(..at)?, name.get(at + 3..)?)),
+        None => (!name.contains(&b':')).then_some((name, b"")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

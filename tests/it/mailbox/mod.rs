@@ -18,6 +18,7 @@ mod mmdf;
 mod public_inbox;
 mod ranges;
 mod ranges_recipes;
+mod readers;
 mod separators;
 mod spark;
 mod stopped;
