@@ -11,13 +11,16 @@ use super::stepwise::Member;
 
 /// Dovecot refuses larger chunks, compressed or not.
 const MOST: usize = 1 << 20;
+/// An octet of lz4 becomes no more than so many.
+const GROWTH: usize = 256;
 /// What Dovecot puts into a chunk.
 const CHUNK: usize = 64 << 10;
 
 /// The chunks of one header.
 #[derive(Default)]
 pub(super) struct Chunks {
-    has_header: bool,
+    /// The size of the largest chunk, which the header says.
+    most: Option<usize>,
     compressed: Vec<u8>,
     plain: Vec<u8>,
     start: usize,
@@ -25,7 +28,7 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
-    fn header(&mut self, octets: &mut Octets<impl Read>) -> io::Result<()> {
+    fn header(&mut self, octets: &mut Octets<impl Read>) -> io::Result<usize> {
         let header = octets.peek(DOVECOT_LZ4.len() + 4)?;
         let Some(most) = header
             .get(DOVECOT_LZ4.len()..)
@@ -40,13 +43,12 @@ impl Chunks {
             return Err(invalid("a larger chunk than Dovecot allows"));
         }
         octets.consume(length);
-        self.plain = vec![0; most];
-        self.has_header = true;
-        Ok(())
+        self.most = Some(most);
+        Ok(most)
     }
 
     /// False at the end.
-    fn next(&mut self, octets: &mut Octets<impl Read>) -> io::Result<bool> {
+    fn next(&mut self, octets: &mut Octets<impl Read>, most: usize) -> io::Result<bool> {
         let prefix = octets.peek(4)?;
         if prefix.is_empty() {
             return Ok(false);
@@ -65,6 +67,9 @@ impl Chunks {
         octets.consume(4);
         self.compressed.resize(length, 0);
         octets.read_exact(&mut self.compressed)?;
+        // No more than it can become: of many headers each may say that a mebibyte follows.
+        let room = most.min(length.saturating_mul(GROWTH));
+        self.plain.resize(room.max(self.plain.len()), 0);
         let decompressed = lz4_flex::block::decompress_into(&self.compressed, &mut self.plain);
         self.end = decompressed.map_err(io::Error::other)?;
         self.start = 0;
@@ -78,11 +83,12 @@ fn invalid(what: &str) -> io::Error {
 
 impl<R: Read> Member<R> for Chunks {
     fn read(&mut self, octets: &mut Octets<R>, into: &mut [u8]) -> io::Result<usize> {
-        if !self.has_header {
-            self.header(octets)?;
-        }
+        let most = match self.most {
+            Some(most) => most,
+            None => self.header(octets)?,
+        };
         while self.start == self.end {
-            if !self.next(octets)? {
+            if !self.next(octets, most)? {
                 return Ok(0);
             }
         }

@@ -48,6 +48,33 @@ const RATIO: u64 = 1000;
 /// So many octets may come from few: one mail of blanks or zeros is no bomb.
 const UNJUDGED: u64 = 64 << 20;
 
+/// The octets of a bzip2 stream that holds nothing.
+const EMPTY_BZIP2: usize = 14;
+
+/// Whether `start` is one: a level, the mark of the end, and a checksum of nothing.
+fn is_empty_bzip2(start: &[u8]) -> bool {
+    matches!(
+        start,
+        [
+            b'B',
+            b'Z',
+            b'h',
+            b'1'..=b'9',
+            0x17,
+            0x72,
+            0x45,
+            0x38,
+            0x50,
+            0x90,
+            0,
+            0,
+            0,
+            0,
+            ..
+        ]
+    )
+}
+
 /// Why there is no more of compressed data, though they did not end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Damage {
@@ -180,28 +207,37 @@ impl<R: Read> Decoder<R> {
 
     /// Behind a member: another one, the end, or something else.
     fn next(&mut self, is_behind: bool) -> io::Result<State<R>> {
-        let start = self.octets.peek(MAGIC)?;
-        if start.is_empty() {
-            return Ok(State::Ended);
+        let mut is_behind = is_behind;
+        while self.method == Method::Bzip2 && is_empty_bzip2(self.octets.peek(MAGIC)?) {
+            // A decoder for each would zero megabytes of memory to find that out.
+            self.octets.consume(EMPTY_BZIP2);
+            is_behind = true;
         }
-        if Method::of_start(start) == Some(self.method) {
+        let at = self.octets.taken();
+        let zeros = match is_behind {
+            true => self.zeros()?,
+            false => 0,
+        };
+        let start = self.octets.peek(MAGIC)?;
+        let is_aligned = self.method != Method::Xz || zeros % 4 == 0;
+        if start.is_empty() {
+            return Ok(match is_aligned {
+                true => State::Ended,
+                false => State::Damaged(Damage {
+                    at: Some(at),
+                    whole: true,
+                    ..self.damage("padding behind the xz data that is no multiple of four octets")
+                }),
+            });
+        }
+        // Only xz has padding between streams; gzip(1) and the others take what follows zeros for something else.
+        let may_follow = zeros == 0 || self.method == Method::Xz && is_aligned;
+        if may_follow && Method::of_start(start) == Some(self.method) {
             return Ok(State::Within(self.member()?, self.octets.taken()));
         }
         // Of data that were cut within the next magic.
-        let is_cut = !is_behind || start.len() < MAGIC && self.method.magic().starts_with(start);
-        let at = self.octets.taken();
-        loop {
-            let padding = self.octets.fill_buf()?;
-            if padding.is_empty() {
-                return Ok(State::Ended);
-            }
-            let zeros = padding.iter().take_while(|&&octet| octet == 0).count();
-            let is_all = zeros == padding.len();
-            self.octets.consume(zeros);
-            if !is_all {
-                break;
-            }
-        }
+        let is_cut = !is_behind
+            || may_follow && start.len() < MAGIC && self.method.magic().starts_with(start);
         let why = match is_cut {
             true => format!("{} data that are cut off", self.method.name()),
             false => format!("something else behind the {} data", self.method.name()),
@@ -212,6 +248,21 @@ impl<R: Read> Decoder<R> {
             is_cut,
             ..self.damage(why)
         }))
+    }
+
+    /// Passes over zeros, and counts them.
+    fn zeros(&mut self) -> io::Result<u64> {
+        let mut zeros = 0;
+        loop {
+            let padding = self.octets.fill_buf()?;
+            let count = padding.iter().take_while(|&&octet| octet == 0).count();
+            let is_over = count < padding.len() || padding.is_empty();
+            self.octets.consume(count);
+            zeros += count as u64;
+            if is_over {
+                return Ok(zeros);
+            }
+        }
     }
 
     fn damage(&self, why: impl Into<Detail>) -> Damage {

@@ -281,6 +281,121 @@ fn garbage_behind_is_said_and_never_dropped_in_place() {
 }
 
 #[test]
+fn xz_may_be_padded_by_fours_and_the_others_by_zeros_at_the_end() {
+    let plain = mbox(40);
+    let (one, other) = plain.split_at(plain.len() / 2 + 3);
+    let padded = |method: &str, between: usize, behind: usize| {
+        let zeros = [0; 70_000];
+        [
+            &compressed(method, one),
+            &zeros[..between],
+            &compressed(method, other),
+            &zeros[..behind],
+        ]
+        .concat()
+    };
+    let mut rows = Vec::new();
+    // Octets between and behind two streams, and how much is read: all of it, all but that the end is wrong, one stream.
+    for (between, behind, whole, status) in [
+        (4, 0, true, 0),
+        (4, 4, true, 0),
+        (65_536, 65_540, true, 0),
+        (0, 8, true, 0),
+        (0, 3, true, 1),
+        (8, 1, true, 1),
+        (3, 0, false, 1),
+        (5, 4, false, 1),
+        (65_537, 0, false, 1),
+    ] {
+        rows.push(("xz", padded("xz", between, behind), whole, status));
+    }
+    for method in ["gz", "bz2", "zst"] {
+        rows.push((method, padded(method, 0, 3), true, 0));
+        rows.push((method, padded(method, 0, 65_537), true, 0));
+        rows.push((method, padded(method, 4, 0), false, 1));
+    }
+    // Frames of zstd that hold nothing for us, everywhere.
+    let skip = b"\x5f\x2a\x4d\x18\x03\0\0\0abc".as_slice();
+    let frames = [
+        skip,
+        &compressed("zst", one),
+        skip,
+        skip,
+        &compressed("zst", other),
+        skip,
+    ];
+    rows.push(("zst", frames.concat(), true, 0));
+    rows.push(("zst", [&frames.concat(), &skip[..10]].concat(), true, 1));
+    for (method, bytes, is_whole, expected) in rows {
+        let folder = folder_with(&[("box", &bytes)]);
+        let output = run(&["convert", "box", "--output", "-"], folder.path(), b"");
+        let said = stderr(&output);
+        assert_eq!(status(&output), expected, "{method}: {said}");
+        assert!(plain.starts_with(&output.stdout), "{method}");
+        if expected == 0 {
+            assert!(output.stdout == plain, "{method}");
+        }
+        assert_eq!(
+            output.stdout.len() > one.len(),
+            is_whole,
+            "{method}: {said}"
+        );
+        let output = run(&["convert", "box", "--in-place"], folder.path(), b"");
+        assert_eq!(status(&output), expected, "{method}");
+        assert!(fs::read(folder.path().join("box")).unwrap() == bytes);
+        // As the programs see it.
+        if method == "xz"
+            && let Some(xz) = program("xz")
+        {
+            let output = fed(Command::new(xz).arg("-dc"), &bytes);
+            assert_eq!(
+                output.status.success(),
+                expected == 0,
+                "{}",
+                stderr(&output)
+            );
+        }
+        if method == "gz" && is_whole {
+            let output = fed(Command::new("gzip").arg("-dc"), &bytes);
+            assert!(output.status.success() && output.stdout == plain);
+        }
+    }
+}
+
+/// Each costs what its octets do: no buffers are made for what holds nothing.
+#[test]
+fn many_streams_of_nothing_cost_no_more_than_other_data() {
+    let plain = mbox(1);
+    let lz4_header = b"Dovecot-LZ4\x0d\x2a\x9b\xc5\0\x10\0\0".as_slice();
+    let bz2 = |level: u8| {
+        [
+            b"BZh",
+            [level].as_slice(),
+            b"\x17\x72\x45\x38\x50\x90\0\0\0\0",
+        ]
+        .concat()
+    };
+    for (method, empty) in [
+        ("bz2", bz2(b'9')),
+        ("bz2", bz2(b'1')),
+        ("gz", compressed("gz", b"")),
+        ("xz", compressed("xz", b"")),
+        ("zst", compressed("zst", b"")),
+        ("lz4", lz4_header.to_vec()),
+    ] {
+        let many = empty.repeat(1_400_000 / empty.len());
+        let bytes = [many.as_slice(), &compressed(method, &plain), &many].concat();
+        let start = std::time::Instant::now();
+        let output = run(&["convert", "-", "--output", "-"], Path::new("/"), &bytes);
+        let seconds = start.elapsed().as_secs_f32();
+        assert_eq!(status(&output), 0, "{method}: {}", stderr(&output));
+        assert!(output.stdout == plain, "{method}");
+        println!("{method}: {seconds} s");
+        assert!(seconds < 5.0, "{method}: {seconds} s");
+    }
+}
+
+#[test]
 fn one_compressed_message_needs_no_temporary_folder() {
     let (before, after) = with_data_url();
     let [before, after] = [before, after].map(|mailbox| {
