@@ -96,6 +96,22 @@ impl Newline {
             _ => Self::Lf,
         }
     }
+
+    /// The one that this is not.
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Self::Lf => Self::CrLf,
+            Self::CrLf => Self::Lf,
+        }
+    }
+
+    /// Whether it ends every line of `bytes`; the last line may have no end.
+    #[must_use]
+    pub fn is_throughout(self, bytes: &[u8]) -> bool {
+        let is_crlf = |at: usize| at > 0 && bytes.get(at - 1) == Some(&b'\r');
+        memchr::memchr_iter(b'\n', bytes).all(|at| is_crlf(at) == (self == Self::CrLf))
+    }
 }
 
 /// One line: its content, and the content with its terminator.

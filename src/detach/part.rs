@@ -102,7 +102,9 @@ impl Leaving<'_> {
             Form::ExternalBody => encoding_field(original, encoding, wording, newline)
                 .ok_or("its Content-Transfer-Encoding field cannot be noted")?,
             // The quotation has the field as it was.
-            Form::Thunderbird if wording.manner == Manner::Identity => EncodingField::Absent,
+            Form::Thunderbird if matches!(wording.manner, Manner::Identity { .. }) => {
+                EncodingField::Absent
+            }
             Form::Thunderbird => EncodingField::Usual,
         };
         let digest_added = self.form == Form::ExternalBody && of("Content-MD5").is_none();

@@ -316,7 +316,7 @@ impl Pending<'_> {
         // The note may be a stranger's: what it makes of the octets is known before it is made.
         let least = match note.wording.manner {
             Manner::QuotedPrintable => octets.len(),
-            _ => note.wording.length(octets.len()),
+            _ => note.wording.length(octets),
         };
         let ledger = &mut session.ledger;
         ledger.would_fit(least as i64 - part.span.len() as i64)?;

@@ -33,10 +33,22 @@ pub(super) fn claim_of(original: &[u8], tree: &Tree, body: &ExternalBody<'_>) ->
         return Claim::None;
     };
     let newline = newline_of(original, tree, body.part);
-    match Note::read(field.value.of(original), newline) {
-        Some(note) => Claim::Note(Box::new(note)),
-        None => Claim::Unreadable,
+    let Some(mut note) = Note::read(field.value.of(original), newline) else {
+        return Claim::Unreadable;
+    };
+    // A system that converts line ends does so in the header as in text. What is no text is what its digest says.
+    let header = tree.part(body.part).header;
+    let is_uniform = |span: Span| newline.is_throughout(span.of(original));
+    if !is_text(body) || !is_uniform(header) || !is_uniform(body.phantom.span) {
+        note.wording.keep_line_ends();
     }
+    Claim::Note(Box::new(note))
+}
+
+/// Whether what was detached is text, which is the default (RFC 2045 §5.2).
+fn is_text(body: &ExternalBody<'_>) -> bool {
+    let declared = body.declared.as_ref();
+    declared.is_none_or(|declared| declared.essence.is_empty() || declared.main() == "text")
 }
 
 /// The edits that make a part's header what it was, and `content` its body.

@@ -14,6 +14,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encod
 use crate::mime::TransferEncoding;
 use crate::mime::exact::{LONGEST_LINE, LONGEST_TAIL, Manner, Wording};
 use crate::mime::header::{Field, Front, Header, has_control_character};
+use crate::mime::transfer::with_newlines;
 use crate::span::{Newline, Span};
 
 /// The name of the field.
@@ -46,17 +47,21 @@ pub enum EncodingField {
 }
 
 impl EncodingField {
-    /// The field, its line end included; none if there was none.
+    /// The field, its line end included; none if there was none. Lines that it was folded into end as others do.
     #[must_use]
     pub fn bytes(&self, manner: Manner, newline: Newline) -> Option<Vec<u8>> {
         let mut bytes = match self {
             Self::Absent => return None,
             Self::Usual => usual(manner).into_bytes(),
-            Self::Written(bytes) => bytes.clone(),
+            Self::Written(bytes) => with_newlines(bytes.clone(), newline),
         };
         bytes.extend_from_slice(newline.bytes());
         Some(bytes)
     }
+}
+
+fn is_identity(manner: Manner) -> bool {
+    matches!(manner, Manner::Identity { .. })
 }
 
 fn usual(manner: Manner) -> String {
@@ -93,7 +98,8 @@ pub struct Note {
 }
 
 impl Note {
-    /// Reads a field's value. `newline` is what ends the lines of the part's header.
+    /// Reads a field's value. `newline` is what ends the lines of the part's header: those of plain text end so
+    /// unless the note says something else.
     #[must_use]
     pub fn read(value: &[u8], newline: Newline) -> Option<Self> {
         let text = std::str::from_utf8(value)
@@ -126,7 +132,9 @@ impl Note {
                 line: number(line, LONGEST_LINE)?,
             },
             ("quoted-printable", None) => Manner::QuotedPrintable,
-            ("identity", None) => Manner::Identity,
+            ("identity", None) => Manner::Identity {
+                keeps_line_ends: ending.is_some(),
+            },
             _ => return None,
         };
         let wording = Wording {
@@ -216,7 +224,7 @@ fn word_of(manner: Manner) -> &'static str {
     match manner {
         Manner::Base64 { .. } => "base64",
         Manner::QuotedPrintable => "quoted-printable",
-        Manner::Identity => "identity",
+        Manner::Identity { .. } => "identity",
     }
 }
 
@@ -235,7 +243,7 @@ fn number(digits: &str, most: usize) -> Option<usize> {
 /// and what they become stands in a header.
 fn read_encoding(written: Option<&str>, wording: &Wording) -> Option<EncodingField> {
     let field = match written {
-        None if wording.manner == Manner::Identity => return None,
+        None if is_identity(wording.manner) => return None,
         None => return Some(EncodingField::Usual),
         Some("none") => {
             let fits = wording.is_of(TransferEncoding::SevenBit);
@@ -274,12 +282,11 @@ pub fn encoding_field(
         return Some(EncodingField::Absent);
     };
     let bytes = field.whole.of(original).strip_suffix(newline.bytes())?;
-    if wording.manner != Manner::Identity && bytes == usual(wording.manner).as_bytes() {
+    if !is_identity(wording.manner) && bytes == usual(wording.manner).as_bytes() {
         return Some(EncodingField::Usual);
     }
     let encoding = encoding_of(bytes)?;
-    wording
-        .is_of(encoding)
+    (wording.is_of(encoding) && newline.is_throughout(bytes))
         .then(|| EncodingField::Written(bytes.to_vec()))
 }
 
@@ -300,7 +307,7 @@ mod tests {
         let manner = prop_oneof![
             (0_usize..=LONGEST_LINE).prop_map(|line| Manner::Base64 { line }),
             Just(Manner::QuotedPrintable),
-            Just(Manner::Identity),
+            any::<bool>().prop_map(|keeps_line_ends| Manner::Identity { keeps_line_ends }),
         ];
         let places = prop::collection::vec(-40_i32..40, 0..9).prop_map(|mut places| {
             places.sort_unstable();
@@ -317,11 +324,11 @@ mod tests {
         )
             .prop_map(|(sha256, manner, crlf, tail, digest_added, places, odd)| {
                 let name = match manner {
-                    Manner::Identity => "8bit",
+                    Manner::Identity { .. } => "8bit",
                     manner => word_of(manner),
                 };
                 let odd_field = format!("content-Transfer-encoding :\r\n\t{name} (it; is 100%)");
-                let is_usual = odd == 0 && manner != Manner::Identity;
+                let is_usual = odd == 0 && !is_identity(manner);
                 Note {
                     sha256,
                     size: (odd == 0).then_some(tail),
@@ -348,6 +355,11 @@ mod tests {
         #[test]
         fn a_note_is_read_as_it_was_written(note in notes(), crlf: bool) {
             let newline = if crlf { Newline::CrLf } else { Newline::Lf };
+            let mut note = note;
+            // What keeps its own line ends has others than the header.
+            if let Manner::Identity { keeps_line_ends } = note.wording.manner {
+                note.wording.newline = if keeps_line_ends { newline.other() } else { newline };
+            }
             let field = note.field(newline).expect("it is short");
             let text = String::from_utf8_lossy(&field);
             prop_assert!(text.lines().all(|line| line.len() <= 998));

@@ -13,7 +13,7 @@ use memchr::memchr;
 
 use super::header::has_control_character;
 use super::quoted_printable;
-use super::transfer::TransferEncoding;
+use super::transfer::{TransferEncoding, with_newlines};
 use crate::span::Newline;
 
 /// The longest line of base64 that is divided (RFC 5322 §2.1.1).
@@ -32,7 +32,10 @@ pub enum Manner {
     /// Quoted-printable, escaped and divided as embody's own writer does it.
     QuotedPrintable,
     /// The octets themselves.
-    Identity,
+    Identity {
+        /// Whether they are written with the line ends that they have, whatever those of the mail are by now.
+        keeps_line_ends: bool,
+    },
 }
 
 /// How a body was written.
@@ -40,14 +43,15 @@ pub enum Manner {
 pub struct Wording {
     /// How it says octets.
     pub manner: Manner,
-    /// What ends its lines; means nothing under [`Manner::Identity`].
+    /// What ends its lines; the other one than the header's where both stand under [`Manner::Identity`].
     pub newline: Newline,
     /// How many line ends stand behind the last line of base64 or quoted-printable.
     pub tail: usize,
 }
 
 impl Wording {
-    /// The octets of a body and how they were written; none if they would not give the same body again.
+    /// The octets of a body and how they were written; none if they would not give the same body again. `newline`
+    /// ends the lines of its header.
     #[must_use]
     pub fn read(
         body: &[u8],
@@ -58,9 +62,13 @@ impl Wording {
             TransferEncoding::Base64 => read_base64(body, newline),
             TransferEncoding::QuotedPrintable => read_quoted_printable(body, newline),
             TransferEncoding::SevenBit | TransferEncoding::EightBit | TransferEncoding::Binary => {
+                let keeps_line_ends = !newline.is_throughout(body);
                 let wording = Self {
-                    manner: Manner::Identity,
-                    newline,
+                    manner: Manner::Identity { keeps_line_ends },
+                    newline: match keeps_line_ends {
+                        true => newline.other(),
+                        false => newline,
+                    },
                     tail: 0,
                 };
                 is_plain(body).then(|| (body.to_vec(), wording))
@@ -75,18 +83,18 @@ impl Wording {
         match self.manner {
             Manner::Base64 { .. } => encoding == TransferEncoding::Base64,
             Manner::QuotedPrintable => encoding == TransferEncoding::QuotedPrintable,
-            Manner::Identity => !encoding.is_encoded(),
+            Manner::Identity { .. } => !encoding.is_encoded(),
         }
     }
 
     /// Octets of the body, at most: exactly, for base64 and identity.
     #[must_use]
-    pub fn length(&self, octets: usize) -> usize {
+    pub fn length(&self, octets: &[u8]) -> usize {
         let newline = self.newline.bytes().len();
         let tail = self.tail * newline;
         match self.manner {
             Manner::Base64 { line } => {
-                let symbols = octets.div_ceil(3).saturating_mul(4);
+                let symbols = octets.len().div_ceil(3).saturating_mul(4);
                 let breaks = match line {
                     0 => 0,
                     line => symbols.div_ceil(line).saturating_sub(1),
@@ -96,8 +104,24 @@ impl Wording {
                     .saturating_add(tail)
             }
             // An escape has three bytes, and a soft line break stands behind 73 columns at the earliest.
-            Manner::QuotedPrintable => octets.saturating_mul(4).saturating_add(tail),
-            Manner::Identity => octets,
+            Manner::QuotedPrintable => octets.len().saturating_mul(4).saturating_add(tail),
+            Manner::Identity {
+                keeps_line_ends: true,
+            } => octets.len(),
+            Manner::Identity {
+                keeps_line_ends: false,
+            } => {
+                let count = |end: &[u8]| memchr::memmem::find_iter(octets, end).count();
+                let (lines, crlf) = (count(b"\n"), count(b"\r\n"));
+                octets.len() - lines - crlf + lines * newline
+            }
+        }
+    }
+
+    /// The same, but that octets which stand unencoded keep the line ends that they have.
+    pub(crate) fn keep_line_ends(&mut self) {
+        if let Manner::Identity { keeps_line_ends } = &mut self.manner {
+            *keeps_line_ends = true;
         }
     }
 
@@ -106,7 +130,7 @@ impl Wording {
     pub fn write(&self, octets: &[u8]) -> Option<Vec<u8>> {
         let mut body = match self.manner {
             Manner::Base64 { line } => {
-                let mut body = Vec::with_capacity(self.length(octets.len()));
+                let mut body = Vec::with_capacity(self.length(octets));
                 push_base64(octets, line, self.newline, &mut |piece| {
                     body.extend_from_slice(piece);
                     true
@@ -114,7 +138,12 @@ impl Wording {
                 body
             }
             Manner::QuotedPrintable => quoted_printable::encode(octets, self.newline),
-            Manner::Identity => return is_plain(octets).then(|| octets.to_vec()),
+            Manner::Identity { keeps_line_ends } => {
+                return is_plain(octets).then(|| match keeps_line_ends {
+                    true => octets.to_vec(),
+                    false => with_newlines(octets.to_vec(), self.newline),
+                });
+            }
         };
         for _ in 0..self.tail {
             body.extend_from_slice(self.newline.bytes());
@@ -294,7 +323,7 @@ mod tests {
             let (read, wording) = Wording::read(&body, TransferEncoding::Base64, newline).expect("it is regular");
             prop_assert_eq!(&read, &octets);
             prop_assert_eq!(wording.tail, tail);
-            let length = wording.length(octets.len());
+            let length = wording.length(&octets);
             let written = wording.write(&octets).expect("base64 holds all octets");
             prop_assert_eq!(length, written.len());
             prop_assert_eq!(written, body);
@@ -311,7 +340,7 @@ mod tests {
             if let Some((octets, wording)) = Wording::read(body.as_bytes(), encoding, Newline::Lf) {
                 prop_assert!(wording.is_of(encoding));
                 let written = wording.write(&octets).expect("it was read");
-                prop_assert!(written.len() <= wording.length(octets.len()));
+                prop_assert!(written.len() <= wording.length(&octets));
                 prop_assert_eq!(written.escape_ascii().to_string(), body.as_bytes().escape_ascii().to_string());
             }
         }

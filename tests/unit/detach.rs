@@ -18,7 +18,7 @@ use crate::store::{Key, Store, StoreError};
 
 /// A store in memory.
 #[derive(Debug, Default)]
-struct Memory(Mutex<HashMap<String, Vec<u8>>>);
+pub(super) struct Memory(pub(super) Mutex<HashMap<String, Vec<u8>>>);
 
 impl Store for Memory {
     fn put(&self, octets: &[u8]) -> Result<Key, StoreError> {
@@ -43,15 +43,15 @@ impl Store for Memory {
     }
 }
 
-fn detacher(store: &Arc<Memory>, form: Form) -> Detacher {
+pub(super) fn detacher(store: &Arc<Memory>, form: Form) -> Detacher {
     detacher_with(store, form, Wanted::Kept)
 }
 
-fn detacher_with(store: &Arc<Memory>, form: Form, text: Wanted) -> Detacher {
+pub(super) fn detacher_with(store: &Arc<Memory>, form: Form, text: Wanted) -> Detacher {
     Detacher::new(settings(store, form, text))
 }
 
-fn settings(store: &Arc<Memory>, form: Form, text: Wanted) -> Settings {
+pub(super) fn settings(store: &Arc<Memory>, form: Form, text: Wanted) -> Settings {
     Settings {
         store: Some(Arc::clone(store) as Arc<dyn Store>),
         base_url: store.base_url(),
@@ -67,7 +67,7 @@ fn settings(store: &Arc<Memory>, form: Form, text: Wanted) -> Settings {
     }
 }
 
-fn restorer(store: &Arc<Memory>) -> Expander {
+pub(super) fn restorer(store: &Arc<Memory>) -> Expander {
     let policy = Policy {
         links: Links::Keep,
         limits: Limits {
@@ -85,16 +85,20 @@ fn restorer(store: &Arc<Memory>) -> Expander {
         .expect("nothing is opened")
 }
 
-fn made(message: &[u8], edits: &Edits) -> Vec<u8> {
+pub(super) fn made(message: &[u8], edits: &Edits) -> Vec<u8> {
     edits.splice(message).into_bytes().into_owned()
 }
 
 /// There, there again, and back.
-fn there_and_back(message: &[u8], form: Form) -> (Vec<u8>, Report, Vec<u8>) {
+pub(super) fn there_and_back(message: &[u8], form: Form) -> (Vec<u8>, Report, Vec<u8>) {
     there_and_back_with(message, form, Wanted::Kept)
 }
 
-fn there_and_back_with(message: &[u8], form: Form, text: Wanted) -> (Vec<u8>, Report, Vec<u8>) {
+pub(super) fn there_and_back_with(
+    message: &[u8],
+    form: Form,
+    text: Wanted,
+) -> (Vec<u8>, Report, Vec<u8>) {
     let store = Arc::new(Memory::default());
     let detacher = detacher_with(&store, form, text);
     let detachment = detacher.detach(message, "test").unwrap();
@@ -117,7 +121,7 @@ fn there_and_back_with(message: &[u8], form: Form, text: Wanted) -> (Vec<u8>, Re
     (detached, detachment.report, back)
 }
 
-fn base64(octets: usize, line: usize, newline: &str) -> String {
+pub(super) fn base64(octets: usize, line: usize, newline: &str) -> String {
     let octets: Vec<u8> = (0..octets)
         .map(|index| (index * 7 + index / 256) as u8)
         .collect();
@@ -130,7 +134,7 @@ fn base64(octets: usize, line: usize, newline: &str) -> String {
     lines.join(newline)
 }
 
-fn mixed(part: &str) -> String {
+pub(super) fn mixed(part: &str) -> String {
     format!(
         "From: a@example.org\nTo: b@example.org\nMIME-Version: 1.0\n\
          Content-Type: multipart/mixed; boundary=\"b0\"\n\nThis is MIME.\n--b0\n\
@@ -226,7 +230,7 @@ fn parts() -> impl Strategy<Value = String> {
 }
 
 /// Whole messages of several shapes, with LF.
-fn messages() -> impl Strategy<Value = String> {
+pub(super) fn messages() -> impl Strategy<Value = String> {
     let whole = (parts(), 0_usize..4, any::<bool>()).prop_map(|(part, front, lengths)| {
         let (header, body) = part.split_once("\n\n").unwrap_or((&part, ""));
         let mut fields: Vec<String> = Vec::new();

@@ -1,0 +1,194 @@
+//! Line ends of what is detached: a mail that nobody converted comes back octet for octet, and one that a system
+//! converted on its way comes back as that system would have made it.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::common::mail::{assert_bytes, crlf};
+use super::detach::{Memory, detacher, detacher_with, made, messages, restorer, there_and_back};
+use crate::detach::Form;
+use crate::external_body::Wanted;
+
+/// The mail with LF, as `tr -d '\r'` makes it.
+fn lf(mail: &[u8]) -> Vec<u8> {
+    mail.iter().copied().filter(|&byte| byte != b'\r').collect()
+}
+
+/// A patch in a mail, with this header and these line ends; `encoding` is a field or nothing.
+fn patch(essence: &str, encoding: &str) -> String {
+    let lines = "+line of a patch\n".repeat(80);
+    format!(
+        "From: a@example.org\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=B\n\n--B\n\
+         {essence}{encoding}Content-Disposition: attachment; filename=a.patch\n\n{lines}\n--B--\n"
+    )
+}
+
+const TYPES: [&str; 3] = [
+    "Content-Type: text/x-patch\n",
+    "Content-Type: text/plain; charset=utf-8\n",
+    "",
+];
+const ENCODINGS: [&str; 6] = [
+    "",
+    "Content-Transfer-Encoding: 7bit\n",
+    "Content-Transfer-Encoding: 8bit\n",
+    "Content-Transfer-Encoding:\n 8BIT\n (folded)\n",
+    "Content-Transfer-Encoding: quoted-printable\n",
+    "Content-Transfer-Encoding:\n\tquoted-printable\n",
+];
+
+/// Detaches a mail, converts what is left, and restores that.
+fn converted(mail: &[u8], form: Form, convert: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
+    let store = Arc::new(Memory::default());
+    let detachment = detacher(&store, form).detach(mail, "test").unwrap();
+    assert_eq!(detachment.report.detached(), 1, "{:?}", detachment.report);
+    let on_its_way = convert(&made(mail, &detachment.edits));
+    let restored = restorer(&store).expand(&on_its_way, "test").unwrap();
+    assert_eq!(restored.report.restored(), 1, "{:?}", restored.report);
+    made(&on_its_way, &restored.edits)
+}
+
+#[test]
+fn text_comes_back_with_the_line_ends_that_the_mail_has_now() {
+    for form in [Form::ExternalBody, Form::Thunderbird] {
+        for essence in TYPES {
+            for encoding in ENCODINGS {
+                let mail = patch(essence, encoding);
+                let (mail, twin) = (mail.as_bytes(), crlf(mail.as_bytes()));
+                assert_bytes(&converted(&twin, form, lf), mail, "CRLF became LF");
+                assert_bytes(&converted(mail, form, crlf), &twin, "LF became CRLF");
+                for mail in [mail, &twin] {
+                    let (_, _, back) = there_and_back(mail, form);
+                    assert_bytes(&back, mail, "nobody converted it");
+                }
+            }
+        }
+    }
+}
+
+/// What is no text is not made of lines: it is what its SHA-256 and its Content-MD5 say.
+#[test]
+fn what_is_no_text_comes_back_with_its_octets() {
+    let mail = patch("Content-Type: application/octet-stream\n", ENCODINGS[2]);
+    let twin = crlf(mail.as_bytes());
+    let back = converted(&twin, Form::ExternalBody, lf);
+    let body = crlf("+line of a patch\n".repeat(80).as_bytes());
+    assert!(memchr::memmem::find(&back, &body).is_some());
+    // Its header is that of the mail, and so is all around it.
+    assert_bytes(&lf(&back), mail.as_bytes(), "but for its line ends");
+}
+
+/// Neither a body nor a header with both line ends says which of them the mail has.
+#[test]
+fn mixed_line_ends_come_back_as_they_were() {
+    let body = "a line\nanother line\r\n".repeat(60);
+    let mail = patch("Content-Type: text/x-patch\n", "");
+    let lines = "+line of a patch\n".repeat(80);
+    let crlf_in_lf = mail.replace(&lines, &body);
+    let header_is_mixed = crlf(mail.as_bytes());
+    let header_is_mixed = String::from_utf8(header_is_mixed)
+        .unwrap()
+        .replace("text/x-patch\r\n", "text/x-patch\n");
+    let others = mail.replace(&lines, &lines.replace('\n', "\r\n"));
+    for form in [Form::ExternalBody, Form::Thunderbird] {
+        for mail in [&crlf_in_lf, &header_is_mixed, &others] {
+            let (detached, report, back) = there_and_back(mail.as_bytes(), form);
+            assert_eq!(report.detached(), 1);
+            assert!(detached.len() < mail.len());
+            assert_bytes(&back, mail.as_bytes(), "nobody converted it");
+        }
+    }
+    // The note says that these are not the header's.
+    let back = converted(crlf_in_lf.as_bytes(), Form::ExternalBody, crlf);
+    assert!(memchr::memmem::find(&back, body.as_bytes()).is_some());
+}
+
+/// The note of 0.1.1 never said what the line ends of plain text were.
+#[test]
+fn a_note_without_a_newline_goes_by_the_header_of_now() {
+    let mail = crlf(patch("Content-Type: text/x-patch\n", "").as_bytes());
+    let store = Arc::new(Memory::default());
+    let detachment = detacher(&store, Form::ExternalBody)
+        .detach(&mail, "test")
+        .unwrap();
+    let detached = String::from_utf8(made(&mail, &detachment.edits)).unwrap();
+    assert!(!detached.contains("newline="), "{detached}");
+    // Where only a part of the header was converted, nobody knows what the mail has.
+    let half = detached.replacen("x-patch\r\n", "x-patch\n", 1);
+    let restored = restorer(&store).expand(half.as_bytes(), "test").unwrap();
+    let back = made(half.as_bytes(), &restored.edits);
+    let expected = String::from_utf8(mail)
+        .unwrap()
+        .replacen("x-patch\r\n", "x-patch\n", 1);
+    assert_bytes(&back, expected.as_bytes(), "the stored octets");
+}
+
+#[test]
+fn the_text_about_attachments_goes_with_the_last_of_them_in_a_mail_that_was_converted() {
+    let mail = patch(
+        "Content-Type: text/x-patch\n",
+        "Content-Transfer-Encoding: 7bit\n",
+    );
+    let twin = crlf(mail.as_bytes());
+    let store = Arc::new(Memory::default());
+    let detacher = detacher_with(&store, Form::ExternalBody, Wanted::New);
+    let detachment = detacher.detach(&twin, "test").unwrap();
+    let on_its_way = lf(&made(&twin, &detachment.edits));
+    assert!(memchr::memmem::find(&on_its_way, b"were moved to").is_some());
+    let restored = restorer(&store).expand(&on_its_way, "test").unwrap();
+    assert_bytes(
+        &made(&on_its_way, &restored.edits),
+        mail.as_bytes(),
+        "all back",
+    );
+}
+
+/// A mail in which each line has one of both ends.
+fn with_ends(mail: &str, ends: &[bool]) -> Vec<u8> {
+    let mut ends = ends.iter().cycle();
+    let mut made = Vec::new();
+    for byte in mail.bytes() {
+        if byte == b'\n' && ends.next() == Some(&true) {
+            made.push(b'\r');
+        }
+        made.push(byte);
+    }
+    made
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn any_mix_of_line_ends_comes_back(
+        message in messages(), ends in prop::collection::vec(prop::bool::weighted(0.2), 1..200), thunderbird: bool,
+    ) {
+        let mail = with_ends(&message, &ends);
+        let form = if thunderbird { Form::Thunderbird } else { Form::ExternalBody };
+        let (_, report, back) = there_and_back(&mail, form);
+        prop_assert_eq!(mail.escape_ascii().to_string(), back.escape_ascii().to_string(), "{:?}", report.rows);
+    }
+
+    #[test]
+    fn converting_what_is_left_and_restoring_is_converting(message in messages(), to_crlf: bool, thunderbird: bool) {
+        // What is no text keeps its octets, and a mail of both line ends says nothing. Who converts counts anew.
+        let message = message
+            .replace('\r', "")
+            .replace("application/", "text/")
+            .replace("image/", "text/x-")
+            .replace("Content-Length:", "X-Length:")
+            .replace("Lines:", "X-Lines:");
+        let (mail, convert): (_, fn(&[u8]) -> Vec<u8>) = match to_crlf {
+            true => (message.into_bytes(), crlf),
+            false => (crlf(message.as_bytes()), lf),
+        };
+        let form = if thunderbird { Form::Thunderbird } else { Form::ExternalBody };
+        let store = Arc::new(Memory::default());
+        let detachment = detacher(&store, form).detach(&mail, "test").unwrap();
+        let on_its_way = convert(&made(&mail, &detachment.edits));
+        let restored = restorer(&store).expand(&on_its_way, "test").unwrap();
+        let back = made(&on_its_way, &restored.edits);
+        prop_assert_eq!(back.escape_ascii().to_string(), convert(&mail).escape_ascii().to_string());
+    }
+}
