@@ -4,7 +4,9 @@ use std::fs;
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
+use super::bounded::ended_within;
 use super::mta::{House, Letter, NOBODY, eventually, is_root, wanted};
 use super::programs::free_port;
 
@@ -21,7 +23,9 @@ impl Drop for Imap {
         // It ends its processes when it is asked, not when it is killed.
         let pid = self.server.id().to_string();
         let _ = Command::new("kill").arg(pid).status();
-        let _ = self.server.wait();
+        if ended_within(Duration::from_secs(60), &mut self.server).is_none() {
+            eprintln!("Dovecot did not end when it was asked, and was killed");
+        }
         if std::thread::panicking() {
             let log = fs::read_to_string(&self.log).unwrap_or_default();
             eprintln!("what Dovecot says:\n{log}");

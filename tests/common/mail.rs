@@ -10,6 +10,8 @@ use embody::fetch::{Fetch, NoFetch};
 use embody::report::{Outcome, Report};
 use embody::{Expander, Policy};
 
+use super::bounded::finished;
+
 /// A message before and after.
 pub struct Sample {
     pub name: String,
@@ -275,7 +277,7 @@ pub fn python_leaves(messages: &[Vec<u8>]) -> Option<Vec<Vec<Leaf>>> {
         input.extend_from_slice(message);
     }
     let writer = std::thread::spawn(move || stdin.write_all(&input));
-    let output = python.wait_with_output().unwrap();
+    let output = finished(python);
     writer.join().unwrap().unwrap();
     assert!(output.status.success(), "python3 failed");
     let lists: Vec<Vec<Leaf>> = String::from_utf8(output.stdout)

@@ -4,8 +4,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
+use super::bounded::ended;
 use super::mta::{House, eventually};
-use super::programs::signalled;
+use super::programs::{signalled, signals_act};
 
 /// A running `embody milter`, ended by its process id.
 pub struct Milter {
@@ -32,6 +33,7 @@ impl Milter {
             .append(true)
             .open(&log)
             .unwrap();
+        signals_act();
         let child = Command::new(house.path("embody.real"))
             .args([
                 "milter",
@@ -78,6 +80,6 @@ impl Milter {
     }
 
     pub fn status(&mut self) -> Option<i32> {
-        self.child.wait().unwrap().code()
+        ended(&mut self.child).code()
     }
 }

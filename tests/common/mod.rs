@@ -2,6 +2,7 @@
 #![allow(unreachable_pub)]
 
 pub mod archives;
+pub mod bounded;
 pub mod browser;
 pub mod filter;
 pub mod imap;

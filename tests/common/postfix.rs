@@ -5,7 +5,9 @@ use std::net::TcpStream;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
+use super::bounded::ended_within;
 use super::mta::{House, eventually, is_root, wanted};
 use super::programs::free_port;
 
@@ -35,7 +37,9 @@ impl Drop for Postfix {
         // The master ends its servers when it is asked, not when it is killed.
         let pid = self.master.id().to_string();
         let _ = Command::new("kill").arg(pid).status();
-        let _ = self.master.wait();
+        if ended_within(Duration::from_secs(60), &mut self.master).is_none() {
+            eprintln!("Postfix did not end when it was asked, and was killed");
+        }
         if std::thread::panicking() {
             eprintln!("what Postfix says:\n{}", self.log());
         }

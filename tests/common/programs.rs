@@ -9,9 +9,12 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, Once};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+
+use super::bounded::finished;
 
 /// A server process and its folder.
 pub struct Served {
@@ -100,7 +103,7 @@ pub fn false_clock(test: &str) -> Option<PathBuf> {
 /// connects and to who asks for any: no other test takes it before the server of this one does, or where nobody is to be.
 pub fn free_port() -> u16 {
     static CALLS: AtomicU32 = AtomicU32::new(0);
-    loop {
+    for _ in 0..12_000 {
         let number = CALLS.fetch_add(1, Ordering::Relaxed);
         // Several test programs may run at once.
         let number = std::process::id().wrapping_mul(101).wrapping_add(number);
@@ -109,6 +112,7 @@ pub fn free_port() -> u16 {
             return port;
         }
     }
+    panic!("no port from 20000 to 31999 is free");
 }
 
 pub fn wait_for(port: u16, child: &mut Child, log: &Path) {
@@ -275,7 +279,55 @@ FTPServer(('127.0.0.1', {port}), handler).serve_forever()
 
 /// The program that is tested.
 pub fn embody() -> Command {
+    signals_act();
+    a_program_starts();
     Command::new(env!("CARGO_BIN_EXE_embody"))
+}
+
+/// Programs inherit the signals that are ignored, as shells ignore SIGINT for jobs in the background and nohup ignores
+/// SIGHUP. Those that are handled have their default action in a program that is started: so this program handles those
+/// that it was started to ignore, and does nothing then.
+pub fn signals_act() {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // Without it nothing is known to be ignored, and embody handles all signals.
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mut lines = status.lines();
+        let mask = lines.find_map(|line| line.strip_prefix("SigIgn:"));
+        let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
+            if mask.unwrap_or(0) & 1 << (signal - 1) != 0 {
+                signal_hook::flag::register(signal, Arc::default()).unwrap();
+            }
+        }
+    });
+}
+
+/// Ends the tests when one of them waits for ever: no program was started for longer than any test takes.
+fn a_program_starts() {
+    const PATIENCE: Duration = Duration::from_secs(1800);
+    static LAST: Mutex<Option<(Instant, String)>> = Mutex::new(None);
+    let test = std::thread::current().name().unwrap_or("?").to_owned();
+    let mut last = LAST.lock().unwrap();
+    if last.replace((Instant::now(), test)).is_some() {
+        return;
+    }
+    std::thread::spawn(|| {
+        loop {
+            std::thread::sleep(Duration::from_secs(10));
+            if let Some((when, test)) = &*LAST.lock().unwrap()
+                && when.elapsed() > PATIENCE
+            {
+                // Past the test runner's capture.
+                let _ = writeln!(
+                    std::io::stderr(),
+                    "a test waits for ever: {test} was the last to start embody, {PATIENCE:?} ago"
+                );
+                std::process::exit(101);
+            }
+        }
+    });
 }
 
 /// The same, run in a folder.
@@ -318,7 +370,7 @@ pub fn fed(command: &mut Command, input: &[u8]) -> Output {
     std::thread::scope(|scope| {
         // The program may end before it has read everything.
         scope.spawn(move || drop(stdin.write_all(input)));
-        child.wait_with_output().unwrap()
+        finished(child)
     })
 }
 

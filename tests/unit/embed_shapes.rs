@@ -11,6 +11,7 @@ use embody::fetch::Canned;
 use embody::mime::{self, Content, PartId, ScanLimits, Tree};
 use proptest::prelude::*;
 
+use super::common::bounded::finished;
 use super::common::mail::{crlf, expander};
 use super::embed::{data, gif, policy};
 
@@ -212,7 +213,7 @@ fn python_shows(message: &[u8]) -> Option<Shown> {
     let mut stdin = python.stdin.take().unwrap();
     let input = [format!("{}\n", message.len()).as_bytes(), message].concat();
     let writer = std::thread::spawn(move || stdin.write_all(&input));
-    let output = python.wait_with_output().unwrap();
+    let output = finished(python);
     writer.join().unwrap().unwrap();
     assert!(output.status.success());
     Some(serde_json::from_slice(&output.stdout).unwrap())

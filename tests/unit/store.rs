@@ -10,6 +10,8 @@ use std::time::{Duration, SystemTime};
 use embody::store::{Folder, Key, Store as _, StoreError};
 use proptest::prelude::*;
 
+use super::common::bounded::ended;
+
 /// What is beneath a folder, files with their content.
 fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
@@ -345,7 +347,7 @@ fn two_processes_put_the_same_content() {
     let test = "two_processes_put_the_same_content";
     let mut children = [(); 2].map(|()| again(test, folder.path()).spawn().unwrap());
     for child in &mut children {
-        assert!(child.wait().unwrap().success());
+        assert!(ended(child).success());
     }
     let files = files(folder.path());
     assert_eq!(files.len(), 100);
@@ -378,7 +380,7 @@ fn a_killed_process_leaves_whole_objects() {
         let mut child = again(test, &path).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(20 + round * 7));
         child.kill().unwrap();
-        child.wait().unwrap();
+        ended(&mut child);
         let store = Folder::open(&path).unwrap();
         for entry in fs::read_dir(path.with_extension("done"))
             .into_iter()

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::common::bounded::ended;
 use crate::common::mail::{self, assert_bytes, expanding, with_external_body, with_url};
 use crate::common::programs::{embody, fed, stderr};
 
@@ -156,7 +157,7 @@ fn a_body_of_300_mb_passes_in_little_memory() {
         assert!(read == block, "block {at}");
     }
     assert_eq!(stdout.read(&mut read).unwrap(), 0);
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(ended(&mut child).code(), Some(0));
 }
 
 /// The best of a few, so that a busy machine does not count.

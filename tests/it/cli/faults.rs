@@ -18,6 +18,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::common::mail::{self, assert_bytes, expanding, with_url};
+use crate::common::mta::eventually;
 use crate::common::programs::{embody, false_clock, fed, program, skipped, stderr, unprivileged};
 use crate::common::raw::{Raw, ok};
 
@@ -369,9 +370,7 @@ fn a_clock_that_jumps_while_a_body_comes_in_changes_nothing() {
     set("+0");
     let output = std::thread::scope(|scope| {
         scope.spawn(|| {
-            while !BEGAN.load(Ordering::SeqCst) {
-                sleep(Duration::from_millis(5));
-            }
+            eventually(60, "it began", || BEGAN.load(Ordering::SeqCst));
             for time in ["+10y", "-10y", "+1d"] {
                 sleep(Duration::from_millis(150));
                 set(time);

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use crate::common::bounded::ended;
 use crate::common::mail::with_url;
 use crate::common::mail_system::{Became, MailSystem, packet};
 use crate::common::milter::Milter;
@@ -262,7 +263,7 @@ fn systemd_hands_over_a_socket_and_is_told_when_all_is_ready() {
     assert!(word().contains("READY=1"));
     signalled(child.id(), "TERM");
     assert!(word().contains("STOPPING=1"));
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(ended(&mut child).code(), Some(0));
     // It is systemd's.
     assert!(socket(&house).exists());
 }
@@ -390,6 +391,6 @@ fn the_unit_for_systemd_starts_what_there_is() {
     assert_ne!(connect(&house).filter("1", &letter()).message(), letter());
     let id = child.id().to_string();
     assert!(Command::new("kill").arg(id).status().unwrap().success());
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(ended(&mut child).code(), Some(0));
     assert!(unit.contains("\nType=notify\n") && unit.contains("kill -HUP"));
 }

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use crate::common::bounded::finished;
 use crate::common::programs::{embody, fed, stderr};
 use crate::common::raw::{Raw, ok};
 use rustix::process::{Pid, Signal, kill_process};
@@ -54,7 +55,7 @@ fn start(command: &mut Command) -> Child {
 
 fn signalled(child: Child, signal: Signal) -> Output {
     kill_process(Pid::from_child(&child), signal).unwrap();
-    child.wait_with_output().unwrap()
+    finished(child)
 }
 
 #[track_caller]
@@ -151,7 +152,7 @@ fn a_stopped_run_asks_for_nothing_more_also_for_those_who_wait_for_their_turn() 
     kill_process(Pid::from_child(&run), Signal::TERM).unwrap();
     sleep(Duration::from_millis(300));
     is_stopped.store(true, Ordering::SeqCst);
-    let output = run.wait_with_output().unwrap();
+    let output = finished(run);
     assert_eq!(output.status.code(), Some(143), "{}", stderr(&output));
     assert_eq!(asked.load(Ordering::SeqCst), 1);
     assert_eq!(fs::read_to_string(&path).unwrap(), before);

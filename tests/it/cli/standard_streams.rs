@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
+use crate::common::bounded::{ended, finished};
 use crate::common::programs::{embody, fed, stderr};
 
 const DATE: &str = "Mon Jan  1 10:00:00 2024";
@@ -332,7 +333,7 @@ fn a_mailbox_on_standard_input_streams_to_standard_output() {
         assert!(out.starts_with(expanded().as_bytes()));
         go_on.send(()).unwrap();
         stdout.read_to_end(&mut out).unwrap();
-        assert!(child.wait().unwrap().success());
+        assert!(ended(&mut child).success());
         let expected = expanded() + &plain.repeat(1000) + &expanded();
         assert!(out == expected.as_bytes(), "{} bytes", out.len());
     });
@@ -354,7 +355,7 @@ fn a_stop_ends_a_run_that_waits_for_standard_input() {
     stdin.write_all(more.as_bytes()).unwrap();
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    let output = child.wait_with_output().unwrap();
+    let output = finished(child);
     drop(stdin);
     assert!(!output.status.success());
     assert!(stderr(&output).contains("stopped"), "{}", stderr(&output));

@@ -9,6 +9,7 @@ use std::process::Stdio;
 
 use proptest::prelude::*;
 
+use crate::common::bounded::finished;
 use crate::common::filter::{filled, filter, mail, open, reference};
 use crate::common::programs::{embody, stderr, unprivileged};
 use crate::common::raw::{Raw, ok, redirect};
@@ -438,7 +439,7 @@ fn several_processes_share_it_and_none_is_wrong() {
         })
         .collect();
     for (child, to) in running {
-        let ended = child.wait_with_output().unwrap();
+        let ended = finished(child);
         assert!(ended.status.success(), "{}", stderr(&ended));
         assert!(fs::read(to).unwrap() == expected);
     }

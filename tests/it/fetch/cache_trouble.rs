@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::common::bounded::finished;
 use crate::common::filter::{filled, filter, mail, open, reference};
 use crate::common::programs::{embody, skipped, stderr};
 use crate::common::raw::{Raw, ok};
@@ -130,7 +131,7 @@ fn processes_that_make_a_cache_at_one_time_all_use_it() {
             })
             .collect();
         for child in running {
-            let ended = child.wait_with_output().unwrap();
+            let ended = finished(child);
             assert!(ended.status.success(), "{}", stderr(&ended));
         }
     }

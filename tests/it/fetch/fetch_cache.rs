@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::common::mta::eventually;
 use embody::fetch::{AtMost, Bytes, Cached, Fetch, Request, Retrieved, fetch_all};
 use embody::report::{Reason, Refusal};
 
@@ -22,9 +23,9 @@ struct Slow {
 impl Slow {
     /// Returns when somebody's retrieval of what is long is under way.
     fn long_is_under_way(&self) {
-        while self.asked("http://h/long") == 0 {
-            thread::sleep(Duration::from_millis(1));
-        }
+        eventually(60, "what is long is asked for", || {
+            self.asked("http://h/long") > 0
+        });
     }
 
     fn asked(&self, url: &str) -> usize {

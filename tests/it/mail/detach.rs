@@ -9,6 +9,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use crate::common::bounded::ended;
 use crate::common::mail::{assert_bytes, crlf};
 use crate::common::programs::{embody, fed, program, skipped, stderr};
 
@@ -243,7 +244,7 @@ fn a_kill_loses_nothing() {
                 .unwrap();
             std::thread::sleep(Duration::from_micros(500 + round * 977 % 60_000));
             let _ = child.kill();
-            stopped += usize::from(!child.wait().unwrap().success());
+            stopped += usize::from(!ended(&mut child).success());
         }
     }
     assert!(

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::common::bounded::ended;
 use crate::common::mailboxes::{Expand, Numbers, in_place, mbox, skipped, to};
 use crate::common::programs::{again, stderr};
 use embody::mailbox::{Message, Options, Stop, Transform, convert_in_place, convert_to};
@@ -135,7 +136,7 @@ fn after_200_kills_at_random_instants_the_file_is_the_old_or_the_new_one() {
         let span = [whole * 3 / 2, whole / 4][round % 2];
         std::thread::sleep(Duration::from_micros(numbers.below(span)));
         run.kill().unwrap();
-        killed += u32::from(!run.wait().unwrap().success());
+        killed += u32::from(!ended(&mut run).success());
         let found = fs::read(&path).unwrap();
         if found == old {
             was_old += 1;
@@ -181,7 +182,7 @@ fn a_concurrent_deliverer_loses_no_message() {
         assert!(Instant::now() < until, "the deliverer starves");
         std::thread::sleep(Duration::from_millis(2));
     }
-    assert!(deliverer.wait().unwrap().success());
+    assert!(ended(&mut deliverer).success());
     let summary = in_place(&path, &NEW).unwrap();
     assert_eq!(summary.messages, 50 + DELIVERIES as u64);
     let text = fs::read_to_string(&path).unwrap();

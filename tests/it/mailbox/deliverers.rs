@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use crate::common::bounded::ended;
 use crate::common::mailboxes::{Expand, in_place, mbox};
 use crate::common::programs::again;
 use embody::mailbox::{Locking, Message, Options, Stop, Transform, convert_in_place};
@@ -17,6 +18,8 @@ use embody::{Edits, Error};
 
 const ROLE: &str = "EMBODY_TEST_ROLE";
 const PATH: &str = "EMBODY_TEST_PATH";
+/// What EMBODY_RUNS of a night take.
+const PATIENCE: Duration = Duration::from_secs(12 * 3600);
 const NEW: Expand = Expand("what was fetched");
 
 fn mail(deliverer: &str, number: usize) -> String {
@@ -31,8 +34,10 @@ fn mail(deliverer: &str, number: usize) -> String {
 /// As procmail without, and older programs with nothing but a dotlock do.
 fn under_dotlock(path: &Path, append: impl Fn()) {
     let lock = PathBuf::from(format!("{}.lock", path.display()));
+    let begun = Instant::now();
     while let Err(error) = OpenOptions::new().write(true).create_new(true).open(&lock) {
         assert_eq!(error.kind(), ErrorKind::AlreadyExists);
+        assert!(begun.elapsed() < PATIENCE, "the lock stays");
         sleep(Duration::from_micros(300));
     }
     append();
@@ -52,7 +57,10 @@ fn a_deliverer_in_a_process_of_its_own() {
     };
     let path = PathBuf::from(path);
     let mut count = 0;
+    let begun = Instant::now();
     while !path.with_extension("enough").exists() {
+        // Its parent may have failed.
+        assert!(begun.elapsed() < PATIENCE, "nobody says that it is enough");
         let mail = mail(&role, count);
         if role == "dotlock" {
             under_dotlock(&path, || append(&path, &mail));
@@ -95,7 +103,7 @@ fn deliverers_with_one_kind_of_lock_only_lose_no_message() {
     }
     fs::write(path.with_extension("enough"), "").unwrap();
     for deliverer in &mut deliverers {
-        assert!(deliverer.wait().unwrap().success());
+        assert!(ended(deliverer).success());
     }
     in_place(&path, &NEW).unwrap();
     let text = fs::read_to_string(&path).unwrap();

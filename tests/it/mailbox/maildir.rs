@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::common::bounded::ended;
 use crate::common::mailboxes::{Expand, Look, Numbers, in_place, mbox, skipped, to};
 use crate::common::programs::{again, embody, stderr};
 use embody::mailbox::{Message, Options, Stop, Transform, convert_in_place};
@@ -208,7 +209,7 @@ fn after_kills_at_random_instants_every_message_is_the_old_or_the_new_one() {
             std::thread::sleep(Duration::from_micros(numbers.below(whole)));
             run.kill().unwrap();
         }
-        run.wait().unwrap();
+        ended(&mut run);
         if round == 0 {
             whole = start.elapsed().as_micros() as u64;
         }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use crate::common::bounded::finished;
 use crate::common::mailboxes::Expand;
 use crate::common::programs::embody;
 use embody::mailbox::{Options, Stop, Summary, convert_to};
@@ -387,7 +388,7 @@ fn ranges_of_folders_streams_and_several_files_and_in_place_are_bad_usage() {
         .unwrap()
         .write_all(mailbox(3).as_bytes())
         .unwrap();
-    let output = child.wait_with_output().unwrap();
+    let output = finished(child);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(
         text(&output.stderr).contains("standard input"),

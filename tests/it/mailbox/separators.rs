@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::common::bounded::ended;
 use crate::common::mailboxes::{Look, MARK, in_place, to};
 use crate::common::programs::{embody, fed, program, skipped};
 use embody::mailbox::{Message, Transform};
@@ -479,7 +480,7 @@ fn counted_by_mutt(mailbox: &[u8]) -> usize {
     let mut screen = Vec::new();
     let mut output = child.stdout.take().unwrap();
     output.read_to_end(&mut screen).unwrap();
-    child.wait().unwrap();
+    ended(&mut child);
     drop(input);
     let screen = String::from_utf8_lossy(&screen);
     let mut counts = screen.split('<').filter_map(|rest| {

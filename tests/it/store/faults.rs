@@ -9,6 +9,7 @@ use std::process::{Command, Output};
 use base64::Engine as _;
 use sha2::{Digest as _, Sha256};
 
+use crate::common::bounded::ended;
 use crate::common::mail::assert_bytes;
 use crate::common::programs::{embody, fed, program, skipped, stderr};
 
@@ -199,7 +200,7 @@ fn two_programs_detach_the_same_mails_at_once() {
         command.arg(name).spawn().unwrap()
     });
     for child in &mut children {
-        assert!(child.wait().unwrap().success());
+        assert!(ended(child).success());
     }
     assert_eq!(files(&store).len(), 100);
     for name in &names {

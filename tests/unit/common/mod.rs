@@ -1,6 +1,8 @@
 //! What several of these files need; some of it is shared with the tests outside.
 #![allow(unreachable_pub)]
 
+#[path = "../../common/bounded.rs"]
+pub mod bounded;
 #[path = "../../common/checks/mod.rs"]
 pub mod checks;
 pub mod hostile;
