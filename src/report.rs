@@ -201,6 +201,7 @@ reasons! {
     TooDeep "too-deep" "the part is nested deeper than is looked into";
     TooManyParts "too-many-parts" "the message has more parts than are looked at";
     HoldsSeparator "holds-separator" "what would change holds a line that starts with \"From \", where another message of the mailbox may start";
+    ShownInline "shown-inline" "a document of the mail shows the part or refers to it, or may do so but cannot be read; or it is an inline picture beside HTML: detach leaves it";
     NotRestorable "not-restorable" "the part could not be put back octet for octet: detach leaves it";
     StoreFailed "store-failed" "the store of detached attachments could not be written, or read";
     NotInStore "not-in-store" "the store does not have the content of the attachment";

@@ -32,7 +32,7 @@ use crate::mailbox::{
     Effect, Opened, Options, Output, Stop, Summary, convert_in_place, convert_open, convert_to,
 };
 use crate::policy::Policy;
-use crate::report::Detail;
+use crate::report::{Detail, Reason};
 
 /// Converts mailboxes.
 pub(super) fn run(args: &ConvertArgs) -> Status {
@@ -407,8 +407,11 @@ impl Listener for Voice {
     }
 
     fn rows(&self, origin: &Origin, rows: &[Row]) {
-        // Twenty years of mail hold too many references to name each one that went well.
-        let is_said = |row: &&Row| self.volume == Volume::Verbose || row.outcome.is_left();
+        // Twenty years of mail hold too many references to name each one that went well, or each picture that stays
+        // where it is seen.
+        let is_trouble =
+            |row: &Row| row.outcome.is_left() && row.reason != Some(Reason::ShownInline);
+        let is_said = |row: &&Row| self.volume == Volume::Verbose || is_trouble(row);
         let said: Vec<&Row> = rows.iter().filter(is_said).collect();
         let name = rows.first().map_or("", |row| row.message.as_str());
         let message = say::harmless(name);

@@ -41,10 +41,17 @@ pub(super) struct DetachArgs {
     /// Only these media types, e.g. video/* [default: all]
     #[arg(long = "type", value_name = "PAT,...", value_delimiter = ',', value_parser = TypePattern::parse)]
     types: Vec<TypePattern>,
+    /// Also the pictures that the mail shows [default: off]
+    ///
+    /// Parts to which its HTML or CSS refers, and inline pictures beside HTML. Readers will show broken pictures.
+    #[arg(long)]
+    inline: bool,
     /// What is left in their place [default: external-body]
     #[arg(long, value_enum, value_name = "FORM")]
     form: Option<FormOption>,
-    /// Add a text to the mail that names what left, sizes and URLs [default: off]
+    /// Add a text to the mail that names what left [default: off]
+    ///
+    /// With sizes and URLs.
     #[arg(long)]
     note: bool,
     /// The store fails for a while: leave or defer [default: leave]
@@ -102,6 +109,7 @@ impl DetachArgs {
         Choice {
             larger_than: self.larger_than.unwrap_or(LARGER_THAN),
             types: self.types.clone(),
+            takes_shown: self.inline,
         }
     }
 

@@ -9,7 +9,7 @@ use super::survey::{NAMES, Named, Survey, add};
 use super::told::{self, Row, Told};
 use crate::link::url::Reference;
 use crate::mailbox::{Effect, Summary};
-use crate::report::{Forecast as Would, Kind, Outcome};
+use crate::report::{Forecast as Would, Kind, Outcome, Reason};
 
 /// Most hosts that a table names.
 const HOSTS: usize = 40;
@@ -22,6 +22,8 @@ pub(super) struct Totals {
     pub(super) links: u64,
     detached: u64,
     restored: u64,
+    /// Attachments that the mail shows, and the octets of their contents.
+    shown_inline: (u64, u64),
     pub(super) forecast: Forecast,
     /// What is in the messages, for `inspect`.
     pub(super) survey: Survey,
@@ -49,6 +51,10 @@ impl Totals {
                     self.restored += 1;
                 }
                 _ => {}
+            }
+            if row.reason == Some(Reason::ShownInline) {
+                self.shown_inline.0 += 1;
+                self.shown_inline.1 += row.bytes.unwrap_or(0);
             }
             self.links += row.links.unwrap_or(0);
             *self.kinds.entry(row.kind.as_str()).or_default() += 1;
@@ -78,6 +84,8 @@ impl Totals {
         self.links += other.links;
         self.detached += other.detached;
         self.restored += other.restored;
+        self.shown_inline.0 += other.shown_inline.0;
+        self.shown_inline.1 += other.shown_inline.1;
         self.forecast.add(other.forecast);
         self.survey.add(other.survey);
         add(&mut self.kinds, other.kinds);
@@ -171,8 +179,17 @@ pub(super) fn summary(summary: &Summary, totals: &Totals, effect: Effect, second
         summary.bytes_in,
         summary.bytes_out,
     );
+    if totals.detached > 0 {
+        let _ = writeln!(text, "{} {moved}", totals.detached);
+    }
+    if totals.shown_inline.0 > 0 {
+        let (count, octets) = totals.shown_inline;
+        let _ = writeln!(
+            text,
+            "{count} attachments of {octets} bytes are shown by the mail and stay; --inline moves them as well"
+        );
+    }
     for (count, what) in [
-        (totals.detached, moved),
         (totals.restored, restored),
         (
             summary.oversized,

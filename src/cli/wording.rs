@@ -97,6 +97,7 @@ pub(crate) fn would_allow(reason: Reason) -> Option<&'static str> {
         Reason::TlsFailed => "--ca-file PEM",
         Reason::Tracker => "--trackers fetch",
         Reason::Signed | Reason::Encrypted => "--signed rewrite",
+        Reason::ShownInline => "--inline",
         Reason::TooDeep => "--max-depth N",
         Reason::TooManyParts => "--max-parts N",
         Reason::HeaderTooLarge => "--max-header SIZE",

@@ -18,6 +18,8 @@ pub struct Choice {
     pub larger_than: u64,
     /// Only these types; empty for all.
     pub types: Vec<TypePattern>,
+    /// Whether what documents of the mail show leaves as well.
+    pub takes_shown: bool,
 }
 
 /// How a part refers to its content.
@@ -114,12 +116,12 @@ fn is_encrypted(essence: &str) -> bool {
 
 /// Whether a reader shows the part as text of the mail.
 fn is_shown(original: &[u8], tree: &Tree, part: PartId) -> bool {
-    let disposition = tree.value(original, part, "Content-Disposition");
-    let is_attachment = disposition.is_some_and(|value| {
-        let word = value.split(|&byte| byte == b';').next().unwrap_or_default();
-        word.trim_ascii().eq_ignore_ascii_case(b"attachment")
-    });
-    tree.part(part).essence.starts_with("text/") && !is_attachment
+    let essence = tree.part(part).essence.as_str();
+    let is_text = essence.starts_with("text/") || essence == "application/xhtml+xml";
+    is_text
+        && !tree
+            .disposition(original, part)
+            .eq_ignore_ascii_case(b"attachment")
 }
 
 /// What of a part's header could not come back.

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::expand::{Lengths, Which, corrected, is_reversible, refusal_of};
 use crate::external_body::{ExternalBody, Reading, Scanned, Shortcuts, Wanted, relisted, restored};
 use crate::mime::{self, PartId, ScanLimits, Tree};
+use crate::plan::documents::shown_inline;
 use crate::policy::{OnFailure, Policy};
 use crate::report::{Detail, Kind, Outcome, Reason, Refusal, Report, Retry, Row};
 use crate::span::Span;
@@ -154,9 +155,7 @@ impl Detacher {
             attachments: Vec::new(),
             temporary: None,
         };
-        for part in tree.ids() {
-            run.part(part);
-        }
+        run.parts();
         detachment.edits = run.edits();
         detachment.report.rows = run.rows;
         detachment.attachments = run.attachments;
@@ -211,19 +210,40 @@ struct Run<'r> {
 }
 
 impl Run<'_> {
-    /// Decides about one part. Its content is held only here: of a message with many attachments one at a time.
-    fn part(&mut self, part: PartId) {
+    /// Decides about each part. What documents show is found once, and only where something would leave.
+    fn parts(&mut self) {
+        let Detacher {
+            settings, policy, ..
+        } = self.detacher;
+        let (choice, limits) = (&settings.choice, &settings.limits);
+        let mut verdicts = Vec::new();
+        for part in self.tree.ids() {
+            match choice.judge(self.message, self.tree, part, policy, limits) {
+                Verdict::None => {}
+                verdict => verdicts.push((part, verdict)),
+            }
+        }
+        let leaving: Vec<PartId> = verdicts
+            .iter()
+            .filter(|(_, verdict)| *verdict == Verdict::Leaves && !choice.takes_shown)
+            .map(|&(part, _)| part)
+            .collect();
+        let mut shown = shown_inline(self.message, self.tree, policy, &leaving);
+        for (part, verdict) in verdicts {
+            let decided = match (verdict, shown.remove(&part)) {
+                (Verdict::None, _) => continue,
+                (Verdict::Stays(refusal), _) => Err(refusal),
+                (_, Some(why)) => Err(Refusal::lasting(Reason::ShownInline, why)),
+                (Verdict::Leaves, None) => self.leave(part),
+            };
+            self.part(part, decided);
+        }
+    }
+
+    /// Makes the row of a part. Its content is no longer held: of a message with many attachments there is one at a
+    /// time.
+    fn part(&mut self, part: PartId, decided: Result<(Key, usize, Group), Refusal>) {
         let settings = &self.detacher.settings;
-        let policy = &self.detacher.policy;
-        let verdict =
-            settings
-                .choice
-                .judge(self.message, self.tree, part, policy, &settings.limits);
-        let decided = match verdict {
-            Verdict::None => return,
-            Verdict::Stays(refusal) => Err(refusal),
-            Verdict::Leaves => self.leave(part),
-        };
         let entity = self.tree.part(part);
         self.attachments.push(Attachment {
             octets: entity.body.len() as u64,
@@ -248,7 +268,14 @@ impl Run<'_> {
                     row: self.rows.len(),
                 });
             }
-            Err(refusal) => refuse(&mut row, refusal, &mut self.temporary),
+            Err(refusal) => {
+                let is_shown = refusal.reason == Reason::ShownInline;
+                refuse(&mut row, refusal, &mut self.temporary);
+                if is_shown {
+                    let content = entity.encoding.decode(entity.body.of(self.message));
+                    row.bytes = content.map(|octets| octets.len() as u64);
+                }
+            }
         }
         self.rows.push(row);
     }

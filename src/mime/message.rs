@@ -156,6 +156,16 @@ impl Tree {
         self.fields(id).value(original, name)
     }
 
+    /// The first word of a part's Content-Disposition, in any case; empty if it has none.
+    #[must_use]
+    pub fn disposition<'a>(&self, original: &'a [u8], id: PartId) -> &'a [u8] {
+        let value = self.value(original, id, "Content-Disposition");
+        let word = value.unwrap_or_default().trim_ascii();
+        let ends = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b';' | b'(');
+        let end = word.iter().position(ends).unwrap_or(word.len());
+        word.get(..end).unwrap_or_default()
+    }
+
     /// Whether the input ends in this field: more of it may have followed.
     #[must_use]
     pub fn ends_in(&self, field: &Field) -> bool {

@@ -11,6 +11,7 @@ mod link_text;
 mod long_lines;
 pub(super) mod new_links;
 mod options;
+mod referred;
 mod resolved;
 pub(crate) mod sheet;
 mod shown;
@@ -24,6 +25,8 @@ pub(crate) use self::document::subtypes;
 use self::document::{Document, Language, unsupported};
 pub(crate) use self::link_text::cid_escaped;
 use self::link_text::{mentions_base, readable};
+#[cfg(feature = "cli")]
+pub(crate) use self::referred::shown_inline;
 pub(crate) use self::shown::Shown;
 #[cfg(feature = "cli")]
 pub(crate) use self::shown::Written;
@@ -195,12 +198,7 @@ impl<'p> Documents<'p> {
     /// Whether a document is an attachment, and no part of an aggregate, where some programs call
     /// everything one.
     fn is_somebodys_file(&self, part: PartId) -> bool {
-        let value = self.tree.value(self.original, part, "Content-Disposition");
-        let word = value.unwrap_or_default().trim_ascii();
-        let end = word
-            .iter()
-            .position(|&byte| byte.is_ascii_whitespace() || matches!(byte, b';' | b'('));
-        let word = word.get(..end.unwrap_or(word.len())).unwrap_or_default();
+        let word = self.tree.disposition(self.original, part);
         let parent = self.tree.part(part).parent;
         word.eq_ignore_ascii_case(b"attachment")
             && parent.is_none_or(|parent| self.tree.part(parent).essence != RELATED)

@@ -58,6 +58,7 @@ pub(super) fn settings(store: &Arc<Memory>, form: Form, text: Wanted) -> Setting
         choice: Choice {
             larger_than: 0,
             types: Vec::new(),
+            takes_shown: false,
         },
         form,
         text,
@@ -558,6 +559,7 @@ fn the_text_about_attachments_is_kept_true_and_goes_with_the_last_of_them() {
             choice: Choice {
                 larger_than: 5000,
                 types: Vec::new(),
+                takes_shown: false,
             },
             ..settings(&store, Form::ExternalBody, Wanted::New)
         });

@@ -7,6 +7,7 @@ mod common;
 mod css_links;
 mod detach;
 mod detach_line_ends;
+mod detach_shown;
 mod draft1997;
 mod embed;
 mod embed_shapes;

@@ -47,6 +47,12 @@ impl Page<'_> {
         } else {
             self.add("<p>None of them would leave: there is nothing for <code>embody detach</code> to do.</p>");
         }
+        if detach.shown_inline.count > 0 {
+            self.add(&format!(
+                "<p>{} more are shown by the mail itself, with {}: its HTML refers to them, or they stand beside it. They stay, because a reader would miss them; <code>--inline</code> moves them as well.</p>",
+                grouped(detach.shown_inline.count), size(detach.shown_inline.octets)
+            ));
+        }
         if !detach.stay.is_empty() {
             let stay: Vec<String> = detach
                 .stay

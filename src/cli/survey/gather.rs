@@ -49,6 +49,7 @@ impl<'s> Surveying<'s> {
             choice: Choice {
                 larger_than,
                 types: Vec::new(),
+                takes_shown: false,
             },
             form: Form::ExternalBody,
             text: Wanted::Kept,
@@ -116,6 +117,9 @@ impl<'s> Surveying<'s> {
                 }
                 (None, reason) => {
                     let reason = reason.unwrap_or(Reason::NotRestorable);
+                    if reason == Reason::ShownInline {
+                        detach.shown_inline.count(attachment.octets);
+                    }
                     *detach.stay.entry(reason.as_str()).or_default() += 1;
                 }
             }

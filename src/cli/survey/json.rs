@@ -69,6 +69,7 @@ struct Detached<'s> {
     #[serde(flatten)]
     large: Amount,
     leave: Amount,
+    shown_inline: Amount,
     stay: &'s BTreeMap<&'static str, u64>,
     content_octets: u64,
     objects: Amount,
@@ -179,6 +180,7 @@ impl<'s> Detached<'s> {
             base_url: looked.base_url,
             large: detach.large,
             leave: detach.leave,
+            shown_inline: detach.shown_inline,
             stay: &detach.stay,
             content_octets: detach.content_octets,
             objects: detach.objects(),

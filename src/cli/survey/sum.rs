@@ -66,7 +66,9 @@ pub struct Detach {
     pub leave: Amount,
     /// Octets of their contents, decoded.
     pub content_octets: u64,
-    /// Why the others stay.
+    /// Those that documents show, which leave with `--inline` alone.
+    pub shown_inline: Amount,
+    /// Why the others stay, these among them.
     pub stay: BTreeMap<&'static str, u64>,
     /// Octets by which the mail would shrink.
     pub saves: i64,
@@ -182,6 +184,7 @@ impl Detach {
     fn add(&mut self, other: Self) {
         self.large.add(&other.large);
         self.leave.add(&other.leave);
+        self.shown_inline.add(&other.shown_inline);
         self.content_octets += other.content_octets;
         add(&mut self.stay, other.stay);
         self.saves += other.saves;

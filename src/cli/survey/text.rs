@@ -149,6 +149,14 @@ fn attachments(text: &mut String, survey: &Survey, looked: &Looked<'_>) -> std::
         "             the store would hold {} objects of {} octets; {} are duplicates, {} octets; the mail would be {} octets smaller",
         objects.count, objects.octets, duplicates.count, duplicates.octets, detach.saves
     )?;
+    if detach.shown_inline.count > 0 {
+        writeln!(
+            text,
+            "             the mail shows {} more, with {}, which stay: --inline moves them as well",
+            detach.shown_inline.count,
+            size(detach.shown_inline.octets)
+        )?;
+    }
     let stay: Vec<String> = detach
         .stay
         .iter()

@@ -173,7 +173,7 @@ impl<'p> Siblings<'p> {
 
     /// The absolute Content-Location of a part: against its own Content-Base, else against the
     /// base of what it stands in, else within the message.
-    fn location_of(&mut self, part: PartId) -> Option<String> {
+    pub(super) fn location_of(&mut self, part: PartId) -> Option<String> {
         let value = self.tree.value(self.original, part, "Content-Location")?;
         let parent = self.tree.part(part).parent;
         let around = parent.and_then(|parent| self.base_of(parent));

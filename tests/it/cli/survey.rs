@@ -66,6 +66,8 @@ def message(number):
         parts.append(base + 'Content-Type: text/html\n\n' + html(number))
     else:
         parts.append('Content-Type: text/plain\n\nhello\n')
+    if number % 2 and number % 9 == 0:
+        parts.append('Content-ID: <p@b.example>\n' + attachment(number // 9 % 12))
     for at in range(number % 3):
         parts.append(attachment((number * 5 + at) % 12))
     if number % 4 == 2:
@@ -92,7 +94,7 @@ class Links(HTMLParser):
 
 now = datetime.datetime.now(datetime.timezone.utc)
 count = dict(messages=0, octets=0, missing=0, insane=0, attachments=0, attachment_octets=0, large=0, large_octets=0,
-             leave=0, leave_octets=0, content_octets=0, signed=0, remote=0, trackers=0, data=0, data_octets=0, in_mail=0,
+             leave=0, leave_octets=0, shown=0, shown_octets=0, content_octets=0, signed=0, remote=0, trackers=0, data=0, data_octets=0, in_mail=0,
              documents=0, links=0, relative=0, with_base=0, references=0)
 hosts, schemes, kinds, types, years, objects, times = {}, {}, {}, {}, {}, {}, []
 raw = open(sys.argv[1], 'rb').read()
@@ -174,6 +176,10 @@ for piece in re.split(rb'(?:\A|\n)From a@b\.example [^\n]*\n', raw)[1:]:
             if signed:
                 count['signed'] += 1
                 continue
+            if part['Content-ID']:
+                count['shown'] += 1
+                count['shown_octets'] += body
+                continue
             count['leave'] += 1
             count['leave_octets'] += body
             of_type['leave'] += 1
@@ -246,6 +252,9 @@ fn the_survey_is_what_the_mailbox_was_made_of() {
         ("/detach/octets", "large_octets"),
         ("/detach/leave/count", "leave"),
         ("/detach/leave/octets", "leave_octets"),
+        ("/detach/shown_inline/count", "shown"),
+        ("/detach/shown_inline/octets", "shown_octets"),
+        ("/detach/stay/shown-inline", "shown"),
         ("/detach/stay/signed", "signed"),
         ("/detach/content_octets", "content_octets"),
         ("/detach/objects/count", "objects"),

@@ -220,6 +220,65 @@ fn a_maildir_loses_its_attachments_and_gets_them_back() {
     }
 }
 
+/// What HTML shows stays, and the run says so once; with an option it leaves.
+#[test]
+fn the_sum_of_a_run_says_what_the_mail_shows_and_keeps() {
+    let work = Work::new();
+    let picture = base64(&octets(3000, 1), 76);
+    let message = |number: usize| {
+        format!(
+            "From a@example.org Sat Jan  1 00:00:0{number} 2000\nFrom: a@example.org\nMIME-Version: 1.0\n\
+             Content-Type: multipart/related; boundary=b\n\n--b\nContent-Type: text/html\n\n<img src=\"cid:p@x\">\n\
+             --b\nContent-Type: image/png\nContent-ID: <p@x>\nContent-Transfer-Encoding: base64\n\n{picture}\n\
+             --b\nContent-Type: application/pdf\nContent-Transfer-Encoding: base64\n\n{picture}\n--b--\n\n"
+        )
+    };
+    let before: String = (0..3).map(message).collect();
+    fs::write(work.path("mbox"), &before).unwrap();
+    let sum =
+        "3 attachments of 9000 bytes are shown by the mail and stay; --inline moves them as well";
+    for dry in ["--dry-run", "--in-place"] {
+        let said = work.succeeds(&format!(
+            "detach --store store --larger-than 1k {dry} --report rows mbox"
+        ));
+        assert!(said.contains(sum), "{said}");
+        assert!(!said.contains("message 1"), "{said}");
+    }
+    let rows = fs::read_to_string(work.path("rows")).unwrap();
+    assert_eq!(
+        rows.matches("\"reason\":\"shown-inline\"").count(),
+        6,
+        "{rows}"
+    );
+    let kept = fs::read_to_string(work.path("mbox")).unwrap();
+    assert_eq!(kept.matches(picture.as_str()).count(), 3);
+    let said = work.succeeds("detach --store store --larger-than 1k --inline --in-place mbox");
+    assert!(
+        said.contains("3 attachments moved into the store"),
+        "{said}"
+    );
+    let kept = fs::read_to_string(work.path("mbox")).unwrap();
+    assert!(!kept.contains(&picture));
+    work.succeeds("restore --store store --in-place mbox");
+    assert_bytes(
+        &fs::read(work.path("mbox")).unwrap(),
+        before.as_bytes(),
+        "all back",
+    );
+    // One message through a pipe names it, and the option.
+    let mut filter = embody();
+    filter
+        .args("detach --store store --larger-than 1k".split(' '))
+        .current_dir(work.path(""));
+    let mail = message(0);
+    let output = fed(&mut filter, mail.split_once('\n').unwrap().1.as_bytes());
+    let said = stderr(&output);
+    assert!(
+        said.contains("part 2: left: shown-inline: part 1 refers to it; --inline would allow it"),
+        "{said}"
+    );
+}
+
 /// Killed at any instant, each message is as it was or refers to what is in the store.
 #[test]
 fn a_kill_loses_nothing() {

@@ -1,0 +1,229 @@
+//! Which parts of a message belong to what its documents show: those that one refers to, by Content-ID or
+//! Content-Location, in any way, and inline pictures beside HTML. A reader would miss them if they left.
+//!
+//! More counts than [`siblings`](super::siblings) lets a new link mean: an id or a location in any message of the mail, one
+//! that several parts have, and ids whose letters differ in case. A part that stays without need costs octets; one
+//! that leaves is a broken picture. So a document that cannot be read, in UTF-16 say, may refer to every part of its
+//! message that has an id or a location.
+
+use std::collections::{HashMap, HashSet};
+
+use percent_encoding::percent_decode_str;
+
+use super::document::Document;
+use super::link_text::{ascii, readable};
+use super::shown::{cleaned, is_data};
+use super::{Documents, LONGEST};
+use crate::external_body::identifier;
+use crate::ledger::Ledger;
+use crate::link::base::Base;
+use crate::link::url::{Relation, equivalence_key, relation, resolve_as_browser, without_fragment};
+use crate::mime::{PartId, Tree};
+use crate::policy::Policy;
+
+/// Why parts belong to what the mail shows, of those among `parts` that do. Each document is read once.
+pub(crate) fn shown_inline(
+    original: &[u8],
+    tree: &Tree,
+    policy: &Policy,
+    parts: &[PartId],
+) -> HashMap<PartId, String> {
+    let mut shown = HashMap::new();
+    let mut ledger = Ledger::new(&policy.limits, original.len());
+    let mut documents = Documents::new(original, tree, policy, &mut ledger);
+    let is_document = |part: &PartId| documents.language(*part).is_some();
+    let all: Vec<PartId> = match parts {
+        [] => Vec::new(),
+        _ => tree.ids().filter(is_document).collect(),
+    };
+    if all.is_empty() {
+        return shown;
+    }
+    let mut names = documents.names_of(parts, &mut shown);
+    let mut unread: HashMap<PartId, PartId> = HashMap::new();
+    for &document in &all {
+        if names.is_empty() {
+            break;
+        }
+        let number = tree.number(document);
+        let mut refer = |part| {
+            shown
+                .entry(part)
+                .or_insert_with(|| format!("part {number} refers to it"));
+        };
+        if documents.refer(document, &mut names, &mut refer).is_none() {
+            unread.insert(tree.message_of(document), document);
+        }
+    }
+    for part in names.rest() {
+        if let Some(&document) = unread.get(&tree.message_of(part)) {
+            let number = tree.number(document);
+            let why = format!("part {number} cannot be read, and may refer to it");
+            shown.entry(part).or_insert(why);
+        }
+    }
+    let is_html = |part: &&PartId| {
+        let language = documents.language(**part);
+        language.is_some_and(|language| language.markup().is_some())
+    };
+    let html: HashSet<PartId> = all
+        .iter()
+        .filter(is_html)
+        .map(|&it| tree.message_of(it))
+        .collect();
+    for &part in parts {
+        let is_picture = tree.part(part).essence.starts_with("image/");
+        if is_picture
+            && tree
+                .disposition(original, part)
+                .eq_ignore_ascii_case(b"inline")
+            && html.contains(&tree.message_of(part))
+        {
+            let why = || "it is an inline picture beside HTML".to_owned();
+            shown.entry(part).or_insert_with(why);
+        }
+    }
+    shown
+}
+
+/// The parts that no document was found to refer to yet, by what they are referred to. A name goes with its parts when
+/// it is met: ten thousand links to ten thousand parts of one name are found once.
+#[derive(Default)]
+struct Names {
+    /// By Content-ID, in lower case.
+    ids: HashMap<String, Vec<PartId>>,
+    /// By the absolute Content-Location, as equal URLs are equal.
+    locations: HashMap<String, Vec<PartId>>,
+}
+
+impl Names {
+    fn is_empty(&self) -> bool {
+        self.ids.is_empty() && self.locations.is_empty()
+    }
+
+    /// The parts that an absolute URL names.
+    fn take(&mut self, url: &str) -> Vec<PartId> {
+        let mut parts = Vec::new();
+        if !self.ids.is_empty()
+            && let Some((scheme, rest)) = url.split_once(':')
+        {
+            let id = match scheme {
+                _ if scheme.eq_ignore_ascii_case("cid") => Some(rest),
+                // A part of a message that is named as well (RFC 2392).
+                _ if scheme.eq_ignore_ascii_case("mid") => rest.split_once('/').map(|(_, id)| id),
+                _ => None,
+            };
+            // Not every program escapes what has to be.
+            for id in id.into_iter().flat_map(|id| [id, without_fragment(id)]) {
+                let decoded: Vec<u8> = percent_decode_str(id).collect();
+                for id in [id.as_bytes(), &decoded] {
+                    parts.extend(self.ids.remove(&folded(id)).into_iter().flatten());
+                }
+            }
+        }
+        if !self.locations.is_empty() {
+            let key = equivalence_key(without_fragment(url));
+            parts.extend(self.locations.remove(&key).into_iter().flatten());
+        }
+        parts
+    }
+
+    fn rest(self) -> impl Iterator<Item = PartId> {
+        let locations = self.locations.into_values();
+        self.ids.into_values().chain(locations).flatten()
+    }
+}
+
+/// A Content-ID as it is compared.
+fn folded(id: &[u8]) -> String {
+    identifier(id).to_lowercase()
+}
+
+impl Documents<'_> {
+    /// What these parts are referred to by. Of a location that is too long to be compared its part is `shown`.
+    fn names_of(&mut self, parts: &[PartId], shown: &mut HashMap<PartId, String>) -> Names {
+        let mut names = Names::default();
+        for &part in parts {
+            if let Some(value) = self.tree.value(self.original, part, "Content-ID") {
+                names.ids.entry(folded(value)).or_default().push(part);
+            }
+            let Some(url) = self.siblings.location_of(part) else {
+                continue;
+            };
+            if self.ledger.work(url.len()).is_err() || url.len() > self.ledger.room_for_urls() {
+                shown.insert(
+                    part,
+                    "its Content-Location is too long to look for".to_owned(),
+                );
+                continue;
+            }
+            self.ledger.hold_urls(url.len());
+            let key = equivalence_key(without_fragment(&url));
+            names.locations.entry(key).or_default().push(part);
+        }
+        names
+    }
+
+    /// Finds the parts that a document refers to; none if it cannot be read, or not wholly.
+    fn refer(
+        &mut self,
+        part: PartId,
+        names: &mut Names,
+        found: &mut dyn FnMut(PartId),
+    ) -> Option<()> {
+        let language = self.language(part)?;
+        let charset = self.charset(part).ok()?;
+        let entity = self.tree.part(part);
+        // As where links are looked at to be changed.
+        self.ledger.work(entity.body.len() * 3).ok()?;
+        let octets = entity.encoding.decode(entity.body.of(self.original))?;
+        if is_wide(&octets) {
+            return None;
+        }
+        let document = Document::read(part, language, &octets, charset);
+        let mut base = self.siblings.base_of(part);
+        if let Some(href) = &document.base_href {
+            let href = readable(&href.decoded(&document.text));
+            base = Base::of_document(base.as_deref(), &href).map(Into::into);
+        }
+        let inside = Base::this_message();
+        let base_url = ascii(&base.as_deref().unwrap_or(&inside).url);
+        let scheme = base_url.split_inclusive(':').next();
+        let mut is_whole = document.refusal(entity.encoding).is_none();
+        for link in document.links.iter() {
+            if names.is_empty() {
+                return Some(());
+            }
+            let Some(value) = document.value(&link) else {
+                // Half a character stands in no id, but perhaps in a location.
+                is_whole &= names.locations.is_empty();
+                continue;
+            };
+            let reference = cleaned(value.trim_ascii());
+            if is_data(&reference) || reference.len() > LONGEST {
+                continue;
+            }
+            let parts = match relation(scheme, &reference) {
+                Relation::Absolute => names.take(&reference),
+                Relation::Relative if !names.locations.is_empty() => {
+                    self.ledger.work(base_url.len()).ok()?;
+                    match resolve_as_browser(&base_url, &reference) {
+                        Ok(absolute) => names.take(&absolute),
+                        Err(_) => continue,
+                    }
+                }
+                _ => continue,
+            };
+            parts.into_iter().for_each(&mut *found);
+        }
+        is_whole.then_some(())
+    }
+}
+
+/// Whether a document is in UTF-16 or UTF-32, whatever its label says: a byte order mark outranks that (the HTML
+/// standard, §13.2.3.2), and no text in another charset holds NULs.
+fn is_wide(octets: &[u8]) -> bool {
+    octets.starts_with(b"\xff\xfe")
+        || octets.starts_with(b"\xfe\xff")
+        || memchr::memchr(0, octets).is_some()
+}
