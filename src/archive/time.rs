@@ -6,6 +6,7 @@ use mail_parser::DateTime;
 use ureq::http::HeaderMap;
 
 use crate::fetch::MEMENTO_DATETIME;
+use crate::mime::date;
 
 /// Seconds since 1970.
 pub(super) fn seconds(time: SystemTime) -> i64 {
@@ -60,9 +61,7 @@ pub(super) fn words(seconds: i64) -> String {
 /// source.
 pub(super) fn captured(headers: &HeaderMap) -> Option<i64> {
     let value = headers.get(MEMENTO_DATETIME)?.to_str().ok()?;
-    // An HTTP date is one of RFC 5322 in what counts.
-    let date = DateTime::parse_rfc822(value.trim()).filter(DateTime::is_valid)?;
-    Some(date.to_timestamp()).filter(|seconds| *seconds > 0)
+    date::seconds(value.as_bytes()).filter(|seconds| *seconds > 0)
 }
 
 #[cfg(test)]

@@ -6,11 +6,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use mail_parser::DateTime;
 
 use super::answer::{Answer, Octets, Times};
 use crate::external_body::{ExternalBody, Form, Note, Target, size_in_words};
 use crate::link::data::{DataUrl, DataUrlError};
+use crate::mime::date;
 use crate::mime::media_type::DEFAULT_TYPE;
 use crate::mime::transfer::canonical_text;
 use crate::mime::{Content, Limit, MediaType, PartId, TransferEncoding, Tree};
@@ -329,8 +329,7 @@ fn is_past(date: &str) -> bool {
     let now = now.map_or(0, |since| {
         i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
     });
-    DateTime::parse_rfc822(date.trim())
-        .is_some_and(|date| date.is_valid() && date.to_timestamp() < now)
+    date::seconds(date.as_bytes()).is_some_and(|date| date < now)
 }
 
 /// Whether a cloud showed a page where a file was meant. Here application/octet-stream, which all such

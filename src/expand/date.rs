@@ -6,36 +6,30 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use mail_parser::DateTime;
-
+use crate::mime::date;
 use crate::mime::header::{self, Header};
 
 /// The first mail between two machines: 1971.
-const FIRST: i64 = 31_536_000;
+const FIRST: i64 = 365 * DAY;
+const DAY: i64 = 24 * 60 * 60;
 
 /// A field with a date has less.
 const LONGEST: usize = 10_000;
 
-/// A date in words has 40 octets; comments may stand in it.
-const LONGEST_DATE: usize = 500;
-
-/// How far ahead a clock may be, in seconds: one that shows the local time as UTC is by less.
-const AHEAD: u64 = 24 * 60 * 60;
-
 /// Octets of a header section that are looked at.
 const MOST: usize = 4 << 20;
+
+/// The time that a field says, in seconds since 1970; none if no clock showed it. A clock may be a day ahead: one that
+/// shows the local time as UTC is so by less.
+pub(crate) fn sane(value: &[u8], now: SystemTime) -> Option<i64> {
+    let now = now.duration_since(UNIX_EPOCH).ok()?.as_secs();
+    let latest = i64::try_from(now).ok()?.saturating_add(DAY);
+    date::seconds(value).filter(|date| (FIRST..=latest).contains(date))
+}
 
 /// The date of a message; none if no field says one that some clock may have shown.
 pub(crate) fn of(message: &[u8], now: SystemTime) -> Option<SystemTime> {
     let fields = Header::of_message(message, MOST).fields;
-    let latest = now.duration_since(UNIX_EPOCH).ok()?.as_secs() + AHEAD;
-    let sane = |text: &[u8]| {
-        let text = String::from_utf8_lossy(text.get(..LONGEST_DATE).unwrap_or(text));
-        let date = DateTime::parse_rfc822(text.trim()).filter(DateTime::is_valid)?;
-        let seconds = date.to_timestamp();
-        let date = u64::try_from(seconds).ok()?;
-        (seconds >= FIRST && date <= latest).then_some(date)
-    };
     let received = fields
         .iter(message)
         .filter(|field| field.is(message, "Received"))
@@ -47,14 +41,10 @@ pub(crate) fn of(message: &[u8], now: SystemTime) -> Option<SystemTime> {
             // A semicolon may stand in comments before, and a comment behind.
             let value = header::unfold(value);
             let at = memchr::memrchr(b';', &value)?;
-            sane(value.get(at + 1..)?)
+            sane(value.get(at + 1..)?, now)
         });
-    let date = received.or_else(|| {
-        let value = fields.value(message, "Date")?;
-        let value = value.get(..LONGEST_DATE).unwrap_or(value);
-        sane(&header::unfold(value))
-    })?;
-    UNIX_EPOCH.checked_add(Duration::from_secs(date))
+    let date = received.or_else(|| sane(fields.value(message, "Date")?, now))?;
+    UNIX_EPOCH.checked_add(Duration::from_secs(u64::try_from(date).ok()?))
 }
 
 #[cfg(test)]
@@ -109,6 +99,12 @@ mod tests {
             (
                 "Subject: no date\n\nDate: Fri, 02 May 2003 10:11:12 +0000\n",
                 None,
+            ),
+            // As asctime has it; and behind it a Received that no clock showed.
+            ("Date: Mon Apr  7 12:43:22 2003\n\n", Some(1_049_719_402)),
+            (
+                "Received: by b; Mon Apr  7 12:43:22 1903\nReceived: by a;\n Mon Apr  7 12:43:22 2003\n\n",
+                Some(1_049_719_402),
             ),
             ("", None),
         ];

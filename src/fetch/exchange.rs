@@ -16,6 +16,8 @@ use ureq::http::header;
 use ureq::http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::allowance::Allowance;
+#[cfg(feature = "cache")]
+use crate::mime::date;
 #[cfg(feature = "ftp")]
 use crate::policy::Host;
 use crate::policy::Target;
@@ -157,9 +159,7 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     if let Ok(seconds) = value.parse() {
         return Some(Duration::from_secs(seconds));
     }
-    // An HTTP date is one of RFC 5322 in what counts.
-    let until = mail_parser::DateTime::parse_rfc822(value)?.to_timestamp();
-    let until = Duration::from_secs(u64::try_from(until).ok()?);
+    let until = Duration::from_secs(u64::try_from(date::seconds(value.as_bytes())?).ok()?);
     let until = SystemTime::UNIX_EPOCH.checked_add(until)?;
     until.duration_since(SystemTime::now()).ok()
 }

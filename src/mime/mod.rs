@@ -3,6 +3,7 @@
 //! decoded while scanning.
 
 pub mod charset;
+pub mod date;
 pub mod entity;
 // The program alone detaches, and reads how a body was written.
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]

@@ -5,6 +5,7 @@
 mod common;
 
 mod css_links;
+mod dates;
 mod detach;
 mod detach_line_ends;
 mod detach_shown;

@@ -1,6 +1,6 @@
 //! What is in one message. Runs in the workers; the sums are made in the order of the messages.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use mail_parser::DateTime;
 
@@ -11,7 +11,7 @@ use super::tally::{Counts as _, Probe};
 use crate::detach::{Choice, Detacher, Form, Settings, is_attachment};
 use crate::edit::{Edit, Edits};
 use crate::error::Error;
-use crate::expand::{Lengths, Seen, Target};
+use crate::expand::{Lengths, Seen, Target, date};
 use crate::external_body::Wanted;
 use crate::link::url::Reference;
 use crate::link::value::Role;
@@ -19,17 +19,13 @@ use crate::mime::{PartId, Tree, scan};
 use crate::policy::{OnFailure, Policy};
 use crate::report::{Forecast, Kind, Reason};
 
-/// The first mail from one machine to another was sent in 1971: seconds since 1970.
-const FIRST_MAIL: i64 = 365 * DAY;
-const DAY: i64 = 24 * 60 * 60;
-
 /// Looks at every message, besides what a forecast says of it.
 pub struct Surveying<'s> {
     expanding: Expanding<'s>,
     /// What `detach` would do, with the bounds that it has.
     detacher: Detacher,
-    /// Dates behind this one are in the future: a day is left for clocks that are wrong and zones.
-    latest: i64,
+    /// What the run takes for now: dates behind it are in the future.
+    now: SystemTime,
     /// Whether `--embed` was given, or pictures are only asked for.
     pub tells_embeds: bool,
 }
@@ -57,12 +53,10 @@ impl<'s> Surveying<'s> {
             lengths: Lengths::Corrected,
             limits: limits.scan(),
         };
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let now = now.map_or(0, |now| i64::try_from(now.as_secs()).unwrap_or(i64::MAX));
         Self {
             expanding,
             detacher: Detacher::new(settings).without_memory(),
-            latest: now.saturating_add(DAY),
+            now: SystemTime::now(),
             tells_embeds,
         }
     }
@@ -136,7 +130,7 @@ impl<'s> Surveying<'s> {
                 survey.dates.missing += 1;
                 "none".to_owned()
             }
-            Some(value) => match self.sane(value) {
+            Some(value) => match date::sane(value, self.now) {
                 Some(date) => {
                     survey.dates.count(date);
                     format!("{:04}", DateTime::from_timestamp(date).year)
@@ -154,16 +148,6 @@ impl<'s> Surveying<'s> {
         year.attachment_octets = survey.detach.large.octets;
         year.pictures = survey.pictures.remote;
         year.references = survey.references;
-    }
-
-    /// The time that a Date field says, if some clock may have shown it.
-    fn sane(&self, value: &[u8]) -> Option<i64> {
-        // A date in words has 40 octets; comments and folds may stand in it.
-        let value = value.get(..500).unwrap_or(value);
-        let text = String::from_utf8_lossy(value);
-        let date = DateTime::parse_rfc822(text.trim()).filter(DateTime::is_valid)?;
-        let date = date.to_timestamp();
-        (FIRST_MAIL..=self.latest).contains(&date).then_some(date)
     }
 }
 

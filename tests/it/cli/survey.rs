@@ -52,12 +52,13 @@ def reference(number):
     return f'Content-Type: message/external-body; access-type=URL; URL="{url}"\n\nContent-Type: text/plain\n\n'
 
 dates = ['Mon, 06 Jul 2015 10:00:00 +0200', 'Tue, 31 Dec 2019 23:30:00 -0500', 'Wed, 1 Jan 2020 00:00:00 GMT',
-         'Thu, 01 Jan 1970 00:00:00 +0000', 'Fri, 7 Jan 2140 10:00:00 +0000', 'yesterday, I think', None, '3 Feb 1999 04:05 +0000']
+         'Thu, 01 Jan 1970 00:00:00 +0000', 'Fri, 7 Jan 2140 10:00:00 +0000', 'yesterday, I think', None, '3 Feb 1999 04:05 +0000', 'Mon Apr  7 12:43:22 2003',
+         'Wed, 31 Dec 2003 23:30 MET DST']
 
 def message(number):
     head = f'From: a@b.example\nSubject: {number}\nMIME-Version: 1.0\n'
-    if dates[number % 8]:
-        head += 'Date: ' + dates[number % 8] + '\n'
+    if dates[number % 10]:
+        head += 'Date: ' + dates[number % 10] + '\n'
     if number % 7 == 0:
         return head + f'Content-Type: text/plain\n\nhello {number}\n'
     parts = []
@@ -111,6 +112,8 @@ for piece in re.split(rb'(?:\A|\n)From a@b\.example [^\n]*\n', raw)[1:]:
             year = 'none'
         else:
             date = parsedate_to_datetime(mail['Date'])
+            if date.tzinfo is None:
+                date = date.replace(tzinfo=datetime.timezone.utc)
             if date.year < 1971 or date > now:
                 raise ValueError
             times.append(date)

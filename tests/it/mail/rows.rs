@@ -86,6 +86,14 @@ fn a_row_has_the_date_by_which_an_archive_is_asked() {
             "Date: Thu, 1 May 2003 12:00:00 +0200\n",
             Some("2003-05-01T10:00:00Z"),
         ),
+        (
+            "Date: Mon Apr  7 12:43:22 2003\n",
+            Some("2003-04-07T12:43:22Z"),
+        ),
+        (
+            "Date: 7 Apr 2003 12:43 MET DST (a comment)\n",
+            Some("2003-04-07T12:43:00Z"),
+        ),
         // The reader's own server wrote the first.
         (
             "Received: by mx; Thu, 1 May 2003 10:00:01 +0000\nReceived: by a; Wed, 1 May 2002 10:00:00 +0000\n\

@@ -1,0 +1,197 @@
+//! The time that a header field says.
+//!
+//! RFC 5322 §3.3 with its obsolete forms (§4.3), and beyond it what Python's `email.utils.parsedate_tz` reads, which the
+//! tests compare with: the dates of asctime, of RFC 850 and of old mail programs, without seconds, without a zone, or
+//! with the name of one. Where the two differ the RFC counts: comments may stand anywhere, blanks around the colons,
+//! years of two digits are 1950 to 2049, and 1900 is added to those of three.
+//!
+//! The day of the week may be any word. A zone whose name is not known is UTC, as in Python.
+
+use mail_parser::DateTime;
+
+/// A date in words has 40 octets; comments and folds may stand in it.
+const LONGEST: usize = 500;
+
+const MONTHS: [&str; 12] = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
+
+/// Zones of RFC 5322 §4.3 and those of the Atlantic, as numbers. Single letters are not among them: RFC 822 had their
+/// signs wrong.
+const ZONES: [(&str, i64); 10] = [
+    ("AST", -400),
+    ("ADT", -300),
+    ("EST", -500),
+    ("EDT", -400),
+    ("CST", -600),
+    ("CDT", -500),
+    ("MST", -700),
+    ("MDT", -600),
+    ("PST", -800),
+    ("PDT", -700),
+];
+
+/// Seconds since 1970, UTC; none if the value is no date, or one that no clock shows. The 31st of a shorter month is the
+/// first of the next one, as in Python. The value may be folded.
+#[must_use]
+pub fn seconds(value: &[u8]) -> Option<i64> {
+    let text = without_comments(value.get(..LONGEST).unwrap_or(value));
+    let words = words(&text);
+    let mut words = words.iter().map(String::as_str);
+    let mut rest = Vec::new();
+    let first = first(&mut words)?;
+    let (first, second) = match first.split('-').collect::<Vec<_>>()[..] {
+        [day, month, year] => {
+            rest.push(year);
+            (day, month)
+        }
+        _ => (first, words.next()?),
+    };
+    let (day, month) = match month(second) {
+        Some(month) => (first, month),
+        None => (second, month(first)?),
+    };
+    for word in words {
+        let (number, zone) = glued(word);
+        rest.extend([number, zone]);
+    }
+    rest.retain(|word| !word.is_empty());
+
+    // In any order: `2003 12:43:22 EST`, `12:43:22 EST 2003`. A time with dots stands behind the year.
+    let mut take = |wanted: fn(&str) -> bool| {
+        let at = rest.iter().position(|word| wanted(word))?;
+        Some(rest.remove(at).trim_end_matches(','))
+    };
+    let time = take(|word| starts_with_digit(word) && word.contains(':'));
+    let year = take(starts_with_digit)?;
+    let time = time.or_else(|| take(starts_with_digit))?;
+    let zone = rest.first().copied().unwrap_or_default();
+
+    let (hour, minute, second) = clock(time)?;
+    let date = DateTime {
+        year: full_year(year)?,
+        month,
+        day: number(day.trim_end_matches(','))?,
+        hour,
+        minute,
+        second: second.min(59),
+        tz_before_gmt: false,
+        tz_hour: 0,
+        tz_minute: 0,
+    };
+    let local = date.is_valid().then(|| date.to_timestamp())?;
+    // DateTime knows no leap second.
+    let leap = i64::from(second == 60);
+    (second <= 60).then_some(local + leap - offset(zone)?)
+}
+
+/// Comments nest (RFC 5322 §3.2.2); one that is never closed runs to the end.
+fn without_comments(value: &[u8]) -> String {
+    let mut text = Vec::with_capacity(value.len());
+    let mut depth = 0_usize;
+    let mut octets = value.iter();
+    while let Some(&octet) = octets.next() {
+        match octet {
+            b'\\' if depth > 0 => drop(octets.next()),
+            b'(' => {
+                depth += 1;
+                text.push(b' ');
+            }
+            b')' if depth > 0 => depth -= 1,
+            _ if depth == 0 => text.push(octet),
+            _ => {}
+        }
+    }
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// The words, those of a time that has blanks around its colons as one.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_ascii_whitespace() {
+        match words.last_mut() {
+            Some(last)
+                if starts_with_digit(last) && (last.ends_with(':') || word.starts_with(':')) =>
+            {
+                last.push_str(word);
+            }
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words
+}
+
+/// The first word behind the day of the week, which may have a comma behind it, with or without a blank.
+fn first<'w>(words: &mut impl Iterator<Item = &'w str>) -> Option<&'w str> {
+    words
+        .map(|word| match word.rsplit_once(',') {
+            Some((_, behind)) if !behind.is_empty() => behind,
+            _ => word,
+        })
+        .find(|word| word.contains(|symbol: char| symbol.is_ascii_digit()) || month(word).is_some())
+}
+
+/// The number, and the zone that stands right behind it: `12:43:22+0200`.
+fn glued(word: &str) -> (&str, &str) {
+    match word.find(['+', '-']) {
+        Some(at) if starts_with_digit(word) => word.split_at(at),
+        _ => (word, ""),
+    }
+}
+
+fn starts_with_digit(word: &str) -> bool {
+    word.starts_with(|symbol: char| symbol.is_ascii_digit())
+}
+
+fn month(word: &str) -> Option<u8> {
+    let word = word.to_ascii_lowercase();
+    let is_month = |name: &&str| word == **name || name.get(..3) == Some(&word);
+    let at = MONTHS.iter().position(is_month)?;
+    u8::try_from(at + 1).ok()
+}
+
+/// Digits, and nothing else.
+fn number<T: std::str::FromStr>(word: &str) -> Option<T> {
+    let digits = word.bytes().all(|octet| octet.is_ascii_digit());
+    digits.then(|| word.parse().ok()).flatten()
+}
+
+fn full_year(word: &str) -> Option<u16> {
+    let year: u16 = number(word)?;
+    match (year, word.len()) {
+        (0..50, _) => Some(2000 + year),
+        (50..100, _) | (_, 3) => Some(1900 + year),
+        _ => Some(year),
+    }
+}
+
+/// Hour, minute and second; a fraction of a second is not counted.
+fn clock(time: &str) -> Option<(u8, u8, u8)> {
+    let separator = if time.contains(':') { ':' } else { '.' };
+    let mut parts = time.splitn(3, separator);
+    let (hour, minute) = (number(parts.next()?)?, number(parts.next()?)?);
+    let second = parts.next().unwrap_or("0");
+    let second = second.split_once('.').map_or(second, |(whole, _)| whole);
+    Some((hour, minute, number(second)?))
+}
+
+/// Seconds by which clocks of the zone are ahead; none if they are so by more than four digits say.
+fn offset(zone: &str) -> Option<i64> {
+    let named = ZONES
+        .iter()
+        .find(|(name, _)| zone.eq_ignore_ascii_case(name));
+    let digits = named.map_or_else(|| zone.parse().unwrap_or(0), |(_, digits)| *digits);
+    let is_zone = (-9999..=9999).contains(&digits);
+    is_zone.then_some(digits / 100 * 3600 + digits % 100 * 60)
+}
