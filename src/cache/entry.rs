@@ -9,7 +9,7 @@ use super::folder::CacheFolder;
 use super::record::{LONGEST, read, written};
 use crate::fetch::{Asked, Source};
 use crate::policy::Policy;
-use crate::report::{Detail, Refusal, Setting};
+use crate::report::Refusal;
 use crate::store::Key;
 
 /// Addresses of one answer that are written down; a host with more is not kept.
@@ -20,6 +20,8 @@ const MOST_ADDRESSES: usize = 64;
 pub(super) struct Entry {
     url: String,
     accept: String,
+    /// Whom the runs trusted that it was written by: [`trust`](super::trust::trust).
+    trust: String,
     /// The last answer with content, or that led elsewhere.
     pub(super) answer: Option<KeptAnswer>,
     /// Since then the server said that it is gone.
@@ -85,41 +87,39 @@ impl From {
             Self::Addresses(addresses) => addresses
                 .iter()
                 .try_for_each(|address| policy.judge_address(*address)),
-            Self::Proxy if policy.proxy.is_some() => Ok(()),
-            // Nobody knows which address that was.
-            Self::Proxy => Err(Refusal::lasting(
-                crate::report::Reason::Offline,
-                Detail::from("what the cache has came through a proxy, and ")
-                    .naming(Setting::Proxy)
-                    .then(" is not given: the address cannot be judged"),
-            )),
+            // The one that is used now, too: the entry says so.
+            Self::Proxy => Ok(()),
         }
     }
 }
 
 impl Entry {
-    fn new(asked: &Asked<'_>) -> Self {
+    fn new(asked: &Asked<'_>, trust: &str) -> Self {
         Self {
             url: asked.target.request_url(),
             accept: asked.accept.to_owned(),
+            trust: trust.to_owned(),
             answer: None,
             gone: None,
         }
     }
 
     fn key(&self) -> Key {
-        // Neither a URL nor a media type holds a line feed.
-        Key::of(format!("GET\n{}\n{}", self.url, self.accept).as_bytes())
+        // None of them holds a line feed.
+        Key::of(format!("GET\n{}\n{}\n{}", self.url, self.accept, self.trust).as_bytes())
     }
 
-    /// What is known; an empty entry if nothing is.
-    pub(super) fn load(folder: &CacheFolder, asked: &Asked<'_>) -> Self {
-        let empty = Self::new(asked);
+    /// What runs with this trust found; an empty entry if they found nothing.
+    pub(super) fn load(folder: &CacheFolder, asked: &Asked<'_>, trust: &str) -> Self {
+        let empty = Self::new(asked, trust);
         folder
             .read(Area::Keys, &empty.key(), LONGEST)
             .and_then(|octets| read::<Self>(&octets))
             // Whole, but under another name.
-            .filter(|entry| entry.url == empty.url && entry.accept == empty.accept)
+            .filter(|entry| {
+                let known = (&entry.url, &entry.accept, &entry.trust);
+                known == (&empty.url, &empty.accept, &empty.trust)
+            })
             .unwrap_or(empty)
     }
 

@@ -24,7 +24,7 @@ const PAGES: usize = 3;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Silence {
-    /// The host, or host and port.
+    /// One of its [`names`].
     server: String,
     at: u64,
     until: u64,
@@ -37,7 +37,7 @@ struct Silence {
 /// The URLs of a server that asked for a pause.
 #[derive(Debug, Serialize, Deserialize)]
 struct Pauses {
-    /// Host and port.
+    /// The second of its [`names`].
     server: String,
     pages: Vec<Page>,
 }
@@ -65,8 +65,10 @@ impl Pauses {
     }
 }
 
-fn names(host: &Host, port: u16) -> [String; 2] {
-    [host.to_string(), format!("{host} {port}")]
+/// What runs with one trust call a host and a port of it. Others may reach another one: by their proxy, or because they
+/// do not believe the one that asked for a pause.
+fn names(trust: &str, host: &Host, port: u16) -> [String; 2] {
+    [format!("{trust} {host}"), format!("{trust} {host} {port}")]
 }
 
 fn key(server: &str) -> Key {
@@ -76,6 +78,7 @@ fn key(server: &str) -> Key {
 /// Why a host is not asked now, or not for this URL.
 pub(super) fn check(
     folder: &CacheFolder,
+    trust: &str,
     host: &Host,
     port: u16,
     url: Option<&str>,
@@ -88,7 +91,7 @@ pub(super) fn check(
             folder.path(Area::Hosts, key).display()
         )
     };
-    for server in names(host, port) {
+    for server in names(trust, host, port) {
         let key = key(&server);
         let silence = folder
             .read(Area::Hosts, &key, LONGEST)
@@ -118,7 +121,7 @@ pub(super) fn check(
         });
     }
     let Some(url) = url else { return Ok(()) };
-    let [_, server] = names(host, port);
+    let [_, server] = names(trust, host, port);
     let (key, pauses) = Pauses::load(folder, server, now);
     let (url, mut pages) = (Key::of(url.as_bytes()).to_string(), pauses.pages);
     pages.sort_by_key(|page| std::cmp::Reverse(page.until));
@@ -135,8 +138,14 @@ pub(super) fn check(
 }
 
 /// Nobody was there.
-pub(super) fn found_nobody(folder: &CacheFolder, host: &Host, port: u16, failed: &Failed) {
-    let [name, with_port] = names(host, port);
+pub(super) fn found_nobody(
+    folder: &CacheFolder,
+    trust: &str,
+    host: &Host,
+    port: u16,
+    failed: &Failed,
+) {
+    let [name, with_port] = names(trust, host, port);
     let server = match failed.nobody {
         Some(Nobody::Host) => name,
         Some(Nobody::Port) => with_port,
@@ -153,8 +162,15 @@ pub(super) fn found_nobody(folder: &CacheFolder, host: &Host, port: u16, failed:
 }
 
 /// An archive asked for a pause (RFC 9110 §10.2.3).
-pub(super) fn pause(folder: &CacheFolder, host: &Host, port: u16, status: u16, pause: Duration) {
-    let [_, server] = names(host, port);
+pub(super) fn pause(
+    folder: &CacheFolder,
+    trust: &str,
+    host: &Host,
+    port: u16,
+    status: u16,
+    pause: Duration,
+) {
+    let [_, server] = names(trust, host, port);
     let refusal = Refusal::temporary(Reason::HttpStatus, asked_for_pause(status));
     silence(folder, server, &refusal, pause.min(LONGEST_PAUSE));
 }
@@ -162,12 +178,13 @@ pub(super) fn pause(folder: &CacheFolder, host: &Host, port: u16, status: u16, p
 /// A server asked for a pause of one URL.
 pub(super) fn pause_url(
     folder: &CacheFolder,
+    trust: &str,
     host: &Host,
     port: u16,
     (url, status): (&str, u16),
     pause: Duration,
 ) {
-    let [_, server] = names(host, port);
+    let [_, server] = names(trust, host, port);
     let at = seconds(SystemTime::now());
     let (key, mut pauses) = Pauses::load(folder, server, at);
     let url = Key::of(url.as_bytes()).to_string();

@@ -4,6 +4,7 @@
 //!   the server there is no stale answer, except with `--offline`.
 //! * What is kept counts only if its content is there and has its hash, and if the policy allows the addresses it
 //!   came from; else it is as if it were not there, and the server is asked, whose address is judged now.
+//! * What runs with other certificates or another proxy kept is not there.
 //! * A URL with a user name or password is neither looked up nor kept, nor is what it leads to.
 //! * ftp is not kept (it knows no freshness), but asks here which hosts are silent. Files never come here.
 
@@ -51,6 +52,8 @@ pub(crate) enum Asking {
 pub(crate) struct Kept {
     pub(crate) folder: Arc<CacheFolder>,
     pub(crate) policy: Arc<Policy>,
+    /// Whom this run trusts: [`trust`](super::trust).
+    pub(crate) trust: String,
     pub(crate) ignoring: Ignoring,
     pub(crate) asking: Asking,
     pub(crate) servers: Arc<dyn Exchange>,
@@ -74,13 +77,13 @@ impl Exchange for Kept {
     fn may_ask(&self, host: &Host, port: u16) -> Result<(), Refusal> {
         match self.asking {
             Asking::Nobody => Err(offline("what came by ftp is not kept")),
-            Asking::Servers => hosts::check(&self.folder, host, port, None),
+            Asking::Servers => hosts::check(&self.folder, &self.trust, host, port, None),
         }
     }
 
     #[cfg(feature = "ftp")]
     fn found_nobody(&self, host: &Host, port: u16, failed: &Failed) {
-        hosts::found_nobody(&self.folder, host, port, failed);
+        hosts::found_nobody(&self.folder, &self.trust, host, port, failed);
     }
 }
 
@@ -92,7 +95,7 @@ impl Kept {
     /// With `--offline`: whatever is known, fresh or not. Content that is there counts, also if the server said
     /// since then that it is gone.
     fn remembered(&self, asked: &Asked<'_>) -> Result<Answer, Refusal> {
-        let entry = Entry::load(&self.folder, asked);
+        let entry = Entry::load(&self.folder, asked, &self.trust);
         if let Some(kept) = &entry.answer {
             kept.from.judge(&self.policy)?;
             if let Some(body) = self.body(kept)? {
@@ -110,7 +113,7 @@ impl Kept {
 
     /// From the cache if that is fresh, else from the server.
     fn answer(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
-        let mut entry = Entry::load(&self.folder, asked);
+        let mut entry = Entry::load(&self.folder, asked, &self.trust);
         let now = seconds(SystemTime::now());
         if let Some(gone) = &entry.gone
             && (gone.at..gone.until).contains(&now)
@@ -152,7 +155,7 @@ impl Kept {
     /// What an archive says: header fields about freshness are those of long ago, so they do not count. All answers
     /// are kept that say which capture there is, and whether there is one.
     fn archived(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
-        let mut entry = Entry::load(&self.folder, asked);
+        let mut entry = Entry::load(&self.folder, asked, &self.trust);
         let now = seconds(SystemTime::now());
         if let Some(kept) = &entry.answer {
             let lifetime = match semantics::is_capture(&kept.headers) {
@@ -255,15 +258,17 @@ impl Kept {
         let server = asked.target.host().zip(asked.target.port());
         let url = asked.target.request_url();
         if let Some((host, port)) = &server {
-            hosts::check(&self.folder, host, *port, Some(&url)).map_err(|refusal| Failed {
-                refusal,
-                nobody: None,
-            })?;
+            hosts::check(&self.folder, &self.trust, host, *port, Some(&url)).map_err(
+                |refusal| Failed {
+                    refusal,
+                    nobody: None,
+                },
+            )?;
         }
         let given = self.servers.exchange(asked);
         if let Some((host, port)) = &server {
             match &given {
-                Err(failed) => hosts::found_nobody(&self.folder, host, *port, failed),
+                Err(failed) => hosts::found_nobody(&self.folder, &self.trust, host, *port, failed),
                 // One that was captured is the answer of another server, long ago.
                 Ok(answer)
                     if matches!(answer.status, 429 | 503)
@@ -273,15 +278,29 @@ impl Kept {
                     match (asked.whose, wanted) {
                         (Whose::Source, Some(pause)) => {
                             let url = (url.as_str(), answer.status);
-                            hosts::pause_url(&self.folder, host, *port, url, pause);
+                            hosts::pause_url(&self.folder, &self.trust, host, *port, url, pause);
                         }
                         (Whose::Source, None) => {}
                         (_, wanted) if answer.status == 429 => {
                             let pause = wanted.unwrap_or_default().max(ARCHIVE_PAUSE);
-                            hosts::pause(&self.folder, host, *port, answer.status, pause);
+                            hosts::pause(
+                                &self.folder,
+                                &self.trust,
+                                host,
+                                *port,
+                                answer.status,
+                                pause,
+                            );
                         }
                         (_, Some(pause)) => {
-                            hosts::pause(&self.folder, host, *port, answer.status, pause);
+                            hosts::pause(
+                                &self.folder,
+                                &self.trust,
+                                host,
+                                *port,
+                                answer.status,
+                                pause,
+                            );
                         }
                         (_, None) => {}
                     }

@@ -17,7 +17,9 @@ mod kept;
 mod record;
 mod semantics;
 mod size;
+mod trust;
 
 pub(crate) use folder::{CacheFolder, cannot_write, is_of_disk, the_cache};
 pub(crate) use kept::{Asking, Kept};
 pub(crate) use semantics::Ignoring;
+pub(crate) use trust::trust;

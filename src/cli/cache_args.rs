@@ -9,7 +9,9 @@ use clap::{Args, ValueEnum};
 use super::archive_args::ArchiveArgs;
 use super::values::size;
 use crate::archive::{OrArchived, Order, Pace};
-use crate::cache::{Asking, CacheFolder, Ignoring, Kept, cannot_write, is_of_disk, the_cache};
+use crate::cache::{
+    Asking, CacheFolder, Ignoring, Kept, cannot_write, is_of_disk, the_cache, trust,
+};
 use crate::error::Error;
 use crate::fetch::{Exchange, Fetch, SystemFetcher};
 use crate::mailbox::Stop;
@@ -153,7 +155,11 @@ impl Cache {
         pace: Pace,
         stop: &Stop,
     ) -> Result<Arc<dyn Fetch>, Error> {
-        let wrap = |servers: Arc<dyn Exchange>| self.wrapped(policy, servers);
+        let trust = match self.folder {
+            Some(_) => trust(policy)?,
+            None => String::new(),
+        };
+        let wrap = |servers: Arc<dyn Exchange>| self.wrapped(policy, &trust, servers);
         let stop = stop.clone();
         let is_stopped = move || stop.check().is_err();
         if let Some(archive) = &self.archive
@@ -177,13 +183,19 @@ impl Cache {
         either(fetch, self.order().map(|_| Order::SourceFirst))
     }
 
-    fn wrapped(&self, policy: &Arc<Policy>, servers: Arc<dyn Exchange>) -> Arc<dyn Exchange> {
+    fn wrapped(
+        &self,
+        policy: &Arc<Policy>,
+        trust: &str,
+        servers: Arc<dyn Exchange>,
+    ) -> Arc<dyn Exchange> {
         let Some(folder) = &self.folder else {
             return servers;
         };
         Arc::new(Kept {
             folder: Arc::clone(folder),
             policy: Arc::clone(policy),
+            trust: trust.to_owned(),
             ignoring: match self.args.cache_ignore.is_empty() {
                 true => Ignoring::Nothing,
                 false => Ignoring::NoStore,

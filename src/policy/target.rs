@@ -252,6 +252,16 @@ impl Proxy {
         self.0.as_str()
     }
 
+    /// The URL without its password.
+    #[cfg(feature = "cache")]
+    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
+    pub(crate) fn public_url(&self) -> String {
+        let mut url = self.0.clone();
+        // It has a host, so it can be without.
+        let _ = url.set_password(None);
+        url.into()
+    }
+
     /// Host and port.
     #[cfg(feature = "http")]
     pub(crate) fn place(&self) -> String {

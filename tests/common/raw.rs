@@ -56,6 +56,24 @@ impl Raw {
         })
     }
 
+    /// A proxy that leads to one server, whatever port is asked for, and to no other host than this.
+    pub fn tunnel(host: &'static str, to: SocketAddr) -> Self {
+        Self::connections(move |mut client| {
+            let Some(asked) = head(&client) else { return };
+            if !asked.starts_with(&format!("CONNECT {host}")) {
+                let _ = client.write_all(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
+                return;
+            }
+            let mut server = TcpStream::connect(to).unwrap();
+            let _ = client.write_all(b"HTTP/1.1 200 Connected\r\n\r\n");
+            let (mut from_client, mut to_server) =
+                (client.try_clone().unwrap(), server.try_clone().unwrap());
+            std::thread::spawn(move || std::io::copy(&mut from_client, &mut to_server));
+            let _ = std::io::copy(&mut server, &mut client);
+            let _ = client.shutdown(std::net::Shutdown::Both);
+        })
+    }
+
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }

@@ -3,13 +3,12 @@
 
 use std::hash::BuildHasher as _;
 use std::io::Write as _;
-use std::net::TcpStream;
-use std::thread::{self, sleep};
+use std::thread::sleep;
 use std::time::Duration;
 
 use crate::common::filter::{filled, filter, mail, open, reference};
 use crate::common::programs::{free_port, ftp, nginx};
-use crate::common::raw::{Raw, head, ok, redirect};
+use crate::common::raw::{Raw, ok, redirect};
 
 const GIF: &[u8] =
     b"GIF89a\0\r\nnot a picture, but nobody looks at that; long enough for two lines of base64";
@@ -518,28 +517,10 @@ fn a_map_leads_to_another_server_before_anything_is_judged() {
     )]));
 }
 
-/// Takes CONNECT and passes octets both ways between the client and `to`.
-fn tunnel(to: std::net::SocketAddr) -> Raw {
-    Raw::connections(move |mut client| {
-        let Some(asked) = head(&client) else { return };
-        if !asked.starts_with("CONNECT www.example.org:") {
-            let _ = client.write_all(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
-            return;
-        }
-        let mut server = TcpStream::connect(to).unwrap();
-        let _ = client.write_all(b"HTTP/1.1 200 Connected\r\n\r\n");
-        let (mut from_client, mut to_server) =
-            (client.try_clone().unwrap(), server.try_clone().unwrap());
-        thread::spawn(move || std::io::copy(&mut from_client, &mut to_server));
-        let _ = std::io::copy(&mut server, &mut client);
-        let _ = client.shutdown(std::net::Shutdown::Both);
-    })
-}
-
 #[test]
 fn a_proxy_is_used_when_it_is_named_and_its_password_is_not_told() {
     let (server, _) = saying("text/plain", TEXT);
-    let proxy = tunnel(server.address);
+    let proxy = Raw::tunnel("www.example.org:", server.address);
     let url = "http://www.example.org/x";
     let before = mail(&[
         reference(url, "text/plain"),
@@ -598,7 +579,7 @@ fn an_https_server_is_reached_through_the_proxy_and_verified() {
     let Some(server) = nginx(name, FILES) else {
         return;
     };
-    let proxy = tunnel(([127, 0, 0, 1], server.secure).into());
+    let proxy = Raw::tunnel("www.example.org:", ([127, 0, 0, 1], server.secure).into());
     let url = "https://www.example.org/dot.gif";
     let before = mail(&[reference(url, "image/gif")]);
     let ca = server.folder.path().join("ca.pem");

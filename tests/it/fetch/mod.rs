@@ -7,6 +7,7 @@ mod cache_folder;
 mod cache_offline;
 mod cache_rules;
 mod cache_trouble;
+mod cache_trust;
 mod fetch_bomb;
 mod fetch_budget;
 mod fetch_cache;

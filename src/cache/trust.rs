@@ -1,0 +1,24 @@
+//! Whom a run trusts, as records say it: a server's certificate that one run believes may be a stranger's to another.
+
+use std::fs;
+
+use crate::error::Error;
+use crate::policy::Policy;
+use crate::store::Key;
+
+/// The system's certificates, or those and a file with this hash; and the proxy, without its password.
+///
+/// # Errors
+/// [`Error::Read`] for a CA file that cannot be read.
+pub(crate) fn trust(policy: &Policy) -> Result<String, Error> {
+    let roots = match &policy.ca_file {
+        Some(path) => {
+            let file = format!("the CA file {}", path.display());
+            let octets = fs::read(path).map_err(Error::cannot_read(file))?;
+            Key::of(&octets).to_string()
+        }
+        None => "system".to_owned(),
+    };
+    let way = policy.proxy.as_ref().map(|proxy| proxy.public_url());
+    Ok(format!("{roots} {}", way.as_deref().unwrap_or("direct")))
+}
