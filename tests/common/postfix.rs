@@ -146,6 +146,13 @@ impl Postfix {
         self.queue("-j").lines().count()
     }
 
+    /// How many messages were taken and cannot be delivered any more.
+    pub fn corrupt(&self) -> usize {
+        fs::read_dir(format!("{}/queue/corrupt", self.folder))
+            .unwrap()
+            .count()
+    }
+
     pub fn log(&self) -> String {
         fs::read_to_string(format!("{}/log", self.folder)).unwrap_or_default()
     }

@@ -2,7 +2,11 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io::{self, Read as _};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -322,6 +326,69 @@ fn a_thousand_messages_while_the_milter_is_killed_at_random_instants_arrive_once
     assert_eq!(delivered.len(), letters.len());
     for letter in &letters {
         letter.arrived_as(&delivered[&letter.name]);
+    }
+}
+
+/// Stands between Postfix and the milter, and ends each connection behind so many octets of what the milter says, as its
+/// death does.
+fn dying(house: &House, octets: Arc<AtomicU64>) -> Raw {
+    let socket = house.path("milter.sock");
+    Raw::connections(move |postfix| {
+        let milter = UnixStream::connect(&socket).unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| io::copy(&mut &postfix, &mut &milter));
+            let octets = octets.load(Ordering::SeqCst);
+            let _ = io::copy(&mut (&milter).take(octets), &mut &postfix);
+            let _ = postfix.shutdown(Shutdown::Both);
+            let _ = milter.shutdown(Shutdown::Both);
+        });
+    })
+}
+
+/// Why docs/milter.md says: tempfail, never accept. What Postfix took with half an answer is two mails in one, or it cannot
+/// deliver it.
+#[test]
+fn a_milter_that_dies_within_its_answer_loses_no_mail_with_tempfail_and_loses_some_with_accept() {
+    if !possible("a milter that dies within its answer") {
+        return;
+    }
+    for (action, loses) in [("tempfail", false), ("accept", true)] {
+        let house = House::new();
+        let _milter = Milter::start(&house, &unix(&house), &[]);
+        let octets = Arc::default();
+        let between = dying(&house, Arc::clone(&octets));
+        let line = (
+            "milter_default_action = tempfail",
+            &*format!("milter_default_action = {action}"),
+        );
+        let server = postfix(&house, &format!("inet:{}", between.address), &[line]);
+        // Behind the negotiation, within the header and within the body.
+        let cuts = [17, 60, 100, 1_000, 100_000, 250_000];
+        for cut in cuts {
+            octets.store(cut, Ordering::SeqCst);
+            let letter = Letter::large(&format!("large{cut}"), 200_000);
+            let is_taken = Smtp::connect(server.port).offer(&letter);
+            assert_eq!(is_taken, loses, "{action}, {cut} octets: {}", server.log());
+        }
+        let taken = if loses { cuts.len() } else { 0 };
+        let ended = || server.corrupt() + house.delivered("Maildir").len();
+        eventually(60, "each message arrives or is lost", || ended() == taken);
+        let arrived = house.delivered("Maildir");
+        let lines_of = |mail: &[u8]| mail.iter().filter(|&&octet| octet == b'\n').count();
+        // As it was sent, beneath a few lines of Postfix; or the start of the new body and the end of the old one.
+        let sent = lines_of(Letter::large("", 200_000).sent.as_bytes());
+        let is_whole = |mail: &&Vec<u8>| {
+            memchr::memmem::find(mail, b"message/external-body").is_some()
+                && lines_of(mail) - sent < 30
+        };
+        let harmed = taken - arrived.iter().filter(is_whole).count();
+        assert_eq!(harmed > 0, loses, "{action}: {harmed} of {taken}");
+        assert_eq!(server.corrupt() > 0, loses);
+        println!(
+            "{action}: {harmed} of {taken}, {} corrupt",
+            server.corrupt()
+        );
+        assert_eq!(server.waiting(), 0);
     }
 }
 
