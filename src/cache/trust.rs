@@ -6,12 +6,13 @@ use crate::error::Error;
 use crate::policy::Policy;
 use crate::store::Key;
 
-/// The system's certificates, or those and a file with this hash; and the proxy, without its password.
+/// The system's certificates, wherever the environment says that they are, or those and a file with this hash; and the
+/// proxy, without its password.
 ///
 /// # Errors
 /// [`Error::Read`] for a CA file that cannot be read.
 pub(crate) fn trust(policy: &Policy) -> Result<String, Error> {
-    let roots = match &policy.ca_file {
+    let mut roots = match &policy.ca_file {
         Some(path) => {
             let file = format!("the CA file {}", path.display());
             let octets = fs::read(path).map_err(Error::cannot_read(file))?;
@@ -19,6 +20,14 @@ pub(crate) fn trust(policy: &Policy) -> Result<String, Error> {
         }
         None => "system".to_owned(),
     };
+    // rustls-native-certs reads what these name in place of the system's.
+    for name in ["SSL_CERT_FILE", "SSL_CERT_DIR"] {
+        if let Some(path) = std::env::var_os(name) {
+            let octets = fs::read(&path).unwrap_or_default();
+            let named = [path.as_encoded_bytes(), b"\0", &octets].concat();
+            roots.push_str(&format!(" {name}={}", Key::of(&named)));
+        }
+    }
     let way = policy.proxy.as_ref().map(|proxy| proxy.public_url());
     Ok(format!("{roots} {}", way.as_deref().unwrap_or("direct")))
 }
