@@ -13,7 +13,7 @@
 //! Deliverers with fcntl locks only, who opened the file before it was replaced, append to the old
 //! one: `latecomers` carries that over.
 //!
-//! What remains: see docs/mailboxes.md, "Locks and replacing".
+//! What remains: see docs/mailbox-internals.md, "What can still be lost".
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;

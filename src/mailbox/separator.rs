@@ -1,4 +1,4 @@
-//! What separates the messages of an mbox. docs/mailboxes.md compares this with what other
+//! What separates the messages of an mbox. docs/mailbox-internals.md compares this with what other
 //! programs do. Pure, and linear: no line is looked at beyond [`LOOK_AHEAD`].
 //!
 //! **A separator** is a line that starts with `From `, at the start of the file or

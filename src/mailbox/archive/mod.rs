@@ -1,4 +1,4 @@
-//! Archives as sources: zip, and tar, compressed or not (docs/mailboxes.md, "Archives"). Their mboxes come out one behind
+//! Archives as sources: zip, and tar, compressed or not (docs/mailbox-internals.md, "Archives"). Their mboxes come out one behind
 //! the other, as one.
 //!
 //! Nothing is unpacked: no path is ever made of the name of a member, and no more of one is in memory than what is read

@@ -1,4 +1,4 @@
-//! Mail as it is kept: compressed, by magic and not by name (docs/mailboxes.md, "Compressed mail").
+//! Mail as it is kept: compressed, by magic and not by name (docs/mailbox-internals.md, "Compressed mail").
 //!
 //! `method` knows the formats by their first octets, `read` takes members apart until the data ends, and keeps the
 //! limits; `write` makes one member. `gzip`, `zstd`, `dovecot_lz4` and `streams` (bzip2, xz, what is in gzip) read a member each,

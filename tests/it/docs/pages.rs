@@ -369,6 +369,33 @@ fn files(folder: &str) -> Vec<PathBuf> {
 }
 
 #[test]
+fn sections_that_comments_name_exist() {
+    let mut named = 0;
+    for file in files("src").into_iter().chain(files("tests")) {
+        let Ok(text) = fs::read_to_string(&file) else {
+            continue; // Mail in bytes that are no text.
+        };
+        // A comment may break off between the page and the section.
+        let text = text.replace("\n//! ", " ");
+        for citation in text.split("docs/").skip(1) {
+            let Some((page, rest)) = citation.split_once(", \"") else {
+                continue;
+            };
+            let is_page = page.ends_with(".md") && !page.contains([' ', '/', '"']);
+            let Some((section, _)) = rest.split_once('"').filter(|_| is_page) else {
+                continue;
+            };
+            let is_heading = |line: &str| line.trim_start_matches('#') == format!(" {section}");
+            let page = format!("docs/{page}");
+            let exists = read(&page).lines().any(is_heading);
+            assert!(exists, "{} names {page}, {section:?}", file.display());
+            named += 1;
+        }
+    }
+    assert!(named > 10, "{named} sections");
+}
+
+#[test]
 fn files_and_links_that_are_named_exist() {
     let sources = files("src");
     let (mut paths, mut links) = (0, 0);

@@ -1,4 +1,4 @@
-//! Archives as sources: zip, and tar in every compression (docs/mailboxes.md, "Archives").
+//! Archives as sources: zip, and tar in every compression (docs/mailbox-internals.md, "Archives").
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What is wrong with an archive, or not read of it, is said, and the rest comes out (docs/mailboxes.md, "Archives").
+//! What is wrong with an archive, or not read of it, is said, and the rest comes out (docs/mailbox-internals.md, "Archives").
 
 use std::fs;
 use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! Compressed mailboxes and messages (docs/mailboxes.md, "Compressed mail"): other programs read what was written, and
+//! Compressed mailboxes and messages (docs/mailbox-internals.md, "Compressed mail"): other programs read what was written, and
 //! write what is read; what is damaged is said, never replaced, and loses no message that is there.
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! Converting in place is safe on the only copy: kills, full disks, deliverers, changes (docs/mailboxes.md).
+//! Converting in place is safe on the only copy: kills, full disks, deliverers, changes (docs/mailbox-internals.md).
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

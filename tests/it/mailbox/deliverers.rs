@@ -1,5 +1,5 @@
 //! Converting an mbox in place beside those who deliver into it: each kind of lock, mail that comes
-//! while the lock is not held, and programs that rewrite the mailbox (docs/mailboxes.md).
+//! while the lock is not held, and programs that rewrite the mailbox (docs/mailbox-internals.md).
 #![cfg(unix)]
 
 use std::fs::{self, File, OpenOptions};

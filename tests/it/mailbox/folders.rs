@@ -1,4 +1,4 @@
-//! Walks through folders: what they pass over, and what they name (docs/mailboxes.md, "Folders").
+//! Walks through folders: what they pass over, and what they name (docs/mailbox-internals.md, "What is mail").
 
 use std::fs::{self, Permissions};
 use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! MH folders: a message a file, named by its number (docs/mailboxes.md, "MH folders").
+//! MH folders: a message a file, named by its number (docs/mailbox-internals.md, "What is mail").
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,4 +1,4 @@
-//! MMDF mailboxes: lines of four Control-A around each message (docs/mailboxes.md, "MMDF").
+//! MMDF mailboxes: lines of four Control-A around each message (docs/mailbox-internals.md, "What is mail").
 
 use std::fs;
 use std::path::Path;

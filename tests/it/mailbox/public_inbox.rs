@@ -1,5 +1,5 @@
 //! `t.mbox.gz` and `all.mbox.gz` as public-inbox serves them (lore.kernel.org): one gzip stream of an mboxrd in which every
-//! separator is the same line (docs/mailboxes.md).
+//! separator is the same line (docs/mailbox-internals.md).
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! No reader of a mailbox loses a message, however it divides the mailbox: docs/mailboxes.md.
+//! No reader of a mailbox loses a message, however it divides the mailbox: docs/mailbox-internals.md.
 
 use std::fs;
 use std::io::Read as _;
@@ -348,7 +348,7 @@ print(checked)
     assert!(checked > 1000, "only {checked} messages");
 }
 
-/// The rows of docs/mailboxes.md: a name, and what follows a first message. Behind `=`, all of it.
+/// The rows of docs/mailbox-internals.md: a name, and what follows a first message. Behind `=`, all of it.
 fn odd_boxes() -> Vec<(&'static str, String)> {
     let first = format!("From a@example.org {DATE}\nSubject: 1\n\nbody\n");
     let second = format!("From b@example.org {DATE}\nSubject: 2\n\nbody\n");
@@ -494,7 +494,7 @@ fn counted_by_mutt(mailbox: &[u8]) -> usize {
 
 #[test]
 fn the_table_of_odd_boxes_is_what_programs_do() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/mailboxes.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/mailbox-internals.md");
     let page = fs::read_to_string(page).unwrap();
     let has_formail = program("formail").is_some();
     let has_mutt = program("mutt").is_some() && program("script").is_some();

@@ -1,5 +1,5 @@
 //! Stores and caches among the mail: nothing looks into them, everybody is told, and mail is never taken for one
-//! (docs/mailboxes.md, "Folders").
+//! (docs/mailbox-internals.md, "What is mail").
 
 use std::fs;
 use std::path::{Path, PathBuf};

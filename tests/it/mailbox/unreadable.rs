@@ -1,5 +1,5 @@
-//! Disks that fail while a mailbox is read: it stays as it is and is named, and the others are done (docs/mailboxes.md,
-//! "Folders").
+//! Disks that fail while a mailbox is read: it stays as it is and is named, and the others are done (docs/mailbox-internals.md,
+//! "What is mail").
 
 use std::fs;
 use std::path::Path;
