@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table of docs/cache.md: a thousand mails that refer to 200 hosts where nobody is, with a cache and without.
+"""The table of docs/figures.md, "The cache": a thousand mails that refer to 200 hosts where nobody is, with a cache and without.
 
 Each mail has a picture of a server that answers and one of a host that does not: half of these hosts refuse
 connections, half take none. All are addresses of 127.0.0.0/8."""

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Figures of `--embed`, beside others: prints the lines of docs/embed.md, "Figures".
+"""Figures of `--embed`, beside others: prints the lines of docs/figures.md, "Embedding".
 
     cargo build --release; NODE_PATH=.../node_modules benches/embed.py [--embody FILE]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The figures of docs/milter.md: benches/milter.py EMBODY
+"""The figures of docs/figures.md, "The milter": benches/milter.py EMBODY
 
 Starts a Postfix of its own in a temporary folder (as the super-user), and sends mail through it with no milter, with
 embody, with OpenDKIM verifying and signing and with rspamd where they are installed, and through the pipe hook of

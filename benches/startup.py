@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The figures of docs/packages.md: benches/startup.py STATIC DYNAMIC [TURNS]
+"""The figures of docs/figures.md, "Start-up, static or dynamic": benches/startup.py STATIC DYNAMIC [TURNS]
 
 Wall time of whole processes as a mail system starts them, one for each message: `cat`, and `embody filter` as both
 programs, on the same messages. They take turns in an order that changes, so that all of them see the same machine.
