@@ -353,6 +353,16 @@ fn before_and_after_are_the_sample() {
     }
 }
 
+/// The name by which links know a heading.
+fn anchor(heading: &str) -> String {
+    let title = heading.trim_start_matches('#').trim().to_lowercase();
+    let title = title.replace(
+        |sign: char| !sign.is_alphanumeric() && !" -".contains(sign),
+        "",
+    );
+    title.replace(' ', "-")
+}
+
 /// Files beneath a folder of the repository.
 fn files(folder: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -416,9 +426,15 @@ fn files_and_links_that_are_named_exist() {
         }
         let beside = root().join(&name);
         for target in page.split("](").skip(1) {
-            let target = target.split([')', '#']).next().unwrap_or_default();
-            let linked = beside.with_file_name("").join(target);
+            let target = target.split(')').next().unwrap_or_default();
+            let (file, section) = target.split_once('#').unwrap_or((target, ""));
+            let linked = beside.with_file_name("").join(file);
             assert!(linked.exists(), "{name} links {target}");
+            if !section.is_empty() {
+                let linked = fs::read_to_string(linked).expect("a page is text");
+                let is_linked = |line: &str| line.starts_with('#') && anchor(line) == section;
+                assert!(linked.lines().any(is_linked), "{name} links {target}");
+            }
             links += 1;
         }
     }

@@ -1,5 +1,5 @@
 //! Readers and failures between the two names of a Maildir message, and between the two halves of an exchange: mail is
-//! neither lost nor doubled, and the run goes on (docs/mailboxes.md, "Locks and replacing").
+//! neither lost nor doubled, and the run goes on (docs/mailbox-internals.md, "Locks and replacing").
 
 use std::collections::BTreeMap;
 use std::fs;
