@@ -6,6 +6,8 @@
 
 use std::borrow::Cow;
 use std::io::{self, Write};
+use std::iter::Peekable;
+use std::slice;
 
 use bytes::Bytes;
 
@@ -133,7 +135,7 @@ impl Edits {
     }
 
     /// Whether an edit that is there shares bytes with `span`, or one lies inside the other.
-    fn meets(&self, span: Span) -> bool {
+    pub(crate) fn meets(&self, span: Span) -> bool {
         let from = self
             .edits
             .partition_point(|edit| edit.span.end <= span.start);
@@ -219,6 +221,43 @@ impl IntoIterator for Edits {
 
     fn into_iter(self) -> Self::IntoIter {
         self.edits.into_iter()
+    }
+}
+
+/// Where spans of the original begin in the output. They are asked about in their order.
+pub(crate) struct Moved<'e> {
+    edits: Peekable<slice::Iter<'e, Edit>>,
+    by: i64,
+}
+
+impl<'e> Moved<'e> {
+    pub(crate) fn by(edits: &'e Edits) -> Self {
+        Self {
+            edits: edits.edits.iter().peekable(),
+            by: 0,
+        }
+    }
+
+    /// Where the next span begins, if no edit touches it.
+    pub(crate) fn place_of(&mut self, span: Span) -> Option<usize> {
+        while let Some(edit) = self.edits.next_if(|edit| edit.span.end <= span.start) {
+            self.by += edit.growth();
+        }
+        let mut is_kept = true;
+        // One that reaches into the span, or stands in it; it may reach into the next as well.
+        while let Some(edit) = self.edits.peek() {
+            if edit.span.start >= span.end {
+                break;
+            }
+            is_kept = false;
+            if edit.span.end > span.end {
+                break;
+            }
+            self.by += edit.growth();
+            self.edits.next();
+        }
+        let start = i64::try_from(span.start).ok()? + self.by;
+        usize::try_from(start).ok().filter(|_| is_kept)
     }
 }
 

@@ -91,7 +91,7 @@
 #![cfg_attr(feature = "mailbox", doc = "```")]
 #![cfg_attr(not(feature = "mailbox"), doc = "```ignore")]
 //! use embody::mailbox::{Options, Stop, convert_to};
-//! use embody::{Expander, Lengths, Policy};
+//! use embody::{Expander, Policy};
 //!
 //! let folder = std::env::temp_dir().join(format!("embody-example-{}", std::process::id()));
 //! std::fs::create_dir_all(&folder)?;
@@ -103,9 +103,7 @@
 //!      access-type=URL; URL=\"data:,A%20brief%20note\"\n\nContent-Type: text/plain\n\n",
 //! )?;
 //!
-//! let expander = Expander::builder(Policy::default())
-//!     .lengths(Lengths::Kept)
-//!     .build()?;
+//! let expander = Expander::new(Policy::default())?;
 //! let summary = convert_to(&source, &target, &Options::default(), &expander, &(), &Stop::default())?;
 //!
 //! assert_eq!((summary.messages, summary.changed), (2, 1));
@@ -183,6 +181,8 @@ mod external_body;
 pub mod fetch;
 mod ledger;
 #[allow(unreachable_pub)]
+mod lengths;
+#[allow(unreachable_pub)]
 mod link;
 #[cfg(feature = "mailbox")]
 pub mod mailbox;
@@ -208,7 +208,8 @@ mod store;
 pub use cli::run as run_program;
 pub use edit::{Edit, Edits, Overlap, Spliced};
 pub use error::Error;
-pub use expand::{Expander, ExpanderBuilder, Expansion, Lengths, MARK_FIELD, Mark};
+pub use expand::{Expander, ExpanderBuilder, Expansion, MARK_FIELD, Mark};
+pub use lengths::Lengths;
 pub use policy::Policy;
 pub use report::Report;
 pub use span::Span;

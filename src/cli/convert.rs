@@ -25,7 +25,7 @@ use super::verb::{Expanding, Verb, Work};
 use super::wording;
 use crate::archive::Pace;
 use crate::error::Error;
-use crate::expand::{Expander, Lengths};
+use crate::expand::Expander;
 use crate::fetch::{AtMost, Cached, Fetch, NoFetch, Probing, Unasked};
 use crate::mailbox::find::{Kind, find, look_at, not_in_place};
 use crate::mailbox::{
@@ -63,7 +63,6 @@ fn convert(args: &ConvertArgs) -> Result<Status, Error> {
     let expander = Expander::builder(policy.clone())
         .fetch_with(|policy| shared_fetcher(policy, &cache, args.asking(), signals.stop()))?
         .mark(args.mark())
-        .lengths(Lengths::Kept)
         .build()?;
     let work = match args.walk.dry_run {
         true => Work::Rehearse,

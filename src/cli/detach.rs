@@ -18,7 +18,8 @@ use super::verb::{Expanding, Verb, Work};
 use crate::detach::{Detacher, Settings};
 use crate::edit::Edits;
 use crate::error::Error;
-use crate::expand::{Expander, Lengths, Mark, Prefilter};
+use crate::expand::{Expander, Mark, Prefilter};
+use crate::lengths::Lengths;
 use crate::mailbox::{Locking, Options, Stop};
 use crate::policy::Policy;
 use crate::store::{self, OpenError, Purpose, Store};
@@ -66,7 +67,6 @@ fn detacher(args: &DetachArgs) -> Result<Detacher, Error> {
         form: args.form(),
         text: args.text(),
         on_failure: args.on_failure(),
-        lengths: Lengths::Corrected,
         limits: Policy::default().limits.scan(),
     }))
 }
@@ -118,8 +118,8 @@ impl Verb for Restorer {
         verb.work(message, name)
     }
 
-    fn sees_to_counts(&self) -> bool {
-        true
+    fn lengths(&self) -> Lengths {
+        Lengths::Reversible
     }
 }
 
@@ -138,8 +138,7 @@ fn restorer(args: &RestoreArgs, stop: &Stop, opened: &OnceCell<Cache>) -> Result
     let cache = opened.get_or_init(|| cache);
     let mut builder = Expander::builder(args.policy())
         .fetch_with(|policy| shared_fetcher(policy, cache, asking, stop))?
-        .restoring()
-        .lengths(Lengths::Corrected);
+        .restoring();
     if let Some(store) = &args.store {
         builder = builder.store(open(store, Purpose::Read, &args.policy())?);
     }

@@ -12,6 +12,7 @@ use super::totals::Totals;
 use super::verb::Verb;
 use crate::edit::Edits;
 use crate::error::Error;
+use crate::lengths::Lengths;
 use crate::mailbox::{Message, Progress, Stop, Summary, Transform};
 use crate::report::{Detail, Forecast, Outcome, Reason};
 
@@ -177,8 +178,8 @@ impl Transform for Filter<'_> {
         Ok(edits)
     }
 
-    fn sees_to_counts(&self) -> bool {
-        self.verb.sees_to_counts()
+    fn lengths(&self) -> Lengths {
+        self.verb.lengths()
     }
 
     fn refused(&self, message: &Message<'_>) {

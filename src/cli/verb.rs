@@ -8,6 +8,7 @@ use crate::detach::Detacher;
 use crate::edit::Edits;
 use crate::error::Error;
 use crate::expand::Expander;
+use crate::lengths::Lengths;
 use crate::mailbox::one_by_one;
 
 /// What a command does to each message.
@@ -44,9 +45,9 @@ pub(super) trait Verb: Sync {
         Ok((edits, report, None))
     }
 
-    /// Whether it sees to Content-Length and Lines itself, in mailboxes too.
-    fn sees_to_counts(&self) -> bool {
-        false
+    /// As [`Transform::lengths`](crate::mailbox::Transform::lengths).
+    fn lengths(&self) -> Lengths {
+        Lengths::Corrected
     }
 }
 
@@ -125,8 +126,8 @@ impl Verb for Detacher {
     }
 
     // Both directions make true what was true, and no more: so that one undoes the other.
-    fn sees_to_counts(&self) -> bool {
-        true
+    fn lengths(&self) -> Lengths {
+        Lengths::Reversible
     }
 }
 

@@ -8,8 +8,9 @@ use super::choice::{Choice, Form, Verdict};
 use super::part::{Leaving, content_of};
 use crate::edit::{Edit, Edits, Group};
 use crate::error::Error;
-use crate::expand::{Lengths, Which, corrected, is_reversible, refusal_of};
+use crate::expand::refusal_of;
 use crate::external_body::{ExternalBody, Reading, Scanned, Shortcuts, Wanted, relisted, restored};
+use crate::lengths::{Lengths, corrected};
 use crate::mime::{self, PartId, ScanLimits, Tree};
 use crate::plan::documents::shown_inline;
 use crate::policy::{OnFailure, Policy};
@@ -32,8 +33,6 @@ pub struct Settings {
     pub text: Wanted,
     /// What to do when the store fails for a while.
     pub on_failure: OnFailure,
-    /// What becomes of Content-Length and Lines.
-    pub lengths: Lengths,
     /// Bounds of structure.
     pub limits: ScanLimits,
 }
@@ -345,13 +344,10 @@ impl Run<'_> {
 
     /// The edits, Content-Length and Lines made true that were.
     fn counted(&self, edits: Edits) -> Result<Edits, Refusal> {
-        if self.detacher.settings.lengths == Lengths::Kept {
-            return Ok(edits);
-        }
-        let edits = corrected(self.message, edits, Which::True);
-        match is_reversible(self.message, &edits) {
-            true => Ok(edits),
-            false => {
+        let limits = &self.detacher.settings.limits;
+        match corrected(self.message, self.tree, edits, Lengths::Reversible, limits) {
+            (edits, true) => Ok(edits),
+            (_, false) => {
                 let detail = "a wrong Content-Length or Lines would become right by chance";
                 Err(not_restorable(detail))
             }

@@ -9,7 +9,7 @@ use super::prefilter::kinds::Kinds;
 use super::session::{Asking, Session};
 #[cfg(feature = "cli")]
 use super::settings::Scope;
-use super::settings::{Lengths, Mark, Settings};
+use super::settings::{Mark, Settings};
 use super::state;
 use super::stored::FromStore;
 use crate::edit::{Edits, Spliced};
@@ -100,12 +100,6 @@ impl ExpanderBuilder {
     /// Whether to add the `X-Embody` field.
     pub fn mark(mut self, mark: Mark) -> Self {
         self.settings.mark = mark;
-        self
-    }
-
-    /// What becomes of Content-Length and Lines.
-    pub fn lengths(mut self, lengths: Lengths) -> Self {
-        self.settings.lengths = lengths;
         self
     }
 

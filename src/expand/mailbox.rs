@@ -10,8 +10,7 @@ use crate::mailbox::{Message, OVERLAP, Transform, one_by_one};
 const _: () = assert!(Prefilter::OVERLAP <= OVERLAP);
 
 /// Fills every message. What was done and what was not goes unsaid: for reports, implement [`Transform`] and call
-/// [`Expander::expand`]. Build the expander with [`Lengths::Kept`](crate::Lengths::Kept): the mailbox corrects
-/// Content-Length itself.
+/// [`Expander::expand`].
 impl Transform for Expander {
     fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
         self.first_touch(bytes)

@@ -19,7 +19,6 @@ mod expander;
 mod facts;
 mod field_names;
 mod field_text;
-mod lengths;
 #[cfg(feature = "cli")]
 mod look;
 #[cfg(feature = "mailbox")]
@@ -40,13 +39,11 @@ mod unseen;
 
 pub use self::expander::{Expander, ExpanderBuilder, Expansion};
 #[cfg(feature = "cli")]
-pub(crate) use self::lengths::{Which, corrected, is_reversible};
-#[cfg(feature = "cli")]
 pub(crate) use self::look::{Seen, Target};
 #[cfg(any(test, feature = "cli", feature = "internals"))]
 pub use self::prefilter::Prefilter;
 #[cfg(feature = "milter")]
 pub use self::prefilter::kinds::Kinds;
-pub use self::settings::{Lengths, MARK_FIELD, Mark};
+pub use self::settings::{MARK_FIELD, Mark};
 #[cfg(feature = "cli")]
 pub(crate) use self::stored::refusal_of;

@@ -17,13 +17,14 @@ use super::settings::Scope;
 use super::state::State;
 use super::stored;
 use super::substitute::{Content, Substitute};
-use super::{lengths, unseen};
+use super::unseen;
 use crate::edit::{Edit, Edits, Group};
-use crate::external_body::{Claim, Form, Note, Target, restored};
+use crate::external_body::{Claim, Form, Note, Scanned, Target, Wanted, relisted, restored};
+use crate::lengths::Lengths;
 use crate::link::base::Base;
 use crate::mime::exact::Manner;
 use crate::mime::transfer::has_boundary;
-use crate::mime::{self, PartId, ScanLimits, Tree};
+use crate::mime::{self, ScanLimits, Tree};
 use crate::plan::{self, Bases, Item, Plan, Step};
 use crate::report::{Detail, Reason, Refusal, Retry, Row};
 
@@ -147,7 +148,7 @@ impl Session<'_> {
             contents: Contents::new(entity, &tree, &plan),
             bases: Bases::within(place.base.clone()),
             pass: Pass::default(),
-            changed: Vec::new(),
+            lengths: Lengths::Reversible,
             removed_to: 0,
         };
         pending.pass.waits = !plan::opaque_parts(&tree).is_empty();
@@ -179,8 +180,8 @@ struct Pending<'p> {
     contents: Contents<'p>,
     bases: Bases,
     pass: Pass,
-    /// Parts that change.
-    changed: Vec<PartId>,
+    /// What is restored is what it was, and so is what is said of the bodies around it.
+    lengths: Lengths,
     /// Where the last part that was removed ends.
     removed_to: usize,
 }
@@ -273,13 +274,8 @@ impl Pending<'_> {
         if let Err(refusal) = ledger.would_fit(least).and_then(|()| ledger.work(octets)) {
             return Ok(Err(refusal));
         }
-        let mut substitute = match Substitute::prepare(
-            self.entity,
-            self.tree,
-            &item.body,
-            obtained,
-            self.place.prefix.is_empty() && item.body.part == PartId::ROOT,
-        ) {
+        let mut substitute = match Substitute::prepare(self.entity, self.tree, &item.body, obtained)
+        {
             Ok(substitute) => substitute,
             Err(refusal) => return Ok(Err(refusal)),
         };
@@ -358,9 +354,8 @@ impl Pending<'_> {
             let detail = "it overlaps with another change of the message";
             return Err(Refusal::lasting(Reason::BoundaryCollision, detail));
         }
-        // What is said of the bodies around it is as true as it was, now that it is what it was.
         if item.body.note().is_none() {
-            self.changed.push(item.body.part);
+            self.lengths = Lengths::Corrected;
         }
         if !session.is_forecast() {
             put.facts.describe(&mut row);
@@ -412,7 +407,7 @@ impl Pending<'_> {
         let removal = removal(self.entity, self.tree, item.body.part, self.removed_to);
         if self.pass.edits.add(vec![Edit::remove(removal)]).is_ok() {
             self.removed_to = removal.end;
-            self.changed.push(item.body.part);
+            self.lengths = Lengths::Corrected;
             row.outcome = State::Rewritten;
             row.detail = format!("removed: part {number} offers the same and was put in").into();
         } else {
@@ -421,12 +416,37 @@ impl Pending<'_> {
         self.pass.rows.push(row);
     }
 
+    /// The edits, and that of the text which names what was detached, now that some of it is back.
+    fn relisted(&self, session: &Session<'_>, edits: Edits) -> Edits {
+        let before = Scanned {
+            original: self.entity,
+            tree: self.tree,
+        };
+        // What came back is put together only where there is something to take out.
+        if before.listing().is_none() {
+            return edits;
+        }
+        let output = edits.splice(self.entity).into_bytes();
+        let tree = mime::scan(&output, &self.place.limits);
+        let after = Scanned {
+            original: &output,
+            tree: &tree,
+        };
+        let reading = session.policy().reading();
+        let group = relisted(before, after, &reading, Wanted::Kept);
+        // They are at most one.
+        let text = Edits::of(group).unwrap_or_default();
+        edits.then(self.entity.len(), text)
+    }
+
     fn finish(mut self, session: &Session<'_>) -> Pass {
-        let is_message = self.place.prefix.is_empty();
-        let changed = self.changed.iter().copied();
-        let untrue = lengths::untrue_around(self.entity, self.tree, changed, is_message);
-        // Header fields of what is around do not overlap with the parts.
-        let _ = self.pass.edits.add(untrue);
+        let mut edits = std::mem::take(&mut self.pass.edits);
+        let is_restored = |row: &Row<State>| row.outcome == State::Restored;
+        if self.place.prefix.is_empty() && self.pass.rows.iter().any(is_restored) {
+            edits = self.relisted(session, edits);
+        }
+        let (entity, tree, limits) = (self.entity, self.tree, &self.place.limits);
+        self.pass.edits = session.corrected(entity, tree, edits, self.lengths, limits);
         let prefilter = &session.settings.prefilter;
         let unseen = unseen::rows(self.entity, self.tree, self.plan, prefilter, session.name);
         self.pass.rows.extend(unseen.into_iter().map(|mut row| {

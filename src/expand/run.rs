@@ -1,17 +1,16 @@
 //! The run over one message: its references, then the links of its documents, then the mark.
 
 use super::embed::Embedding;
-use super::lengths::Which;
 use super::mark::{has_dkim_signature, marked};
 use super::pass::{Pass, Place};
 use super::session::Session;
-use super::settings::{Lengths, Mark};
+use super::settings::Mark;
 use super::state::State;
-use super::{embed, lengths, relink};
+use super::{embed, relink};
 use crate::edit::{Edits, Output};
 use crate::error::Error;
-use crate::external_body::{Scanned, Wanted, relisted};
-use crate::mime;
+use crate::lengths::{Lengths, corrected};
+use crate::mime::{self, ScanLimits, Tree};
 use crate::plan::Plan;
 use crate::policy::{Links, OnFailure, Policy};
 use crate::report::{Detail, Kind, Reason, Refusal, Report, Row};
@@ -32,7 +31,6 @@ impl Session<'_> {
         // Nothing is retrieved any more, and what came is in the edits.
         self.retrieved.clear();
         self.links(message, &mut outcomes, &embedding);
-        self.relist(message, &mut outcomes);
         let report = &mut outcomes.report;
         report.rows.sort_by_cached_key(|row| number_key(&row.part));
         if !outcomes.edits.is_empty()
@@ -55,15 +53,6 @@ impl Session<'_> {
         }
         if self.is_forecast() {
             return outcomes;
-        }
-        if self.settings.lengths == Lengths::Corrected && !outcomes.edits.is_empty() {
-            let is_restoring =
-                |row: &Row<State>| matches!(row.outcome, State::Restored | State::Left);
-            let which = match outcomes.report.rows.iter().all(is_restoring) {
-                true => Which::True,
-                false => Which::All,
-            };
-            outcomes.edits = lengths::corrected(message, outcomes.edits, which);
         }
         if self.settings.mark == Mark::Field {
             let limits = self.policy().limits.scan();
@@ -157,43 +146,31 @@ impl Session<'_> {
             self.not_looked_at(outcomes, Kind::Embed, detail, &refusal);
             return Embedding::default();
         }
-        let tree = mime::scan(&output, &self.policy().limits.scan());
+        let limits = self.policy().limits.scan();
+        let tree = mime::scan(&output, &limits);
         let mut made = embed::embed(self, &output, &tree);
         outcomes.report.rows.append(&mut made.rows);
         let temporary = outcomes.temporary.take();
         outcomes.temporary = temporary.or(made.temporary.take());
         let edits = std::mem::take(&mut made.edits);
+        let edits = self.corrected(&output, &tree, edits, Lengths::Corrected, &limits);
         outcomes.edits = outcomes.take_edits().then(message.len(), edits);
         made
     }
 
-    /// Takes out the text that names what was detached, once it is back.
-    fn relist(&self, message: &[u8], outcomes: &mut Outcomes) {
-        let mut rows = outcomes.report.rows.iter();
-        if !rows.any(|row| row.outcome == State::Restored) {
-            return;
+    /// The edits of a pass, with the lengths of what they change made true. A forecast needs none.
+    pub(super) fn corrected(
+        &self,
+        original: &[u8],
+        tree: &Tree,
+        edits: Edits,
+        lengths: Lengths,
+        limits: &ScanLimits,
+    ) -> Edits {
+        match self.is_forecast() {
+            true => edits,
+            false => corrected(original, tree, edits, lengths, limits).0,
         }
-        let limits = self.policy().limits.scan();
-        let tree = mime::scan(message, &limits);
-        let before = Scanned {
-            original: message,
-            tree: &tree,
-        };
-        // What came back is put together only where there is something to take out.
-        if before.listing().is_none() {
-            return;
-        }
-        let output = outcomes.edits.splice(message).into_bytes();
-        let tree = mime::scan(&output, &limits);
-        let after = Scanned {
-            original: &output,
-            tree: &tree,
-        };
-        let reading = self.policy().reading();
-        let group = relisted(before, after, &reading, Wanted::Kept);
-        // They are at most one.
-        let text = Edits::of(group).unwrap_or_default();
-        outcomes.edits = outcomes.take_edits().then(message.len(), text);
     }
 
     /// Resolves the links of all documents, which are told of by the numbers that they had before the embedding.
@@ -208,7 +185,8 @@ impl Session<'_> {
             self.not_looked_at(outcomes, Kind::Link, "no link was resolved", &refusal);
             return;
         }
-        let tree = mime::scan(&output, &self.policy().limits.scan());
+        let limits = self.policy().limits.scan();
+        let tree = mime::scan(&output, &limits);
         let mut plan = Plan::of_links(&output, &tree, self.policy(), &mut self.ledger);
         let rows = plan.links.iter().map(|links| {
             let mut row = State::planned(links.forecast(self.name));
@@ -216,7 +194,8 @@ impl Session<'_> {
             row
         });
         outcomes.report.rows.extend(rows);
-        let links = relink::edits(&output, &tree, &mut plan);
+        let links = relink::edits(&tree, &mut plan);
+        let links = self.corrected(&output, &tree, links, Lengths::Corrected, &limits);
         outcomes.edits = outcomes.take_edits().then(message.len(), links);
     }
 }

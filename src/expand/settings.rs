@@ -18,16 +18,6 @@ pub enum Mark {
     Field,
 }
 
-/// What becomes of Content-Length and Lines in the header of a message that changes.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum Lengths {
-    /// They are made true.
-    #[default]
-    Corrected,
-    /// They stay: a mailbox corrects them, because it may quote lines of the body besides.
-    Kept,
-}
-
 /// What an expander works on.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Scope {
@@ -43,7 +33,6 @@ pub(crate) enum Scope {
 pub(super) struct Settings {
     pub(super) policy: Arc<Policy>,
     pub(super) mark: Mark,
-    pub(super) lengths: Lengths,
     pub(super) scope: Scope,
     /// Where the content of what was detached is looked up by its hash, whatever URL the part has.
     pub(super) store: bool,
@@ -58,7 +47,6 @@ impl Settings {
             store: false,
             policy,
             mark: Mark::default(),
-            lengths: Lengths::default(),
         }
     }
 }

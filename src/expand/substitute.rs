@@ -20,9 +20,9 @@ use super::composite;
 use super::content::Obtained;
 use super::field_names::FieldNames;
 use super::field_text::allows;
-use super::lengths::is_length;
 use crate::edit::{Edit, Group};
 use crate::external_body::{ESSENCE, ExternalBody, Form, is_reference_field};
+use crate::lengths::is_length;
 use crate::link::base::{Base, THIS_MESSAGE};
 use crate::link::url::Dialect;
 use crate::mime::entity::folded_url;
@@ -52,9 +52,6 @@ pub(super) struct Substitute<'p> {
     newline: Newline,
     /// What the part's names have behind the content's.
     suffix: Option<&'static str>,
-    /// Whether the part is the message that a mailbox or a filter hands on: Content-Length and Lines in
-    /// its header are corrected when all is done.
-    is_whole_message: bool,
     obtained: Obtained,
     /// The Content-Type field of the new part, with its terminator.
     content_type: Vec<u8>,
@@ -72,7 +69,6 @@ impl<'p> Substitute<'p> {
         tree: &'p Tree,
         body: &'p ExternalBody<'p>,
         obtained: Obtained,
-        is_whole_message: bool,
     ) -> Result<Self, Refusal> {
         let content = match obtained.essence.split('/').next() {
             _ if obtained.essence == ESSENCE => {
@@ -92,7 +88,6 @@ impl<'p> Substitute<'p> {
             suffix: body
                 .suffix()
                 .filter(|_| !(body.is_page_about_it() && obtained.essence == "text/html")),
-            is_whole_message,
             content_type: Vec::new(),
             content,
             obtained,
@@ -272,7 +267,6 @@ impl<'p> Substitute<'p> {
                 || (is_disposition && self.body.form == Form::Detached)
                 // It was that of the reference's own body.
                 || field.is(original, "Content-MD5")
-                || (is_length(original, field) && !self.is_whole_message)
                 || names.contains(field.name.of(original));
             if replaced {
                 remove(&mut group, field.whole);

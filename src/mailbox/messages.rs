@@ -6,7 +6,7 @@ use std::path::Path;
 use super::failure::cannot_write;
 use super::pipeline::Stages;
 use super::quoting::Quoting;
-use super::rewrite::{self, Counts, Misfit, Rewritten};
+use super::rewrite::{self, Misfit, Rewritten};
 use super::window::Chunk;
 use super::{Message, Transform};
 use crate::edit::Edits;
@@ -61,11 +61,8 @@ impl Stages for Messages<'_> {
             quoting: self.quoting,
         };
         let edits = self.transform.transform(&message)?;
-        let counts = match self.transform.sees_to_counts() {
-            true => Counts::Kept,
-            false => Counts::Corrected,
-        };
-        let new = rewrite::rewritten(chunk.bytes(), &frame, &edits, self.quoting, counts);
+        let lengths = self.transform.lengths();
+        let new = rewrite::rewritten(chunk.bytes(), &frame, &edits, self.quoting, lengths);
         Ok((index, result(self.transform, &message, new)?))
     }
 }

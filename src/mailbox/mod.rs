@@ -75,6 +75,7 @@ use std::time::{Duration, SystemTime};
 use crate::detail::{Detail, Setting};
 use crate::edit::Edits;
 use crate::error::Error;
+use crate::lengths::Lengths;
 
 #[cfg(feature = "cli")]
 pub(crate) use archive::{Judged, Sensing, Skipped, unpacked};
@@ -143,10 +144,10 @@ pub trait Transform: Sync {
     /// Ends the whole run; the source stays as it is. Trouble with one message is not an error.
     fn transform(&self, message: &Message<'_>) -> Result<Edits, Error>;
 
-    /// Whether Content-Length and Lines in the header of a message that changes are this transform's own matter.
-    /// Otherwise an mbox makes them true. Where a message ends by its Content-Length it does so in any case.
-    fn sees_to_counts(&self) -> bool {
-        false
+    /// What becomes of Content-Length and Lines in the header of a message of an mbox that changes: new lines of its
+    /// body may be quoted. In other mailboxes they are what the edits make of them.
+    fn lengths(&self) -> Lengths {
+        Lengths::default()
     }
 
     /// The change of a message was not made, and the message passed on as it is: a line which some

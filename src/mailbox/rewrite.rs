@@ -22,21 +22,12 @@ use super::mbox::{self, Frame, Header};
 use super::quoting::{self, Quoting};
 use super::separator::{self, Next, next_separator};
 use crate::edit::Edits;
+use crate::lengths::{Lengths, Measure};
 use crate::span::{Lines, Newline, Span};
 
 /// Edits that do not fit their message: a span lies outside of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Misfit;
-
-/// What becomes of Content-Length and Lines in the header of a message of an mbox that changes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Counts {
-    /// They are made true.
-    Corrected,
-    /// They stay, for a transform that sees to them. Where a message ends by its Content-Length, that is
-    /// made true all the same.
-    Kept,
-}
 
 /// What a change comes to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -55,7 +46,7 @@ pub(super) fn rewritten(
     frame: &Frame,
     edits: &Edits,
     quoting: Quoting,
-    counts: Counts,
+    lengths: Lengths,
 ) -> Result<Rewritten, Misfit> {
     let (from_line, content, behind) = frame.parts(bytes);
     let Some(new) = changed(content, edits)? else {
@@ -99,9 +90,7 @@ pub(super) fn rewritten(
     if separated && !ends_with_empty_line(&new, blanks) {
         new.extend_from_slice(newline);
     }
-    if counts == Counts::Corrected || (frame.content_end.is_some() && division.is_none()) {
-        new = counts_corrected(content, new, counts);
-    }
+    let new = counted(content, new, lengths);
     let opening = match division {
         Some(division) => (division.opening)(from_line, &new),
         None => Some(Cow::Borrowed(from_line)),
@@ -230,53 +219,66 @@ fn ends_with_empty_line(content: &[u8], behind: &[u8]) -> bool {
     tail.ends_with(b"\n\n") || tail.ends_with(b"\n\r\n")
 }
 
-/// Content-Length and Lines in the header of `new`, corrected; of those that are kept only Content-Length.
-fn counts_corrected(old: &[u8], new: Vec<u8>, which: Counts) -> Vec<u8> {
-    let header = Header::of(&new);
-    let body = header.body.unwrap_or(new.len());
-    let line_ends = |bytes: &[u8]| memchr_iter(b'\n', bytes).count() as u64;
-    let old_body = Header::of(old).body.unwrap_or(old.len());
+/// `new` with Content-Length and Lines in its header true. `old` is what it was made of.
+fn counted(old: &[u8], new: Vec<u8>, lengths: Lengths) -> Vec<u8> {
+    let line_ends = |bytes: &[u8]| memchr_iter(b'\n', bytes).count();
+    let body_of = |content: &[u8]| Header::of(content).body.unwrap_or(content.len());
+    let (old_body, new_body) = (body_of(old), body_of(&new));
     // Counted once, however often the field stands there.
-    let counts = LazyCell::new(|| (line_ends(&old[old_body..]), line_ends(&new[body..])));
+    let counts = LazyCell::new(|| (line_ends(&old[old_body..]), line_ends(&new[new_body..])));
     // Written as it is read: a header may be nothing but such fields.
     let mut out = Vec::new();
     let mut copied = 0;
-    let mut correct = |value: Span, number: u64| {
-        if mbox::number(value.of(&new)) == Some(number) {
-            return;
+    let mut fields_before = length_fields(old, old_body);
+    for (measure, value) in length_fields(&new, new_body) {
+        let number = mbox::number(value.of(&new));
+        let before = fields_before.next();
+        let before = before.filter(|before| before.0 == measure);
+        let before = before.and_then(|(_, value)| mbox::number(value.of(old)));
+        let (was, is) = match measure {
+            Measure::Octets => (old.len() - old_body, new.len() - new_body),
+            Measure::LineEnds => *counts,
+        };
+        let (was, is) = (was as u64, is as u64);
+        let wanted = match (lengths, before) {
+            (_, Some(before)) if before == was => is,
+            (Lengths::Reversible, _) => continue,
+            (_, Some(before)) if measure == Measure::LineEnds && before == was + 1 => is + 1,
+            (_, Some(before)) if measure == Measure::LineEnds && before + 1 == was => {
+                is.saturating_sub(1)
+            }
+            _ => is,
+        };
+        if number.is_none() || number == Some(wanted) {
+            continue;
         }
         if out.capacity() == 0 {
             out.reserve(new.len() + 8);
         }
         out.extend_from_slice(&new[copied..value.start]);
-        out.extend_from_slice(number.to_string().as_bytes());
+        out.extend_from_slice(wanted.to_string().as_bytes());
         copied = value.end;
-    };
-    for line in Lines::new(&new, Span::new(0, body)) {
-        let text = line.content.of(&new);
-        if let Some(value) = mbox::field(text, b"content-length")
-            && mbox::number(value.of(text)).is_some()
-        {
-            let length = (new.len() - body) as u64;
-            correct(value.shifted(line.content.start), length);
-        } else if which == Counts::Corrected
-            && let Some(value) = mbox::field(text, b"lines")
-            && let Some(lines) = mbox::number(value.of(text))
-        {
-            let (true_before, true_now) = *counts;
-            let now = if lines == true_before + 1 {
-                true_now + 1
-            } else if lines + 1 == true_before {
-                true_now.saturating_sub(1)
-            } else {
-                true_now
-            };
-            correct(value.shifted(line.content.start), now);
-        }
     }
+    drop(fields_before);
     if copied == 0 {
         return new;
     }
     out.extend_from_slice(&new[copied..]);
     out
+}
+
+/// Content-Length and Lines in the header in front of a body, and where their values stand.
+fn length_fields(content: &[u8], body: usize) -> impl Iterator<Item = (Measure, Span)> {
+    Lines::new(content, Span::new(0, body)).filter_map(|line| {
+        let text = line.content.of(content);
+        [
+            (Measure::Octets, b"content-length".as_slice()),
+            (Measure::LineEnds, b"lines"),
+        ]
+        .into_iter()
+        .find_map(|(measure, name)| {
+            let value = mbox::field(text, name)?;
+            Some((measure, value.shifted(line.content.start)))
+        })
+    })
 }

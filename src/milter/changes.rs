@@ -11,12 +11,11 @@
 
 use std::collections::HashMap;
 use std::io::{self, Write};
-use std::iter::{self, Peekable};
-use std::slice;
+use std::iter;
 
 use super::codec::{CHUNK, Reply};
 use super::draft::Incoming;
-use crate::edit::{Edit, Edits, Spliced};
+use crate::edit::{Edit, Edits, Moved, Spliced};
 use crate::mime::header::{End, Field, Header};
 use crate::span::{Lines, Newline, Span};
 
@@ -219,49 +218,16 @@ enum Line {
     IsNew(usize, Text),
 }
 
-/// Where fields that came begin in the output.
-struct Moved<'c> {
-    edits: Peekable<slice::Iter<'c, Edit>>,
-    by: i64,
-}
-
-impl Moved<'_> {
-    /// Where the next field begins, if no edit touches it.
-    fn next(&mut self, field: Span) -> Option<usize> {
-        while let Some(edit) = self.edits.next_if(|edit| edit.span.end <= field.start) {
-            self.by += edit.growth();
-        }
-        let mut is_kept = true;
-        // One that reaches into the field, or stands in it; it may reach into the next as well.
-        while let Some(edit) = self.edits.peek() {
-            if edit.span.start >= field.end {
-                break;
-            }
-            is_kept = false;
-            if edit.span.end > field.end {
-                break;
-            }
-            self.by += edit.growth();
-            self.edits.next();
-        }
-        let start = i64::try_from(field.start).ok()? + self.by;
-        usize::try_from(start).ok().filter(|_| is_kept)
-    }
-}
-
 impl Comparison<'_> {
     /// The fields of both headers in one row.
     fn walk(&self, mut each: impl FnMut(Line) -> Result<(), Unsaid>) -> Result<(), Unsaid> {
-        let mut moved = Moved {
-            edits: self.edits.as_slice().iter().peekable(),
-            by: 0,
-        };
+        let mut moved = Moved::by(self.edits);
         let mut comes = fields(self.front, self.comes).peekable();
         let mut gap = Vec::new();
         let mut new = Vec::new();
         let came = fields(&self.incoming.bytes, self.incoming.fields);
         for (number, field) in came.enumerate() {
-            let Some(at) = moved.next(field.whole) else {
+            let Some(at) = moved.place_of(field.whole) else {
                 gap.push((number, field));
                 few(&gap)?;
                 continue;

@@ -140,7 +140,7 @@ impl Tree {
     }
 
     /// All parts in the order of the message.
-    pub fn ids(&self) -> impl Iterator<Item = PartId> + use<> {
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = PartId> + use<> {
         (0..self.parts.len() as u32).map(PartId)
     }
 

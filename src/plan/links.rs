@@ -15,8 +15,6 @@ use crate::report::{Forecast, Kind, Refusal, Row};
 /// The links of one document.
 #[derive(Clone, Debug)]
 pub struct Links {
-    /// The document.
-    pub part: PartId,
     /// The part's number, as reports write it.
     number: String,
     essence: String,
@@ -45,7 +43,6 @@ pub(super) fn links(
             content_ids.entry(*named).or_insert_with(identity);
         }
         links.push(Links {
-            part,
             number: tree.number(part),
             essence: tree.part(part).essence.clone(),
             octets: tree.part(part).body.len(),

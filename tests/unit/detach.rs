@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::common::mail::{assert_bytes, crlf};
 use crate::detach::{Choice, Detacher, Form, Settings};
 use crate::edit::Edits;
-use crate::expand::{Expander, Lengths};
+use crate::expand::Expander;
 use crate::external_body::Wanted;
 use crate::mime::ScanLimits;
 use crate::policy::{Limits, Links, OnFailure, Policy};
@@ -63,7 +63,6 @@ pub(super) fn settings(store: &Arc<Memory>, form: Form, text: Wanted) -> Setting
         form,
         text,
         on_failure: OnFailure::Leave,
-        lengths: Lengths::Corrected,
         limits: ScanLimits::default(),
     }
 }

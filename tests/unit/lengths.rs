@@ -1,7 +1,14 @@
-//! Content-Length and Lines of messages that change, and the mark, when the header is large: only the front of a large
-//! output is put together to read its header.
+//! Content-Length and Lines of messages, parts and messages in messages whose bodies change: they become true in the way
+//! in which they were, or go. And the mark, when the header is large: only the front of a large output is put together
+//! to read its header.
 
-use super::common::mail::expanding;
+use std::fmt::Write as _;
+
+use embody::fetch::Canned;
+use embody::mime::{self, PartId, ScanLimits, Tree};
+
+use super::common::mail::{assert_bytes, crlf, expanding};
+use super::embed::{data, gif, policy};
 use crate::expand::{Expander, Mark};
 use crate::fetch::NoFetch;
 use crate::policy::Policy;
@@ -38,5 +45,264 @@ fn lengths_are_true_and_the_mark_is_one_wherever_a_large_header_ends() {
         );
         let lines = body.matches('\n').count().to_string();
         assert_eq!(value("Lines: "), lines, "{octets}");
+    }
+}
+
+/// What a field says of a body.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Says {
+    Body,
+    /// With the line end in front of the boundary behind it.
+    More,
+    Wrong,
+}
+
+/// The number that a field is to have. Of a body behind which no line ends, there are no two ways.
+fn number(mail: &[u8], tree: &Tree, part: PartId, is_lines: bool, says: Says) -> usize {
+    let body = tree.part(part).body;
+    let behind = match mail.get(body.end..).unwrap_or_default() {
+        [b'\n', ..] => 1,
+        [b'\r', b'\n', ..] => 2,
+        _ => 0,
+    };
+    let end = match says {
+        Says::More => body.end + behind,
+        _ => body.end,
+    };
+    let bytes = &mail[body.start..end];
+    let count = match is_lines {
+        true => bytes.iter().filter(|&&byte| byte == b'\n').count(),
+        false => bytes.len(),
+    };
+    count + if says == Says::Wrong { 7 } else { 0 }
+}
+
+/// Each field with the part that it tells of, whether it is Lines, and its value.
+fn fields(mail: &[u8]) -> (Tree, Vec<(PartId, bool, String, embody::Span)>) {
+    let tree = mime::scan(mail, &ScanLimits::default());
+    let mut all = Vec::new();
+    for part in tree.ids() {
+        for field in tree.fields(part).iter(mail) {
+            let is_lines = field.is(mail, "Lines");
+            if is_lines || field.is(mail, "Content-Length") {
+                let value = String::from_utf8_lossy(field.value.of(mail).trim_ascii());
+                all.push((part, is_lines, value.into_owned(), field.value));
+            }
+        }
+    }
+    (tree, all)
+}
+
+/// The mail with a number in each of the two fields, wherever they stand.
+fn filled(mail: &[u8], says: Says) -> Vec<u8> {
+    let mut mail = mail.to_vec();
+    // Those inside are part of what those around count.
+    for _ in 0..20 {
+        let (tree, all) = fields(&mail);
+        let before = mail.clone();
+        for (part, is_lines, _, value) in all.iter().rev() {
+            let count = number(&before, &tree, *part, *is_lines, says);
+            mail.splice(value.start..value.end, format!(" {count}").into_bytes());
+        }
+        if mail == before {
+            return mail;
+        }
+    }
+    panic!("the numbers do not settle");
+}
+
+const HTML: &str = "Content-Type: text/html\nContent-Length:\nLines:\n";
+const BASE: &str = "Content-Base: https://a.example/very/long/path/\n";
+const LINK: &str = "<a href=\"x\">y</a>\n";
+const TOP: &str = "From: a@b\nMIME-Version: 1.0\n";
+
+fn shown() -> String {
+    format!("<p><img src=\"{}\">\n", data(&gif(9, 9, 1)))
+}
+
+/// Mails in which something changes, by what they show.
+fn mails() -> Vec<(String, String)> {
+    let remote = "<p><img src=\"https://a.example/1.png\">\n";
+    let reference = |url: &str, more: &str| {
+        format!(
+            "Content-Type: message/external-body; access-type=URL; URL=\"{url}\"\n{more}\nContent-Type: text/plain\n\n"
+        )
+    };
+    let lengths = "Content-Length:\nLines:\n";
+    let mixed = |base: &str, parts: &[String]| {
+        let mut mail = format!("{TOP}{lengths}Content-Type: multipart/mixed; boundary=B\n{base}\n");
+        for part in parts {
+            write!(mail, "--B\n{part}").unwrap();
+        }
+        mail + "--B--\n"
+    };
+    let forwarded = |inner: &str| format!("Content-Type: message/rfc822\n{lengths}\n{inner}");
+    let document = |text: &str| format!("{HTML}\n{text}");
+    let inner = |text: &str| format!("From: c@d\nMIME-Version: 1.0\n{BASE}{HTML}\n{text}");
+    let quoted = format!(
+        "Content-Type: text/html\nContent-Transfer-Encoding: quoted-printable\n{lengths}\n{}",
+        LINK.replace('=', "=3D")
+    );
+    let sheet = format!("Content-Type: text/css\n{lengths}\na {{ background: url(x) }}\n");
+    let sheet = format!(
+        "Content-Type: multipart/related; boundary=R\n{lengths}\n--R\n{}--R\n{sheet}--R--\n",
+        document("<p>\n")
+    );
+    let brought = "data:message/rfc822,Content-Length:%203%0ALines:%201%0A\
+        Content-Type:%20multipart/mixed;%20boundary=c%0A%0A--c%0A%0Aone%0A--c--%0A";
+    let one = |text: &str| format!("{TOP}{BASE}{HTML}\n{text}");
+    [
+        ("a link of a part", mixed(BASE, &[document(LINK)])),
+        ("a quoted-printable part", mixed(BASE, &[quoted])),
+        ("a style sheet", mixed(BASE, &[sheet])),
+        ("one of two parts", mixed(BASE, &[document(LINK), document("<p>\n")])),
+        ("a picture of a part", mixed("", &[document(&shown())])),
+        ("a picture that is asked for", mixed("", &[document(remote)])),
+        (
+            "pictures of two parts",
+            mixed("", &[document(remote), document(&shown())]),
+        ),
+        ("a link of a message", one(LINK)),
+        ("a picture of a message", one(remote)),
+        (
+            "a link in a message in a message",
+            format!("{TOP}{}", forwarded(&inner(LINK))),
+        ),
+        (
+            "a picture in a message in a message",
+            format!("{TOP}{}", forwarded(&inner(remote))),
+        ),
+        (
+            "a message in a message in a message",
+            mixed("", &[forwarded(&format!("{TOP}{}", forwarded(&inner(LINK))))]),
+        ),
+        (
+            "a message in a digest",
+            format!(
+                "{TOP}{lengths}Content-Type: multipart/digest; boundary=D\n\n--D\n{lengths}\n{}--D--\n",
+                inner(remote)
+            ),
+        ),
+        (
+            "a message that is a reference",
+            format!("{TOP}{lengths}{}", reference("data:,hi%0Athere%0A", "")),
+        ),
+        (
+            "a part that is a reference",
+            mixed("", &[reference("data:,hi%0Athere%0A", lengths), document(remote)]),
+        ),
+        (
+            "a reference in a message in a message",
+            format!(
+                "{TOP}{}",
+                forwarded(&mixed("", &[reference("https://a.example/text", lengths)]))
+            ),
+        ),
+        (
+            "a message that comes",
+            mixed("", &[reference(brought, lengths).replace("text/plain", "message/rfc822")]),
+        ),
+    ]
+    .map(|(name, mail)| (name.to_owned(), mail))
+    .into()
+}
+
+fn embedding() -> Expander {
+    let world = Canned::new()
+        .with("https://a.example/1.png", Some("image/gif"), gif(9, 9, 2))
+        .with("https://a.example/text", Some("text/plain"), "one\ntwo\n");
+    let builder = Expander::builder(policy()).fetch(world);
+    builder.build().unwrap()
+}
+
+#[test]
+fn lengths_of_what_changes_are_true_in_the_way_they_were_or_go() {
+    let expander = embedding();
+    for (name, mail) in mails() {
+        for newline in ["\n", "\r\n"] {
+            let mail = match newline {
+                "\n" => mail.clone().into_bytes(),
+                _ => crlf(mail.as_bytes()),
+            };
+            for says in [Says::Body, Says::More, Says::Wrong] {
+                let mail = filled(&mail, says);
+                let expansion = expander.expand(&mail, "-").unwrap();
+                let output = expansion.output().into_bytes().into_owned();
+                let text = String::from_utf8_lossy(&output);
+                assert_ne!(output, mail, "{name}: {:?}", expansion.report.rows);
+                let (tree, before) = fields(&mail);
+                let (tree_after, after) = fields(&output);
+                if says == Says::Wrong {
+                    // What did not change, or was brought, is what it was.
+                    let stay = ["one of two parts", "a message that comes", "a style sheet"];
+                    let few = if stay.contains(&name.as_str()) { 5 } else { 2 };
+                    assert!(after.len() <= few, "{name}: {text}");
+                } else if name != "a message that comes" {
+                    assert_eq!(before.len(), after.len(), "{name}: {text}");
+                }
+                for (part, is_lines, value, _) in &after {
+                    let of_message = *part == PartId::ROOT;
+                    let wanted = match says {
+                        Says::Wrong if of_message => Says::Body,
+                        Says::Wrong => continue,
+                        _ if name == "a message that comes" && !of_message => continue,
+                        says => says,
+                    };
+                    let count = number(&output, &tree_after, *part, *is_lines, wanted);
+                    assert_eq!(*value, count.to_string(), "{name}, {says:?}: {text}");
+                }
+                assert!(tree.ids().count() <= tree_after.ids().count());
+                let again = expander.expand(&output, "-").unwrap();
+                assert_bytes(&again.output().into_bytes(), &output, "twice is once");
+            }
+        }
+    }
+}
+
+/// What was said of a body that stays is somebody else's, true or not.
+#[test]
+fn a_wrong_length_of_what_does_not_change_stays() {
+    let mail = format!(
+        "{TOP}{BASE}Content-Type: multipart/mixed; boundary=B\n\n--B\nContent-Type: text/html\n\n{LINK}--B\n\
+         Content-Type: text/plain\nContent-Length: 99\nLines: many\n\nx\n--B--\n"
+    );
+    let expansion = embedding().expand(mail.as_bytes(), "-").unwrap();
+    let output = String::from_utf8(expansion.output().into_bytes().into_owned()).unwrap();
+    let link = "https://a.example/very/long/path/x";
+    assert_eq!(
+        output,
+        mail.replace("href=\"x\"", &format!("href=\"{link}\""))
+    );
+}
+
+/// What a message that was brought says of itself is as true as it was where it came from, and true behind each
+/// change of what is in it.
+#[test]
+fn lengths_in_what_was_brought_are_true_behind_its_links_and_its_references() {
+    let inner = filled(
+        format!(
+            "Subject: s\nContent-Length:\nLines:\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=i\n\n--i\n\
+             Content-Type: message/external-body; access-type=URL; URL=\"data:,hi%0Athere\"\nContent-Length:\n\n\
+             Content-Type: text/plain\n\n--i\n{HTML}\n{LINK}--i--\n"
+        )
+        .as_bytes(),
+        Says::Body,
+    );
+    let world = Canned::new().with("https://a.example/m", Some("message/rfc822"), inner);
+    let expander = Expander::builder(policy()).fetch(world).build().unwrap();
+    let mail = format!(
+        "{TOP}Content-Length: 4\nContent-Type: multipart/mixed; boundary=B\n\n--B\n\
+         Content-Type: message/external-body; access-type=URL; URL=\"https://a.example/m\"\n\n\
+         Content-Type: message/rfc822\n\n--B--\n"
+    );
+    let expansion = expander.expand(mail.as_bytes(), "-").unwrap();
+    let output = expansion.output().into_bytes().into_owned();
+    let text = String::from_utf8_lossy(&output);
+    assert!(text.contains("https://a.example/x"), "{text}");
+    let (tree, all) = fields(&output);
+    assert_eq!(all.len(), 6, "{text}");
+    for (part, is_lines, value, _) in all {
+        let count = number(&output, &tree, part, is_lines, Says::Body);
+        assert_eq!(value, count.to_string(), "{text}");
     }
 }

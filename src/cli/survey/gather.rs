@@ -11,8 +11,9 @@ use super::tally::{Counts as _, Probe};
 use crate::detach::{Choice, Detacher, Form, Settings, is_attachment};
 use crate::edit::{Edit, Edits};
 use crate::error::Error;
-use crate::expand::{Lengths, Seen, Target, date};
+use crate::expand::{Seen, Target, date};
 use crate::external_body::Wanted;
+use crate::lengths::Lengths;
 use crate::link::url::Reference;
 use crate::link::value::Role;
 use crate::mime::{PartId, Tree, scan};
@@ -50,7 +51,6 @@ impl<'s> Surveying<'s> {
             form: Form::ExternalBody,
             text: Wanted::Kept,
             on_failure: OnFailure::Leave,
-            lengths: Lengths::Corrected,
             limits: limits.scan(),
         };
         Self {
@@ -188,8 +188,8 @@ impl Verb for Surveying<'_> {
     }
 
     // As detach has it, which is what would be written.
-    fn sees_to_counts(&self) -> bool {
-        true
+    fn lengths(&self) -> Lengths {
+        Lengths::Reversible
     }
 }
 

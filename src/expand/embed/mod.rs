@@ -186,7 +186,7 @@ impl Pending<'_> {
                         let kept = found
                             .iter()
                             .filter(|place| values.contains_key(&place.ordinal));
-                        self.keep(part, kept, group);
+                        self.keep(kept, group);
                         None
                     }
                     Err(refusal) => Some(refusal),
@@ -216,8 +216,7 @@ impl Pending<'_> {
         self.pictures.width(picture)
     }
 
-    fn keep<'f>(&mut self, part: PartId, kept: impl Iterator<Item = &'f Place>, group: Group) {
-        self.shapes.changed.push(part);
+    fn keep<'f>(&mut self, kept: impl Iterator<Item = &'f Place>, group: Group) {
         self.named.extend(self.inner_named.drain(..));
         // Documents are different parts: their edits cannot meet.
         let _ = self.embedding.edits.add(group);

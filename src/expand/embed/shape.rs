@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::super::lengths;
 use super::pictures::Pictures;
 use crate::edit::{Edit, Group};
+use crate::lengths::is_length;
 use crate::mime::entity::boundary;
 use crate::mime::transfer::append_base64;
 use crate::mime::{Content, Field, PartId, TransferEncoding, Tree};
@@ -79,8 +79,6 @@ pub(super) struct Shapes<'p> {
     log: Vec<(Container, (PartId, usize), usize)>,
     /// Contents, by the message that holds them.
     held: HashSet<(PartId, usize)>,
-    /// Documents that changed.
-    pub(super) changed: Vec<PartId>,
     /// How many parts the message has.
     present: usize,
     /// How many multiparts are made.
@@ -98,7 +96,6 @@ impl<'p> Shapes<'p> {
             parts: BTreeMap::new(),
             log: Vec::new(),
             held: HashSet::new(),
-            changed: Vec::new(),
             present: tree.ids().count(),
             wraps: 0,
         }
@@ -214,7 +211,7 @@ impl<'p> Shapes<'p> {
         .collect()
     }
 
-    /// The edits of all containers, and those of what is said of the bodies around.
+    /// The edits of all containers.
     pub(super) fn edits(&mut self, pictures: &Pictures<'_>) -> Vec<Group> {
         let mut groups = Vec::new();
         let parts = std::mem::take(&mut self.parts);
@@ -231,13 +228,6 @@ impl<'p> Shapes<'p> {
                 Container::Wrapped(document) => self.wrapped(document, &parts, pictures),
             });
         }
-        let changed = self.changed.iter().copied();
-        groups.push(lengths::untrue_around(
-            self.original,
-            self.tree,
-            changed,
-            true,
-        ));
         groups
     }
 
@@ -287,9 +277,8 @@ impl<'p> Shapes<'p> {
         let entity = self.tree.part(document);
         let fields = self.tree.fields(document);
         let boundary = self.boundary(document, parts);
-        let is_content = |field: &Field| {
-            field.is_content(self.original) && !lengths::is_length(self.original, field)
-        };
+        let is_content =
+            |field: &Field| field.is_content(self.original) && !is_length(self.original, field);
         let mut new = self.fields(document, &boundary);
         if fields.first(self.original, "MIME-Version").is_none() {
             new.splice(..0, [b"MIME-Version: 1.0", newline].concat());

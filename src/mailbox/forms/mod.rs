@@ -216,10 +216,11 @@ mod tests {
 
     use super::super::mbox::Frame;
     use super::super::quoting::Quoting;
-    use super::super::rewrite::{Counts, Rewritten, rewritten};
+    use super::super::rewrite::{Rewritten, rewritten};
     use super::super::window::tests::divided;
     use super::*;
     use crate::edit::{Edit, Edits};
+    use crate::lengths::Lengths;
     use crate::span::Span;
 
     /// `!counted`, then messages behind a line with the number of their octets.
@@ -292,7 +293,7 @@ mod tests {
             ("x".repeat(990), None),
         ] {
             let edits = Edits::of([Edit::replace(Span::new(0, 1), new)]).unwrap();
-            let got = rewritten(&bytes, &frame, &edits, Quoting::Rd, Counts::Corrected).unwrap();
+            let got = rewritten(&bytes, &frame, &edits, Quoting::Rd, Lengths::Corrected).unwrap();
             let expected = expected.map(|text| Rewritten::Changed(text.into()));
             assert_eq!(got, expected.unwrap_or(Rewritten::Refused));
         }

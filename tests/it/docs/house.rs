@@ -17,6 +17,7 @@ const MODULES: &[(&str, u8)] = &[
     ("mime", 1),
     ("link", 1),
     ("external_body", 1),
+    ("lengths", 2),
     ("report", 2),
     ("policy", 2),
     ("ledger", 3),
@@ -58,7 +59,7 @@ const ALSO: &[(&str, &str)] = &[
 ];
 
 /// What mailboxes may know: messages are bytes to them.
-const MAILBOX_USES: &[&str] = &["span", "detail", "error", "edit"];
+const MAILBOX_USES: &[&str] = &["span", "detail", "error", "edit", "lengths"];
 
 const LONGEST_FILE: usize = 500;
 

@@ -1,0 +1,323 @@
+//! Content-Length and Lines of what changes become true, or go; so does the Content-MD5 of what is around a change.
+//!
+//! No document of mail defines the two fields, but programs that keep mailboxes write and believe them. Each pass that
+//! changes a message, or content that is put into one, has its edits [`corrected`]. A mailbox quotes lines besides, and
+//! carries the fields of the message's own header once more ([`Measure`]).
+//!
+//! A field that was true stays true in the way in which it counts: the line end in front of a boundary line is part
+//! of the body for some writers. One that was false is made true in the message's own header, and goes from a part, of
+//! which nobody knows what it counted.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::edit::{Edit, Edits, Group, Moved};
+use crate::mime::{self, Content, Field, PartId, ScanLimits, Tree};
+use crate::span::Span;
+
+/// What becomes of Content-Length and Lines where the body changes that they tell of.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Lengths {
+    /// They become true, or go.
+    #[default]
+    Corrected,
+    /// Those that were true become true. The others keep their value, so that a change can be undone.
+    Reversible,
+}
+
+/// What one of the two fields counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Measure {
+    /// Content-Length: octets.
+    Octets,
+    /// Lines: line ends.
+    LineEnds,
+}
+
+impl Measure {
+    /// What the field of this name counts.
+    pub(crate) fn of(name: &[u8]) -> Option<Self> {
+        let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
+        match name.len() {
+            14 if is("Content-Length") => Some(Self::Octets),
+            5 if is("Lines") => Some(Self::LineEnds),
+            _ => None,
+        }
+    }
+}
+
+/// What a field says of a body: its count, or that with what stands behind the body.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Truth {
+    Exact,
+    WithLineEnd,
+}
+
+/// What is counted of a body.
+#[derive(Clone, Copy)]
+struct Count {
+    body: usize,
+    /// The same of the line end behind it.
+    behind: usize,
+}
+
+impl Count {
+    /// What a field says that has these digits; none if it is false.
+    fn told_by(self, digits: &[u8]) -> Option<Truth> {
+        [Truth::Exact, Truth::WithLineEnd]
+            .into_iter()
+            .find(|truth| self.written(*truth).as_bytes() == digits)
+    }
+
+    fn written(self, truth: Truth) -> String {
+        match truth {
+            Truth::Exact => self.body.to_string(),
+            Truth::WithLineEnd => (self.body + self.behind).to_string(),
+        }
+    }
+}
+
+/// Whether a field says how long a body is.
+pub(crate) fn is_length(original: &[u8], field: &Field) -> bool {
+    Measure::of(field.name.of(original)).is_some()
+}
+
+/// The edits of one pass, which made the output of `original`, with the fields made true; and whether `lengths` can
+/// be reversible: a false value must not have become true by chance, or the way back would change it.
+pub(crate) fn corrected(
+    original: &[u8],
+    tree: &Tree,
+    edits: Edits,
+    lengths: Lengths,
+    limits: &ScanLimits,
+) -> (Edits, bool) {
+    let told = match edits.is_empty() {
+        true => Vec::new(),
+        false => Told::all(original, tree, &edits),
+    };
+    if told.is_empty() {
+        return (edits, true);
+    }
+    let (output, edits) = edits.put_together(original);
+    let after = mime::scan(&output, limits);
+    let mut correction = Correction {
+        before: Counted::new(original, tree),
+        after: Counted::new(&output, &after),
+        edits: &edits,
+        lengths,
+        growth: HashMap::new(),
+        group: Group::new(),
+        is_reversible: true,
+    };
+    for part in after.ids().rev() {
+        for field in after.fields(part).iter(&output) {
+            let place = told.binary_search_by_key(&field.whole.start, |told| told.now);
+            if let Some(told) = place.ok().and_then(|place| told.get(place)) {
+                correction.field(told, part, &field);
+            }
+        }
+        correction.leave(part);
+    }
+    let Correction {
+        group,
+        is_reversible,
+        ..
+    } = correction;
+    // Different fields do not overlap.
+    let fields = Edits::of(group).unwrap_or_default();
+    (edits.then(original.len(), fields), is_reversible)
+}
+
+/// A field that no edit touches, and that may not be true any more.
+struct Told {
+    part: PartId,
+    /// Where it stands in the output.
+    now: usize,
+}
+
+impl Told {
+    fn all(original: &[u8], tree: &Tree, edits: &Edits) -> Vec<Self> {
+        let mut all = Vec::new();
+        let mut moved = Moved::by(edits);
+        for part in tree.ids() {
+            // The digest of a document is known to what changes it.
+            let is_around = tree.part(part).content != Content::Leaf;
+            let fields = tree.fields(part).iter(original).filter(|field| {
+                is_length(original, field) || (is_around && field.is(original, "Content-MD5"))
+            });
+            let places = fields.filter_map(|field| moved.place_of(field.whole));
+            all.extend(places.map(|now| Self { part, now }));
+        }
+        all
+    }
+}
+
+/// A message of whose bodies something is counted.
+struct Counted<'c> {
+    bytes: &'c [u8],
+    tree: &'c Tree,
+    /// How many line ends stand in front of where bodies start and end.
+    line_ends: BTreeMap<usize, usize>,
+}
+
+impl<'c> Counted<'c> {
+    /// Each octet is looked at once, however many bodies it is in.
+    fn new(bytes: &'c [u8], tree: &'c Tree) -> Self {
+        let has_lines = |part: &PartId| {
+            let mut fields = tree.fields(*part).iter(bytes);
+            fields.any(|field| Measure::of(field.name.of(bytes)) == Some(Measure::LineEnds))
+        };
+        let bodies = tree
+            .ids()
+            .filter(has_lines)
+            .map(|part| tree.part(part).body);
+        let places = bodies.flat_map(|body| [(body.start, 0), (body.end, 0)]);
+        let mut line_ends: BTreeMap<usize, usize> = places.collect();
+        let (mut at, mut count) = (0, 0);
+        for (&place, before) in &mut line_ends {
+            count += line_ends_of(Span::new(at, place).of(bytes));
+            (at, *before) = (place, count);
+        }
+        Self {
+            bytes,
+            tree,
+            line_ends,
+        }
+    }
+
+    fn count(&self, part: PartId, measure: Measure) -> Count {
+        let Span { start, end } = self.tree.part(part).body;
+        let behind = match self.bytes.get(end..).unwrap_or_default() {
+            [b'\n', ..] => 1,
+            [b'\r', b'\n', ..] => 2,
+            _ => 0,
+        };
+        match measure {
+            Measure::Octets => Count {
+                body: end - start,
+                behind,
+            },
+            Measure::LineEnds => {
+                let before = |place| self.line_ends.get(&place).copied().unwrap_or_default();
+                Count {
+                    body: before(end) - before(start),
+                    behind: behind.min(1),
+                }
+            }
+        }
+    }
+}
+
+/// Octets and line ends that come, or go.
+#[derive(Clone, Copy, Default)]
+struct Growth {
+    octets: isize,
+    line_ends: isize,
+}
+
+impl Growth {
+    fn of(old: &[u8], new: &[u8]) -> Self {
+        let signed = |count: usize| isize::try_from(count).unwrap_or(isize::MAX);
+        Self {
+            octets: signed(new.len()) - signed(old.len()),
+            line_ends: signed(line_ends_of(new)) - signed(line_ends_of(old)),
+        }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.octets += other.octets;
+        self.line_ends += other.line_ends;
+    }
+}
+
+/// The fields that change, from the last part to the first: what becomes of them changes the lengths of what is around.
+struct Correction<'c> {
+    before: Counted<'c>,
+    after: Counted<'c>,
+    edits: &'c Edits,
+    lengths: Lengths,
+    /// Of the headers in a part's body, and of its own one.
+    growth: HashMap<PartId, [Growth; 2]>,
+    group: Group,
+    is_reversible: bool,
+}
+
+impl Correction<'_> {
+    fn field(&mut self, told: &Told, part: PartId, field: &Field) {
+        let was = self.before.tree.part(told.part).body;
+        if was.len() == self.after.tree.part(part).body.len() && !self.edits.meets(was) {
+            return;
+        }
+        let bytes = self.after.bytes;
+        let Some(measure) = Measure::of(field.name.of(bytes)) else {
+            // RFC 1864 §2 knows no digest of a message or a multipart.
+            if self.lengths == Lengths::Corrected {
+                self.replace(part, field.whole, String::new());
+            }
+            return;
+        };
+        let value = trimmed(bytes, field.value);
+        let says = value.of(bytes);
+        let now = self.now(part, measure);
+        match self.before.count(told.part, measure).told_by(says) {
+            Some(truth) => {
+                let written = now.written(truth);
+                self.is_reversible &= now.told_by(written.as_bytes()) == Some(truth);
+                self.replace(part, value, written);
+            }
+            None if self.lengths == Lengths::Reversible => {
+                self.is_reversible &= now.told_by(says).is_none();
+            }
+            // It was of what is back.
+            None if now.told_by(says).is_some() => {}
+            None if part == PartId::ROOT => {
+                self.replace(part, value, now.written(Truth::Exact));
+            }
+            None => self.replace(part, field.whole, String::new()),
+        }
+    }
+
+    fn now(&self, part: PartId, measure: Measure) -> Count {
+        let count = self.after.count(part, measure);
+        let [inside, _] = self.growth.get(&part).copied().unwrap_or_default();
+        let growth = match measure {
+            Measure::Octets => inside.octets,
+            Measure::LineEnds => inside.line_ends,
+        };
+        Count {
+            body: count.body.saturating_add_signed(growth),
+            ..count
+        }
+    }
+
+    /// Replaces something of a part's header.
+    fn replace(&mut self, part: PartId, span: Span, new: String) {
+        let old = span.of(self.after.bytes);
+        if old == new.as_bytes() {
+            return;
+        }
+        let [_, header] = self.growth.entry(part).or_default();
+        header.add(Growth::of(old, new.as_bytes()));
+        self.group.push(Edit::replace(span, new));
+    }
+
+    /// All that stands in the part is known, and its header.
+    fn leave(&mut self, part: PartId) {
+        if let Some(growth) = self.growth.remove(&part)
+            && let Some(above) = self.after.tree.part(part).parent
+        {
+            let [inside, _] = self.growth.entry(above).or_default();
+            growth.into_iter().for_each(|growth| inside.add(growth));
+        }
+    }
+}
+
+fn line_ends_of(bytes: &[u8]) -> usize {
+    memchr::memchr_iter(b'\n', bytes).count()
+}
+
+/// A value without the blanks around it.
+fn trimmed(original: &[u8], value: Span) -> Span {
+    let bytes = value.of(original);
+    let start = value.start + (bytes.len() - bytes.trim_ascii_start().len());
+    Span::new(start, start + bytes.trim_ascii().len())
+}
