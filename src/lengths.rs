@@ -24,6 +24,10 @@ pub enum Lengths {
     Reversible,
 }
 
+/// Fields of a message that are corrected. One may be nothing but such fields, and what is kept of each is longer than the
+/// field.
+const MOST: usize = 10_000;
+
 /// What one of the two fields counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Measure {
@@ -145,7 +149,8 @@ impl Told {
                 is_length(original, field) || (is_around && field.is(original, "Content-MD5"))
             });
             let places = fields.filter_map(|field| moved.place_of(field.whole));
-            all.extend(places.map(|now| Self { part, now }));
+            let room = MOST - all.len();
+            all.extend(places.map(|now| Self { part, now }).take(room));
         }
         all
     }

@@ -29,7 +29,7 @@ use crate::mime::entity::folded_url;
 use crate::mime::header::{Field, has_control_character};
 use crate::mime::media_type::{self, is_ascii_compatible};
 use crate::mime::transfer::{Encoded, encode_base64, encode_like, encode_text, with_newlines};
-use crate::mime::{MediaType, TransferEncoding, Tree};
+use crate::mime::{MediaType, PartId, TransferEncoding, Tree};
 use crate::report::{Reason, Refusal};
 use crate::span::{Newline, Span};
 
@@ -267,6 +267,7 @@ impl<'p> Substitute<'p> {
                 || (is_disposition && self.body.form == Form::Detached)
                 // It was that of the reference's own body.
                 || field.is(original, "Content-MD5")
+                || (is_length(original, field) && self.body.part != PartId::ROOT)
                 || names.contains(field.name.of(original));
             if replaced {
                 remove(&mut group, field.whole);

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use proptest::prelude::*;
 
 use super::common::mail::{assert_bytes, crlf};
+use super::lengths::{self, Says, filled, number};
 use crate::detach::{Choice, Detacher, Form, Settings};
 use crate::edit::Edits;
 use crate::expand::Expander;
@@ -540,6 +541,66 @@ fn a_count_that_was_wrong_stays_wrong_and_one_that_was_right_is_right() {
         let behind = detached.split_once("\n\n").unwrap().1;
         let says = format!("Content-Length: {}\n", behind.len());
         assert_eq!(detached.contains(&says), is_true, "{detached}");
+    }
+}
+
+/// A message in a message with an attachment; what stands there says how long the bodies are.
+fn counted(says: Says) -> Vec<u8> {
+    let lengths = "Content-Length:\nLines:\n";
+    let body = base64(3000, 76, "\n");
+    let mail = format!(
+        "Subject: f\n{lengths}Content-Type: multipart/mixed; boundary=b0\n\n--b0\nContent-Type: message/rfc822\n{lengths}\n\
+         Subject: s\n{lengths}Content-Type: multipart/mixed; boundary=b1\n\n--b1\n{lengths}\ntext\n--b1\n\
+         Content-Type: image/png\nContent-Transfer-Encoding: base64\n{lengths}\n{body}\n--b1--\n\n--b0--\n"
+    );
+    filled(mail.as_bytes(), says)
+}
+
+#[test]
+fn lengths_of_what_is_around_an_attachment_are_true_while_it_is_away_if_they_were() {
+    for says in [Says::Body, Says::More, Says::Wrong] {
+        for form in [Form::ExternalBody, Form::Thunderbird] {
+            for text in [Wanted::Kept, Wanted::New] {
+                for mail in [counted(says), filled(&crlf(&counted(says)), says)] {
+                    let (detached, report, back) = there_and_back_with(&mail, form, text);
+                    assert_eq!(report.detached(), 1, "{:?}", report.rows);
+                    assert_bytes(&back, &mail, "lengths");
+                    let (tree, all) = lengths::fields(&detached);
+                    assert!(all.len() >= 8, "{}", String::from_utf8_lossy(&detached));
+                    let essence = |part| tree.part(part).essence.as_str();
+                    let around =
+                        |part| !matches!(essence(part), "message/external-body" | "image/png");
+                    for (part, is_lines, value, _) in all.iter().filter(|told| around(told.0)) {
+                        let wanted = if says == Says::More { says } else { Says::Body };
+                        let count = number(&detached, &tree, *part, *is_lines, wanted);
+                        let is_true = *value == count.to_string();
+                        assert_eq!(is_true, says != Says::Wrong, "{says:?}, {value}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The way back could not tell it from one that was right.
+#[test]
+fn nothing_leaves_where_a_wrong_length_of_a_message_in_a_message_would_become_right() {
+    let mail = counted(Says::Wrong);
+    let (detached, ..) = there_and_back(&mail, Form::ExternalBody);
+    let (tree, all) = lengths::fields(&detached);
+    let (_, before) = lengths::fields(&mail);
+    for (index, says) in [(2, Says::Body), (4, Says::Body), (2, Says::More)] {
+        let (part, is_lines, ..) = all[index];
+        // As many digits as there were: nothing around is longer.
+        let count = number(&detached, &tree, part, is_lines, says);
+        let (_, _, value, span) = &before[index];
+        let count = format!("{count:>width$}", width = value.len());
+        let mut mail = mail.clone();
+        let end = span.end;
+        mail.splice(end - value.len()..end, count.into_bytes());
+        let (_, report, _) = there_and_back(&mail, Form::ExternalBody);
+        assert_eq!(report.detached(), 0, "{index}, {says:?}");
+        assert_eq!(report.rows[0].reason, Some(Reason::NotRestorable));
     }
 }
 

@@ -11,6 +11,7 @@ mod dry_run;
 mod emlx;
 mod folders;
 mod in_pieces;
+mod lengths;
 mod maildir;
 mod mbox;
 mod mh;
