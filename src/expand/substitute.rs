@@ -24,7 +24,6 @@ use crate::edit::{Edit, Group};
 use crate::external_body::{ESSENCE, ExternalBody, Form, is_reference_field};
 use crate::lengths::is_length;
 use crate::link::base::{Base, THIS_MESSAGE};
-use crate::link::url::Dialect;
 use crate::mime::entity::folded_url;
 use crate::mime::header::{Field, has_control_character};
 use crate::mime::media_type::{self, is_ascii_compatible};
@@ -117,7 +116,6 @@ impl<'p> Substitute<'p> {
             self.new_value("Content-Base"),
             self.new_value("Content-Location"),
             &self.tree.number(self.body.part),
-            Dialect::default(),
         );
         own.map(Rc::new).or(around)
     }
@@ -355,10 +353,10 @@ impl<'p> Substitute<'p> {
     fn base_unsaid(&self, location: &str) -> Option<String> {
         let own = self.new_value("Content-Location")?;
         let is_said = self.new_value("Content-Base").is_some()
-            || crate::link::base::location(None, own, Dialect::default())
+            || crate::link::base::location(None, own)
                 .is_none_or(|url| !url.starts_with(THIS_MESSAGE));
         let around = Base::of_retrieval(location).filter(|_| !is_said)?;
-        crate::link::base::location(Some(&around), own, Dialect::default())
+        crate::link::base::location(Some(&around), own)
     }
 
     /// The edit of separator and body. `last_stays` tells whether the header's last field is kept;

@@ -15,7 +15,7 @@ use std::fmt;
 use mail_parser::parsers::MessageStream;
 use memchr::memmem;
 
-use super::url::{Dialect, Reference, Relation, relation, resolve, resolve_as_browser, unwrapped};
+use super::url::{Reference, Relation, relation, resolve, resolve_as_browser, unwrapped};
 
 /// The base of a message that declares none (RFC 2557 §5).
 pub const THIS_MESSAGE: &str = "thismessage:/";
@@ -111,7 +111,6 @@ impl Base {
         content_base: Option<&[u8]>,
         content_location: Option<&[u8]>,
         part: &str,
-        dialect: Dialect,
     ) -> Option<Self> {
         let declared = content_base
             .and_then(header_base_value)
@@ -123,7 +122,7 @@ impl Base {
                 },
             });
         let located = || {
-            let url = location(enclosing, content_location?, dialect)?;
+            let url = location(enclosing, content_location?)?;
             is_usable(&url).then(|| Self {
                 url,
                 origin: Origin::ContentLocation {
@@ -168,13 +167,13 @@ impl Base {
 ///
 /// Nothing if the value is empty or cannot be resolved.
 #[must_use]
-pub fn location(enclosing: Option<&Base>, value: &[u8], dialect: Dialect) -> Option<String> {
+pub fn location(enclosing: Option<&Base>, value: &[u8]) -> Option<String> {
     let value = header_base_value(value)?;
     if is_drive(&value) {
         return None;
     }
     let around = enclosing.map_or(THIS_MESSAGE, |base| &base.url);
-    resolve(around, &value, dialect).ok()
+    resolve(around, &value).ok()
 }
 
 /// Whether a URL can be a base: it has a scheme, it is hierarchical (a `/` follows the scheme), and
@@ -294,7 +293,6 @@ mod tests {
             content_base.map(str::as_bytes),
             content_location.map(str::as_bytes),
             "1.2",
-            Dialect::default(),
         )
     }
 

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use crate::link::base::Base;
-use crate::link::url::Dialect;
 use crate::mime::{PartId, Tree};
 
 /// The bases that hold for the parts of one message, each found once.
@@ -55,7 +54,6 @@ impl Bases {
                     content_base,
                     content_location,
                     &tree.number(entity),
-                    Dialect::default(),
                 );
                 match enclosing {
                     Some(enclosing) if own.as_ref() == Some(&*enclosing) => Some(enclosing),

@@ -10,7 +10,7 @@ use super::protection::protection;
 use super::unusable::refusal_of;
 use crate::external_body::{Claim, ExternalBody, Form, Target};
 use crate::link::base::Base;
-use crate::link::url::{self, Dialect};
+use crate::link::url;
 use crate::mime::header::End;
 use crate::mime::{Content, Limit, PartId, Tree};
 use crate::policy::Policy;
@@ -179,7 +179,7 @@ impl Planner<'_> {
             return Err(Refusal::lasting(Reason::TooMuchWork, detail));
         };
         self.room = room;
-        url::resolve(&base.url, reference, Dialect::default()).map_err(|problem| {
+        url::resolve(&base.url, reference).map_err(|problem| {
             Refusal::lasting(
                 Reason::BadUrl,
                 format!(

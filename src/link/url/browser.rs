@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_encode_byte;
 
-use super::resolve::{Dialect, Unresolvable, resolve, up_to_last_slash};
+use super::resolve::{Unresolvable, resolve, up_to_last_slash};
 use super::split::Reference;
 
 /// How a reference in a document stands to the document's base.
@@ -106,7 +106,7 @@ pub fn resolve_as_browser(base: &str, reference: &str) -> Result<String, Unresol
             Ok(format!("{}{relative}", super::without_fragment(&base)))
         }
         Family::Other if !base_rest.starts_with('/') => Err(Unresolvable::OpaqueBase),
-        Family::Other => resolve(&base, relative, Dialect::Rfc3986),
+        Family::Other => resolve(&base, relative),
     }
 }
 

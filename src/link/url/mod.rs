@@ -2,7 +2,7 @@
 //!
 //! * [`Reference`]: the components, by the regular expression of draft-fielding-url-syntax-05
 //!   appendix B (the same as RFC 3986 appendix B).
-//! * [`resolve`]: RFC 3986 §5.2, or the draft's §5.2 ([`Dialect`]).
+//! * [`resolve`]: RFC 3986 §5.2.
 //! * [`resolve_as_browser`]: what a browser makes of a reference that stands in HTML.
 //! * [`equivalent`]: the draft's §6.
 //! * [`from_parameter`]: a URL as mail carries it (RFC 2017 §3.1, the draft's appendix E).
@@ -26,7 +26,7 @@ pub(crate) use clean::with_octets_escaped;
 pub use clean::{from_parameter, masked, unwrapped, without_fragment};
 #[cfg(any(test, feature = "internals"))]
 pub use resolve::Unresolvable;
-pub use resolve::{Dialect, resolve};
+pub use resolve::resolve;
 #[cfg(any(test, feature = "internals"))]
 pub use split::equivalent;
 pub use split::{Reference, equivalence_key};

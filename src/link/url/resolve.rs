@@ -1,20 +1,6 @@
-//! From a relative reference to an absolute one, by the book: RFC 3986 §5.2 and the draft's §5.2.
+//! From a relative reference to an absolute one, by the book: RFC 3986 §5.2.
 
 use super::split::Reference;
-
-/// Whose rules a relative reference is resolved by.
-///
-/// They differ in a few references only: an empty one, `?y`, too many `..`, dots behind a `?`,
-/// and dots in a path that begins with `/`.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum Dialect {
-    /// RFC 3986 §5.2, strict: what every program does today.
-    #[default]
-    Rfc3986,
-    /// draft-fielding-url-syntax-05 §5.2, of May 1997: what the draft's own rows are checked against.
-    #[cfg_attr(not(any(test, feature = "internals")), allow(dead_code))]
-    Draft1997,
-}
 
 /// Why there is no absolute form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -34,30 +20,17 @@ pub enum Unresolvable {
     UncertainDrive,
 }
 
-/// The absolute form of `reference` under `base`.
-///
-/// [`Dialect::Rfc3986`]: RFC 3986 §5.2.2, strict. [`Dialect::Draft1997`]: the draft's §5.2; a
-/// reference to the current document (empty, or a fragment only) comes back as it is, since that
-/// algorithm ends at its step 2.
+/// The absolute form of `reference` under `base`: RFC 3986 §5.2.2, strict.
 ///
 /// Deviations:
 /// * the base's path is looked at as it is; one with dot segments in it should not be a base;
-/// * the draft's steps 6f and 6g do not say whether the nothing before a leading `/` is a segment;
-///   its table (`../../../g`) says that it is not;
 /// * a result without authority whose path begins with `//`: see [`Reference::recompose`].
 ///
 /// # Errors
 /// [`Unresolvable::BaseNotAbsolute`] for a relative reference under a base without scheme.
-pub fn resolve(base: &str, reference: &str, dialect: Dialect) -> Result<String, Unresolvable> {
+pub fn resolve(base: &str, reference: &str) -> Result<String, Unresolvable> {
     let base = Reference::split(base);
     let reference = Reference::split(reference);
-    match dialect {
-        Dialect::Rfc3986 => resolve_3986(base, reference),
-        Dialect::Draft1997 => resolve_1997(base, reference),
-    }
-}
-
-fn resolve_3986(base: Reference<'_>, reference: Reference<'_>) -> Result<String, Unresolvable> {
     if reference.scheme.is_some() {
         let path = remove_dot_segments(reference.path);
         return Ok(Reference {
@@ -131,75 +104,6 @@ fn remove_dot_segments(path: &str) -> String {
     output
 }
 
-fn resolve_1997(base: Reference<'_>, reference: Reference<'_>) -> Result<String, Unresolvable> {
-    // Steps 2 and 3.
-    if reference.is_same_document() || reference.scheme.is_some() {
-        return Ok(reference.recompose());
-    }
-    if base.scheme.is_none() {
-        return Err(Unresolvable::BaseNotAbsolute);
-    }
-    // Step 4.
-    let mut target = Reference {
-        scheme: base.scheme,
-        ..reference
-    };
-    if reference.authority.is_some() {
-        return Ok(target.recompose());
-    }
-    target.authority = base.authority;
-    // Step 5.
-    if reference.path.starts_with('/') {
-        return Ok(target.recompose());
-    }
-    // Step 6. A base such as http://a has an empty path: nothing is copied, and the result would
-    // lack its slash. The draft overlooks this; RFC 3986 §5.2.3 supplies the slash, and so do we.
-    let mut buffer = match (base.authority, base.path) {
-        (Some(_), "") => "/".to_owned(),
-        (_, path) => up_to_last_slash(path).to_owned(),
-    };
-    buffer.push_str(reference.path);
-    if let Some(query) = reference.query {
-        buffer.push('?');
-        buffer.push_str(query);
-    }
-    let buffer = collapse_1997(&buffer);
-    let (path, query) = match buffer.split_once('?') {
-        Some((path, query)) => (path, Some(query)),
-        None => (buffer.as_str(), None),
-    };
-    target.path = path;
-    target.query = query;
-    Ok(target.recompose())
-}
-
-/// Steps 6d to 6g of the draft. "The leftmost match, until there is none" is what a stack does.
-fn collapse_1997(buffer: &str) -> String {
-    let (root, rest) = match buffer.strip_prefix('/') {
-        Some(rest) => ("/", rest),
-        None => ("", buffer),
-    };
-    let mut kept: Vec<&str> = Vec::new();
-    let mut segments = rest.split('/').peekable();
-    while let Some(segment) = segments.next() {
-        let removed = match segment {
-            "." => true,
-            ".." if kept.last().is_some_and(|last| *last != "..") => {
-                kept.pop();
-                true
-            }
-            _ => false,
-        };
-        if !removed {
-            kept.push(segment);
-        } else if segments.peek().is_none() {
-            // The slash in front of a last segment stays when the segment goes.
-            kept.push("");
-        }
-    }
-    format!("{root}{}", kept.join("/"))
-}
-
 /// The path without what follows its last slash; empty if it has none.
 pub(super) fn up_to_last_slash(path: &str) -> &str {
     path.rfind('/').map_or("", |at| &path[..=at])
@@ -216,50 +120,33 @@ mod tests {
     }
 
     #[test]
-    fn a_base_without_path_gets_its_slash_in_both_dialects() {
-        for dialect in [Dialect::Rfc3986, Dialect::Draft1997] {
-            assert_eq!(resolve("http://a", "g", dialect).unwrap(), "http://a/g");
-            assert_eq!(resolve("http://a?q", "g", dialect).unwrap(), "http://a/g");
-        }
+    fn a_base_without_path_gets_its_slash() {
+        assert_eq!(resolve("http://a", "g").unwrap(), "http://a/g");
+        assert_eq!(resolve("http://a?q", "g").unwrap(), "http://a/g");
     }
 
     #[test]
     fn a_relative_base_resolves_nothing_relative() {
-        for dialect in [Dialect::Rfc3986, Dialect::Draft1997] {
-            assert_eq!(
-                resolve("/a/", "g", dialect),
-                Err(Unresolvable::BaseNotAbsolute)
-            );
-            assert_eq!(resolve("/a/", "x:g", dialect).unwrap(), "x:g");
-        }
+        assert_eq!(resolve("/a/", "g"), Err(Unresolvable::BaseNotAbsolute));
+        assert_eq!(resolve("/a/", "x:g").unwrap(), "x:g");
     }
 
     #[test]
     fn untouched_text_keeps_its_bytes() {
         assert_eq!(
-            resolve(
-                "HTTP://Ex.ORG:80/%7E a/é/x",
-                "../Ü%zz?\"<>",
-                Dialect::Rfc3986
-            )
-            .unwrap(),
+            resolve("HTTP://Ex.ORG:80/%7E a/é/x", "../Ü%zz?\"<>").unwrap(),
             "HTTP://Ex.ORG:80/%7E a/Ü%zz?\"<>"
         );
     }
 
     #[test]
     fn a_path_never_turns_into_a_host() {
-        assert_eq!(
-            resolve("x:/a", "/.//b", Dialect::Rfc3986).unwrap(),
-            "x:/.//b"
-        );
+        assert_eq!(resolve("x:/a", "/.//b").unwrap(), "x:/.//b");
     }
 
     #[test]
     fn a_megabyte_of_dots_is_no_trouble() {
         let deep = "a/".repeat(200_000) + &"../".repeat(200_000);
-        for dialect in [Dialect::Rfc3986, Dialect::Draft1997] {
-            assert_eq!(resolve("http://h/", &deep, dialect).unwrap(), "http://h/");
-        }
+        assert_eq!(resolve("http://h/", &deep).unwrap(), "http://h/");
     }
 }

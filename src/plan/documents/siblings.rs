@@ -13,7 +13,7 @@ use super::super::bases::Bases;
 use super::super::protection::protection;
 use crate::external_body::{ExternalBody, identifier};
 use crate::link::base::{Base, location};
-use crate::link::url::{Dialect, equivalence_key, without_fragment};
+use crate::link::url::{equivalence_key, without_fragment};
 use crate::mime::{Content, PartId, Tree};
 use crate::policy::Policy;
 
@@ -182,9 +182,8 @@ impl<'p> Siblings<'p> {
             self.tree.value(self.original, part, "Content-Base"),
             None,
             "",
-            Dialect::default(),
         );
-        location(own.as_ref(), value, Dialect::default())
+        location(own.as_ref(), value)
     }
 
     fn content_id(&self, part: PartId) -> Option<String> {

@@ -1,9 +1,9 @@
-//! Resolving: total in both dialects, textual, and as `Url::join` where browsers are meant.
+//! Resolving: total, textual, and as `Url::join` where browsers are meant.
 
 use embody::internals::link::base::Base;
 use embody::internals::link::url::{
-    Dialect, Reference, Relation, Unresolvable, equivalent, masked, relation, resolve,
-    resolve_as_browser, unwrapped, without_fragment,
+    Reference, Relation, Unresolvable, equivalent, masked, relation, resolve, resolve_as_browser,
+    unwrapped, without_fragment,
 };
 use url::Url;
 
@@ -19,11 +19,9 @@ pub fn check(data: &[u8]) {
         let _ = (masked(one), unwrapped(one), without_fragment(one));
         let _ = Base::of_retrieval(one);
     }
-    if let Ok(absolute) = resolve(base, reference, Dialect::Rfc3986) {
+    if let Ok(absolute) = resolve(base, reference) {
         assert!(!Reference::split(&absolute).is_relative(), "{absolute:?}");
     }
-    // In the draft's dialect `#s` stays `#s`: it means the document itself.
-    let _ = resolve(base, reference, Dialect::Draft1997);
     let _ = relation(None, reference);
     let _ = resolve_as_browser(base, reference);
     let Ok(parsed) = Url::parse(base) else {
