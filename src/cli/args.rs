@@ -252,6 +252,12 @@ pub(super) struct StoreArgs {
     /// With gc: remove what is not used and older than a day [default: off]
     #[arg(long)]
     pub(super) delete: bool,
+    /// With gc: whoever put something into the store, all mail that may refer to it is named [default: off]
+    ///
+    /// Without it nothing is removed while the store's list of users has a mailbox that was not named and read, or
+    /// standard input.
+    #[arg(long)]
+    pub(super) all_mail_is_here: bool,
 }
 
 /// What is done with a store.

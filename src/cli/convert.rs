@@ -113,7 +113,10 @@ impl Walk<'_> {
         let filter = Filter::new(verb, several, stop.clone(), &voice);
         let mut status = Status::Success;
         for (index, source) in self.sources.iter().enumerate() {
-            let result = match targets.get(index) {
+            let target = targets.get(index);
+            let place = target.unwrap_or(source);
+            verb.writes_to(Some(place.as_path()).filter(|place| !is_standard(place)));
+            let result = match target {
                 Some(target) => convert_source(source, target, &self.options, &filter, stop),
                 None => self
                     .check_in_place(source)

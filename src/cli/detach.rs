@@ -189,6 +189,7 @@ impl Way<'_> {
             return Err(Error::Usage(what.into()));
         }
         let verb = make(&Stop::default())?;
+        verb.writes_to(None);
         let job = Job {
             file,
             saying: self.saying,

@@ -360,8 +360,8 @@ Exit status:
   0
       All is well; for gc, all mailboxes were read
   1
-      An object is damaged or missing, or something could not be read whole:
-      then gc removes nothing
+      An object is damaged or missing, something could not be read whole, or
+      mail of a user of the store was not named: then gc removes nothing
   2
       The command line is wrong
   128 and the signal's number
@@ -372,6 +372,8 @@ Files:
       An object, under the SHA-256 of its octets
   DIR/.lock
       Held by whoever puts objects, and alone by gc while it removes some
+  DIR/.users
+      Who puts objects there; gc removes none while the mail of one was not read
   DIR/.tmp
       What is being written
 

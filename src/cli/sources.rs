@@ -94,6 +94,8 @@ pub(super) struct Sources {
     pub(super) files: u64,
     /// Octets read.
     pub(super) octets: u64,
+    /// Files and folders that were listed, by device and inode.
+    been: HashSet<(u64, u64)>,
     /// What could not be read whole, and why.
     pub(super) trouble: BTreeSet<String>,
 }
@@ -115,13 +117,7 @@ impl Sources {
             return Err(Error::Usage(what.into()));
         }
         for source in sources {
-            // What is opened must not wait for somebody who writes into it; `list` names it.
-            let is_other = fs::metadata(source).is_ok_and(|it| !it.is_file() && !it.is_dir());
-            // A source without any mail in it is most likely a wrong name.
-            if !is_other
-                && let Err(why) = find(source, Format::Auto, stop)
-                && !matches!(&why, Error::NotAMailbox { .. } if text(source))
-            {
+            if let Err(why) = holds_mail(source, stop) {
                 read.trouble.insert(say::error(&why));
             }
         }
@@ -158,6 +154,17 @@ impl Sources {
         Ok(read)
     }
 
+    /// Whether a file or a folder that is there was among what was read of `sources`.
+    pub(super) fn include(&self, path: &Path, sources: &[PathBuf]) -> io::Result<bool> {
+        let whole = path.canonicalize()?;
+        let metadata = fs::metadata(&whole)?;
+        let is_within = |source: &PathBuf| {
+            let source = source.canonicalize();
+            source.is_ok_and(|source| whole.starts_with(source))
+        };
+        Ok(self.been.contains(&(metadata.dev(), metadata.ino())) || sources.iter().any(is_within))
+    }
+
     /// The files of a source: every one, also behind symbolic links.
     fn list(&mut self, source: &Path, found: &mut Vec<PathBuf>) {
         let mut folders = vec![source.to_owned()];
@@ -178,6 +185,7 @@ impl Sources {
                     continue;
                 }
             };
+            self.been.insert((metadata.dev(), metadata.ino()));
             if metadata.is_file() {
                 found.push(path);
             } else if !metadata.is_dir() {
@@ -335,6 +343,18 @@ fn is_binary(start: &[u8]) -> bool {
     matches!(kind_of(start, Format::Auto), Err(NotMail::Binary))
         || start.contains(&0)
         || high * 10 > start.len() * 3 && start.iter().any(is_control)
+}
+
+/// What is wrong with a source in which there is no mail: it is most likely a wrong name, or a file system that is away.
+pub(super) fn holds_mail(source: &Path, stop: &Stop) -> Result<(), Error> {
+    // What is opened must not wait for somebody who writes into it; listing names it.
+    if fs::metadata(source).is_ok_and(|it| !it.is_file() && !it.is_dir()) {
+        return Ok(());
+    }
+    match find(source, Format::Auto, stop) {
+        Err(why) if !matches!(&why, Error::NotAMailbox { .. } if text(source)) => Err(why),
+        _ => Ok(()),
+    }
 }
 
 /// Whether a source is a file of text: a message without any header field that mail has.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -12,12 +12,12 @@ use super::exit::Status;
 use super::output::{self, write_error};
 use super::say::{self, harmless, shown};
 use super::signals::Signals;
-use super::sources::Sources;
+use super::sources::{Sources, holds_mail};
 use crate::error::Error;
 use crate::mailbox::Stop;
 use crate::store::layers::Layers;
 use crate::store::uses::{keys, references};
-use crate::store::{Folder, Key, Object, Objects, StoreError};
+use crate::store::{Folder, Key, Mail, Object, Objects, StoreError};
 
 /// What is younger is kept: a mail that refers to it may be on its way.
 const YOUNG: Duration = Duration::from_secs(24 * 60 * 60);
@@ -73,8 +73,9 @@ fn told(sources: &Sources) -> bool {
 
 /// Every object is what its name says, and every reference has its object.
 fn check(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
-    if args.delete {
-        return Err(Error::Usage("--delete is for gc; check removes nothing".into()).into());
+    if args.delete || args.all_mail_is_here {
+        let what = "--delete and --all-mail-is-here are for gc; check removes nothing";
+        return Err(Error::Usage(what.into()).into());
     }
     let mut stdout = output::open()?;
     let store = Folder::open_to_read(&args.folder)?;
@@ -120,6 +121,45 @@ fn check(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
     })
 }
 
+/// Why mail that refers to the store may not have been read: those of its list of users who were not shown.
+fn unread_users(
+    args: &StoreArgs,
+    store: &Folder,
+    sources: &Sources,
+    stop: &Stop,
+) -> Result<Vec<String>, Failure> {
+    if args.all_mail_is_here {
+        return Ok(Vec::new());
+    }
+    let Some(users) = store.users()? else {
+        return Ok(Vec::new());
+    };
+    let mut unread = Vec::new();
+    for (user, entry) in users {
+        let Mail::At(path) = &user.mail else {
+            unread.push(format!(
+                "{user} put objects into the store, and which mail that was is not known; if all of it is among what was named, say --all-mail-is-here"
+            ));
+            continue;
+        };
+        let why = match sources.include(path, &args.sources) {
+            Ok(true) => match holds_mail(path, stop) {
+                Ok(()) => continue,
+                Err(Error::Interrupted) => return Err(Error::Interrupted.into()),
+                Err(why) => say::error(&why),
+            },
+            Ok(false) => "it was not named; name it as well".to_owned(),
+            Err(why) if why.kind() == io::ErrorKind::NotFound => format!(
+                "it is not there; name the mail as it is called now, and remove {}",
+                store.path().join(entry).display()
+            ),
+            Err(why) => format!("it cannot be read: {why}"),
+        };
+        unread.push(format!("{user} put objects into the store: {why}"));
+    }
+    Ok(unread)
+}
+
 /// Names the objects that nothing refers to; with `--delete`, removes them.
 fn collect(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
     if args.sources.is_empty() {
@@ -136,6 +176,12 @@ fn collect(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
         .map(|object| (object.key, object))
         .collect();
     let all = unused.len();
+    if all > 0 && !args.all_mail_is_here && store.users()?.is_none() {
+        say::tell(&format!(
+            "{}: no list says who uses this store, because an earlier version wrote to it: name all mail that refers to it",
+            shown(store.path())
+        ));
+    }
     let mut used = Vec::new();
     let mut use_of = |window: &[u8], used: &mut Vec<Key>| {
         keys(window, &mut |key, _, _| {
@@ -158,6 +204,12 @@ fn collect(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
             sources.trouble.insert(say::error(&why));
         }
     }
+    let users = unread_users(args, &store, &sources, stop)?;
+    match args.delete {
+        true => sources.trouble.extend(users),
+        // A listing removes nothing, but its reader should know what it leaves out.
+        false => users.iter().for_each(|user| say::tell(&harmless(user))),
+    }
     let incomplete = told(&sources);
     let old = begun - YOUNG;
     let mut garbage: Vec<Object> = unused.into_values().collect();
@@ -167,7 +219,7 @@ fn collect(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
     let young = young - garbage.len();
     let delete = args.delete && !incomplete && !garbage.is_empty();
     let store = match delete {
-        // Who puts an object from here on waits; who has put one since we began has touched it.
+        // Who puts an object from here on waits; who has put one since we began has touched it, listed or not.
         true => Folder::open_alone(store.path())?,
         false => store,
     };

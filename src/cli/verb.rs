@@ -1,6 +1,8 @@
 //! What is done to a message, as `filter` and the mailboxes see it: expand it, detach from it, restore what was
 //! detached, or only say what would be done.
 
+use std::path::{Path, PathBuf};
+
 use super::args::Asking;
 use super::survey::Survey;
 use super::told::{self, Report};
@@ -10,6 +12,7 @@ use crate::error::Error;
 use crate::expand::Expander;
 use crate::lengths::Lengths;
 use crate::mailbox::one_by_one;
+use crate::store::{Mail, User};
 
 /// What a command does to each message.
 pub(super) trait Verb: Sync {
@@ -49,6 +52,9 @@ pub(super) trait Verb: Sync {
     fn lengths(&self) -> Lengths {
         Lengths::Corrected
     }
+
+    /// Hears where the mail will stand that comes next; none for standard output.
+    fn writes_to(&self, _place: Option<&Path>) {}
 }
 
 /// What an expander does with each message.
@@ -129,6 +135,27 @@ impl Verb for Detacher {
     fn lengths(&self) -> Lengths {
         Lengths::Reversible
     }
+
+    fn writes_to(&self, place: Option<&Path>) {
+        if let Some(store) = self.store() {
+            let mail = place.map_or(Mail::Filtered, |place| Mail::At(whole(place)));
+            store.puts_from(User::this(mail));
+        }
+    }
+}
+
+/// The path of what is there, or will be, without links.
+fn whole(path: &Path) -> PathBuf {
+    let there = path.canonicalize().ok();
+    let beside = || {
+        let folder = match path.parent()? {
+            folder if folder.as_os_str().is_empty() => Path::new("."),
+            folder => folder,
+        };
+        Some(folder.canonicalize().ok()?.join(path.file_name()?))
+    };
+    let absolute = || std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    there.or_else(beside).unwrap_or_else(absolute)
 }
 
 /// What would become of a message, in a world that only asks whether there is an answer

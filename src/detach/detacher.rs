@@ -124,6 +124,12 @@ impl Detacher {
         (long(from, bytes.len()) && from < bytes.len()).then_some(from)
     }
 
+    /// Where content goes; none in a dry run.
+    #[must_use]
+    pub fn store(&self) -> Option<&dyn Store> {
+        self.settings.store.as_deref()
+    }
+
     /// Whether it only says what would leave.
     #[must_use]
     pub fn is_rehearsal(&self) -> bool {

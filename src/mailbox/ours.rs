@@ -21,11 +21,12 @@ use super::not_mail::NotMail;
 const STORE: NotMail = NotMail::Ours("a store of detached attachments");
 const CACHE: NotMail = NotMail::Ours("a cache of embody");
 const BESIDE_OBJECTS: NotMail =
-    NotMail::Beside("the lock of a store, or what is being written there");
+    NotMail::Beside("the lock of a store, its list of users, or what is being written there");
 
 const LOCK: &str = ".lock";
 const STORE_TEMPORARIES: &str = ".tmp";
 const STORE_PREFIX: &[u8] = b"embody-";
+const STORE_USERS: &str = ".users";
 
 const CACHE_TAG: &str = "CACHEDIR.TAG";
 const CACHE_TAG_PREFIX: &[u8] = b".tag-";
@@ -52,7 +53,12 @@ pub(super) fn file(path: &Path) -> Option<NotMail> {
             && is_serial(name, STORE_PREFIX)
             && is_empty_file(&folder.with_file_name(LOCK))
     };
-    (is_lock() || is_temporary()).then_some(BESIDE_OBJECTS)
+    let is_user = || {
+        folder.file_name() == Some(OsStr::new(STORE_USERS))
+            && is_key(name.as_bytes())
+            && is_empty_file(&folder.with_file_name(LOCK))
+    };
+    (is_lock() || is_temporary() || is_user()).then_some(BESIDE_OBJECTS)
 }
 
 /// Whether a file is an object of a store, whatever lies beside it. `path` is whole.
@@ -78,6 +84,7 @@ fn is_store(folder: &Path) -> bool {
         name if name == STORE_TEMPORARIES => {
             all_files(&entry.path(), |name| is_serial(name, STORE_PREFIX))
         }
+        name if name == STORE_USERS => all_files(&entry.path(), |name| is_key(name.as_bytes())),
         _ => are_keys(entry, b"", 2, &first),
     };
     all(folder, is_of_store)

@@ -161,7 +161,12 @@ fn place(
 }
 
 #[cfg(target_os = "linux")]
-fn rename_to_new(from: &OwnedFd, old: &str, to: &OwnedFd, new: &str) -> Result<(), Errno> {
+pub(super) fn rename_to_new(
+    from: &OwnedFd,
+    old: &str,
+    to: &OwnedFd,
+    new: &str,
+) -> Result<(), Errno> {
     match rustix::fs::renameat_with(from, old, to, new, rustix::fs::RenameFlags::NOREPLACE) {
         // File systems of other kinds (NFS).
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
@@ -172,7 +177,12 @@ fn rename_to_new(from: &OwnedFd, old: &str, to: &OwnedFd, new: &str) -> Result<(
 }
 
 #[cfg(not(target_os = "linux"))]
-fn rename_to_new(from: &OwnedFd, old: &str, to: &OwnedFd, new: &str) -> Result<(), Errno> {
+pub(super) fn rename_to_new(
+    from: &OwnedFd,
+    old: &str,
+    to: &OwnedFd,
+    new: &str,
+) -> Result<(), Errno> {
     rustix::fs::linkat(from, old, to, new, AtFlags::empty())
 }
 

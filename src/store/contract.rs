@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 
 use super::key::Key;
 
@@ -19,6 +20,10 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// What the store lacks to take it, or another content that is there under its name.
     fn put(&self, octets: &[u8]) -> Result<Key, StoreError>;
 
+    /// Says whose mail refers to the objects that are put from here on. A store that is collected lists that user
+    /// durably before it takes the first of them; it takes none if it cannot.
+    fn puts_from(&self, _user: User) {}
+
     /// Makes what [`put`](Store::put) has taken durable, read back and hashed. A mail that refers to these
     /// objects may be written once this has returned.
     ///
@@ -34,6 +39,50 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// What stands before [`Key::path`] in the URL of an object, its last slash included.
     fn base_url(&self) -> String;
+}
+
+/// Users that a store lists apart.
+pub(super) const MOST_USERS: usize = 10_000;
+
+/// Whose mail refers to objects.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct User {
+    /// The numeric id under which the program ran.
+    pub uid: u32,
+    /// Where the mail is.
+    pub mail: Mail,
+}
+
+/// Where the mail of a user is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Mail {
+    /// A mailbox, a message, or a folder of them; absolute.
+    At(PathBuf),
+    /// It came from standard input, and went to standard output.
+    Filtered,
+    /// In mailboxes for which there was no room in the list.
+    Unlisted,
+}
+
+impl User {
+    /// The user who runs this program, and has mail there.
+    #[cfg(unix)]
+    #[must_use]
+    pub fn this(mail: Mail) -> Self {
+        let uid = rustix::process::geteuid().as_raw();
+        Self { uid, mail }
+    }
+}
+
+impl fmt::Display for User {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let uid = self.uid;
+        match &self.mail {
+            Mail::At(path) => write!(formatter, "{} of uid {uid}", path.display()),
+            Mail::Filtered => write!(formatter, "standard input of uid {uid}"),
+            Mail::Unlisted => write!(formatter, "mailboxes of uid {uid} beyond {MOST_USERS}"),
+        }
+    }
 }
 
 /// Why a store did not do what it was asked.

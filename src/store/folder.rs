@@ -1,4 +1,4 @@
-//! A store in a folder: `ab/cd/SHA256` beneath it, `.lock` and `.tmp/` beside those (docs/store.md).
+//! A store in a folder: `ab/cd/SHA256` beneath it, `.lock`, `.tmp/` and `.users/` beside those (docs/store.md).
 //!
 //! * An object is written to `.tmp/`, synced, read back, hashed and only then named; its name is synced too.
 //! * Nothing is ever overwritten; a file whose content is not what its name says is trouble and stays.
@@ -18,17 +18,9 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::batch::{Pending, State, commit, remove, reuse};
-use super::places::{Places, new_file, open_file, sweep};
-use super::{Key, Store, StoreError};
-
-/// The file that is locked.
-const LOCK: &str = ".lock";
-
-/// Where objects are written.
-const TEMPORARIES: &str = ".tmp";
-
-/// What temporary files start with.
-const PREFIX: &str = "embody-";
+use super::places::{LOCK, PREFIX, Places, TEMPORARIES, new_file, open_file, sweep};
+use super::users::list;
+use super::{Key, Store, StoreError, User};
 
 /// How long another program's lock is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -47,6 +39,8 @@ pub struct Folder {
     waiting: Mutex<Waiting>,
     /// Held while a batch is made durable.
     committing: Mutex<()>,
+    /// Whose objects are put, until that is listed.
+    unlisted: Mutex<Option<User>>,
 }
 
 /// What was put, and what became of it.
@@ -111,6 +105,7 @@ impl Folder {
             lock,
             waiting: Mutex::default(),
             committing: Mutex::default(),
+            unlisted: Mutex::default(),
         }
     }
 
@@ -131,6 +126,10 @@ impl Folder {
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn unlisted(&self) -> MutexGuard<'_, Option<User>> {
+        self.unlisted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes durable what is pending, whoever put it.
@@ -186,6 +185,14 @@ impl Store for Folder {
                 self.path().display()
             )));
         };
+        {
+            // Others wait: what they put may be referred to by the same mail.
+            let mut unlisted = self.unlisted();
+            if let Some(user) = unlisted.as_ref() {
+                list(&self.places, temporaries, user)?;
+                *unlisted = None;
+            }
+        }
         let key = Key::of(octets);
         if self.waiting().pending.contains_key(&key) {
             return Ok(key);
@@ -218,6 +225,10 @@ impl Store for Folder {
             self.commit();
         }
         Ok(key)
+    }
+
+    fn puts_from(&self, user: User) {
+        *self.unlisted() = Some(user);
     }
 
     fn flush(&self, keys: &[Key]) -> Result<(), StoreError> {
@@ -330,9 +341,4 @@ fn locked(places: &Places, operation: FlockOperation) -> Result<OwnedFd, StoreEr
             Err(why) => return Err(trouble(why)),
         }
     }
-}
-
-/// Whether that is the name of something in a store that is no object.
-pub(super) fn is_our_own(name: &str) -> bool {
-    [LOCK, TEMPORARIES].contains(&name)
 }

@@ -2,14 +2,15 @@
 
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{AtFlags, Dir, FileType, RawMode};
 
 use super::batch::verified;
-use super::folder::{Folder, is_our_own};
-use super::places::open_folder;
-use super::{Key, StoreError};
+use super::folder::Folder;
+use super::places::{is_our_own, open_folder};
+use super::{Key, StoreError, User, users};
 
 /// An object of a store.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +59,15 @@ impl Folder {
         found.objects.sort_unstable_by_key(|object| object.key);
         found.strangers.sort_unstable();
         Ok(found)
+    }
+
+    /// Those who put objects into the store, each with the path of its entry beneath it; none where the store has no
+    /// list.
+    ///
+    /// # Errors
+    /// The list, or an entry, cannot be read, or is none.
+    pub(crate) fn users(&self) -> Result<Option<Vec<(User, PathBuf)>>, StoreError> {
+        users::all(self.places())
     }
 
     /// A folder of objects, or of folders of them; other things are noted.

@@ -19,11 +19,13 @@ mod named;
 mod places;
 #[cfg(feature = "s3")]
 mod s3;
+#[cfg(unix)]
+mod users;
 pub(crate) mod uses;
 #[cfg(feature = "http")]
 mod web;
 
-pub use contract::{Store, StoreError};
+pub use contract::{Mail, Store, StoreError, User};
 #[cfg(unix)]
 pub use folder::Folder;
 #[cfg(all(unix, feature = "cache"))]

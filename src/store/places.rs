@@ -17,6 +17,23 @@ use rustix::io::Errno;
 
 use super::{Key, StoreError};
 
+/// The file that is locked.
+pub(super) const LOCK: &str = ".lock";
+
+/// The folder in which objects are written.
+pub(super) const TEMPORARIES: &str = ".tmp";
+
+/// What temporary files start with.
+pub(super) const PREFIX: &str = "embody-";
+
+/// The folder of the list of users.
+pub(super) const USERS: &str = ".users";
+
+/// Whether that is the name of something in a store that is no object.
+pub(super) fn is_our_own(name: &str) -> bool {
+    [LOCK, TEMPORARIES, USERS].contains(&name)
+}
+
 /// An open store.
 #[derive(Debug)]
 pub(super) struct Places {

@@ -179,10 +179,8 @@ proptest! {
             .replace("image/", "text/x-")
             .replace("Content-Length:", "X-Length:")
             .replace("Lines:", "X-Lines:");
-        let (mail, convert): (_, fn(&[u8]) -> Vec<u8>) = match to_crlf {
-            true => (message.into_bytes(), crlf),
-            false => (crlf(message.as_bytes()), lf),
-        };
+        let convert = |mail: &[u8]| if to_crlf { crlf(mail) } else { lf(mail) };
+        let mail = if to_crlf { message.into_bytes() } else { crlf(message.as_bytes()) };
         let form = if thunderbird { Form::Thunderbird } else { Form::ExternalBody };
         let store = Arc::new(Memory::default());
         let detachment = detacher(&store, form).detach(&mail, "test").unwrap();

@@ -206,7 +206,8 @@ impl Documents<'_> {
             let parts = match relation(scheme, &reference) {
                 Relation::Absolute => names.take(&reference),
                 Relation::Relative if !names.locations.is_empty() => {
-                    self.ledger.work(base_url.len()).ok()?;
+                    // Made, written in another way to be compared, and compared.
+                    self.ledger.work(base_url.len() * 3).ok()?;
                     match resolve_as_browser(&base_url, &reference) {
                         Ok(absolute) => names.take(&absolute),
                         Err(_) => continue,

@@ -34,7 +34,10 @@ fn mail(octets: usize) -> String {
 fn recipe(house: &House, name: &str, changes: &[(&str, &str)]) -> std::path::PathBuf {
     let store = house.text("store");
     let mut changes = changes.to_vec();
-    changes.push(("/srv/store", &store));
+    changes.push(match name {
+        "nightly" => ("$HOME/attachments", &store),
+        _ => ("/srv/store", &store),
+    });
     let path = house.recipe(&format!("detach/{name}"), &changes);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
     path
@@ -200,6 +203,63 @@ fn a_nightly_run_detaches_checks_and_collects_on_sundays() {
     let output = run();
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stdout).contains("missing"));
+}
+
+/// Who delivers for everybody, and who collects at night, name different stores. If they did not, nothing would be lost.
+#[test]
+fn a_nightly_run_takes_nothing_from_the_store_of_a_delivery() {
+    let stores = ["embody-then", "procmailrc", "mailfilter", "nightly"].map(|name| {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/recipes/detach");
+        let text = fs::read_to_string(folder.join(name)).unwrap();
+        assert!(!text.contains("--all-mail-is-here"), "{name}");
+        text.contains("/srv/store")
+    });
+    assert_eq!(stores, [true, true, true, false]);
+    let house = House::new();
+    house.maildir_of("Maildir", None);
+    let script = recipe(&house, "embody-then", &[]);
+    let deliver = format!("cat > {}/new/of-somebody-else", house.text(""));
+    fs::create_dir_all(house.path("new")).unwrap();
+    let letter = mail(150_000);
+    let output = fed(
+        Command::new(script).args(["sh", "-c", &deliver]),
+        letter.as_bytes(),
+    );
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    fs::write(house.path("Maildir/cur/1.host:2,S"), mail(160_000)).unwrap();
+    day(&house, 7);
+    let night = || {
+        let path = format!("{}:/usr/bin:/bin", house.text("bin"));
+        let mut command = Command::new(recipe(&house, "nightly", &[]));
+        command
+            .env("HOME", house.path(""))
+            .env("PATH", path)
+            .output()
+            .unwrap()
+    };
+    assert_eq!(
+        night().status.code(),
+        Some(1),
+        "the delivery is in the list"
+    );
+    assert_eq!(objects(&house).len(), 2);
+    for object in objects(&house) {
+        let aged = Command::new("touch")
+            .args(["-d", "2 days ago"])
+            .arg(object)
+            .status();
+        assert!(aged.unwrap().success());
+    }
+    let output = night();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr(&output).contains("standard input of uid"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(objects(&house).len(), 2);
+    let delivered = fs::read(house.path("new/of-somebody-else")).unwrap();
+    has_left(&house, &delivered, &letter);
 }
 
 /// The objects in the store.

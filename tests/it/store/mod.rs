@@ -4,3 +4,4 @@ mod archives;
 mod faults;
 mod folders;
 mod peers;
+mod users;

@@ -1,0 +1,180 @@
+//! The list of users of a store in a folder: `.users/`, one file for each that put an object (docs/store.md). A collection
+//! removes nothing while a user is listed whose mail it was not shown.
+//!
+//! * A file is written as objects are: to `.tmp/`, synced, named after the hash of its content, the name synced; all
+//!   that before the first object of that user. So no mail refers to an object whose user is not listed.
+//! * Nothing is overwritten or removed. A stranger who may write there can add entries, which stops collections, and take
+//!   entries away; but he could take the objects as well.
+//! * Only so many are listed apart ([`MOST_USERS`]); those beyond are one entry each uid, which stops every collection.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+
+use rustix::fs::{Dir, Mode};
+use rustix::io::Errno;
+
+use super::batch::{remove, rename_to_new};
+use super::contract::{MOST_USERS, Mail, StoreError, User};
+use super::key::Key;
+use super::places::{
+    PREFIX, Places, TEMPORARIES, USERS, absent, new_file, open_file, open_folder, sync,
+};
+
+/// Octets of an entry, at most: a path has 4096.
+const LONGEST: u64 = 64 << 10;
+
+/// What the file of an entry holds: the path to its end, whatever octets it has.
+fn written(user: &User) -> Vec<u8> {
+    let mail = match &user.mail {
+        Mail::At(path) => path.as_os_str().as_bytes(),
+        Mail::Filtered => b"standard input",
+        Mail::Unlisted => b"more mailboxes than are listed",
+    };
+    [format!("uid {}\n", user.uid).as_bytes(), mail, b"\n"].concat()
+}
+
+/// The user of an entry.
+fn read(octets: &[u8]) -> Option<User> {
+    let line = memchr::memchr(b'\n', octets)?;
+    let (first, rest) = octets.split_at_checked(line)?;
+    let uid = std::str::from_utf8(first.strip_prefix(b"uid ")?).ok()?;
+    let mail = rest.strip_prefix(b"\n")?.strip_suffix(b"\n")?;
+    let user = User {
+        uid: uid.parse().ok()?,
+        mail: match mail {
+            b"standard input" => Mail::Filtered,
+            [b'/', ..] => Mail::At(PathBuf::from(std::ffi::OsStr::from_bytes(mail))),
+            _ => Mail::Unlisted,
+        },
+    };
+    (written(&user) == octets).then_some(user)
+}
+
+/// Lists a user, durably, unless that was done before.
+pub(super) fn list(places: &Places, temporaries: &OwnedFd, user: &User) -> Result<(), StoreError> {
+    let trouble = |why| places.trouble(USERS, why);
+    let folder = places.make_folder(places.root(), USERS).map_err(trouble)?;
+    let listed = written(user);
+    let name = Key::of(&listed).to_string();
+    let beneath = format!("{USERS}/{name}");
+    let failed = |why| places.trouble(&beneath, why);
+    match absent(open_file(&folder, &name)).map_err(failed)? {
+        Some(file) => {
+            if entry_of(file).map_err(failed)? != listed {
+                return Err(StoreError::not_its_name(
+                    places.path().join(&beneath).display(),
+                ));
+            }
+        }
+        None if user.mail != Mail::Unlisted && count(&folder).map_err(trouble)? >= MOST_USERS => {
+            let mail = Mail::Unlisted;
+            return list(places, temporaries, &User { mail, ..*user });
+        }
+        None => write(places, temporaries, (&folder, &name), &listed)?,
+    }
+    // Also if it was there: the process that wrote it may not have come to this yet.
+    sync(&folder)
+        .and_then(|()| sync(places.root()))
+        .map_err(trouble)
+}
+
+fn count(folder: &OwnedFd) -> io::Result<usize> {
+    Ok(Dir::read_from(folder)?.take(MOST_USERS + 2).count())
+}
+
+fn write(
+    places: &Places,
+    temporaries: &OwnedFd,
+    (folder, name): (&OwnedFd, &str),
+    octets: &[u8],
+) -> Result<(), StoreError> {
+    let failed = |why| places.trouble(TEMPORARIES, why);
+    let (mut file, temporary) = new_file(temporaries, PREFIX).map_err(failed)?;
+    let written = file
+        .write_all(octets)
+        .and_then(|()| Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(0o440))?))
+        .and_then(|()| sync(&file))
+        .map_err(failed)
+        .and_then(
+            |()| match rename_to_new(temporaries, &temporary, folder, name) {
+                // Another process was faster.
+                Ok(()) | Err(Errno::EXIST) => Ok(()),
+                Err(why) => Err(places.trouble(USERS, why.into())),
+            },
+        );
+    remove(temporaries, &temporary);
+    written
+}
+
+/// Those who are listed, each with the path of its entry beneath the store; none where there is no list.
+pub(super) fn all(places: &Places) -> Result<Option<Vec<(User, PathBuf)>>, StoreError> {
+    let trouble = |why| places.trouble(USERS, why);
+    let Some(folder) = absent(open_folder(places.root(), USERS)).map_err(trouble)? else {
+        return Ok(None);
+    };
+    let mut users = Vec::new();
+    for entry in Dir::read_from(&folder).map_err(|why| trouble(why.into()))? {
+        let entry = entry.map_err(|why| trouble(why.into()))?;
+        let name = entry.file_name().to_string_lossy();
+        if name == "." || name == ".." {
+            continue;
+        }
+        let beneath = format!("{USERS}/{name}");
+        let octets = open_file(&folder, &name)
+            .and_then(entry_of)
+            .map_err(|why| places.trouble(&beneath, why))?;
+        match read(&octets).filter(|_| Key::of(&octets).to_string() == name) {
+            Some(user) => users.push((user, PathBuf::from(beneath))),
+            None => {
+                let path = places.path().join(&beneath);
+                let what = format!("{}: no entry of the store's list of users", path.display());
+                return Err(StoreError::lasting(what));
+            }
+        }
+    }
+    users.sort_unstable_by(|one, other| one.1.cmp(&other.1));
+    Ok(Some(users))
+}
+
+/// What stands in an entry.
+fn entry_of(file: File) -> io::Result<Vec<u8>> {
+    let mut octets = Vec::new();
+    file.take(LONGEST).read_to_end(&mut octets)?;
+    Ok(octets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_read_as_it_was_written_whatever_the_path() {
+        use std::ffi::OsStr;
+        for mail in [
+            Mail::Filtered,
+            Mail::Unlisted,
+            Mail::At("/home/a/Maildir".into()),
+            Mail::At("/".into()),
+            Mail::At("/a\nuid 0\nstandard input".into()),
+            Mail::At("/a\n".into()),
+            Mail::At(OsStr::from_bytes(b"/\xff\0x").into()),
+        ] {
+            let user = User { uid: 1000, mail };
+            assert_eq!(read(&written(&user)), Some(user));
+        }
+        for octets in [
+            "",
+            "uid 1\n",
+            "uid 1\n/a",
+            "uid 01\n/a\n",
+            "uid x\n/a\n",
+            "uid 1\na/b\n",
+            "/a\n",
+        ] {
+            assert_eq!(read(octets.as_bytes()), None, "{octets:?}");
+        }
+    }
+}
