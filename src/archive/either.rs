@@ -6,9 +6,10 @@ use crate::report::{Reason, Refusal, Retry};
 use super::lookup::Archive;
 
 /// Who is asked first.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Order {
     /// The source; the archive if the source is gone.
+    #[default]
     SourceFirst,
     /// The archive (`--archive-first`).
     ArchiveFirst,

@@ -6,9 +6,10 @@ use std::net::IpAddr;
 use crate::policy::{Host, Policy, Target};
 
 /// `--archive-any`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Tells {
     /// No URL that looks like a secret.
+    #[default]
     Public,
     /// Every URL that may be retrieved.
     Any,

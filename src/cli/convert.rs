@@ -7,12 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use super::args::{Asking, ConvertArgs, ProgressOption, SayingArgs, Volume, WalkArgs};
-use super::cache_args::{Cache, CacheArgs};
-use super::cut_args::Piece;
+use super::cache::Cache;
 use super::exit::Status;
 use super::input::{is_folder, is_standard, stream};
 use super::mailboxes::{Filter, Listener};
-use super::origin::{Origin, Start};
+use super::origin::{Origin, Piece, Start};
 use super::output;
 use super::progress::Display;
 use super::report_file::{self, ReportFile};
@@ -41,12 +40,13 @@ pub(super) fn run(args: &ConvertArgs) -> Status {
 
 fn convert(args: &ConvertArgs) -> Result<Status, Error> {
     let signals = Signals::watch();
-    let policy = args.policy();
+    let common = &args.common;
+    let policy = common.policy.policy();
     let walk = Walk {
         sources: &args.sources,
         args: &args.walk,
         output: args.walk.output.as_deref(),
-        saying: &args.saying,
+        saying: &common.saying,
         options: args
             .cut
             .added_to(args.walk.options(&policy), &args.sources)?,
@@ -59,10 +59,10 @@ fn convert(args: &ConvertArgs) -> Result<Status, Error> {
         signals: &signals,
     };
     walk.check()?;
-    let cache = cache(args.cache(), args.asking())?.with_archive(args.archive());
+    let cache = Cache::open(&common.policy.cache, &common.policy.archive, args.asking())?;
     let expander = Expander::builder(policy.clone())
         .fetch_with(|policy| shared_fetcher(policy, &cache, args.asking(), signals.stop()))?
-        .mark(args.mark())
+        .mark(common.mark)
         .build()?;
     let work = match args.walk.dry_run {
         true => Work::Rehearse,
@@ -75,7 +75,7 @@ fn convert(args: &ConvertArgs) -> Result<Status, Error> {
         },
         String::new,
     );
-    say::cache_trouble(&cache, args.saying.volume());
+    say::cache_trouble(&cache, common.saying.volume());
     done
 }
 
@@ -295,14 +295,6 @@ pub(super) fn shared_fetcher(
         Asking::WhetherThereIsAnAnswer => cache.or_probed(Cached::new(Probing(system))),
         Asking::ForContent => cache.or_archived(Cached::new(system)),
     })
-}
-
-/// The cache, where somebody is asked.
-pub(super) fn cache(args: &CacheArgs, asking: Asking) -> Result<Cache, Error> {
-    match asking {
-        Asking::Nobody => Ok(args.unopened()),
-        Asking::WhetherThereIsAnAnswer | Asking::ForContent => args.open(),
-    }
 }
 
 /// Bytes in a source, for a progress bar; what cannot be looked at counts nothing, and how long something compressed is

@@ -4,10 +4,9 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::args::{Asking, SayingArgs, WalkArgs};
-use super::cache_args::Cache;
-use super::convert::{Walk, cache, shared_fetcher};
-use super::detach_args::{DetachArgs, RestoreArgs};
+use super::args::{ArchiveArgs, Asking, DetachArgs, RestoreArgs, SayingArgs, WalkArgs};
+use super::cache::Cache;
+use super::convert::{Walk, shared_fetcher};
 use super::exit::Status;
 use super::filter::{Begun, Job};
 use super::input::is_standard;
@@ -51,11 +50,12 @@ pub(super) fn detach(args: &DetachArgs) -> Status {
 }
 
 fn detacher(args: &DetachArgs) -> Result<Detacher, Error> {
+    let policy = args.policy();
     let (store, base_url) = match args.walk.dry_run {
         // Not even the folder is made.
-        true => (None, store::unopened_base_url(&args.store, &args.policy())?),
+        true => (None, store::unopened_base_url(&args.store, &policy)?),
         false => {
-            let store = open(&args.store, Purpose::Put, &args.policy())?;
+            let store = open(&args.store, Purpose::Put, &policy)?;
             let base_url = store.base_url();
             (Some(store), base_url)
         }
@@ -64,9 +64,9 @@ fn detacher(args: &DetachArgs) -> Result<Detacher, Error> {
         store,
         base_url: args.base_url.clone().unwrap_or(base_url),
         choice: args.choice(),
-        form: args.form(),
-        text: args.text(),
-        on_failure: args.on_failure(),
+        form: args.form.unwrap_or_default(),
+        text: args.note,
+        on_failure: policy.on_failure,
         limits: Policy::default().limits.scan(),
     }))
 }
@@ -125,16 +125,16 @@ impl Verb for Restorer {
 
 fn restorer(args: &RestoreArgs, stop: &Stop, opened: &OnceCell<Cache>) -> Result<Restorer, Error> {
     let (work, asking) = match args.walk.dry_run {
-        true if args.cache().is_offline() => (Work::Rehearse, Asking::WhetherThereIsAnAnswer),
+        true if args.cache.offline => (Work::Rehearse, Asking::WhetherThereIsAnAnswer),
         true => (Work::Rehearse, Asking::Nobody),
         false => (Work::Expand, Asking::ForContent),
     };
     let is_remote = args.store.as_deref().is_some_and(is_remote);
-    if is_remote && args.cache().is_offline() {
+    if is_remote && args.cache.offline {
         let what = "--offline asks no server, and --store names one";
         return Err(Error::Usage(what.into()));
     }
-    let cache = cache(args.cache(), asking)?;
+    let cache = Cache::open(&args.cache, &ArchiveArgs::default(), asking)?;
     let cache = opened.get_or_init(|| cache);
     let mut builder = Expander::builder(args.policy())
         .fetch_with(|policy| shared_fetcher(policy, cache, asking, stop))?

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::SIGABRT;
 
-use super::args::{FilterArgs, SayingArgs, Volume};
+use super::args::{Asking, FilterArgs, SayingArgs, Volume};
+use super::cache::Cache;
 use super::exit::Status;
 use super::input::{Input, is_standard};
 use super::mailboxes::leave_for_separator;
@@ -42,9 +43,14 @@ pub(super) fn run(args: &FilterArgs) -> Status {
 }
 
 fn filter(args: &FilterArgs) -> Result<(), Error> {
-    let begun = Begun::now(&args.saying, args.file.as_deref())?;
-    let cache = args.cache().open()?.with_archive(args.archive());
-    let mut builder = Expander::builder(args.policy()).mark(args.mark());
+    let common = &args.common;
+    let begun = Begun::now(&common.saying, args.file.as_deref())?;
+    let cache = Cache::open(
+        &common.policy.cache,
+        &common.policy.archive,
+        Asking::ForContent,
+    )?;
+    let mut builder = Expander::builder(args.policy()).mark(common.mark);
     if cache.is_needed() {
         builder = builder.fetch_with(|policy| {
             Ok(cache.or_archived(cache.fetcher(policy, Pace::default(), &Stop::default())?))
@@ -53,7 +59,7 @@ fn filter(args: &FilterArgs) -> Result<(), Error> {
     let expander = builder.build()?;
     let job = Job {
         file: args.file.as_deref(),
-        saying: &args.saying,
+        saying: &common.saying,
         verb: &Expanding {
             expander: &expander,
             work: Work::Expand,
@@ -61,12 +67,12 @@ fn filter(args: &FilterArgs) -> Result<(), Error> {
         prefilter: expander.prefilter(),
         policy: expander.policy(),
         limits: expander.policy().limits.scan(),
-        mark: args.mark(),
+        mark: common.mark,
         command: "filter",
         mailboxes: "use embody convert",
     };
     job.run(&begun)?;
-    say::cache_trouble(&cache, args.saying.volume());
+    say::cache_trouble(&cache, common.saying.volume());
     Ok(())
 }
 

@@ -8,7 +8,8 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use super::args::{Asking, InspectArgs, Volume};
-use super::convert::{cache, shared_fetcher};
+use super::cache::Cache;
+use super::convert::shared_fetcher;
 use super::exit::Status;
 use super::forecast::Forecast;
 use super::input::{is_folder, is_standard, stream};
@@ -44,8 +45,8 @@ fn inspect_all(args: &InspectArgs) -> Result<Status, Error> {
         let what = "--json and --html - would both write to standard output";
         return Err(Error::Usage(what.into()));
     }
-    let policy = args.policy();
-    let cache = cache(args.cache(), args.asking())?.with_archive(args.archive());
+    let policy = args.policy.policy();
+    let cache = Cache::open(&args.policy.cache, &args.policy.archive, args.asking())?;
     let expander = Expander::builder(args.asking_policy())
         .fetch_with(|policy| shared_fetcher(policy, &cache, args.asking(), &Stop::default()))?
         .build()?;
@@ -83,7 +84,7 @@ fn inspect_all(args: &InspectArgs) -> Result<Status, Error> {
         verbose: args.verbose,
         named: sources.len() > 1,
         options: args.compressed.added_to(Options {
-            format: args.format.format,
+            format: args.format,
             effect: Effect::DryRun,
             ..Options::default()
         }),
@@ -113,7 +114,7 @@ fn inspect_all(args: &InspectArgs) -> Result<Status, Error> {
         larger_than: args.larger_than(),
         base_url: &base_url,
         is_probed: args.asking() == Asking::WhetherThereIsAnAnswer,
-        has_archive: args.archive().order().is_some(),
+        has_archive: args.policy.archive.archive.is_some(),
         by: &args.by,
         sources: &names,
         start: inspection.start.as_str(),

@@ -11,10 +11,9 @@ use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::args::Volume;
-use super::cache_args::Cache;
+use super::args::{Asking, MilterArgs, Volume};
+use super::cache::Cache;
 use super::exit::Status;
-use super::milter_args::MilterArgs;
 use super::origin::{Origin, Start};
 use super::report_file::ReportFile;
 use super::say;
@@ -37,6 +36,12 @@ pub(super) type Reread<'r> = &'r dyn Fn() -> Result<MilterArgs, String>;
 
 /// What is left for a message that is under way, when the process is to end: its retrievals, and a little.
 const DRAINING: Duration = Duration::from_secs(15);
+
+/// Connections at a time, unless said otherwise: Postfix has 100 processes that may have one.
+const CONNECTIONS: usize = 128;
+
+/// Permissions of the socket's file, unless said otherwise.
+const SOCKET_MODE: u32 = 0o660;
 
 /// Serves until a signal says to stop.
 pub(super) fn run(args: &MilterArgs, reread: Reread<'_>) -> Status {
@@ -71,7 +76,9 @@ fn serve(args: &MilterArgs, reread: Reread<'_>) -> Result<Status, Failure> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(cannot("watch signals"))?;
     for address in &args.listen {
         let failed = cannot(&format!("listen on {address}"));
-        listeners.push(Listener::bind(address, args.socket_mode()).map_err(failed)?);
+        listeners.push(
+            Listener::bind(address, args.socket_mode.unwrap_or(SOCKET_MODE)).map_err(failed)?,
+        );
     }
     if listeners.is_empty() {
         let what = "nowhere to listen: name --listen unix:/path or inet:host:port";
@@ -82,7 +89,8 @@ fn serve(args: &MilterArgs, reread: Reread<'_>) -> Result<Status, Failure> {
         .as_ref()
         .map(|address| Metrics::bind(address).map_err(cannot(&format!("listen on {address}"))))
         .transpose()?;
-    let server = Server::new(service, log, args.max_connections()).map_err(cannot("start"))?;
+    let server = Server::new(service, log, args.max_connections.unwrap_or(CONNECTIONS))
+        .map_err(cannot("start"))?;
     let server = Arc::new(server);
     server.start(listeners, metrics).map_err(cannot("start"))?;
     notify(&[NotifyState::Ready]);
@@ -148,10 +156,15 @@ fn handed_over() -> Result<Vec<Listener>, Failure> {
 
 /// What is done to messages, and who is told.
 fn work(args: &MilterArgs) -> Result<(Service, Arc<Log>), Error> {
-    let cache = args.cache().open()?.with_archive(args.archive());
+    let common = &args.common;
+    let cache = Cache::open(
+        &common.policy.cache,
+        &common.policy.archive,
+        Asking::ForContent,
+    )?;
     let expander = Expander::builder(args.policy()?)
         .fetch_with(|policy| fetcher(policy, &cache))?
-        .mark(args.mark())
+        .mark(common.mark)
         .build()?;
     let log = Arc::new(Log::new(args, expander.policy().clone(), cache));
     Ok((Service::new(expander), log))
@@ -173,7 +186,7 @@ fn reload(server: &Server, reread: Reread<'_>) -> Result<Duration, String> {
     let args = reread()?;
     let (service, log) = work(&args).map_err(|error| say::error(&error))?;
     let deadline = service.expander().policy().limits.deadline;
-    server.replace(service, log, args.max_connections());
+    server.replace(service, log, args.max_connections.unwrap_or(CONNECTIONS));
     Ok(deadline)
 }
 
@@ -190,12 +203,13 @@ struct Log {
 impl Log {
     fn new(args: &MilterArgs, policy: Policy, cache: Cache) -> Self {
         Self {
-            volume: args.saying.volume(),
+            volume: args.common.saying.volume(),
             policy,
             cache,
             is_cache_told: AtomicBool::new(false),
             // Opened when there is something to write: after a HUP that is another file, if the old one was moved.
             report: args
+                .common
                 .saying
                 .report
                 .clone()

@@ -1,22 +1,20 @@
 //! The command line: the only module that prints or exits.
 //!
-//! `args` has the commands, `shared_args` what several of them take, `policy_args` turns options into a policy, `cache_args` opens the cache, `values` reads what stands behind them, `config` reads options
-//! from a file, `filter`, `convert`, `detach` (with `detach_args`), `inspect` and `milter` (with `milter_args`) do the work, `verb` is what they do to a message,
+//! `args` has the commands and their options, and turns them into a policy, `values` reads what stands behind them, `config` reads
+//! options from a file, `cache` opens the cache and asks the archive, `filter`, `convert`, `detach`, `inspect` and `milter` do the
+//! work, `verb` is what they do to a message,
 //! `mailboxes` hands that to the mailbox module, `progress` and `totals` say how far it has come, `manual` and `pages` describe the
 //! program, `schemes` what it follows, `remedy` finds the option that would have allowed something,
-//! `cut_args` reads which piece of a mailbox is meant, or how large pieces are, `split` says where to cut, `survey` says what is in mailboxes, `store` looks after what detach stored, `sources` reads all that may refer to it,
+//! `split` says where to cut, `survey` says what is in mailboxes, `store` looks after what detach stored, `sources` reads all that may refer to it,
 //! `origin` says which message a row is about, `exit` knows the exit statuses, `signals` what asks a run
 //! to stop, `say` makes text from strangers fit for a terminal, `input` reads and spools, `output` knows
 //! whether there is anything to read from and to write to.
 
-mod archive_args;
 mod args;
-mod cache_args;
+mod cache;
 mod config;
 mod convert;
-mod cut_args;
 mod detach;
-mod detach_args;
 mod exit;
 mod filter;
 mod forecast;
@@ -26,19 +24,15 @@ mod mailboxes;
 mod manual;
 #[cfg(feature = "milter")]
 mod milter;
-#[cfg(feature = "milter")]
-mod milter_args;
 mod origin;
 mod outline;
 mod output;
 mod pages;
-mod policy_args;
 mod progress;
 mod remedy;
 mod report_file;
 mod say;
 mod schemes;
-mod shared_args;
 mod signals;
 mod sources;
 mod split;
@@ -86,7 +80,7 @@ pub(crate) fn policy_of(options: &str) -> crate::policy::Policy {
         .map(OsString::from)
         .collect();
     match parse_alone(&arguments) {
-        Ok(Command::Inspect(args)) => args.0.policy(),
+        Ok(Command::Inspect(args)) => args.0.policy.policy(),
         other => panic!("{options}: {:?}", other.err()),
     }
 }
@@ -183,7 +177,7 @@ fn without_passwords(mut problem: clap::Error) -> clap::Error {
 
 /// What the same command line says now, with the configuration file as it is now.
 #[cfg(feature = "milter")]
-fn reread(arguments: &[OsString]) -> Result<milter_args::MilterArgs, String> {
+fn reread(arguments: &[OsString]) -> Result<args::MilterArgs, String> {
     let mut options = options(arguments);
     let (merged, _) =
         config::merged(arguments, &mut options).map_err(|error| say::error(&error))?;
@@ -211,7 +205,7 @@ fn dispatch(command: Command, arguments: &[OsString]) -> Status {
         Command::Milter(args) => milter::run(&args.0, &|| reread(arguments)),
         Command::Split(args) => split::run(&args.0),
         Command::Store(args) => store::run(&args.0),
-        Command::Schemes(_) => schemes::run(),
+        Command::Schemes => schemes::run(),
         Command::Man(args) => manual::man(args.0.folder.as_deref()),
         Command::Completions(args) => manual::completions(args.0.shell),
     }

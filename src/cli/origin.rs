@@ -2,12 +2,15 @@
 //! there, its Message-ID, its date and Subject.
 
 use std::borrow::Cow;
+use std::fs::Metadata;
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use mail_parser::DateTime;
 use serde::Serialize;
 
-use super::cut_args::Piece;
 use super::say::harmless;
 use super::told::Row;
 use super::wording;
@@ -122,4 +125,30 @@ impl<'a> Entry<'a> {
             row: wording::row(row),
         }
     }
+}
+
+/// A piece, as rows name it.
+#[derive(Clone, PartialEq, Eq, Serialize, Debug)]
+pub(super) struct Piece {
+    range: String,
+    length: u64,
+    mtime: String,
+}
+
+impl Piece {
+    /// `None` where there is no file to look at.
+    pub(super) fn of(range: &Range<u64>, source: &Path) -> Option<Self> {
+        let metadata = std::fs::metadata(source).ok()?;
+        let Range { start, end } = *range;
+        Some(Self {
+            range: format!("{start}-{}", end.min(metadata.len())),
+            length: metadata.len(),
+            mtime: mtime(&metadata),
+        })
+    }
+}
+
+/// When a file was modified: seconds since 1970, with nine digits behind the point.
+pub(super) fn mtime(metadata: &Metadata) -> String {
+    format!("{}.{:09}", metadata.mtime(), metadata.mtime_nsec())
 }

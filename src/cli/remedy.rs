@@ -4,8 +4,10 @@
 //! through. Where no option does (`--deny-host` wins over `--allow-host`), none is named. What a name
 //! resolves to and where a redirect leads cannot be tried.
 
+use std::fmt::Display;
+
 use super::told::Row;
-use super::wording::would_allow;
+use super::wording::{option, would_allow};
 use crate::link::url::Reference;
 use crate::policy::{Host, HostPattern, IpNet, Policy, Protected, Scheme, TypePattern, Userinfo};
 use crate::report::{Kind, Reason, Setting};
@@ -53,6 +55,11 @@ pub(super) fn remedy(row: &Row, policy: &Policy) -> Option<String> {
     Some(words)
 }
 
+/// An option with its value.
+fn given(setting: Setting, value: &dyn Display) -> String {
+    format!("{} {value}", option(setting))
+}
+
 fn has_denied_hosts(policy: &Policy) -> bool {
     !(policy.deny_hosts.is_empty() && policy.listed_hosts.is_empty())
 }
@@ -67,7 +74,7 @@ fn opening(row: &Row, url: &str, policy: &Policy, is_protected: bool) -> Option<
     let mut words = Vec::new();
     if is_protected {
         policy.protected = Protected::Rewrite;
-        words.push("--signed rewrite".to_owned());
+        words.extend(would_allow(Reason::Signed).map(str::to_owned));
     }
     let is_retrieved = Reference::split(url)
         .scheme
@@ -93,7 +100,7 @@ fn opening(row: &Row, url: &str, policy: &Policy, is_protected: bool) -> Option<
             .allow_types
             .push(TypePattern::parse(media_type).ok()?);
         policy.judge_type(media_type).ok()?;
-        words.push(format!("--allow-type {media_type}"));
+        words.push(given(Setting::AllowType, &media_type));
     } else if row.reason == Some(Reason::TypeNotAllowed) && !policy.deny_types.is_empty() {
         return None;
     }
@@ -114,36 +121,36 @@ fn open(policy: &mut Policy, reason: Reason, url: &str) -> Option<String> {
         Reason::SchemeNotAllowed => {
             let scheme = Scheme::from_name(reference.scheme?.as_bytes())?;
             policy.fetch.insert(scheme);
-            format!("--fetch {}", scheme.as_str())
+            given(Setting::Fetch, &scheme.as_str())
         }
         Reason::HostNotAllowed => {
             let host = site?.host.to_ascii_lowercase();
             let pattern: HostPattern = host.parse().ok()?;
             policy.allow_hosts.push(pattern);
-            format!("--allow-host {host}")
+            given(Setting::AllowHost, &host)
         }
         Reason::PrivateAddress => {
             let host = Host::parse(site?.host)?;
             if host.is_own_name() && policy.proxy.is_some() {
                 policy.allow_hosts.push(host.to_string().parse().ok()?);
-                return Some(format!("--allow-host {host}"));
+                return Some(given(Setting::AllowHost, &host));
             }
             let opened = IpNet::from(*host.known_addresses()?.first()?);
             policy.allow_nets.push(opened);
-            format!("--allow-net {opened}")
+            given(Setting::AllowNet, &opened)
         }
         Reason::PortNotAllowed => {
             let port: u16 = site?.port?.parse().ok()?;
             policy.allow_ports.insert(port);
-            format!("--allow-port {port}")
+            given(Setting::AllowPort, &port)
         }
         Reason::UserinfoNotAllowed => {
             policy.userinfo = Userinfo::Allow;
-            "--allow-userinfo".to_owned()
+            would_allow(reason)?.to_owned()
         }
         Reason::OutsideFileRoot => {
             policy.file_roots.push("/".into());
-            "--file-root DIR".to_owned()
+            would_allow(reason)?.to_owned()
         }
         _ => return None,
     })
@@ -160,5 +167,5 @@ fn redirect(row: &Row, policy: &Policy) -> Option<String> {
         .find(|scheme| !policy.fetch.contains(scheme))?;
     let from = Reference::split(row.url.as_deref()?).scheme?;
     let is_downward = from.eq_ignore_ascii_case("https") && scheme == Scheme::Http;
-    (!is_downward).then(|| format!("--fetch {}", scheme.as_str()))
+    (!is_downward).then(|| given(Setting::Fetch, &scheme.as_str()))
 }

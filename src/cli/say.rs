@@ -7,7 +7,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use super::args::Volume;
-use super::cache_args::Cache;
+use super::cache::Cache;
 use super::remedy::remedy;
 use super::told::Row;
 use super::wording;

@@ -5,10 +5,10 @@ use std::io;
 
 use serde::Serialize;
 
-use super::cut_args::{SplitArgs, mtime};
+use super::args::SplitArgs;
 use super::exit::Status;
 use super::input::is_standard;
-use super::origin::Origin;
+use super::origin::{Origin, mtime};
 use super::output::{self, print};
 use super::report_file::json;
 use super::say::{self, shown, skipped};

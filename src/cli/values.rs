@@ -1,12 +1,15 @@
 //! What stands behind an option: schemes, sizes, durations and numbers, from text.
 
 use std::ffi::OsString;
+use std::ops::Range;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use clap::builder::{PathBufValueParser, TypedValueParser};
+use clap::ValueEnum;
+use clap::builder::{BoolValueParser, PathBufValueParser, PossibleValuesParser, TypedValueParser};
 
 use super::input::is_standard;
+use crate::archive::Window;
 use crate::error::Error;
 use crate::link::url::{Reference, masked};
 use crate::mailbox::check_backup_suffix;
@@ -85,6 +88,109 @@ pub(super) fn duration_or_none(text: &str) -> Result<Duration, String> {
     let duration = duration(text)?;
     let is_zero = duration.is_zero() && !text.contains(|digit| matches!(digit, '1'..='9'));
     Ok(if is_zero { Duration::MAX } else { duration })
+}
+
+/// `90d,400d`.
+pub(super) fn window(text: &str) -> Result<Window, String> {
+    let wrong = || format!("'{text}' is not two durations such as 90d,400d");
+    let (before, after) = text.split_once(',').ok_or_else(wrong)?;
+    let has_minutes = |text: &str| text.trim().to_ascii_lowercase().ends_with('m');
+    if has_minutes(before) || has_minutes(after) {
+        return Err(format!(
+            "'{text}' has m, which would be minutes; months are written in days, such as 180d"
+        ));
+    }
+    let side = |text: &str| match text.trim().strip_suffix(['d', 'D']) {
+        Some(days) => {
+            let days: u64 = days.parse().ok()?;
+            days.checked_mul(24 * 60 * 60).map(Duration::from_secs)
+        }
+        None => duration(text).ok(),
+    };
+    Ok(Window {
+        before: side(before).ok_or_else(wrong)?,
+        after: side(after).ok_or_else(wrong)?,
+    })
+}
+
+/// What a source has to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Expected {
+    pub(super) length: u64,
+    pub(super) modified: Option<SystemTime>,
+}
+
+/// `A-B`, or `A-` up to the end.
+pub(super) fn range(text: &str) -> Result<Range<u64>, String> {
+    let wrong = || format!("'{text}' is not a range of octets such as 0-8388608 or 8388608-");
+    let (start, end) = text.split_once('-').ok_or_else(wrong)?;
+    let start = number(start).ok_or_else(wrong)?;
+    let end = match end {
+        "" => u64::MAX,
+        end => number(end).ok_or_else(wrong)?,
+    };
+    match start <= end {
+        true => Ok(start..end),
+        false => Err(format!("'{text}' ends before it starts")),
+    }
+}
+
+pub(super) fn expected(text: &str) -> Result<Expected, String> {
+    let wrong = || format!("'{text}' is not a length such as 1000 or 1000:1700000000.000000000");
+    let (length, modified) = match text.split_once(':') {
+        None => (text, None),
+        Some((length, seconds)) => (length, Some(seconds)),
+    };
+    let modified = modified.map(|text| {
+        let (seconds, parts) = text.split_once('.')?;
+        let before = seconds.strip_prefix('-');
+        let whole = Duration::from_secs(number(before.unwrap_or(seconds))?);
+        let whole = match before {
+            Some(_) => UNIX_EPOCH.checked_sub(whole)?,
+            None => UNIX_EPOCH.checked_add(whole)?,
+        };
+        let parts = number(parts).filter(|_| parts.len() == 9)?;
+        whole.checked_add(Duration::from_nanos(parts))
+    });
+    Ok(Expected {
+        length: number(length).ok_or_else(wrong)?,
+        modified: match modified {
+            None => None,
+            Some(modified) => Some(modified.ok_or_else(wrong)?),
+        },
+    })
+}
+
+/// Digits only: a sign or a blank is a slip.
+fn number(text: &str) -> Option<u64> {
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().ok()).flatten()
+}
+
+/// One of the words of a choice. What the library says of each is not for users: their help does.
+pub(super) fn word<T: ValueEnum + Clone + Send + Sync + 'static>()
+-> impl TypedValueParser<Value = T> {
+    let words = T::value_variants().iter();
+    let words = words.filter_map(|value| Some(value.to_possible_value()?.help(None::<&str>)));
+    PossibleValuesParser::new(words).try_map(|word| T::from_str(&word, false))
+}
+
+/// What a flag means: the first without it, the second with it.
+pub(super) fn choice<T: Copy + Send + Sync + 'static>(
+    values: [T; 2],
+) -> impl TypedValueParser<Value = T> {
+    BoolValueParser::new().map(move |is_given| values[usize::from(is_given)])
+}
+
+/// What a cache may hold, in octets; `None` is no limit.
+pub(super) type CacheMax = Option<u64>;
+
+/// `2G`, or `none`.
+pub(super) fn cache_max(text: &str) -> Result<CacheMax, String> {
+    match text {
+        "none" => Ok(None),
+        _ => size(text).map(Some),
+    }
 }
 
 /// What may stand behind a mailbox's name to make its backup's.
@@ -272,5 +378,75 @@ mod tests {
         for wrong in ["", "s", "-1s", "1d", "1e99h", "1m30", "1m s", "1..5s"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_range_is_two_offsets_in_order() {
+        assert_eq!(range("0-10"), Ok(0..10));
+        assert_eq!(range("7-7"), Ok(7..7));
+        assert_eq!(range("8-"), Ok(8..u64::MAX));
+        for wrong in [
+            "",
+            "-",
+            "8",
+            "-8",
+            "9-8",
+            "0-1M",
+            "0-+1",
+            "0 - 1",
+            "0-99999999999999999999",
+        ] {
+            assert!(range(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_expected_is_a_length_and_a_time() {
+        let of = |text| expected(text).map(|it| (it.length, it.modified));
+        assert_eq!(of("5"), Ok((5, None)));
+        let (second, part) = (Duration::from_secs(17), Duration::from_millis(100));
+        let after = UNIX_EPOCH + second + Duration::from_nanos(1);
+        assert_eq!(of("5:17.000000001"), Ok((5, Some(after))));
+        let before = UNIX_EPOCH - second + part;
+        assert_eq!(of("5:-17.100000000"), Ok((5, Some(before))));
+        for wrong in [
+            "",
+            "x",
+            "5:",
+            "5:17",
+            "5:17.1",
+            ":17.000000000",
+            "5:a.000000000",
+        ] {
+            assert!(expected(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_window_is_two_durations() {
+        let narrow = window("0, 1h").unwrap();
+        assert_eq!(
+            (narrow.before, narrow.after),
+            (Duration::ZERO, Duration::from_secs(3600))
+        );
+        for wrong in [
+            "",
+            "90d",
+            "90d,",
+            ",1d",
+            "-1d,1d",
+            "1d,2d,3d",
+            "1.5d,2d",
+            "99999999999999999d,1d",
+        ] {
+            assert!(window(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_cache_may_hold_a_size_or_anything() {
+        assert_eq!(cache_max("1k"), Ok(Some(1024)));
+        assert_eq!(cache_max("none"), Ok(None));
+        assert!(cache_max("much").is_err());
     }
 }

@@ -40,69 +40,59 @@ pub(super) fn error(error: &(dyn StdError + 'static)) -> String {
     }
 }
 
-/// The option that a setting is given by.
-fn option(setting: Setting) -> &'static str {
+/// The option that each setting is given by, and a value as it may stand behind it. No other place names an option that the
+/// library speaks of; `args` declares them.
+fn words(setting: Setting) -> &'static str {
     match setting {
-        Setting::Body => "--max-body",
-        Setting::Growth => "--max-growth",
-        Setting::Message => "--max-message",
-        Setting::Fetches => "--max-fetches",
-        Setting::Redirects => "--max-redirects",
-        Setting::Timeout => "--timeout",
-        Setting::Deadline => "--deadline",
-        Setting::Depth => "--max-depth",
-        Setting::Parts => "--max-parts",
-        Setting::Header => "--max-header",
-        Setting::Work => "--max-work",
-        Setting::Fetch => "--fetch",
-        Setting::AllowHost => "--allow-host",
-        Setting::DenyHost => "--deny-host",
-        Setting::DenyHostFile => "--deny-host-file",
-        Setting::AllowType => "--allow-type",
-        Setting::DenyType => "--deny-type",
-        Setting::FileRoot => "--file-root",
-        Setting::Proxy => "--proxy",
-        Setting::Cache => "--cache",
-        Setting::ArchiveWindow => "--archive-window",
-        Setting::Expanded => "--max-expanded",
-        Setting::Format => "--format",
+        Setting::Body => "--max-body SIZE",
+        Setting::Growth => "--max-growth SIZE",
+        Setting::Message => "--max-message SIZE",
+        Setting::Fetches => "--max-fetches N",
+        Setting::Redirects => "--max-redirects N",
+        Setting::Timeout => "--timeout DURATION",
+        Setting::Deadline => "--deadline DURATION",
+        Setting::Depth => "--max-depth N",
+        Setting::Parts => "--max-parts N",
+        Setting::Header => "--max-header SIZE",
+        Setting::Work => "--max-work N",
+        Setting::Fetch => "--fetch SCHEME",
+        Setting::AllowHost => "--allow-host HOST",
+        Setting::DenyHost => "--deny-host HOST",
+        Setting::DenyHostFile => "--deny-host-file FILE",
+        Setting::AllowNet => "--allow-net CIDR",
+        Setting::AllowPort => "--allow-port PORT",
+        Setting::AllowUserinfo => "--allow-userinfo",
+        Setting::CaFile => "--ca-file PEM",
+        Setting::AllowType => "--allow-type TYPE",
+        Setting::DenyType => "--deny-type TYPE",
+        Setting::AcceptMismatch => "--accept-mismatch",
+        Setting::Protected => "--signed rewrite",
+        Setting::Trackers => "--trackers fetch",
+        Setting::Inline => "--inline",
+        Setting::FileRoot => "--file-root DIR",
+        Setting::Proxy => "--proxy URL",
+        Setting::Cache => "--cache DIR",
+        Setting::ArchiveAny => "--archive-any",
+        Setting::ArchiveWindow => "--archive-window BEFORE,AFTER",
+        Setting::Expanded => "--max-expanded SIZE",
+        Setting::Format => "--format WHAT",
         Setting::InPlace => "--in-place",
-        Setting::Output => "--output",
-        Setting::Range => "--range",
-        Setting::Backup => "--backup",
-        Setting::Expect => "--expect",
+        Setting::Output => "--output DEST",
+        Setting::Range => "--range A-B",
+        Setting::Backup => "--backup SUFFIX",
+        Setting::Expect => "--expect LENGTH",
     }
+}
+
+/// The option of a setting alone.
+pub(super) fn option(setting: Setting) -> &'static str {
+    let words = words(setting);
+    words.split_once(' ').map_or(words, |(option, _)| option)
 }
 
 /// The option that would have allowed what was left for a reason, with an example value; none where no option does.
 pub(crate) fn would_allow(reason: Reason) -> Option<&'static str> {
-    Some(match reason {
-        Reason::SchemeNotAllowed | Reason::RedirectRefused => "--fetch SCHEME",
-        Reason::SecretUrl => "--archive-any",
-        Reason::HostNotAllowed => "--allow-host HOST",
-        Reason::PrivateAddress => "--allow-net CIDR",
-        Reason::PortNotAllowed => "--allow-port PORT",
-        Reason::UserinfoNotAllowed => "--allow-userinfo",
-        Reason::OutsideFileRoot => "--file-root DIR",
-        Reason::TypeNotAllowed => "--allow-type TYPE",
-        Reason::TypeMismatch => "--accept-mismatch",
-        Reason::TooLarge => "--max-body SIZE",
-        Reason::GrowthLimit => "--max-growth SIZE",
-        Reason::MessageLimit => "--max-message SIZE",
-        Reason::TooMuchWork => "--max-work N",
-        Reason::TooManyFetches => "--max-fetches N",
-        Reason::TooManyRedirects => "--max-redirects N",
-        Reason::Timeout => "--timeout DURATION",
-        Reason::Deadline => "--deadline DURATION",
-        Reason::TlsFailed => "--ca-file PEM",
-        Reason::Tracker => "--trackers fetch",
-        Reason::Signed | Reason::Encrypted => "--signed rewrite",
-        Reason::ShownInline => "--inline",
-        Reason::TooDeep => "--max-depth N",
-        Reason::TooManyParts => "--max-parts N",
-        Reason::HeaderTooLarge => "--max-header SIZE",
-        _ => return None,
-    })
+    reason.remedy().map(words)
 }
 
 #[cfg(test)]
@@ -117,7 +107,7 @@ mod tests {
     use crate::cli::args::Cli;
 
     #[test]
-    fn each_setting_and_each_remedy_names_an_option_of_the_program() {
+    fn each_setting_names_an_option_of_the_program() {
         let mut known = BTreeSet::new();
         let mut program = Cli::command();
         program.build();
@@ -128,11 +118,9 @@ mod tests {
                     .filter_map(|it| it.get_long().map(str::to_owned)),
             );
         }
-        let settings = Setting::ALL.iter().map(|setting| option(*setting));
-        let remedies = Reason::ALL.iter().filter_map(|reason| would_allow(*reason));
-        for words in settings.chain(remedies) {
-            let name = words.strip_prefix("--").and_then(|it| it.split(' ').next());
-            assert!(name.is_some_and(|name| known.contains(name)), "{words}");
+        for setting in Setting::ALL {
+            let name = option(*setting).strip_prefix("--");
+            assert!(name.is_some_and(|name| known.contains(name)), "{name:?}");
         }
     }
 
@@ -153,14 +141,5 @@ mod tests {
         };
         let rows: Vec<String> = Reason::ALL.iter().map(row).collect();
         assert_eq!(shown, rows);
-    }
-
-    #[test]
-    fn an_error_and_what_a_system_error_holds_name_options() {
-        let named = || Detail::from("raise ").naming(Setting::Expanded);
-        assert_eq!(error(&Error::Usage(named())), "raise --max-expanded");
-        let damage = io::Error::other(Damage::of_archive(named(), true));
-        assert_eq!(error(&damage), "raise --max-expanded");
-        assert_eq!(error(&io::Error::other("x")), "x");
     }
 }

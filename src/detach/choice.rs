@@ -24,8 +24,9 @@ pub struct Choice {
 
 /// How a part refers to its content.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Form {
-    /// `message/external-body` with access-type URL (RFC 2017).
+    /// message/external-body with a URL (RFC 2017).
     #[default]
     ExternalBody,
     /// As Thunderbird detaches, which shows a link.

@@ -29,6 +29,7 @@ pub enum Form {
 
 /// Which `[InternetShortcut]` files are references: `--shortcuts`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Shortcuts {
     /// Those in a `message/external-body`, as Exchange writes them.
     #[default]

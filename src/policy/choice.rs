@@ -68,6 +68,7 @@ pub enum Mismatch {
 
 /// What to do inside signed and encrypted parts (P6 of docs/design.md).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Protected {
     /// Leave them, byte for byte.
     #[default]
@@ -78,6 +79,7 @@ pub enum Protected {
 
 /// What to do with relative links.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Links {
     /// Make them absolute, or point them at the sibling part they mean.
     #[default]
@@ -135,6 +137,7 @@ impl Embed {
 
 /// What to do with remote pictures that are at most 3 by 3 or hidden: they are there to be asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Trackers {
     /// Nobody is asked, nothing is touched.
     #[default]
@@ -147,6 +150,7 @@ pub enum Trackers {
 
 /// What a temporary failure does to a `filter` run.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum OnFailure {
     /// The part is left and the mail goes on.
     #[default]

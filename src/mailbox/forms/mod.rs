@@ -47,19 +47,20 @@ static NAMED: &[Named] = &[
 
 /// What the sources are said to be.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Format {
-    /// Look.
+    /// What each is, is seen in it.
     #[default]
     Auto,
     /// mbox files.
     Mbox,
-    /// MMDF mailboxes.
+    /// Files of messages between lines of four Control-A.
     Mmdf,
-    /// Maildirs.
+    /// Folders with cur and new.
     Maildir,
-    /// MH folders.
+    /// Folders of messages with numbers for names.
     Mh,
-    /// Single messages.
+    /// Files that are a message each.
     Eml,
 }
 

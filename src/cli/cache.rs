@@ -1,73 +1,29 @@
-//! `--cache` and what goes with it.
+//! What asks servers: behind the cache of `--cache`, and with the archive of `--archive` besides.
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use clap::{Args, ValueEnum};
-
-use super::archive_args::ArchiveArgs;
-use super::values::size;
-use crate::archive::{OrArchived, Order, Pace};
-use crate::cache::{
-    Asking, CacheFolder, Ignoring, Kept, cannot_write, is_of_disk, the_cache, trust,
-};
+use super::args::{ArchiveArgs, Asking, CacheArgs};
+use super::values::CacheMax;
+use crate::archive::{Archive, OrArchived, Order, Pace, Paced, Settings, Sources, Window};
+use crate::cache::{self, CacheFolder, Ignoring, Kept, cannot_write, is_of_disk, the_cache, trust};
 use crate::error::Error;
 use crate::fetch::{Exchange, Fetch, SystemFetcher};
 use crate::mailbox::Stop;
 use crate::policy::Policy;
 
-// Shared by all commands that retrieve.
-#[derive(Args, Clone, Default, Debug)]
-#[command(next_help_heading = "What may be retrieved")]
-pub(super) struct CacheArgs {
-    /// Keep what http and https servers answer in this folder, and use it [default: none]
-    #[arg(hide_short_help = true, long, value_name = "DIR")]
-    cache: Option<PathBuf>,
-    /// What that folder may hold; what was not used for the longest time goes; none is no limit
-    /// [default: 2G]
-    #[arg(hide_short_help = true, long, value_name = "SIZE", requires = "cache", value_parser = CacheMax::parse)]
-    cache_max: Option<CacheMax>,
-    /// Keep also what the server forbids to keep: no-store (and private) [default: none]
-    #[arg(
-        hide_short_help = true,
-        long,
-        value_enum,
-        hide_possible_values = true,
-        value_delimiter = ',',
-        value_name = "WHAT",
-        requires = "cache"
-    )]
-    cache_ignore: Vec<IgnoreOption>,
-    /// Ask no server; only what is in --cache, fresh or not [default: off]
-    #[arg(hide_short_help = true, long, requires = "cache")]
-    offline: bool,
-}
+/// What a cache may hold if nothing else is said: any mail may name what is large and never put in.
+const CACHE_MAX: CacheMax = Some(2 << 30);
 
-/// What a cache may hold, in octets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct CacheMax(Option<u64>);
+/// A day.
+const DAY: u64 = 24 * 60 * 60;
 
-impl Default for CacheMax {
-    /// Any mail may name what is large and never put in.
-    fn default() -> Self {
-        Self(Some(2 << 30))
-    }
-}
-
-impl CacheMax {
-    fn parse(text: &str) -> Result<Self, String> {
-        match text {
-            "none" => Ok(Self(None)),
-            _ => size(text).map(|octets| Self(Some(octets))),
-        }
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum IgnoreOption {
-    NoStore,
-}
+/// What holds without `--archive-window`.
+const WINDOW: Window = Window {
+    before: Duration::from_secs(90 * DAY),
+    after: Duration::from_secs(400 * DAY),
+};
 
 /// A cache that is open, as long as a run takes; and the archive that is asked besides.
 #[derive(Clone, Debug)]
@@ -76,62 +32,47 @@ pub(super) struct Cache {
     folder: Option<Arc<CacheFolder>>,
     /// Why there is none, although one is named.
     trouble: Option<String>,
-    archive: Option<ArchiveArgs>,
+    archive: ArchiveArgs,
 }
 
-impl CacheArgs {
-    /// Whether nobody may be asked.
-    pub(super) fn is_offline(&self) -> bool {
-        self.offline
-    }
-
-    /// No cache, where nobody is asked: nothing is opened, and nothing made.
-    pub(super) fn unopened(&self) -> Cache {
-        Cache {
-            args: self.clone(),
-            folder: None,
-            trouble: None,
-            archive: None,
-        }
-    }
-
-    /// Opens the folder, and makes it; with `--offline`, an empty one would be of no use.
+impl Cache {
+    /// Opens the folder, and makes it; with `--offline`, an empty one would be of no use. Where nobody is asked, nothing is
+    /// opened and nothing made.
     ///
     /// # Errors
     /// As [`CacheFolder::open`].
-    pub(super) fn open(&self) -> Result<Cache, Error> {
-        let mut cache = self.unopened();
-        let Some(path) = &self.cache else {
+    pub(super) fn open(
+        args: &CacheArgs,
+        archive: &ArchiveArgs,
+        asking: Asking,
+    ) -> Result<Self, Error> {
+        let mut cache = Self {
+            args: args.clone(),
+            folder: None,
+            trouble: None,
+            archive: archive.clone(),
+        };
+        let Some(path) = args.cache.as_ref().filter(|_| asking != Asking::Nobody) else {
             return Ok(cache);
         };
         if path.exists() && !path.is_dir() {
             let why = io::Error::new(io::ErrorKind::NotADirectory, "it is no folder");
             return Err(Error::cannot_write(the_cache(path))(why));
         }
-        let at_most = self.cache_max.unwrap_or_default().0;
-        let opened = match self.offline {
+        let at_most = args.cache_max.unwrap_or(CACHE_MAX);
+        let opened = match args.offline {
             true => CacheFolder::open_to_read(path, at_most),
             false => CacheFolder::open(path, at_most),
         };
         match opened {
             Ok(folder) => cache.folder = Some(Arc::new(folder)),
             // Mail does not wait for a disk that is only good for keeping copies.
-            Err(Error::Write { source, .. }) if !self.offline && is_of_disk(&source) => {
+            Err(Error::Write { source, .. }) if !args.offline && is_of_disk(&source) => {
                 cache.trouble = Some(cannot_write(path, &source));
             }
             Err(error) => return Err(error),
         }
         Ok(cache)
-    }
-}
-
-impl Cache {
-    /// The same with what is asked of an archive.
-    pub(super) fn with_archive(self, archive: &ArchiveArgs) -> Self {
-        Self {
-            archive: Some(archive.clone()),
-            ..self
-        }
     }
 
     /// Whether servers are asked in another way than usual.
@@ -141,7 +82,10 @@ impl Cache {
 
     /// Who is asked first, if there is an archive.
     pub(super) fn order(&self) -> Option<Order> {
-        self.archive.as_ref()?.order()
+        self.archive
+            .archive
+            .as_ref()
+            .map(|_| self.archive.archive_first)
     }
 
     /// What retrieves under this policy, behind the cache. With an archive, what has a date is asked of that,
@@ -162,14 +106,53 @@ impl Cache {
         let wrap = |servers: Arc<dyn Exchange>| self.wrapped(policy, &trust, servers);
         let stop = stop.clone();
         let is_stopped = move || stop.check().is_err();
-        if let Some(archive) = &self.archive
-            && let Some(sources) = archive.sources(policy, pace, is_stopped, wrap)?
-        {
+        if let Some(sources) = self.sources(policy, pace, is_stopped, wrap)? {
             return Ok(Arc::new(sources));
         }
         Ok(Arc::new(match self.folder {
             Some(_) => SystemFetcher::through(Arc::clone(policy), wrap)?,
             None => SystemFetcher::new(Arc::clone(policy))?,
+        }))
+    }
+
+    /// What retrieves from sources and from the archive. `wrap` stands between the steps and the servers: a cache.
+    ///
+    /// # Errors
+    /// As [`SystemFetcher::new`].
+    fn sources(
+        &self,
+        policy: &Arc<Policy>,
+        pace: Pace,
+        is_stopped: impl Fn() -> bool + Send + Sync + 'static,
+        wrap: impl FnOnce(Arc<dyn Exchange>) -> Arc<dyn Exchange>,
+    ) -> Result<Option<Sources>, Error> {
+        let Some(template) = &self.archive.archive else {
+            return Ok(None);
+        };
+        let mut shared = None;
+        let source = SystemFetcher::through(Arc::clone(policy), |servers| {
+            let timeout = policy.limits.timeout;
+            let servers = wrap(Arc::new(Paced {
+                pace,
+                timeout,
+                is_stopped: Box::new(is_stopped),
+                servers,
+            }));
+            shared = Some(Arc::clone(&servers));
+            servers
+        })?;
+        Ok(shared.map(|servers| Sources {
+            source,
+            archive: Archive {
+                policy: Arc::clone(policy),
+                settings: Settings {
+                    template: template.clone(),
+                    index: self.archive.archive_cdx.clone(),
+                    window: self.archive.archive_window.unwrap_or(WINDOW),
+                    tells: self.archive.archive_any,
+                },
+                servers,
+            },
         }))
     }
 
@@ -201,8 +184,8 @@ impl Cache {
                 false => Ignoring::NoStore,
             },
             asking: match self.args.offline {
-                true => Asking::Nobody,
-                false => Asking::Servers,
+                true => cache::Asking::Nobody,
+                false => cache::Asking::Servers,
             },
             servers,
         })
@@ -229,17 +212,19 @@ mod tests {
     use clap::{Args as _, Command};
 
     use super::*;
+    use crate::cli::values::{cache_max, window};
 
     #[test]
-    fn the_help_says_what_the_cache_may_hold() {
-        let command = CacheArgs::augment_args(Command::new("x"));
-        let mut options = command.get_arguments();
-        let option = options.find(|it| it.get_long() == Some("cache-max"));
-        let help = option.unwrap().get_help().unwrap().to_string();
-        let (_, behind) = help.split_once("[default: ").unwrap();
-        let (value, _) = behind.split_once(']').unwrap();
-        assert_eq!(CacheMax::parse(value), Ok(CacheMax::default()));
-        assert_eq!(CacheMax::parse("none"), Ok(CacheMax(None)));
-        assert!(CacheMax::parse("much").is_err());
+    fn the_help_says_what_holds_without_these_options() {
+        let command = ArchiveArgs::augment_args(CacheArgs::augment_args(Command::new("x")));
+        let default = |name| {
+            let mut options = command.get_arguments();
+            let option = options.find(|it| it.get_long() == Some(name)).unwrap();
+            let help = option.get_help().unwrap().to_string();
+            let (_, behind) = help.split_once("[default: ").unwrap();
+            behind.split_once(']').unwrap().0.to_owned()
+        };
+        assert_eq!(cache_max(&default("cache-max")), Ok(CACHE_MAX));
+        assert_eq!(window(&default("archive-window")), Ok(WINDOW));
     }
 }

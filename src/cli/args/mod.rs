@@ -1,23 +1,36 @@
 //! Commands and their options. What comments say with three slashes is help text.
+//!
+//! This file has the program and its commands, `policy` what several of them share and the way from options to a policy,
+//! `retrieval` where content may come from, `walk` how mailboxes are walked and what is said, `detach` the options of
+//! `detach` and `restore`, `milter` those of the milter. Values are read in `cli/values.rs`. No struct is a group of
+//! clap's (`group(skip)`): groups would cost every run of `filter`.
+
+mod detach;
+#[cfg(feature = "milter")]
+mod milter;
+mod policy;
+mod retrieval;
+#[cfg(test)]
+mod tests;
+mod walk;
 
 use std::path::PathBuf;
 
 use clap::builder::Resettable;
 use clap::{ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-use super::archive_args::ArchiveArgs;
-use super::cache_args::CacheArgs;
-use super::cut_args::{CutArgs, SplitArgs};
-use super::detach_args::{DetachArgs, LARGER_THAN, RestoreArgs};
+use self::detach::LARGER_THAN;
+pub(super) use self::detach::{DetachArgs, RestoreArgs};
 #[cfg(feature = "milter")]
-use super::milter_args::MilterArgs;
+pub(super) use self::milter::MilterArgs;
+use self::policy::{Common, FailureArgs, PolicyArgs};
+pub(super) use self::retrieval::{ArchiveArgs, CacheArgs};
+use self::walk::{CompressedArgs, CutArgs};
+pub(super) use self::walk::{ProgressOption, SayingArgs, Volume, WalkArgs};
 use super::pages;
-use super::policy_args::PolicyArgs;
-pub(super) use super::shared_args::{CompressedArgs, ProgressOption, SayingArgs, Volume, WalkArgs};
-use super::shared_args::{FormatArgs, OnFailureOption};
 use super::survey::Group;
 use super::values::size;
-use crate::expand::Mark;
+use crate::mailbox::Format;
 use crate::policy::{Embed, Policy, Trackers};
 
 /// Puts attachments that a mail only refers to back into the mail.
@@ -114,7 +127,7 @@ pub(super) enum Command {
     Store(Deferred<StoreArgs>),
     /// Print the table of access types and URL schemes
     #[command(after_help = "Example: embody schemes > schemes.md", after_long_help = pages::SCHEMES)]
-    Schemes(Deferred<SchemesArgs>),
+    Schemes,
     /// Write the manual pages
     #[command(after_help = "Example: embody man /usr/local/share/man/man1", after_long_help = pages::MAN)]
     Man(Deferred<ManArgs>),
@@ -124,23 +137,25 @@ pub(super) enum Command {
 }
 
 #[derive(Args, Default, Debug)]
+#[group(skip)]
 pub(super) struct FilterArgs {
     /// The message; standard input if not given
     #[arg(hide_short_help = true)]
     pub(super) file: Option<PathBuf>,
-    /// Temporary failure: leave or defer [default: leave]
-    #[arg(long, value_enum, hide_possible_values = true, value_name = "WHAT")]
-    on_failure: Option<OnFailureOption>,
-    /// Add one header field, X-Embody, to messages that hold references [default: off]
-    #[arg(hide_short_help = true, long)]
-    mark: bool,
     #[command(flatten)]
-    pub(super) saying: SayingArgs,
+    failure: FailureArgs,
     #[command(flatten)]
-    policy: PolicyArgs,
+    pub(super) common: Common,
+}
+
+impl FilterArgs {
+    pub(super) fn policy(&self) -> Policy {
+        self.failure.added_to(self.common.policy.policy())
+    }
 }
 
 #[derive(Args, Debug)]
+#[group(skip)]
 #[command(group(clap::ArgGroup::new("where").required(true).args(["output", "in_place"])))]
 pub(super) struct ConvertArgs {
     /// mbox files, Maildirs, MH folders, messages, or folders of them, compressed ones too; with
@@ -152,45 +167,26 @@ pub(super) struct ConvertArgs {
     /// With --dry-run: ask each source whether it answers, HEAD or GET [default: off]
     #[arg(hide_short_help = true, long, requires = "dry_run")]
     probe: bool,
-    /// Add one header field, X-Embody, to messages that hold references [default: off]
-    #[arg(hide_short_help = true, long)]
-    mark: bool,
-    #[command(flatten)]
-    pub(super) saying: SayingArgs,
     #[command(flatten)]
     pub(super) cut: CutArgs,
     #[command(flatten)]
-    policy: PolicyArgs,
+    pub(super) common: Common,
 }
 
 impl ConvertArgs {
     pub(super) fn asking(&self) -> Asking {
         // Where nobody else can be asked, the cache is.
-        match (self.walk.dry_run, self.probe || self.cache().is_offline()) {
+        let probes = self.probe || self.common.policy.cache.offline;
+        match (self.walk.dry_run, probes) {
             (false, _) => Asking::ForContent,
             (true, false) => Asking::Nobody,
             (true, true) => Asking::WhetherThereIsAnAnswer,
         }
     }
-
-    pub(super) fn policy(&self) -> Policy {
-        self.policy.policy()
-    }
-
-    pub(super) fn cache(&self) -> &CacheArgs {
-        self.policy.cache()
-    }
-
-    pub(super) fn archive(&self) -> &ArchiveArgs {
-        self.policy.archive()
-    }
-
-    pub(super) fn mark(&self) -> Mark {
-        if self.mark { Mark::Field } else { Mark::Off }
-    }
 }
 
 #[derive(Args, Debug)]
+#[group(skip)]
 pub(super) struct InspectArgs {
     /// Messages, mboxes, Maildirs, folders, archives, compressed ones too; standard input if
     /// none is given
@@ -229,15 +225,39 @@ pub(super) struct InspectArgs {
     /// never.
     #[arg(long)]
     probe: bool,
-    #[command(flatten)]
-    pub(super) format: FormatArgs,
+    /// What the sources are
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHAT",
+        default_value = "auto",
+        hide_short_help = true
+    )]
+    pub(super) format: Format,
     #[command(flatten)]
     pub(super) compressed: CompressedArgs,
     #[command(flatten)]
-    policy: PolicyArgs,
+    pub(super) policy: PolicyArgs,
 }
 
 #[derive(Args, Debug)]
+#[group(skip)]
+pub(super) struct SplitArgs {
+    /// mbox files and messages, or folders of them
+    #[arg(hide_short_help = true, required = true, value_name = "SOURCE")]
+    pub(super) sources: Vec<PathBuf>,
+    /// How long a range is, but for the end of its last message [default: 128M]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(super) size: Option<u64>,
+    /// Count the messages of each range; all of the mail is read [default: off]
+    #[arg(long)]
+    pub(super) count: bool,
+    #[command(flatten)]
+    pub(super) compressed: CompressedArgs,
+}
+
+#[derive(Args, Debug)]
+#[group(skip)]
 pub(super) struct StoreArgs {
     /// check: is every object whole, has every reference its object?
     /// gc: which objects does nothing refer to?
@@ -268,9 +288,7 @@ pub(super) enum StoreAction {
 }
 
 #[derive(Args, Debug)]
-pub(super) struct SchemesArgs {}
-
-#[derive(Args, Debug)]
+#[group(skip)]
 pub(super) struct ManArgs {
     /// Where embody.1 and a page for each command go; without it embody(1) is printed
     #[arg(value_name = "DIR")]
@@ -278,30 +296,10 @@ pub(super) struct ManArgs {
 }
 
 #[derive(Args, Debug)]
+#[group(skip)]
 pub(super) struct CompletionsArgs {
     /// The shell
     pub(super) shell: clap_complete::Shell,
-}
-
-impl FilterArgs {
-    pub(super) fn policy(&self) -> Policy {
-        Policy {
-            on_failure: self.on_failure.unwrap_or_default().into(),
-            ..self.policy.policy()
-        }
-    }
-
-    pub(super) fn cache(&self) -> &CacheArgs {
-        self.policy.cache()
-    }
-
-    pub(super) fn archive(&self) -> &ArchiveArgs {
-        self.policy.archive()
-    }
-
-    pub(super) fn mark(&self) -> Mark {
-        if self.mark { Mark::Field } else { Mark::Off }
-    }
 }
 
 /// What is asked of the sources that the policy allows.
@@ -317,19 +315,15 @@ pub(super) enum Asking {
 
 impl InspectArgs {
     pub(super) fn asking(&self) -> Asking {
-        match self.probe || self.cache().is_offline() {
+        match self.probe || self.policy.cache.offline {
             true => Asking::WhetherThereIsAnAnswer,
             false => Asking::Nobody,
         }
     }
 
-    pub(super) fn policy(&self) -> Policy {
-        self.policy.policy()
-    }
-
     /// The policy with what is asked besides: with --probe pictures, and never trackers.
     pub(super) fn asking_policy(&self) -> Policy {
-        let policy = self.policy();
+        let policy = self.policy.policy();
         match self.probe {
             false => policy,
             true => Policy {
@@ -352,106 +346,5 @@ impl InspectArgs {
     pub(super) fn store_url(&self) -> String {
         let usual = || "file:///srv/store/".to_owned();
         self.policy.store_url().unwrap_or_else(usual)
-    }
-
-    pub(super) fn cache(&self) -> &CacheArgs {
-        self.policy.cache()
-    }
-
-    pub(super) fn archive(&self) -> &ArchiveArgs {
-        self.policy.archive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::CommandFactory as _;
-
-    /// What is no value, but says what holds without the option.
-    const WORDS: [&str; 6] = [
-        "off",
-        "none",
-        "all public",
-        "all",
-        "one for each core",
-        "the scheme's own",
-    ];
-
-    #[test]
-    fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
-    }
-
-    fn policy_of(arguments: &[&str]) -> Policy {
-        let arguments = [&["filter"], arguments].concat();
-        let cli = FilterCli::try_parse_from(arguments).expect("these are options");
-        cli.args.policy()
-    }
-
-    #[test]
-    fn the_defaults_are_those_of_the_policy() {
-        assert_eq!(
-            format!("{:?}", policy_of(&[])),
-            format!("{:?}", Policy::default())
-        );
-    }
-
-    #[test]
-    fn no_options_are_the_defaults() {
-        let parsed = FilterCli::try_parse_from(["filter"]).expect("no options");
-        assert_eq!(
-            format!("{:?}", parsed.args),
-            format!("{:?}", FilterArgs::default())
-        );
-    }
-
-    #[test]
-    fn the_help_says_a_default_once() {
-        let mut said = 0;
-        let mut program = Cli::command();
-        program.build();
-        for command in program.get_subcommands() {
-            for option in command.get_arguments() {
-                let long = option.get_long_help().or(option.get_help());
-                let help = long.map(ToString::to_string).unwrap_or_default();
-                let count = help.matches("[default: ").count();
-                assert!(count <= 1, "{} {option}: {help}", command.get_name());
-                said += count;
-            }
-        }
-        assert!(said > 100, "{said}");
-    }
-
-    /// clap does not write them, because it does not know them.
-    #[test]
-    fn the_help_says_the_defaults() {
-        let mut said = 0;
-        for option in FilterCli::command().get_arguments() {
-            let help = option
-                .get_help()
-                .map(ToString::to_string)
-                .unwrap_or_default();
-            let Some((_, behind)) = help.split_once("[default: ") else {
-                let is_setting = option
-                    .get_long()
-                    .is_some_and(|name| name.starts_with("max-"));
-                assert!(!is_setting, "{option} does not say its default");
-                continue;
-            };
-            let (value, _) = behind.split_once(']').expect("a bracket is closed");
-            let name = option.get_long().expect("an option has a name");
-            // The policy does not have them: archive_args.rs and cache_args.rs compare them.
-            if WORDS.contains(&value) || ["archive-window", "cache-max"].contains(&name) {
-                continue;
-            }
-            assert_eq!(
-                format!("{:?}", policy_of(&[&format!("--{name}"), value])),
-                format!("{:?}", Policy::default()),
-                "--{name} {value}"
-            );
-            said += 1;
-        }
-        assert_eq!(said, 17);
     }
 }

@@ -1,27 +1,38 @@
-//! Options that several commands have: what is said, and how mailboxes are walked.
+//! How mailboxes are walked, which piece of one is meant, and what is said.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
-use clap::builder::{OsStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
-use super::values::{at_least_one, backup_suffix, size};
+use crate::cli::input::is_standard;
+use crate::cli::values::{Expected, at_least_one, backup_suffix, expected, range, size};
+use crate::error::Error;
 use crate::mailbox::{self, Effect, Format, Locking};
-use crate::policy::{OnFailure, Policy};
+use crate::policy::Policy;
 
 /// What a command that takes mailboxes may be told about them.
 #[derive(Args, Debug)]
-pub(super) struct WalkArgs {
+#[group(skip)]
+pub struct WalkArgs {
     /// The result: a new file or folder [default: none]
     ///
     /// A file whose name ends with .gz, .zst, .bz2 or .xz is compressed so.
     #[arg(long, value_name = "DEST")]
-    pub(super) output: Option<PathBuf>,
+    pub output: Option<PathBuf>,
     /// Replace each source, under lock [default: off]
     #[arg(long)]
-    pub(super) in_place: bool,
-    #[command(flatten)]
-    format: FormatArgs,
+    pub in_place: bool,
+    /// What the sources are
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHAT",
+        default_value = "auto",
+        hide_short_help = true
+    )]
+    format: Format,
     /// Threads for the processor's work [default: one for each core]
     #[arg(hide_short_help = true, long, value_name = "N", value_parser = at_least_one)]
     jobs: Option<usize>,
@@ -36,7 +47,7 @@ pub(super) struct WalkArgs {
     backup: Option<std::ffi::OsString>,
     /// Write nothing, retrieve nothing; say what would be done [default: off]
     #[arg(hide_short_help = true, long)]
-    pub(super) dry_run: bool,
+    pub dry_run: bool,
     /// A progress bar on a terminal, lines elsewhere
     #[arg(
         hide_short_help = true,
@@ -45,28 +56,15 @@ pub(super) struct WalkArgs {
         value_name = "WHEN",
         default_value = "auto"
     )]
-    pub(super) progress: ProgressOption,
+    pub progress: ProgressOption,
     #[command(flatten)]
     compressed: CompressedArgs,
 }
 
-/// What the sources are said to be.
-#[derive(Args, Debug)]
-pub(super) struct FormatArgs {
-    /// What the sources are
-    #[arg(
-        long,
-        value_parser = format(),
-        value_name = "WHAT",
-        default_value = "auto",
-        hide_short_help = true
-    )]
-    pub(super) format: Format,
-}
-
 /// How what is compressed is read.
 #[derive(Args, Debug)]
-pub(super) struct CompressedArgs {
+#[group(skip)]
+pub struct CompressedArgs {
     /// What one compressed file may expand to [default: 64G]
     ///
     /// It may also expand to 1000 times what it is at most, once that is more than 64M. What is beyond is said, and not
@@ -77,7 +75,7 @@ pub(super) struct CompressedArgs {
 
 impl CompressedArgs {
     /// `options` with these.
-    pub(super) fn added_to(&self, options: mailbox::Options) -> mailbox::Options {
+    pub fn added_to(&self, options: mailbox::Options) -> mailbox::Options {
         let max_expanded = self.max_expanded.unwrap_or(options.max_expanded);
         mailbox::Options {
             max_expanded,
@@ -88,7 +86,7 @@ impl CompressedArgs {
 
 /// When progress is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(super) enum ProgressOption {
+pub enum ProgressOption {
     /// A bar on a terminal, a line now and then elsewhere.
     Auto,
     /// A bar, or lines where there is no terminal, at once.
@@ -97,49 +95,23 @@ pub(super) enum ProgressOption {
     Never,
 }
 
-/// Formats, with their names and what the help says of each.
-const FORMATS: [(&str, Format, &str); 6] = [
-    ("auto", Format::Auto, "What each is, is seen in it"),
-    ("mbox", Format::Mbox, "mbox files"),
-    (
-        "mmdf",
-        Format::Mmdf,
-        "Files of messages between lines of four Control-A",
-    ),
-    ("maildir", Format::Maildir, "Folders with cur and new"),
-    (
-        "mh",
-        Format::Mh,
-        "Folders of messages with numbers for names",
-    ),
-    ("eml", Format::Eml, "Files that are a message each"),
-];
-
-fn format() -> impl TypedValueParser<Value = Format> {
-    let values = FORMATS.map(|(name, _, help)| PossibleValue::new(name).help(help));
-    PossibleValuesParser::new(values).map(|given| {
-        let row = FORMATS.iter().find(|(name, ..)| *name == given);
-        row.map_or(Format::Auto, |(_, format, _)| *format)
-    })
-}
-
 impl WalkArgs {
     /// Whether anything is said that only mailboxes need.
-    pub(super) fn is_told_more(&self) -> bool {
+    pub fn is_told_more(&self) -> bool {
         self.jobs.is_some()
             || self.backup.is_some()
-            || self.format.format != Format::Auto
+            || self.format != Format::Auto
             || self.progress != ProgressOption::Auto
             || self.compressed.max_expanded.is_some()
     }
 
     /// How the mailbox module is to work. While messages wait for a network, more of them are worked
     /// on than there are cores.
-    pub(super) fn options(&self, policy: &Policy) -> mailbox::Options {
+    pub fn options(&self, policy: &Policy) -> mailbox::Options {
         let defaults = mailbox::Options::default();
         let jobs = self.jobs.unwrap_or(defaults.jobs);
         self.compressed.added_to(mailbox::Options {
-            format: self.format.format,
+            format: self.format,
             jobs,
             max_in_flight: if policy.fetch.is_empty() {
                 jobs
@@ -163,10 +135,11 @@ impl WalkArgs {
 }
 
 #[derive(Args, Default, Debug)]
-pub(super) struct SayingArgs {
+#[group(skip)]
+pub struct SayingArgs {
     /// Append JSON lines; - is stderr [default: none]
     #[arg(long, value_name = "FILE")]
-    pub(super) report: Option<PathBuf>,
+    pub report: Option<PathBuf>,
     /// Say nothing on stderr but errors [default: off]
     #[arg(hide_short_help = true, long, conflicts_with = "verbose")]
     quiet: bool,
@@ -177,7 +150,7 @@ pub(super) struct SayingArgs {
 
 /// How much is said on stderr.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Volume {
+pub enum Volume {
     /// Errors only.
     Quiet,
     /// One line per reference.
@@ -187,7 +160,7 @@ pub(super) enum Volume {
 }
 
 impl SayingArgs {
-    pub(super) fn volume(&self) -> Volume {
+    pub fn volume(&self) -> Volume {
         match (self.quiet, self.verbose) {
             (true, _) => Volume::Quiet,
             (false, true) => Volume::Verbose,
@@ -196,18 +169,62 @@ impl SayingArgs {
     }
 }
 
-#[derive(Clone, Copy, Default, Debug, ValueEnum)]
-pub(super) enum OnFailureOption {
-    #[default]
-    Leave,
-    Defer,
+// A run does one piece of one source.
+#[derive(Args, Clone, Debug)]
+#[group(skip)]
+pub struct CutArgs {
+    /// Only the messages of an mbox that begin in these octets, from A up to but not B [default: all]
+    ///
+    /// Parts of ranges that lie side by side, put together, are octet for octet what one run writes, wherever the
+    /// cuts are; embody split names such ranges. Messages count from 1 in each. See docs/scale.md.
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "A-B",
+        conflicts_with = "in_place",
+        value_parser = range
+    )]
+    range: Option<Range<u64>>,
+    /// Refuse a SOURCE that is not so long, or was modified since [default: none]
+    ///
+    /// The seconds are those that embody split writes, with nine digits behind the point.
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "LENGTH[:SECONDS]",
+        requires = "range",
+        value_parser = expected
+    )]
+    expect: Option<Expected>,
 }
 
-impl From<OnFailureOption> for OnFailure {
-    fn from(option: OnFailureOption) -> Self {
-        match option {
-            OnFailureOption::Leave => Self::Leave,
-            OnFailureOption::Defer => Self::Defer,
+impl CutArgs {
+    /// `options` with what is asked for.
+    ///
+    /// # Errors
+    /// [`Error::Usage`]: offsets are those of one file.
+    pub fn added_to(
+        &self,
+        options: mailbox::Options,
+        sources: &[PathBuf],
+    ) -> Result<mailbox::Options, Error> {
+        let range = self.range.clone();
+        let why = match sources {
+            _ if range.is_none() => None,
+            [source] if is_standard(source) => {
+                Some("--range is for a file; standard input cannot be read from its middle")
+            }
+            [_] => None,
+            _ => Some("--range is for one mbox; run it once for each"),
+        };
+        match why {
+            Some(why) => Err(Error::Usage(why.into())),
+            None => Ok(mailbox::Options {
+                range,
+                length: self.expect.map(|expected| expected.length),
+                modified: self.expect.and_then(|expected| expected.modified),
+                ..options
+            }),
         }
     }
 }

@@ -1,0 +1,66 @@
+//! The options of `embody milter`.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::policy::{Common, FailureArgs};
+use crate::cli::values::{at_least_one, octal};
+use crate::error::Error;
+use crate::milter::Address;
+use crate::policy::Policy;
+
+/// The largest message that is made, unless said otherwise: Postfix takes 10,240,000 octets, in which line ends count
+/// twice.
+const MOST: u64 = 9 << 20;
+
+/// Other commands have no limit.
+const MAX_MESSAGE: &str =
+    "A message with everything put in; what no longer fits is left [default: 9M]";
+
+/// Mail systems wait for 300 seconds, and something is to be left for what is not retrieving.
+const LONGEST_DEADLINE: Duration = Duration::from_secs(240);
+
+#[derive(Args, Debug)]
+#[group(skip)]
+#[command(mut_arg("max_message", |option| option.help(MAX_MESSAGE)))]
+pub struct MilterArgs {
+    /// unix:/path or inet:host:port [default: none]
+    ///
+    /// Where the mail system connects: unix:/path, inet:host:port, or inet:port, which is on 127.0.0.1. Several may be
+    /// given, and what systemd hands over comes besides.
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Vec<Address>,
+    /// Permissions of the socket's file, in octal [default: 0660]
+    #[arg(hide_short_help = true, long, value_name = "MODE", value_parser = octal)]
+    pub socket_mode: Option<u32>,
+    /// Connections at a time; messages of those above are to be tried again later [default: 128]
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = at_least_one)]
+    pub max_connections: Option<usize>,
+    /// Where counts are told in Prometheus's format, e.g. inet:9891 [default: none]
+    #[arg(hide_short_help = true, long, value_name = "ADDRESS")]
+    pub metrics: Option<Address>,
+    #[command(flatten)]
+    failure: FailureArgs,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+impl MilterArgs {
+    /// What is allowed. A message may not become larger than mail systems take unless the option says so.
+    ///
+    /// # Errors
+    /// A deadline for which a mail system would not wait.
+    pub fn policy(&self) -> Result<Policy, Error> {
+        let mut policy = self.failure.added_to(self.common.policy.policy());
+        policy.limits.message.get_or_insert(MOST);
+        if policy.limits.deadline > LONGEST_DEADLINE {
+            let why = format!(
+                "--deadline is above {} s, or 0 for no limit: mail systems wait 300 s for a milter",
+                LONGEST_DEADLINE.as_secs()
+            );
+            return Err(Error::Usage(why.into()));
+        }
+        Ok(policy)
+    }
+}

@@ -1,0 +1,243 @@
+//! What several commands share, each option once, and the one crossing from options to [`Policy`].
+
+use std::path::{Path, PathBuf};
+
+use clap::{ArgAction, Args};
+use url::Url;
+
+use super::retrieval::{ArchiveArgs, CacheArgs, RetrievalArgs, TimeArgs};
+use super::walk::SayingArgs;
+use crate::cli::values::{at_least_one, base_url, choice, size, word};
+use crate::expand::Mark;
+use crate::policy::{
+    Embed, Limits, Links, Mismatch, OnFailure, Policy, Protected, Scheme, Shortcuts, Trackers,
+    TypePattern, parse_file_root,
+};
+
+// What `filter`, `convert` and `milter` share.
+#[derive(Args, Default, Debug)]
+#[group(skip)]
+pub struct Common {
+    /// Add one header field, X-Embody, to messages that hold references [default: off]
+    #[arg(hide_short_help = true, long, action = ArgAction::SetTrue, value_parser = choice([Mark::Off, Mark::Field]))]
+    pub mark: Mark,
+    #[command(flatten)]
+    pub saying: SayingArgs,
+    #[command(flatten)]
+    pub policy: PolicyArgs,
+}
+
+// What those who deliver mail may put off.
+#[derive(Args, Default, Debug)]
+#[group(skip)]
+pub struct FailureArgs {
+    /// Temporary failure: leave or defer [default: leave]
+    #[arg(long, value_parser = word::<OnFailure>(), hide_possible_values = true, value_name = "WHAT")]
+    on_failure: Option<OnFailure>,
+}
+
+impl FailureArgs {
+    /// `policy` with this.
+    pub fn added_to(&self, policy: Policy) -> Policy {
+        Policy {
+            on_failure: self.on_failure.unwrap_or_default(),
+            ..policy
+        }
+    }
+}
+
+// No option has a `default_value`: clap parses each as if it were given, for every message. The defaults
+// are the policy's; a test holds the words of the help to them.
+#[derive(Args, Default, Debug)]
+#[group(skip)]
+#[command(next_help_heading = "What may be retrieved")]
+pub struct PolicyArgs {
+    #[command(flatten)]
+    retrieval: RetrievalArgs,
+    #[command(flatten)]
+    pub cache: CacheArgs,
+    #[command(flatten)]
+    pub archive: ArchiveArgs,
+    /// Put back what detach moved into this store: --fetch file, --file-root DIR and a --map from --base-url
+    /// [default: none]
+    #[arg(hide_short_help = true, long, value_name = "DIR", value_parser = parse_file_root)]
+    store: Option<PathBuf>,
+    /// What the URLs of that store begin with [default: none]
+    #[arg(hide_short_help = true, long, value_name = "URL", requires = "store", value_parser = base_url)]
+    base_url: Option<String>,
+    #[command(flatten)]
+    content: ContentArgs,
+    #[command(flatten)]
+    limits: LimitArgs,
+}
+
+impl PolicyArgs {
+    /// What the options allow.
+    pub fn policy(&self) -> Policy {
+        Policy {
+            limits: self.limits.limits(),
+            ..self.content.added_to(self.retrieval.policy())
+        }
+        .with_store(self.store.as_deref(), self.base_url.as_deref())
+    }
+
+    /// What the URLs of the store begin with, if there is one.
+    pub fn store_url(&self) -> Option<String> {
+        let store = self.store.as_deref()?;
+        let of_folder = || Url::from_directory_path(store).ok().map(String::from);
+        self.base_url.clone().or_else(of_folder)
+    }
+}
+
+impl Policy {
+    /// Allows a store of detached attachments: its files, and its URLs as names of them.
+    fn with_store(mut self, store: Option<&Path>, base_url: Option<&str>) -> Self {
+        let Some(store) = store else { return self };
+        self.fetch.insert(Scheme::File);
+        self.file_roots.push(store.to_owned());
+        if let (Some(base_url), Ok(folder)) = (base_url, Url::from_directory_path(store))
+            && let Ok(map) = format!("{base_url}={folder}").parse()
+        {
+            self.maps.push(map);
+        }
+        self
+    }
+}
+
+// What becomes of content.
+#[derive(Args, Default, Debug)]
+#[group(skip)]
+#[command(next_help_heading = "What may be put in")]
+struct ContentArgs {
+    /// Only these media types, e.g. image/*; for data: URLs too [default: all]
+    #[arg(hide_short_help = true, long, value_name = "PAT,...", value_delimiter = ',', value_parser = TypePattern::parse)]
+    allow_type: Vec<TypePattern>,
+    /// Never these media types; wins over --allow-type [default: none]
+    #[arg(hide_short_help = true, long, value_name = "PAT,...", value_delimiter = ',', value_parser = TypePattern::parse)]
+    deny_type: Vec<TypePattern>,
+    /// Put in content whose type is not the declared one [default: off]
+    #[arg(hide_short_help = true, long, action = ArgAction::SetTrue, value_parser = choice([Mismatch::Refuse, Mismatch::Accept]))]
+    accept_mismatch: Mismatch,
+    /// Signed or encrypted: leave or rewrite [default: leave]
+    #[arg(hide_short_help = true, long, value_parser = word::<Protected>(), hide_possible_values = true, value_name = "WHAT")]
+    signed: Option<Protected>,
+    /// Relative links: resolve or keep [default: resolve]
+    #[arg(long, value_parser = word::<Links>(), hide_possible_values = true, value_name = "WHAT")]
+    links: Option<Links>,
+    /// Shortcuts (.url files) to follow: exchange (those that Exchange sends) or all [default:
+    /// exchange]
+    #[arg(hide_short_help = true, long, value_parser = word::<Shortcuts>(), hide_possible_values = true, value_name = "WHICH")]
+    shortcuts: Option<Shortcuts>,
+    /// Pictures of HTML from data, remote [default: none]
+    ///
+    /// What HTML shows becomes a part of the mail: from data: URLs, and from the web, which needs --fetch.
+    #[arg(
+        long,
+        value_parser = ["data", "remote"],
+        value_delimiter = ',',
+        hide_possible_values = true,
+        value_name = "WHAT,..."
+    )]
+    embed: Vec<String>,
+    /// Which of it: image, font, media, style (style sheets, and what they show) [default: image]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_parser = ["image", "font", "media", "style"],
+        value_delimiter = ',',
+        hide_possible_values = true,
+        value_name = "KIND,..."
+    )]
+    embed_kinds: Vec<String>,
+    /// Remote pictures of at most 3 by 3, or hidden: leave, blank (one transparent picture for all; nobody is
+    /// asked) or fetch (which tells the sender that the mail was read) [default: leave]
+    #[arg(hide_short_help = true, long, value_parser = word::<Trackers>(), hide_possible_values = true, value_name = "WHAT")]
+    trackers: Option<Trackers>,
+}
+
+impl ContentArgs {
+    /// `policy` with this.
+    fn added_to(&self, policy: Policy) -> Policy {
+        let embeds = |from: &str| self.embed.iter().any(|word| word == from);
+        let is_kind = |kind: &str| self.embed_kinds.iter().any(|word| word == kind);
+        Policy {
+            allow_types: self.allow_type.clone(),
+            deny_types: self.deny_type.clone(),
+            mismatch: self.accept_mismatch,
+            protected: self.signed.unwrap_or_default(),
+            links: self.links.unwrap_or_default(),
+            shortcuts: self.shortcuts.unwrap_or_default(),
+            embed: Embed {
+                data: embeds("data"),
+                remote: embeds("remote"),
+                fonts: is_kind("font"),
+                media: is_kind("media"),
+                styles: is_kind("style"),
+                pictures: self.embed_kinds.is_empty() || is_kind("image"),
+                trackers: self.trackers.unwrap_or_default(),
+            },
+            ..policy
+        }
+    }
+}
+
+// How much one message may cost. What is not given is as in `Limits::default`.
+#[derive(Args, Default, Debug)]
+#[group(skip)]
+#[command(next_help_heading = "Limits")]
+struct LimitArgs {
+    /// One retrieved body, after decompression [default: 25M]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    max_body: Option<u64>,
+    /// What one message may gain [default: 50M]
+    #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = size)]
+    max_growth: Option<u64>,
+    /// A message with everything put in; what no longer fits is left [default: none]
+    #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = size)]
+    max_message: Option<u64>,
+    /// Retrievals for one message [default: 32]
+    #[arg(hide_short_help = true, long, value_name = "N")]
+    max_fetches: Option<u32>,
+    /// Redirects for one retrieval [default: 5]
+    #[arg(hide_short_help = true, long, value_name = "N")]
+    max_redirects: Option<u32>,
+    /// Retrievals at the same time, over all messages of a run [default: 8]
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = at_least_one)]
+    max_in_flight: Option<usize>,
+    #[command(flatten)]
+    time: TimeArgs,
+    /// Levels of nesting; what is deeper stays unchanged [default: 64]
+    #[arg(hide_short_help = true, long, value_name = "N")]
+    max_depth: Option<usize>,
+    /// Parts of one message; those behind stay unchanged [default: 10000]
+    #[arg(hide_short_help = true, long, value_name = "N")]
+    max_parts: Option<usize>,
+    /// One header section [default: 64M]
+    #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = size)]
+    max_header: Option<u64>,
+    /// How many times the octets of a message, and of what was put into it, may be read [default: 32]
+    #[arg(hide_short_help = true, long, value_name = "N")]
+    max_work: Option<u64>,
+}
+
+impl LimitArgs {
+    fn limits(&self) -> Limits {
+        let default = Limits::default();
+        Limits {
+            body: self.max_body.unwrap_or(default.body),
+            growth: self.max_growth.unwrap_or(default.growth),
+            message: self.max_message,
+            fetches: self.max_fetches.unwrap_or(default.fetches),
+            redirects: self.max_redirects.unwrap_or(default.redirects),
+            timeout: self.time.timeout.unwrap_or(default.timeout),
+            deadline: self.time.deadline.unwrap_or(default.deadline),
+            in_flight: self.max_in_flight.unwrap_or(default.in_flight),
+            depth: self.max_depth.unwrap_or(default.depth),
+            parts: self.max_parts.unwrap_or(default.parts).max(1),
+            header: self.max_header.map_or(default.header, |octets| {
+                usize::try_from(octets).unwrap_or(usize::MAX)
+            }),
+            work: self.max_work.unwrap_or(default.work),
+        }
+    }
+}

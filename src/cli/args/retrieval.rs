@@ -1,0 +1,174 @@
+//! Where content may come from: servers, files, the cache and an archive.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgAction, Args};
+
+use crate::archive::{IndexTemplate, Order, Tells, Template, Window};
+use crate::cli::values::{
+    CacheMax, HostList, cache_max, choice, duration_or_none, file, host_list, scheme, window,
+};
+use crate::policy::{
+    HostPattern, IpNet, Mapping, Policy, Proxy, Scheme, Userinfo, parse_file_root, parse_network,
+    parse_port,
+};
+
+// Where content may be retrieved from.
+#[derive(Args, Default, Debug)]
+#[group(skip)]
+#[command(next_help_heading = "What may be retrieved")]
+pub struct RetrievalArgs {
+    /// Options in TOML; those given here win [default: none]
+    #[arg(long, value_name = "FILE", help_heading = None::<&'static str>, value_parser = file())]
+    config: Option<PathBuf>,
+    #[arg(
+        long, value_name = "SCHEME,...", value_delimiter = ',', value_parser = scheme,
+        help = format!("Retrieve by: {} [default: none]", Scheme::names())
+    )]
+    fetch: Vec<Scheme>,
+    /// Only NAME,*.example.org,... [default: all public]
+    #[arg(long, value_name = "PAT", value_delimiter = ',')]
+    allow_host: Vec<HostPattern>,
+    /// Never these hosts; wins over --allow-host [default: none]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "PAT,...",
+        value_delimiter = ','
+    )]
+    deny_host: Vec<HostPattern>,
+    /// A file of hosts never to ask: a host or *.host a line, # begins a comment [default: none]
+    #[arg(hide_short_help = true, long, value_name = "FILE", value_parser = host_list)]
+    deny_host_file: Vec<HostList>,
+    /// Also from addresses that are not globally reachable, e.g. 10.1.0.0/16 [default: none]
+    #[arg(hide_short_help = true, long, value_name = "CIDR,...", value_delimiter = ',', value_parser = parse_network)]
+    allow_net: Vec<IpNet>,
+    /// Also from these ports, not only the scheme's own [default: none]
+    #[arg(hide_short_help = true, long, value_name = "N,...", value_delimiter = ',', value_parser = parse_port)]
+    allow_port: Vec<u16>,
+    /// Follow URLs with user:password@ [default: off]
+    #[arg(hide_short_help = true, long, action = ArgAction::SetTrue, value_parser = choice([Userinfo::Refuse, Userinfo::Allow]))]
+    allow_userinfo: Userinfo,
+    /// Read file: and local-file only beneath these folders [default: none]
+    #[arg(hide_short_help = true, long, value_name = "DIR", value_parser = parse_file_root)]
+    file_root: Vec<PathBuf>,
+    /// Retrieve from TO what refers to FROM; the longest FROM wins [default: none]
+    #[arg(hide_short_help = true, long, value_name = "FROM=TO")]
+    map: Vec<Mapping>,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+impl RetrievalArgs {
+    /// The policy with what may be retrieved; nothing else of it is other than usual.
+    pub fn policy(&self) -> Policy {
+        let listed = self.deny_host_file.iter().flat_map(|list| &list.0);
+        Policy {
+            fetch: self.fetch.iter().copied().collect(),
+            allow_hosts: self.allow_host.iter().cloned().collect(),
+            deny_hosts: self.deny_host.iter().cloned().collect(),
+            listed_hosts: listed.cloned().collect(),
+            allow_nets: self.allow_net.clone(),
+            allow_ports: self.allow_port.iter().copied().collect(),
+            userinfo: self.allow_userinfo,
+            file_roots: self.file_root.clone(),
+            maps: self.map.clone(),
+            ..self.server.policy()
+        }
+    }
+}
+
+// How servers are reached, those of mails and those that are stores.
+#[derive(Args, Default, Debug)]
+#[group(skip)]
+pub struct ServerArgs {
+    /// Go through this proxy for http and https [default: none]
+    ///
+    /// It resolves the names behind it, so the addresses behind names are not checked: names of an own
+    /// network (without a dot, .local, .internal, .home.arpa) need --allow-host, and what else may not be
+    /// reached the proxy has to refuse.
+    #[arg(hide_short_help = true, long, value_name = "URL")]
+    proxy: Option<Proxy>,
+    /// Trust these certificates besides the system's [default: none]
+    #[arg(hide_short_help = true, long, value_name = "PEM", value_parser = file())]
+    ca_file: Option<PathBuf>,
+}
+
+impl ServerArgs {
+    pub fn policy(&self) -> Policy {
+        Policy {
+            proxy: self.proxy.clone(),
+            ca_file: self.ca_file.clone(),
+            ..Policy::default()
+        }
+    }
+}
+
+// How long servers are waited for.
+#[derive(Args, Default, Debug)]
+#[group(skip)]
+pub struct TimeArgs {
+    /// One retrieval; 0 is no limit [default: 20s]
+    #[arg(hide_short_help = true, long, value_name = "DUR", value_parser = duration_or_none)]
+    pub timeout: Option<Duration>,
+    /// All retrievals of one message; 0 is no limit [default: 60s]
+    #[arg(hide_short_help = true, long, value_name = "DUR", value_parser = duration_or_none)]
+    pub deadline: Option<Duration>,
+}
+
+// What is kept of answers.
+#[derive(Args, Clone, Default, Debug)]
+#[group(skip)]
+#[command(next_help_heading = "What may be retrieved")]
+pub struct CacheArgs {
+    /// Keep what http and https servers answer in this folder, and use it [default: none]
+    #[arg(hide_short_help = true, long, value_name = "DIR")]
+    pub cache: Option<PathBuf>,
+    /// What that folder may hold; what was not used for the longest time goes; none is no limit
+    /// [default: 2G]
+    #[arg(hide_short_help = true, long, value_name = "SIZE", requires = "cache", value_parser = cache_max)]
+    pub cache_max: Option<CacheMax>,
+    /// Keep also what the server forbids to keep: no-store (and private) [default: none]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_parser = ["no-store"],
+        hide_possible_values = true,
+        value_delimiter = ',',
+        value_name = "WHAT",
+        requires = "cache"
+    )]
+    pub cache_ignore: Vec<String>,
+    /// Ask no server; only what is in --cache, fresh or not [default: off]
+    #[arg(hide_short_help = true, long, requires = "cache")]
+    pub offline: bool,
+}
+
+// What is asked of a web archive.
+#[derive(Args, Clone, Default, Debug)]
+#[group(skip)]
+#[command(next_help_heading = "What may be retrieved")]
+pub struct ArchiveArgs {
+    /// Ask this web archive for what is gone, e.g. https://web.archive.org/web/{date}id_/{url} [default: none]
+    #[arg(hide_short_help = true, long, value_name = "URL-TEMPLATE")]
+    pub archive: Option<Template>,
+    /// Ask the archive first, and then the source [default: off]
+    #[arg(hide_short_help = true, long, requires = "archive", action = ArgAction::SetTrue, value_parser = choice([Order::SourceFirst, Order::ArchiveFirst]))]
+    pub archive_first: Order,
+    /// How long before and after the mail's date a capture may be [default: 90d,400d]
+    #[arg(hide_short_help = true, long, requires = "archive", value_name = "BEFORE,AFTER", value_parser = window)]
+    pub archive_window: Option<Window>,
+    /// Where captures are listed, e.g. https://web.archive.org/cdx/search/cdx?url={url}&closest={date}: asked once where the
+    /// nearest is an error [default: none]
+    #[arg(
+        hide_short_help = true,
+        long,
+        requires = "archive",
+        value_name = "URL-TEMPLATE"
+    )]
+    pub archive_cdx: Option<IndexTemplate>,
+    /// Tell the archive also URLs that look like secrets, or name no public host [default: off]
+    #[arg(hide_short_help = true, long, requires = "archive", action = ArgAction::SetTrue, value_parser = choice([Tells::Public, Tells::Any]))]
+    pub archive_any: Tells,
+}

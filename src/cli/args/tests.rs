@@ -1,0 +1,88 @@
+//! The words of the help against the defaults.
+
+use super::*;
+use clap::CommandFactory as _;
+
+/// What is no value, but says what holds without the option.
+const WORDS: [&str; 6] = [
+    "off",
+    "none",
+    "all public",
+    "all",
+    "one for each core",
+    "the scheme's own",
+];
+
+fn policy_of(arguments: &[&str]) -> Policy {
+    let arguments = [&["filter"], arguments].concat();
+    let cli = FilterCli::try_parse_from(arguments).expect("these are options");
+    cli.args.policy()
+}
+
+#[test]
+fn the_defaults_are_those_of_the_policy() {
+    assert_eq!(
+        format!("{:?}", policy_of(&[])),
+        format!("{:?}", Policy::default())
+    );
+}
+
+#[test]
+fn no_options_are_the_defaults() {
+    let parsed = FilterCli::try_parse_from(["filter"]).expect("no options");
+    assert_eq!(
+        format!("{:?}", parsed.args),
+        format!("{:?}", FilterArgs::default())
+    );
+}
+
+/// clap does not write them, because it does not know them.
+#[test]
+fn the_help_says_the_defaults() {
+    let mut said = 0;
+    for option in FilterCli::command().get_arguments() {
+        let help = option
+            .get_help()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        let Some((_, behind)) = help.split_once("[default: ") else {
+            let is_setting = option
+                .get_long()
+                .is_some_and(|name| name.starts_with("max-"));
+            assert!(!is_setting, "{option} does not say its default");
+            continue;
+        };
+        let (value, _) = behind.split_once(']').expect("a bracket is closed");
+        let name = option.get_long().expect("an option has a name");
+        // The policy does not have them: archive_args.rs and cache_args.rs compare them.
+        if WORDS.contains(&value) || ["archive-window", "cache-max"].contains(&name) {
+            continue;
+        }
+        assert_eq!(
+            format!("{:?}", policy_of(&[&format!("--{name}"), value])),
+            format!("{:?}", Policy::default()),
+            "--{name} {value}"
+        );
+        said += 1;
+    }
+    assert_eq!(said, 17);
+}
+
+#[cfg(feature = "milter")]
+#[test]
+fn the_help_says_how_large_a_message_may_become() {
+    let command = <MilterArgs as Args>::augment_args(clap::Command::new("x"));
+    let mut options = command.get_arguments();
+    let option = options.find(|it| it.get_long() == Some("max-message"));
+    let help = option.unwrap().get_help().unwrap().to_string();
+    let (_, behind) = help.split_once("[default: ").unwrap();
+    let (value, _) = behind.split_once(']').unwrap();
+    let message = |words: &[&str]| {
+        let matches = command.clone().get_matches_from(words);
+        let args = MilterArgs::from_arg_matches(&matches).unwrap();
+        args.policy().unwrap().limits.message
+    };
+    let most = message(&["x"]);
+    assert!(most.is_some());
+    assert_eq!(message(&["x", "--max-message", value]), most);
+}
