@@ -215,6 +215,14 @@ impl Edits {
     }
 }
 
+/// One edit meets no other, and none is no edits.
+impl From<Option<Edit>> for Edits {
+    fn from(edit: Option<Edit>) -> Self {
+        let edits = edit.into_iter().collect();
+        Self { edits }
+    }
+}
+
 impl IntoIterator for Edits {
     type Item = Edit;
     type IntoIter = std::vec::IntoIter<Edit>;

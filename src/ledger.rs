@@ -98,6 +98,11 @@ impl Ledger {
         self.gained = before;
     }
 
+    /// Takes back what was counted as gained, or as lost: it is not put in after all.
+    pub(crate) fn lose(&mut self, octets: i64) {
+        self.gained = self.gained.saturating_sub(octets);
+    }
+
     /// Octets that the message may still gain.
     pub(crate) fn room(&self) -> u64 {
         let room = signed(self.limits.growth).saturating_sub(self.gained);

@@ -391,11 +391,7 @@ impl Run<'_> {
         let [before, after] = [(self.message, self.tree), (output, &tree)]
             .map(|(original, tree)| Scanned { original, tree });
         let wanted = self.detacher.settings.text;
-        let mut text = Edits::new();
-        match text.add(relisted(before, after, &reading, wanted)) {
-            Ok(()) => Ok(text),
-            Err(_) => Err(not_restorable("the text about it would not fit")),
-        }
+        Ok(Edits::from(relisted(before, after, &reading, wanted)))
     }
 }
 

@@ -19,8 +19,9 @@ pub(super) fn has_mark(message: &[u8]) -> bool {
     fields.first(message, MARK_FIELD).is_some()
 }
 
-/// The edits with the field added, if there is something to say, and those that were there removed: only
-/// what this run did may stand there.
+/// The edits with the field added, if there is something to say; of those that were there one stays at most: only what
+/// this run did may stand there. A run that changes nothing else leaves one as it is that has the form of ours, for it
+/// may tell of the run before.
 pub(super) fn marked(
     message: &[u8],
     edits: Edits,
@@ -34,15 +35,22 @@ pub(super) fn marked(
         .front(|front| header_of(front).body_start());
     let tree = mime::scan(&output, limits);
     let root = tree.root();
-    let fields = tree.fields(PartId::ROOT).iter(&output);
-    let mut group: Group = fields
-        .filter(|field| field.is(&output, MARK_FIELD))
-        .map(|field| Edit::remove(field.whole))
-        .collect();
+    let mut stays = false;
+    let mut group = Group::new();
+    for field in tree.fields(PartId::ROOT).iter(&output) {
+        if !field.is(&output, MARK_FIELD) {
+            continue;
+        }
+        if edits.is_empty() && !stays && is_ours(field.value.of(&output)) {
+            stays = true;
+        } else {
+            group.push(Edit::remove(field.whole));
+        }
+    }
     // Behind a header that was not read to its end, the field might stand within another.
     let is_cut = root.content == Content::Opaque(Limit::HeaderTooLarge);
     let ends = root.header.of(&output).ends_with(b"\n") && !is_cut;
-    if !report.rows.is_empty() && ends {
+    if !stays && !report.rows.is_empty() && ends {
         let count =
             |is: &dyn Fn(&Row<State>) -> bool| report.rows.iter().filter(|row| is(row)).count();
         let field = format!(
@@ -57,6 +65,21 @@ pub(super) fn marked(
             None => group.push(Edit::insert(root.header.end, field)),
         }
     }
-    // Different fields do not overlap.
-    edits.then(message.len(), Edits::of(group).unwrap_or_default())
+    match Edits::of(group) {
+        Ok(fields) => edits.then(message.len(), fields),
+        // Different fields do not overlap; the message is right without a mark.
+        Err(_) => edits,
+    }
+}
+
+/// Whether a value is what a run of ours may have written.
+fn is_ours(value: &[u8]) -> bool {
+    let mut words = value.trim_ascii().split(|&byte| byte == b' ');
+    let is_count = |name: &str| {
+        let count = words
+            .next()
+            .and_then(|word| word.strip_prefix(name.as_bytes()));
+        count.is_some_and(|count| !count.is_empty() && count.iter().all(u8::is_ascii_digit))
+    };
+    ["expanded=", "left=", "links="].into_iter().all(is_count) && words.next().is_none()
 }

@@ -19,11 +19,14 @@ mod expander;
 mod facts;
 mod field_names;
 mod field_text;
+#[cfg(debug_assertions)]
+mod last_look;
 #[cfg(feature = "cli")]
 mod look;
 #[cfg(feature = "mailbox")]
 mod mailbox;
 mod mark;
+mod part_edits;
 mod pass;
 mod prefilter;
 mod relink;

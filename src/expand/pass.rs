@@ -10,6 +10,7 @@ use std::rc::Rc;
 
 use super::content::Obtained;
 use super::facts::Facts;
+use super::part_edits::PartEdits;
 use super::removal::removal;
 use super::retrieve::{Contents, Found};
 use super::session::Session;
@@ -148,6 +149,7 @@ impl Session<'_> {
             contents: Contents::new(entity, &tree, &plan),
             bases: Bases::within(place.base.clone()),
             pass: Pass::default(),
+            edits: PartEdits::new(&tree),
             lengths: Lengths::Reversible,
             removed_to: 0,
         };
@@ -180,6 +182,7 @@ struct Pending<'p> {
     contents: Contents<'p>,
     bases: Bases,
     pass: Pass,
+    edits: PartEdits<'p>,
     /// What is restored is what it was, and so is what is said of the bodies around it.
     lengths: Lengths,
     /// Where the last part that was removed ends.
@@ -348,11 +351,12 @@ impl Pending<'_> {
         self.pass.rows.push(row);
     }
 
-    fn put(&mut self, session: &Session<'_>, item: &Item<'_>, put: Put) -> Result<(), Refusal> {
+    fn put(&mut self, session: &mut Session<'_>, item: &Item<'_>, put: Put) -> Result<(), Refusal> {
         let mut row = self.row(session, item);
-        if self.pass.edits.add(put.group).is_err() {
-            let detail = "it overlaps with another change of the message";
-            return Err(Refusal::lasting(Reason::BoundaryCollision, detail));
+        let growth: i64 = put.group.iter().map(Edit::growth).sum();
+        if let Err(refusal) = self.edits.change(put.group, []) {
+            session.ledger.lose(growth);
+            return Err(refusal);
         }
         if item.body.note().is_none() {
             self.lengths = Lengths::Corrected;
@@ -405,13 +409,18 @@ impl Pending<'_> {
             return;
         }
         let removal = removal(self.entity, self.tree, item.body.part, self.removed_to);
-        if self.pass.edits.add(vec![Edit::remove(removal)]).is_ok() {
-            self.removed_to = removal.end;
-            self.lengths = Lengths::Corrected;
-            row.outcome = State::Rewritten;
-            row.detail = format!("removed: part {number} offers the same and was put in").into();
-        } else {
-            row.outcome = State::Left;
+        match self.edits.change(vec![Edit::remove(removal)], []) {
+            Ok(()) => {
+                self.removed_to = removal.end;
+                self.lengths = Lengths::Corrected;
+                row.outcome = State::Rewritten;
+                row.detail =
+                    format!("removed: part {number} offers the same and was put in").into();
+            }
+            Err(refusal) => {
+                row.outcome = State::Left;
+                row.tell_refusal(refusal);
+            }
         }
         self.pass.rows.push(row);
     }
@@ -433,14 +442,12 @@ impl Pending<'_> {
             tree: &tree,
         };
         let reading = session.policy().reading();
-        let group = relisted(before, after, &reading, Wanted::Kept);
-        // They are at most one.
-        let text = Edits::of(group).unwrap_or_default();
+        let text = Edits::from(relisted(before, after, &reading, Wanted::Kept));
         edits.then(self.entity.len(), text)
     }
 
     fn finish(mut self, session: &Session<'_>) -> Pass {
-        let mut edits = std::mem::take(&mut self.pass.edits);
+        let mut edits = self.edits.finish();
         let is_restored = |row: &Row<State>| row.outcome == State::Restored;
         if self.place.prefix.is_empty() && self.pass.rows.iter().any(is_restored) {
             edits = self.relisted(session, edits);

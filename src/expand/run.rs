@@ -54,6 +54,12 @@ impl Session<'_> {
         if self.is_forecast() {
             return outcomes;
         }
+        #[cfg(debug_assertions)]
+        super::last_look::assert_each_names_a_part(
+            &outcomes.edits.splice(message).into_bytes(),
+            &self.policy().limits.scan(),
+            &self.written,
+        );
         if self.settings.mark == Mark::Field {
             let limits = self.policy().limits.scan();
             outcomes.edits = marked(message, outcomes.edits, &outcomes.report, &limits);
@@ -188,13 +194,13 @@ impl Session<'_> {
         let limits = self.policy().limits.scan();
         let tree = mime::scan(&output, &limits);
         let mut plan = Plan::of_links(&output, &tree, self.policy(), &mut self.ledger);
+        let links = relink::edits(self, &output, &tree, &mut plan);
         let rows = plan.links.iter().map(|links| {
             let mut row = State::planned(links.forecast(self.name));
             row.part = embedding.number_before(&row.part).to_owned();
             row
         });
         outcomes.report.rows.extend(rows);
-        let links = relink::edits(&tree, &mut plan);
         let links = self.corrected(&output, &tree, links, Lengths::Corrected, &limits);
         outcomes.edits = outcomes.take_edits().then(message.len(), links);
     }

@@ -1,6 +1,8 @@
 //! One message while it is worked on: what was chosen, what is known, what may still be spent.
 
 use std::collections::HashMap;
+#[cfg(debug_assertions)]
+use std::collections::HashSet;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::answer::Answer;
@@ -29,6 +31,9 @@ pub(super) struct Session<'s> {
     /// Answers so far, by URL and wanted type: nothing is asked twice. Of URLs beyond the limit there is none.
     pub(super) retrieved: HashMap<(String, Option<String>), Answered>,
     pub(super) ledger: Ledger,
+    /// The `cid:` URLs that were written, for the last look at what is handed on.
+    #[cfg(debug_assertions)]
+    pub(super) written: HashSet<String>,
 }
 
 /// What is known of a URL.
@@ -73,7 +78,16 @@ impl<'s> Session<'s> {
             },
             retrieved: HashMap::new(),
             ledger: Ledger::new(limits, message.len()),
+            #[cfg(debug_assertions)]
+            written: HashSet::new(),
         }
+    }
+
+    /// Notes URLs that were written into documents.
+    #[cfg_attr(not(debug_assertions), allow(unused_variables, clippy::unused_self))]
+    pub(super) fn note_written<'u>(&mut self, urls: impl IntoIterator<Item = &'u String>) {
+        #[cfg(debug_assertions)]
+        self.written.extend(urls.into_iter().cloned());
     }
 
     pub(super) fn policy(&self) -> &'s Policy {

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use super::note::NOTE_FIELD;
 use super::reference::{ExternalBody, Form, Reading, Target};
-use crate::edit::{Edit, Group};
+use crate::edit::Edit;
 use crate::mime::entity::NewPart;
 use crate::mime::header::{decoded_words, unfold};
 use crate::mime::transfer::encode_text;
@@ -39,43 +39,34 @@ pub struct Scanned<'s> {
     pub tree: &'s Tree,
 }
 
-/// The edits of `after` that make its text name what is detached there. `before` is what it was made of: its text
-/// is embody's only if it names what was detached there.
+/// The edit of `after` that makes its text name what is detached there; none if there is nothing to do. `before` is what
+/// it was made of: its text is embody's only if it names what was detached there.
 #[must_use]
 pub fn relisted(
     before: Scanned<'_>,
     after: Scanned<'_>,
     reading: &Reading,
     wanted: Wanted,
-) -> Group {
-    let old = before.listing();
+) -> Option<Edit> {
     let new = after.written(reading);
-    match old {
-        Some(part) => {
-            let bytes = before.bytes_of(part);
-            if before.written(reading).as_deref() != Some(bytes) {
-                return Group::new();
-            }
-            let Some(part) = after
-                .listing()
-                .filter(|&part| after.bytes_of(part) == bytes)
-            else {
-                return Group::new();
-            };
-            let place = after.span_of(part);
-            match (new, after.delimiter(part)) {
-                (Some(new), _) if new == bytes => Group::new(),
-                (Some(new), _) => vec![Edit::replace(place, new)],
-                (None, Some(delimiter)) => {
-                    vec![Edit::remove(Span::new(delimiter.start, place.end))]
-                }
-                (None, None) => Group::new(),
-            }
+    let Some(part) = before.listing() else {
+        return after.inserted(&new.filter(|_| wanted == Wanted::New)?);
+    };
+    let bytes = before.bytes_of(part);
+    if before.written(reading).as_deref() != Some(bytes) {
+        return None;
+    }
+    let part = after
+        .listing()
+        .filter(|&part| after.bytes_of(part) == bytes)?;
+    let place = after.span_of(part);
+    match new {
+        Some(new) if new == bytes => None,
+        Some(new) => Some(Edit::replace(place, new)),
+        None => {
+            let delimiter = after.delimiter(part)?;
+            Some(Edit::remove(Span::new(delimiter.start, place.end)))
         }
-        None => match new.filter(|_| wanted == Wanted::New) {
-            Some(new) => after.inserted(&new).into_iter().collect(),
-            None => Group::new(),
-        },
     }
 }
 

@@ -61,7 +61,8 @@ pub enum Content {
 
 impl Content {
     /// The boundary of a multipart.
-    pub(super) fn boundary(&self) -> Option<&[u8]> {
+    #[must_use]
+    pub fn boundary(&self) -> Option<&[u8]> {
         match self {
             Self::Multipart(multipart) => Some(&multipart.boundary),
             _ => None,
@@ -209,6 +210,21 @@ impl Tree {
     /// What a part stands in, nearest first.
     pub fn ancestors(&self, id: PartId) -> impl Iterator<Item = PartId> + '_ {
         std::iter::successors(self.part(id).parent, |&above| self.part(above).parent)
+    }
+
+    /// Whether two parts stand in different branches of a multipart/alternative, of which a reader shows one.
+    #[must_use]
+    pub fn are_alternatives(&self, one: PartId, other: PartId) -> bool {
+        let (mut above, mut beside) = (one, other);
+        while above != beside {
+            let is_deeper = self.part(above).depth > self.part(beside).depth;
+            let at = if is_deeper { &mut above } else { &mut beside };
+            match self.part(*at).parent {
+                Some(parent) => *at = parent,
+                None => return false,
+            }
+        }
+        above != one && above != other && self.part(above).essence == "multipart/alternative"
     }
 
     /// The part's number as IMAP counts (RFC 9051 §6.4.5): `1.2.1`. The message itself is `1` if it

@@ -1,7 +1,7 @@
 //! What becomes of the links of the documents of a message (docs/design.md, "Links"): an item for each document in
 //! which something would change, or may not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::documents::Documents;
 use super::documents::new_links::NewLinks;
@@ -39,8 +39,10 @@ pub(super) fn links(
             continue;
         };
         for named in decision.iter().flat_map(|new| &new.named) {
-            let identity = || documents.identity(*named).content_id.clone();
-            content_ids.entry(*named).or_insert_with(identity);
+            let identity = documents.identity(*named);
+            if identity.is_made {
+                content_ids.insert(*named, identity.content_id.clone());
+            }
         }
         links.push(Links {
             number: tree.number(part),
@@ -53,11 +55,19 @@ pub(super) fn links(
 }
 
 impl Links {
-    /// The edits of the document; none if it is left.
+    /// The edits of the document, and the parts that it is pointed at; none if it is left.
     #[must_use]
-    pub fn edits(&mut self) -> Option<Group> {
+    pub fn edits(&mut self) -> Option<(Group, BTreeSet<PartId>)> {
         let new = self.decision.as_mut().ok()?;
-        Some(std::mem::take(&mut new.edits))
+        Some((
+            std::mem::take(&mut new.edits),
+            std::mem::take(&mut new.named),
+        ))
+    }
+
+    /// Leaves the document after all.
+    pub fn leave(&mut self, refusal: Refusal) {
+        self.decision = Err(refusal);
     }
 
     /// What the report says before anything was done.

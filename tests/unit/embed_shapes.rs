@@ -8,12 +8,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use embody::edit::Edit;
 use embody::fetch::Canned;
-use embody::mime::{self, Content, PartId, ScanLimits, Tree};
+use embody::mime::{self, Content, Field, PartId, ScanLimits, Tree};
 use proptest::prelude::*;
 
 use super::common::bounded::finished;
 use super::common::mail::{crlf, expander};
 use super::embed::{data, gif, policy};
+use super::embed_digests::md5;
 
 /// Pictures on the server; those above are gone.
 const THERE: u8 = 4;
@@ -71,13 +72,39 @@ enum Shape {
     Html {
         pieces: Vec<Piece>,
         encoding: &'static str,
+        digest: Digest,
     },
     Plain,
     Multipart {
         kind: &'static str,
         parts: Vec<Shape>,
+        digest: Digest,
     },
-    Message(Box<Shape>),
+    Message {
+        inner: Box<Shape>,
+        digest: Digest,
+    },
+}
+
+/// What a Content-MD5 is of, if there is one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Digest {
+    None,
+    Octets,
+    Lines,
+    Nothing,
+}
+
+impl Digest {
+    fn field(self, octets: &[u8]) -> String {
+        let digest = match self {
+            Self::None => return String::new(),
+            Self::Octets => md5(octets),
+            Self::Lines => md5(&crlf(octets)),
+            Self::Nothing => "x".to_owned(),
+        };
+        format!("Content-MD5: {digest}\n")
+    }
 }
 
 impl Shape {
@@ -86,8 +113,16 @@ impl Shape {
         *mark += 1;
         match self {
             Self::Plain => "Content-Type: text/plain\nX-Kept:  a \t\n\nplain \u{e4}  \n".to_owned(),
-            Self::Html { pieces, encoding } => {
-                let body: String = pieces.iter().map(|piece| piece.html() + "\n").collect();
+            Self::Html {
+                pieces,
+                encoding,
+                digest,
+            } => {
+                let mut body: String = pieces.iter().map(|piece| piece.html() + "\n").collect();
+                if *encoding == "7bit" {
+                    body = body.replace('\u{e4}', "&auml;");
+                }
+                let digest = digest.field(body.as_bytes());
                 let written = match *encoding {
                     "base64" => {
                         let coded = STANDARD.encode(&body);
@@ -101,21 +136,29 @@ impl Shape {
                     _ => body,
                 };
                 format!(
-                    "Content-Type: text/html;\n charset=utf-8\nContent-Transfer-Encoding: {encoding}\nContent-Language: de\n\n{written}"
+                    "Content-Type: text/html;\n charset=utf-8\n{digest}Content-Transfer-Encoding: {encoding}\nContent-Language: de\n\n{written}"
                 )
             }
-            Self::Multipart { kind, parts } => {
+            Self::Multipart {
+                kind,
+                parts,
+                digest,
+            } => {
                 let boundary = format!("b{mark}");
                 let parts: String = parts
                     .iter()
                     .map(|part| format!("--{boundary}\n{}\n", part.part(mark)))
                     .collect();
+                let body = format!(" pre \n{parts}--{boundary}--\nepilogue\n");
+                let digest = digest.field(body.as_bytes());
                 format!(
-                    "Content-Type: multipart/{kind};\n boundary={boundary}\nContent-Transfer-Encoding: 8bit\n\n pre \n{parts}--{boundary}--\nepilogue\n"
+                    "Content-Type: multipart/{kind};\n boundary={boundary}\nContent-Transfer-Encoding: 8bit\n{digest}\n{body}"
                 )
             }
-            Self::Message(inner) => {
-                format!("Content-Type: message/rfc822\n\n{}", inner.message(mark))
+            Self::Message { inner, digest } => {
+                let body = inner.message(mark);
+                let digest = digest.field(body.as_bytes());
+                format!("{digest}Content-Type: message/rfc822\n\n{body}")
             }
         }
     }
@@ -148,18 +191,24 @@ fn piece() -> impl Strategy<Value = Piece> {
 }
 
 fn shape() -> impl Strategy<Value = Shape> {
-    let encodings = vec!["8bit", "binary", "base64", "quoted-printable"];
+    let encodings = vec!["7bit", "8bit", "binary", "base64", "quoted-printable"];
+    let digest = || {
+        let others = vec![Digest::Octets, Digest::Lines, Digest::Nothing];
+        prop_oneof![2 => Just(Digest::None), 1 => prop::sample::select(others)]
+    };
+    let pieces = prop::collection::vec(piece(), 0..7);
     let leaf = prop_oneof![
-        4 => (prop::collection::vec(piece(), 0..7), prop::sample::select(encodings))
-            .prop_map(|(pieces, encoding)| Shape::Html { pieces, encoding }),
+        4 => (pieces, prop::sample::select(encodings), digest())
+            .prop_map(|(pieces, encoding, digest)| Shape::Html { pieces, encoding, digest }),
         1 => Just(Shape::Plain),
     ];
-    leaf.prop_recursive(3, 8, 3, |inner| {
+    leaf.prop_recursive(3, 8, 3, move |inner| {
         let kinds = vec!["related", "alternative", "mixed"];
         prop_oneof![
-            4 => (prop::sample::select(kinds), prop::collection::vec(inner.clone(), 1..4))
-                .prop_map(|(kind, parts)| Shape::Multipart { kind, parts }),
-            1 => inner.prop_map(|inner| Shape::Message(Box::new(inner))),
+            4 => (prop::sample::select(kinds), prop::collection::vec(inner.clone(), 1..4), digest())
+                .prop_map(|(kind, parts, digest)| Shape::Multipart { kind, parts, digest }),
+            1 => (inner, digest())
+                .prop_map(|(inner, digest)| Shape::Message { inner: Box::new(inner), digest }),
         ]
     })
 }
@@ -170,15 +219,24 @@ data = sys.stdin.buffer.read()
 while data:
     head, data = data.split(b"\n", 1)
     message, data = data[:int(head)], data[int(head):]
-    def entities(part, inside):
-        """Each leaf with the message that it stands in: an id means a part of the same message."""
-        if part.get_content_type() == "message/rfc822":
-            yield from entities(part.get_payload(0), inside + [part])
-        elif part.is_multipart():
+    def entities(part, around):
+        """Each leaf with what it stands in, outermost first."""
+        around = around + [part]
+        if part.is_multipart():
             for child in part.get_payload():
-                yield from entities(child, inside)
+                yield from entities(child, around)
         else:
-            yield part, len(inside) and id(inside[-1])
+            yield part, around
+    def is_found(document, leaf):
+        """An id means a part of the same message, where readers look for it: in a related around the document, and
+        in the same branch of an alternative."""
+        kinds = lambda parts: [part.get_content_type() for part in parts]
+        inside = leaf[len(leaf) - kinds(leaf)[::-1].index("multipart/related") - 1] if "multipart/related" in kinds(leaf) else None
+        if not any(part is inside for part in document):
+            return False
+        common = [one for one, other in zip(document, leaf) if one is other]
+        behind = document[[part is inside for part in document].index(True):]
+        return common[-1].get_content_type() != "multipart/alternative" and "message/rfc822" not in kinds(behind)
     leaves = list(entities(email.message_from_bytes(message), []))
     shown = []
     for part, place in leaves:
@@ -187,7 +245,8 @@ while data:
         text = part.get_payload(decode=True).decode()
         for url in re.findall(r"cid:([^\s\"')>]+)", text):
             url = urllib.parse.unquote(html.unescape(url))
-            named = [leaf for leaf, there in leaves if there == place and leaf["Content-ID"] == f"<{url}>"]
+            bears = lambda leaf: leaf["Content-ID"] == f"<{url}>"
+            named = [leaf for leaf, there in leaves if bears(leaf) and is_found(place, there)]
             kind = [leaf.get_content_type() for leaf in named]
             shown.append([part.get_content_type(), kind, [leaf.get_payload(decode=True).hex() for leaf in named]])
     print(json.dumps(shown))
@@ -267,7 +326,10 @@ fn is_meant(edit: &Edit, tree: &Tree, message: &[u8]) -> bool {
                 .ids()
                 .any(|part| tree.is_message(part) && within(part, false))
     };
+    let is_digest = |field: Field| field.is(message, "Content-MD5") && field.whole.contains(span);
+    let mut fields = tree.ids().flat_map(|part| tree.fields(part).iter(message));
     span.is_empty()
+        || fields.any(is_digest)
         || tree
             .ids()
             .any(|part| tree.part(part).content == Content::Leaf && within(part, true))
@@ -358,12 +420,48 @@ fn check(mail: &[u8]) -> Result<(), TestCaseError> {
             }
         }
     }
+    check_digests((mail, &before), (&output, &after))?;
     let again = expander.expand(&output, "test").unwrap();
     prop_assert!(
         again.edits.is_empty(),
         "twice is once: {}",
         output.escape_ascii().to_string()
     );
+    Ok(())
+}
+
+/// A digest is true, or stands beside what did not change.
+fn check_digests(
+    (mail, before): (&[u8], &Tree),
+    (output, after): (&[u8], &Tree),
+) -> Result<(), TestCaseError> {
+    let had: Vec<Vec<u8>> = documents(before, mail, "text/html")
+        .into_iter()
+        .map(|(_, octets)| octets)
+        .collect();
+    for part in after.ids() {
+        let entity = after.part(part);
+        let Some(value) = after.value(output, part, "Content-MD5") else {
+            continue;
+        };
+        if entity.content != Content::Leaf {
+            let body = entity.body.of(output);
+            prop_assert!(
+                memchr::memmem::find(mail, body).is_some(),
+                "{}",
+                body.escape_ascii()
+            );
+            continue;
+        }
+        let octets = entity.encoding.decode(entity.body.of(output)).unwrap();
+        let value = String::from_utf8_lossy(value).trim().to_owned();
+        let is_true = [md5(&octets), md5(&crlf(&octets))].contains(&value);
+        prop_assert!(
+            is_true || had.iter().any(|had| *had == *octets),
+            "{}",
+            output.escape_ascii()
+        );
+    }
     Ok(())
 }
 
@@ -374,25 +472,33 @@ fn hex(octets: &[u8]) -> String {
 /// What is inserted for the message inside, and what is for the one around it, is inserted at one place.
 #[test]
 fn a_message_at_the_end_of_a_related_holds_its_own() {
+    let digest = Digest::Lines;
     let document = |piece: Piece| Shape::Html {
         pieces: vec![piece],
         encoding: "8bit",
+        digest,
     };
     for inner in [
         document(Piece::Style(0)),
         Shape::Multipart {
             kind: "related",
             parts: vec![document(Piece::Remote(1))],
+            digest,
         },
         Shape::Multipart {
             kind: "alternative",
             parts: vec![Shape::Plain, document(Piece::Sheet)],
+            digest,
         },
     ] {
-        let parts = vec![document(Piece::Data(0)), Shape::Message(Box::new(inner))];
+        let inner = Shape::Message {
+            inner: Box::new(inner),
+            digest,
+        };
         let mail = Shape::Multipart {
             kind: "related",
-            parts,
+            parts: vec![document(Piece::Data(0)), inner],
+            digest,
         }
         .message(&mut 0)
         .into_bytes();

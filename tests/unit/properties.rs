@@ -248,10 +248,9 @@ proptest! {
 
     #[test]
     fn twice_is_once(message in message(), policy in policy(), marked in any::<bool>()) {
-        // The mark tells of one run, so only the first one is marked here.
         let mark = if marked { Mark::Field } else { Mark::Off };
         let (once, first) = expand(&policy, mark, &message);
-        let (twice, second) = expand(&policy, Mark::Off, &once);
+        let (twice, second) = expand(&policy, mark, &once);
         prop_assert!(
             once == twice || reached_a_bound(&first),
             "policy {:?}\n--- in\n{}\n--- once\n{}\n--- twice\n{}\n{:?}\n{:?}",

@@ -4,8 +4,9 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
+use super::container::Container;
 use super::places::{self, Meaning, Place, Places};
-use super::shape::{Container, New};
+use super::shape::New;
 use super::style;
 use super::wanted::Wanted;
 use super::{Given, Pending};
@@ -106,19 +107,18 @@ impl Pending<'_> {
     pub(super) fn give_sheet(
         &mut self,
         session: &mut Session<'_>,
-        within: (PartId, PartId, Container),
+        within: (PartId, Container),
         (first, replaced): (usize, usize),
         places: &Places,
     ) -> Given {
         let mut accepted = HashSet::new();
-        let url = match self.accept(session, within, (first, replaced), &mut accepted) {
+        let url = match self.accept(session, within.1, (first, replaced), &mut accepted) {
             Ok(url) => url,
             Err(refusal) => return Given::Refused(refusal),
         };
         let mut waiting: Vec<usize> = accepted.iter().copied().collect();
         while let Some(number) = waiting.pop() {
-            let message = within.1;
-            let found: Vec<Place> = match self.sheets.places(message, number) {
+            let found: Vec<Place> = match self.sheets.places(within.1, number) {
                 Ok(found) => found.to_vec(),
                 Err(_) => Vec::new(),
             };
@@ -133,7 +133,7 @@ impl Pending<'_> {
                 let given = match child.filter(|&child| self.sheets.holds(child)) {
                     Some(child) => {
                         let before = accepted.len();
-                        match self.accept(session, within, (child, place.octets), &mut accepted) {
+                        match self.accept(session, within.1, (child, place.octets), &mut accepted) {
                             Ok(url) => {
                                 if accepted.len() > before {
                                     waiting.push(child);
@@ -160,7 +160,8 @@ impl Pending<'_> {
             }
             let mut fallbacks = Fallbacks::new();
             places::point_options(&found, &mut urls, &mut fallbacks);
-            self.put_sheet(session, within, number, (&urls, &fallbacks));
+            session.note_written(urls.values());
+            self.put_sheet(session, within.1, number, (&urls, &fallbacks));
         }
         Given::Url(url)
     }
@@ -170,18 +171,18 @@ impl Pending<'_> {
     fn accept(
         &mut self,
         session: &mut Session<'_>,
-        (_, message, container): (PartId, PartId, Container),
+        container: Container,
         (number, replaced): (usize, usize),
         accepted: &mut HashSet<usize>,
     ) -> Result<String, Refusal> {
-        if let Some(content_id) = self.pictures.existing(message, number) {
+        if let Some(content_id) = self.pictures.existing(container, number) {
             return Ok(format!("cid:{}", cid_escaped(&content_id)));
         }
         let url = format!(
             "cid:{}",
-            cid_escaped(&self.pictures.content_id(message, number))
+            cid_escaped(&self.pictures.content_id(container, number))
         );
-        if self.shapes.holds(message, number) || accepted.contains(&number) {
+        if self.shapes.holds(container, number) || accepted.contains(&number) {
             return Ok(url);
         }
         // Those that were accepted are no parts yet.
@@ -191,7 +192,7 @@ impl Pending<'_> {
         // What does not fit may be referred to by thousands: to find that out is work as well.
         let octets = self.pictures.octets(number).len();
         session.ledger.work(octets * 3)?;
-        let most = self.most(message, number)?;
+        let most = self.most(container, number)?;
         let cost = self.shapes.cost(container, most) + OUR_URL;
         session.ledger.grow(cost as i64 - replaced as i64)?;
         accepted.insert(number);
@@ -199,8 +200,8 @@ impl Pending<'_> {
     }
 
     /// Octets of a style sheet's part, at most.
-    fn most(&self, message: PartId, number: usize) -> Result<usize, Refusal> {
-        let found = self.sheets.places(message, number)?;
+    fn most(&self, container: Container, number: usize) -> Result<usize, Refusal> {
+        let found = self.sheets.places(container, number)?;
         let gained: usize = found
             .iter()
             .map(|place| OUR_URL.saturating_sub(place.octets))
@@ -213,7 +214,7 @@ impl Pending<'_> {
     fn put_sheet(
         &mut self,
         session: &mut Session<'_>,
-        (_, message, container): (PartId, PartId, Container),
+        container: Container,
         number: usize,
         (urls, fallbacks): (&HashMap<usize, String>, &Fallbacks),
     ) {
@@ -230,14 +231,14 @@ impl Pending<'_> {
             }
         };
         let newline = self.tree.newline;
-        let (content_id, header) = self.pictures.part(message, number, newline);
+        let (content_id, header) = self.pictures.part(container, number, newline);
         let body = base64_length_with(self.pictures.octets(shown).len(), newline);
         let new = New::of(content_id, number, header, body).showing(shown);
-        if let Ok(most) = self.most(message, number) {
+        if let Ok(most) = self.most(container, number) {
             // It was counted as more.
-            let _ = session.ledger.grow(new.len() as i64 - most as i64);
+            session.ledger.lose(most as i64 - new.len() as i64);
         }
-        self.shapes.put((message, container), new);
+        self.shapes.put(container, new);
     }
 }
 

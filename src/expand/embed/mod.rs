@@ -6,32 +6,36 @@
 //! documents: what fits is done, a failed one keeps its URL and has a row.
 //!
 //! [`places`] finds what is shown, [`pictures`] holds the contents, [`style`] and [`sheets`] those that show
-//! others, [`shape`] puts the parts where their document finds them.
+//! others, [`container`] says where the parts of a document go, and [`shape`] puts them there.
 
+mod container;
 mod given_sheets;
+mod names;
 mod pictures;
 mod places;
 mod shape;
 mod sheets;
 mod style;
+mod trackers;
 mod wanted;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
+use self::container::Container;
 use self::pictures::Pictures;
 use self::places::{Meaning, Place, Places};
 use self::shape::{New, Shapes};
 use self::sheets::Sheets;
 use self::wanted::SHEET;
 use super::answer::Answer;
-use crate::plan::documents::{Documents, Fallbacks, cid_escaped};
-
+use super::part_edits::PartEdits;
 use super::session::{Answered, Session};
-use crate::edit::{Edit, Edits, Group};
+use crate::edit::{Edits, Group};
 use crate::expand::state::State;
 use crate::mime::transfer::base64_length_with;
 use crate::mime::{PartId, Tree};
-use crate::report::{Detail, Kind, Refusal, Retry, Row, Setting};
+use crate::plan::documents::{Documents, Fallbacks, cid_escaped};
+use crate::report::{Detail, Kind, Reason, Refusal, Retry, Row, Setting};
 
 /// What was decided about all documents of a message.
 #[derive(Default)]
@@ -55,19 +59,18 @@ impl Embedding {
 /// Embeds what the documents of a message show.
 pub(super) fn embed(session: &mut Session<'_>, original: &[u8], tree: &Tree) -> Embedding {
     let mut pictures = Pictures::new(original, tree, session.policy());
-    let shapes = Shapes::new(original, tree);
     let with = (session.policy(), &mut session.ledger);
-    let mut places = Places::find(with, original, tree, &mut pictures, &shapes);
+    let mut places = Places::find(with, original, tree, &mut pictures);
     let mut pending = Pending {
         original,
         tree,
-        shapes,
+        shapes: Shapes::new(original, tree),
         answers: HashMap::new(),
         pictures,
         sheets: Sheets::default(),
         inner_rows: Vec::new(),
         inner_named: Vec::new(),
-        named: BTreeSet::new(),
+        edits: PartEdits::new(tree),
         embedding: Embedding::default(),
     };
     pending.retrieve(session, &mut places);
@@ -81,7 +84,7 @@ pub(super) fn embed(session: &mut Session<'_>, original: &[u8], tree: &Tree) -> 
             }
         }
     }
-    pending.finish(&places)
+    pending.finish()
 }
 
 /// What a place gets.
@@ -109,8 +112,7 @@ struct Pending<'p> {
     inner_rows: Vec<Row<State>>,
     /// Parts that the style sheets of a document mean.
     inner_named: Vec<PartId>,
-    /// Parts that are meant.
-    named: BTreeSet<PartId>,
+    edits: PartEdits<'p>,
     embedding: Embedding,
 }
 
@@ -124,12 +126,10 @@ impl Pending<'_> {
         places: &Places,
     ) {
         let gained = session.ledger.gained();
-        let placed = self.shapes.mark();
         let mut rows: Vec<Row<State>> = Vec::new();
         // One row for each thing that is shown, however often.
         let mut told: HashSet<(Meaning, Option<String>)> = HashSet::new();
-        let container = self.shapes.container(part);
-        let message = self.tree.message_of(part);
+        let container = Container::of(self.original, self.tree, part);
         self.inner_named.clear();
         let mut values: HashMap<usize, String> = HashMap::new();
         let mut fallbacks = Fallbacks::new();
@@ -137,9 +137,7 @@ impl Pending<'_> {
             let mut of_source: Option<(String, Option<u32>)> = None;
             for place in tag {
                 let given = match (&container, &place.meaning) {
-                    (Ok(container), _) => {
-                        self.give(session, (part, message, *container), place, places)
-                    }
+                    (Ok(container), _) => self.give(session, (part, *container), place, places),
                     // What is in the mail needs nothing put in.
                     (Err(_), Meaning::Part(_, url)) => Given::Url(url.clone()),
                     (Err(_), Meaning::Nothing) => Given::Nothing,
@@ -174,29 +172,31 @@ impl Pending<'_> {
         }
         places::point_options(found, &mut values, &mut fallbacks);
         if !values.is_empty() {
-            let new: i64 = self.shapes.octets_since(&placed);
+            let new = self.shapes.octets();
             session.ledger.restore_gained(gained);
             let policy = session.policy();
             let mut documents =
                 Documents::new(self.original, self.tree, policy, &mut session.ledger);
             let rewritten = documents.embedded(part, &values, &fallbacks);
-            let refusal = match rewritten {
-                Some(Ok(group)) => match session.ledger.grow(new) {
-                    Ok(()) => {
-                        let kept = found
-                            .iter()
-                            .filter(|place| values.contains_key(&place.ordinal));
-                        self.keep(kept, group);
-                        None
-                    }
-                    Err(refusal) => Some(refusal),
-                },
-                Some(Err(refusal)) => Some(refusal),
-                None => None,
-            };
-            if let Some(refusal) = refusal {
+            let kept = found
+                .iter()
+                .filter(|place| values.contains_key(&place.ordinal));
+            let rewritten = rewritten.unwrap_or_else(|| {
+                let detail = "nothing in it would change";
+                Err(Refusal::lasting(Reason::UnsupportedDocument, detail))
+            });
+            let container = container.ok();
+            let kept = rewritten.and_then(|group| {
+                session.ledger.grow(new)?;
+                self.keep(container, group, kept, places)?;
+                session.note_written(values.values());
+                Ok(())
+            });
+            if let Err(refusal) = kept {
                 session.ledger.restore_gained(gained);
-                self.shapes.reset(&placed);
+                if let Some(container) = container {
+                    self.shapes.take_back(container);
+                }
                 for row in rows.iter_mut().filter(|row| row.outcome != State::Left) {
                     row.outcome = State::Left;
                     row.tell_refusal(refusal.clone());
@@ -216,22 +216,36 @@ impl Pending<'_> {
         self.pictures.width(picture)
     }
 
-    fn keep<'f>(&mut self, kept: impl Iterator<Item = &'f Place>, group: Group) {
-        self.named.extend(self.inner_named.drain(..));
-        // Documents are different parts: their edits cannot meet.
-        let _ = self.embedding.edits.add(group);
-        self.named
-            .extend(kept.filter_map(|place| match place.meaning {
-                Meaning::Part(part, _) => Some(part),
-                _ => None,
-            }));
+    /// Changes a document, and puts its new parts where it finds them.
+    fn keep<'f>(
+        &mut self,
+        container: Option<Container>,
+        group: Group,
+        kept: impl Iterator<Item = &'f Place>,
+        places: &Places,
+    ) -> Result<(), Refusal> {
+        let group = match container {
+            Some(container) => self.shapes.edits(container, group, &self.pictures),
+            None => group,
+        };
+        let meant = kept.filter_map(|place| match place.meaning {
+            Meaning::Part(part, _) => Some(part),
+            _ => None,
+        });
+        let named = meant.chain(self.inner_named.drain(..));
+        let named = named.filter_map(|part| Some((part, places.made.get(&part)?.as_str())));
+        self.edits.change(group, named)?;
+        if let Some(container) = container {
+            self.shapes.keep(container);
+        }
+        Ok(())
     }
 
     /// What is to stand at a place.
     fn give(
         &mut self,
         session: &mut Session<'_>,
-        (part, message, container): (PartId, PartId, shape::Container),
+        (part, container): (PartId, Container),
         place: &Place,
         places: &Places,
     ) -> Given {
@@ -250,15 +264,15 @@ impl Pending<'_> {
             return Given::Refused(places::part_of_svg());
         }
         if self.sheets.holds(picture) {
-            let within = (part, message, container);
+            let within = (part, container);
             return self.give_sheet(session, within, (picture, place.octets), places);
         }
-        let content_id = match self.pictures.existing(message, picture) {
+        let content_id = match self.pictures.existing(container, picture) {
             Some(content_id) => content_id,
             None => {
                 let newline = self.tree.newline;
-                let (content_id, header) = self.pictures.part(message, picture, newline);
-                if !self.shapes.holds(message, picture) {
+                let (content_id, header) = self.pictures.part(container, picture, newline);
+                if !self.shapes.holds(container, picture) {
                     if let Err(refusal) = self
                         .shapes
                         .judge_parts(container, session.policy().limits.parts)
@@ -275,7 +289,7 @@ impl Pending<'_> {
                     if let Err(refusal) = session.ledger.grow(growth) {
                         return Given::Refused(refusal);
                     }
-                    self.shapes.put((message, container), new);
+                    self.shapes.put(container, new);
                 }
                 content_id
             }
@@ -397,16 +411,8 @@ impl Pending<'_> {
         )
     }
 
-    fn finish(mut self, places: &Places) -> Embedding {
-        for part in &self.named {
-            if let Some(content_id) = places.made.get(part) {
-                let newline = self.tree.newline.bytes();
-                let field = [b"Content-ID: <", content_id.as_bytes(), b">", newline].concat();
-                let edit = Edit::insert(self.tree.part(*part).header.end, field);
-                let _ = self.embedding.edits.add(vec![edit]);
-            }
-        }
-        for document in self.shapes.wrapped_documents() {
+    fn finish(mut self) -> Embedding {
+        for &document in self.shapes.wrapped_documents() {
             let number = self.tree.number(document);
             // A multipart that is alone in a message has the number of the message.
             let made = match self.tree.is_under_multipart(document) {
@@ -415,10 +421,7 @@ impl Pending<'_> {
             };
             self.embedding.wrapped.insert(made.to_owned(), number);
         }
-        for group in self.shapes.edits(&self.pictures) {
-            // Insertions and header fields meet neither each other nor the values.
-            let _ = self.embedding.edits.add(group);
-        }
+        self.embedding.edits = self.edits.finish();
         self.embedding
     }
 }

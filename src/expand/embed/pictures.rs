@@ -1,13 +1,15 @@
 //! The contents that are embedded, each once, and the parts that hold them.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::super::answer::{Answer, Octets, Times};
+use super::container::Container;
+use super::names::{DIGITS, Names};
 use crate::expand::content::not_decoded;
 use crate::expand::state::State;
-use crate::external_body::{ExternalBody, identifier};
+use crate::external_body::ExternalBody;
 use crate::link::data::DataUrl;
 use crate::link::svg::is_harmless_svg;
 use crate::link::value::Role;
@@ -24,9 +26,6 @@ const BLANK: &[u8] = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xf
 
 const SVG: &str = "image/svg+xml";
 
-/// How many digits of the hash stand in ids and file names.
-const DIGITS: usize = 32;
-
 /// One content.
 struct Picture {
     octets: Rc<Octets>,
@@ -41,9 +40,9 @@ struct Picture {
     hash: String,
     /// What ids are made of: the same where no charset tells equal octets apart.
     identity: String,
-    /// In each message, the Content-ID that it gets, or that a part with these octets has; known once it is
-    /// asked for.
-    content_ids: HashMap<PartId, (String, bool)>,
+    /// By what its parts are put into, the Content-ID that it gets, or that a part there with these octets has; known
+    /// once it is asked for.
+    content_ids: HashMap<Container, (String, bool)>,
 }
 
 /// All contents of a message.
@@ -54,10 +53,8 @@ pub(super) struct Pictures<'p> {
     pictures: Vec<Picture>,
     /// By SHA-256, media type and charset.
     known: HashMap<(String, &'static str, Option<String>), usize>,
-    /// Ids that new parts of a message have.
-    taken: HashSet<(PartId, String)>,
-    /// The parts of each message that bear a Content-ID; read when it is first asked for.
-    bearers: Option<HashMap<(PartId, String), Vec<PartId>>>,
+    /// Read when one is first asked for.
+    names: Option<Names>,
 }
 
 impl<'p> Pictures<'p> {
@@ -68,8 +65,7 @@ impl<'p> Pictures<'p> {
             policy,
             pictures: Vec::new(),
             known: HashMap::new(),
-            taken: HashSet::new(),
-            bearers: None,
+            names: None,
         }
     }
 
@@ -172,10 +168,10 @@ impl<'p> Pictures<'p> {
         number
     }
 
-    /// The Content-ID of a part of the mail that already holds this content under our id.
-    pub(super) fn existing(&mut self, message: PartId, number: usize) -> Option<String> {
-        self.identify(message, number);
-        match self.pictures.get(number)?.content_ids.get(&message) {
+    /// The Content-ID of a part of the same multipart/related that already holds this content under our id.
+    pub(super) fn existing(&mut self, container: Container, number: usize) -> Option<String> {
+        self.identify(container, number);
+        match self.pictures.get(number)?.content_ids.get(&container) {
             Some((content_id, true)) => Some(content_id.clone()),
             _ => None,
         }
@@ -214,21 +210,21 @@ impl<'p> Pictures<'p> {
     }
 
     /// The Content-ID of a new part.
-    pub(super) fn content_id(&mut self, message: PartId, number: usize) -> String {
-        self.identify(message, number);
+    pub(super) fn content_id(&mut self, container: Container, number: usize) -> String {
+        self.identify(container, number);
         let picture = self.pictures.get(number);
-        let content_id = picture.and_then(|picture| picture.content_ids.get(&message));
+        let content_id = picture.and_then(|picture| picture.content_ids.get(&container));
         content_id.map(|known| known.0.clone()).unwrap_or_default()
     }
 
     /// The Content-ID and the header of a new part.
     pub(super) fn part(
         &mut self,
-        message: PartId,
+        container: Container,
         number: usize,
         newline: Newline,
     ) -> (String, Vec<u8>) {
-        let content_id = self.content_id(message, number);
+        let content_id = self.content_id(container, number);
         let Some(picture) = self.pictures.get(number) else {
             return (String::new(), Vec::new());
         };
@@ -257,41 +253,32 @@ impl<'p> Pictures<'p> {
     }
 
     /// Settles the Content-ID. One of our form proves nothing: a part that bears it is taken only if its
-    /// octets and its type are equal, and else another id is made. So it is where a new part of another type has it.
-    fn identify(&mut self, message: PartId, number: usize) {
-        let (original, tree) = (self.original, self.tree);
+    /// octets and its type are equal, and else another id is made. So it is where a new part of another type, or
+    /// one that stands elsewhere, has it.
+    fn identify(&mut self, container: Container, number: usize) {
+        let (original, tree, policy) = (self.original, self.tree, self.policy);
         let Some(picture) = self.pictures.get_mut(number) else {
             return;
         };
-        if picture.content_ids.contains_key(&message) {
+        if picture.content_ids.contains_key(&container) {
             return;
         }
-        let bearers = self.bearers.get_or_insert_with(|| bearers(original, tree));
+        let names = self.names.get_or_insert_with(|| Names::of(original, tree));
         let digits = picture.identity.get(..DIGITS).unwrap_or_default();
-        let mut content_id = format!("{digits}@embody");
-        let mut further = 0_u32;
-        let is_held = loop {
-            let key = (message, content_id);
-            let known = bearers.get(&key).map(Vec::as_slice);
-            let is_taken = self.taken.contains(&key);
-            content_id = key.1;
-            match known {
-                None if !is_taken => break false,
-                Some([part])
-                    if tree.part(*part).essence == picture.kind.essence
-                        && holds(original, tree, self.policy, *part, picture.octets.bytes()) =>
-                {
-                    break true;
-                }
-                _ => {}
-            }
-            further += 1;
-            content_id = format!("{digits}.{further}@embody");
+        let message = container.message(tree);
+        let held = container.related().and_then(|related| {
+            let mut known = names.of_ours((message, related), digits);
+            let octets = picture.octets.bytes();
+            known.find(|&(part, _)| {
+                tree.part(part).essence == picture.kind.essence
+                    && holds(original, tree, policy, part, octets)
+            })
+        });
+        let known = match held {
+            Some((_, content_id)) => (content_id.to_owned(), true),
+            None => (names.new_id(message, digits), false),
         };
-        if !is_held {
-            self.taken.insert((message, content_id.clone()));
-        }
-        picture.content_ids.insert(message, (content_id, is_held));
+        picture.content_ids.insert(container, known);
     }
 
     /// What a row says of a content.
@@ -318,17 +305,6 @@ pub(super) fn spaces_kept(url: &str) -> Cow<'_, str> {
         }
         _ => Cow::Borrowed(url),
     }
-}
-
-fn bearers(original: &[u8], tree: &Tree) -> HashMap<(PartId, String), Vec<PartId>> {
-    let mut bearers: HashMap<(PartId, String), Vec<PartId>> = HashMap::new();
-    for part in tree.ids() {
-        if let Some(value) = tree.value(original, part, "Content-ID") {
-            let key = (tree.message_of(part), identifier(value));
-            bearers.entry(key).or_default().push(part);
-        }
-    }
-    bearers
 }
 
 /// Whether a part of the mail holds these octets, for every reader.

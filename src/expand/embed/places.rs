@@ -3,12 +3,14 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::super::prefilter::may_show_data;
+use super::container::Container;
+use super::names::is_ours;
 use super::pictures::Pictures;
-use super::shape::Shapes;
 use super::style;
+use super::trackers;
 use super::wanted::{Key, Wanted};
 use crate::ledger::Ledger;
-use crate::link::url::{Reference, masked, without_fragment};
+use crate::link::url::{Reference, equivalence_key, masked, without_fragment};
 use crate::link::value::{Grammar, ImageSet, Role};
 use crate::mime::{PartId, Tree};
 use crate::plan::documents::{Documents, Fallbacks, Shown, cid_escaped};
@@ -109,7 +111,6 @@ impl Places {
         original: &[u8],
         tree: &Tree,
         pictures: &mut Pictures<'_>,
-        shapes: &Shapes<'_>,
     ) -> Self {
         let mut places = Self {
             room: ledger.room_for_places(),
@@ -128,7 +129,7 @@ impl Places {
             }
             let protected = protection(tree, part, policy);
             places.is_protected = protected.is_some();
-            places.refused = protected.or_else(|| shapes.container(part).err());
+            places.refused = protected.or_else(|| Container::of(original, tree, part).err());
             let before = Before {
                 urls: places.urls.len(),
                 sheets: places.sheets.len(),
@@ -146,6 +147,7 @@ impl Places {
                 }
             });
             found.extend(too_many.place(tag));
+            trackers::shown_as_well(&mut found, &places.urls);
             if let Some(Err(_)) = looked {
                 places.forget(&before);
             }
@@ -242,7 +244,12 @@ impl Places {
     ) -> (Meaning, Option<String>) {
         let embed = policy.embed;
         let role = shown.link.usage.role;
-        if let Some((part, identity)) = &shown.sibling {
+        // What a run left is left by the next one, though the same picture was put in for another place.
+        let is_tracker = shown.link.usage.hidden && embed.trackers == Trackers::Leave;
+        let is_left = is_tracker || self.refused.is_some();
+        if let Some((part, identity)) = &shown.sibling
+            && !(is_left && is_ours(&identity.content_id))
+        {
             let url = Some(masked(&shown.absolute).into_owned());
             if self.is_protected
                 && let Some(refusal) = &self.refused
@@ -332,7 +339,7 @@ impl Places {
             let mapped = policy.map(&candidate).into_owned();
             match policy.judge_url(&mapped) {
                 Ok(_) => allowed.push((
-                    without_fragment(&mapped).to_owned(),
+                    equivalence_key(without_fragment(&mapped)),
                     masked(without_fragment(&candidate)).into_owned(),
                 )),
                 Err(why) => {

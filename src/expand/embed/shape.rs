@@ -3,18 +3,17 @@
 //! Only insertions, and Content-* fields that move inwards where a message is only HTML: all other
 //! octets stay.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
+use super::container::Container;
 use super::pictures::Pictures;
 use crate::edit::{Edit, Group};
 use crate::lengths::is_length;
 use crate::mime::entity::boundary;
 use crate::mime::transfer::append_base64;
-use crate::mime::{Content, Field, PartId, TransferEncoding, Tree};
+use crate::mime::{Field, PartId, TransferEncoding, Tree};
 use crate::report::{Detail, Reason, Refusal, Setting};
-use crate::span::Newline;
-
-const RELATED: &str = "multipart/related";
+use crate::span::{Newline, Span};
 
 /// Octets of a boundary line and its line ends, at most: ours, or that of a multipart that is extended, which
 /// RFC 2046 §5.1.1 bounds.
@@ -22,15 +21,6 @@ const BOUNDARY_LINE: usize = 80;
 
 /// Octets of the fields and lines around a document, at most.
 const WRAPPING: usize = 300;
-
-/// What the parts of a document are put into.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Container {
-    /// This multipart/related.
-    Extended(PartId),
-    /// One around this document.
-    Wrapped(PartId),
-}
 
 /// A new part. Its body is only written where it is to stand.
 pub(super) struct New {
@@ -74,80 +64,37 @@ impl New {
 pub(super) struct Shapes<'p> {
     original: &'p [u8],
     tree: &'p Tree,
-    parts: BTreeMap<Container, Vec<New>>,
-    /// In the order in which they were put, with what each costs.
-    log: Vec<(Container, (PartId, usize), usize)>,
-    /// Contents, by the message that holds them.
-    held: HashSet<(PartId, usize)>,
-    /// How many parts the message has.
+    /// New parts of the document that is decided about, with what each costs.
+    new: Vec<(New, usize)>,
+    /// Contents, by what holds them.
+    held: HashSet<(Container, usize)>,
+    /// Documents around which a multipart is made.
+    wrapped: Vec<PartId>,
+    /// How many parts the message has, with those that were made.
     present: usize,
-    /// How many multiparts are made.
-    wraps: usize,
 }
-
-/// A point to which everything can be taken back.
-pub(super) struct Mark(usize);
 
 impl<'p> Shapes<'p> {
     pub(super) fn new(original: &'p [u8], tree: &'p Tree) -> Self {
         Self {
             original,
             tree,
-            parts: BTreeMap::new(),
-            log: Vec::new(),
+            new: Vec::new(),
             held: HashSet::new(),
+            wrapped: Vec::new(),
             present: tree.ids().count(),
-            wraps: 0,
         }
     }
 
-    /// Where the parts of a document go: into the nearest multipart/related around it that is not outside
-    /// of the alternative, or the message, that the document is a branch of.
-    pub(super) fn container(&self, document: PartId) -> Result<Container, Refusal> {
-        let refuse = |reason, detail: &str| Err(Refusal::lasting(reason, detail));
-        for above in self.tree.ancestors(document) {
-            let entity = self.tree.part(above);
-            let Content::Multipart(multipart) = &entity.content else {
-                break;
-            };
-            if entity.essence == RELATED {
-                return match multipart.close {
-                    Some(_) => Ok(Container::Extended(above)),
-                    None => refuse(
-                        Reason::IncompleteBody,
-                        "no boundary line ends its multipart",
-                    ),
-                };
-            }
-            if entity.essence == "multipart/alternative" {
-                break;
-            }
-        }
-        let entity = self.tree.part(document);
-        if !entity.essence.ends_with("html") && !entity.essence.ends_with("xhtml+xml") {
-            return refuse(
-                Reason::NoBase,
-                "the style sheet is in no multipart/related that could hold its pictures",
-            );
-        }
-        if entity.separator.is_empty() || self.tree.is_cut_off(document) {
-            return refuse(Reason::IncompleteBody, "its header or its end is missing");
-        }
-        Ok(Container::Wrapped(document))
+    pub(super) fn holds(&self, container: Container, picture: usize) -> bool {
+        self.held.contains(&(container, picture))
     }
 
-    pub(super) fn holds(&self, message: PartId, picture: usize) -> bool {
-        self.held.contains(&(message, picture))
-    }
-
-    pub(super) fn put(&mut self, (message, container): (PartId, Container), new: New) {
+    /// Puts a part beside the document that is decided about.
+    pub(super) fn put(&mut self, container: Container, new: New) {
         let cost = self.cost(container, new.len());
-        let picture = new.picture;
-        let parts = self.parts.entry(container).or_default();
-        self.wraps += usize::from(parts.is_empty() && matches!(container, Container::Wrapped(_)));
-        parts.push(new);
-        self.log.push((container, (message, picture), cost));
-        self.held.insert((message, picture));
+        self.held.insert((container, new.picture));
+        self.new.push((new, cost));
     }
 
     /// Whether the message may have one more part: what stands behind the limit would not be read the next time.
@@ -155,128 +102,107 @@ impl<'p> Shapes<'p> {
     /// # Errors
     /// [`Reason::TooManyParts`].
     pub(super) fn judge_parts(&self, container: Container, most: usize) -> Result<(), Refusal> {
-        let is_first = self.parts.get(&container).is_none_or(Vec::is_empty);
         // A multipart that is made for a document is a part as well.
-        let made = self.wraps + usize::from(is_first && matches!(container, Container::Wrapped(_)));
-        if self.present + self.log.len() + made < most {
+        let made = self.new.len() + usize::from(container.is_wrapped());
+        if self.present + made < most {
             return Ok(());
         }
         let detail = Detail::from("the message would have more parts than ").naming(Setting::Parts);
         Err(Refusal::lasting(Reason::TooManyParts, detail))
     }
 
-    pub(super) fn mark(&self) -> Mark {
-        Mark(self.log.len())
-    }
-
-    /// Takes everything back that was put since.
-    pub(super) fn reset(&mut self, mark: &Mark) {
-        while self.log.len() > mark.0 {
-            let Some((container, picture, _)) = self.log.pop() else {
-                return;
-            };
-            self.held.remove(&picture);
-            if let Some(parts) = self.parts.get_mut(&container) {
-                parts.pop();
-                let is_wrapped = matches!(container, Container::Wrapped(_));
-                self.wraps -= usize::from(parts.is_empty() && is_wrapped);
-            }
-        }
-    }
-
     /// Octets that the message gains at most by one more part.
     pub(super) fn cost(&self, container: Container, octets: usize) -> usize {
-        let is_first = self.parts.get(&container).is_none_or(Vec::is_empty);
         let around = match container {
-            Container::Wrapped(_) if is_first => WRAPPING,
+            Container::Wrapped(_) if self.new.is_empty() => WRAPPING,
             _ => 0,
         };
         octets + BOUNDARY_LINE + around
     }
 
-    /// Octets of everything that was put since: the same, added up.
-    pub(super) fn octets_since(&self, mark: &Mark) -> i64 {
-        let since = self.log.get(mark.0..).unwrap_or_default();
-        let octets: usize = since.iter().map(|(_, _, cost)| cost).sum();
+    /// Octets of the document's new parts: the same, added up.
+    pub(super) fn octets(&self) -> i64 {
+        let octets: usize = self.new.iter().map(|(_, cost)| cost).sum();
         octets as i64
     }
 
+    /// The document is left: it has no new parts.
+    pub(super) fn take_back(&mut self, container: Container) {
+        for (new, _) in self.new.drain(..) {
+            self.held.remove(&(container, new.picture));
+        }
+    }
+
+    /// The document is changed, and its parts stay.
+    pub(super) fn keep(&mut self, container: Container) {
+        if let Container::Wrapped(document) = container
+            && !self.new.is_empty()
+        {
+            self.wrapped.push(document);
+            self.present += 1;
+        }
+        self.present += self.new.len();
+        self.new.clear();
+    }
+
     /// The documents around which a multipart is made.
-    pub(super) fn wrapped_documents(&self) -> Vec<PartId> {
-        let made = self.parts.iter().filter(|(_, parts)| !parts.is_empty());
-        made.filter_map(|(container, _)| match container {
-            Container::Wrapped(document) => Some(*document),
-            Container::Extended(_) => None,
-        })
-        .collect()
+    pub(super) fn wrapped_documents(&self) -> &[PartId] {
+        &self.wrapped
     }
 
-    /// The edits of all containers.
-    pub(super) fn edits(&mut self, pictures: &Pictures<'_>) -> Vec<Group> {
-        let mut groups = Vec::new();
-        let parts = std::mem::take(&mut self.parts);
-        // Two may end at one place: what is further inside comes first.
-        for (container, parts) in parts.into_iter().rev() {
-            if parts.is_empty() {
-                continue;
+    /// The edits of the document and of its new parts: what moves is what it was changed to.
+    pub(super) fn edits(&self, container: Container, own: Group, pictures: &Pictures<'_>) -> Group {
+        match container {
+            _ if self.new.is_empty() => own,
+            Container::Extended { related, end } => self.extended((related, end), own, pictures),
+            Container::Wrapped(document) if self.tree.is_message(document) => {
+                self.wrapped_message(document, own, pictures)
             }
-            groups.push(match container {
-                Container::Extended(related) => self.extended(related, &parts, pictures),
-                Container::Wrapped(document) if self.tree.is_message(document) => {
-                    self.wrapped_message(document, &parts, pictures)
-                }
-                Container::Wrapped(document) => self.wrapped(document, &parts, pictures),
-            });
+            Container::Wrapped(document) => self.wrapped(document, own, pictures),
         }
-        groups
     }
 
-    fn extended(&self, related: PartId, parts: &[New], pictures: &Pictures<'_>) -> Group {
+    fn extended(
+        &self,
+        (related, end): (PartId, usize),
+        mut group: Group,
+        pictures: &Pictures<'_>,
+    ) -> Group {
         let newline = self.tree.newline.bytes();
-        let Content::Multipart(multipart) = &self.tree.part(related).content else {
-            return Group::new();
-        };
-        let Some(close) = multipart.close else {
-            return Group::new();
-        };
-        let has_break = matches!(self.original.get(close.start), Some(b'\r' | b'\n'));
-        let mut inserted = Vec::with_capacity(octets(parts));
-        for part in parts {
-            if has_break {
-                inserted.extend_from_slice(newline);
-            }
-            push_line(&mut inserted, &[b"--", &multipart.boundary], newline);
+        let boundary = self.tree.part(related).content.boundary();
+        let boundary = boundary.unwrap_or_default();
+        let mut inserted = Vec::with_capacity(octets(&self.new));
+        for (part, _) in &self.new {
+            push_line(&mut inserted, &[b"--", boundary], newline);
             part.append_to(&mut inserted, pictures, self.tree.newline);
-            if !has_break {
-                inserted.extend_from_slice(newline);
-            }
+            inserted.extend_from_slice(newline);
         }
-        vec![Edit::insert(close.start, inserted)]
+        group.push(Edit::insert(end, inserted));
+        group
     }
 
-    fn wrapped(&self, document: PartId, parts: &[New], pictures: &Pictures<'_>) -> Group {
+    fn wrapped(&self, document: PartId, mut group: Group, pictures: &Pictures<'_>) -> Group {
         let newline = self.tree.newline.bytes();
         let entity = self.tree.part(document);
-        let boundary = self.boundary(document, parts);
+        let boundary = self.boundary(document);
         let mut front = self.fields(document, &boundary);
         front.extend_from_slice(newline);
         push_line(&mut front, &[b"--", boundary.as_bytes()], newline);
-        let mut behind = self.behind(parts, &boundary, pictures);
+        let mut behind = self.behind(&boundary, pictures);
         if self.tree.abuts_boundary(self.original, document) {
             behind.extend_from_slice(newline);
         }
-        vec![
-            Edit::insert(entity.span.start, front),
-            Edit::insert(entity.span.end, behind),
-        ]
+        group.push(Edit::insert(entity.span.start, front));
+        group.push(Edit::insert(entity.span.end, behind));
+        group
     }
 
-    /// A message that is only HTML: its Content-* fields move into the new part.
-    fn wrapped_message(&self, document: PartId, parts: &[New], pictures: &Pictures<'_>) -> Group {
+    /// A message that is only HTML: its Content-* fields, as they are to be, move into the new part.
+    fn wrapped_message(&self, document: PartId, own: Group, pictures: &Pictures<'_>) -> Group {
         let newline = self.tree.newline.bytes();
         let entity = self.tree.part(document);
         let fields = self.tree.fields(document);
-        let boundary = self.boundary(document, parts);
+        let boundary = self.boundary(document);
         let is_content =
             |field: &Field| field.is_content(self.original) && !is_length(self.original, field);
         let mut new = self.fields(document, &boundary);
@@ -285,14 +211,29 @@ impl<'p> Shapes<'p> {
         }
         let mut inner = Vec::new();
         push_line(&mut inner, &[b"--", boundary.as_bytes()], newline);
-        let mut group = Group::new();
+        let is_of_header = |edit: &Edit| entity.header.contains(edit.span);
+        let (mut of_header, mut group): (Group, Group) = own.into_iter().partition(is_of_header);
+        of_header.sort_by_key(|edit| (edit.span.start, edit.span.end));
+        let mut of_header = of_header.into_iter().peekable();
         for field in fields.iter(self.original).filter(is_content) {
-            inner.extend_from_slice(field.whole.of(self.original));
+            let mut at = field.whole.start;
+            while let Some(edit) = of_header.next_if(|edit| edit.span.start < field.whole.end) {
+                if edit.span.start < at {
+                    // It is of a field that stays.
+                    group.push(edit);
+                    continue;
+                }
+                inner.extend_from_slice(Span::new(at, edit.span.start).of(self.original));
+                inner.extend_from_slice(&edit.replacement);
+                at = edit.span.end;
+            }
+            inner.extend_from_slice(Span::new(at, field.whole.end).of(self.original));
             group.push(Edit::replace(field.whole, std::mem::take(&mut new)));
         }
+        group.extend(of_header);
         inner.extend_from_slice(newline);
         group.push(Edit::insert(entity.body.start, inner));
-        let mut behind = self.behind(parts, &boundary, pictures);
+        let mut behind = self.behind(&boundary, pictures);
         let is_last = entity.span.end >= self.original.len();
         if is_last || self.tree.abuts_boundary(self.original, document) {
             behind.extend_from_slice(newline);
@@ -333,11 +274,11 @@ impl<'p> Shapes<'p> {
         fields
     }
 
-    fn behind(&self, parts: &[New], boundary: &str, pictures: &Pictures<'_>) -> Vec<u8> {
+    fn behind(&self, boundary: &str, pictures: &Pictures<'_>) -> Vec<u8> {
         let newline = self.tree.newline.bytes();
         // A line end of the caller's may follow.
-        let mut behind = Vec::with_capacity(octets(parts) + BOUNDARY_LINE);
-        for part in parts {
+        let mut behind = Vec::with_capacity(octets(&self.new) + BOUNDARY_LINE);
+        for (part, _) in &self.new {
             behind.extend_from_slice(newline);
             push_line(&mut behind, &[b"--", boundary.as_bytes()], newline);
             part.append_to(&mut behind, pictures, self.tree.newline);
@@ -349,9 +290,9 @@ impl<'p> Shapes<'p> {
         behind
     }
 
-    fn boundary(&self, document: PartId, parts: &[New]) -> String {
+    fn boundary(&self, document: PartId) -> String {
         let mut seed = self.tree.number(document).into_bytes();
-        for part in parts {
+        for (part, _) in &self.new {
             // It is the hash of what is in the part.
             seed.extend_from_slice(part.content_id.as_bytes());
         }
@@ -365,8 +306,8 @@ impl<'p> Shapes<'p> {
 }
 
 /// Octets of parts with a boundary line each.
-fn octets(parts: &[New]) -> usize {
-    let octets = parts.iter().map(|part| part.len() + BOUNDARY_LINE);
+fn octets(parts: &[(New, usize)]) -> usize {
+    let octets = parts.iter().map(|(part, _)| part.len() + BOUNDARY_LINE);
     octets.sum()
 }
 

@@ -2,19 +2,20 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::container::Container;
 use super::pictures::Pictures;
 use super::places::{Beside, Place, Places, TooMany};
 use crate::expand::session::Session;
-use crate::mime::{PartId, Tree};
+use crate::mime::Tree;
 use crate::plan::documents::Documents;
 use crate::report::Refusal;
 
-/// What the style sheets of each message show, by their numbers in [`Pictures`].
+/// What style sheets show, by what their parts are put into and their numbers in [`Pictures`].
 #[derive(Default)]
 pub(super) struct Sheets {
-    known: HashMap<(PartId, usize), Vec<Place>>,
+    known: HashMap<(Container, usize), Vec<Place>>,
     /// Those that cannot be looked into, and why.
-    refused: HashMap<(PartId, usize), Refusal>,
+    refused: HashMap<(Container, usize), Refusal>,
     numbers: HashSet<usize>,
 }
 
@@ -25,15 +26,15 @@ impl Sheets {
     }
 
     /// What one shows of what is to be embedded.
-    pub(super) fn places(&self, message: PartId, number: usize) -> Result<&[Place], Refusal> {
-        let key = (message, number);
+    pub(super) fn places(&self, container: Container, number: usize) -> Result<&[Place], Refusal> {
+        let key = (container, number);
         match self.refused.get(&key) {
             Some(refusal) => Err(refusal.clone()),
             None => Ok(self.known.get(&key).map_or(&[], Vec::as_slice)),
         }
     }
 
-    /// Looks into one, once for each message.
+    /// Looks into one, once for each container: the parts of the mail that it means are those of the documents there.
     pub(super) fn look_into(
         &mut self,
         session: &mut Session<'_>,
@@ -41,8 +42,11 @@ impl Sheets {
         (beside, number): (&Beside, usize),
         (places, pictures): (&mut Places, &mut Pictures<'_>),
     ) {
-        let key = (tree.message_of(beside.document), number);
         self.numbers.insert(number);
+        let Ok(container) = Container::of(original, tree, beside.document) else {
+            return;
+        };
+        let key = (container, number);
         if self.known.contains_key(&key) || self.refused.contains_key(&key) {
             return;
         }

@@ -6,7 +6,7 @@ pub(super) type Key = (String, bool, Option<String>);
 /// Something to retrieve.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
-    /// Mapped.
+    /// Mapped, and the same for URLs that are equivalent: by each of them a part of the mail is found.
     pub(super) url: String,
     /// The same URL as documents mean it, its password masked.
     pub(super) source: String,

@@ -171,7 +171,7 @@ pub fn equivalent(one: &str, other: &str) -> bool {
 }
 
 /// A text that is the same for two URLs exactly if they are [`equivalent`]: for looking up one
-/// among many. It is not meant to be used as a URL.
+/// among many. Of an absolute URL it is one of its equivalents.
 #[must_use]
 pub fn equivalence_key(url: &str) -> String {
     let reference = Reference::split(url);

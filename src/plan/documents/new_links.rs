@@ -24,7 +24,7 @@ pub(crate) struct NewLinks {
     pub(crate) absolute: u64,
     pub(crate) to_parts: u64,
     pub(crate) base: Option<Rc<Base>>,
-    /// Parts that must get a Content-ID.
+    /// Parts that links are pointed at.
     pub(crate) named: BTreeSet<PartId>,
     /// What became of the document's Content-MD5, if it has one.
     pub(crate) digest: Option<Digest>,
@@ -119,9 +119,7 @@ impl Documents<'_> {
                 match resolved.part {
                     Some(sibling) => {
                         made.to_parts += 1;
-                        if self.siblings.identity(sibling).is_made {
-                            made.named.insert(sibling);
-                        }
+                        made.named.insert(sibling);
                     }
                     None => made.absolute += 1,
                 }

@@ -129,7 +129,7 @@ impl Documents<'_> {
             }
             let sibling = match is_data(&absolute) {
                 true => None,
-                false => self.siblings.located(&related, &absolute).next(),
+                false => self.siblings.located(beside, &related, &absolute).next(),
             };
             if let Some(part) = sibling {
                 self.ledger.work(self.siblings.cost_of_identity(part))?;

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use super::Documents;
 use super::candidates::{self, Fallbacks};
+use super::document::Language;
 use super::link_text::{ascii, holds_carried, readable};
 use super::siblings::Identity;
 use crate::edit::Group;
@@ -129,9 +130,15 @@ impl Documents<'_> {
         absolute: Cow<'d, str>,
         meant: Option<PartId>,
     ) -> Shown<'d> {
-        // What is no style sheet styles nothing, and a style sheet is no picture.
-        let wants_sheet = link.usage.role == Role::StyleSheet;
-        let is_fit = |part: &PartId| (self.tree.part(*part).essence == "text/css") == wants_sheet;
+        // What is no style sheet styles nothing, and a document is no picture.
+        let is_fit = |part: &PartId| {
+            let language = Language::of(&self.tree.part(*part).essence);
+            match link.usage.role {
+                Role::StyleSheet => language == Some(Language::Css),
+                Role::Picture | Role::Font | Role::Media => language.is_none(),
+                _ => language != Some(Language::Css),
+            }
+        };
         let sibling = meant.filter(is_fit);
         let sibling = sibling.map(|part| (part, self.siblings.identity(part).clone()));
         Shown {

@@ -90,13 +90,14 @@ impl<'p> Siblings<'p> {
     ) -> Option<PartId> {
         // What a document stands in, as the document itself, is no other part.
         let span = self.tree.part(document).span;
-        self.located(related, absolute)
+        self.located(document, related, absolute)
             .find(|&sibling| sibling != document && !self.tree.part(sibling).span.contains(span))
     }
 
-    /// The parts of `related` that an absolute URL means, the nearest first.
+    /// The parts of `related` that an absolute URL means, the nearest first: none of another branch of an alternative.
     pub(super) fn located(
         &self,
+        document: PartId,
         related: &[PartId],
         absolute: &str,
     ) -> impl Iterator<Item = PartId> {
@@ -109,6 +110,7 @@ impl<'p> Siblings<'p> {
         related
             .iter()
             .filter_map(move |above| located?.get(above).copied())
+            .filter(move |&part| !self.tree.are_alternatives(document, part))
     }
 
     /// Octets that [`Siblings::identity`] looks at: all of a part is hashed once.

@@ -25,9 +25,7 @@ pub fn check(data: &[u8]) {
     };
     let expander = expander_of(&policy, mark);
     let (output, report) = expanded(&expander, message);
-    // The mark tells of one run, so only the first one is marked here.
-    let unmarked = expander_of(&policy, Mark::Off);
-    let (again, second) = expanded(&unmarked, &output);
+    let (again, second) = expanded(&expander, &output);
     let mut reasons = report.rows.iter().filter_map(|row| row.reason);
     let reached_a_bound = reasons.any(Reason::is_bound);
     assert!(
@@ -101,6 +99,10 @@ fn policy(choice: u8) -> Policy {
     if choice & 64 != 0 {
         policy.fetch.insert(Scheme::Https);
         policy.fetch.insert(Scheme::Ftp);
+        policy.embed.data = true;
+        policy.embed.remote = true;
+        policy.embed.pictures = true;
+        policy.embed.styles = true;
     }
     if choice & 128 != 0 {
         policy.limits.fetches = 2;
@@ -172,7 +174,8 @@ fn kept(message: &[u8], output: &[u8], report: &Report, limits: &ScanLimits) {
             .is_some()
         {}
         let inside = |span: &&Span| span.contains(tile);
-        if touched.iter().any(|span| inside(&span)) || is_mark(tile.of(message)) {
+        let field = tile.of(message);
+        if touched.iter().any(|span| inside(&span)) || is_mark(field) || is_digest(field) {
             continue;
         }
         match runs.last_mut() {
@@ -210,6 +213,12 @@ fn kept(message: &[u8], output: &[u8], report: &Report, limits: &ScanLimits) {
 fn is_mark(tile: &[u8]) -> bool {
     tile.get(..9)
         .is_some_and(|name| name.eq_ignore_ascii_case(b"x-embody:"))
+}
+
+/// A digest of what is around a change goes.
+fn is_digest(tile: &[u8]) -> bool {
+    tile.get(..12)
+        .is_some_and(|name| name.eq_ignore_ascii_case(b"content-md5:"))
 }
 
 fn output_is_marked(output: &[u8]) -> bool {

@@ -586,6 +586,22 @@ fn names_an_option(text: &str) -> bool {
 }
 
 #[test]
+fn no_edit_that_cannot_be_added_is_passed_over() {
+    let mut wrong = Vec::new();
+    for path in sources() {
+        let text = code(&fs::read_to_string(&path).unwrap());
+        let adds = |line: &str| line.contains("edits.add(") || line.contains("Edits::of(");
+        let is_tests = path.ends_with("tests.rs");
+        let passed_over = |line: &str| line.contains("let _ =") || line.contains(".ok();");
+        let lines = text
+            .lines()
+            .filter(|line| adds(line) && passed_over(line) && !is_tests);
+        wrong.extend(lines.map(|line| format!("{}: {}", path.display(), line.trim())));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
 fn only_the_command_line_names_options() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let (mut wrong, mut named) = (Vec::new(), 0);

@@ -14,7 +14,7 @@ pub fn of(target: &str) -> Vec<Vec<u8>> {
         "scan" => prefixed(&[&[0x00], &[0xff]], &messages()),
         "filter" => prefixed(
             &[&[0x00], &[0x42], &[0x55]],
-            &[messages(), embraced()].concat(),
+            &[messages(), embraced(), illustrated()].concat(),
         ),
         "cost" => {
             let small = hostile::SHAPES.iter().map(|shape| (shape.make)(2_000));
@@ -122,6 +122,37 @@ fn wild() -> Vec<Vec<u8>> {
         .collect();
     assert!(samples.len() > 15, "only {} samples", samples.len());
     samples
+}
+
+/// Messages whose documents show pictures of the mail and of the fuzzers' own world, with digests of what will change.
+fn illustrated() -> Vec<Vec<u8>> {
+    let gif =
+        "GIF89a%09%00%09%00%80%00%00%00%00%00%ff%ff%ff,%00%00%00%00%01%00%01%00%00%02%02D%01%00;";
+    let html = format!(
+        "Content-Type: text/html\nContent-MD5: x\nContent-Location: https://e.example/image/gif/x\n\n\
+         <img src=\"data:image/gif,{gif}\"><img src=\"https://e.example/image/gif/{gif}\">\
+         <img src=\"https://e.example/image/gif/{gif}\" width=1 height=1><a href=\"y\">y</a>\
+         <link rel=stylesheet href=\"https://e.example/text/css/b{{background:url({gif})}}\">\n"
+    );
+    let multi = |kind: &str, boundary: &str, inside: &str| {
+        format!(
+            "Content-Type: multipart/{kind}; boundary={boundary}\nContent-MD5: x\n\n--{boundary}\n{inside}\n\
+             --{boundary}\n{inside}\n--{boundary}--\n"
+        )
+    };
+    let forwarded = format!("Content-Type: message/rfc822\nContent-MD5: x\n\n{html}");
+    let related = multi("related", "r", &html);
+    [
+        multi("alternative", "a", &related),
+        multi("mixed", "m", &forwarded),
+        multi("related", "s", &multi("alternative", "a", &html)),
+        related.replace("--r--\n", ""),
+        related,
+        html,
+    ]
+    .iter()
+    .map(|mail| format!("MIME-Version: 1.0\n{mail}").into_bytes())
+    .collect()
 }
 
 /// Messages with references to the fuzzers' own world, and with links.

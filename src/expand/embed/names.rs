@@ -1,0 +1,94 @@
+//! Content-IDs of new parts: the hash of what is in them, and a number behind it where the message has that already. So
+//! each part has its own, and a reader that takes any part of the message finds the right one as well.
+
+use std::collections::HashMap;
+
+use crate::external_body::identifier;
+use crate::mime::{PartId, Tree};
+
+/// How many digits of a hash stand in ids and file names.
+pub(super) const DIGITS: usize = 32;
+
+const DOMAIN: &str = "@embody";
+
+/// The Content-IDs of a message with messages in it.
+pub(super) struct Names {
+    /// How many parts of each message bear one.
+    bearers: HashMap<(PartId, String), usize>,
+    /// The parts right in each multipart/related that have one of our form, by its digits.
+    ours: HashMap<(PartId, String), Vec<(PartId, String)>>,
+    /// How many new ones were made of the same digits in each message, or are there.
+    made: HashMap<(PartId, String), u32>,
+}
+
+impl Names {
+    pub(super) fn of(original: &[u8], tree: &Tree) -> Self {
+        let mut names = Self {
+            bearers: HashMap::new(),
+            ours: HashMap::new(),
+            made: HashMap::new(),
+        };
+        for part in tree.ids() {
+            let Some(value) = tree.value(original, part, "Content-ID") else {
+                continue;
+            };
+            let content_id = identifier(value);
+            let mut around = tree.ancestors(part);
+            if let Some(digits) = digits_of(&content_id)
+                && let Some(related) =
+                    around.find(|above| tree.part(*above).essence == "multipart/related")
+            {
+                let key = (related, digits.to_owned());
+                let known = names.ours.entry(key).or_default();
+                known.push((part, content_id.clone()));
+            }
+            let key = (tree.message_of(part), content_id);
+            *names.bearers.entry(key).or_default() += 1;
+        }
+        names
+    }
+
+    /// The parts of a multipart/related whose Content-ID has these digits and is theirs alone.
+    pub(super) fn of_ours(
+        &self,
+        (message, related): (PartId, PartId),
+        digits: &str,
+    ) -> impl Iterator<Item = (PartId, &str)> {
+        let known = self.ours.get(&(related, digits.to_owned()));
+        let known = known.map_or(&[] as &[_], Vec::as_slice).iter();
+        known
+            .filter(move |(_, content_id)| {
+                self.bearers.get(&(message, content_id.clone())) == Some(&1)
+            })
+            .map(|(part, content_id)| (*part, content_id.as_str()))
+    }
+
+    /// A new one that no part of the message has.
+    pub(super) fn new_id(&mut self, message: PartId, digits: &str) -> String {
+        let made = self.made.entry((message, digits.to_owned())).or_default();
+        loop {
+            let content_id = match *made {
+                0 => format!("{digits}{DOMAIN}"),
+                further => format!("{digits}.{further}{DOMAIN}"),
+            };
+            *made += 1;
+            let key = (message, content_id);
+            if !self.bearers.contains_key(&key) {
+                return key.1;
+            }
+        }
+    }
+}
+
+/// The digits of a Content-ID of our form. That form proves nothing: whoever knows which picture will come could write it.
+fn digits_of(content_id: &str) -> Option<&str> {
+    let (digits, further) = content_id.strip_suffix(DOMAIN)?.split_at_checked(DIGITS)?;
+    let is_ours = digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+        && (further.is_empty() || further.starts_with('.'));
+    is_ours.then_some(digits)
+}
+
+/// Whether a Content-ID is of our form.
+pub(super) fn is_ours(content_id: &str) -> bool {
+    digits_of(content_id).is_some()
+}

@@ -1,0 +1,76 @@
+//! A last look at what is handed on, where debug assertions are on, so in tests and when fuzzing: each `cid:` URL that was
+//! written names one part, where readers look for it.
+
+use std::collections::{HashMap, HashSet};
+
+use percent_encoding::percent_decode_str;
+
+use crate::external_body::identifier;
+use crate::mime::{Content, PartId, ScanLimits, Tree};
+
+/// Looks for the `cid:` URLs among `written` in the documents of a message.
+///
+/// # Panics
+/// If one names no part, or two, or one that is not in a multipart/related around its document.
+pub(super) fn assert_each_names_a_part(
+    message: &[u8],
+    limits: &ScanLimits,
+    written: &HashSet<String>,
+) {
+    if written.is_empty() {
+        return;
+    }
+    let tree = crate::mime::scan(message, limits);
+    let mut bearers: HashMap<(PartId, String), Vec<PartId>> = HashMap::new();
+    for part in tree.ids() {
+        if let Some(value) = tree.value(message, part, "Content-ID") {
+            let key = (tree.message_of(part), identifier(value));
+            bearers.entry(key).or_default().push(part);
+        }
+    }
+    for document in tree.ids() {
+        let entity = tree.part(document);
+        let is_document = ["html", "css"]
+            .iter()
+            .any(|end| entity.essence.ends_with(end));
+        if entity.content != Content::Leaf || !is_document {
+            continue;
+        }
+        let octets = entity.encoding.decode(entity.body.of(message));
+        for url in urls(&octets.unwrap_or_default()) {
+            if !written.contains(&url) {
+                continue;
+            }
+            let content_id = percent_decode_str(url.get(4..).unwrap_or_default());
+            let content_id = content_id.decode_utf8_lossy().into_owned();
+            let named = bearers.get(&(tree.message_of(document), content_id));
+            let named = named.map_or(&[] as &[PartId], Vec::as_slice);
+            assert!(
+                matches!(named, [part] if is_found(&tree, document, *part)),
+                "{url} in part {} names {} parts: {}",
+                tree.number(document),
+                named.len(),
+                message.escape_ascii()
+            );
+        }
+    }
+}
+
+/// Whether a part stands in a multipart/related around a document, and in no other branch of an alternative.
+fn is_found(tree: &Tree, document: PartId, part: PartId) -> bool {
+    let related = |part: &PartId| tree.part(*part).essence == "multipart/related";
+    let nearest = tree.ancestors(part).find(related);
+    nearest.is_some_and(|nearest| tree.ancestors(document).any(|above| above == nearest))
+        && !tree.are_alternatives(document, part)
+}
+
+/// What look like `cid:` URLs of ours.
+fn urls(document: &[u8]) -> impl Iterator<Item = String> {
+    let is_end = |&byte: &u8| byte.is_ascii_whitespace() || b"\"'()<>,#".contains(&byte);
+    memchr::memmem::find_iter(document, "cid:").map(move |at| {
+        let rest = document.get(at..).unwrap_or_default();
+        let end = rest.iter().position(|byte| is_end(byte));
+        let url = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
+        String::from_utf8_lossy(url).replace("&amp;", "&")
+    })
+}

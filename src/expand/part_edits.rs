@@ -1,0 +1,93 @@
+//! Edits part by part. Those of a part stand or fall together with the Content-IDs that other parts get because of it.
+
+use std::collections::HashSet;
+
+use crate::edit::{Edit, Edits, Group, Overlap};
+use crate::mime::{PartId, Tree};
+use crate::report::{Reason, Refusal};
+
+/// Edits of an entity that is changed part by part.
+pub(super) struct PartEdits<'t> {
+    tree: &'t Tree,
+    edits: Edits,
+    /// Parts that get a Content-ID.
+    named: HashSet<PartId>,
+}
+
+impl<'t> PartEdits<'t> {
+    pub(super) fn new(tree: &'t Tree) -> Self {
+        Self {
+            tree,
+            edits: Edits::new(),
+            named: HashSet::new(),
+        }
+    }
+
+    /// Adds the edits of a part that changes; `named` are parts that it means, with the Content-ID that each gets.
+    ///
+    /// # Errors
+    /// [`Reason::BoundaryCollision`] if an edit meets another one; then nothing is added.
+    pub(super) fn change<'n>(
+        &mut self,
+        mut group: Group,
+        named: impl IntoIterator<Item = (PartId, &'n str)>,
+    ) -> Result<(), Refusal> {
+        let newline = self.tree.newline.bytes();
+        let mut now_named = HashSet::new();
+        for (part, content_id) in named {
+            if !self.named.contains(&part) && now_named.insert(part) {
+                let field = [b"Content-ID: <", content_id.as_bytes(), b">", newline].concat();
+                group.push(Edit::insert(self.tree.part(part).header.end, field));
+            }
+        }
+        self.edits.add(group).map_err(|Overlap(_)| {
+            let detail = "it overlaps with another change of the message";
+            Refusal::lasting(Reason::BoundaryCollision, detail)
+        })?;
+        self.named.extend(now_named);
+        Ok(())
+    }
+
+    /// Takes the edits out.
+    pub(super) fn finish(&mut self) -> Edits {
+        std::mem::take(&mut self.edits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mime::{ScanLimits, scan};
+    use crate::span::Span;
+
+    const MAIL: &[u8] =
+        b"Content-Type: multipart/mixed; boundary=b\n\n--b\n\none\n--b\n\ntwo\n--b--\n";
+
+    #[test]
+    fn a_part_whose_edits_meet_others_names_no_part() {
+        let tree = scan(MAIL, &ScanLimits::default());
+        let parts: Vec<PartId> = tree.ids().skip(1).collect();
+        let body = |at: usize| tree.part(parts[at]).body;
+        let mut edits = PartEdits::new(&tree);
+        edits
+            .change(vec![Edit::remove(body(0))], [])
+            .expect("the first one");
+        let taken = vec![
+            Edit::remove(body(1)),
+            Edit::remove(Span::new(body(0).start + 1, body(1).start)),
+        ];
+        let refusal = edits.change(taken, [(parts[1], "a@b")]);
+        assert_eq!(
+            refusal.map_err(|refusal| refusal.reason),
+            Err(Reason::BoundaryCollision)
+        );
+        // What could not be added then is added with the next.
+        edits
+            .change(vec![Edit::remove(body(1))], [(parts[1], "a@b")])
+            .expect("it meets nothing");
+        let edits = edits.finish();
+        let output = edits.splice(MAIL).into_bytes();
+        let expected = "Content-Type: multipart/mixed; boundary=b\n\n--b\n\n\n--b\nContent-ID: <a@b>\n\n\n--b--\n";
+        assert_eq!(String::from_utf8_lossy(&output), expected);
+    }
+}
