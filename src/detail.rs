@@ -38,7 +38,7 @@ settings! {
     Fetches "the limit of retrievals" "Retrievals for one message.";
     Redirects "the limit of redirects" "Redirects for one retrieval.";
     Timeout "the time of one retrieval" "How long one retrieval may take.";
-    Deadline "the deadline" "How long all retrievals of one message may take.";
+    Deadline "the deadline" "How long all retrievals of one message, and the work on it, may take.";
     Depth "the limit of depth" "How deep parts may be nested.";
     Parts "the limit of parts" "How many parts of a message are looked at.";
     Header "the limit of a header" "Octets of one header section.";

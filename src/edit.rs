@@ -5,9 +5,9 @@
 //! given back borrowed, so nothing can have changed.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::iter::Peekable;
-use std::slice;
 
 use bytes::Bytes;
 
@@ -64,7 +64,11 @@ pub(crate) type Group = Vec<Edit>;
 /// Sorted, disjoint edits of one original.
 #[derive(Clone, Default, Debug)]
 pub struct Edits {
+    /// Those that were added in the order of the original, as most are.
     edits: Vec<Edit>,
+    /// Those that were added behind one that stands further on, by their place and how many were added before them:
+    /// ten thousand of them may not each move all that is there.
+    late: BTreeMap<(Span, usize), Edit>,
 }
 
 /// An edit meets another one: what they would come to is not said.
@@ -82,13 +86,18 @@ impl Edits {
     /// Whether the output is the input.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.edits.is_empty()
+        self.len() == 0
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.edits.len() + self.late.len()
     }
 
     /// The edits, sorted by where they stand.
-    #[must_use]
-    pub fn as_slice(&self) -> &[Edit] {
-        &self.edits
+    pub fn iter(&self) -> impl Iterator<Item = &Edit> {
+        in_order(self.edits.iter(), self.late.values(), |edit| edit.span)
     }
 
     /// These edits, in any order.
@@ -122,14 +131,13 @@ impl Edits {
         {
             return Err(Overlap(span));
         }
-        let in_order = match (self.edits.last(), group.first()) {
-            (Some(last), Some(first)) => last.span <= first.span,
-            _ => true,
-        };
-        self.edits.extend(group);
-        if !in_order {
-            self.edits
-                .sort_by_key(|edit| (edit.span.start, edit.span.end));
+        for edit in group {
+            match self.edits.last() {
+                Some(last) if edit.span < last.span => {
+                    self.late.insert((edit.span, self.late.len()), edit);
+                }
+                _ => self.edits.push(edit),
+            }
         }
         Ok(())
     }
@@ -140,21 +148,24 @@ impl Edits {
             .edits
             .partition_point(|edit| edit.span.end <= span.start);
         let inside = |edit: &Edit| edit.span.start < span.end;
+        // Of those that begin in front of its end, the last one ends last.
+        let late = self.late.range(..(Span::empty_at(span.end), 0)).next_back();
         self.edits.get(from).is_some_and(inside)
+            || late.is_some_and(|(_, edit)| edit.span.end > span.start)
     }
 
     /// The output in one piece, and the same edits as slices of it: each replacement is let go of when it was
     /// copied, so that what the message gained is held once. Without edits the output is borrowed.
     #[must_use]
     pub(crate) fn put_together(self, original: &[u8]) -> (Output<'_>, Self) {
-        if self.edits.is_empty() {
+        if self.is_empty() {
             return (Output::Original(original), self);
         }
         let length = self.splice(original).len();
         let mut output = Vec::with_capacity(length);
-        let mut places = Vec::with_capacity(self.edits.len());
+        let mut places = Vec::with_capacity(self.len());
         let mut at = 0;
-        for Edit { span, replacement } in self.edits {
+        for Edit { span, replacement } in self {
             output.extend_from_slice(Span::new(at, span.start).of(original));
             let start = output.len();
             output.extend_from_slice(&replacement);
@@ -167,8 +178,11 @@ impl Edits {
             span,
             replacement: output.slice(place),
         });
-        let edits = edits.collect();
-        (Output::Made(output), Self { edits })
+        let edits = Self {
+            edits: edits.collect(),
+            ..Self::default()
+        };
+        (Output::Made(output), edits)
     }
 
     /// These edits, then `next`, which are edits of the output: together edits of the original.
@@ -176,13 +190,13 @@ impl Edits {
     /// Nothing long is copied.
     #[must_use]
     pub(crate) fn then(self, original_length: usize, next: Self) -> Self {
-        if self.edits.is_empty() {
+        if self.is_empty() {
             return next;
         }
         let mut joined = Joined::default();
-        let mut pieces = Pieces::of(self.edits, original_length);
+        let mut pieces = Pieces::of(self, original_length);
         let mut at = 0;
-        for edit in next.edits {
+        for edit in next {
             pieces.take(edit.span.start - at, |piece| joined.push(piece));
             pieces.take(edit.span.end - edit.span.start, |_| ());
             joined.push(Piece::New(edit.replacement));
@@ -195,9 +209,9 @@ impl Edits {
     /// The output: the original with the edits made. Nothing is copied but the replacements.
     #[must_use]
     pub fn splice<'a>(&'a self, original: &'a [u8]) -> Spliced<'a> {
-        let mut chunks = Vec::with_capacity(self.edits.len() * 2 + 1);
+        let mut chunks = Vec::with_capacity(self.len() * 2 + 1);
         let mut at = 0;
-        for edit in &self.edits {
+        for edit in self.iter() {
             let kept = Span::new(at, edit.span.start).of(original);
             if !kept.is_empty() {
                 chunks.push(kept);
@@ -218,8 +232,10 @@ impl Edits {
 /// One edit meets no other, and none is no edits.
 impl From<Option<Edit>> for Edits {
     fn from(edit: Option<Edit>) -> Self {
-        let edits = edit.into_iter().collect();
-        Self { edits }
+        Self {
+            edits: edit.into_iter().collect(),
+            ..Self::default()
+        }
     }
 }
 
@@ -228,20 +244,25 @@ impl IntoIterator for Edits {
     type IntoIter = std::vec::IntoIter<Edit>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.edits.into_iter()
+        if self.late.is_empty() {
+            return self.edits.into_iter();
+        }
+        let late = self.late.into_values();
+        let all: Vec<Edit> = in_order(self.edits.into_iter(), late, |edit| edit.span).collect();
+        all.into_iter()
     }
 }
 
 /// Where spans of the original begin in the output. They are asked about in their order.
 pub(crate) struct Moved<'e> {
-    edits: Peekable<slice::Iter<'e, Edit>>,
+    edits: Peekable<std::vec::IntoIter<&'e Edit>>,
     by: i64,
 }
 
 impl<'e> Moved<'e> {
     pub(crate) fn by(edits: &'e Edits) -> Self {
         Self {
-            edits: edits.edits.iter().peekable(),
+            edits: edits.iter().collect::<Vec<_>>().into_iter().peekable(),
             by: 0,
         }
     }
@@ -267,6 +288,20 @@ impl<'e> Moved<'e> {
         let start = i64::try_from(span.start).ok()? + self.by;
         usize::try_from(start).ok().filter(|_| is_kept)
     }
+}
+
+/// Two sorted rows as one; of two at one place, that of `first` comes first.
+fn in_order<T>(
+    first: impl Iterator<Item = T>,
+    second: impl Iterator<Item = T>,
+    span: impl Fn(&T) -> Span,
+) -> impl Iterator<Item = T> {
+    let (mut first, mut second) = (first.peekable(), second.peekable());
+    std::iter::from_fn(move || match (first.peek(), second.peek()) {
+        (Some(one), Some(other)) if span(other) < span(one) => second.next(),
+        (None, _) => second.next(),
+        _ => first.next(),
+    })
 }
 
 /// Output in one piece.
@@ -322,7 +357,7 @@ struct Pieces {
 }
 
 impl Pieces {
-    fn of(edits: Vec<Edit>, original_length: usize) -> Self {
+    fn of(edits: Edits, original_length: usize) -> Self {
         let mut rest = Vec::with_capacity(edits.len() * 2 + 1);
         let mut at = 0;
         for edit in edits {
@@ -416,7 +451,10 @@ impl Joined {
 
     fn finish(mut self, original_length: usize) -> Edits {
         self.close(original_length);
-        Edits { edits: self.edits }
+        Edits {
+            edits: self.edits,
+            ..Edits::default()
+        }
     }
 }
 

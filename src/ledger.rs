@@ -2,8 +2,10 @@
 //! may be looked at for it.
 //!
 //! Bounds are met in the order of the document: what fits is done, what does not is left with its
-//! reason. Nothing here reads a clock, so the same message always meets the same bounds; time has a
-//! deadline of its own.
+//! reason. The same message always meets the same bounds. Only the end of the time that a message has
+//! ([`Ledger::until`]) depends on the machine: it is there for what the other bounds let through.
+
+use std::time::Instant;
 
 use crate::policy::Limits;
 use crate::report::{Detail, Reason, Refusal, Setting};
@@ -25,7 +27,14 @@ pub(crate) struct Ledger {
     kept: u64,
     /// Octets of absolute URLs that plans hold.
     urls: usize,
+    /// When nothing more is looked at.
+    end: Option<Instant>,
+    /// The work at which the clock is read next: to read it each time would cost more than most work.
+    next_look: u64,
 }
+
+/// Octets that are looked at between two looks at the clock.
+const BETWEEN_LOOKS: u64 = 64 << 10;
 
 impl Ledger {
     pub(crate) fn new(limits: &Limits, message: usize) -> Self {
@@ -38,6 +47,16 @@ impl Ledger {
             message: message as u64,
             kept: 0,
             urls: 0,
+            end: None,
+            next_look: 0,
+        }
+    }
+
+    /// From then on no work is let in.
+    pub(crate) fn until(self, end: Instant) -> Self {
+        Self {
+            end: Some(end),
+            ..self
         }
     }
 
@@ -154,9 +173,11 @@ impl Ledger {
     /// Counts octets that are looked at.
     ///
     /// # Errors
-    /// [`Reason::TooMuchWork`] if the message would cost more than [`Limits::work`] allows; then nothing
-    /// is counted. What a mail can make us look at again and again must be counted before it is looked at.
+    /// [`Reason::TooMuchWork`] if the message would cost more than [`Limits::work`] allows, and as
+    /// [`Ledger::in_time`]; then nothing is counted. What a mail can make us look at again and again must be
+    /// counted before it is looked at.
     pub(crate) fn work(&mut self, octets: usize) -> Result<(), Refusal> {
+        self.in_time()?;
         let total = self.work.saturating_add(octets as u64);
         if total <= self.most_work() {
             self.work = total;
@@ -170,6 +191,23 @@ impl Ledger {
             ))
             .naming(Setting::Work),
         ))
+    }
+
+    /// Whether there is time left.
+    ///
+    /// # Errors
+    /// [`Reason::Deadline`].
+    pub(crate) fn in_time(&mut self) -> Result<(), Refusal> {
+        let Some(end) = self.end.filter(|_| self.work >= self.next_look) else {
+            return Ok(());
+        };
+        if Instant::now() >= end {
+            let detail = Detail::from("the work on the message did not end within ");
+            let detail = detail.naming(Setting::Deadline);
+            return Err(Refusal::temporary(Reason::Deadline, detail));
+        }
+        self.next_look = self.work.saturating_add(BETWEEN_LOOKS);
+        Ok(())
     }
 
     /// Whether this many octets of content in content in content may be held at the same time.
@@ -251,6 +289,8 @@ fn signed(octets: u64) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn limits() -> Limits {
@@ -291,6 +331,24 @@ mod tests {
         assert!(ledger.work(1).is_err());
         ledger.spend(5);
         assert_eq!(ledger.spent(), 195);
+    }
+
+    #[test]
+    fn behind_the_end_no_work_is_let_in() {
+        let unlimited = Limits {
+            work: 1 << 40,
+            ..limits()
+        };
+        let ledger = || Ledger::new(&unlimited, 1 << 20);
+        let mut late = ledger().until(Instant::now());
+        let refusal = late.work(1).expect_err("it is over");
+        assert_eq!(refusal.reason, Reason::Deadline);
+        assert_eq!(late.spent(), 0);
+        let soon = Instant::now() + Duration::from_millis(20);
+        let mut soon = ledger().until(soon);
+        assert!(soon.work(1 << 20).is_ok());
+        std::thread::sleep(Duration::from_millis(21));
+        assert!(soon.work(1).is_err() && soon.in_time().is_err());
     }
 
     #[test]

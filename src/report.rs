@@ -179,7 +179,7 @@ reasons! {
     TooManyRedirects "too-many-redirects" Redirects "more redirects than are allowed, or a redirect loop";
     RedirectRefused "redirect-refused" Fetch "a redirect leads to a scheme that is not allowed, from https to http, or nowhere";
     Timeout "timeout" Timeout "the retrieval took longer than one may";
-    Deadline "deadline" Deadline "the retrievals of the message took longer than they may together";
+    Deadline "deadline" Deadline "the retrievals of the message, or the work on it, took longer than they may together";
     ConnectionFailed "connection-failed" none "no connection could be made, or it broke";
     NameNotFound "name-not-found" none "the host's name does not resolve";
     TlsFailed "tls-failed" CaFile "the server's certificate or TLS handshake was not acceptable";
@@ -321,9 +321,9 @@ impl<O> Row<O> {
     }
 
     /// What a mail waits for that is to be tried later.
-    pub(crate) fn waiting_for(&self, refusal: &Refusal) -> Detail {
+    pub(crate) fn waiting_for(&self, detail: &Detail) -> Detail {
         let url = self.url.as_ref().map(|url| format!(" <{url}>"));
-        let detail = Detail::from(format!("part {}: ", self.part)).then(refusal.detail.clone());
+        let detail = Detail::from(format!("part {}: ", self.part)).then(detail.clone());
         detail.then(url.unwrap_or_default())
     }
 

@@ -399,7 +399,7 @@ impl Run<'_> {
 fn refuse(row: &mut Row, refusal: Refusal, temporary: &mut Option<Detail>) {
     (row.url, row.bytes) = (None, None);
     if refusal.retry == Retry::Later {
-        temporary.get_or_insert(row.waiting_for(&refusal));
+        temporary.get_or_insert(row.waiting_for(&refusal.detail));
     }
     row.outcome = Outcome::Left;
     row.tell_refusal(refusal);

@@ -34,7 +34,7 @@ proptest! {
             let end = (start + length).min(original.len());
             let _ = edits.add(vec![Edit::replace(Span::new(start, end), text)]);
         }
-        let list = edits.as_slice().to_vec();
+        let list: Vec<Edit> = edits.iter().cloned().collect();
         let output = edits.splice(&original);
         prop_assert_eq!(output.len(), output.clone().into_bytes().len());
         let growth: i64 = list.iter().map(Edit::growth).sum();
@@ -73,7 +73,7 @@ proptest! {
         let second = some_edits(between.len(), second);
         let expected = second.splice(&between).into_bytes().into_owned();
         let joined = first.then(original.len(), second);
-        for pair in joined.as_slice().windows(2) {
+        for pair in joined.iter().collect::<Vec<_>>().windows(2) {
             prop_assert!(pair[0].span.end <= pair[1].span.start);
         }
         let output = joined.splice(&original).into_bytes().into_owned();

@@ -59,14 +59,14 @@ impl Expander {
     ) -> Looked {
         let mut looked = Looked::default();
         let mut ledger = Ledger::new(&self.policy().limits, message.len());
-        let mut documents = Documents::new(message, tree, self.policy(), &mut ledger);
+        let mut documents = Documents::new(message, tree, self.policy());
         let parts: Vec<PartId> = tree
             .ids()
             .filter(|&part| documents.is_document(part))
             .collect();
         for part in parts {
             looked.documents += 1;
-            let shown = documents.shown(part, |shown| see(seen(&shown)));
+            let shown = documents.shown(part, &mut ledger, |shown| see(seen(&shown)));
             looked.unread += u64::from(matches!(shown, Some(Err(_))));
         }
         looked

@@ -235,6 +235,9 @@ impl Pending<'_> {
         index: usize,
         item: &Item<'_>,
     ) -> Result<Decision, Circle> {
+        if let Err(refusal) = session.ledger.in_time() {
+            return Ok(Decision::Left(refusal));
+        }
         let obtained = match self.contents.of(session, index) {
             Found::Content(obtained) => obtained,
             Found::Refused(refusal) => return Ok(Decision::Left(refusal)),
@@ -386,7 +389,9 @@ impl Pending<'_> {
         self.pass.waits |=
             matches!(item.body.target, Ok(Target::ContentId { .. })) && !refusal.reason.is_bound();
         if refusal.retry == Retry::Later {
-            self.pass.temporary.get_or_insert(row.waiting_for(&refusal));
+            self.pass
+                .temporary
+                .get_or_insert(row.waiting_for(&refusal.detail));
         }
         row.outcome = State::Left;
         row.tell_refusal(refusal);

@@ -33,6 +33,12 @@ impl Session<'_> {
         self.links(message, &mut outcomes, &embedding);
         let report = &mut outcomes.report;
         report.rows.sort_by_cached_key(|row| number_key(&row.part));
+        let mut rows = report.rows.iter();
+        // The machine may have more time for it later.
+        if let Some(late) = rows.find(|row| row.reason == Some(Reason::Deadline)) {
+            let waiting = || late.waiting_for(&late.detail);
+            outcomes.temporary.get_or_insert_with(waiting);
+        }
         if !outcomes.edits.is_empty()
             && report
                 .rows

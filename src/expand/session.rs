@@ -17,6 +17,9 @@ use crate::report::Refusal;
 /// More than any deadline needs, and little enough to be added to any instant.
 const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
+/// How long behind the deadline of the retrievals work goes on, at most: what came shortly before is put in.
+const BEHIND_DEADLINE: Duration = Duration::from_secs(5);
+
 /// One message while it is worked on.
 pub(super) struct Session<'s> {
     pub(super) settings: &'s Settings,
@@ -25,6 +28,7 @@ pub(super) struct Session<'s> {
     /// What rows call the message.
     pub(super) name: &'s str,
     pub(super) asking: Asking<'s>,
+    /// When nothing is retrieved any more. Work ends a little later.
     pub(super) deadline: Instant,
     /// When the message was on its way, if whoever is asked heeds that.
     pub(super) date: Option<SystemTime>,
@@ -65,19 +69,22 @@ impl<'s> Session<'s> {
         asking: Asking<'s>,
     ) -> Self {
         let limits = &settings.policy.limits;
+        // Instants end somewhere; whoever waits longer than this waits for ever.
+        let time = limits.deadline.min(CENTURY);
+        let deadline = Instant::now() + time;
+        let end = deadline + BEHIND_DEADLINE.min(time / 4);
         Self {
             settings,
             kinds,
             name,
             asking,
-            // Instants end somewhere; whoever waits longer than this waits for ever.
-            deadline: Instant::now() + limits.deadline.min(CENTURY),
+            deadline,
             date: match asking {
                 Asking::Of(fetch) if fetch.heeds_date() => date::of(message, SystemTime::now()),
                 _ => None,
             },
             retrieved: HashMap::new(),
-            ledger: Ledger::new(limits, message.len()),
+            ledger: Ledger::new(limits, message.len()).until(end),
             #[cfg(debug_assertions)]
             written: HashSet::new(),
         }

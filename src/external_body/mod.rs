@@ -41,6 +41,7 @@ pub use self::listing::{Scanned, Wanted, relisted};
 #[cfg_attr(not(feature = "cli"), allow(unused_imports))]
 pub use self::note::{Claim, EncodingField, LONGEST_FIELD, NOTE_FIELD, Note, encoding_field};
 pub use self::reference::{
-    ESSENCE, ExternalBody, Form, Reading, Shortcuts, Target, Unusable, identifier, size_in_words,
+    ESSENCE, ExternalBody, Form, Reading, Shortcuts, Target, Unusable, holds_blank, identifier,
+    size_in_words,
 };
 pub use self::scheme::Scheme;

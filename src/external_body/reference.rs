@@ -218,3 +218,18 @@ pub fn identifier(value: &[u8]) -> String {
         _ => text,
     }
 }
+
+/// Whether white space stands in an identifier: some readers take it out and others do not, so that no `cid:` URL
+/// means it for all of them.
+pub fn holds_blank(value: &[u8]) -> bool {
+    let value = value.trim_ascii();
+    let is_blank = |byte: &u8| byte.is_ascii_whitespace();
+    let open = memchr::memchr(b'<', value);
+    let close = memchr::memrchr(b'>', value);
+    match (open, close) {
+        (Some(open), Some(close)) if open < close => value
+            .get(open + 1..close)
+            .is_some_and(|id| id.iter().any(is_blank)),
+        _ => value.iter().any(is_blank),
+    }
+}

@@ -82,7 +82,8 @@ fn escape(url: &[u8], markup: Markup, special: impl Fn(u8) -> bool) -> Vec<u8> {
         let is_markup = match markup {
             // `</style` would end the element, `-->` a conditional comment around it.
             Markup::StyleElement => byte == b'<' || byte == b'>' && matches!(before, b'-' | b'!'),
-            Markup::XhtmlStyleElement => matches!(byte, b'<' | b'>' | b'&'),
+            // Both may be in one: references count in the first, and `]]>` ends the other.
+            Markup::StyleText | Markup::StyleSection => matches!(byte, b'<' | b'>' | b'&'),
             Markup::StyleSheet | Markup::Attribute(..) => false,
         };
         if byte == 0 {

@@ -1,9 +1,8 @@
-//! Character references in attribute values (HTML standard §13.2.5.72 to §13.2.5.80): reading
-//! them, and writing text so that a parser reads it back.
+//! Character references in attribute values and in the text of elements (HTML standard §13.2.5.72 to
+//! §13.2.5.80): reading them, and writing text so that a parser reads it back from an attribute.
 //!
-//! Only the attribute rules live here: a named reference without `;` in front of `=` or an
-//! alphanumeric is text. The names are all 2231 of the standard, from `entities.txt`.
-//! Text outside of attributes is never decoded, because no link stands there.
+//! In an attribute, a named reference without `;` in front of `=` or an alphanumeric is text; in an element it is
+//! one. The names are all 2231 of the standard, from `entities.txt`.
 //!
 //! Deviations:
 //! * A reference to a character outside ASCII becomes that character's UTF-8, percent-encoded
@@ -21,6 +20,17 @@ use percent_encoding::percent_encode_byte;
 /// No name in the table is longer (`CounterClockwiseContourIntegral`, 31); longer runs need no
 /// look-up, however long the attribute is.
 const LONGEST_NAME: usize = 32;
+
+/// No name that may stand without its `;` is longer.
+const LONGEST_OPEN_NAME: usize = 6;
+
+/// Where references stand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Place {
+    Attribute,
+    /// The text of an element.
+    Text,
+}
 
 /// How a bare `&` of the URL is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,19 +52,23 @@ pub enum Delimiter {
     None,
 }
 
-/// The text of a raw attribute value.
-pub(super) fn text(raw: &[u8]) -> Cow<'_, [u8]> {
-    decode(raw, |expansion, text| expansion.write(text))
+/// The text of a raw attribute value, or of an element.
+pub(super) fn text(raw: &[u8], place: Place) -> Cow<'_, [u8]> {
+    decode(raw, place, |expansion, text| expansion.write(text))
 }
 
-/// A raw attribute value as text that can be taken apart, no longer than itself: one octet stands for
+/// The same as text that can be taken apart, no longer than itself: one octet stands for
 /// each character outside ASCII that it names, which no grammar tells from others.
-pub(super) fn split_text(raw: &[u8]) -> Cow<'_, [u8]> {
-    decode(raw, |expansion, text| expansion.write_short(text))
+pub(super) fn split_text(raw: &[u8], place: Place) -> Cow<'_, [u8]> {
+    decode(raw, place, |expansion, text| expansion.write_short(text))
 }
 
-fn decode(raw: &[u8], mut write: impl FnMut(&Expansion, &mut Vec<u8>)) -> Cow<'_, [u8]> {
-    let mut steps = Steps { raw, from: 0 }.peekable();
+fn decode(
+    raw: &[u8],
+    place: Place,
+    mut write: impl FnMut(&Expansion, &mut Vec<u8>),
+) -> Cow<'_, [u8]> {
+    let mut steps = Steps::new(raw, place).peekable();
     if steps.peek().is_none() {
         return Cow::Borrowed(raw);
     }
@@ -81,7 +95,18 @@ struct Step {
 
 struct Steps<'a> {
     raw: &'a [u8],
+    place: Place,
     from: usize,
+}
+
+impl<'a> Steps<'a> {
+    fn new(raw: &'a [u8], place: Place) -> Self {
+        Self {
+            raw,
+            place,
+            from: 0,
+        }
+    }
 }
 
 impl Iterator for Steps<'_> {
@@ -93,7 +118,7 @@ impl Iterator for Steps<'_> {
             let start = self.from + memchr3(b'&', b'\r', 0, behind)?;
             let rest = self.raw.get(start..)?;
             let found = match rest {
-                [b'&', ..] => reference(rest),
+                [b'&', ..] => reference(rest, self.place),
                 // Both together, or a value that begins with the LF would leave the CR behind.
                 [b'\r', b'\n', ..] => Some((Expansion::Character('\n'), 2)),
                 [b'\r', ..] => Some((Expansion::Character('\n'), 1)),
@@ -127,9 +152,9 @@ pub(super) struct Offsets<'a> {
 }
 
 impl<'a> Offsets<'a> {
-    pub(super) fn new(raw: &'a [u8]) -> Self {
+    pub(super) fn new(raw: &'a [u8], place: Place) -> Self {
         let mut offsets = Self {
-            steps: Steps { raw, from: 0 },
+            steps: Steps::new(raw, place),
             next: None,
             text_from: 0,
             raw_from: 0,
@@ -175,7 +200,7 @@ impl Ampersand {
         let mut from = 0;
         while let Some(distance) = memchr(b'&', raw.get(from..).unwrap_or_default()) {
             let at = from + distance;
-            from = match reference(raw.get(at..).unwrap_or_default()) {
+            from = match reference(raw.get(at..).unwrap_or_default(), Place::Attribute) {
                 Some((Expansion::Character('&') | Expansion::Named(b"&"), _)) => {
                     return Self::Always;
                 }
@@ -203,7 +228,11 @@ pub(super) fn encode(text: &[u8], delimiter: Delimiter, ampersand: Ampersand) ->
         let rest = text.get(at..).unwrap_or_default();
         let before = at.checked_sub(1).and_then(|at| text.get(at));
         let written: &[u8] = match byte {
-            b'&' if ampersand == Ampersand::Always || reference(rest).is_some() => b"&amp;",
+            b'&' if ampersand == Ampersand::Always
+                || reference(rest, Place::Attribute).is_some() =>
+            {
+                b"&amp;"
+            }
             b'<' => b"&lt;",
             0 => b"%00",
             b'\r' => b"&#13;",
@@ -307,7 +336,7 @@ fn is_start(byte: u8) -> bool {
 ///
 /// Looks at no more than one run of alphanumerics, so a value is read in linear time: the runs
 /// behind its ampersands are disjoint.
-fn reference(bytes: &[u8]) -> Option<(Expansion, usize)> {
+fn reference(bytes: &[u8], place: Place) -> Option<(Expansion, usize)> {
     if bytes.get(1) == Some(&b'#') {
         return numeric_reference(bytes);
     }
@@ -317,8 +346,12 @@ fn reference(bytes: &[u8]) -> Option<(Expansion, usize)> {
         .take(LONGEST_NAME)
         .take_while(|byte| byte.is_ascii_alphanumeric())
         .count();
+    let is_whole = || named(bytes.get(..2 + name)?);
     let end = match bytes.get(1 + name) {
         _ if name == 0 => return None,
+        next if place == Place::Text && (next != Some(&b';') || is_whole().is_none()) => {
+            return open_reference(bytes, name);
+        }
         // Every name that may stand without `;` is in the table with it, too, and a shorter one
         // in front of further letters does not count in an attribute: one look-up is enough.
         Some(b';') => 2 + name,
@@ -331,6 +364,15 @@ fn reference(bytes: &[u8]) -> Option<(Expansion, usize)> {
         written => named(written)?,
     };
     Some((Expansion::Named(utf8), end))
+}
+
+/// The longest name that may stand without its `;` at the front of so many letters.
+fn open_reference(bytes: &[u8], letters: usize) -> Option<(Expansion, usize)> {
+    let mut lengths = (2..=letters.min(LONGEST_OPEN_NAME)).rev();
+    lengths.find_map(|length| {
+        let utf8 = named(bytes.get(..=length)?)?;
+        Some((Expansion::Named(utf8), 1 + length))
+    })
 }
 
 /// The names of the HTML standard without `&`, a blank, and what they stand for in UTF-8: a line
@@ -422,24 +464,4 @@ fn windows_1252(code_point: u32) -> u32 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_name_of_the_standard_is_found() {
-        let mut count = 0;
-        for (&written, &value) in htmlize::ENTITIES.entries() {
-            assert_eq!(
-                named(written),
-                Some(value),
-                "{}",
-                String::from_utf8_lossy(written)
-            );
-            count += 1;
-        }
-        assert_eq!(count, 2231);
-        for unknown in [b"&nothing;".as_slice(), b"&", b"&;", b"amp;", b"&am"] {
-            assert_eq!(named(unknown), None);
-        }
-    }
-}
+mod tests;

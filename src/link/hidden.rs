@@ -34,7 +34,10 @@ const PROPERTIES: [&[u8]; 6] = [
 pub(super) fn is_declared(document: &[u8], attributes: &[Attribute]) -> bool {
     let value = |name| {
         let attribute = attributes.iter().find(|attribute| attribute.name == name)?;
-        Some(entity::text(attribute.value.of(document)))
+        Some(entity::text(
+            attribute.value.of(document),
+            entity::Place::Attribute,
+        ))
     };
     if value(Name::Hidden).is_some() {
         return true;

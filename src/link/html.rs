@@ -22,13 +22,13 @@
 //! * The content of a conditional comment is markup of its own: what it leaves open ends with it,
 //!   a comment in it is a plain one, and a `<base>` in it is neither base nor link.
 //! * A URL directly behind a character reference that lacks its `;` (`url(&quot/x&quot)`) is not
-//!   reported: another URL in its place could become part of the reference. Nor is a URL with `&`
-//!   in a `<style>` of XHTML, where character references count that are not decoded here.
+//!   reported: another URL in its place could become part of the reference. Nor is a URL in a `<style>` of XHTML or
+//!   SVG in which a comment or a section begins or ends.
 
 use std::mem::take;
 
 use super::css;
-use super::entity::{self, Ampersand, Delimiter, Offsets};
+use super::entity::{self, Ampersand, Delimiter, Offsets, Place};
 use super::hidden;
 use super::label;
 use super::links::Links;
@@ -175,7 +175,7 @@ impl Locator<'_> {
                     self.attribute(element, attribute, attributes);
                 }
             }
-            Event::Style(content) => self.style_element(content),
+            Event::Style(content, markup) => self.style_element(content, markup),
             Event::Conditional(_) => {}
         }
     }
@@ -213,8 +213,8 @@ impl Locator<'_> {
             }
             return;
         }
-        let text = entity::split_text(raw);
-        let mut offsets = Offsets::new(raw);
+        let text = entity::split_text(raw, Place::Attribute);
+        let mut offsets = Offsets::new(raw, Place::Attribute);
         let (links, opens_tag) = (&mut self.found.links, &mut self.opens_tag);
         let mut push = |range: std::ops::Range<usize>, grammar| {
             if offsets.may_write_at(range.start) {
@@ -243,40 +243,24 @@ impl Locator<'_> {
         if memchr::memchr2(b'(', b'&', raw).is_none() {
             return;
         }
-        let text = entity::split_text(raw);
-        let mut offsets = Offsets::new(raw);
         let markup = self.markup(attribute);
-        let mut skipped = Skipped(false);
-        css::scan(&text, |mut found| {
-            let may_be_written = offsets.may_write_at(found.range.start);
-            skipped.see(&mut found, may_be_written);
-            if may_be_written {
-                let link =
-                    found.into_link(markup, |at| attribute.value.start + offsets.raw_offset(at));
-                self.found.links.push(LinkValue {
-                    opens_tag: take(&mut self.opens_tag),
-                    ..link
-                });
-            }
+        let (links, opens_tag) = (&mut self.found.links, &mut self.opens_tag);
+        style_text(self.document, attribute.value, markup, |link| {
+            links.push(LinkValue {
+                opens_tag: take(opens_tag),
+                ..link
+            });
         });
     }
 
-    fn style_element(&mut self, content: Span) {
-        let css = content.of(self.document);
-        let markup = match self.syntax {
-            Syntax::Html => Markup::StyleElement,
-            Syntax::Xhtml => Markup::XhtmlStyleElement,
-        };
-        let mut skipped = Skipped(false);
-        css::scan(css, |mut found| {
-            let value = css.get(found.range.clone()).unwrap_or_default();
-            let may_be_written =
-                self.syntax == Syntax::Html || memchr::memchr(b'&', value).is_none();
-            skipped.see(&mut found, may_be_written);
-            if may_be_written {
-                let link = found.into_link(markup, |at| content.start + at);
-                self.found.links.push(link);
-            }
+    fn style_element(&mut self, content: Span, markup: Markup) {
+        let links = &mut self.found.links;
+        if markup == Markup::StyleText {
+            style_text(self.document, content, markup, |link| links.push(link));
+            return;
+        }
+        css::scan(content.of(self.document), |found| {
+            links.push(found.into_link(markup, |at| content.start + at));
         });
     }
 
@@ -287,6 +271,25 @@ impl Locator<'_> {
         };
         Markup::Attribute(attribute.delimiter, ampersand)
     }
+}
+
+/// Finds the URLs of style in which character references count.
+fn style_text(document: &[u8], within: Span, markup: Markup, mut push: impl FnMut(LinkValue)) {
+    let place = match markup {
+        Markup::StyleText => Place::Text,
+        _ => Place::Attribute,
+    };
+    let raw = within.of(document);
+    let text = entity::split_text(raw, place);
+    let mut offsets = Offsets::new(raw, place);
+    let mut skipped = Skipped(false);
+    css::scan(&text, |mut found| {
+        let may_be_written = offsets.may_write_at(found.range.start);
+        skipped.see(&mut found, may_be_written);
+        if may_be_written {
+            push(found.into_link(markup, |at| within.start + offsets.raw_offset(at)));
+        }
+    });
 }
 
 /// Whether the last option of an `image-set()` is no link that can be written: the next one is the first then.
@@ -378,7 +381,10 @@ fn kind(document: &[u8], element: Element, name: Name, all: &[Attribute]) -> Kin
 fn charset(document: &[u8], all: &[Attribute]) -> Option<Vec<u8>> {
     let value = |name| {
         let attribute = all.iter().find(|attribute| attribute.name == name)?;
-        Some(entity::split_text(attribute.value.of(document)))
+        Some(entity::split_text(
+            attribute.value.of(document),
+            Place::Attribute,
+        ))
     };
     if let Some(label) = value(Name::Charset) {
         return Some(label.into_owned());
@@ -437,7 +443,12 @@ fn attribute_is(
 ) -> bool {
     all.iter()
         .find(|attribute| attribute.name == name)
-        .is_some_and(|attribute| holds(&entity::split_text(attribute.value.of(document))))
+        .is_some_and(|attribute| {
+            holds(&entity::split_text(
+                attribute.value.of(document),
+                Place::Attribute,
+            ))
+        })
 }
 
 /// The span without outer white space, which is no part of a URL. White space that is written as

@@ -63,7 +63,8 @@ impl Scopes {
         self.templates > 0 || self.is_foreign()
     }
 
-    fn is_foreign(&self) -> bool {
+    /// Whether this is SVG or MathML.
+    pub(super) fn is_foreign(&self) -> bool {
         self.regions
             .last()
             .is_some_and(|region| region.is_foreign())

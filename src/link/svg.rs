@@ -354,7 +354,7 @@ fn decoded(text: &[u8]) -> Option<Cow<'_, [u8]>> {
             return None;
         }
     }
-    Some(entity::text(text))
+    Some(entity::text(text, entity::Place::Text))
 }
 
 fn is_harmless_attribute(name: &[u8], value: &[u8]) -> Option<()> {

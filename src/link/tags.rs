@@ -9,7 +9,8 @@
 //! Text, character references and the tree are not looked at. Where the standard lets the tree builder
 //! switch the tokenizer, the element's name alone decides. Deviations that follow from it:
 //! * a `<base>` that does not count for the document ([`Scopes`]) is skipped;
-//! * `<style>`, `<title>` and the like inside of `<svg>` or `<math>` are raw text as elsewhere;
+//! * `<title>` and the like inside of `<svg>` or `<math>` are raw text as elsewhere; `<style>` is markup there, as in
+//!   XHTML: its text ends at the next tag, whatever that is;
 //! * `<noscript>` holds markup, as in a reader without scripts, which mail readers are;
 //! * `<![CDATA[` ends at `]]>` if there is one, also outside of foreign content; else it is a
 //!   bogus comment that ends at `>`.
@@ -20,6 +21,7 @@ use super::entity::Delimiter;
 use super::names::{Element, LONGEST_NAME, Name, Raw, Syntax, attribute_name, element, lower_case};
 use super::scopes::Scopes;
 use super::srcset::is_blank;
+use super::value::Markup;
 use crate::span::Span;
 
 /// What [`Tags`] finds.
@@ -27,8 +29,8 @@ use crate::span::Span;
 pub(super) enum Event {
     /// A whole start tag; its attributes are in [`Tags::attributes`].
     Start(Element),
-    /// The content of a `<style>` element.
-    Style(Span),
+    /// The content of a `<style>` element, or a piece of it, and how it is written.
+    Style(Span, Markup),
     /// The content of a conditional comment, behind its `[if ...]>`.
     Conditional(Span),
 }
@@ -50,6 +52,8 @@ pub(super) struct Tags<'a> {
     syntax: Syntax,
     /// The element whose content comes next, if that is not markup.
     inside: Option<Raw>,
+    /// Whether the text that comes next is that of a `<style>` whose content is markup.
+    is_styling: bool,
     scopes: Scopes,
     /// Where the start tag last found begins, behind its `<`.
     tag_start: usize,
@@ -70,6 +74,7 @@ impl<'a> Tags<'a> {
             end: within.end.min(document.len()),
             syntax,
             inside: None,
+            is_styling: false,
             scopes: Scopes::new(syntax),
             tag_start: within.start,
             blanks: None,
@@ -110,15 +115,22 @@ impl<'a> Tags<'a> {
         if let Some(raw) = self.inside.take() {
             let content = self.raw_text(raw);
             if raw == Raw::Style {
-                return Some(Event::Style(content));
+                return Some(Event::Style(content, Markup::StyleElement));
             }
         }
         loop {
-            self.at += memchr(b'<', self.rest())? + 1;
+            let next = memchr(b'<', self.rest());
+            if self.is_styling && next != Some(0) {
+                let text = Span::new(self.at, next.map_or(self.end, |length| self.at + length));
+                self.at = text.end;
+                self.is_styling = next.is_some();
+                return Some(Event::Style(text, Markup::StyleText));
+            }
+            self.at += next? + 1;
             match self.peek()? {
                 b'!' => {
-                    if let Some(content) = self.declaration() {
-                        return Some(Event::Conditional(content));
+                    if let Some(event) = self.declaration() {
+                        return Some(event);
                     }
                 }
                 b'?' => self.skip_behind(b'>'),
@@ -154,11 +166,14 @@ impl<'a> Tags<'a> {
         if element == Element::Scope || !self.scopes.is_outside() {
             self.scopes.open(name, closing == Closing::Itself);
         }
+        self.is_styling = false;
         if let Element::Raw(raw) = element {
-            self.inside = match (self.syntax, closing) {
-                (Syntax::Xhtml, Closing::Itself) => None,
-                _ => Some(raw),
-            };
+            let is_markup = self.syntax == Syntax::Xhtml || self.scopes.is_foreign();
+            match raw {
+                _ if is_markup && closing == Closing::Itself => {}
+                Raw::Style if is_markup => self.is_styling = true,
+                _ => self.inside = Some(raw),
+            }
         }
         Some(Event::Start(element))
     }
@@ -168,6 +183,7 @@ impl<'a> Tags<'a> {
         self.skip_tag_name();
         let name = Span::new(start, self.at).of(self.document);
         self.tag_rest(Keep::Nothing)?;
+        self.is_styling = false;
         let mut buffer = [0; LONGEST_NAME];
         if !self.scopes.is_outside()
             && let Some(name) = lower_case(name, &mut buffer)
@@ -268,19 +284,21 @@ impl<'a> Tags<'a> {
     }
 
     /// Behind `<`, at `!`: a comment, a section, a document type or a bogus comment. Yields what a
-    /// conditional comment holds.
-    fn declaration(&mut self) -> Option<Span> {
+    /// conditional comment holds, and style in a section.
+    fn declaration(&mut self) -> Option<Event> {
         if self.rest().starts_with(b"!--") {
             self.at += 3;
             let start = self.at;
             let content = Span::new(start, self.comment_end());
-            return conditional(self.document, content);
+            return conditional(self.document, content).map(Event::Conditional);
         }
         if self.rest().starts_with(b"![CDATA[") && self.at < self.no_section_end_from {
             match memmem::find(self.rest(), b"]]>") {
                 Some(length) => {
+                    let content = Span::new(self.at + b"![CDATA[".len(), self.at + length);
                     self.at += length + 3;
-                    return None;
+                    let style = Event::Style(content, Markup::StyleSection);
+                    return self.is_styling.then_some(style);
                 }
                 None => self.no_section_end_from = self.at,
             }

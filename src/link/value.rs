@@ -54,8 +54,10 @@ pub enum Markup {
     StyleSheet,
     /// A `<style>` element of HTML: no character references, ended by `</style`.
     StyleElement,
-    /// A `<style>` element of XHTML, whose `<` and `&` are markup.
-    XhtmlStyleElement,
+    /// The text of a `<style>` of XHTML or SVG: its `<` and `&` are markup.
+    StyleText,
+    /// A CDATA section in one.
+    StyleSection,
     /// An attribute value; how it is delimited, and how its ampersands are written.
     Attribute(Delimiter, Ampersand),
 }

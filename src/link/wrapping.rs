@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use percent_encoding::percent_encode_byte;
 
 use super::css_escape;
-use super::entity::{self, Delimiter};
+use super::entity::{self, Delimiter, Place};
 use super::srcset::is_blank;
 use super::value::{Grammar, LinkValue, Markup};
 
@@ -16,10 +16,9 @@ impl LinkValue {
     pub fn decoded<'a>(&self, document: &'a [u8]) -> Cow<'a, [u8]> {
         let raw = self.span.of(document);
         let text = match self.context.markup {
-            Markup::Attribute(..) => entity::text(raw),
-            Markup::StyleSheet | Markup::StyleElement | Markup::XhtmlStyleElement => {
-                Cow::Borrowed(raw)
-            }
+            Markup::Attribute(..) => entity::text(raw, Place::Attribute),
+            Markup::StyleText => entity::text(raw, Place::Text),
+            Markup::StyleSheet | Markup::StyleElement | Markup::StyleSection => Cow::Borrowed(raw),
         };
         match self.context.grammar {
             Grammar::CssUrl | Grammar::CssString(_) => match text {
@@ -64,9 +63,10 @@ impl LinkValue {
                 b"\"\"".to_vec()
             }
             Markup::Attribute(delimiter, ampersand) => entity::encode(&text, delimiter, ampersand),
-            Markup::StyleSheet | Markup::StyleElement | Markup::XhtmlStyleElement => {
-                text.into_owned()
-            }
+            Markup::StyleSheet
+            | Markup::StyleElement
+            | Markup::StyleText
+            | Markup::StyleSection => text.into_owned(),
         }
     }
 }

@@ -152,15 +152,11 @@ fn changed(content: &[u8], edits: &Edits) -> Result<Option<New>, Misfit> {
     if edits.is_empty() {
         return Ok(None);
     }
-    let gain: usize = edits
-        .as_slice()
-        .iter()
-        .map(|edit| edit.replacement.len())
-        .sum();
+    let gain: usize = edits.iter().map(|edit| edit.replacement.len()).sum();
     let mut bytes = Vec::with_capacity(content.len() + gain);
-    let mut replaced = Vec::with_capacity(edits.as_slice().len());
+    let mut replaced = Vec::with_capacity(edits.len());
     let mut copied = 0;
-    for edit in edits.as_slice() {
+    for edit in edits.iter() {
         let Span { start, end } = edit.span;
         bytes.extend_from_slice(content.get(copied..start).ok_or(Misfit)?);
         copied = end;

@@ -116,7 +116,6 @@ impl Changes {
         let fields = comparison.changes()?;
         let came = incoming.separator;
         let moved: i64 = edits
-            .as_slice()
             .iter()
             .take_while(|edit| edit.span.end <= came.start)
             .map(Edit::growth)
@@ -124,7 +123,7 @@ impl Changes {
         let expected = i64::try_from(came.end).map(|start| start + moved);
         let is_moved = i64::try_from(body_start) != expected;
         let touches = |edit: &Edit| edit.span.end > came.start;
-        let is_changed = is_moved || edits.as_slice().iter().any(touches);
+        let is_changed = is_moved || edits.iter().any(touches);
         Ok(Self {
             fields,
             body: is_changed.then_some(body_start),

@@ -3,14 +3,26 @@
 //! Everything here is derived from the content: no clock, no random number. A part that came in is never
 //! written anew.
 
+use std::collections::HashSet;
+
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use sha2::{Digest as _, Sha256};
 
-use super::transfer::{TransferEncoding, has_boundary};
-use crate::span::Newline;
+use super::transfer::TransferEncoding;
+use crate::span::{Lines, Newline, Span};
 
-/// What a field cannot hold as it is.
-const NOT_GRAPHIC: &AsciiSet = &CONTROLS.add(b' ');
+/// What is no character of a URI (RFC 3986 §2); browsers take more.
+const NOT_OF_URI: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'<')
+    .add(b'>')
+    .add(b'\\')
+    .add(b'^')
+    .add(b'`')
+    .add(b'{')
+    .add(b'|')
+    .add(b'}');
 
 /// Columns of a folded field.
 const COLUMNS: usize = 76;
@@ -70,13 +82,13 @@ impl NewPart {
     }
 }
 
-/// A field that holds a URL, folded like RFC 2017's URL parameter where it would be too long: white space
-/// inside the field means nothing (the draft, 5.1.1).
+/// A field that holds a URL, and characters of URIs only, folded like RFC 2017's URL parameter where it would be too
+/// long: white space inside the field means nothing (the draft, 5.1.1).
 #[must_use]
 pub fn folded_url(name: &str, url: &str, newline: Newline) -> Vec<u8> {
     let mut field = name.as_bytes().to_vec();
     field.push(b':');
-    let escaped = utf8_percent_encode(url, NOT_GRAPHIC).to_string();
+    let escaped = utf8_percent_encode(url, NOT_OF_URI).to_string();
     let mut column = field.len();
     for (index, word) in escaped.as_bytes().chunks(COLUMNS - 2).enumerate() {
         if index > 0 || column + 1 + word.len() > COLUMNS {
@@ -98,22 +110,50 @@ pub fn folded_url(name: &str, url: &str, newline: Newline) -> Vec<u8> {
 pub fn boundary(seed: &[u8], content: &[u8], around: &[&[u8]]) -> String {
     let hash = sha256(seed);
     let hash = hash.get(..24).unwrap_or_default();
-    let mut boundary = format!("=_embody_{hash}");
+    let first = format!("=_embody_{hash}");
+    // The writer of the mail could know the first million: all that are taken are found at once.
+    let lines = Lines::new(content, Span::new(0, content.len()));
+    let lines = lines.filter_map(|line| line.content.of(content).strip_prefix(b"--"));
+    let behind: Vec<&[u8]> = lines
+        .filter_map(|line| line.strip_prefix(first.as_bytes()))
+        .collect();
+    let taken: HashSet<&[u8]> = behind.iter().flat_map(|behind| fronts(behind)).collect();
+    let meets = |boundary: &[u8]| {
+        let mut around = around.iter();
+        around.any(|other| other.starts_with(boundary) || boundary.starts_with(other))
+    };
+    if behind.is_empty() && !meets(first.as_bytes()) {
+        return first;
+    }
     let mut further = 0_u32;
     loop {
-        let bytes = boundary.as_bytes();
-        let meets = |other: &&[u8]| other.starts_with(bytes) || bytes.starts_with(other);
-        if !around.iter().any(meets) && !has_boundary(content, &[bytes]) {
+        further += 1;
+        let end = format!("_{further}");
+        let boundary = format!("{first}{end}");
+        if !taken.contains(end.as_bytes()) && !meets(boundary.as_bytes()) {
             return boundary;
         }
-        further += 1;
-        boundary = format!("=_embody_{hash}_{further}");
     }
+}
+
+/// Every `_` and number that a text begins with: `_1` and `_12` of `_12x`.
+fn fronts(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    // No number that is tried is longer.
+    const DIGITS: usize = 10;
+    let digits = text.strip_prefix(b"_").unwrap_or_default();
+    let digits = digits.iter().take(DIGITS);
+    let digits = digits.take_while(|digit| digit.is_ascii_digit()).count();
+    (1..=digits).filter_map(|length| text.get(..=length))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::mime::transfer::has_boundary;
 
     #[test]
     fn a_boundary_is_in_no_line_and_meets_none_around() {
@@ -127,6 +167,34 @@ mod tests {
         let longer = format!("{first}x");
         let third = boundary(b"seed", b"", &[longer.as_bytes()]);
         assert!(!longer.starts_with(&third) && !third.starts_with(&longer));
+    }
+
+    proptest! {
+        #[test]
+        fn a_boundary_is_the_first_that_no_line_begins_with(
+            ends in prop::collection::vec("(_[1-4]{0,2})?x?", 0..12),
+        ) {
+            let hash = sha256(b"seed");
+            let first = format!("=_embody_{}", &hash[..24]);
+            let content: String = ends.iter().map(|end| format!("--{first}{end}\n")).collect();
+            let further = (1..).map(|further| format!("{first}_{further}"));
+            let expected = std::iter::once(first.clone()).chain(further).find(|boundary| {
+                !has_boundary(content.as_bytes(), &[boundary.as_bytes()])
+            });
+            prop_assert_eq!(Some(boundary(b"seed", content.as_bytes(), &[])), expected);
+        }
+    }
+
+    #[test]
+    fn a_boundary_is_found_at_once_however_many_are_taken() {
+        let first = boundary(b"seed", b"", &[]);
+        let content: String = (1..100_000)
+            .map(|further| format!("--{first}_{further}\n"))
+            .collect();
+        let begun = Instant::now();
+        let found = boundary(b"seed", content.as_bytes(), &[]);
+        assert_eq!(found, format!("{first}_100000"));
+        assert!(begun.elapsed() < Duration::from_secs(20));
     }
 
     #[test]

@@ -1,16 +1,16 @@
 //! Which base holds for a part: its own fields, else those of what it stands in (the draft, 5.1).
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use crate::link::base::Base;
 use crate::mime::{PartId, Tree};
 
-/// The bases that hold for the parts of one message, each found once.
+/// The bases that hold for the parts of one message. Asked for in the order of the message, each is found once.
 #[derive(Clone, Debug, Default)]
 pub struct Bases {
-    /// One base may hold for ten thousand parts.
-    known: HashMap<PartId, Option<Rc<Base>>>,
+    /// Those of the part last asked for and of what it stands in, the outermost first. All of a message would be
+    /// many times the message: ten thousand parts may each be relative to one long base.
+    chain: Vec<(PartId, Option<Rc<Base>>)>,
     /// What holds around the message itself.
     around: Option<Rc<Base>>,
 }
@@ -20,7 +20,7 @@ impl Bases {
     #[must_use]
     pub fn within(around: Option<Rc<Base>>) -> Self {
         Self {
-            known: HashMap::new(),
+            chain: Vec::new(),
             around,
         }
     }
@@ -28,22 +28,14 @@ impl Bases {
     /// The base that holds for a part: its own Content-Base or Content-Location, else that of what
     /// it stands in, outwards (the draft, 5.1.2 and 5.1.3).
     pub fn of(&mut self, original: &[u8], tree: &Tree, part: PartId) -> Option<Rc<Base>> {
-        let mut chain = vec![part];
-        for above in tree.ancestors(part) {
-            if self.known.contains_key(&above) {
-                break;
-            }
-            chain.push(above);
-        }
-        for &entity in chain.iter().rev() {
-            if self.known.contains_key(&entity) {
-                continue;
-            }
-            let enclosing = tree.part(entity).parent;
-            let enclosing = match enclosing {
-                Some(above) => self.known.get(&above).cloned().flatten(),
-                None => self.around.clone(),
-            };
+        let mut wanted: Vec<PartId> = std::iter::once(part).chain(tree.ancestors(part)).collect();
+        wanted.reverse();
+        let known = self.chain.iter().zip(&wanted);
+        let known = known.take_while(|((known, _), wanted)| known == *wanted);
+        let known = known.count();
+        self.chain.truncate(known);
+        for entity in wanted.into_iter().skip(known) {
+            let enclosing = self.innermost();
             let content_base = tree.value(original, entity, "Content-Base");
             let content_location = tree.value(original, entity, "Content-Location");
             let base = if content_base.is_none() && content_location.is_none() {
@@ -60,8 +52,15 @@ impl Bases {
                     _ => own.map(Rc::new),
                 }
             };
-            self.known.insert(entity, base);
+            self.chain.push((entity, base));
         }
-        self.known.get(&part).cloned().flatten()
+        self.innermost()
+    }
+
+    fn innermost(&self) -> Option<Rc<Base>> {
+        match self.chain.last() {
+            Some((_, base)) => base.clone(),
+            None => self.around.clone(),
+        }
     }
 }

@@ -38,6 +38,8 @@ impl Bearers {
 pub(super) struct ContentIds {
     /// By message and id.
     bearers: HashMap<PartId, HashMap<String, Bearers>>,
+    /// The Message-ID of each message; read when a reference first names one.
+    message_ids: Option<HashMap<PartId, String>>,
 }
 
 impl ContentIds {
@@ -49,6 +51,7 @@ impl ContentIds {
     ) -> Self {
         let mut read = Self {
             bearers: HashMap::new(),
+            message_ids: None,
         };
         for part in tree.ids() {
             if let Some(value) = tree.value(original, part, "Content-ID") {
@@ -64,7 +67,7 @@ impl ContentIds {
     /// a `mid:` URL names (RFC 2392). `cites_its_own_id` tells that `part` may bear the id itself,
     /// as RFC 1873 has it.
     pub(super) fn target(
-        &self,
+        &mut self,
         original: &[u8],
         tree: &Tree,
         part: PartId,
@@ -76,10 +79,14 @@ impl ContentIds {
         let found = match message_id {
             None => messages.find_map(|message| self.bearer(message, part, content_id)),
             Some(wanted) => {
-                let named = messages.find(|&message| {
-                    let value = tree.value(original, message, "Message-ID");
-                    value.map(identifier).as_deref() == Some(wanted)
-                });
+                let message_ids = self
+                    .message_ids
+                    .get_or_insert_with(|| message_ids(original, tree));
+                let is_named = |message: &PartId| {
+                    let message_id = message_ids.get(message).map(String::as_str);
+                    message_id == Some(wanted)
+                };
+                let named = messages.find(is_named);
                 let Some(message) = named else {
                     return Err(Refusal::lasting(
                         Reason::ContentIdNotFound,
@@ -144,6 +151,15 @@ impl ContentIds {
         let bearers = of_message.and_then(|ids| ids.get(content_id));
         bearers.is_some_and(|bearers| bearers.references[0] == Some(part))
     }
+}
+
+fn message_ids(original: &[u8], tree: &Tree) -> HashMap<PartId, String> {
+    let messages = tree.ids().filter(|part| tree.is_message(*part));
+    let read = |message| {
+        let value = tree.value(original, message, "Message-ID")?;
+        Some((message, identifier(value)))
+    };
+    messages.filter_map(read).collect()
 }
 
 fn leads_back(content_id: &str) -> Refusal {

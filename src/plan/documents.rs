@@ -52,29 +52,22 @@ struct Edited {
     digest: Option<Digest>,
 }
 
-/// The documents of a message, looked at one after the other.
+/// The documents of a message, looked at one after the other. What they have in common, as which part has which
+/// Content-Location, is gathered once: there may be ten thousand of them.
 pub(crate) struct Documents<'p> {
     original: &'p [u8],
     tree: &'p Tree,
     policy: &'p Policy,
     siblings: Siblings<'p>,
-    ledger: &'p mut Ledger,
 }
 
 impl<'p> Documents<'p> {
-    /// `ledger` holds what the message may still cost.
-    pub(crate) fn new(
-        original: &'p [u8],
-        tree: &'p Tree,
-        policy: &'p Policy,
-        ledger: &'p mut Ledger,
-    ) -> Self {
+    pub(crate) fn new(original: &'p [u8], tree: &'p Tree, policy: &'p Policy) -> Self {
         Self {
             original,
             tree,
             policy,
             siblings: Siblings::new(original, tree, policy),
-            ledger,
         }
     }
 
@@ -88,18 +81,21 @@ impl<'p> Documents<'p> {
     fn looked_at<T>(
         &mut self,
         part: PartId,
+        ledger: &mut Ledger,
         always: bool,
         decide: impl FnOnce(
             &mut Self,
+            &mut Ledger,
             &MappedBody<'_>,
             &mut Document<'_>,
-            Option<Rc<Base>>,
-            &[PartId],
         ) -> Result<(Changes, T), Refusal>,
     ) -> Option<Result<(T, Edited), Refusal>> {
         let language = self.language(part)?;
         let base = self.siblings.base_of(part);
-        let related = self.siblings.around(part);
+        let related = match self.siblings.around(part, ledger) {
+            Ok(related) => related,
+            Err(refusal) => return Some(Err(refusal)),
+        };
         let is_hopeless = !always && base.is_none() && related.is_empty();
         let charset = match self.charset(part) {
             Ok(charset) => charset,
@@ -120,7 +116,7 @@ impl<'p> Documents<'p> {
             }
         }
         // Decoded, searched, and looked at again where the charset is only known then.
-        if let Err(refusal) = self.ledger.work(body.len() * 3) {
+        if let Err(refusal) = ledger.work(body.len() * 3) {
             return Some(Err(refusal));
         }
         let Some(mapped) = MappedBody::decode(self.original, body, encoding) else {
@@ -131,14 +127,15 @@ impl<'p> Documents<'p> {
             return (!is_hopeless).then_some(Err(refusal));
         };
         let mut document = Document::read(part, language, mapped.octets(), charset);
-        let base = match &document.base_href {
+        document.related = related;
+        document.base = match &document.base_href {
             Some(href) => {
                 let href = readable(&href.decoded(&document.text));
                 Base::of_document(base.as_deref(), &href).map(Rc::new)
             }
             None => base,
         };
-        let decision = decide(self, &mapped, &mut document, base, &related);
+        let decision = decide(self, ledger, &mapped, &mut document);
         let (changes, decided) = match decision {
             Ok(decided) => decided,
             Err(refusal) => return Some(Err(refusal)),
@@ -176,7 +173,7 @@ impl<'p> Documents<'p> {
                 .map(|(span, bytes)| Edit::replace(span, bytes)),
         );
         let growth = edits.iter().map(Edit::growth).sum();
-        if let Err(refusal) = self.ledger.grow(growth) {
+        if let Err(refusal) = ledger.grow(growth) {
             return Some(Err(refusal));
         }
         Some(Ok((decided, Edited { edits, digest })))

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::documents::Documents;
-use super::documents::new_links::NewLinks;
+use super::documents::new_links::{NewLinks, unclear};
 use crate::edit::Group;
 use crate::ledger::Ledger;
 use crate::link::url::masked;
@@ -31,11 +31,11 @@ pub(super) fn links(
     policy: &Policy,
     ledger: &mut Ledger,
 ) -> (Vec<Links>, BTreeMap<PartId, String>) {
-    let mut documents = Documents::new(original, tree, policy, ledger);
+    let mut documents = Documents::new(original, tree, policy);
     let mut links = Vec::new();
     let mut content_ids = BTreeMap::new();
     for part in tree.ids() {
-        let Some(decision) = documents.new_links(part) else {
+        let Some(decision) = documents.new_links(part, ledger) else {
             continue;
         };
         for named in decision.iter().flat_map(|new| &new.named) {
@@ -93,6 +93,9 @@ impl Links {
                     new.absolute, new.to_parts
                 )
                 .into();
+                if new.unclear > 0 {
+                    row.remark(&unclear(new.unclear));
+                }
                 if let Some(digest) = new.digest {
                     row.remark(digest.note());
                 }

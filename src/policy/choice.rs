@@ -185,7 +185,7 @@ pub struct Limits {
     pub redirects: u32,
     /// `--timeout`: one retrieval.
     pub timeout: Duration,
-    /// `--deadline`: all retrievals of one message.
+    /// `--deadline`: all retrievals of one message. The work on it may take a quarter longer, and no more than 5 s.
     pub deadline: Duration,
     /// `--max-in-flight`: retrievals that run at the same time, over all messages of a run
     /// ([`AtMost`](crate::fetch::AtMost)); one message asks for no more than that by itself.

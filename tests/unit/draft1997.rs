@@ -156,13 +156,19 @@ fn a_base_without_path_gets_its_slash() {
     assert_eq!(resolved("http://a?q", "g"), "http://a/g");
 }
 
+/// Whether nothing or only a fragment is there.
+fn is_same_document(reference: &Reference<'_>) -> bool {
+    let before = (reference.scheme, reference.authority, reference.query);
+    before == (None, None, None) && reference.path.is_empty()
+}
+
 /// The draft's §5.2. A reference to the current document (empty, or a fragment only) comes back as it is, since the
 /// algorithm ends at its step 2. Steps 6f and 6g do not say whether the nothing before a leading `/` is a segment; the
 /// table (`../../../g`) says that it is not.
 fn resolved(base: &str, reference: &str) -> String {
     let (base, reference) = (Reference::split(base), Reference::split(reference));
     // Steps 2 and 3.
-    if reference.is_same_document() || reference.scheme.is_some() {
+    if is_same_document(&reference) || reference.scheme.is_some() {
         return reference.recompose();
     }
     assert!(base.scheme.is_some(), "the base is not absolute");

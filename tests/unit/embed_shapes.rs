@@ -347,7 +347,7 @@ fn check(mail: &[u8]) -> Result<(), TestCaseError> {
         mime::scan(mail, &ScanLimits::default()),
         mime::scan(&output, &ScanLimits::default()),
     );
-    for edit in expansion.edits.as_slice() {
+    for edit in expansion.edits.iter() {
         prop_assert!(
             is_meant(edit, &before, mail),
             "{:?} \"{}\" becomes \"{}\"",
@@ -526,7 +526,7 @@ proptest! {
         let expander = expander(policy, world());
         let expansion = expander.expand(&mail, "test").unwrap();
         let tree = mime::scan(&mail, &ScanLimits::default());
-        for edit in expansion.edits.as_slice() {
+        for edit in expansion.edits.iter() {
             prop_assert!(is_meant(edit, &tree, &mail), "{:?}", edit);
         }
         let output = expansion.output().into_bytes().into_owned();

@@ -3,7 +3,11 @@
 //! result gives what `Url::join` gives. 100 000 cases a run.
 
 use super::common::checks::resolve::{Agreement, agrees, is_drive_only, is_file};
-use embody::link::url::{Relation, relation, resolve_as_browser};
+use embody::link::url::{
+    Relation, absolute_as_browser, relation, resolve_as_browser, with_blanks_escaped,
+};
+use embody::policy::{Policy, Scheme, Userinfo};
+use embody::report::Reason;
 use url::Url;
 
 const CASES: usize = 100_000;
@@ -236,6 +240,75 @@ fn what_is_absolute_does_not_depend_on_the_base() {
         }
     }
     assert!(absolute > 2_000);
+}
+
+/// With a base and without: what documents show is asked for by the URL that browsers parse, and what they cannot
+/// parse is refused.
+#[test]
+fn what_is_asked_for_is_what_browsers_parse() {
+    let policy = Policy {
+        fetch: [Scheme::Http, Scheme::Https].into(),
+        userinfo: Userinfo::Allow,
+        ..Policy::default()
+    };
+    let mut random = Random(0x1234_5678_9abc_def1);
+    let (mut equal, mut refused) = (0, 0);
+    for case in 0..CASES {
+        let base = [
+            "https://h.example/a/b?q",
+            "http://h/a b/",
+            "thismessage:/",
+            "ftp://f/x",
+        ][case % 4];
+        let scheme = base.split_inclusive(':').next();
+        let reference = [
+            ["", "https:", "http:/", "https:\\"][random.below(4)],
+            &random.text(6),
+        ]
+        .concat();
+        let reference = reference.trim_ascii().replace(['\t', '\n', '\r'], "");
+        let ours = match relation(scheme, &reference) {
+            Relation::Absolute => absolute_as_browser(reference.as_str().into()).into_owned(),
+            Relation::Relative => match resolve_as_browser(base, &reference) {
+                Ok(absolute) => absolute,
+                Err(_) => continue,
+            },
+            Relation::Empty | Relation::SameDocument => continue,
+        };
+        let ours = with_blanks_escaped(&ours);
+        let theirs = Url::parse(base).unwrap().join(&reference);
+        if theirs
+            .as_ref()
+            .is_ok_and(|url| !url.scheme().starts_with("http"))
+            || !(ours.starts_with("http:") || ours.starts_with("https:"))
+        {
+            continue;
+        }
+        let judged = policy.judge_url(&ours);
+        match (&theirs, Url::parse(&ours)) {
+            (Ok(theirs), Ok(parsed)) => {
+                assert_eq!(theirs, &parsed, "{base} {reference:?}");
+                let is_understood =
+                    !matches!(&judged, Err(refusal) if refusal.reason == Reason::BadUrl);
+                assert!(is_understood, "{base} {reference:?}: {judged:?}");
+                equal += 1;
+            }
+            // The crate refuses `///x`, which the standard has as the host x.
+            (Err(_), Ok(_)) => assert!(
+                reference.contains("//") || reference.contains('\\'),
+                "{base} {reference:?}"
+            ),
+            (Err(_), Err(_)) => {
+                assert!(judged.is_err(), "{base} {reference:?}");
+                refused += 1;
+            }
+            (Ok(_), Err(why)) => panic!("{base} {reference:?}: {ours:?}: {why}"),
+        }
+    }
+    assert!(
+        equal > CASES / 4 && refused > CASES / 100,
+        "{equal}, {refused}"
+    );
 }
 
 #[test]

@@ -112,7 +112,7 @@ pub struct TimeArgs {
     /// One retrieval; 0 is no limit [default: 20s]
     #[arg(hide_short_help = true, long, value_name = "DUR", value_parser = duration_or_none)]
     pub timeout: Option<Duration>,
-    /// All retrievals of one message; 0 is no limit [default: 60s]
+    /// All retrievals of one message, and the work on it; 0 is no limit [default: 60s]
     #[arg(hide_short_help = true, long, value_name = "DUR", value_parser = duration_or_none)]
     pub deadline: Option<Duration>,
 }

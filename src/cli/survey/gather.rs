@@ -119,7 +119,7 @@ impl<'s> Surveying<'s> {
             }
         }
         let edits = detachment.edits;
-        survey.detach.saves = -edits.as_slice().iter().map(Edit::growth).sum::<i64>();
+        survey.detach.saves = -edits.iter().map(Edit::growth).sum::<i64>();
         Ok(edits)
     }
 

@@ -97,7 +97,7 @@ impl Pending<'_> {
             let mail = (self.original, self.tree);
             let held = (&mut *places, &mut self.pictures);
             self.sheets
-                .look_into(session, mail, (&beside, number), held);
+                .look_into(session, mail, &mut self.documents, (&beside, number), held);
         }
         places.sheets.extend(later);
     }

@@ -59,11 +59,13 @@ impl Embedding {
 /// Embeds what the documents of a message show.
 pub(super) fn embed(session: &mut Session<'_>, original: &[u8], tree: &Tree) -> Embedding {
     let mut pictures = Pictures::new(original, tree, session.policy());
-    let with = (session.policy(), &mut session.ledger);
-    let mut places = Places::find(with, original, tree, &mut pictures);
+    let mut documents = Documents::new(original, tree, session.policy());
+    let (with, mail) = ((session.policy(), &mut session.ledger), (original, tree));
+    let mut places = Places::find(with, mail, &mut documents, &mut pictures);
     let mut pending = Pending {
         original,
         tree,
+        documents,
         shapes: Shapes::new(original, tree),
         answers: HashMap::new(),
         pictures,
@@ -103,6 +105,7 @@ enum Given {
 struct Pending<'p> {
     original: &'p [u8],
     tree: &'p Tree,
+    documents: Documents<'p>,
     shapes: Shapes<'p>,
     /// The picture that came from each URL, by its number in [`Places::urls`].
     answers: HashMap<usize, Result<usize, Refusal>>,
@@ -174,10 +177,8 @@ impl Pending<'_> {
         if !values.is_empty() {
             let new = self.shapes.octets();
             session.ledger.restore_gained(gained);
-            let policy = session.policy();
-            let mut documents =
-                Documents::new(self.original, self.tree, policy, &mut session.ledger);
-            let rewritten = documents.embedded(part, &values, &fallbacks);
+            let (documents, ledger) = (&mut self.documents, &mut session.ledger);
+            let rewritten = documents.embedded(part, ledger, &values, &fallbacks);
             let kept = found
                 .iter()
                 .filter(|place| values.contains_key(&place.ordinal));
@@ -370,7 +371,7 @@ impl Pending<'_> {
             Given::Nothing => return None,
             Given::Refused(refusal) => {
                 if refusal.retry == Retry::Later {
-                    let detail = row.waiting_for(refusal);
+                    let detail = row.waiting_for(&refusal.detail);
                     self.embedding.temporary.get_or_insert(detail);
                 }
                 row.tell_refusal(refusal.clone());

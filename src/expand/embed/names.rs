@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::external_body::identifier;
+use crate::external_body::{holds_blank, identifier};
 use crate::mime::{PartId, Tree};
 
 /// How many digits of a hash stand in ids and file names.
@@ -34,7 +34,9 @@ impl Names {
             };
             let content_id = identifier(value);
             let mut around = tree.ancestors(part);
-            if let Some(digits) = digits_of(&content_id)
+            // Readers do not agree on what an id with blanks in it is.
+            if !holds_blank(value)
+                && let Some(digits) = digits_of(&content_id)
                 && let Some(related) =
                     around.find(|above| tree.part(*above).essence == "multipart/related")
             {

@@ -7,12 +7,15 @@ use std::rc::Rc;
 use super::super::answer::{Answer, Octets, Times};
 use super::container::Container;
 use super::names::{DIGITS, Names};
+use super::style;
 use crate::expand::content::not_decoded;
 use crate::expand::state::State;
 use crate::external_body::ExternalBody;
 use crate::link::data::DataUrl;
+use crate::link::label;
 use crate::link::svg::is_harmless_svg;
 use crate::link::value::Role;
+use crate::mime::charset::Charset;
 use crate::mime::entity::{NewPart, sha256};
 use crate::mime::picture::{self, Kind};
 use crate::mime::{PartId, TransferEncoding, Tree};
@@ -30,7 +33,7 @@ const SVG: &str = "image/svg+xml";
 struct Picture {
     octets: Rc<Octets>,
     kind: Kind,
-    /// The charset that the source of a style sheet names.
+    /// The charset that the source of a style sheet or an SVG names.
     charset: Option<String>,
     /// Where the first of equal ones came from.
     source: Option<String>,
@@ -83,11 +86,14 @@ impl<'p> Pictures<'p> {
     ) -> Result<usize, Refusal> {
         let url = spaces_kept(url);
         let parsed = DataUrl::parse(url.as_bytes()).map_err(not_decoded)?;
-        let declared = parsed.media_type().essence().to_owned();
+        let media_type = parsed.media_type();
+        let declared = media_type.essence().to_owned();
+        let label = style::label(media_type.parameter("charset"));
         let octets = parsed.decode(policy.limits.body).map_err(not_decoded)?;
         let octets = Octets::shared(octets);
         let kind = admitted(octets.bytes(), Some(&declared), Some(role), policy)?;
-        Ok(self.add(octets, kind, None, Times::default()))
+        let charset = charset(&kind, octets.bytes(), (&declared, label))?;
+        Ok(self.add_text(octets, (kind, charset), None, Times::default()))
     }
 
     /// The content of an answer.
@@ -98,6 +104,7 @@ impl<'p> Pictures<'p> {
         policy: &Policy,
     ) -> Result<usize, Refusal> {
         let declared = answer.essence();
+        let label = style::label(answer.charset().as_deref());
         let octets = answer.octets();
         let kind = admitted(octets.bytes(), declared.as_deref(), None, policy)?;
         let is_tiny = kind
@@ -113,7 +120,9 @@ impl<'p> Pictures<'p> {
                 }
             }
         }
-        Ok(self.add(octets, kind, source, answer.times))
+        let named = (declared.as_deref().unwrap_or_default(), label);
+        let charset = charset(&kind, octets.bytes(), named)?;
+        Ok(self.add_text(octets, (kind, charset), source, answer.times))
     }
 
     /// The picture that stands for all trackers.
@@ -123,17 +132,8 @@ impl<'p> Pictures<'p> {
             extension: "gif",
             size: Some((1, 1)),
         };
-        self.add(Octets::shared(BLANK.to_vec()), kind, None, Times::default())
-    }
-
-    fn add(
-        &mut self,
-        octets: Rc<Octets>,
-        kind: Kind,
-        source: Option<String>,
-        times: Times,
-    ) -> usize {
-        self.add_text(octets, (kind, None), source, times)
+        let octets = Octets::shared(BLANK.to_vec());
+        self.add_text(octets, (kind, None), None, Times::default())
     }
 
     /// Adds what has a charset, if its source names one.
@@ -316,6 +316,33 @@ fn holds(original: &[u8], tree: &Tree, policy: &Policy, part: PartId, octets: &[
             .encoding
             .decode(entity.body.of(original))
             .is_some_and(|held| *held == *octets)
+}
+
+/// The charset of an SVG, where its source names one that its octets do not say by themselves. In some, octets are
+/// not the markup that they look like, and what was found harmless may be none.
+fn charset(
+    kind: &Kind,
+    octets: &[u8],
+    (declared, label): (&str, Option<String>),
+) -> Result<Option<String>, Refusal> {
+    let Some(label) = label.filter(|_| kind.essence == SVG && declared == SVG) else {
+        return Ok(None);
+    };
+    match Charset::of_label(label.as_bytes()) {
+        // What XML is without a word.
+        _ if is_utf_8(&label) && label::in_xml_declaration(octets).is_none() => Ok(None),
+        // Nobody knows it, and the octets say what they are.
+        None => Ok(None),
+        Some(Charset::Superset) => Ok(Some(label)),
+        Some(_) => {
+            let detail = format!("an SVG in the charset {label}, which is no superset of ASCII");
+            Err(Refusal::lasting(Reason::CharsetNotSupported, detail))
+        }
+    }
+}
+
+fn is_utf_8(label: &str) -> bool {
+    label.eq_ignore_ascii_case("utf-8") || label.eq_ignore_ascii_case("utf8")
 }
 
 /// What content is, if it may be embedded.

@@ -108,15 +108,14 @@ impl Places {
     /// Looks at every document.
     pub(super) fn find(
         (policy, ledger): (&Policy, &mut Ledger),
-        original: &[u8],
-        tree: &Tree,
+        (original, tree): (&[u8], &Tree),
+        documents: &mut Documents<'_>,
         pictures: &mut Pictures<'_>,
     ) -> Self {
         let mut places = Self {
             room: ledger.room_for_places(),
             ..Self::default()
         };
-        let mut documents = Documents::new(original, tree, policy, ledger);
         for part in tree.ids() {
             if tree.part(part).essence == "text/x-amp-html" {
                 if policy.embed.is_only_data() {
@@ -137,7 +136,7 @@ impl Places {
             let mut found: Vec<Place> = Vec::new();
             let mut tag = 0;
             let mut too_many = TooMany::default();
-            let looked = documents.shown(part, |shown| {
+            let looked = documents.shown(part, ledger, |shown| {
                 tag += usize::from(shown.link.opens_tag);
                 if too_many.ends_here(&places, &shown, policy) {
                     return;
@@ -277,6 +276,7 @@ impl Places {
             // What a document holds is in the mail once; a `data:` URL in a `data:` URL is held at each level.
             let nested = self.nested.saturating_add(shown.absolute.len());
             let content = match role {
+                _ if shown.holds_octets() => Err(unclear()),
                 _ if steps > 1 && nested > self.most_nested => {
                     let detail =
                         "the data: URLs in style sheets would be more than the message has octets";
@@ -328,10 +328,7 @@ impl Places {
         source: String,
     ) -> (Meaning, Option<String>) {
         if shown.holds_octets() {
-            let detail =
-                "it holds octets that are no UTF-8, and which characters they are is not known";
-            let refusal = Refusal::lasting(Reason::BadUrl, detail);
-            return (Meaning::Refused(Box::new(refusal)), Some(source));
+            return (Meaning::Refused(Box::new(unclear())), Some(source));
         }
         let mut refusal = None;
         let mut allowed = Vec::new();
@@ -475,6 +472,12 @@ fn has_something(found: &[Place]) -> bool {
 fn fragment(url: &str) -> &str {
     let fragment = url.get(without_fragment(url).len()..).unwrap_or_default();
     fragment.strip_prefix('#').unwrap_or_default()
+}
+
+/// Why a URL is left that is not all text.
+fn unclear() -> Refusal {
+    let detail = "it holds octets that are no UTF-8, and which characters they are is not known";
+    Refusal::lasting(Reason::BadUrl, detail)
 }
 
 /// Why one of the pictures of an SVG is left: browsers find no `cid:` URL with a fragment, and without it they

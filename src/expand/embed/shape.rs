@@ -15,8 +15,7 @@ use crate::mime::{Field, PartId, TransferEncoding, Tree};
 use crate::report::{Detail, Reason, Refusal, Setting};
 use crate::span::{Newline, Span};
 
-/// Octets of a boundary line and its line ends, at most: ours, or that of a multipart that is extended, which
-/// RFC 2046 §5.1.1 bounds.
+/// Octets of a boundary line of ours and its line ends, at most.
 const BOUNDARY_LINE: usize = 80;
 
 /// Octets of the fields and lines around a document, at most.
@@ -114,10 +113,18 @@ impl<'p> Shapes<'p> {
     /// Octets that the message gains at most by one more part.
     pub(super) fn cost(&self, container: Container, octets: usize) -> usize {
         let around = match container {
-            Container::Wrapped(_) if self.new.is_empty() => WRAPPING,
-            _ => 0,
+            Container::Wrapped(_) if self.new.is_empty() => WRAPPING + BOUNDARY_LINE,
+            Container::Wrapped(_) => BOUNDARY_LINE,
+            Container::Extended { related, .. } => self.boundary_line(related),
         };
-        octets + BOUNDARY_LINE + around
+        octets + around
+    }
+
+    /// Octets of a boundary line of a multipart and of its line ends, at most. RFC 2046 §5.1.1 bounds it; a mail may
+    /// not.
+    fn boundary_line(&self, related: PartId) -> usize {
+        let boundary = self.tree.part(related).content.boundary();
+        boundary.unwrap_or_default().len() + b"\r\n--\r\n".len()
     }
 
     /// Octets of the document's new parts: the same, added up.
@@ -171,7 +178,7 @@ impl<'p> Shapes<'p> {
         let newline = self.tree.newline.bytes();
         let boundary = self.tree.part(related).content.boundary();
         let boundary = boundary.unwrap_or_default();
-        let mut inserted = Vec::with_capacity(octets(&self.new));
+        let mut inserted = Vec::with_capacity(octets(&self.new, self.boundary_line(related)));
         for (part, _) in &self.new {
             push_line(&mut inserted, &[b"--", boundary], newline);
             part.append_to(&mut inserted, pictures, self.tree.newline);
@@ -277,7 +284,7 @@ impl<'p> Shapes<'p> {
     fn behind(&self, boundary: &str, pictures: &Pictures<'_>) -> Vec<u8> {
         let newline = self.tree.newline.bytes();
         // A line end of the caller's may follow.
-        let mut behind = Vec::with_capacity(octets(&self.new) + BOUNDARY_LINE);
+        let mut behind = Vec::with_capacity(octets(&self.new, BOUNDARY_LINE) + BOUNDARY_LINE);
         for (part, _) in &self.new {
             behind.extend_from_slice(newline);
             push_line(&mut behind, &[b"--", boundary.as_bytes()], newline);
@@ -305,9 +312,9 @@ impl<'p> Shapes<'p> {
     }
 }
 
-/// Octets of parts with a boundary line each.
-fn octets(parts: &[(New, usize)]) -> usize {
-    let octets = parts.iter().map(|(part, _)| part.len() + BOUNDARY_LINE);
+/// Octets of parts with a boundary line of so many octets each.
+fn octets(parts: &[(New, usize)], boundary_line: usize) -> usize {
+    let octets = parts.iter().map(|(part, _)| part.len() + boundary_line);
     octets.sum()
 }
 

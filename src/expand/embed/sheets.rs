@@ -39,6 +39,7 @@ impl Sheets {
         &mut self,
         session: &mut Session<'_>,
         (original, tree): (&[u8], &Tree),
+        documents: &mut Documents<'_>,
         (beside, number): (&Beside, usize),
         (places, pictures): (&mut Places, &mut Pictures<'_>),
     ) {
@@ -55,14 +56,13 @@ impl Sheets {
         };
         let policy = session.policy();
         places.most_nested = session.ledger.room_for_nested();
-        let mut documents = Documents::new(original, tree, policy, &mut session.ledger);
         let mut found = Vec::new();
         let from = (beside.document, beside.steps + 1, 0);
         let mut too_many = TooMany::default();
         let looked = documents.shown_in_sheet(
             beside.document,
-            octets.bytes(),
-            charset.as_deref(),
+            &mut session.ledger,
+            (octets.bytes(), charset.as_deref()),
             |shown| {
                 if too_many.ends_here(places, &shown, policy) {
                     return;

@@ -124,7 +124,7 @@ fn looks_like_tag(text: &[u8]) -> bool {
 }
 
 /// The name of a charset, if it can be one.
-fn label(named: Option<&str>) -> Option<String> {
+pub(super) fn label(named: Option<&str>) -> Option<String> {
     let named = named?.trim();
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:+".contains(&byte);
     let is_label = !named.is_empty() && named.len() <= LABEL && named.bytes().all(is_name);

@@ -35,12 +35,15 @@ impl Substitute<'_> {
             // Only the content knows where its parts begin.
             return self.written_type(obtained);
         }
+        let main = declared.main();
+        // RFC 7303 §3: also of XML a charset parameter is what holds.
+        let has_charset = main == "text" || declared.essence.ends_with("+xml");
         let carries_all = obtained.location.is_none();
         let more: Vec<(String, String)> = obtained
             .parameters
             .iter()
             .filter(|(name, _)| {
-                let wanted = (name == "charset" && declared.main() == "text")
+                let wanted = (name == "charset" && has_charset)
                     || (name == "boundary" && is_multipart)
                     || (carries_all && obtained.source_type.as_deref() == Some(&*declared.essence));
                 wanted && declared.parameter(name).is_none()

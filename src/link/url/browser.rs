@@ -110,6 +110,31 @@ pub fn resolve_as_browser(base: &str, reference: &str) -> Result<String, Unresol
     }
 }
 
+/// A reference that is [`Relation::Absolute`] as browsers read it: behind `https:`, whatever slashes there are
+/// introduce a host.
+#[must_use]
+pub fn absolute_as_browser(reference: Cow<'_, str>) -> Cow<'_, str> {
+    let trimmed = reference.trim_matches(is_c0_or_space);
+    match scheme_and_rest(trimmed) {
+        Some((scheme, rest)) if Family::of(scheme) == Family::Network => {
+            let front = rest.split(['?', '#']).next().unwrap_or_default();
+            let is_plain = leading_slashes(rest) == 2 && !front.contains('\\');
+            if is_plain && trimmed.len() == reference.len() {
+                return reference;
+            }
+            Cow::Owned(with_host(scheme, rest))
+        }
+        _ => reference,
+    }
+}
+
+/// What stands behind the slashes of a reference that names a host and no scheme.
+#[must_use]
+pub fn behind_slashes(reference: &str) -> Option<Cow<'_, str>> {
+    let slashes = leading_slashes(reference);
+    (slashes >= 2).then(|| forward(&reference[slashes..]))
+}
+
 /// What kinds of schemes the standard tells apart.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Family {

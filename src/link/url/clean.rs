@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
+use percent_encoding::{NON_ALPHANUMERIC, percent_encode, percent_encode_byte};
 
 /// The URL in a parameter or header field: *all* white space is removed (RFC 2017 §3.1: a URL is
 /// folded into words of at most 40 characters), and the wrappers of [`unwrapped`] are taken off.
@@ -61,6 +61,23 @@ pub(crate) fn with_octets_escaped(octets: &[u8]) -> Cow<'_, str> {
     for chunk in octets.utf8_chunks() {
         text.push_str(chunk.valid());
         text.extend(percent_encode(chunk.invalid(), NON_ALPHANUMERIC));
+    }
+    Cow::Owned(text)
+}
+
+/// The URL with its blanks and control characters percent-encoded, as browsers ask for it. In a host they are none.
+#[must_use]
+pub(crate) fn with_blanks_escaped(url: &str) -> Cow<'_, str> {
+    let is_escaped = |symbol: char| symbol <= ' ' || symbol == '\x7f';
+    if !url.contains(is_escaped) {
+        return Cow::Borrowed(url);
+    }
+    let mut text = String::with_capacity(url.len() + 32);
+    for symbol in url.chars() {
+        match u8::try_from(symbol) {
+            Ok(byte) if is_escaped(symbol) => text.push_str(percent_encode_byte(byte)),
+            _ => text.push(symbol),
+        }
     }
     Cow::Owned(text)
 }
@@ -229,6 +246,16 @@ mod tests {
             with_octets_escaped(octets),
             "http://h/%E9\u{e4}%e9%F0%9F/%FF"
         );
+    }
+
+    #[test]
+    fn blanks_are_escaped_as_they_are_asked_for() {
+        let text = with_blanks_escaped("http://h/\u{e4} b\x01%20\x7f");
+        assert_eq!(text, "http://h/\u{e4}%20b%01%20%7F");
+        assert!(matches!(
+            with_blanks_escaped("http://h/\u{a0}"),
+            Cow::Borrowed(_)
+        ));
     }
 
     #[test]

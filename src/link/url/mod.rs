@@ -21,9 +21,9 @@ mod clean;
 mod resolve;
 mod split;
 
-pub use browser::{Relation, relation, resolve_as_browser};
-pub(crate) use clean::with_octets_escaped;
+pub use browser::{Relation, absolute_as_browser, behind_slashes, relation, resolve_as_browser};
 pub use clean::{from_parameter, masked, unwrapped, without_fragment};
+pub(crate) use clean::{with_blanks_escaped, with_octets_escaped};
 #[cfg(any(test, feature = "internals"))]
 pub use resolve::Unresolvable;
 pub use resolve::resolve;

@@ -97,15 +97,6 @@ impl<'a> Reference<'a> {
         self.scheme.is_none()
     }
 
-    /// Whether nothing or only a fragment is there: the reference means the document it stands in.
-    #[must_use]
-    pub fn is_same_document(&self) -> bool {
-        self.is_relative()
-            && self.authority.is_none()
-            && self.path.is_empty()
-            && self.query.is_none()
-    }
-
     /// Whether the scheme is this one, case-blind.
     #[must_use]
     pub fn has_scheme(&self, name: &str) -> bool {
@@ -244,7 +235,7 @@ mod tests {
         assert_eq!(all.fragment, Some(""));
         assert_eq!(Reference::split("").query, None);
         assert_eq!(Reference::split("#").fragment, Some(""));
-        assert!(!Reference::split("?").is_same_document());
+        assert_eq!(Reference::split("?").query, Some(""));
         assert_eq!(Reference::split(":x").scheme, None);
         assert_eq!(Reference::split("./a:b").scheme, None);
     }

@@ -1,7 +1,10 @@
 //! An HTML or CSS document as its links are read: where they stand, in which charset, and why none of them may be touched.
 
 use std::borrow::Cow;
+use std::rc::Rc;
 
+use super::link_text::carried;
+use crate::link::base::Base;
 use crate::link::css;
 use crate::link::html::{self, Syntax};
 use crate::link::label;
@@ -59,6 +62,10 @@ pub(super) struct Document<'d> {
     pub(super) charset: Option<Charset>,
     pub(super) links: Links,
     pub(super) base_href: Option<LinkValue>,
+    /// The base that holds for its links.
+    pub(super) base: Option<Rc<Base>>,
+    /// Every multipart/related around it in which a link may mean a part, the nearest first.
+    pub(super) related: Vec<PartId>,
     /// The label of the charset that the document itself names.
     pub(super) label: Option<Vec<u8>>,
     pub(super) looks_encoded: bool,
@@ -80,6 +87,8 @@ impl<'d> Document<'d> {
             charset: named,
             links: Links::default(),
             base_href: None,
+            base: None,
+            related: Vec::new(),
             label: None,
             looks_encoded: false,
         };
@@ -137,6 +146,12 @@ impl<'d> Document<'d> {
         let value = is_whole.then(|| link.decoded(&self.text))?;
         let may_have_trail_bytes = matches!(self.charset, Some(Charset::TrailBytes(_)));
         (!may_have_trail_bytes || value.is_ascii()).then_some(value)
+    }
+
+    /// What can be read of a link of which a byte may be half a character: all that is no ASCII is carried through.
+    pub(super) fn unclear(&self, link: &LinkValue) -> String {
+        let text = carried(&link.decoded(&self.text));
+        text.replace(['\t', '\n', '\r'], "")
     }
 
     /// Why none of its links may be touched, whatever they are.

@@ -19,17 +19,17 @@ const CARRIED: u32 = 0xF700;
 pub(super) fn readable(value: &[u8]) -> String {
     match std::str::from_utf8(value) {
         Ok(text) => text.to_owned(),
-        Err(_) => value
-            .iter()
-            .map(|&byte| {
-                if byte.is_ascii() {
-                    char::from(byte)
-                } else {
-                    char::from_u32(CARRIED + u32::from(byte)).unwrap_or(char::REPLACEMENT_CHARACTER)
-                }
-            })
-            .collect(),
+        Err(_) => carried(value),
     }
+}
+
+/// A value as text; octets that are no ASCII are carried through.
+pub(super) fn carried(value: &[u8]) -> String {
+    let carry = |&byte: &u8| match byte.is_ascii() {
+        true => char::from(byte),
+        false => char::from_u32(CARRIED + u32::from(byte)).unwrap_or(char::REPLACEMENT_CHARACTER),
+    };
+    value.iter().map(carry).collect()
 }
 
 /// Whether a text made by [`readable`] carries octets that are no UTF-8.

@@ -9,12 +9,13 @@ use super::link_text::{ascii, cid_escaped, raw, readable};
 use super::resolved::{Memory, Resolved, Stage};
 use super::{Documents, LONGEST};
 use crate::edit::Group;
+use crate::ledger::Ledger;
 use crate::link::base::Base;
 use crate::link::url::{Relation, relation, resolve_as_browser, without_fragment};
 use crate::link::value::LinkValue;
 use crate::mime::PartId;
 use crate::mime::mapped::{Changes, MappedBody};
-use crate::report::Refusal;
+use crate::report::{Reason, Refusal};
 
 /// What the links of one document become.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub(crate) struct NewLinks {
     pub(crate) edits: Group,
     pub(crate) absolute: u64,
     pub(crate) to_parts: u64,
+    /// Relative links that are left, because a byte of them may be half a character.
+    pub(crate) unclear: u64,
     pub(crate) base: Option<Rc<Base>>,
     /// Parts that links are pointed at.
     pub(crate) named: BTreeSet<PartId>,
@@ -32,10 +35,12 @@ pub(crate) struct NewLinks {
 
 impl Documents<'_> {
     /// What becomes of a part's links; none if it is no document or nothing in it would change.
-    pub(crate) fn new_links(&mut self, part: PartId) -> Option<Result<NewLinks, Refusal>> {
-        let new = self.looked_at(part, false, |documents, mapped, document, base, related| {
-            documents.resolve(mapped, document, base, related)
-        })?;
+    pub(crate) fn new_links(
+        &mut self,
+        part: PartId,
+        ledger: &mut Ledger,
+    ) -> Option<Result<NewLinks, Refusal>> {
+        let new = self.looked_at(part, ledger, false, Self::resolve)?;
         Some(new.map(|(new, edited)| NewLinks {
             edits: edited.edits,
             digest: edited.digest,
@@ -45,12 +50,12 @@ impl Documents<'_> {
 
     fn resolve(
         &mut self,
+        ledger: &mut Ledger,
         mapped: &MappedBody<'_>,
         document: &mut Document<'_>,
-        base: Option<Rc<Base>>,
-        related: &[PartId],
     ) -> Result<(Changes, NewLinks), Refusal> {
         let links = std::mem::take(&mut document.links);
+        let base = document.base.take();
         let inside = Base::this_message();
         let base_url = ascii(&base.as_deref().unwrap_or(&inside).url);
         let is_within_message = base.as_deref().is_none_or(Base::is_within_message);
@@ -59,11 +64,12 @@ impl Documents<'_> {
             edits: Group::new(),
             absolute: 0,
             to_parts: 0,
+            unclear: 0,
             base,
             named: BTreeSet::new(),
             digest: None,
         };
-        let room = i64::try_from(self.ledger.room()).unwrap_or(i64::MAX);
+        let room = i64::try_from(ledger.room()).unwrap_or(i64::MAX);
         let mut gained = -i64::try_from(mapped.spare()).unwrap_or(i64::MAX);
         let mut memory = Memory::default();
         let mut links = links.iter();
@@ -79,20 +85,27 @@ impl Documents<'_> {
                 if link.span.len() > LONGEST {
                     continue;
                 }
-                let Some(value) = document.value(&link).filter(|value| value.len() <= LONGEST)
-                else {
+                let Some(value) = document.value(&link) else {
+                    let is_left = stage != Stage::Counted && !is_within_message && {
+                        let reference = document.unclear(&link);
+                        relation(scheme(&base_url), &reference) == Relation::Relative
+                    };
+                    made.unclear += u64::from(is_left);
                     continue;
                 };
+                if value.len() > LONGEST {
+                    continue;
+                }
                 let new;
                 let resolved = match memory.get(&value, link.context) {
                     Some(known) => known,
                     None => {
                         new = self.reference(
+                            ledger,
                             document,
                             &link,
                             &value,
                             &base_url,
-                            related,
                             is_within_message,
                         )?;
                         memory.keep(&value, &new);
@@ -101,7 +114,7 @@ impl Documents<'_> {
                 };
                 if resolved.is_relative && stage != Stage::Made {
                     // Growth does not bound `/y` or `../y` times a long base: they stay short.
-                    self.ledger.work(base_url.len())?;
+                    ledger.work(base_url.len())?;
                 }
                 let Some(replacement) = &resolved.replacement else {
                     continue;
@@ -110,7 +123,7 @@ impl Documents<'_> {
                     gained += mapped.least_gain(link.span.len(), replacement).max(0);
                     if gained > room {
                         // Hostile: a long base times many links.
-                        return Err(self.ledger.too_much_growth("its links"));
+                        return Err(ledger.too_much_growth("its links"));
                     }
                 }
                 if stage == Stage::Counted {
@@ -130,17 +143,21 @@ impl Documents<'_> {
                 links = from;
             }
         }
+        if changes.is_empty() && made.unclear > 0 {
+            let detail = unclear(made.unclear);
+            return Err(Refusal::lasting(Reason::CharsetNotSupported, detail));
+        }
         Ok((changes, made))
     }
 
     /// What becomes of one link.
     fn reference(
         &mut self,
+        ledger: &mut Ledger,
         document: &Document<'_>,
         link: &LinkValue,
         value: &[u8],
         base_url: &str,
-        related: &[PartId],
         is_within_message: bool,
     ) -> Result<Resolved, Refusal> {
         let mut resolved = Resolved {
@@ -150,9 +167,7 @@ impl Documents<'_> {
             part: None,
         };
         let reference = readable(value);
-        // All of the base that counts for whether a reference is relative, `http:`.
-        let scheme = base_url.split_inclusive(':').next();
-        if relation(scheme, &reference) != Relation::Relative {
+        if relation(scheme(base_url), &reference) != Relation::Relative {
             return Ok(resolved);
         }
         resolved.is_relative = true;
@@ -165,7 +180,9 @@ impl Documents<'_> {
         }
         let fragment = absolute.get(without_fragment(&absolute).len()..);
         let fragment = fragment.unwrap_or_default();
-        let sibling = self.siblings.meant(document.part, related, &absolute);
+        let sibling = self
+            .siblings
+            .meant(document.part, &document.related, &absolute);
         let essence = sibling.map_or("", |sibling| self.tree.part(sibling).essence.as_str());
         // Browsers find no `cid:` URL with a fragment. Of an SVG it may mean one picture of several, of others
         // nothing.
@@ -178,7 +195,7 @@ impl Documents<'_> {
         let new = match resolved.part {
             Some(sibling) => {
                 // Parts in one another are hashed anew for each of them that is meant.
-                self.ledger.work(self.siblings.cost_of_identity(sibling))?;
+                ledger.work(self.siblings.cost_of_identity(sibling))?;
                 let content_id = cid_escaped(&self.siblings.identity(sibling).content_id);
                 format!("cid:{content_id}{fragment}")
             }
@@ -188,4 +205,16 @@ impl Documents<'_> {
         resolved.replacement = Some(link.encoded(raw(new)));
         Ok(resolved)
     }
+}
+
+/// All of the base that counts for whether a reference is relative, `http:`.
+fn scheme(base_url: &str) -> Option<&str> {
+    base_url.split_inclusive(':').next()
+}
+
+/// Why so many links are left.
+pub(crate) fn unclear(links: u64) -> String {
+    format!(
+        "{links} relative links are not ASCII, and in its charset a byte may be half of a character"
+    )
 }

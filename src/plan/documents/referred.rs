@@ -30,7 +30,7 @@ pub(crate) fn shown_inline(
 ) -> HashMap<PartId, String> {
     let mut shown = HashMap::new();
     let mut ledger = Ledger::new(&policy.limits, original.len());
-    let mut documents = Documents::new(original, tree, policy, &mut ledger);
+    let mut documents = Documents::new(original, tree, policy);
     let is_document = |part: &PartId| documents.language(*part).is_some();
     let all: Vec<PartId> = match parts {
         [] => Vec::new(),
@@ -39,7 +39,7 @@ pub(crate) fn shown_inline(
     if all.is_empty() {
         return shown;
     }
-    let mut names = documents.names_of(parts, &mut shown);
+    let mut names = documents.names_of(parts, &mut ledger, &mut shown);
     let mut unread: HashMap<PartId, PartId> = HashMap::new();
     for &document in &all {
         if names.is_empty() {
@@ -51,7 +51,10 @@ pub(crate) fn shown_inline(
                 .entry(part)
                 .or_insert_with(|| format!("part {number} refers to it"));
         };
-        if documents.refer(document, &mut names, &mut refer).is_none() {
+        if documents
+            .refer(document, &mut ledger, &mut names, &mut refer)
+            .is_none()
+        {
             unread.insert(tree.message_of(document), document);
         }
     }
@@ -141,7 +144,12 @@ fn folded(id: &[u8]) -> String {
 
 impl Documents<'_> {
     /// What these parts are referred to by. Of a location that is too long to be compared its part is `shown`.
-    fn names_of(&mut self, parts: &[PartId], shown: &mut HashMap<PartId, String>) -> Names {
+    fn names_of(
+        &mut self,
+        parts: &[PartId],
+        ledger: &mut Ledger,
+        shown: &mut HashMap<PartId, String>,
+    ) -> Names {
         let mut names = Names::default();
         for &part in parts {
             if let Some(value) = self.tree.value(self.original, part, "Content-ID") {
@@ -150,14 +158,14 @@ impl Documents<'_> {
             let Some(url) = self.siblings.location_of(part) else {
                 continue;
             };
-            if self.ledger.work(url.len()).is_err() || url.len() > self.ledger.room_for_urls() {
+            if ledger.work(url.len()).is_err() || url.len() > ledger.room_for_urls() {
                 shown.insert(
                     part,
                     "its Content-Location is too long to look for".to_owned(),
                 );
                 continue;
             }
-            self.ledger.hold_urls(url.len());
+            ledger.hold_urls(url.len());
             let key = equivalence_key(without_fragment(&url));
             names.locations.entry(key).or_default().push(part);
         }
@@ -168,6 +176,7 @@ impl Documents<'_> {
     fn refer(
         &mut self,
         part: PartId,
+        ledger: &mut Ledger,
         names: &mut Names,
         found: &mut dyn FnMut(PartId),
     ) -> Option<()> {
@@ -175,7 +184,7 @@ impl Documents<'_> {
         let charset = self.charset(part).ok()?;
         let entity = self.tree.part(part);
         // As where links are looked at to be changed.
-        self.ledger.work(entity.body.len() * 3).ok()?;
+        ledger.work(entity.body.len() * 3).ok()?;
         let octets = entity.encoding.decode(entity.body.of(self.original))?;
         if is_wide(&octets) {
             return None;
@@ -207,7 +216,7 @@ impl Documents<'_> {
                 Relation::Absolute => names.take(&reference),
                 Relation::Relative if !names.locations.is_empty() => {
                     // Made, written in another way to be compared, and compared.
-                    self.ledger.work(base_url.len() * 3).ok()?;
+                    ledger.work(base_url.len() * 3).ok()?;
                     match resolve_as_browser(&base_url, &reference) {
                         Ok(absolute) => names.take(&absolute),
                         Err(_) => continue,

@@ -9,7 +9,8 @@ use super::document::{Document, Language, unsupported};
 use super::link_text::{ascii, raw};
 use super::shown::{Shown, cleaned, is_data};
 use super::{Documents, LONGEST};
-use crate::link::url::{Relation, relation, resolve_as_browser};
+use crate::ledger::Ledger;
+use crate::link::url::{Relation, absolute_as_browser, relation, resolve_as_browser};
 use crate::mime::charset::Charset;
 use crate::mime::{PartId, TransferEncoding};
 use crate::report::{Detail, Reason, Refusal, Setting};
@@ -109,18 +110,18 @@ impl Documents<'_> {
     pub(crate) fn shown_in_sheet(
         &mut self,
         beside: PartId,
-        octets: &[u8],
-        label: Option<&str>,
+        ledger: &mut Ledger,
+        (octets, label): (&[u8], Option<&str>),
         mut show: impl FnMut(Shown<'_>),
     ) -> Result<(), Refusal> {
-        self.ledger.work(octets.len() * 3)?;
+        ledger.work(octets.len() * 3)?;
         let document = read(octets, label)?;
-        let related = self.siblings.around(beside);
+        let related = self.siblings.around(beside, ledger)?;
         for (ordinal, link) in document.links.iter().enumerate() {
             let Some(value) = document.value(&link) else {
                 continue;
             };
-            let absolute = cleaned(value.trim_ascii());
+            let absolute = absolute_as_browser(cleaned(value.trim_ascii()));
             if !is_data(&absolute) && absolute.len() > LONGEST {
                 continue;
             }
@@ -132,7 +133,7 @@ impl Documents<'_> {
                 false => self.siblings.located(beside, &related, &absolute).next(),
             };
             if let Some(part) = sibling {
-                self.ledger.work(self.siblings.cost_of_identity(part))?;
+                ledger.work(self.siblings.cost_of_identity(part))?;
             }
             show(self.shown_as((ordinal, link), None, absolute, sibling));
         }

@@ -6,11 +6,15 @@ use std::collections::HashMap;
 use super::Documents;
 use super::candidates::{self, Fallbacks};
 use super::document::Language;
-use super::link_text::{ascii, holds_carried, readable};
+use super::link_text::{ascii, holds_carried, raw, readable};
 use super::siblings::Identity;
 use crate::edit::Group;
+use crate::ledger::Ledger;
 use crate::link::base::Base;
-use crate::link::url::{Relation, relation, resolve_as_browser};
+use crate::link::url::{
+    Relation, absolute_as_browser, behind_slashes, relation, resolve_as_browser,
+    with_blanks_escaped, with_octets_escaped,
+};
 use crate::link::value::{LinkValue, Role};
 use crate::mime::PartId;
 use crate::mime::mapped::Changes;
@@ -50,11 +54,20 @@ impl Shown<'_> {
         holds_carried(&self.absolute)
     }
 
-    /// The URL with each scheme that may be tried: `//host` is https, then http.
+    /// The URL with each scheme that may be tried, as it is asked for: `//host` is https, then http.
     pub(crate) fn candidates(&self) -> Vec<String> {
-        match &self.host {
-            Some(host) => vec![format!("https://{host}"), format!("http://{host}")],
-            None => vec![self.absolute.to_string()],
+        let url = self.host.as_deref().unwrap_or(&self.absolute);
+        let octets;
+        let url = match self.holds_octets() {
+            true => {
+                octets = raw(url.to_owned());
+                with_octets_escaped(&octets)
+            }
+            false => with_blanks_escaped(url),
+        };
+        match self.host {
+            Some(_) => vec![format!("https://{url}"), format!("http://{url}")],
+            None => vec![url.into_owned()],
         }
     }
 }
@@ -64,29 +77,32 @@ impl Documents<'_> {
     pub(crate) fn shown(
         &mut self,
         part: PartId,
+        ledger: &mut Ledger,
         mut show: impl FnMut(Shown<'_>),
     ) -> Option<Result<(), Refusal>> {
         let mut refusal = None;
-        let looked = self.looked_at(part, true, |documents, _, document, base, related| {
+        let looked = self.looked_at(part, ledger, true, |documents, ledger, _, document| {
             let inside = Base::this_message();
-            let base_url = ascii(&base.as_deref().unwrap_or(&inside).url);
+            let base = document.base.as_deref();
+            let base_url = ascii(&base.unwrap_or(&inside).url);
             let scheme = base_url.split_inclusive(':').next();
-            let relative = match base.as_deref().is_none_or(Base::is_within_message) {
+            let relative = match base.is_none_or(Base::is_within_message) {
                 true => Written::Alone,
                 false => Written::WithBase,
             };
             let mut meant = 0_usize;
             for (ordinal, link) in document.links.iter().enumerate() {
-                let Some(value) = document.value(&link) else {
-                    continue;
+                let value = document.value(&link);
+                let reference = match &value {
+                    Some(value) => cleaned(value.trim_ascii()),
+                    None => Cow::Owned(document.unclear(&link)),
                 };
-                let reference = cleaned(value.trim_ascii());
                 let relation = relation(scheme, &reference);
-                let host = reference.strip_prefix("//").map(str::to_owned);
+                let host = behind_slashes(&reference).map(Cow::into_owned);
                 let absolute = match relation {
-                    Relation::Absolute => reference,
+                    Relation::Absolute => absolute_as_browser(reference),
                     Relation::Relative => {
-                        documents.ledger.work(base_url.len())?;
+                        ledger.work(base_url.len())?;
                         match resolve_as_browser(&base_url, &reference) {
                             Ok(absolute) => Cow::Owned(absolute),
                             Err(_) => continue,
@@ -98,11 +114,15 @@ impl Documents<'_> {
                 let sibling = match is_data(&absolute) {
                     // It holds its content, and may be long.
                     true => None,
-                    false => documents.siblings.meant(document.part, related, &absolute),
+                    false if value.is_none() => None,
+                    false => {
+                        let siblings = &documents.siblings;
+                        siblings.meant(document.part, &document.related, &absolute)
+                    }
                 };
                 if let Some(part) = sibling {
                     let cost = documents.siblings.cost_of_identity(part);
-                    documents.ledger.work(cost)?;
+                    ledger.work(cost)?;
                 }
                 let written = match relation {
                     Relation::Absolute => Written::Absolute,
@@ -156,10 +176,11 @@ impl Documents<'_> {
     pub(crate) fn embedded(
         &mut self,
         part: PartId,
+        ledger: &mut Ledger,
         urls: &HashMap<usize, String>,
         fallbacks: &Fallbacks,
     ) -> Option<Result<Group, Refusal>> {
-        let rewritten = self.looked_at(part, true, |_, _, document, _, _| {
+        let rewritten = self.looked_at(part, ledger, true, |_, _, _, document| {
             let mut changes = Changes::default();
             let links = &document.links;
             candidates::replacements(document.octets, links, urls, fallbacks, |octets, new| {

@@ -11,11 +11,13 @@ use md5::{Digest as _, Md5};
 
 use super::super::bases::Bases;
 use super::super::protection::protection;
-use crate::external_body::{ExternalBody, identifier};
+use crate::external_body::{ExternalBody, holds_blank, identifier};
+use crate::ledger::Ledger;
 use crate::link::base::{Base, location};
 use crate::link::url::{equivalence_key, without_fragment};
 use crate::mime::{Content, PartId, Tree};
 use crate::policy::Policy;
+use crate::report::{Reason, Refusal};
 
 /// The type of an aggregate: a root and what it refers to (RFC 2387).
 pub(super) const RELATED: &str = "multipart/related";
@@ -26,11 +28,13 @@ pub(super) struct Siblings<'p> {
     tree: &'p Tree,
     policy: &'p Policy,
     bases: Bases,
-    /// For every multipart/related that was looked at: whether a part of it can be meant.
-    have_targets: HashMap<PartId, bool>,
+    /// For every multipart/related that was looked at: whether a part of it can be meant, or why that is not known.
+    have_targets: HashMap<PartId, Result<bool, Refusal>>,
     /// For every location: the part that has it in each multipart/related. A link may stand in 64 of them, and
     /// a long URL is looked up once.
     located: HashMap<String, HashMap<PartId, PartId>>,
+    /// Octets of these locations: one long base may stand above ten thousand relative ones.
+    held: usize,
     /// How many parts of one message bear one Content-ID; made when it is first asked for.
     bearers: Option<Bearers>,
     /// The Content-ID of every part that a link means: reading or making one for each link would
@@ -58,6 +62,7 @@ impl<'p> Siblings<'p> {
             bases: Bases::default(),
             have_targets: HashMap::new(),
             located: HashMap::new(),
+            held: 0,
             bearers: None,
             identities: HashMap::new(),
         }
@@ -70,15 +75,26 @@ impl<'p> Siblings<'p> {
 
     /// Every multipart/related around a part that has targets, nearest first. None is outside of the
     /// message that the part stands in.
-    pub(super) fn around(&mut self, part: PartId) -> Vec<PartId> {
-        let mut related: Vec<PartId> = self
-            .tree
-            .ancestors(part)
-            .take_while(|&above| self.tree.part(above).content != Content::Message)
-            .filter(|&above| self.tree.part(above).essence == RELATED)
-            .collect();
-        related.retain(|&above| self.has_targets(above));
-        related
+    ///
+    /// # Errors
+    /// [`Reason::TooMuchWork`] if the locations of the parts are too long together.
+    pub(super) fn around(
+        &mut self,
+        part: PartId,
+        ledger: &mut Ledger,
+    ) -> Result<Vec<PartId>, Refusal> {
+        let tree = self.tree;
+        let mut related = Vec::new();
+        for above in tree.ancestors(part) {
+            let entity = tree.part(above);
+            if entity.content == Content::Message {
+                break;
+            }
+            if entity.essence == RELATED && self.has_targets(above, ledger)? {
+                related.push(above);
+            }
+        }
+        Ok(related)
     }
 
     /// The part that an absolute URL in a document means, in the nearest of `related` that has one.
@@ -137,14 +153,19 @@ impl<'p> Siblings<'p> {
     }
 
     /// Remembers which part of a multipart/related has which Content-Location, and tells whether any
-    /// has.
-    ///
+    /// has. Each is looked through once.
+    fn has_targets(&mut self, related: PartId, ledger: &mut Ledger) -> Result<bool, Refusal> {
+        if let Some(known) = self.have_targets.get(&related) {
+            return known.clone();
+        }
+        let any = self.locate(related, ledger);
+        self.have_targets.insert(related, any.clone());
+        any
+    }
+
     /// Of a multipart/related inside, only its own location counts: what is in it can be meant by
     /// its own documents only (RFC 2557 §9.6).
-    fn has_targets(&mut self, related: PartId) -> bool {
-        if let Some(&known) = self.have_targets.get(&related) {
-            return known;
-        }
+    fn locate(&mut self, related: PartId, ledger: &mut Ledger) -> Result<bool, Refusal> {
         let mut any = false;
         let mut waiting: Vec<PartId> = self.tree.part(related).children.clone();
         waiting.reverse();
@@ -158,13 +179,18 @@ impl<'p> Siblings<'p> {
                 && self.can_be_named(part)
                 && self.holds_content(part)
             {
+                ledger.work(url.len())?;
+                self.held += url.len();
+                if self.held > ledger.room_for_urls() {
+                    let detail = "the locations of the parts are much longer than the message";
+                    return Err(Refusal::lasting(Reason::TooMuchWork, detail));
+                }
                 let located = self.located.entry(equivalence_key(&url)).or_default();
                 located.entry(related).or_insert(part);
                 any = true;
             }
         }
-        self.have_targets.insert(related, any);
-        any
+        Ok(any)
     }
 
     /// Whether the part is not a reference that was left, in any of the forms there are.
@@ -194,13 +220,16 @@ impl<'p> Siblings<'p> {
 
     /// Whether the part has a Content-ID of its own, or a header that can take one.
     fn can_be_named(&mut self, part: PartId) -> bool {
+        let written = self.tree.value(self.original, part, "Content-ID");
+        if written.is_some_and(holds_blank) {
+            return false;
+        }
         if let Some(content_id) = self.content_id(part) {
             let key = (self.tree.message_of(part), content_id);
             return self.bearers().get(&key) == Some(&1);
         }
         let entity = self.tree.part(part);
-        self.tree.value(self.original, part, "Content-ID").is_none()
-            && entity.header.of(self.original).ends_with(b"\n")
+        written.is_none() && entity.header.of(self.original).ends_with(b"\n")
     }
 
     fn bearers(&mut self) -> &Bearers {

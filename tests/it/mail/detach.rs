@@ -101,12 +101,13 @@ impl Work {
     }
 }
 
-/// Files beneath a folder whose names are hashes.
+/// Files beneath a folder whose names are hashes, but for the users of a store.
 fn count(folder: &Path) -> usize {
     let entries = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path());
     entries
+        .filter(|path| !path.ends_with(".users"))
         .map(|path| match path.is_dir() {
             true => count(&path),
             false => usize::from(path.file_name().unwrap().len() == 64),

@@ -1,6 +1,8 @@
 //! Mails whose shape makes a careless program look at the same octets again and again. Each is made for
 //! a size: work on all of them must be linear in it.
 
+use embody::mime::entity::sha256;
+
 /// A kind of hostile mail.
 pub struct Shape {
     pub name: &'static str,
@@ -246,6 +248,117 @@ pub const SHAPES: &[Shape] = &[
             format!("<img src=http://localhost/{at:x}>")
         }))
     }),
+    // What documents have in common may be gathered once, not for each of them. Of 10,000 parts at most, each has
+    // a kilobyte of text.
+    shape("embed-data-documents", |octets| {
+        related(octets, 1, |at| vec![located(at, &shown(at + 1))])
+    }),
+    shape("embed-data-documents-and-located-pictures", |octets| {
+        related(octets, 2, |at| {
+            let picture = format!("Content-Type: image/gif\n{}\nGIF89a{at}\n", location(at));
+            vec![format!("{HTML}{}", shown(at)), picture]
+        })
+    }),
+    shape("embed-data-documents-with-a-picture", |octets| {
+        related(octets, 1, |at| vec![located(at, &picture(at))])
+    }),
+    shape("embed-data-documents-apart", |octets| {
+        let document = |at| format!("{HTML}{}{}", picture(at), text());
+        let documents: Vec<String> = (0..octets / 1_100).map(document).collect();
+        mixed(&documents)
+    }),
+    shape("embed-style-documents-and-sheets", |octets| {
+        related(octets, 2, |at| {
+            let sheet = format!("{}\na{{b:url({PLACE}{})}}\n", location(at), at + 1);
+            vec![
+                format!("{HTML}<link rel=stylesheet href={PLACE}{at}>"),
+                format!("Content-Type: text/css\n{sheet}"),
+            ]
+        })
+    }),
+    shape("embed-style-documents-that-import", |octets| {
+        related(octets, 1, |at| {
+            let sheet = format!("data:text/css,a{at}{{b:url({PLACE}{})}}", at + 1);
+            vec![located(
+                at,
+                &format!("<link rel=stylesheet href='{sheet}'>"),
+            )]
+        })
+    }),
+    shape("embed-blank-documents", |octets| {
+        related(octets, 1, |at| {
+            vec![located(
+                at,
+                &format!("<img width=1 height=1 src={PLACE}t{at}>"),
+            )]
+        })
+    }),
+    shape("embed-remote-documents", |octets| {
+        related(octets, 1, |at| {
+            vec![located(at, &format!("<img src={PLACE}r{at}>"))]
+        })
+    }),
+    shape("documents-that-link-each-other", |octets| {
+        related(octets, 1, |at| {
+            vec![located(at, &format!("<a href={}><a href=x{at}>", at + 1))]
+        })
+    }),
+    shape("locations-below-a-long-base", |octets| {
+        let base = format!("{BASE}{}/\n", times("p", octets.min(16_000) / 2));
+        let parts = related(octets, 1, |at| {
+            vec![format!("Content-Location: {at}\n{HTML}<img src={at}>")]
+        });
+        [base.into_bytes(), parts].concat()
+    }),
+    shape("references-by-message-id", |octets| {
+        let fields = times("a:\n", octets / 3);
+        let message_id = format!("Message-ID: <{}>\n", times("x", octets / 3));
+        let parts = vec![format!("{}\n", reference("mid:a@b/c@d")); octets / 3_300];
+        [fields.into_bytes(), message_id.into_bytes(), mixed(&parts)].concat()
+    }),
+    shape("rivals-behind-many-changes", |octets| {
+        let fields = times("Content-Type:\na:b\n", octets / 2);
+        let front = format!("{}{fields}\n\n", reference("data:,x"));
+        let rival = |url| format!("{}\nContent-ID: <r>\n\n", reference(url));
+        let pair = format!(
+            "Content-Type: multipart/alternative; boundary=i\n\n--i\n{}--i\n{}--i--\n",
+            rival("https://h/x"),
+            rival("data:,y")
+        );
+        let pairs = (octets / 2 / pair.len()).min(3_000);
+        mixed(&[vec![front], vec![pair; pairs]].concat())
+    }),
+    // A boundary is made from a hash, which whoever writes the mail can make, too.
+    shape("embed-data-boundaries-that-are-taken", |octets| {
+        let picture = b"GIF89a0000000000";
+        let id = sha256(picture)
+            .get(..32)
+            .map(|digits| format!("{digits}@embody"));
+        let hash = sha256(format!("1{}", id.unwrap_or_default()).as_bytes());
+        let taken = numbered(octets, |at| {
+            let further = if at == 0 {
+                String::new()
+            } else {
+                format!("_{at}")
+            };
+            format!(
+                "--=_embody_{}{further}\n",
+                hash.get(..24).unwrap_or_default()
+            )
+        });
+        document(&format!(
+            "<img src='data:image/gif,GIF89a0000000000'>\n{taken}"
+        ))
+    }),
+    shape("embed-data-long-boundary", |octets| {
+        let boundary = times("b", octets / 4);
+        let pictures = numbered(octets / 4, picture);
+        format!(
+            "Content-Type: multipart/related; boundary={boundary}\n\n\
+             --{boundary}\n{HTML}{pictures}\n--{boundary}--\n"
+        )
+        .into_bytes()
+    }),
     shape("distinct-links", |octets| {
         let text = times("<p>some text</p>", octets / 2);
         document(&format!(
@@ -289,6 +402,44 @@ fn between(front: &str, unit: &str, octets: usize, back: &str) -> Vec<u8> {
 fn mixed(parts: &[String]) -> Vec<u8> {
     let parts: String = parts.iter().map(|part| format!("--b\n{part}\n")).collect();
     format!("{MIXED}{parts}--b--\n").into_bytes()
+}
+
+const HTML: &str = "Content-Type: text/html\n\n";
+
+/// Where the parts of an aggregate are.
+const PLACE: &str = "http://localhost/";
+
+/// An aggregate of parts of a kilobyte; `parts` makes so many at once.
+fn related(octets: usize, at_once: usize, parts: impl Fn(usize) -> Vec<String>) -> Vec<u8> {
+    let count = octets / 1_100 / at_once;
+    let parts = (0..count)
+        .flat_map(parts)
+        .map(|part| format!("--b\n{part}{}\n", text()));
+    let parts: String = parts.collect();
+    format!("Content-Type: multipart/related; boundary=b\n\n{parts}--b--\n").into_bytes()
+}
+
+fn text() -> String {
+    times("<p>some text\n", 1_000)
+}
+
+fn location(at: usize) -> String {
+    format!("Content-Location: {PLACE}{at}\n")
+}
+
+/// A document with a place.
+fn located(at: usize, html: &str) -> String {
+    format!("{}{HTML}{html}", location(at))
+}
+
+/// A picture that has a place.
+fn shown(at: usize) -> String {
+    format!("<img src={PLACE}{at}>")
+}
+
+/// A picture that stands in the document.
+fn picture(at: usize) -> String {
+    format!("<img src=data:;base64,R0lGODlh{at:08x}>")
 }
 
 /// A document with a base.
