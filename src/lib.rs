@@ -79,7 +79,7 @@
 //! # Ok::<(), embody::Error>(())
 //! ```
 //!
-//! [`fetch::SystemFetcher`] is what an expander uses otherwise; a `Fetch` of one's own may hand requests on to
+//! [`fetch::Fetcher`] is what an expander uses otherwise; a `Fetch` of one's own may hand requests on to
 //! one ([`ExpanderBuilder::fetch_with`]).
 //!
 //! # Walk a mailbox

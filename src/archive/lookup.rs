@@ -8,7 +8,7 @@
 //! * The index is asked once, and what it names is asked for once.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use ureq::http::header;
 use url::Url;
@@ -18,7 +18,8 @@ use super::secret::{self, Tells};
 use super::template::{IndexTemplate, Template};
 use super::time;
 use crate::fetch::{
-    Allowance, Answer, Asked, Exchange, How, Probed, Request, Retrieved, Whose, agrees, is_redirect,
+    Allowance, Answer, Asked, Fetch, How, Probed, Request, Retrieved, Servers, Whose, agrees,
+    captured, is_redirect, undated,
 };
 use crate::policy::{Policy, Target};
 use crate::report::{Detail, Reason, Refusal, Setting};
@@ -48,11 +49,10 @@ pub(crate) struct Settings {
 }
 
 /// One archive.
-#[derive(Debug)]
 pub(crate) struct Archive {
     pub(crate) policy: Arc<Policy>,
     pub(crate) settings: Settings,
-    pub(crate) servers: Arc<dyn Exchange>,
+    pub(crate) servers: Arc<Servers>,
 }
 
 /// A capture with content.
@@ -77,15 +77,15 @@ struct Wish<'w> {
     allowance: Allowance,
 }
 
-impl Archive {
+impl Fetch for Archive {
     /// The content that the archive captured nearest to the date.
     ///
     /// # Errors
     /// [`Reason::NotArchived`], [`Reason::ArchiveBusy`], [`Reason::SecretUrl`], or what kept the archive from
     /// being asked.
-    pub(super) fn fetch(&self, request: &Request, date: SystemTime) -> Result<Retrieved, Refusal> {
+    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
         let begun = Instant::now();
-        let found = self.find(request, date, How::Whole)?;
+        let found = self.find(request, How::Whole)?;
         Ok(Retrieved {
             url: found.original.public_url(),
             media_type: media_type(&found.answer),
@@ -96,11 +96,8 @@ impl Archive {
     }
 
     /// Whether it has any.
-    ///
-    /// # Errors
-    /// As [`Archive::fetch`].
-    pub(super) fn probe(&self, request: &Request, date: SystemTime) -> Result<Probed, Refusal> {
-        let found = self.find(request, date, How::Unread)?;
+    fn probe(&self, request: &Request) -> Result<Probed, Refusal> {
+        let found = self.find(request, How::Unread)?;
         Ok(Probed {
             method: "archive",
             url: found.original.public_url(),
@@ -109,7 +106,14 @@ impl Archive {
         })
     }
 
-    fn find(&self, request: &Request, date: SystemTime, how: How) -> Result<Found, Refusal> {
+    fn heeds_date(&self) -> bool {
+        true
+    }
+}
+
+impl Archive {
+    fn find(&self, request: &Request, how: How) -> Result<Found, Refusal> {
+        let date = request.date.ok_or_else(undated)?;
         let original = self.original(&request.url)?;
         let accept = request.accept.as_deref().filter(|wanted| {
             wanted.contains('/') && wanted.bytes().all(|octet| octet.is_ascii_graphic())
@@ -170,7 +174,7 @@ impl Archive {
         let mut asked = vec![target.request_url()];
         loop {
             let answer = self.ask(wish, &target, Whose::Archive, wish.how)?;
-            let captured = time::captured(&answer.headers);
+            let captured = captured(&answer.headers);
             match (answer.status, captured) {
                 (status, _) if is_redirect(status) => {
                     (target, original) = self.redirected(&answer, captured, &target, &original)?;

@@ -1,12 +1,8 @@
-//! Times as archives write them: 14 digits of UTC in URLs, HTTP dates in header fields.
+//! Times as archives write them in URLs: 14 digits of UTC.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use mail_parser::DateTime;
-use ureq::http::HeaderMap;
-
-use crate::fetch::MEMENTO_DATETIME;
-use crate::mime::date;
 
 /// Seconds since 1970.
 pub(super) fn seconds(time: SystemTime) -> i64 {
@@ -55,13 +51,6 @@ pub(super) fn of_stamp(stamp: &str) -> Option<i64> {
 /// In words.
 pub(super) fn words(seconds: i64) -> String {
     DateTime::from_timestamp(seconds).to_rfc3339()
-}
-
-/// Memento-Datetime (RFC 7089 §2.1.1): the answer is one that the archive captured then, and its status is that of the
-/// source.
-pub(super) fn captured(headers: &HeaderMap) -> Option<i64> {
-    let value = headers.get(MEMENTO_DATETIME)?.to_str().ok()?;
-    date::seconds(value.as_bytes()).filter(|seconds| *seconds > 0)
 }
 
 #[cfg(test)]

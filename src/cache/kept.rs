@@ -21,7 +21,7 @@ use super::hosts;
 use super::record::seconds;
 use super::semantics::{self, Ignoring, State, header_map};
 use crate::fetch::{
-    Answer, Asked, Exchange, Failed, How, Source, Whose, agrees, is_redirect, retry_after,
+    Answer, Ask, Asked, Disk, Failed, How, Source, Whose, agrees, is_redirect, retry_after,
 };
 #[cfg(feature = "ftp")]
 use crate::policy::Host;
@@ -56,20 +56,19 @@ pub(crate) struct Kept {
     pub(crate) trust: String,
     pub(crate) ignoring: Ignoring,
     pub(crate) asking: Asking,
-    pub(crate) servers: Arc<dyn Exchange>,
 }
 
-impl Exchange for Kept {
-    fn exchange(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
+impl Disk for Kept {
+    fn answer(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Answer, Failed> {
         match (self.asking, asked.is_personal) {
             (Asking::Nobody, true) => Err(offline(
                 "a URL with a user name or password, and what it leads to, is not kept",
             )
             .into()),
             (Asking::Nobody, false) => self.remembered(asked).map_err(Into::into),
-            (Asking::Servers, true) => self.ask(asked),
-            (Asking::Servers, false) if asked.whose != Whose::Source => self.archived(asked),
-            (Asking::Servers, false) => self.answer(asked),
+            (Asking::Servers, true) => self.ask(asked, ask),
+            (Asking::Servers, false) if asked.whose != Whose::Source => self.archived(asked, ask),
+            (Asking::Servers, false) => self.current(asked, ask),
         }
     }
 
@@ -112,7 +111,7 @@ impl Kept {
     }
 
     /// From the cache if that is fresh, else from the server.
-    fn answer(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
+    fn current(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Answer, Failed> {
         let mut entry = Entry::load(&self.folder, asked, &self.trust);
         let now = seconds(SystemTime::now());
         if let Some(gone) = &entry.gone
@@ -137,24 +136,26 @@ impl Kept {
                 if let Some(body) = self.body(kept)? {
                     return Ok(answer(kept, body));
                 }
-                self.renew(asked, &mut entry)
+                self.renew(asked, &mut entry, ask)
             }
             (Some(kept), State::Stale(conditions))
                 if asked.how == How::Whole && !conditions.is_empty() =>
             {
                 // What is too large by now is for the server to say again.
                 match self.body(kept) {
-                    Ok(Some(body)) => self.ask_whether(asked, &mut entry, kept, body, &conditions),
-                    _ => self.renew(asked, &mut entry),
+                    Ok(Some(body)) => {
+                        self.ask_whether(asked, &mut entry, kept, body, &conditions, ask)
+                    }
+                    _ => self.renew(asked, &mut entry, ask),
                 }
             }
-            _ => self.renew(asked, &mut entry),
+            _ => self.renew(asked, &mut entry, ask),
         }
     }
 
     /// What an archive says: header fields about freshness are those of long ago, so they do not count. All answers
     /// are kept that say which capture there is, and whether there is one.
-    fn archived(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
+    fn archived(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Answer, Failed> {
         let mut entry = Entry::load(&self.folder, asked, &self.trust);
         let now = seconds(SystemTime::now());
         if let Some(kept) = &entry.answer {
@@ -169,7 +170,7 @@ impl Kept {
                 return Ok(answer(kept, body));
             }
         }
-        let given = self.ask(asked)?;
+        let given = self.ask(asked, ask)?;
         let mut headers = semantics::relevant(&given.headers, self.ignoring);
         headers.extend(semantics::capture_time(&given.headers));
         let is_whole = given.status != 200 || asked.how == How::Whole;
@@ -203,8 +204,8 @@ impl Kept {
     }
 
     /// Asks the server, and keeps what it says.
-    fn renew(&self, asked: &Asked<'_>, entry: &mut Entry) -> Result<Answer, Failed> {
-        let answer = self.ask(asked)?;
+    fn renew(&self, asked: &Asked<'_>, entry: &mut Entry, ask: Ask<'_>) -> Result<Answer, Failed> {
+        let answer = self.ask(asked, ask)?;
         self.keep(asked, entry, &answer);
         Ok(answer)
     }
@@ -217,11 +218,13 @@ impl Kept {
         kept: &KeptAnswer,
         body: Bytes,
         conditions: &[(HeaderName, HeaderValue)],
+        ask: Ask<'_>,
     ) -> Result<Answer, Failed> {
-        let given = self.ask(&Asked {
+        let conditional = Asked {
             more: conditions,
             ..*asked
-        })?;
+        };
+        let given = self.ask(&conditional, ask)?;
         if given.status != 304 {
             self.keep(asked, entry, &given);
             return Ok(given);
@@ -230,7 +233,7 @@ impl Kept {
         let news = semantics::relevant(&given.headers, self.ignoring);
         let Some(headers) = semantics::refreshed(&url, kept, asked, &news) else {
             // It is about an answer that we do not have.
-            return self.renew(asked, entry);
+            return self.renew(asked, entry, ask);
         };
         let renewed = KeptAnswer {
             at: seconds(SystemTime::now()),
@@ -254,7 +257,7 @@ impl Kept {
     }
 
     /// Asks the server, unless it is known to be silent; keeps what is learned about it.
-    fn ask(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
+    fn ask(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Answer, Failed> {
         let server = asked.target.host().zip(asked.target.port());
         let url = asked.target.request_url();
         if let Some((host, port)) = &server {
@@ -265,7 +268,7 @@ impl Kept {
                 },
             )?;
         }
-        let given = self.servers.exchange(asked);
+        let given = ask(asked);
         if let Some((host, port)) = &server {
             match &given {
                 Err(failed) => hosts::found_nobody(&self.folder, &self.trust, host, *port, failed),

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::args::{ArchiveArgs, Asking, CacheArgs};
 use super::values::CacheMax;
-use crate::archive::{Archive, OrArchived, Order, Pace, Paced, Settings, Sources, Window};
+use crate::archive::{Archive, Settings, Window};
 use crate::cache::{self, CacheFolder, Ignoring, Kept, cannot_write, is_of_disk, the_cache, trust};
 use crate::error::Error;
-use crate::fetch::{Exchange, Fetch, SystemFetcher};
+use crate::fetch::{Disk, Fetcher, IsStopped, Pace, Servers, SystemNames};
 use crate::mailbox::Stop;
 use crate::policy::Policy;
 
@@ -75,75 +75,28 @@ impl Cache {
         Ok(cache)
     }
 
-    /// Whether servers are asked in another way than usual.
-    pub(super) fn is_needed(&self) -> bool {
-        self.folder.is_some() || self.order().is_some()
-    }
-
-    /// Who is asked first, if there is an archive.
-    pub(super) fn order(&self) -> Option<Order> {
-        self.archive
-            .archive
-            .as_ref()
-            .map(|_| self.archive.archive_first)
-    }
-
-    /// What retrieves under this policy, behind the cache. With an archive, what has a date is asked of that,
-    /// at this pace.
+    /// What retrieves under this policy: from this cache, the archive, at this pace, and servers. Once the run is to stop,
+    /// nothing is asked for any more.
     ///
     /// # Errors
-    /// As [`SystemFetcher::new`].
+    /// As [`Fetcher::new`] and [`trust`].
     pub(super) fn fetcher(
         &self,
         policy: &Arc<Policy>,
         pace: Pace,
         stop: &Stop,
-    ) -> Result<Arc<dyn Fetch>, Error> {
-        let trust = match self.folder {
-            Some(_) => trust(policy)?,
-            None => String::new(),
-        };
-        let wrap = |servers: Arc<dyn Exchange>| self.wrapped(policy, &trust, servers);
-        let stop = stop.clone();
-        let is_stopped = move || stop.check().is_err();
-        if let Some(sources) = self.sources(policy, pace, is_stopped, wrap)? {
-            return Ok(Arc::new(sources));
+    ) -> Result<Fetcher, Error> {
+        if Fetcher::is_idle(policy) {
+            return Fetcher::new(Arc::clone(policy));
         }
-        Ok(Arc::new(match self.folder {
-            Some(_) => SystemFetcher::through(Arc::clone(policy), wrap)?,
-            None => SystemFetcher::new(Arc::clone(policy))?,
-        }))
-    }
-
-    /// What retrieves from sources and from the archive. `wrap` stands between the steps and the servers: a cache.
-    ///
-    /// # Errors
-    /// As [`SystemFetcher::new`].
-    fn sources(
-        &self,
-        policy: &Arc<Policy>,
-        pace: Pace,
-        is_stopped: impl Fn() -> bool + Send + Sync + 'static,
-        wrap: impl FnOnce(Arc<dyn Exchange>) -> Arc<dyn Exchange>,
-    ) -> Result<Option<Sources>, Error> {
-        let Some(template) = &self.archive.archive else {
-            return Ok(None);
-        };
-        let mut shared = None;
-        let source = SystemFetcher::through(Arc::clone(policy), |servers| {
-            let timeout = policy.limits.timeout;
-            let servers = wrap(Arc::new(Paced {
-                pace,
-                timeout,
-                is_stopped: Box::new(is_stopped),
-                servers,
-            }));
-            shared = Some(Arc::clone(&servers));
-            servers
-        })?;
-        Ok(shared.map(|servers| Sources {
-            source,
-            archive: Archive {
+        let stop = stop.clone();
+        let is_stopped: IsStopped = Arc::new(move || stop.check().is_err());
+        let servers = Servers::new(policy, Arc::new(SystemNames))?;
+        let disk = self.disk(policy)?;
+        let servers = Arc::new(servers.behind(disk, pace, Arc::clone(&is_stopped)));
+        let mut fetcher = Fetcher::over(Arc::clone(policy), Arc::clone(&servers))?.stop(is_stopped);
+        if let Some(template) = &self.archive.archive {
+            let archive = Archive {
                 policy: Arc::clone(policy),
                 settings: Settings {
                     template: template.clone(),
@@ -152,33 +105,20 @@ impl Cache {
                     tells: self.archive.archive_any,
                 },
                 servers,
-            },
-        }))
+            };
+            fetcher = fetcher.archive(self.archive.archive_first, archive);
+        }
+        Ok(fetcher)
     }
 
-    /// Asks the archive, if there is one, besides: in front of what remembers answers.
-    pub(super) fn or_archived(&self, fetch: impl Fetch + 'static) -> Arc<dyn Fetch> {
-        either(fetch, self.order())
-    }
-
-    /// The same to know what is alive: sources are asked first, whatever the options say.
-    pub(super) fn or_probed(&self, fetch: impl Fetch + 'static) -> Arc<dyn Fetch> {
-        either(fetch, self.order().map(|_| Order::SourceFirst))
-    }
-
-    fn wrapped(
-        &self,
-        policy: &Arc<Policy>,
-        trust: &str,
-        servers: Arc<dyn Exchange>,
-    ) -> Arc<dyn Exchange> {
+    fn disk(&self, policy: &Arc<Policy>) -> Result<Option<Box<dyn Disk>>, Error> {
         let Some(folder) = &self.folder else {
-            return servers;
+            return Ok(None);
         };
-        Arc::new(Kept {
+        Ok(Some(Box::new(Kept {
             folder: Arc::clone(folder),
             policy: Arc::clone(policy),
-            trust: trust.to_owned(),
+            trust: trust(policy)?,
             ignoring: match self.args.cache_ignore.is_empty() {
                 true => Ignoring::Nothing,
                 false => Ignoring::NoStore,
@@ -187,8 +127,7 @@ impl Cache {
                 true => cache::Asking::Nobody,
                 false => cache::Asking::Servers,
             },
-            servers,
-        })
+        })))
     }
 
     /// What kept the cache from being written, in words.
@@ -197,13 +136,6 @@ impl Cache {
             Some(folder) => folder.trouble(),
             None => self.trouble.as_deref(),
         }
-    }
-}
-
-fn either(inner: impl Fetch + 'static, order: Option<Order>) -> Arc<dyn Fetch> {
-    match order {
-        Some(order) => Arc::new(OrArchived { inner, order }),
-        None => Arc::new(inner),
     }
 }
 

@@ -16,16 +16,15 @@ use super::output;
 use super::progress::Display;
 use super::report_file::{self, ReportFile};
 use super::say;
-use super::signals::{self, Heeding, Signals};
+use super::signals::{self, Signals};
 use super::targets;
 use super::told::Row;
 use super::totals::{self, Totals};
 use super::verb::{Expanding, Verb, Work};
 use super::wording;
-use crate::archive::Pace;
 use crate::error::Error;
 use crate::expand::Expander;
-use crate::fetch::{AtMost, Cached, Fetch, NoFetch, Probing, Unasked};
+use crate::fetch::{Fetch, Fetcher, Pace, Unasked};
 use crate::mailbox::find::{Kind, find, look_at, not_in_place};
 use crate::mailbox::{
     Effect, Opened, Options, Output, Stop, Summary, convert_in_place, convert_open, convert_to,
@@ -282,18 +281,14 @@ pub(super) fn shared_fetcher(
     asking: Asking,
     stop: &Stop,
 ) -> Result<Arc<dyn Fetch>, Error> {
-    if policy.fetch.is_empty() && policy.ca_file.is_none() {
-        return Ok(Arc::new(NoFetch));
-    }
-    let system = Heeding {
-        fetcher: cache.fetcher(policy, Pace::default(), stop)?,
-        stop: stop.clone(),
-    };
-    let system = AtMost::new(policy.limits.in_flight, system);
+    let fetcher = cache
+        .fetcher(policy, Pace::default(), stop)?
+        .in_flight(policy.limits.in_flight)
+        .memory(Fetcher::MEMORY, None);
     Ok(match asking {
         Asking::Nobody => Arc::new(Unasked),
-        Asking::WhetherThereIsAnAnswer => cache.or_probed(Cached::new(Probing(system))),
-        Asking::ForContent => cache.or_archived(Cached::new(system)),
+        Asking::WhetherThereIsAnAnswer => Arc::new(fetcher.probing()),
+        Asking::ForContent => Arc::new(fetcher),
     })
 }
 

@@ -21,9 +21,9 @@ use super::signals;
 use super::told::{self, Report, Row};
 use super::verb::{Expanding, Verb, Work};
 use super::wording;
-use crate::archive::Pace;
 use crate::error::Error;
 use crate::expand::{Expander, Mark, Prefilter};
+use crate::fetch::Pace;
 use crate::mailbox::find::{Kind, NotMail, look_at};
 use crate::mailbox::{Format, Stop, has_second_message, second_message, takes_separators};
 use crate::mime::{ScanLimits, scan};
@@ -50,13 +50,10 @@ fn filter(args: &FilterArgs) -> Result<(), Error> {
         &common.policy.archive,
         Asking::ForContent,
     )?;
-    let mut builder = Expander::builder(args.policy()).mark(common.mark);
-    if cache.is_needed() {
-        builder = builder.fetch_with(|policy| {
-            Ok(cache.or_archived(cache.fetcher(policy, Pace::default(), &Stop::default())?))
-        })?;
-    }
-    let expander = builder.build()?;
+    let expander = Expander::builder(args.policy())
+        .mark(common.mark)
+        .fetch_with(|policy| cache.fetcher(policy, Pace::default(), &Stop::default()))?
+        .build()?;
     let job = Job {
         file: args.file.as_deref(),
         saying: &common.saying,

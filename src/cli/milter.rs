@@ -20,14 +20,11 @@ use super::say;
 use super::signals::limits_on_files_are_failed_writes;
 use super::told::{self, Report, Row};
 use super::wording;
-use crate::archive::Pace;
 use crate::error::Error;
 use crate::expand::Expander;
-use crate::fetch::{AtMost, Cached, Fetch, NoFetch};
+use crate::fetch::{Fetcher, Pace};
 use crate::mailbox::Stop;
-use crate::milter::{
-    Answers, Journal, Left, Listener, Metrics, Processed, Server, Service, Verdict,
-};
+use crate::milter::{Journal, Left, Listener, Metrics, Processed, Server, Service, Verdict};
 use crate::policy::Policy;
 use crate::report::Outcome;
 
@@ -42,6 +39,9 @@ const CONNECTIONS: usize = 128;
 
 /// Permissions of the socket's file, unless said otherwise.
 const SOCKET_MODE: u32 = 0o660;
+
+/// How old an answer may be that is given once more.
+const AGE: Duration = Duration::from_secs(300);
 
 /// Serves until a signal says to stop.
 pub(super) fn run(args: &MilterArgs, reread: Reread<'_>) -> Status {
@@ -171,14 +171,11 @@ fn work(args: &MilterArgs) -> Result<(Service, Arc<Log>), Error> {
 }
 
 /// One for all messages: connections stay open, and what was retrieved is remembered for a while.
-fn fetcher(policy: &Arc<Policy>, cache: &Cache) -> Result<Arc<dyn Fetch>, Error> {
-    if policy.fetch.is_empty() && policy.ca_file.is_none() {
-        return Ok(Arc::new(NoFetch));
-    }
-    let system = cache.fetcher(policy, Pace::of_service(), &Stop::default())?;
-    let system = AtMost::new(policy.limits.in_flight, system);
-    let octets = Cached::<NoFetch>::CAPACITY;
-    Ok(cache.or_archived(Answers::new(Arc::new(system), octets, Answers::AGE)))
+fn fetcher(policy: &Arc<Policy>, cache: &Cache) -> Result<Fetcher, Error> {
+    let fetcher = cache.fetcher(policy, Pace::of_service(), &Stop::default())?;
+    Ok(fetcher
+        .in_flight(policy.limits.in_flight)
+        .memory(Fetcher::MEMORY, Some(AGE)))
 }
 
 /// The policy and the report anew; the sockets and the connections stay. The deadline that holds from now on.

@@ -8,9 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
 use super::exit::Status;
-use crate::fetch::{Fetch, Probed, Request, Retrieved};
 use crate::mailbox::{Stop, field_of_stat};
-use crate::report::{Reason, Refusal};
 
 /// What was asked by signals.
 pub(super) struct Signals {
@@ -47,40 +45,6 @@ impl Signals {
     pub(super) fn status(&self) -> Status {
         let number = self.which.load(Ordering::SeqCst);
         u8::try_from(number).map_or(Status::Trouble, Status::Stopped)
-    }
-}
-
-/// A fetcher that asks for nothing more once the run is to stop: what is on its way is waited for, not
-/// what the message at work refers to besides.
-///
-/// It stands behind whatever makes a request wait, because a stop may come while it waits.
-pub(super) struct Heeding<F> {
-    pub(super) fetcher: F,
-    pub(super) stop: Stop,
-}
-
-impl<F> Heeding<F> {
-    fn check(&self) -> Result<(), Refusal> {
-        match self.stop.check() {
-            Ok(()) => Ok(()),
-            Err(_) => Err(Refusal::temporary(Reason::Deadline, "the run was stopped")),
-        }
-    }
-}
-
-impl<F: Fetch> Fetch for Heeding<F> {
-    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
-        self.check()?;
-        self.fetcher.fetch(request)
-    }
-
-    fn probe(&self, request: &Request) -> Result<Probed, Refusal> {
-        self.check()?;
-        self.fetcher.probe(request)
-    }
-
-    fn heeds_date(&self) -> bool {
-        self.fetcher.heeds_date()
     }
 }
 

@@ -14,7 +14,7 @@ use super::state;
 use super::stored::FromStore;
 use crate::edit::{Edits, Spliced};
 use crate::error::Error;
-use crate::fetch::{Cached, Fetch, NoFetch, SystemFetcher};
+use crate::fetch::{Fetch, Fetcher};
 use crate::policy::Policy;
 use crate::report::{Forecast, Report};
 use crate::store::Store;
@@ -79,7 +79,7 @@ impl ExpanderBuilder {
     }
 
     /// Retrieves with what is made from this expander's policy: a [`Fetch`] that hands requests on to a
-    /// [`SystemFetcher`], say.
+    /// [`Fetcher`], say.
     ///
     /// # Errors
     /// What `make` says.
@@ -91,7 +91,7 @@ impl ExpanderBuilder {
         Ok(self.fetch(fetch))
     }
 
-    /// Remembers what was retrieved, up to this many octets, from message to message ([`Cached`]).
+    /// Remembers what was retrieved, up to this many octets, from message to message ([`Fetcher::memory`]).
     pub fn cache(mut self, octets: usize) -> Self {
         self.cache = Some(octets);
         self
@@ -122,14 +122,12 @@ impl ExpanderBuilder {
     /// The expander.
     ///
     /// # Errors
-    /// As [`SystemFetcher::new`], if that is what is used.
+    /// As [`Fetcher::new`], if that is what is used.
     pub fn build(self) -> Result<Expander, Error> {
         let policy = &self.settings.policy;
         let fetch: Arc<dyn Fetch> = match self.fetch {
             Some(fetch) => fetch,
-            // A CA file that is named is read all the same, so that a mistake shows before it matters.
-            None if policy.fetch.is_empty() && policy.ca_file.is_none() => Arc::new(NoFetch),
-            None => Arc::new(SystemFetcher::new(Arc::clone(policy))?),
+            None => Arc::new(Fetcher::new(Arc::clone(policy))?),
         };
         let fetch = match self.store {
             Some(store) => Arc::new(FromStore::new(store, fetch, policy.limits.body)),
@@ -138,7 +136,7 @@ impl ExpanderBuilder {
         Ok(Expander {
             settings: self.settings,
             fetch: match self.cache {
-                Some(octets) => Arc::new(Cached::with_capacity(fetch, octets)),
+                Some(octets) => Arc::new(Fetcher::around(fetch).memory(octets, None)),
                 None => fetch,
             },
         })
@@ -149,15 +147,14 @@ impl Expander {
     /// An expander that retrieves from servers and files what the policy allows.
     ///
     /// # Errors
-    /// As [`SystemFetcher::new`]; never if the policy allows no retrieval and names no CA file.
+    /// As [`Fetcher::new`]; never if the policy allows no retrieval and names no CA file.
     pub fn new(policy: Policy) -> Result<Self, Error> {
         Self::builder(policy).build()
     }
 
     /// An expander to be told more about.
     ///
-    /// Without [`ExpanderBuilder::fetch`] it retrieves with a [`SystemFetcher`] under the same policy, or with
-    /// [`NoFetch`] if the policy allows no retrieval.
+    /// Without [`ExpanderBuilder::fetch`] it retrieves with a [`Fetcher`] under the same policy.
     pub fn builder(policy: impl Into<Arc<Policy>>) -> ExpanderBuilder {
         ExpanderBuilder {
             settings: Settings::new(policy.into()),

@@ -1,9 +1,9 @@
 //! One request to one http server, and its answer, whatever its status: what redirects are followed over.
 //!
-//! `system::wire` asks the server. Whoever stands in front of it (the cache of `cache::kept`) sees every step: the URL
-//! that was judged, the status, the header fields and the addresses that were asked. It answers itself, or hands
-//! the request on, with more header fields or for another URL that the policy has judged.
+//! `system::servers` takes each step. A [`Disk`] sees all of them: the URL that was judged, the status, the header fields
+//! and the addresses that were asked. It answers itself, or asks, with more header fields.
 
+#[cfg(feature = "cache")]
 use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use ureq::http::{HeaderMap, HeaderName, HeaderValue};
 use super::allowance::Allowance;
 #[cfg(feature = "cache")]
 use crate::mime::date;
-#[cfg(feature = "ftp")]
+#[cfg(all(feature = "cache", feature = "ftp"))]
 use crate::policy::Host;
 use crate::policy::Target;
 #[cfg(feature = "cache")]
@@ -148,6 +148,13 @@ pub(crate) fn is_redirect(status: u16) -> bool {
 #[cfg(feature = "cache")]
 pub(crate) const MEMENTO_DATETIME: &str = "memento-datetime";
 
+/// When an archive captured an answer, whose status is that of the source then; none for one of its own.
+#[cfg(feature = "cache")]
+pub(crate) fn captured(headers: &HeaderMap) -> Option<i64> {
+    let value = headers.get(MEMENTO_DATETIME)?.to_str().ok()?;
+    date::seconds(value.as_bytes()).filter(|seconds| *seconds > 0)
+}
+
 /// An archive may ask for no longer pause.
 #[cfg(feature = "cache")]
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
@@ -181,18 +188,20 @@ pub(crate) fn agrees(accept: &str, named: Option<&str>) -> bool {
     TypePattern::parse(accept).map_or(true, |wanted| wanted.matches(&essence))
 }
 
-/// Asks servers.
-pub(crate) trait Exchange: Send + Sync + fmt::Debug {
-    /// The answer to one request; a redirect is one, and is not followed.
-    fn exchange(&self, asked: &Asked<'_>) -> Result<Answer, Failed>;
+/// How servers are asked behind a [`Disk`].
+pub(crate) type Ask<'a> = &'a dyn Fn(&Asked<'_>) -> Result<Answer, Failed>;
+
+/// Keeps answers from run to run, in front of servers.
+#[cfg(feature = "cache")]
+pub(crate) trait Disk: Send + Sync + fmt::Debug {
+    /// The answer to one request: what is kept, or what `ask` gives. A redirect is an answer, and is not followed.
+    fn answer(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Answer, Failed>;
 
     /// Whether another protocol may ask a server now.
     #[cfg(feature = "ftp")]
-    fn may_ask(&self, _host: &Host, _port: u16) -> Result<(), Refusal> {
-        Ok(())
-    }
+    fn may_ask(&self, host: &Host, port: u16) -> Result<(), Refusal>;
 
     /// Tells that another protocol found nobody there.
     #[cfg(feature = "ftp")]
-    fn found_nobody(&self, _host: &Host, _port: u16, _failed: &Failed) {}
+    fn found_nobody(&self, host: &Host, port: u16, failed: &Failed);
 }

@@ -25,7 +25,7 @@ pub trait Names: Debug + Send + Sync + 'static {
 
 /// The system's resolver.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct SystemNames;
+pub(crate) struct SystemNames;
 
 impl Names for SystemNames {
     fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, Refusal> {

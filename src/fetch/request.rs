@@ -6,6 +6,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 
+#[cfg(feature = "cli")]
+use crate::link::url::masked;
 use crate::report::{Reason, Refusal};
 
 /// One retrieval.
@@ -40,7 +42,7 @@ pub struct Retrieved {
 ///
 /// The expander asks only for what its policy allows ([`Policy::judge_url`]), and puts in only what the policy
 /// lets it (types, sizes, growth). What a host's name resolves to and where a redirect leads is for the
-/// implementation to judge, as [`SystemFetcher`](super::SystemFetcher) does.
+/// implementation to judge, as [`Fetcher`](super::Fetcher) does.
 ///
 /// ```
 /// use std::collections::HashMap;
@@ -156,6 +158,21 @@ impl Fetch for NoFetch {
         Err(Refusal::lasting(
             Reason::SchemeNotAllowed,
             format!("{} was not retrieved", request.url),
+        ))
+    }
+}
+
+/// Asks nobody: a dry run, where every retrieval is refused with [`Reason::NotRetrieved`].
+#[cfg(feature = "cli")]
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Unasked;
+
+#[cfg(feature = "cli")]
+impl Fetch for Unasked {
+    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+        Err(Refusal::lasting(
+            Reason::NotRetrieved,
+            format!("would retrieve {}", masked(&request.url)),
         ))
     }
 }

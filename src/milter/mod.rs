@@ -2,12 +2,11 @@
 //!
 //! `codec` is the protocol's packets; `draft` a message as it comes in pieces; `session` one connection without its
 //! socket; `service` what is done to a message; `changes` the result in the protocol's words. Up to there nothing is
-//! read or written. `server` has the sockets and threads, `inbox` what is read, `listen` the addresses, `answers` what is remembered of
-//! retrievals, `counters` what is counted, `metrics` who is told.
+//! read or written. `server` has the sockets and threads, `inbox` what is read, `listen` the addresses,
+//! `counters` what is counted, `metrics` who is told.
 //!
 //! What never lives here: options, printing, signals.
 
-mod answers;
 mod changes;
 pub mod codec;
 mod counters;
@@ -19,7 +18,6 @@ mod server;
 mod service;
 mod session;
 
-pub use self::answers::Answers;
 #[cfg(any(test, feature = "internals"))]
 pub use self::draft::Incoming;
 pub use self::listen::{Address, Listener};

@@ -188,7 +188,7 @@ pub struct Limits {
     /// `--deadline`: all retrievals of one message. The work on it may take a quarter longer, and no more than 5 s.
     pub deadline: Duration,
     /// `--max-in-flight`: retrievals that run at the same time, over all messages of a run
-    /// ([`AtMost`](crate::fetch::AtMost)); one message asks for no more than that by itself.
+    /// ([`in_flight`](crate::fetch::Fetcher::in_flight)); one message asks for no more than that by itself.
     pub in_flight: usize,
     /// `--max-depth`: how deep parts may be nested and still be looked at.
     pub depth: usize,

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use embody::fetch::{Fetch as _, Names, Request, Retrieved, SystemFetcher};
+use embody::fetch::{Fetch as _, Fetcher, Names, Request, Retrieved};
 use embody::policy::{Limits, Policy, Scheme};
 use embody::report::{Reason, Refusal};
 
@@ -28,9 +28,7 @@ pub fn request(url: &str) -> Request {
 }
 
 pub fn fetch(policy: &Policy, url: &str) -> Result<Retrieved, Refusal> {
-    SystemFetcher::new(policy.clone())
-        .unwrap()
-        .fetch(&request(url))
+    Fetcher::new(policy.clone()).unwrap().fetch(&request(url))
 }
 
 #[track_caller]

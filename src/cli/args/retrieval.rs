@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args};
 
-use crate::archive::{IndexTemplate, Order, Tells, Template, Window};
+use crate::archive::{IndexTemplate, Tells, Template, Window};
 use crate::cli::values::{
     CacheMax, HostList, cache_max, choice, duration_or_none, file, host_list, scheme, window,
 };
+use crate::fetch::Order;
 use crate::policy::{
     HostPattern, IpNet, Mapping, Policy, Proxy, Scheme, Userinfo, parse_file_root, parse_network,
     parse_port,

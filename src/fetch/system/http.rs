@@ -2,77 +2,48 @@
 //! whole in `http_body`.
 //!
 //! * What is asked is [`Target::request_url`]: the host that was judged.
-//! * Redirects (301, 302, 303, 307, 308) are followed here, one judged request each; the steps go through an
-//!   [`Exchange`], so that a cache in front of the servers sees each of them, and is judged as they are.
+//! * Redirects (301, 302, 303, 307, 308) are followed here, one judged request each; the steps go through
+//!   [`Servers`], so that a cache in front of them sees each, and is judged as they are.
 //! * `Authorization` never goes to where a redirect leads.
 //! * Only a 200 is content.
 //! * One time-out runs from before the lookup to the last octet.
-
-use std::sync::Arc;
 
 use bytes::Bytes;
 use ureq::http::{HeaderMap, header};
 
 use super::http_body::{Coding, content_coding};
-use crate::fetch::Probed;
+use super::servers::Servers;
 use crate::fetch::allowance::Allowance;
-use crate::fetch::exchange::{Answer, Asked, Exchange, Failed, How, Source, Whose, is_redirect};
+use crate::fetch::exchange::{Answer, Asked, Failed, How, Source, Whose, is_redirect};
+use crate::fetch::{Probed, Request};
 use crate::policy::{Policy, Target};
 use crate::report::{Detail, Reason, Refusal, Setting};
 
-/// Follows redirects.
-#[derive(Debug)]
-pub(super) struct Client {
-    policy: Arc<Policy>,
-    exchange: Arc<dyn Exchange>,
+/// One retrieval.
+pub(super) struct Http<'r> {
+    pub(super) policy: &'r Policy,
+    pub(super) servers: &'r Servers,
+    pub(super) request: &'r Request,
+    pub(super) allowance: Allowance,
 }
 
-/// A whole answer.
-#[derive(Debug)]
-pub(super) struct Content {
-    pub(super) url: String,
-    pub(super) media_type: Option<String>,
-    pub(super) body: Bytes,
-}
-
-impl Client {
-    pub(super) fn new(policy: Arc<Policy>, exchange: Arc<dyn Exchange>) -> Self {
-        Self { policy, exchange }
-    }
-
-    /// Who is asked.
-    #[cfg(feature = "ftp")]
-    pub(super) fn exchange(&self) -> &dyn Exchange {
-        &*self.exchange
-    }
-
+impl Http<'_> {
     /// The whole body, after redirects, or why not.
     pub(super) fn retrieve(
         &self,
         target: Target,
-        accept: Option<&str>,
-        allowance: Allowance,
-    ) -> Result<Content, Refusal> {
-        let (target, answer) = self.follow(target, accept, How::Whole, allowance)?;
-        Ok(Content {
-            url: target.public_url(),
-            media_type: text(&answer.headers, &header::CONTENT_TYPE),
-            body: answer.body,
-        })
+    ) -> Result<(String, Option<String>, Bytes), Refusal> {
+        let (target, answer) = self.follow(target, How::Whole)?;
+        let media_type = text(&answer.headers, &header::CONTENT_TYPE);
+        Ok((target.public_url(), media_type, answer.body))
     }
 
     /// What the server says of the content: HEAD, and GET where a server has no answer to that. The
     /// content of a GET is not read; its connection is closed.
-    pub(super) fn probe(
-        &self,
-        target: &Target,
-        accept: Option<&str>,
-        allowance: Allowance,
-    ) -> Result<Probed, Refusal> {
-        let (method, answer) = match self.follow(target.clone(), accept, How::Head, allowance) {
+    pub(super) fn probe(&self, target: &Target) -> Result<Probed, Refusal> {
+        let (method, answer) = match self.follow(target.clone(), How::Head) {
             Err(refusal) if matches!(refusal.reason, Reason::HttpStatus | Reason::BadResponse) => {
-                let answer = self.follow(target.clone(), accept, How::Unread, allowance);
-                ("GET", answer)
+                ("GET", self.follow(target.clone(), How::Unread))
             }
             answer => ("HEAD", answer),
         };
@@ -96,13 +67,7 @@ impl Client {
     }
 
     /// The head of the answer that is a 200, and who gave it after redirects.
-    fn follow(
-        &self,
-        target: Target,
-        accept: Option<&str>,
-        how: How,
-        allowance: Allowance,
-    ) -> Result<(Target, Answer), Refusal> {
+    fn follow(&self, target: Target, how: How) -> Result<(Target, Answer), Refusal> {
         let mut target = target;
         let mut asked = vec![target.request_url()];
         let mut is_personal = false;
@@ -110,15 +75,15 @@ impl Client {
             is_personal |= target.has_userinfo();
             let request = Asked {
                 target: &target,
-                accept: acceptable(accept),
+                accept: acceptable(self.request.accept.as_deref()),
                 how,
                 whose: Whose::Source,
                 more: &[],
                 is_personal,
-                allowance,
+                allowance: self.allowance,
             };
             let answer = self
-                .exchange
+                .servers
                 .exchange(&request)
                 .map_err(Failed::into_refusal)?;
             let status = answer.status;

@@ -8,28 +8,26 @@ mod http;
 #[cfg(feature = "http")]
 mod http_body;
 #[cfg(feature = "http")]
+mod servers;
+#[cfg(feature = "http")]
 mod wire;
 
 use std::sync::Arc;
 use std::time::Instant;
 
+use bytes::Bytes;
+
 use self::file::Roots;
 #[cfg(feature = "http")]
-use self::http::Client;
+use self::http::Http;
 #[cfg(feature = "http")]
-use self::wire::Wire;
+pub(crate) use self::servers::Servers;
 use super::allowance::Allowance;
-#[cfg(feature = "cache")]
-use super::exchange::Exchange;
 #[cfg(all(feature = "http", feature = "ftp"))]
 use super::exchange::{Failed, Nobody, is_long};
 #[cfg(feature = "ftp")]
-use super::names;
-#[cfg(any(feature = "http", feature = "ftp"))]
-use super::names::{Names, SystemNames};
-use super::{Fetch, Probed, Request, Retrieved};
-use bytes::Bytes;
-
+use super::names::{self, Names};
+use super::request::{Fetch, Probed, Request, Retrieved};
 use crate::error::Error;
 #[cfg(all(feature = "http", feature = "ftp"))]
 use crate::policy::Host;
@@ -38,112 +36,56 @@ use crate::policy::{Policy, Scheme, Target};
 use crate::report::{Detail, Retry, Setting};
 use crate::report::{Reason, Refusal};
 
-/// Retrieves what the policy allows. Making one opens the file roots and reads
-/// [`Policy::ca_file`]; everything about networks waits for the first retrieval that needs it.
-///
-/// http: and https: need the feature `http`, ftp: needs `ftp`; without them these are refused with
-/// [`Reason::UnsupportedScheme`].
-#[derive(Debug)]
-pub struct SystemFetcher {
+/// Retrieves what the policy allows: judges the URL, and asks by its scheme. What needs a feature that is not built in
+/// is refused with [`Reason::UnsupportedScheme`].
+pub(super) struct System {
     policy: Arc<Policy>,
+    roots: Roots,
     #[cfg(feature = "ftp")]
     names: Arc<dyn Names>,
-    roots: Roots,
     #[cfg(feature = "http")]
-    http: Client,
+    servers: Arc<Servers>,
 }
 
-impl SystemFetcher {
-    /// A fetcher that asks the system's name resolver.
-    ///
-    /// An [`Expander`](crate::Expander) makes its own from its policy; this is for a [`Fetch`] of one's own that hands
-    /// requests on.
+impl System {
+    /// Opens the file roots.
     ///
     /// # Errors
-    /// [`Error::Read`] for a file root or a CA file that cannot be opened, [`Error::Usage`] for a
-    /// CA file without certificates or a proxy that cannot be used.
-    pub fn new(policy: impl Into<Arc<Policy>>) -> Result<Self, Error> {
-        #[cfg(any(feature = "http", feature = "ftp"))]
-        return Self::with_names(policy, Arc::new(SystemNames));
-        #[cfg(not(any(feature = "http", feature = "ftp")))]
-        {
-            let policy = policy.into();
-            Ok(Self {
-                roots: Roots::open(&policy)?,
-                policy,
-            })
+    /// [`Error::Read`] for one that cannot be opened.
+    pub(super) fn new(
+        policy: Arc<Policy>,
+        #[cfg(feature = "ftp")] names: Arc<dyn Names>,
+        #[cfg(feature = "http")] servers: Arc<Servers>,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            roots: Roots::open(&policy)?,
+            policy,
+            #[cfg(feature = "ftp")]
+            names,
+            #[cfg(feature = "http")]
+            servers,
+        })
+    }
+
+    #[cfg(feature = "http")]
+    fn http<'r>(&'r self, request: &'r Request, allowance: Allowance) -> Http<'r> {
+        Http {
+            policy: &self.policy,
+            servers: &self.servers,
+            request,
+            allowance,
         }
     }
 
-    /// A fetcher that asks another resolver.
-    ///
-    /// # Errors
-    /// As [`SystemFetcher::new`].
-    #[cfg(any(feature = "http", feature = "ftp"))]
-    pub fn with_names(
-        policy: impl Into<Arc<Policy>>,
-        names: Arc<dyn Names>,
-    ) -> Result<Self, Error> {
-        let policy = policy.into();
-        Ok(Self {
-            roots: Roots::open(&policy)?,
-            #[cfg(feature = "http")]
-            http: {
-                let wire = Wire::new(Arc::clone(&policy), Arc::clone(&names))?;
-                Client::new(Arc::clone(&policy), Arc::new(wire))
-            },
-            #[cfg(feature = "ftp")]
-            names,
-            policy,
-        })
-    }
-
-    /// A fetcher between whose steps and the servers stands what `wrap` makes: a cache.
-    ///
-    /// # Errors
-    /// As [`SystemFetcher::new`].
-    #[cfg(feature = "cache")]
-    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
-    pub(crate) fn through(
-        policy: Arc<Policy>,
-        wrap: impl FnOnce(Arc<dyn Exchange>) -> Arc<dyn Exchange>,
-    ) -> Result<Self, Error> {
-        let names: Arc<dyn Names> = Arc::new(SystemNames);
-        let wire = Arc::new(Wire::new(Arc::clone(&policy), Arc::clone(&names))?);
-        Ok(Self {
-            roots: Roots::open(&policy)?,
-            http: Client::new(Arc::clone(&policy), wrap(wire)),
-            #[cfg(feature = "ftp")]
-            names,
-            policy,
-        })
-    }
-
-    #[cfg(feature = "http")]
-    fn over_http(
-        &self,
-        target: Target,
-        request: &Request,
-        allowance: Allowance,
-    ) -> Result<Answer, Refusal> {
-        let answer = self
-            .http
-            .retrieve(target, request.accept.as_deref(), allowance)?;
-        Ok((answer.url, answer.media_type, answer.body))
-    }
-
-    #[cfg(not(feature = "http"))]
-    fn over_http(
-        &self,
-        target: Target,
-        _request: &Request,
-        _allowance: Allowance,
-    ) -> Result<Answer, Refusal> {
-        Err(not_built_in(&target))
+    /// How long this retrieval may take.
+    fn allowance(&self, request: &Request) -> Result<Allowance, Refusal> {
+        let allowance = Allowance::starting_now(self.policy.limits.timeout, request.deadline);
+        allowance.remaining()?;
+        Ok(allowance)
     }
 
     #[cfg(feature = "ftp")]
-    fn over_ftp(&self, target: &Target, allowance: Allowance) -> Result<Answer, Refusal> {
+    fn over_ftp(&self, target: &Target, allowance: Allowance) -> Result<Content, Refusal> {
         if self.policy.proxy.is_some() {
             return Err(Refusal::lasting(
                 Reason::UnsupportedScheme,
@@ -156,7 +98,7 @@ impl SystemFetcher {
             return Err(Refusal::lasting(Reason::BadUrl, "the URL names no host"));
         };
         #[cfg(feature = "http")]
-        self.http.exchange().may_ask(&host, port)?;
+        self.servers.may_ask(&host, port)?;
         let begun = Instant::now();
         let connected = names::judged(&self.policy, &self.names, &host, port, allowance)
             .map_err(|refusal| (refusal, false))
@@ -194,12 +136,12 @@ impl SystemFetcher {
             failed.nobody = Some(Nobody::Port);
         }
         if failed.nobody.is_some() {
-            self.http.exchange().found_nobody(host, port, &failed);
+            self.servers.found_nobody(host, port, &failed);
         }
     }
 
     #[cfg(not(feature = "ftp"))]
-    fn over_ftp(&self, target: &Target, _allowance: Allowance) -> Result<Answer, Refusal> {
+    fn over_ftp(&self, target: &Target, _allowance: Allowance) -> Result<Content, Refusal> {
         Err(not_built_in(target))
     }
 }
@@ -211,7 +153,7 @@ fn compact(mut body: Vec<u8>) -> Bytes {
 }
 
 /// The URL that answered, its Content-Type and the body.
-type Answer = (String, Option<String>, Bytes);
+type Content = (String, Option<String>, Bytes);
 
 #[cfg(not(all(feature = "http", feature = "ftp")))]
 fn not_built_in(target: &Target) -> Refusal {
@@ -220,14 +162,16 @@ fn not_built_in(target: &Target) -> Refusal {
     Refusal::lasting(Reason::UnsupportedScheme, detail)
 }
 
-impl Fetch for SystemFetcher {
+impl Fetch for System {
     fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
         let begun = Instant::now();
         let target = self.policy.judge_url(&request.url)?;
-        let allowance = Allowance::starting_now(self.policy.limits.timeout, request.deadline);
-        allowance.remaining()?;
+        let allowance = self.allowance(request)?;
         let (url, media_type, body) = match target.scheme() {
-            Scheme::Http | Scheme::Https => self.over_http(target, request, allowance)?,
+            #[cfg(feature = "http")]
+            Scheme::Http | Scheme::Https => self.http(request, allowance).retrieve(target)?,
+            #[cfg(not(feature = "http"))]
+            Scheme::Http | Scheme::Https => return Err(not_built_in(&target)),
             Scheme::Ftp => self.over_ftp(&target, allowance)?,
             Scheme::File => {
                 let path = target.path().unwrap_or(std::path::Path::new(""));
@@ -249,11 +193,8 @@ impl Fetch for SystemFetcher {
         {
             let target = self.policy.judge_url(&request.url)?;
             if target.scheme().is_http() {
-                let allowance =
-                    Allowance::starting_now(self.policy.limits.timeout, request.deadline);
-                allowance.remaining()?;
-                let accept = request.accept.as_deref();
-                return self.http.probe(&target, accept, allowance);
+                let allowance = self.allowance(request)?;
+                return self.http(request, allowance).probe(&target);
             }
         }
         self.fetch(request).map(Probed::from)

@@ -36,7 +36,7 @@ use super::http_body::whole_body;
 use crate::error::Error;
 use crate::fetch::agent::{agent, broke, certificates, proxy, system_roots};
 use crate::fetch::allowance::Allowance;
-use crate::fetch::exchange::{Answer, Asked, Exchange, Failed, How, Nobody, Source, is_long};
+use crate::fetch::exchange::{Answer, Asked, Failed, How, Nobody, Source, is_long};
 use crate::fetch::names::{self, Names};
 use crate::fetch::waiting::locked;
 use crate::policy::{Host, Policy, Scheme, Target};
@@ -55,7 +55,7 @@ type Found = Arc<Mutex<HashMap<(String, u16), Vec<IpAddr>>>>;
 /// milliseconds that a run without https does not pay.
 #[derive(Debug)]
 pub(super) struct Wire {
-    policy: Arc<Policy>,
+    pub(super) policy: Arc<Policy>,
     names: Arc<dyn Names>,
     found: Found,
     extra_roots: Vec<Certificate<'static>>,
@@ -79,6 +79,28 @@ impl Wire {
             extra_roots,
             plain: OnceLock::new(),
             secure: OnceLock::new(),
+        })
+    }
+
+    /// The answer to one request; a redirect is one, and is not followed.
+    pub(super) fn exchange(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
+        let response = self.ask(asked)?;
+        let status = response.status().as_u16();
+        let headers = response.headers().clone();
+        let body = match asked.how {
+            How::Whole if status == 200 => {
+                let mut body = whole_body(&self.policy, response, asked.allowance)?;
+                // A cache counts the octets of a body, not what was allocated to read it.
+                body.shrink_to_fit();
+                Bytes::from(body)
+            }
+            _ => Bytes::new(),
+        };
+        Ok(Answer {
+            status,
+            headers,
+            body,
+            source: self.source(asked.target),
         })
     }
 
@@ -147,29 +169,6 @@ impl Wire {
         let found = locked(&self.found);
         let addresses = found.get(&(host.to_string(), port));
         Source::Server(addresses.cloned().unwrap_or_default())
-    }
-}
-
-impl Exchange for Wire {
-    fn exchange(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
-        let response = self.ask(asked)?;
-        let status = response.status().as_u16();
-        let headers = response.headers().clone();
-        let body = match asked.how {
-            How::Whole if status == 200 => {
-                let mut body = whole_body(&self.policy, response, asked.allowance)?;
-                // A cache counts the octets of a body, not what was allocated to read it.
-                body.shrink_to_fit();
-                Bytes::from(body)
-            }
-            _ => Bytes::new(),
-        };
-        Ok(Answer {
-            status,
-            headers,
-            body,
-            source: self.source(asked.target),
-        })
     }
 }
 

@@ -1,13 +1,13 @@
 //! The same URL once per run, several at a time, answers in order (P4 of docs/design.md).
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::mta::eventually;
-use embody::fetch::{AtMost, Bytes, Cached, Fetch, Request, Retrieved, fetch_all};
+use embody::fetch::{Bytes, Fetch, Fetcher, Request, Retrieved, fetch_all};
 use embody::report::{Reason, Refusal};
 
 /// Takes its time, counts who asks, and how many at once.
@@ -92,6 +92,13 @@ fn request(url: &str) -> Request {
     }
 }
 
+/// What is asked, and a fetcher in front of it that remembers so many octets.
+fn remembering(octets: usize) -> (Arc<Slow>, Fetcher) {
+    let slow = Arc::new(Slow::default());
+    let fetcher = Fetcher::around(Arc::clone(&slow)).memory(octets, None);
+    (slow, fetcher)
+}
+
 #[test]
 fn answers_stand_in_the_order_of_the_requests_and_no_more_run_than_allowed() {
     let requests: Vec<_> = (0..40)
@@ -114,7 +121,7 @@ fn answers_stand_in_the_order_of_the_requests_and_no_more_run_than_allowed() {
 
 #[test]
 fn the_same_url_is_retrieved_once_also_when_it_fails() {
-    let world = Cached::new(Slow::default());
+    let (slow, world) = remembering(Fetcher::MEMORY);
     let mut requests = Vec::new();
     for number in 0..30 {
         requests.push(request(&format!("http://h/x#{number}")));
@@ -130,14 +137,13 @@ fn the_same_url_is_retrieved_once_also_when_it_fails() {
     );
     assert!(answers.iter().take(60).step_by(2).all(Result::is_ok));
     assert!(answers.iter().skip(1).step_by(2).all(Result::is_err));
-    let inner = world.into_inner();
     let all: usize = (0..30)
-        .map(|number| inner.asked(&format!("http://h/x#{number}")))
+        .map(|number| slow.asked(&format!("http://h/x#{number}")))
         .sum();
     assert_eq!(
         (
-            all + inner.asked("http://h/x"),
-            inner.asked("http://h/missing")
+            all + slow.asked("http://h/x"),
+            slow.asked("http://h/missing")
         ),
         (2, 1)
     );
@@ -145,21 +151,21 @@ fn the_same_url_is_retrieved_once_also_when_it_fails() {
 
 #[test]
 fn a_temporary_refusal_is_shared_by_those_who_wait_and_not_kept() {
-    let world = Cached::new(Slow::default());
+    let (slow, world) = remembering(Fetcher::MEMORY);
     let requests = vec![request("http://h/busy"); 8];
     let answers = fetch_all(&world, &requests, 8, u64::MAX);
     assert!(answers.iter().all(Result::is_err));
     // A thread that was slow to start may have come after the answer.
-    let asked = world.inner().asked("http://h/busy");
+    let asked = slow.asked("http://h/busy");
     assert!(asked < 8, "{asked}");
     assert!(world.fetch(&request("http://h/busy")).is_err());
-    assert_eq!(world.inner().asked("http://h/busy"), asked + 1);
+    assert_eq!(slow.asked("http://h/busy"), asked + 1);
 }
 
 #[test]
 fn a_hit_shares_the_octets() {
-    let world = Cached::new(Slow::default());
-    let body = |world: &Cached<Slow>| world.fetch(&request("http://h/large")).unwrap().body;
+    let (_, world) = remembering(Fetcher::MEMORY);
+    let body = |world: &Fetcher| world.fetch(&request("http://h/large")).unwrap().body;
     let (first, second): (Bytes, Bytes) = (body(&world), body(&world));
     assert_eq!(first.as_ptr(), second.as_ptr());
 }
@@ -167,37 +173,40 @@ fn a_hit_shares_the_octets() {
 #[test]
 fn what_was_not_asked_for_lately_makes_room() {
     // Room for two large bodies, or for some of the small ones with what each costs besides.
-    let world = Cached::with_capacity(Slow::default(), 20_000);
+    let (slow, world) = remembering(20_000);
     let ask = |url: &str| world.fetch(&request(url)).unwrap();
     ask("http://h/large");
     ask("http://h/large");
-    assert_eq!(world.inner().asked("http://h/large"), 1);
+    assert_eq!(slow.asked("http://h/large"), 1);
     let once = |number: usize| format!("http://h/once{number}/39");
     for number in 0..100 {
         ask(&once(number));
         ask("http://h/often/39");
     }
-    assert_eq!(world.inner().asked("http://h/often/39"), 1);
+    assert_eq!(slow.asked("http://h/often/39"), 1);
     ask("http://h/large");
-    assert_eq!(world.inner().asked("http://h/large"), 2);
+    assert_eq!(slow.asked("http://h/large"), 2);
     for number in 0..100 {
         ask(&once(number));
     }
-    let again = (0..100).filter(|&number| world.inner().asked(&once(number)) > 1);
+    let again = (0..100).filter(|&number| slow.asked(&once(number)) > 1);
     let again = again.count();
     assert!(again > 50, "{again}");
     // What is larger than half the room is handed through.
-    let narrow = Cached::with_capacity(Slow::default(), 15_000);
+    let (slow, narrow) = remembering(15_000);
     for _ in 0..2 {
         let answer = narrow.fetch(&request("http://h/large")).unwrap();
         assert_eq!(answer.body.len(), 9_000);
     }
-    assert_eq!(narrow.inner().asked("http://h/large"), 2);
+    assert_eq!(slow.asked("http://h/large"), 2);
 }
 
 #[test]
 fn retrievals_of_many_messages_run_no_more_at_a_time_than_allowed() {
-    let world = Cached::new(AtMost::new(3, Slow::default()));
+    let slow = Arc::new(Slow::default());
+    let world = Fetcher::around(Arc::clone(&slow))
+        .memory(Fetcher::MEMORY, None)
+        .in_flight(3);
     thread::scope(|scope| {
         for message in 0..6 {
             let world = &world;
@@ -210,33 +219,34 @@ fn retrievals_of_many_messages_run_no_more_at_a_time_than_allowed() {
             });
         }
     });
-    let most = world.inner().inner().most.load(Ordering::SeqCst);
+    let most = slow.most.load(Ordering::SeqCst);
     assert_eq!(most, 3);
 }
 
 #[test]
 fn who_waits_for_a_turn_waits_no_longer_than_its_deadline_and_takes_no_turn_along() {
-    let world = AtMost::new(1, Slow::default());
+    let slow = Arc::new(Slow::default());
+    let world = Fetcher::around(Arc::clone(&slow)).in_flight(1);
     thread::scope(|scope| {
         scope.spawn(|| world.fetch(&request("http://h/long")));
-        world.inner().long_is_under_way();
+        slow.long_is_under_way();
         let mut hurried = request("http://h/hurried");
         hurried.deadline = Instant::now() + Duration::from_millis(5);
         let hurried = world.fetch(&hurried);
-        world.inner().is_long_over.store(true, Ordering::SeqCst);
+        slow.is_long_over.store(true, Ordering::SeqCst);
         assert_eq!(hurried.unwrap_err().reason, Reason::Deadline);
         assert!(world.fetch(&request("http://h/1")).is_ok());
         let panicked = scope.spawn(|| world.fetch(&request("http://h/panic")));
         assert!(panicked.join().is_err());
         assert!(world.fetch(&request("http://h/2")).is_ok());
     });
-    assert_eq!(world.inner().asked("http://h/hurried"), 0);
-    assert_eq!(world.inner().most.load(Ordering::SeqCst), 1);
+    assert_eq!(slow.asked("http://h/hurried"), 0);
+    assert_eq!(slow.most.load(Ordering::SeqCst), 1);
 }
 
 #[test]
 fn one_message_out_of_time_does_not_spoil_the_next() {
-    let world = Cached::new(Slow::default());
+    let (slow, world) = remembering(Fetcher::MEMORY);
     let mut hurried = request("http://h/late");
     hurried.deadline = Instant::now();
     assert_eq!(world.fetch(&hurried).unwrap_err().reason, Reason::Deadline);
@@ -244,18 +254,18 @@ fn one_message_out_of_time_does_not_spoil_the_next() {
     // Whoever waits for another's retrieval waits no longer than its own deadline.
     thread::scope(|scope| {
         scope.spawn(|| world.fetch(&request("http://h/long")));
-        world.inner().long_is_under_way();
+        slow.long_is_under_way();
         let mut hurried = request("http://h/long");
         hurried.deadline = Instant::now() + Duration::from_millis(5);
         let hurried = world.fetch(&hurried);
-        world.inner().is_long_over.store(true, Ordering::SeqCst);
+        slow.is_long_over.store(true, Ordering::SeqCst);
         assert_eq!(hurried.unwrap_err().reason, Reason::Deadline);
     });
 }
 
 #[test]
 fn a_retrieval_that_panics_leaves_nobody_waiting() {
-    let world = Cached::new(Slow::default());
+    let (_, world) = remembering(Fetcher::MEMORY);
     thread::scope(|scope| {
         let first = scope.spawn(|| world.fetch(&request("http://h/panic")));
         thread::sleep(Duration::from_millis(5));
@@ -266,4 +276,16 @@ fn a_retrieval_that_panics_leaves_nobody_waiting() {
         assert!(first.join().is_err());
         assert!(begun.elapsed() < Duration::from_secs(20));
     });
+}
+
+#[test]
+fn at_its_age_an_answer_is_asked_for_again() {
+    for (age, expected) in [(Duration::from_secs(3600), 1), (Duration::ZERO, 3)] {
+        let slow = Arc::new(Slow::default());
+        let world = Fetcher::around(Arc::clone(&slow)).memory(Fetcher::MEMORY, Some(age));
+        for _ in 0..3 {
+            assert!(world.fetch(&request("http://h/39")).is_ok());
+        }
+        assert_eq!(slow.asked("http://h/39"), expected, "{age:?}");
+    }
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::world::{fetch, refused, request};
 use embody::Error;
-use embody::fetch::{Fetch as _, SystemFetcher};
+use embody::fetch::{Fetch as _, Fetcher};
 use embody::policy::{Policy, Scheme, parse_file_root};
 use embody::report::Reason;
 use tempfile::TempDir;
@@ -162,7 +162,7 @@ fn swapping_a_folder_for_a_link_leads_nowhere() {
             }
         })
     };
-    let world = SystemFetcher::new(policy.clone()).unwrap();
+    let world = Fetcher::new(policy.clone()).unwrap();
     let asked = request(&url(&folder, "swapped/secret"));
     let mut harmless = 0;
     let start = Instant::now();
@@ -184,7 +184,7 @@ fn swapping_a_folder_for_a_link_leads_nowhere() {
 #[test]
 fn a_root_that_is_moved_stays_the_root_it_was() {
     let (folder, policy) = ground();
-    let world = SystemFetcher::new(policy.clone()).unwrap();
+    let world = Fetcher::new(policy.clone()).unwrap();
     let root = folder.path().join("root");
     fs::rename(&root, folder.path().join("moved")).unwrap();
     fs::create_dir(&root).unwrap();
@@ -195,6 +195,6 @@ fn a_root_that_is_moved_stays_the_root_it_was() {
 
 #[test]
 fn a_root_that_does_not_exist_stops_the_run() {
-    let error = SystemFetcher::new(policy_of(Path::new("/nonexistent/root"))).unwrap_err();
+    let error = Fetcher::new(policy_of(Path::new("/nonexistent/root"))).unwrap_err();
     assert!(matches!(error, Error::Read { .. }), "{error}");
 }

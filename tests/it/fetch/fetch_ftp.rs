@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::common::programs::ftp;
 use crate::common::raw::Raw;
 use crate::common::world::{Told, fetch, policy, refused, request};
-use embody::fetch::{Fetch as _, SystemFetcher};
+use embody::fetch::{Fetch as _, Fetcher};
 use embody::policy::Userinfo;
 use embody::report::{Reason, Retry};
 
@@ -157,7 +157,7 @@ fn what_a_name_resolves_to_is_judged_for_ftp_too() {
         ("good.example", &["127.0.0.1"]),
         ("both.example", &["127.0.0.1", "10.0.0.1"]),
     ]);
-    let world = SystemFetcher::with_names(policy(&[server.port]), names).unwrap();
+    let world = Fetcher::with_names(policy(&[server.port]), names).unwrap();
     let ask = |host: &str| world.fetch(&request(&format!("ftp://{host}:{}/text.txt", server.port)));
     assert_eq!(ask("good.example").unwrap().body, TEXT);
     assert_eq!(

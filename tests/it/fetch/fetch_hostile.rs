@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::common::programs::again;
 use crate::common::raw::{Raw, head, ok, redirect};
 use crate::common::world::{fetch, policy, refused, request};
-use embody::fetch::{Fetch as _, SystemFetcher};
+use embody::fetch::{Fetch as _, Fetcher};
 use embody::policy::{Policy, Scheme, Userinfo};
 use embody::report::{Reason, Retry};
 use flate2::Compression;
@@ -260,7 +260,7 @@ fn a_slow_server_is_left_in_time_wherever_it_is_slow() {
         let mut policy = policy(&[port.parse().unwrap()]);
         policy.limits.timeout = Duration::from_millis(timeout);
         policy.limits.redirects = 1000;
-        let world = SystemFetcher::new(policy.clone()).unwrap();
+        let world = Fetcher::new(policy.clone()).unwrap();
         let begun = Instant::now();
         let mut asked = request(url);
         asked.deadline = begun + Duration::from_millis(deadline);
@@ -420,7 +420,7 @@ fn a_cookie_is_not_sent_back() {
     let server = Raw::saying(
         "HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx",
     );
-    let world = SystemFetcher::new(open(&server)).unwrap();
+    let world = Fetcher::new(open(&server)).unwrap();
     for _ in 0..2 {
         world.fetch(&request(&server.url("/"))).unwrap();
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::common::programs::{Served, nginx};
 use crate::common::world::{Told, fetch, policy, refused, request};
-use embody::fetch::{Fetch as _, SystemFetcher};
+use embody::fetch::{Fetch as _, Fetcher};
 use embody::policy::Policy;
 use embody::report::{Reason, Retry};
 
@@ -100,10 +100,7 @@ fn unlike_nmh_text_html_is_not_taken_for_a_declared_image_gif() {
     };
     let mut asked = request(&plain(&server, "/page.html"));
     asked.accept = Some("image/gif".to_owned());
-    let got = SystemFetcher::new(policy.clone())
-        .unwrap()
-        .fetch(&asked)
-        .unwrap();
+    let got = Fetcher::new(policy.clone()).unwrap().fetch(&asked).unwrap();
     // The expander compares this with the declared type; it must not be lost or made up.
     assert_eq!(got.media_type.as_deref(), Some("text/html"));
 }
@@ -152,7 +149,7 @@ fn a_server_is_told_the_type_our_name_and_nothing_else() {
     else {
         return;
     };
-    let world = SystemFetcher::new(policy.clone()).unwrap();
+    let world = Fetcher::new(policy.clone()).unwrap();
     for (accept, sent) in [
         (Some("image/gif"), "image/gif"),
         (None, "*/*"),
@@ -180,7 +177,7 @@ fn an_unknown_ca_or_another_name_is_refused() {
         ("www.example.test", &["127.0.0.1"]),
         ("other.example.test", &["127.0.0.1"]),
     ]);
-    let world = SystemFetcher::with_names(policy.clone(), names).unwrap();
+    let world = Fetcher::with_names(policy.clone(), names).unwrap();
     let url = |host: &str| format!("https://{host}:{}/hello.txt", server.secure);
     let got = world.fetch(&request(&url("www.example.test"))).unwrap();
     assert_eq!(got.body, FILES[0].1);
@@ -204,7 +201,7 @@ fn what_a_name_resolves_to_is_judged_whole() {
         ("mapped.example", &["::ffff:10.0.0.1"]),
         ("nothing.example", &[]),
     ]);
-    let world = SystemFetcher::with_names(policy.clone(), Arc::clone(&names) as _).unwrap();
+    let world = Fetcher::with_names(policy.clone(), Arc::clone(&names) as _).unwrap();
     let ask = |host: &str| {
         world.fetch(&request(&format!(
             "http://{host}:{}/hello.txt",

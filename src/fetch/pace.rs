@@ -3,14 +3,12 @@
 //! * Who has no turn yet waits for it, as long as the message has time: `--timeout` begins with the request.
 //! * A pause that ends later than that is not waited for at all.
 
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use super::time;
-use crate::fetch::{Allowance, Answer, Asked, Exchange, Failed, LONGEST_PAUSE, Whose, retry_after};
-#[cfg(feature = "ftp")]
-use crate::policy::Host;
+use super::allowance::Allowance;
+use super::exchange::{Answer, Failed, LONGEST_PAUSE, Whose, captured, retry_after};
+use super::waiting::locked;
 use crate::report::{Detail, Reason, Refusal, Setting};
 
 /// A run that is to stop does so after this time.
@@ -118,12 +116,11 @@ impl Pace {
     }
 
     fn locked(&self) -> MutexGuard<'_, State> {
-        // Whole between any two steps.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 
     /// Waits for a turn, no longer than allowed, and not when the run is to stop.
-    fn turn(
+    pub(super) fn turn(
         &self,
         whose: Whose,
         allowance: Allowance,
@@ -178,6 +175,23 @@ impl Pace {
         }
     }
 
+    /// Heeds what an archive answered: the pause that it asks for, and that nobody is there.
+    pub(super) fn heed(&self, given: &Result<Answer, Failed>) {
+        match given {
+            Err(failed) if failed.nobody.is_some() => self.pause(Why::Nobody, None),
+            // One that was captured is of long ago.
+            Ok(answer) if captured(&answer.headers).is_none() => {
+                let wanted = retry_after(&answer.headers);
+                match (answer.status, wanted) {
+                    (429, _) => self.pause(Why::TooMany, wanted),
+                    (503, Some(_)) => self.pause(Why::Unavailable, wanted),
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// The archive is not asked for a while. Of several 429 that were under way only one counts.
     fn pause(&self, why: Why, wanted: Option<Duration>) {
         let mut state = self.locked();
@@ -197,64 +211,6 @@ impl Pace {
 
 fn busy(detail: impl Into<Detail>) -> Refusal {
     Refusal::temporary(Reason::ArchiveBusy, detail)
-}
-
-/// Servers, of which archives are asked at that pace.
-pub(crate) struct Paced {
-    pub(crate) pace: Pace,
-    /// How long one request may take, once it has its turn.
-    pub(crate) timeout: Duration,
-    /// Whether the run is to stop.
-    pub(crate) is_stopped: Box<dyn Fn() -> bool + Send + Sync>,
-    pub(crate) servers: Arc<dyn Exchange>,
-}
-
-impl fmt::Debug for Paced {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Paced")
-            .field("pace", &self.pace)
-            .field("servers", &self.servers)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Exchange for Paced {
-    fn exchange(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
-        if asked.whose == Whose::Source {
-            return self.servers.exchange(asked);
-        }
-        self.pace
-            .turn(asked.whose, asked.allowance, &*self.is_stopped)?;
-        let given = self.servers.exchange(&Asked {
-            allowance: asked.allowance.at_most(self.timeout),
-            ..*asked
-        });
-        match &given {
-            Err(failed) if failed.nobody.is_some() => self.pace.pause(Why::Nobody, None),
-            // One that was captured is of long ago.
-            Ok(answer) if time::captured(&answer.headers).is_none() => {
-                let wanted = retry_after(&answer.headers);
-                match (answer.status, wanted) {
-                    (429, _) => self.pace.pause(Why::TooMany, wanted),
-                    (503, Some(_)) => self.pace.pause(Why::Unavailable, wanted),
-                    _ => {}
-                }
-            }
-            _ => {}
-        }
-        given
-    }
-
-    #[cfg(feature = "ftp")]
-    fn may_ask(&self, host: &Host, port: u16) -> Result<(), Refusal> {
-        self.servers.may_ask(host, port)
-    }
-
-    #[cfg(feature = "ftp")]
-    fn found_nobody(&self, host: &Host, port: u16, failed: &Failed) {
-        self.servers.found_nobody(host, port, failed);
-    }
 }
 
 #[cfg(test)]
@@ -306,27 +262,6 @@ mod tests {
     }
 
     #[test]
-    fn turns_of_all_threads_keep_their_distance() {
-        let pace = pace();
-        let turns = Mutex::new(Vec::new());
-        std::thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    for _ in 0..5 {
-                        let allowance = Allowance::of(Duration::from_secs(60));
-                        pace.turn(Whose::Archive, allowance, &|| false).unwrap();
-                        turns.lock().unwrap().push(Instant::now());
-                    }
-                });
-            }
-        });
-        let mut turns = turns.into_inner().unwrap();
-        turns.sort();
-        let all = turns[19].duration_since(turns[0]);
-        assert!(all >= Duration::from_millis(19 * 20 - 20), "{all:?}");
-    }
-
-    #[test]
     fn questions_to_the_index_are_rarer() {
         let pace = pace();
         let begun = Instant::now();
@@ -365,68 +300,34 @@ mod tests {
         assert!(!has_waited);
     }
 
-    /// Answers with these in turn, the last for ever, and knows when it was asked.
-    #[derive(Debug)]
-    struct Server {
-        answers: Vec<(u16, &'static [(&'static str, &'static str)])>,
-        asked: Mutex<Vec<Instant>>,
-    }
-
-    impl Exchange for Server {
-        fn exchange(&self, _: &Asked<'_>) -> Result<Answer, Failed> {
-            let mut asked = self.asked.lock().unwrap();
-            let at = asked.len().min(self.answers.len() - 1);
-            asked.push(Instant::now());
-            let (status, fields) = self.answers[at];
-            let mut headers = ureq::http::HeaderMap::new();
-            for (name, value) in fields {
-                headers.insert(*name, value.parse().unwrap());
-            }
-            Ok(Answer {
-                status,
-                headers,
-                body: Default::default(),
-                source: crate::fetch::Source::Proxy,
-            })
-        }
-    }
-
-    /// Asks so often at that pace, each time with patience for a minute.
+    /// Asks so often at that pace, each time with patience for a minute; answers with these in turn, the last for ever.
     fn ask(
         pace: Pace,
         answers: &[(u16, &'static [(&'static str, &'static str)])],
         times: usize,
     ) -> (Vec<Instant>, Vec<Option<Reason>>) {
-        let server = Arc::new(Server {
-            answers: answers.to_vec(),
-            asked: Mutex::default(),
-        });
-        let servers: Arc<dyn Exchange> = Arc::clone(&server) as _;
-        let paced = Paced {
-            pace,
-            timeout: Duration::from_secs(20),
-            is_stopped: Box::new(|| false),
-            servers,
-        };
-        let policy = crate::policy::Policy {
-            fetch: [crate::policy::Scheme::Http].into(),
-            ..Default::default()
-        };
-        let target = policy.judge_url("http://archive.example/").unwrap();
-        let reasons = (0..times).map(|_| {
-            let answer = paced.exchange(&Asked {
-                target: &target,
-                accept: "*/*",
-                how: crate::fetch::How::Whole,
-                whose: Whose::Archive,
-                more: &[],
-                is_personal: false,
-                allowance: Allowance::of(Duration::from_secs(60)),
-            });
-            answer.err().map(|failed| failed.refusal.reason)
-        });
-        let reasons = reasons.collect();
-        let asked = server.asked.lock().unwrap().clone();
+        let mut asked = Vec::new();
+        let mut reasons = Vec::new();
+        for _ in 0..times {
+            let allowance = Allowance::of(Duration::from_secs(60));
+            if let Err(refusal) = pace.turn(Whose::Archive, allowance, &|| false) {
+                reasons.push(Some(refusal.reason));
+                continue;
+            }
+            let (status, fields) = answers[asked.len().min(answers.len() - 1)];
+            asked.push(Instant::now());
+            let mut headers = ureq::http::HeaderMap::new();
+            for (name, value) in fields {
+                headers.insert(*name, value.parse().unwrap());
+            }
+            pace.heed(&Ok(Answer {
+                status,
+                headers,
+                body: Default::default(),
+                source: crate::fetch::Source::Proxy,
+            }));
+            reasons.push(None);
+        }
         (asked, reasons)
     }
 
@@ -440,19 +341,11 @@ mod tests {
         }
         assert_eq!(reasons[..3], [None; 3]);
         assert_eq!(reasons[3..], [Some(Reason::ArchiveBusy); 3]);
-        // Who does not is told so.
-        let (asked, reasons) = ask(pausing(), &[(429, &[])], 6);
-        assert_eq!(asked.len(), 1);
-        assert_eq!(reasons[1..], [Some(Reason::ArchiveBusy); 5]);
     }
 
     #[test]
-    fn what_was_captured_is_no_pause_and_a_503_is_one_only_with_a_time() {
-        let captured = [("memento-datetime", "Thu, 01 May 2003 00:00:00 GMT")].as_slice();
-        assert_eq!(ask(pausing(), &[(429, captured)], 4).0.len(), 4);
+    fn a_503_that_names_no_time_is_no_pause() {
         assert_eq!(ask(pausing(), &[(503, &[])], 4).0.len(), 4);
-        let with_time = [("retry-after", "1")].as_slice();
-        assert_eq!(ask(pausing(), &[(503, with_time)], 4).0.len(), 1);
     }
 
     #[test]

@@ -1,11 +1,8 @@
-//! The source or the archive: who is asked first, and what is said if neither has it.
+//! The source or the archive: which of them is asked first, and what is said if neither has it.
 
-use crate::fetch::{Fetch, Probed, Request, Retrieved, SystemFetcher};
 use crate::report::{Reason, Refusal, Retry};
 
-use super::lookup::Archive;
-
-/// Who is asked first.
+/// Which is asked first.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Order {
     /// The source; the archive if the source is gone.
@@ -15,68 +12,21 @@ pub(crate) enum Order {
     ArchiveFirst,
 }
 
-/// Asks the source for what has no date, the archive for what has one: so whatever remembers answers in front of
-/// this shares those of sources between messages of different dates, and no others.
-#[derive(Debug)]
-pub(crate) struct Sources {
-    pub(crate) source: SystemFetcher,
-    pub(crate) archive: Archive,
-}
-
-impl Fetch for Sources {
-    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
-        match request.date {
-            None => self.source.fetch(request),
-            Some(date) => self.archive.fetch(request, date),
-        }
-    }
-
-    fn probe(&self, request: &Request) -> Result<Probed, Refusal> {
-        match request.date {
-            None => self.source.probe(request),
-            Some(date) => self.archive.probe(request, date),
-        }
-    }
-
-    fn heeds_date(&self) -> bool {
-        true
-    }
-}
-
-/// Asks one, and then the other, of what asks [`Sources`].
-#[derive(Debug)]
-pub(crate) struct OrArchived<F> {
-    pub(crate) inner: F,
-    pub(crate) order: Order,
-}
-
-impl<F: Fetch> OrArchived<F> {
-    fn either<T>(
-        &self,
-        request: &Request,
-        ask: impl Fn(&Request) -> Result<T, Refusal>,
+impl Order {
+    /// What one of them gives, or why neither does.
+    pub(super) fn either<T>(
+        self,
+        source: impl FnOnce() -> Result<T, Refusal>,
+        archive: impl FnOnce() -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
-        let source = || {
-            ask(&Request {
-                date: None,
-                ..request.clone()
-            })
-        };
-        let archive = || match request.date {
-            Some(_) => ask(request),
-            None => Err(Refusal::lasting(
-                Reason::NotArchived,
-                "no field of the mail says its date, so the archive was not asked",
-            )),
-        };
-        match self.order {
-            Order::SourceFirst => match source() {
+        match self {
+            Self::SourceFirst => match source() {
                 Err(refusal) if may_be_archived(&refusal) => {
                     archive().map_err(|other| both(refusal, other))
                 }
                 answer => answer,
             },
-            Order::ArchiveFirst => match archive() {
+            Self::ArchiveFirst => match archive() {
                 Err(other) if other.reason != Reason::InArchive => {
                     source().map_err(|refusal| match may_be_archived(&refusal) {
                         true => both(refusal, other),
@@ -89,18 +39,12 @@ impl<F: Fetch> OrArchived<F> {
     }
 }
 
-impl<F: Fetch> Fetch for OrArchived<F> {
-    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
-        self.either(request, |request| self.inner.fetch(request))
-    }
-
-    fn probe(&self, request: &Request) -> Result<Probed, Refusal> {
-        self.either(request, |request| self.inner.probe(request))
-    }
-
-    fn heeds_date(&self) -> bool {
-        true
-    }
+/// Why an archive is not asked for what a mail without a date refers to.
+pub(crate) fn undated() -> Refusal {
+    Refusal::lasting(
+        Reason::NotArchived,
+        "no field of the mail says its date, so the archive was not asked",
+    )
 }
 
 /// Whether the archive may be asked for what the source did not give.
@@ -139,53 +83,17 @@ fn both(source: Refusal, archive: Refusal) -> Refusal {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-
     use super::*;
-
-    /// What both say; the source to requests without a date.
-    struct Both {
-        source: Result<(), Refusal>,
-        archive: Result<(), Refusal>,
-    }
-
-    impl Fetch for Both {
-        fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
-            let (name, answer) = match request.date {
-                None => ("source", &self.source),
-                Some(_) => ("archive", &self.archive),
-            };
-            answer.clone().map(|()| Retrieved {
-                url: name.to_owned(),
-                media_type: None,
-                body: Default::default(),
-                elapsed: Duration::ZERO,
-                captured: None,
-            })
-        }
-
-        fn heeds_date(&self) -> bool {
-            true
-        }
-    }
 
     fn said(
         order: Order,
-        date: Option<SystemTime>,
         source: &Result<(), Refusal>,
         archive: &Result<(), Refusal>,
     ) -> Result<String, (Reason, Retry)> {
-        let (source, archive) = (source.clone(), archive.clone());
-        let inner = Both { source, archive };
-        let request = Request {
-            url: "http://a.example/".to_owned(),
-            accept: None,
-            deadline: Instant::now(),
-            date,
-        };
-        OrArchived { inner, order }
-            .fetch(&request)
-            .map(|retrieved| retrieved.url)
+        let source = || source.clone().map(|()| "source".to_owned());
+        let archive = || archive.clone().map(|()| "archive".to_owned());
+        order
+            .either(source, archive)
             .map_err(|refusal| (refusal.reason, refusal.retry))
     }
 
@@ -205,7 +113,6 @@ mod tests {
         let never = Refusal::lasting(Reason::NotArchived, "never");
         let busy = Refusal::temporary(Reason::ArchiveBusy, "busy");
         let secret = Refusal::lasting(Reason::SecretUrl, "secret");
-        let date = Some(UNIX_EPOCH);
         let source = || Ok("source".to_owned());
         let archive = || Ok("archive".to_owned());
         use {Reason as R, Retry as T};
@@ -282,17 +189,10 @@ mod tests {
                 of_source.map_err(Clone::clone),
                 of_archive.map_err(Clone::clone),
             );
-            let first = said(Order::SourceFirst, date, &of_source, &of_archive);
+            let first = said(Order::SourceFirst, &of_source, &of_archive);
             assert_eq!(first, source_first, "row {number}");
-            let first = said(Order::ArchiveFirst, date, &of_source, &of_archive);
+            let first = said(Order::ArchiveFirst, &of_source, &of_archive);
             assert_eq!(first, archive_first, "row {number}, the archive first");
         }
-        // Without a date nobody asks the archive.
-        let nobody = said(Order::SourceFirst, None, &Err(gone), &Ok(()));
-        assert_eq!(nobody, Err((R::NotArchived, T::Never)));
-        assert_eq!(
-            said(Order::ArchiveFirst, None, &Ok(()), &Ok(())),
-            Ok("source".to_owned())
-        );
     }
 }

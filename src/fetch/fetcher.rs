@@ -1,0 +1,224 @@
+//! One retrieval from top to bottom: the source or the archive, what the run knows already, the gate, the system.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::gate::Gate;
+use super::memory::Memory;
+#[cfg(any(feature = "http", feature = "ftp"))]
+use super::names::{Names, SystemNames};
+use super::order::{Order, undated};
+use super::request::{Fetch, NoFetch, Probed, Request, Retrieved};
+#[cfg(feature = "http")]
+use super::system::Servers;
+use super::system::System;
+use crate::error::Error;
+use crate::policy::Policy;
+use crate::report::{Reason, Refusal};
+
+/// Retrieves what a policy allows, for all messages of a run.
+///
+/// ```text
+/// the source, the archive, or one after the other
+///   → memory: what the run was answered already
+///     → gate: so many at the same time, none once the run is to stop
+///       → http, ftp or file, each step judged by the policy
+///         → disk → pace → server
+/// ```
+///
+/// Without being told more it has neither memory nor gate. http: and https: need the feature `http`, ftp: needs `ftp`;
+/// without them these are refused with [`Reason::UnsupportedScheme`].
+pub struct Fetcher {
+    archive: Option<(Order, Arc<dyn Fetch>)>,
+    memory: Option<Memory>,
+    gate: Gate,
+    wanted: Wanted,
+    source: Arc<dyn Fetch>,
+}
+
+/// What is asked of a source.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Wanted {
+    Content,
+    /// Whether there is any: what would be retrieved is refused with [`Reason::NotRetrieved`] and what the source said.
+    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
+    Answer,
+}
+
+impl Fetch for Fetcher {
+    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+        self.either(request, |whom, request| {
+            let ask = || {
+                let _turn = self.gate.turn(request.deadline)?;
+                match self.wanted {
+                    Wanted::Content => whom.fetch(request),
+                    Wanted::Answer => Err(answered(&whom.probe(request)?)),
+                }
+            };
+            match &self.memory {
+                Some(memory) => memory.answer(request, ask),
+                None => ask(),
+            }
+        })
+    }
+
+    fn probe(&self, request: &Request) -> Result<Probed, Refusal> {
+        self.either(request, |whom, request| {
+            let _turn = self.gate.turn(request.deadline)?;
+            whom.probe(request)
+        })
+    }
+
+    fn heeds_date(&self) -> bool {
+        self.archive.is_some() || self.source.heeds_date()
+    }
+}
+
+impl Fetcher {
+    /// Octets that [`Fetcher::memory`] is good for: 64 MiB.
+    pub const MEMORY: usize = 64 << 20;
+
+    /// A fetcher under a policy, which asks the system's name resolver. Everything about networks waits for the first
+    /// retrieval that needs it; where the policy allows none, and names no CA file, nothing is opened.
+    ///
+    /// An [`Expander`](crate::Expander) makes its own from its policy; this is for a [`Fetch`] of one's own that hands
+    /// requests on.
+    ///
+    /// # Errors
+    /// [`Error::Read`] for a file root or a CA file that cannot be opened, [`Error::Usage`] for a
+    /// CA file without certificates or a proxy that cannot be used.
+    pub fn new(policy: impl Into<Arc<Policy>>) -> Result<Self, Error> {
+        let policy = policy.into();
+        if Self::is_idle(&policy) {
+            return Ok(Self::around(NoFetch));
+        }
+        #[cfg(any(feature = "http", feature = "ftp"))]
+        return Self::with_names(policy, Arc::new(SystemNames));
+        #[cfg(not(any(feature = "http", feature = "ftp")))]
+        System::new(policy).map(Self::around)
+    }
+
+    /// A fetcher under a policy, which asks another resolver.
+    ///
+    /// # Errors
+    /// As [`Fetcher::new`].
+    #[cfg(any(feature = "http", feature = "ftp"))]
+    pub fn with_names(
+        policy: impl Into<Arc<Policy>>,
+        names: Arc<dyn Names>,
+    ) -> Result<Self, Error> {
+        let policy = policy.into();
+        #[cfg(feature = "http")]
+        let servers = Arc::new(Servers::new(&policy, Arc::clone(&names))?);
+        let system = System::new(
+            policy,
+            #[cfg(feature = "ftp")]
+            names,
+            #[cfg(feature = "http")]
+            servers,
+        );
+        system.map(Self::around)
+    }
+
+    /// A fetcher that asks this for everything, and nothing of the system.
+    pub fn around(source: impl Fetch + 'static) -> Self {
+        Self {
+            archive: None,
+            memory: None,
+            gate: Gate::default(),
+            wanted: Wanted::Content,
+            source: Arc::new(source),
+        }
+    }
+
+    /// Asks at most so many at the same time, over all messages, in the order in which they come; zero counts as one.
+    #[must_use]
+    pub fn in_flight(mut self, most: usize) -> Self {
+        self.gate.allow(most);
+        self
+    }
+
+    /// Remembers up to so many octets of answers, lasting refusals included: the same URL is retrieved once. At this
+    /// age, if one is given, all are forgotten.
+    #[must_use]
+    pub fn memory(mut self, octets: usize, age: Option<Duration>) -> Self {
+        self.memory = Some(Memory::new(octets, age));
+        self
+    }
+
+    /// Whether nothing is to be retrieved. A CA file that is named is read all the same, so that a mistake shows before it
+    /// matters.
+    pub(crate) fn is_idle(policy: &Policy) -> bool {
+        policy.fetch.is_empty() && policy.ca_file.is_none()
+    }
+
+    /// Asks the source and the archive in their order. The source is asked without a date, so that messages of
+    /// different dates share what it says.
+    fn either<T>(
+        &self,
+        request: &Request,
+        ask: impl Fn(&dyn Fetch, &Request) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        let Some((order, archive)) = &self.archive else {
+            return ask(&*self.source, request);
+        };
+        let of_source = || {
+            let date = None;
+            let request = request.clone();
+            ask(&*self.source, &Request { date, ..request })
+        };
+        let of_archive = || match request.date {
+            Some(_) => ask(&**archive, request),
+            // Not even the memory, which would have the source's answer.
+            None => Err(undated()),
+        };
+        order.either(of_source, of_archive)
+    }
+}
+
+/// The refusal of what would be retrieved.
+fn answered(probed: &Probed) -> Refusal {
+    let reason = match probed.method {
+        "archive" => Reason::InArchive,
+        _ => Reason::NotRetrieved,
+    };
+    Refusal::lasting(reason, probed.to_string())
+}
+
+impl fmt::Debug for Fetcher {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Fetcher").finish_non_exhaustive()
+    }
+}
+
+#[cfg(feature = "cli")]
+impl Fetcher {
+    /// A fetcher over servers that something stands in front of.
+    ///
+    /// # Errors
+    /// [`Error::Read`] for a file root that cannot be opened.
+    pub(crate) fn over(policy: Arc<Policy>, servers: Arc<Servers>) -> Result<Self, Error> {
+        System::new(policy, Arc::new(SystemNames), servers).map(Self::around)
+    }
+
+    /// Asks nothing more once the run is to stop.
+    pub(crate) fn stop(mut self, is_stopped: super::IsStopped) -> Self {
+        self.gate.is_stopped = is_stopped;
+        self
+    }
+
+    /// Asks an archive, too.
+    pub(crate) fn archive(mut self, order: Order, archive: impl Fetch + 'static) -> Self {
+        self.archive = Some((order, Arc::new(archive)));
+        self
+    }
+
+    /// Asks only whether there would be an answer, and sources first, so that it is known which are alive.
+    pub(crate) fn probing(mut self) -> Self {
+        self.wanted = Wanted::Answer;
+        let archive = self.archive.take();
+        self.archive = archive.map(|(_, archive)| (Order::SourceFirst, archive));
+        self
+    }
+}

@@ -1,0 +1,97 @@
+//! How many retrievals run at the same time, over all messages of a run, and whether any more begin.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Instant;
+
+use super::waiting::{late, locked};
+use crate::report::{Reason, Refusal};
+
+/// Whether the run is to stop.
+pub(crate) type IsStopped = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// Lets so many in at the same time, whoever asks. Requests are served in the order in which they come, so that no
+/// message starves; none waits longer than its deadline.
+///
+/// Once the run is to stop none is let in any more, also of those that wait: what is on its way is waited for, not what
+/// the message at work refers to besides.
+pub(super) struct Gate {
+    queue: Mutex<Queue>,
+    moved: Condvar,
+    pub(super) is_stopped: IsStopped,
+}
+
+struct Queue {
+    /// How many more may be let in now.
+    free: usize,
+    /// Those who wait, in the order in which they came.
+    waiting: VecDeque<u64>,
+    next_number: u64,
+}
+
+impl Default for Gate {
+    /// Lets all in.
+    fn default() -> Self {
+        Self {
+            queue: Mutex::new(Queue {
+                free: usize::MAX,
+                waiting: VecDeque::new(),
+                next_number: 0,
+            }),
+            moved: Condvar::new(),
+            is_stopped: Arc::new(|| false),
+        }
+    }
+}
+
+impl Gate {
+    /// Lets at most this many in, from the beginning on; zero counts as one.
+    pub(super) fn allow(&mut self, most: usize) {
+        locked(&self.queue).free = most.max(1);
+    }
+
+    /// Waits for a turn. Wakes all who wait when the queue moves: a wave of threads is small beside a retrieval.
+    pub(super) fn turn(&self, deadline: Instant) -> Result<Turn<'_>, Refusal> {
+        let mut queue = locked(&self.queue);
+        let number = queue.next_number;
+        queue.next_number += 1;
+        queue.waiting.push_back(number);
+        while queue.free == 0 || queue.waiting.front() != Some(&number) {
+            let patience = deadline.saturating_duration_since(Instant::now());
+            if patience.is_zero() {
+                queue.waiting.retain(|&waiting| waiting != number);
+                drop(queue);
+                self.moved.notify_all();
+                return Err(late());
+            }
+            queue = match self.moved.wait_timeout(queue, patience) {
+                Ok((queue, _)) => queue,
+                Err(poisoned) => poisoned.into_inner().0,
+            };
+        }
+        queue.waiting.pop_front();
+        queue.free -= 1;
+        let more = queue.free > 0 && !queue.waiting.is_empty();
+        drop(queue);
+        if more {
+            self.moved.notify_all();
+        }
+        let turn = Turn { gate: self };
+        match (self.is_stopped)() {
+            true => Err(Refusal::temporary(Reason::Deadline, "the run was stopped")),
+            false => Ok(turn),
+        }
+    }
+}
+
+/// The right to ask, given back even if the retrieval panics.
+pub(super) struct Turn<'g> {
+    gate: &'g Gate,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        locked(&self.gate.queue).free += 1;
+        self.gate.moved.notify_all();
+    }
+}

@@ -1,0 +1,132 @@
+//! The same URL once per run.
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant, SystemTime};
+
+use quick_cache::sync::{Cache, DefaultLifecycle, GuardResult};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
+
+use super::waiting::late;
+use super::{Request, Retrieved};
+use crate::report::{Reason, Refusal, Retry};
+
+/// URL without fragment, the type asked for, and the date where that counts.
+type Key = (String, Option<String>, Option<SystemTime>);
+type Answer = Result<Retrieved, Refusal>;
+type Answers = Cache<Key, Answer, Octets>;
+
+/// What one entry costs besides its body, roughly.
+const ENTRY: usize = 512;
+
+/// Answers so far, lasting refusals included.
+///
+/// A request for what is being retrieved right now waits for it and shares the answer, but waits no longer than its own
+/// deadline. A refusal because *a message's* deadline passed is not shared: it says nothing about another message. No
+/// temporary refusal is kept: the next message may be luckier.
+///
+/// Answers are kept until they hold `octets` together; then those go that were not asked for lately. One that has more
+/// than half of that is not kept. A hit shares the body with the memory.
+pub(super) struct Memory {
+    octets: usize,
+    /// All are forgotten at this age: a process that runs for months must not give the answers of its first day.
+    age: Option<Duration>,
+    /// Since when, and what.
+    current: RwLock<(Instant, Arc<Answers>)>,
+}
+
+impl Memory {
+    pub(super) fn new(octets: usize, age: Option<Duration>) -> Self {
+        Self {
+            octets,
+            age,
+            current: RwLock::new((Instant::now(), Arc::new(answers(octets)))),
+        }
+    }
+
+    /// The answer that is known, or that this gives.
+    pub(super) fn answer(&self, request: &Request, ask: impl FnOnce() -> Answer) -> Answer {
+        let url = request
+            .url
+            .split_once('#')
+            .map_or(&*request.url, |(url, _)| url);
+        let key = (url.to_owned(), request.accept.clone(), request.date);
+        let patience = request.deadline.saturating_duration_since(Instant::now());
+        let answers = self.current();
+        // A guard that is dropped, by a panic too, passes to one of those who wait.
+        match answers.get_value_or_guard(&key, Some(patience)) {
+            GuardResult::Value(answer) => answer,
+            GuardResult::Timeout => Err(late()),
+            GuardResult::Guard(guard) => {
+                let answer = ask();
+                if is_late(&answer) {
+                    return answer;
+                }
+                // Those who wait get it in any case.
+                let _ = guard.insert(answer.clone());
+                if is_temporary(&answer) {
+                    answers.remove_if(&key, is_temporary);
+                }
+                answer
+            }
+        }
+    }
+
+    fn current(&self) -> Arc<Answers> {
+        let is_old = |since: Instant| self.age.is_some_and(|age| since.elapsed() >= age);
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        if !is_old(current.0) {
+            return Arc::clone(&current.1);
+        }
+        drop(current);
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        // Another thread may have been here between the two locks.
+        if is_old(current.0) {
+            *current = (Instant::now(), Arc::new(answers(self.octets)));
+        }
+        Arc::clone(&current.1)
+    }
+}
+
+fn answers(octets: usize) -> Answers {
+    let mut options = OptionsBuilder::new();
+    options
+        // Each shard has its part of the capacity, where a large body would not fit.
+        .shards(1)
+        // Half for what was asked for once, lately; with less, what comes next would hardly stay.
+        .hot_allocation(0.5)
+        // Only sizes the memory of what was thrown out.
+        .estimated_items_capacity(1000)
+        .weight_capacity(octets as u64);
+    match options.build() {
+        Ok(options) => Cache::with_options(
+            options,
+            Octets,
+            DefaultHashBuilder::default(),
+            DefaultLifecycle::default(),
+        ),
+        // No number is missing, which would be the only error.
+        Err(_) => Cache::with_weighter(1000, octets as u64, Octets),
+    }
+}
+
+/// Weighs an answer in octets.
+#[derive(Clone)]
+struct Octets;
+
+impl Weighter<Key, Answer> for Octets {
+    fn weight(&self, key: &Key, answer: &Answer) -> u64 {
+        let body = answer.as_ref().map_or(0, |retrieved| retrieved.body.len());
+        (key.0.len() + ENTRY + body) as u64
+    }
+}
+
+fn is_temporary(answer: &Answer) -> bool {
+    let is_temporary = |refusal: &Refusal| refusal.retry == Retry::Later;
+    answer.as_ref().is_err_and(is_temporary)
+}
+
+/// Whether a message ran out of time.
+fn is_late(answer: &Answer) -> bool {
+    let is_late = |refusal: &Refusal| refusal.reason == Reason::Deadline;
+    answer.as_ref().is_err_and(is_late)
+}

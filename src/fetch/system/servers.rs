@@ -1,0 +1,108 @@
+//! One step of a retrieval over http: what the disk has, the pace of archives, the connection.
+
+use std::sync::Arc;
+
+use super::wire::Wire;
+use crate::error::Error;
+use crate::fetch::exchange::{Answer, Asked, Failed};
+#[cfg(feature = "cache")]
+use crate::fetch::exchange::{Disk, Whose};
+#[cfg(feature = "cache")]
+use crate::fetch::gate::IsStopped;
+use crate::fetch::names::Names;
+#[cfg(feature = "cache")]
+use crate::fetch::pace::Pace;
+#[cfg(feature = "ftp")]
+use crate::policy::Host;
+use crate::policy::Policy;
+#[cfg(feature = "ftp")]
+use crate::report::Refusal;
+
+/// The servers of a policy, and what stands in front of them.
+pub(crate) struct Servers {
+    #[cfg(feature = "cache")]
+    disk: Option<Box<dyn Disk>>,
+    /// How often archives are asked, and whether the run is to stop.
+    #[cfg(feature = "cache")]
+    pace: (Pace, IsStopped),
+    wire: Wire,
+}
+
+impl Servers {
+    /// Nothing is connected yet.
+    ///
+    /// # Errors
+    /// As [`Wire::new`].
+    pub(crate) fn new(policy: &Arc<Policy>, names: Arc<dyn Names>) -> Result<Self, Error> {
+        Ok(Self {
+            #[cfg(feature = "cache")]
+            disk: None,
+            #[cfg(feature = "cache")]
+            pace: (Pace::default(), Arc::new(|| false)),
+            wire: Wire::new(Arc::clone(policy), names)?,
+        })
+    }
+
+    /// The same behind a disk, and archives at a pace.
+    #[cfg(feature = "cache")]
+    pub(crate) fn behind(
+        self,
+        disk: Option<Box<dyn Disk>>,
+        pace: Pace,
+        is_stopped: IsStopped,
+    ) -> Self {
+        Self {
+            disk,
+            pace: (pace, is_stopped),
+            ..self
+        }
+    }
+
+    /// The answer to one request; a redirect is one, and is not followed.
+    pub(crate) fn exchange(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
+        #[cfg(feature = "cache")]
+        if let Some(disk) = &self.disk {
+            return disk.answer(asked, &|asked| self.ask(asked));
+        }
+        self.ask(asked)
+    }
+
+    /// Asks the server; an archive when its turn has come.
+    fn ask(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
+        #[cfg(feature = "cache")]
+        if asked.whose != Whose::Source {
+            let (pace, is_stopped) = &self.pace;
+            pace.turn(asked.whose, asked.allowance, &**is_stopped)?;
+            // The time-out begins with the turn.
+            let timeout = self.wire.policy.limits.timeout;
+            let given = self.wire.exchange(&Asked {
+                allowance: asked.allowance.at_most(timeout),
+                ..*asked
+            });
+            pace.heed(&given);
+            return given;
+        }
+        self.wire.exchange(asked)
+    }
+
+    /// Whether another protocol may ask a server now.
+    #[cfg(feature = "ftp")]
+    pub(super) fn may_ask(&self, host: &Host, port: u16) -> Result<(), Refusal> {
+        #[cfg(feature = "cache")]
+        if let Some(disk) = &self.disk {
+            return disk.may_ask(host, port);
+        }
+        let _ = (host, port);
+        Ok(())
+    }
+
+    /// Tells that another protocol found nobody there.
+    #[cfg(feature = "ftp")]
+    pub(super) fn found_nobody(&self, host: &Host, port: u16, failed: &Failed) {
+        #[cfg(feature = "cache")]
+        if let Some(disk) = &self.disk {
+            disk.found_nobody(host, port, failed);
+        }
+        let _ = (host, port, failed);
+    }
+}
