@@ -189,6 +189,7 @@ pub(crate) fn agrees(accept: &str, named: Option<&str>) -> bool {
 }
 
 /// How servers are asked behind a [`Disk`].
+#[cfg(feature = "cache")]
 pub(crate) type Ask<'a> = &'a dyn Fn(&Asked<'_>) -> Result<Answer, Failed>;
 
 /// Keeps answers from run to run, in front of servers.

@@ -45,6 +45,7 @@ impl Servers {
 
     /// The same behind a disk, and archives at a pace.
     #[cfg(feature = "cache")]
+    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
     pub(crate) fn behind(
         self,
         disk: Option<Box<dyn Disk>>,
