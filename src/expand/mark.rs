@@ -35,6 +35,11 @@ pub(super) fn marked(
         .front(|front| header_of(front).body_start());
     let tree = mime::scan(&output, limits);
     let root = tree.root();
+    // Behind a header that was not read to its end, the field might stand within another; what cannot be added
+    // takes none away, or the next run would do more.
+    if root.content == Content::Opaque(Limit::HeaderTooLarge) {
+        return edits;
+    }
     let mut stays = false;
     let mut group = Group::new();
     for field in tree.fields(PartId::ROOT).iter(&output) {
@@ -47,9 +52,7 @@ pub(super) fn marked(
             group.push(Edit::remove(field.whole));
         }
     }
-    // Behind a header that was not read to its end, the field might stand within another.
-    let is_cut = root.content == Content::Opaque(Limit::HeaderTooLarge);
-    let ends = root.header.of(&output).ends_with(b"\n") && !is_cut;
+    let ends = root.header.of(&output).ends_with(b"\n");
     if !stays && !report.rows.is_empty() && ends {
         let count =
             |is: &dyn Fn(&Row<State>) -> bool| report.rows.iter().filter(|row| is(row)).count();

@@ -11,6 +11,7 @@ mod link_text;
 mod long_lines;
 pub(super) mod new_links;
 mod options;
+#[cfg(feature = "cli")]
 mod referred;
 mod resolved;
 pub(crate) mod sheet;
