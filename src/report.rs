@@ -397,6 +397,9 @@ pub struct Report<O = Outcome> {
     /// Things worth knowing that changed nothing: a size that disagrees, a DKIM signature that
     /// will not verify any more. Each names its part; the details of rows say the same.
     pub notes: Vec<String>,
+    /// Octets that the message gained. In a forecast, those that it would gain at most by what is in it; what would
+    /// be retrieved comes on top.
+    pub gained: i64,
 }
 
 impl<O> Default for Report<O> {
@@ -404,6 +407,7 @@ impl<O> Default for Report<O> {
         Self {
             rows: Vec::new(),
             notes: Vec::new(),
+            gained: 0,
         }
     }
 }
@@ -420,6 +424,7 @@ impl<O> Report<O> {
         Report {
             rows: self.rows.into_iter().map(row).collect(),
             notes: self.notes,
+            gained: self.gained,
         }
     }
 }

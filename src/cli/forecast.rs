@@ -1,4 +1,5 @@
-//! What `--embed` would do, in numbers: pictures by host, trackers, `data:` URLs, growth.
+//! What `--embed` would do, in numbers: pictures by host, trackers, `data:` URLs; and what the messages would gain by
+//! all that would be done.
 
 use std::fmt::Write as _;
 
@@ -6,7 +7,7 @@ use serde::Serialize;
 
 use super::say::harmless;
 use super::survey::{NAMES, Named};
-use super::told::{Row, Told};
+use super::told::{Report, Row, Told};
 use crate::link::url::Reference;
 use crate::policy::Policy;
 use crate::report::{Forecast as Would, Kind, Reason};
@@ -15,8 +16,9 @@ use crate::report::{Forecast as Would, Kind, Reason};
 const HOSTS: usize = 40;
 
 /// Octets of a new part besides its base64: fields, boundary lines, what is put around the HTML. Its
-/// Content-Location is counted beside it.
+/// Content-Location is counted beside it, where each octet of the URL may take three and is folded.
 const AROUND: u64 = 800;
+const LOCATION: u64 = 4;
 
 /// Counts over the rows of many messages.
 #[derive(Default, Debug)]
@@ -27,6 +29,9 @@ pub(super) struct Forecast {
     data: u64,
     data_octets: u64,
     growth: u64,
+    /// Messages for which more would be retrieved than pictures: style sheets, messages and documents may bring whatever
+    /// `--max-growth` allows.
+    open: u64,
 }
 
 /// What `inspect --json` says of it last, of all sources together.
@@ -43,22 +48,28 @@ pub(super) struct Embed<'f> {
     data_octets: u64,
     /// Octets that the messages would gain at most by what is in them.
     growth: u64,
-    /// The same with everything retrieved, each as large as `--max-body`.
+    /// The same with everything retrieved: pictures as large as `--max-body`; where something else would be retrieved
+    /// the message gains what `--max-growth` allows, too.
     growth_at_most: u64,
     /// `--max-growth`, which holds for each message.
     max_growth: u64,
 }
 
 impl Forecast {
-    /// Counts the rows of one message.
-    pub(super) fn count(&mut self, rows: &[Row]) {
-        for row in rows.iter().filter(|row| row.kind == Kind::Embed) {
+    /// Counts what is said of one message.
+    pub(super) fn count(&mut self, report: &Report) {
+        self.growth += u64::try_from(report.gained).unwrap_or_default();
+        let is_fetch = |row: &&Row| row.outcome == Told::Would(Would::WouldFetch);
+        let is_picture = |row: &Row| row.kind == Kind::Embed && row.media_type.is_none();
+        let is_open = !report.rows.iter().filter(is_fetch).all(is_picture);
+        self.open += u64::from(is_open);
+        for row in report.rows.iter().filter(|row| row.kind == Kind::Embed) {
             let url = row.url.as_deref().unwrap_or_default();
             let reference = Reference::split(url);
             match (row.outcome, row.reason) {
                 (Told::Would(Would::WouldFetch), _) => {
                     self.remote += 1;
-                    self.growth += AROUND + 2 * url.len() as u64;
+                    self.growth += AROUND + LOCATION * url.len() as u64;
                     let site = reference.site().filter(|site| !site.host.is_empty());
                     *self.hosts.of(site.map_or("", |site| site.host)) += 1;
                 }
@@ -71,7 +82,6 @@ impl Forecast {
                     } else {
                         self.trackers += 1;
                     }
-                    self.growth += in_base64(octets) + AROUND;
                 }
                 _ => {}
             }
@@ -86,11 +96,13 @@ impl Forecast {
         self.data += other.data;
         self.data_octets += other.data_octets;
         self.growth += other.growth;
+        self.open += other.open;
     }
 
     /// The numbers for a program.
     pub(super) fn embed(&self, policy: &Policy) -> Embed<'_> {
-        let each = in_base64(policy.limits.body);
+        let pictures = self.remote.saturating_mul(in_base64(policy.limits.body));
+        let others = self.open.saturating_mul(policy.limits.growth);
         Embed {
             remote: self.remote,
             hosts: &self.hosts,
@@ -99,7 +111,7 @@ impl Forecast {
             data: self.data,
             data_octets: self.data_octets,
             growth: self.growth,
-            growth_at_most: self.growth.saturating_add(self.remote.saturating_mul(each)),
+            growth_at_most: self.growth.saturating_add(pictures).saturating_add(others),
             max_growth: policy.limits.growth,
         }
     }
@@ -132,7 +144,14 @@ impl Forecast {
         };
         let each = in_base64(limits.body);
         let _ = match self.remote {
-            0 => writeln!(text, "{whose} would grow by at most {} octets", self.growth),
+            0 if self.open == 0 => {
+                writeln!(text, "{whose} would grow by at most {} octets", self.growth)
+            }
+            0 => writeln!(
+                text,
+                "{whose} would grow by at most {} octets and what is retrieved, which is not known, at most {} by --max-growth{per}",
+                self.growth, limits.growth
+            ),
             remote => writeln!(
                 text,
                 "{whose} would grow by at most {} octets and what is retrieved, which is not known: {remote} times at most {each} octets by --max-body, all together at most {} by --max-growth{per}",

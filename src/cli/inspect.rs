@@ -61,11 +61,16 @@ fn inspect_all(args: &InspectArgs) -> Result<Status, Error> {
         return Err(Error::Usage(what.into()));
     }
     let base_url = args.store_url();
+    let tells_embeds = policy.embed.is_on();
     let expanding = Expanding {
         expander: &expander,
-        work: Work::from(args.asking()),
+        work: match args.asking() {
+            Asking::WhetherThereIsAnAnswer => Work::Probe {
+                embeds: tells_embeds,
+            },
+            Asking::Nobody | Asking::ForContent => Work::Forecast,
+        },
     };
-    let tells_embeds = policy.embed.is_on();
     let inspection = Inspection {
         expander: &expander,
         verb: Surveying::new(
@@ -320,7 +325,7 @@ impl Inspection<'_> {
             ..Counted::default()
         };
         counted.survey.mailboxes = 1;
-        counted.forecast.count(&report.rows);
+        counted.forecast.count(&report);
         let mut text = Vec::new();
         if self.says == Says::Rows {
             let origin = Origin::new(&name, 1, message);

@@ -109,8 +109,8 @@ impl<'f> Filter<'f> {
             let Some((origin, report)) = told else {
                 continue;
             };
-            state.totals.count(&report.rows);
-            state.mailbox_totals.count(&report.rows);
+            state.totals.count(&report);
+            state.mailbox_totals.count(&report);
             self.listener.rows(&origin, &report.rows);
         }
     }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::forecast::Forecast;
 use super::say::harmless;
 use super::survey::{NAMES, Named, Survey, add};
-use super::told::{self, Row, Told};
+use super::told::{self, Report, Told};
 use crate::link::url::Reference;
 use crate::mailbox::{Effect, Summary};
 use crate::report::{Forecast as Would, Kind, Outcome, Reason};
@@ -35,10 +35,10 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    /// Counts the rows of one message.
-    pub(super) fn count(&mut self, rows: &[Row]) {
-        self.forecast.count(rows);
-        for row in rows {
+    /// Counts what is said of one message.
+    pub(super) fn count(&mut self, report: &Report) {
+        self.forecast.count(report);
+        for row in &report.rows {
             match row.outcome {
                 told if told.is_left() => self.left += 1,
                 Told::Done(Outcome::Expanded) | Told::Would(Would::WouldExpand) => {

@@ -3,7 +3,6 @@
 
 use std::path::{Path, PathBuf};
 
-use super::args::Asking;
 use super::survey::Survey;
 use super::told::{self, Report};
 use crate::detach::Detacher;
@@ -66,17 +65,9 @@ pub(super) enum Work {
     Rehearse,
     /// Say what would be done.
     Forecast,
-    /// The same, having asked each source whether there is an answer.
-    Probe,
-}
-
-impl From<Asking> for Work {
-    fn from(asking: Asking) -> Self {
-        match asking {
-            Asking::WhetherThereIsAnAnswer => Self::Probe,
-            Asking::Nobody | Asking::ForContent => Self::Forecast,
-        }
-    }
+    /// The same, having asked each source whether there is an answer; `embeds` tells that pictures would be embedded,
+    /// and are not only asked for.
+    Probe { embeds: bool },
 }
 
 /// An expander's verb.
@@ -104,14 +95,20 @@ impl Verb for Expanding<'_> {
                 let report = self.expander.forecast(message, name);
                 Ok((Edits::new(), report.map(told::would)))
             }
-            Work::Probe => Ok((Edits::new(), probe(self.expander, message, name)?)),
-            Work::Expand | Work::Rehearse => {
+            Work::Expand => {
                 let expansion = self.expander.expand(message, name)?;
-                let report = match self.work {
-                    Work::Rehearse => expansion.report.map(told::rehearsed),
-                    _ => expansion.report.map(told::done),
+                Ok((expansion.edits, expansion.report.map(told::done)))
+            }
+            Work::Rehearse => {
+                let expansion = self.expander.rehearse(message, name)?;
+                Ok((expansion.edits, expansion.report.map(told::rehearsed)))
+            }
+            Work::Probe { embeds } => {
+                let expansion = match embeds {
+                    true => self.expander.rehearse(message, name)?,
+                    false => self.expander.expand(message, name)?,
                 };
-                Ok((expansion.edits, report))
+                Ok((Edits::new(), expansion.report.map(told::rehearsed)))
             }
         }
     }
@@ -156,11 +153,4 @@ fn whole(path: &Path) -> PathBuf {
     };
     let absolute = || std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     there.or_else(beside).unwrap_or_else(absolute)
-}
-
-/// What would become of a message, in a world that only asks whether there is an answer
-/// ([`crate::fetch::Probing`]).
-pub(super) fn probe(expander: &Expander, message: &[u8], name: &str) -> Result<Report, Error> {
-    let report = expander.expand(message, name)?.report;
-    Ok(report.map(told::rehearsed))
 }

@@ -163,6 +163,7 @@ impl Detacher {
         run.parts();
         detachment.edits = run.edits();
         detachment.report.rows = run.rows;
+        detachment.report.gained = detachment.edits.iter().map(Edit::growth).sum();
         detachment.attachments = run.attachments;
         match run.temporary {
             Some(detail) if self.settings.on_failure == OnFailure::Defer => {

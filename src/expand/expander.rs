@@ -185,6 +185,28 @@ impl Expander {
         kinds: Kinds,
         name: &str,
     ) -> Result<Expansion<'m>, Error> {
+        self.run(message, kinds, name, Asking::Of(&*self.fetch))
+    }
+
+    /// The same for a run that writes nothing: pictures that would be retrieved count as embedded where links are
+    /// resolved, and in what the message gains.
+    #[cfg(feature = "cli")]
+    pub(crate) fn rehearse<'m>(
+        &self,
+        message: &'m [u8],
+        name: &str,
+    ) -> Result<Expansion<'m>, Error> {
+        let kinds = self.prefilter().kinds(message);
+        self.run(message, kinds, name, Asking::Rehearsing(&*self.fetch))
+    }
+
+    fn run<'m>(
+        &self,
+        message: &'m [u8],
+        kinds: Kinds,
+        name: &str,
+        asking: Asking<'_>,
+    ) -> Result<Expansion<'m>, Error> {
         let is_marked = self.settings.mark == Mark::Field && has_mark(message);
         if !is_marked && !self.prefilter().matters(message, kinds) {
             return Ok(Expansion {
@@ -194,7 +216,6 @@ impl Expander {
                 work: 0,
             });
         }
-        let asking = Asking::Of(&*self.fetch);
         let mut session = Session::new(&self.settings, message, kinds, name, asking);
         let outcomes = session.run(message).unless_deferred(self.policy())?;
         Ok(Expansion {

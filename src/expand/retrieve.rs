@@ -250,7 +250,7 @@ impl Session<'_> {
                 self.retrieved.insert(key, Answered::Unasked);
             }
         }
-        let Asking::Of(fetch) = self.asking else {
+        let (Asking::Of(fetch) | Asking::Rehearsing(fetch)) = self.asking else {
             return;
         };
         if requests.is_empty() {

@@ -7,7 +7,7 @@ use super::session::Session;
 use super::settings::Mark;
 use super::state::State;
 use super::{embed, relink};
-use crate::edit::{Edits, Output};
+use crate::edit::{Edit, Edits, Output};
 use crate::error::Error;
 use crate::lengths::{Lengths, corrected};
 use crate::mime::{self, ScanLimits, Tree};
@@ -57,19 +57,20 @@ impl Session<'_> {
             }
             report.notes.push(note.to_owned());
         }
-        if self.is_forecast() {
-            return outcomes;
-        }
         #[cfg(debug_assertions)]
-        super::last_look::assert_each_names_a_part(
-            &outcomes.edits.splice(message).into_bytes(),
-            &self.policy().limits.scan(),
-            &self.written,
-        );
-        if self.settings.mark == Mark::Field {
+        if !self.is_forecast() {
+            super::last_look::assert_each_names_a_part(
+                &outcomes.edits.splice(message).into_bytes(),
+                &self.policy().limits.scan(),
+                &self.written,
+            );
+        }
+        if self.settings.mark == Mark::Field && !self.is_forecast() {
             let limits = self.policy().limits.scan();
             outcomes.edits = marked(message, outcomes.edits, &outcomes.report, &limits);
         }
+        let gained: i64 = outcomes.edits.iter().map(Edit::growth).sum();
+        outcomes.report.gained = gained.saturating_add_unsigned(embedding.unresolved);
         outcomes
     }
 

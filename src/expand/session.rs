@@ -56,6 +56,9 @@ pub(super) enum Answered {
 pub(super) enum Asking<'s> {
     /// This one.
     Of(&'s dyn Fetch),
+    /// This one, for a run that writes nothing: what it does not retrieve would come.
+    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
+    Rehearsing(&'s dyn Fetch),
     /// Nobody: it is to be said what would be done.
     Nobody,
 }
@@ -80,7 +83,9 @@ impl<'s> Session<'s> {
             asking,
             deadline,
             date: match asking {
-                Asking::Of(fetch) if fetch.heeds_date() => date::of(message, SystemTime::now()),
+                Asking::Of(fetch) | Asking::Rehearsing(fetch) if fetch.heeds_date() => {
+                    date::of(message, SystemTime::now())
+                }
                 _ => None,
             },
             retrieved: HashMap::new(),
@@ -104,5 +109,10 @@ impl<'s> Session<'s> {
     /// Whether it is only to be said what would be done.
     pub(super) fn is_forecast(&self) -> bool {
         matches!(self.asking, Asking::Nobody)
+    }
+
+    /// Whether nothing of it will be written.
+    pub(super) fn is_rehearsal(&self) -> bool {
+        !matches!(self.asking, Asking::Of(_))
     }
 }

@@ -28,9 +28,7 @@ pub(crate) use self::link_text::cid_escaped;
 use self::link_text::{mentions_base, readable};
 #[cfg(feature = "cli")]
 pub(crate) use self::referred::shown_inline;
-pub(crate) use self::shown::Shown;
-#[cfg(feature = "cli")]
-pub(crate) use self::shown::Written;
+pub(crate) use self::shown::{Shown, Written};
 pub(crate) use self::siblings::Identity;
 use self::siblings::{RELATED, Siblings};
 use super::protection::protection;

@@ -1,13 +1,16 @@
 //! A forecast is what a run then does: where nobody has to be asked, they have the same rows. And the rows of one
 //! report count the parts of the message as it came.
 
+use std::time::Duration;
+
 use embody::Policy;
+use embody::fetch::{Bytes, Fetch, Request, Retrieved};
 use embody::mime::{self, Content, ScanLimits};
-use embody::policy::{Embed, Limits};
-use embody::report::{Forecast, Kind, Outcome};
+use embody::policy::{Embed, Limits, Scheme};
+use embody::report::{Forecast, Kind, Outcome, Reason, Refusal, Report, Row};
 use proptest::prelude::*;
 
-use super::common::mail::expander;
+use super::common::mail::{self, crlf, expander};
 use super::embed::{data, gif};
 
 /// A policy under which nobody is asked.
@@ -170,6 +173,200 @@ proptest! {
             );
         }
     }
+}
+
+/// A policy under which everything is asked for.
+fn asking() -> Policy {
+    let mut policy = policy(None, 50 << 20);
+    policy.embed.remote = true;
+    policy.fetch = [Scheme::Http, Scheme::Https].into();
+    policy
+}
+
+fn remote_piece() -> impl Strategy<Value = String> {
+    prop::sample::select(vec![
+        "<base href='https://a.example/b/'>\n".to_owned(),
+        "<img src=https://a.example/1>\n".to_owned(),
+        "<img src=\"//a.example/2\">".to_owned(),
+        "<img src=3><img src='3'>\n".to_owned(),
+        "<img src='/a=b&amp;c=d'>\n".to_owned(),
+        "<img src=4 srcset='5 2x, 6 3x'>\n".to_owned(),
+        "<img srcset='7 2x,8'>\n".to_owned(),
+        "<p style='background:url(9)'>\n".to_owned(),
+        "<style>a{b:image-set('10' 1x,'11' 2x)}</style>\n".to_owned(),
+        "<link rel=stylesheet href=s.css>\n".to_owned(),
+        "<style>@import 'data:text/css,a{b:url(https://a.example/12)}';</style>\n".to_owned(),
+        "<img src=13 width=1 height=1>\n".to_owned(),
+        "<a href=relative>x</a>\n".to_owned(),
+        format!("<img src=\"{}\">", data(&gif(9, 9, 1))),
+        "x".repeat(900),
+    ])
+}
+
+fn remote_mail() -> impl Strategy<Value = String> {
+    let html = (
+        prop::collection::vec(remote_piece(), 1..6),
+        prop::sample::select(vec!["", "Content-Base: http://p.example/\n"]),
+        prop::sample::select(vec!["", "Content-Transfer-Encoding: quoted-printable\n"]),
+    );
+    let html = html.prop_map(|(pieces, base, encoding)| {
+        let text = pieces.concat();
+        let text = match encoding {
+            "" => text,
+            _ => text.replace('=', "=3D"),
+        };
+        format!("{base}{encoding}Content-Type: text/html\n\n{text}")
+    });
+    let reference = "Content-Type: message/external-body; access-type=URL; URL=\"https://a.example/h\"\n\nContent-Type: text/html\n\n";
+    let located = "Content-Type: image/gif\nContent-Location: http://p.example/3\n\nGIF89a\n";
+    let sheet = "Content-Type: text/css\nContent-Location: http://p.example/s.css\n\nb { background: url(14) }\n";
+    let part = prop_oneof![
+        8 => html,
+        1 => Just(reference.to_owned()),
+        1 => Just(located.to_owned()),
+        1 => Just(sheet.to_owned()),
+    ];
+    let kinds = vec!["related", "mixed", "alternative", "signed"];
+    (prop::sample::select(kinds), prop::collection::vec(part, 1..5)).prop_map(|(kind, parts)| {
+        let parts: String = parts.iter().map(|part| format!("--q\n{part}\n")).collect();
+        format!("From: a@b\nContent-Length: 7\nMIME-Version: 1.0\nContent-Type: multipart/{kind}; boundary=q\n\n{parts}--q--\n")
+    })
+}
+
+/// Answers with pictures, style sheets and HTML as they are asked for, or not at all.
+#[derive(Clone, Copy, Debug)]
+struct Some32(u32);
+
+impl Fetch for Some32 {
+    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+        let number = request
+            .url
+            .bytes()
+            .fold(0_u32, |sum, byte| sum.wrapping_mul(31) + u32::from(byte))
+            % 32;
+        if self.0 & (1 << number) == 0 {
+            return Err(Refusal::lasting(Reason::HttpStatus, "404"));
+        }
+        let (media_type, body) = match request.accept.as_deref() {
+            Some("text/css") => ("text/css", b"a { b: url(15) }".to_vec()),
+            Some("text/html") => ("text/html", b"<img src=16><a href=y>".to_vec()),
+            _ => ("image/gif", gif(9, 9, number as u8)),
+        };
+        Ok(Retrieved {
+            url: request.url.clone(),
+            media_type: Some(media_type.to_owned()),
+            body: Bytes::from(body),
+            elapsed: Duration::ZERO,
+            captured: None,
+        })
+    }
+}
+
+/// What is said at most of what a message gains, as `inspect` says it, with pictures of so many octets.
+fn most(report: &Report<Forecast>, body: u64) -> i64 {
+    let fetches = report
+        .rows
+        .iter()
+        .filter(|row| row.outcome == Forecast::WouldFetch);
+    let each = |row: &Row<Forecast>| {
+        let is_picture = row.kind == Kind::Embed && row.media_type.is_none();
+        let url = row.url.as_ref().map_or(0, String::len) as u64;
+        match is_picture {
+            true => 800 + 4 * url + body * 3 / 2,
+            false => 50 << 20,
+        }
+    };
+    report.gained.max(0) + fetches.map(each).sum::<u64>() as i64
+}
+
+type Links = (String, bool, Option<u64>, Option<&'static str>);
+
+/// What is said of the links of each document.
+fn links<O>(rows: &[Row<O>], is_left: impl Fn(&O) -> bool) -> Vec<Links> {
+    let links = rows.iter().filter(|row| row.kind == Kind::Link);
+    let said = |row: &Row<O>| {
+        let reason = row.reason.map(|reason| reason.as_str());
+        (row.part.clone(), is_left(&row.outcome), row.links, reason)
+    };
+    links.map(said).collect()
+}
+
+/// Holds a forecast against what a run then does.
+fn is_foretold(mail: &[u8], answers: u32) {
+    let expander = expander(asking(), Some32(answers));
+    let forecast = expander.forecast(mail, "test");
+    let expansion = expander.expand(mail, "test").unwrap();
+    let gained = expansion.output().len() as i64 - mail.len() as i64;
+    assert_eq!(expansion.report.gained, gained);
+    let most = most(&forecast, 60);
+    let shown = String::from_utf8_lossy(mail);
+    assert!(
+        gained <= most,
+        "{gained} of {most}: {:?}\n{shown}",
+        forecast.rows
+    );
+    // What brings documents brings links.
+    let is_picture = |row: &&Row<Forecast>| row.kind == Kind::Embed && row.media_type.is_none();
+    let mut fetches = forecast
+        .rows
+        .iter()
+        .filter(|row| row.outcome == Forecast::WouldFetch);
+    if answers == u32::MAX && fetches.all(|row| is_picture(&row)) {
+        let foretold = links(&forecast.rows, |outcome| *outcome == Forecast::Left);
+        let done = links(&expansion.report.rows, |outcome| *outcome == Outcome::Left);
+        assert_eq!(foretold, done, "{shown}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn no_run_gains_more_than_foretold_and_pictures_that_come_are_no_links(
+        mail in remote_mail(),
+        answers in prop_oneof![Just(u32::MAX), any::<u32>(), Just(0)],
+    ) {
+        is_foretold(mail.as_bytes(), answers);
+    }
+}
+
+#[test]
+fn the_forecasts_of_all_samples_hold() {
+    let samples = [
+        mail::changed_samples(),
+        mail::untouched_samples(),
+        mail::mhtml_samples(),
+    ];
+    let mut count = 0;
+    for sample in samples.into_iter().flatten() {
+        for answers in [u32::MAX, 0x5555_aaaa, 0] {
+            is_foretold(&sample.before, answers);
+            is_foretold(&crlf(&sample.before), answers);
+        }
+        count += 1;
+    }
+    assert!(count > 50, "{count}");
+}
+
+/// What nobody was asked for is no link; what is asked for in vain is one.
+#[test]
+fn a_picture_that_would_be_embedded_is_no_link_that_would_be_rewritten() {
+    let mail = "MIME-Version: 1.0\nContent-Base: https://a.example/\nContent-Type: text/html\n\n<img src=1><img src=2 width=1 height=1>\n";
+    let expander = expander(asking(), Some32(u32::MAX));
+    let forecast = expander.forecast(mail.as_bytes(), "test");
+    let outcomes: Vec<_> = forecast
+        .rows
+        .iter()
+        .map(|row| (row.kind, row.outcome))
+        .collect();
+    // The tracker is left, and its link is resolved.
+    let expected = [
+        (Kind::Embed, Forecast::WouldFetch),
+        (Kind::Embed, Forecast::Left),
+        (Kind::Link, Forecast::WouldRewrite),
+    ];
+    assert_eq!(outcomes, expected);
+    assert_eq!(forecast.rows[2].links, Some(1));
 }
 
 #[test]

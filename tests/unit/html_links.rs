@@ -349,7 +349,8 @@ fn xhtml_knows_empty_elements_and_stays_well_formed() {
     assert_eq!(locate(document).links.to_vec(), []);
     let found = locate_in(document, Syntax::Xhtml).links.to_vec();
     let raw: Vec<_> = found.iter().map(|link| link.span.of(document)).collect();
-    assert_eq!(raw, [&b"s"[..], b"x", b"y"]);
+    assert_eq!(raw, [&b"s"[..], b"x", b"y", b"z&amp;z"]);
+    assert_eq!(&*found[3].decoded(document), b"z&z");
     assert_eq!(found[1].encoded("a&b<"), b"a&amp;b&lt;");
     assert_eq!(found[2].encoded("a&b<"), b"a\\26 b\\3c ");
 }

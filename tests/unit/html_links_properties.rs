@@ -102,7 +102,7 @@ fn document(with_conditionals: bool) -> impl Strategy<Value = String> {
 }
 
 /// One of each context, so that there is always something to write.
-const FRONTS: [&str; 20] = [
+const FRONTS: [&str; 22] = [
     "<a href='x'>",
     "<a href=\"x&amp;y\">",
     "<a href=x&y>",
@@ -121,6 +121,8 @@ const FRONTS: [&str; 20] = [
     "<p style=a:url('x')>",
     "<style>a{b:url(x)}</style>",
     "<style>@import 'x';</style>",
+    "<svg><style>a{b:url(x&amp;y)}</style>",
+    "<svg><style><![CDATA[a{b:url(x&y)}]]></style>",
     "<!--[if x]><style>@import \"x\";</style><![endif]-->",
     "<!--[if x]><a href=x>--><a href=y>",
 ];

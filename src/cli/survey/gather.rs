@@ -9,7 +9,7 @@ use super::super::verb::{Expanding, Verb, Work};
 use super::sum::{Detach, SIZES, Survey};
 use super::tally::{Counts as _, Probe};
 use crate::detach::{Choice, Detacher, Form, Settings, is_attachment};
-use crate::edit::{Edit, Edits};
+use crate::edit::Edits;
 use crate::error::Error;
 use crate::expand::{Seen, Target, date};
 use crate::external_body::Wanted;
@@ -87,7 +87,7 @@ impl<'s> Surveying<'s> {
         survey.links.documents = looked.documents;
         survey.links.unread = looked.unread;
         for row in &report.rows {
-            survey.row(row, self.expanding.work == Work::Probe);
+            survey.row(row, matches!(self.expanding.work, Work::Probe { .. }));
         }
         self.date(message, &tree, &mut survey);
         Ok((edits, survey))
@@ -118,9 +118,8 @@ impl<'s> Surveying<'s> {
                 }
             }
         }
-        let edits = detachment.edits;
-        survey.detach.saves = -edits.iter().map(Edit::growth).sum::<i64>();
-        Ok(edits)
+        survey.detach.saves = -detachment.report.gained;
+        Ok(detachment.edits)
     }
 
     /// Reads the date, and counts the message in its year. Comes last, when everything else is known.

@@ -151,6 +151,10 @@ impl Pending<'_> {
                     row.remark("it stands in a style sheet");
                     self.inner_rows.push(row);
                 }
+                if self.is_awaited(session, &given) {
+                    // In base64 it takes a third more, and a line end now and then.
+                    self.embedding.unresolved += 2 * OUR_URL as u64;
+                }
                 if let Given::Url(url) = given {
                     if let Meaning::Part(part, _) = place.meaning {
                         self.inner_named.push(part);

@@ -44,6 +44,9 @@ pub(super) struct Embedding {
     pub(super) rows: Vec<Row<State>>,
     /// The first failure that may be over later.
     pub(super) temporary: Option<Detail>,
+    /// Octets that the documents would gain at most if what nobody was asked for does not come: its links would be
+    /// made absolute.
+    pub(super) unresolved: u64,
     /// The numbers of the multiparts that were made, and of the documents that they were made for.
     wrapped: HashMap<String, String>,
 }
@@ -88,6 +91,9 @@ pub(super) fn embed(session: &mut Session<'_>, original: &[u8], tree: &Tree) -> 
     }
     pending.finish()
 }
+
+/// What stands for the `cid:` URL of something that would be retrieved: as long.
+const STAND_IN: &str = "cid:00000000000000000000000000000000@embody";
 
 /// What a place gets.
 #[derive(Clone, Debug)]
@@ -159,6 +165,14 @@ impl Pending<'_> {
                     rows.push(row);
                 }
                 rows.append(&mut self.inner_rows);
+                let given = match self.is_awaited(session, &given) {
+                    true => {
+                        let unresolved = place.absolute.saturating_sub(STAND_IN.len());
+                        self.embedding.unresolved += unresolved as u64;
+                        Given::Url(STAND_IN.to_owned())
+                    }
+                    false => given,
+                };
                 if let Given::Url(url) = given {
                     if place.is_source {
                         of_source = Some((url.clone(), self.width(place)));
@@ -198,13 +212,29 @@ impl Pending<'_> {
                 if let Some(container) = container {
                     self.shapes.take_back(container);
                 }
-                for row in rows.iter_mut().filter(|row| row.outcome != State::Left) {
+                let is_put_in =
+                    |row: &&mut Row<State>| !matches!(row.outcome, State::Left | State::Unasked);
+                for row in rows.iter_mut().filter(is_put_in) {
                     row.outcome = State::Left;
                     row.tell_refusal(refusal.clone());
                 }
             }
         }
         self.embedding.rows.extend(rows);
+    }
+
+    /// Whether somebody would have to be asked, and nothing will be written: then the document is taken as it would be
+    /// with what comes.
+    fn is_awaited(&self, session: &Session<'_>, given: &Given) -> bool {
+        match given {
+            Given::Unasked => true,
+            Given::Refused(refusal) => {
+                let is_asked_for =
+                    matches!(refusal.reason, Reason::NotRetrieved | Reason::InArchive);
+                is_asked_for && session.is_rehearsal()
+            }
+            Given::Url(_) | Given::Nothing => false,
+        }
     }
 
     /// How wide the picture of a place is, if that is known.

@@ -13,7 +13,7 @@ use crate::ledger::Ledger;
 use crate::link::url::{Reference, equivalence_key, masked, without_fragment};
 use crate::link::value::{Grammar, ImageSet, Role};
 use crate::mime::{PartId, Tree};
-use crate::plan::documents::{Documents, Fallbacks, Shown, cid_escaped};
+use crate::plan::documents::{Documents, Fallbacks, Shown, Written, cid_escaped};
 use crate::plan::protection;
 use crate::policy::{Embed, Policy, Trackers};
 use crate::report::{Detail, Reason, Refusal, Setting};
@@ -49,6 +49,8 @@ pub(super) struct Place {
     pub(super) meaning: Meaning,
     /// Octets of the URL in the document.
     pub(super) octets: usize,
+    /// Octets that its link would take at most, if it were made absolute.
+    pub(super) absolute: usize,
     /// The number of its start tag.
     pub(super) tag: usize,
     /// Whether it is the `src` that candidates of its tag stand beside.
@@ -191,6 +193,11 @@ impl Places {
         self.image_sets += usize::from(usage.image_set == ImageSet::First);
         let image_set = (usage.image_set != ImageSet::Outside).then_some(self.image_sets);
         let is_wanted = is_wanted(policy.embed, usage.role);
+        let absolute = match shown.written {
+            // Quoted-printable may take three for each octet.
+            Written::WithBase if is_wanted => shown.link.encoded(&*shown.absolute).len() * 3,
+            _ => 0,
+        };
         let is_sheet = usage.role == Role::StyleSheet;
         let (meaning, url) = if !is_wanted {
             (Meaning::Nothing, None)
@@ -215,6 +222,7 @@ impl Places {
             ordinal: shown.ordinal,
             meaning,
             octets: shown.link.span.len(),
+            absolute,
             tag,
             is_source: is_wanted && usage.place == "src",
             is_candidate: is_wanted && grammar == Grammar::Srcset,
@@ -406,6 +414,7 @@ impl TooMany {
             ordinal: self.first,
             meaning: Meaning::Refused(Box::new(Refusal::lasting(Reason::TooMuchWork, detail))),
             octets: 0,
+            absolute: 0,
             tag: tag + 1,
             is_source: false,
             is_candidate: false,

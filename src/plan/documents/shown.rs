@@ -32,7 +32,6 @@ pub(crate) struct Shown<'d> {
     /// The part of the mail that it names, and the Content-ID that the part has or will have.
     pub(crate) sibling: Option<(PartId, Identity)>,
     /// Whether it names no scheme, and what it is relative to.
-    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
     pub(crate) written: Written,
 }
 
