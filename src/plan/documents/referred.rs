@@ -17,7 +17,9 @@ use super::{Documents, LONGEST};
 use crate::external_body::identifier;
 use crate::ledger::Ledger;
 use crate::link::base::Base;
-use crate::link::url::{Relation, equivalence_key, relation, resolve_as_browser, without_fragment};
+use crate::link::url::{
+    Relation, absolute_as_browser, equivalence_key, relation, resolve_as_browser, without_fragment,
+};
 use crate::mime::{PartId, Tree};
 use crate::policy::Policy;
 
@@ -51,10 +53,8 @@ pub(crate) fn shown_inline(
                 .entry(part)
                 .or_insert_with(|| format!("part {number} refers to it"));
         };
-        if documents
-            .refer(document, &mut ledger, &mut names, &mut refer)
-            .is_none()
-        {
+        let known = (&mut ledger, &mut names);
+        if documents.refer(document, known, &mut refer).is_none() {
             unread.insert(tree.message_of(document), document);
         }
     }
@@ -176,8 +176,7 @@ impl Documents<'_> {
     fn refer(
         &mut self,
         part: PartId,
-        ledger: &mut Ledger,
-        names: &mut Names,
+        (ledger, names): (&mut Ledger, &mut Names),
         found: &mut dyn FnMut(PartId),
     ) -> Option<()> {
         let language = self.language(part)?;
@@ -213,7 +212,7 @@ impl Documents<'_> {
                 continue;
             }
             let parts = match relation(scheme, &reference) {
-                Relation::Absolute => names.take(&reference),
+                Relation::Absolute => names.take(&absolute_as_browser(reference)),
                 Relation::Relative if !names.locations.is_empty() => {
                     // Made, written in another way to be compared, and compared.
                     ledger.work(base_url.len() * 3).ok()?;

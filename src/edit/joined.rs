@@ -1,0 +1,141 @@
+//! Edits of edited text put together to edits of the original ([`Edits::then`]).
+
+use bytes::Bytes;
+
+use super::{Edit, Edits};
+use crate::span::Span;
+
+/// A stretch of output.
+pub(super) enum Piece {
+    /// Bytes of the original.
+    Kept(Span),
+    /// Other bytes.
+    New(Bytes),
+}
+
+impl Piece {
+    fn len(&self) -> usize {
+        match self {
+            Self::Kept(span) => span.len(),
+            Self::New(bytes) => bytes.len(),
+        }
+    }
+
+    /// Bytes `from..to` of the piece.
+    fn slice(&self, from: usize, to: usize) -> Self {
+        match self {
+            Self::Kept(span) => Self::Kept(Span::new(span.start + from, span.start + to)),
+            Self::New(bytes) => Self::New(bytes.slice(from.min(bytes.len())..to.min(bytes.len()))),
+        }
+    }
+}
+
+/// The output of edits, piece by piece.
+pub(super) struct Pieces {
+    /// Pieces that are still to be taken, the first one last.
+    rest: Vec<Piece>,
+    /// How much of the first one is taken already. Cutting it off would copy what is behind each time.
+    used: usize,
+}
+
+impl Pieces {
+    pub(super) fn of(edits: Edits, original_length: usize) -> Self {
+        let mut rest = Vec::with_capacity(edits.len() * 2 + 1);
+        let mut at = 0;
+        for edit in edits {
+            rest.push(Piece::Kept(Span::new(at, edit.span.start)));
+            rest.push(Piece::New(edit.replacement));
+            at = edit.span.end;
+        }
+        rest.push(Piece::Kept(Span::new(at, original_length)));
+        rest.reverse();
+        Self { rest, used: 0 }
+    }
+
+    /// Takes that many bytes of output off the front, or what there is.
+    pub(super) fn take(&mut self, mut length: usize, mut taken: impl FnMut(Piece)) {
+        while length > 0 {
+            let Some(piece) = self.rest.pop() else { return };
+            let left = piece.len() - self.used;
+            if left > length {
+                taken(piece.slice(self.used, self.used + length));
+                self.used += length;
+                self.rest.push(piece);
+                return;
+            }
+            length -= left;
+            if self.used == 0 {
+                taken(piece);
+            } else {
+                taken(piece.slice(self.used, self.used + left));
+                self.used = 0;
+            }
+        }
+    }
+}
+
+/// Pieces put together to edits again.
+#[derive(Default)]
+pub(super) struct Joined {
+    edits: Vec<Edit>,
+    /// How much of the original is behind us.
+    at: usize,
+    /// New bytes since then: a slice of somebody's, or what short ones were copied to.
+    shared: Bytes,
+    own: Vec<u8>,
+}
+
+impl Joined {
+    /// What is longer stays an edit of its own, and is not copied.
+    const LONG: usize = 4 << 10;
+
+    pub(super) fn push(&mut self, piece: Piece) {
+        match piece {
+            Piece::Kept(span) if span.is_empty() => {}
+            Piece::Kept(span) => {
+                self.close(span.start);
+                self.at = span.end;
+            }
+            Piece::New(bytes) if bytes.is_empty() => {}
+            Piece::New(bytes) if !self.has_new() => self.shared = bytes,
+            Piece::New(bytes) if bytes.len().max(self.shared.len()) > Self::LONG => {
+                self.close(self.at);
+                self.shared = bytes;
+            }
+            Piece::New(bytes) => {
+                let first = std::mem::take(&mut self.shared);
+                self.own.extend_from_slice(&first);
+                self.own.extend_from_slice(&bytes);
+            }
+        }
+    }
+
+    fn has_new(&self) -> bool {
+        !(self.shared.is_empty() && self.own.is_empty())
+    }
+
+    /// The original goes on at `start`: what was left out and what is new becomes one edit.
+    fn close(&mut self, start: usize) {
+        if start > self.at || self.has_new() {
+            let shared = std::mem::take(&mut self.shared);
+            let own = std::mem::take(&mut self.own);
+            let span = Span::new(self.at, start);
+            self.edits.push(Edit {
+                span,
+                replacement: if own.is_empty() {
+                    shared
+                } else {
+                    Bytes::from(own)
+                },
+            });
+        }
+    }
+
+    pub(super) fn finish(mut self, original_length: usize) -> Edits {
+        self.close(original_length);
+        Edits {
+            edits: self.edits,
+            ..Edits::default()
+        }
+    }
+}
