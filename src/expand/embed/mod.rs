@@ -65,6 +65,11 @@ pub(super) fn embed(session: &mut Session<'_>, original: &[u8], tree: &Tree) -> 
     let mut documents = Documents::new(original, tree, session.policy());
     let (with, mail) = ((session.policy(), &mut session.ledger), (original, tree));
     let mut places = Places::find(with, mail, &mut documents, &mut pictures);
+    for (_, found) in &mut places.documents {
+        if let Ok(found) = found {
+            trackers::shown_as_well(found, &places.urls);
+        }
+    }
     let mut pending = Pending {
         original,
         tree,
@@ -292,7 +297,7 @@ impl Pending<'_> {
             },
         };
         if place.has_fragment && self.pictures.is_svg(picture) {
-            return Given::Refused(places::part_of_svg());
+            return Given::Refused(pictures::part_of_svg());
         }
         if self.sheets.holds(picture) {
             let within = (part, container);

@@ -7,12 +7,11 @@ use std::rc::Rc;
 use super::super::answer::{Answer, Octets, Times};
 use super::container::Container;
 use super::names::{DIGITS, Names};
-use super::style;
 use crate::expand::content::not_decoded;
 use crate::expand::state::State;
 use crate::external_body::ExternalBody;
 use crate::link::data::DataUrl;
-use crate::link::label;
+use crate::link::label as link_label;
 use crate::link::svg::is_harmless_svg;
 use crate::link::value::Role;
 use crate::mime::charset::Charset;
@@ -28,6 +27,9 @@ use crate::span::Newline;
 const BLANK: &[u8] = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;";
 
 const SVG: &str = "image/svg+xml";
+
+/// Octets of the name of a charset, at most.
+const LABEL: usize = 40;
 
 /// One content.
 struct Picture {
@@ -88,7 +90,7 @@ impl<'p> Pictures<'p> {
         let parsed = DataUrl::parse(url.as_bytes()).map_err(not_decoded)?;
         let media_type = parsed.media_type();
         let declared = media_type.essence().to_owned();
-        let label = style::label(media_type.parameter("charset"));
+        let label = label(media_type.parameter("charset"));
         let octets = parsed.decode(policy.limits.body).map_err(not_decoded)?;
         let octets = Octets::shared(octets);
         let kind = admitted(octets.bytes(), Some(&declared), Some(role), policy)?;
@@ -104,7 +106,7 @@ impl<'p> Pictures<'p> {
         policy: &Policy,
     ) -> Result<usize, Refusal> {
         let declared = answer.essence();
-        let label = style::label(answer.charset().as_deref());
+        let label = label(answer.charset().as_deref());
         let octets = answer.octets();
         let kind = admitted(octets.bytes(), declared.as_deref(), None, policy)?;
         let is_tiny = kind
@@ -330,7 +332,7 @@ fn charset(
     };
     match Charset::of_label(label.as_bytes()) {
         // What XML is without a word.
-        _ if is_utf_8(&label) && label::in_xml_declaration(octets).is_none() => Ok(None),
+        _ if is_utf_8(&label) && link_label::in_xml_declaration(octets).is_none() => Ok(None),
         // Nobody knows it, and the octets say what they are.
         None => Ok(None),
         Some(Charset::Superset) => Ok(Some(label)),
@@ -343,6 +345,21 @@ fn charset(
 
 fn is_utf_8(label: &str) -> bool {
     label.eq_ignore_ascii_case("utf-8") || label.eq_ignore_ascii_case("utf8")
+}
+
+/// The name of a charset, if it can be one.
+pub(super) fn label(named: Option<&str>) -> Option<String> {
+    let named = named?.trim();
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:+".contains(&byte);
+    let is_label = !named.is_empty() && named.len() <= LABEL && named.bytes().all(is_name);
+    is_label.then(|| named.to_owned())
+}
+
+/// Why one of the pictures of an SVG is left: browsers find no `cid:` URL with a fragment, and without it they
+/// would show another one. Of all other pictures a fragment means nothing.
+pub(super) fn part_of_svg() -> Refusal {
+    let detail = "its fragment means a part of an SVG, which no cid: URL can mean";
+    Refusal::lasting(Reason::NotAnImage, detail)
 }
 
 /// What content is, if it may be embedded.

@@ -5,9 +5,8 @@ use std::collections::{HashMap, VecDeque};
 use super::super::prefilter::may_show_data;
 use super::container::Container;
 use super::names::is_ours;
-use super::pictures::Pictures;
+use super::pictures::{self, Pictures};
 use super::style;
-use super::trackers;
 use super::wanted::{Key, Wanted};
 use crate::ledger::Ledger;
 use crate::link::url::{Reference, equivalence_key, masked, without_fragment};
@@ -148,7 +147,6 @@ impl Places {
                 }
             });
             found.extend(too_many.place(tag));
-            trackers::shown_as_well(&mut found, &places.urls);
             if let Some(Err(_)) = looked {
                 places.forget(&before);
             }
@@ -264,7 +262,7 @@ impl Places {
                 return (Meaning::Refused(Box::new(refusal.clone())), url);
             }
             if pictures.is_svg_part(*part) && !fragment(&shown.absolute).is_empty() {
-                return (Meaning::Refused(Box::new(part_of_svg())), url);
+                return (Meaning::Refused(Box::new(pictures::part_of_svg())), url);
             }
             let content_id = format!("cid:{}", cid_escaped(&identity.content_id));
             if identity.is_made {
@@ -487,13 +485,6 @@ fn fragment(url: &str) -> &str {
 fn unclear() -> Refusal {
     let detail = "it holds octets that are no UTF-8, and which characters they are is not known";
     Refusal::lasting(Reason::BadUrl, detail)
-}
-
-/// Why one of the pictures of an SVG is left: browsers find no `cid:` URL with a fragment, and without it they
-/// would show another one. Of all other pictures a fragment means nothing.
-pub(super) fn part_of_svg() -> Refusal {
-    let detail = "its fragment means a part of an SVG, which no cid: URL can mean";
-    Refusal::lasting(Reason::NotAnImage, detail)
 }
 
 /// The start of a `data:` URL, for a report.

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use super::pictures::{Pictures, spaces_kept};
+use super::pictures::{Pictures, label, spaces_kept};
 use crate::expand::answer::{Answer, Octets, Times};
 use crate::expand::content::not_decoded;
 use crate::link::data::DataUrl;
@@ -16,9 +16,6 @@ use crate::policy::Policy;
 use crate::report::{Reason, Refusal};
 
 const ESSENCE: &str = "text/css";
-
-/// Octets of the name of a charset, at most.
-const LABEL: usize = 40;
 
 /// The style sheet of a `data:` URL.
 pub(super) fn of_data(
@@ -121,14 +118,6 @@ fn looks_like_markup(octets: &[u8]) -> bool {
 
 fn looks_like_tag(text: &[u8]) -> bool {
     matches!(text, [b'<', next, ..] if next.is_ascii_alphabetic())
-}
-
-/// The name of a charset, if it can be one.
-pub(super) fn label(named: Option<&str>) -> Option<String> {
-    let named = named?.trim();
-    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:+".contains(&byte);
-    let is_label = !named.is_empty() && named.len() <= LABEL && named.bytes().all(is_name);
-    is_label.then(|| named.to_owned())
 }
 
 #[cfg(test)]
