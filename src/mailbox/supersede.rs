@@ -43,13 +43,15 @@ impl Old<'_> {
         if renamed == self.path {
             return self.exchange(finished);
         }
-        let twin = match self.twin.map(|twin| equal(twin, &finished)).transpose()? {
-            Some(Equal::Yes(file)) => self.twin.zip(Some(file)),
-            Some(Equal::Moved) => return Ok(false),
-            Some(Equal::No) | None => None,
-        };
-        if let Some((twin, file)) = twin {
-            return self.leave_to(twin, &file);
+        // What does not say that it has the new size is no copy of it: two messages may be alike, and both old.
+        if let Some(twin) = self.twin
+            && resized(twin, new) == twin
+        {
+            match equal(twin, &finished)? {
+                Equal::Yes(file) => return self.leave_to(twin, &file),
+                Equal::Moved => return Ok(false),
+                Equal::No => {}
+            }
         }
         if !self.is_there()? {
             return Ok(false);
