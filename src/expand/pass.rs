@@ -21,7 +21,7 @@ use super::substitute::{Content, Substitute};
 use super::unseen;
 use crate::edit::{Edit, Edits, Group};
 use crate::external_body::{Claim, Form, Note, Scanned, Target, Wanted, relisted, restored};
-use crate::lengths::Lengths;
+use crate::lengths::{Lengths, corrected};
 use crate::link::base::Base;
 use crate::mime::exact::Manner;
 use crate::mime::transfer::has_boundary;
@@ -458,7 +458,7 @@ impl Pending<'_> {
             edits = self.relisted(session, edits);
         }
         let (entity, tree, limits) = (self.entity, self.tree, &self.place.limits);
-        self.pass.edits = session.corrected(entity, tree, edits, self.lengths, limits);
+        self.pass.edits = corrected(entity, tree, edits, self.lengths, limits).0;
         let prefilter = &session.settings.prefilter;
         let unseen = unseen::rows(self.entity, self.tree, self.plan, prefilter, session.name);
         self.pass.rows.extend(unseen.into_iter().map(|mut row| {

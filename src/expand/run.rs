@@ -10,7 +10,7 @@ use super::{embed, relink};
 use crate::edit::{Edit, Edits, Output};
 use crate::error::Error;
 use crate::lengths::{Lengths, corrected};
-use crate::mime::{self, ScanLimits, Tree};
+use crate::mime;
 use crate::plan::Plan;
 use crate::policy::{Links, OnFailure, Policy};
 use crate::report::{Detail, Kind, Reason, Refusal, Report, Row};
@@ -166,24 +166,9 @@ impl Session<'_> {
         let temporary = outcomes.temporary.take();
         outcomes.temporary = temporary.or(made.temporary.take());
         let edits = std::mem::take(&mut made.edits);
-        let edits = self.corrected(&output, &tree, edits, Lengths::Corrected, &limits);
+        let edits = corrected(&output, &tree, edits, Lengths::Corrected, &limits).0;
         outcomes.edits = outcomes.take_edits().then(message.len(), edits);
         made
-    }
-
-    /// The edits of a pass, with the lengths of what they change made true. A forecast needs none.
-    pub(super) fn corrected(
-        &self,
-        original: &[u8],
-        tree: &Tree,
-        edits: Edits,
-        lengths: Lengths,
-        limits: &ScanLimits,
-    ) -> Edits {
-        match self.is_forecast() {
-            true => edits,
-            false => corrected(original, tree, edits, lengths, limits).0,
-        }
     }
 
     /// Resolves the links of all documents, which are told of by the numbers that they had before the embedding.
@@ -208,7 +193,7 @@ impl Session<'_> {
             row
         });
         outcomes.report.rows.extend(rows);
-        let links = self.corrected(&output, &tree, links, Lengths::Corrected, &limits);
+        let links = corrected(&output, &tree, links, Lengths::Corrected, &limits).0;
         outcomes.edits = outcomes.take_edits().then(message.len(), links);
     }
 }
