@@ -17,9 +17,6 @@ pub(super) fn assert_each_names_a_part(
     limits: &ScanLimits,
     written: &HashSet<String>,
 ) {
-    if written.is_empty() {
-        return;
-    }
     let tree = crate::mime::scan(message, limits);
     let mut bearers: HashMap<(PartId, String), Vec<PartId>> = HashMap::new();
     for part in tree.ids() {
