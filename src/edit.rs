@@ -13,7 +13,6 @@ use std::iter::Peekable;
 
 use bytes::Bytes;
 
-use self::joined::{Joined, Piece, Pieces};
 use crate::span::Span;
 
 /// One replacement.
@@ -186,27 +185,6 @@ impl Edits {
             ..Self::default()
         };
         (Output::Made(output), edits)
-    }
-
-    /// These edits, then `next`, which are edits of the output: together edits of the original.
-    ///
-    /// Nothing long is copied.
-    #[must_use]
-    pub(crate) fn then(self, original_length: usize, next: Self) -> Self {
-        if self.is_empty() {
-            return next;
-        }
-        let mut joined = Joined::default();
-        let mut pieces = Pieces::of(self, original_length);
-        let mut at = 0;
-        for edit in next {
-            pieces.take(edit.span.start - at, |piece| joined.push(piece));
-            pieces.take(edit.span.end - edit.span.start, |_| ());
-            joined.push(Piece::New(edit.replacement));
-            at = edit.span.end;
-        }
-        pieces.take(usize::MAX, |piece| joined.push(piece));
-        joined.finish(original_length)
     }
 
     /// The output: the original with the edits made. Nothing is copied but the replacements.

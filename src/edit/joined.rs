@@ -5,8 +5,31 @@ use bytes::Bytes;
 use super::{Edit, Edits};
 use crate::span::Span;
 
+impl Edits {
+    /// These edits, then `next`, which are edits of the output: together edits of the original.
+    ///
+    /// Nothing long is copied.
+    #[must_use]
+    pub(crate) fn then(self, original_length: usize, next: Self) -> Self {
+        if self.is_empty() {
+            return next;
+        }
+        let mut joined = Joined::default();
+        let mut pieces = Pieces::of(self, original_length);
+        let mut at = 0;
+        for edit in next {
+            pieces.take(edit.span.start - at, |piece| joined.push(piece));
+            pieces.take(edit.span.end - edit.span.start, |_| ());
+            joined.push(Piece::New(edit.replacement));
+            at = edit.span.end;
+        }
+        pieces.take(usize::MAX, |piece| joined.push(piece));
+        joined.finish(original_length)
+    }
+}
+
 /// A stretch of output.
-pub(super) enum Piece {
+enum Piece {
     /// Bytes of the original.
     Kept(Span),
     /// Other bytes.
@@ -31,7 +54,7 @@ impl Piece {
 }
 
 /// The output of edits, piece by piece.
-pub(super) struct Pieces {
+struct Pieces {
     /// Pieces that are still to be taken, the first one last.
     rest: Vec<Piece>,
     /// How much of the first one is taken already. Cutting it off would copy what is behind each time.
@@ -39,7 +62,7 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    pub(super) fn of(edits: Edits, original_length: usize) -> Self {
+    fn of(edits: Edits, original_length: usize) -> Self {
         let mut rest = Vec::with_capacity(edits.len() * 2 + 1);
         let mut at = 0;
         for edit in edits {
@@ -53,7 +76,7 @@ impl Pieces {
     }
 
     /// Takes that many bytes of output off the front, or what there is.
-    pub(super) fn take(&mut self, mut length: usize, mut taken: impl FnMut(Piece)) {
+    fn take(&mut self, mut length: usize, mut taken: impl FnMut(Piece)) {
         while length > 0 {
             let Some(piece) = self.rest.pop() else { return };
             let left = piece.len() - self.used;
@@ -76,7 +99,7 @@ impl Pieces {
 
 /// Pieces put together to edits again.
 #[derive(Default)]
-pub(super) struct Joined {
+struct Joined {
     edits: Vec<Edit>,
     /// How much of the original is behind us.
     at: usize,
@@ -89,7 +112,7 @@ impl Joined {
     /// What is longer stays an edit of its own, and is not copied.
     const LONG: usize = 4 << 10;
 
-    pub(super) fn push(&mut self, piece: Piece) {
+    fn push(&mut self, piece: Piece) {
         match piece {
             Piece::Kept(span) if span.is_empty() => {}
             Piece::Kept(span) => {
@@ -131,7 +154,7 @@ impl Joined {
         }
     }
 
-    pub(super) fn finish(mut self, original_length: usize) -> Edits {
+    fn finish(mut self, original_length: usize) -> Edits {
         self.close(original_length);
         Edits {
             edits: self.edits,

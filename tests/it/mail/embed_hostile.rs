@@ -262,9 +262,9 @@ fn broken_shapes_are_left_and_whole_ones_are_not_mixed_up() {
         "{output}"
     );
     assert_eq!(output.matches("src='cid:").count(), 3, "{output}");
-    // The forwarded message holds its own: nobody looks for a Content-ID in a message inside, and it may be
-    // taken out.
-    assert_eq!(pictures(&ran.stdout), [gif(1), gif(1)], "{output}");
+    // Each multipart/related holds its own: readers look for a Content-ID in the one around a document, and the
+    // forwarded message may be taken out.
+    assert_eq!(pictures(&ran.stdout), [gif(1), gif(1), gif(1)], "{output}");
     let forwarded = output.split("message/rfc822").nth(1).unwrap();
     assert!(
         forwarded
