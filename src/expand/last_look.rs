@@ -66,7 +66,7 @@ fn urls(document: &[u8]) -> impl Iterator<Item = String> {
     let is_end = |&byte: &u8| byte.is_ascii_whitespace() || b"\"'()<>,#".contains(&byte);
     memchr::memmem::find_iter(document, "cid:").map(move |at| {
         let rest = document.get(at..).unwrap_or_default();
-        let end = rest.iter().position(|byte| is_end(byte));
+        let end = rest.iter().position(is_end);
         let url = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
         String::from_utf8_lossy(url).replace("&amp;", "&")
     })
