@@ -273,7 +273,7 @@ fn a_part_of_another_branch_is_nobodys_sibling() {
         // The related is around both branches.
         let branches = [
             multi("mixed", "m", &first),
-            multi("mixed", "n", &[link.clone()]),
+            multi("mixed", "n", std::slice::from_ref(&link)),
         ];
         let shape = multi("related", "r", &[multi("alternative", "a", &branches)]);
         let (shown, output, _) = embedded(&policy(), &mail(&shape));
@@ -310,7 +310,7 @@ fn a_part_of_ours_is_taken_again_in_its_own_related_only() {
     let document = html(&image(&data(&one)));
     let (_, before, _) = embedded(
         &policy(),
-        &mail(&multi("related", "r", &[document.clone()])),
+        &mail(&multi("related", "r", std::slice::from_ref(&document))),
     );
     let ours = before
         .split("--r\n")
