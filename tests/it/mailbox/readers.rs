@@ -366,7 +366,7 @@ fn a_message_written_anew_before_the_exchange_stays_though_ours_is_moved() {
             "-e",
             "trace=renameat2",
             "-e",
-            "inject=renameat2:delay_enter=400000:delay_exit=400000",
+            "inject=renameat2:delay_enter=3000000:delay_exit=400000",
         ];
         let run = traced(folder, &slow);
         until("written", || {
@@ -401,7 +401,7 @@ fn a_file_that_another_program_puts_there_at_the_last_moment_stays() {
         fs::write(&path, mail(1)).unwrap();
         let run = Command::new("strace")
             .args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=renameat2"])
-            .args(["-e", "inject=renameat2:delay_enter=400000"])
+            .args(["-e", "inject=renameat2:delay_enter=3000000"])
             .arg(env!("CARGO_BIN_EXE_embody"))
             .args(["convert", "--in-place", "one.eml"])
             .args(backup)
