@@ -335,7 +335,8 @@ fn two_copies_with_different_flags_become_one_and_strangers_stay_two() {
         }
         let summary: Summary = in_place(folder.path(), &NEW).unwrap();
         let changed = names.iter().filter(|(_, text)| *text == old).count() as u64;
-        assert_eq!((summary.changed, summary.moved), (changed, 0), "{names:?}");
+        // A worker that comes to the other copy when it has got its flags already finds it moved.
+        assert_eq!(summary.changed, changed, "{names:?}");
         let left = all(folder.path());
         assert_eq!(left.keys().collect::<Vec<_>>(), after, "{names:?}");
         assert!(left.values().all(|text| !text.contains("EXPAND-ME")));
