@@ -6,7 +6,7 @@ use std::time::Duration;
 use embody::fetch::{Fetch, Request, Retrieved};
 use embody::internals::mime::{self, ScanLimits};
 use embody::policy::{Links, Mismatch, Policy, Protected, Scheme, Shortcuts};
-use embody::report::{Outcome, Reason, Refusal, Report};
+use embody::report::{Kind, Outcome, Reason, Refusal, Report};
 use embody::{Expander, Mark, Span};
 use memchr::memmem;
 
@@ -164,8 +164,11 @@ fn kept(message: &[u8], output: &[u8], report: &Report, limits: &ScanLimits) {
         })
         .map(|id| tree.part(id).span)
         .collect();
-    // A link that became cid: may have given another part a Content-ID; the mark is a field.
-    let fields_added = report.links() > 0 || output_is_marked(output);
+    // A link that became cid: may have given another part a Content-ID; the mark is a field, and pictures are parts.
+    let is_embedded =
+        |row: &embody::report::Row| row.kind == Kind::Embed && row.outcome != Outcome::Left;
+    let is_divided =
+        report.links() > 0 || output_is_marked(output) || report.rows.iter().any(is_embedded);
     let mut runs: Vec<Span> = Vec::new();
     let mut next_touched = touched.iter().peekable();
     for tile in tree.tiles() {
@@ -179,7 +182,7 @@ fn kept(message: &[u8], output: &[u8], report: &Report, limits: &ScanLimits) {
             continue;
         }
         match runs.last_mut() {
-            Some(run) if run.end == tile.start && !fields_added => run.end = tile.end,
+            Some(run) if run.end == tile.start && !is_divided => run.end = tile.end,
             _ => runs.push(tile),
         }
     }
