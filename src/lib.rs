@@ -171,6 +171,10 @@ mod cli;
 #[allow(unreachable_pub)]
 mod detach;
 mod detail;
+// Stores and caches lie in folders of ours.
+#[cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
+#[allow(unreachable_pub)]
+mod disk;
 #[allow(unreachable_pub)]
 mod edit;
 mod error;

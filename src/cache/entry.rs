@@ -4,13 +4,13 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::area::Area;
 use super::folder::CacheFolder;
 use super::record::{LONGEST, read, written};
+use crate::disk::Key;
+use crate::disk::layout::Area;
 use crate::fetch::{Asked, Source};
 use crate::policy::Policy;
 use crate::report::Refusal;
-use crate::store::Key;
 
 /// Addresses of one answer that are written down; a host with more is not kept.
 const MOST_ADDRESSES: usize = 64;

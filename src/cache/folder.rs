@@ -14,31 +14,25 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Once, OnceLock};
+use std::sync::{Arc, Once, OnceLock};
 use std::time::SystemTime;
 
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::area::Area;
 use super::size::{Size, on_disk};
+use crate::disk::layout::{
+    Area, CACHE_TAG, CACHE_TAGGING, CACHE_TEMPORARIES, CACHE_WORDS, has_cache_tag,
+};
+use crate::disk::{Key, Temporary, absent, open_file, open_folder, sweep};
 use crate::error::Error;
 use crate::report::{Detail, Setting};
-use crate::store::{
-    CACHE_TAG, CACHE_WORDS, Key, absent, is_cache, new_file, open_file, open_folder, sweep,
-};
-
-/// Where files are written.
-const TEMPORARIES: &str = "tmp";
-
-/// What the tag is called while it is written.
-const TAGGING: &str = ".tag-";
 
 /// An open cache.
 #[derive(Debug)]
 pub(crate) struct CacheFolder {
     path: PathBuf,
-    root: OwnedFd,
+    root: Arc<OwnedFd>,
     size: Size,
     swept: Once,
     /// Whether the folder says that it is a cache; nothing else is written before it does.
@@ -72,6 +66,7 @@ impl CacheFolder {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root =
             rustix::fs::open(path, flags, Mode::empty()).map_err(|why| failed(why.into()))?;
+        let root = Arc::new(root);
         let status = || rustix::fs::fstat(&root).map_err(|why| failed(why.into()));
         let found = status()?;
         let wrong = |what: &str| {
@@ -83,14 +78,14 @@ impl CacheFolder {
             return wrong("the folder belongs to another user; what is in it cannot be trusted");
         }
         let mut tagged = Ok(());
-        if is_cache(&root) {
+        if has_cache_tag(&root) {
             // The process that made it closed it before.
             if status()?.st_mode & 0o077 != 0 {
                 return wrong("other users may enter the folder; chmod 700 it, or name a new one");
             }
         } else if is_empty(&root).map_err(&failed)? {
             tagged = close_and_tag(&root);
-        } else if !is_cache(&root) {
+        } else if !has_cache_tag(&root) {
             return wrong(
                 "the folder is not empty and no cache of embody (a store of detach is none); name a new one",
             );
@@ -171,16 +166,10 @@ impl CacheFolder {
         }
     }
 
-    fn folder(&self, area: Area, key: &Key) -> Option<OwnedFd> {
-        let mut at: Option<OwnedFd> = None;
-        for name in area.folders(key) {
-            let next = match &at {
-                None => open_folder(&self.root, &name),
-                Some(at) => open_folder(at, &name),
-            };
-            at = Some(next.ok()?);
-        }
-        at
+    fn folder(&self, area: Area, key: &Key) -> Option<Arc<OwnedFd>> {
+        let root = Arc::clone(&self.root);
+        area.folders(key)
+            .try_fold(root, |at, name| open_folder(&at, &name).ok().map(Arc::new))
     }
 
     fn written(&self, area: Area, key: &Key, octets: &[u8]) -> io::Result<()> {
@@ -188,29 +177,15 @@ impl CacheFolder {
             tag(&self.root)?;
             self.is_tagged.store(true, Ordering::Relaxed);
         }
-        let temporaries = made(&self.root, TEMPORARIES)?;
+        let temporaries = Arc::new(made(&self.root, CACHE_TEMPORARIES)?);
         self.swept.call_once(|| sweep(&temporaries, "", |_| true));
-        let mut folder: Option<OwnedFd> = None;
+        let mut folder = Arc::clone(&self.root);
         for name in area.folders(key) {
-            folder = Some(match &folder {
-                None => made(&self.root, &name)?,
-                Some(at) => made(at, &name)?,
-            });
+            folder = Arc::new(made(&folder, &name)?);
         }
-        let Some(folder) = folder else { return Ok(()) };
-        let (mut file, name) = new_file(&temporaries, "")?;
-        let written = file.write_all(octets).and_then(|()| {
-            Ok(rustix::fs::renameat(
-                &temporaries,
-                &name,
-                &folder,
-                key.to_string(),
-            )?)
-        });
-        if written.is_err() {
-            let _ = rustix::fs::unlinkat(&temporaries, &name, AtFlags::empty());
-        }
-        written
+        let mut temporary = Temporary::new(&temporaries, "")?;
+        temporary.file.write_all(octets)?;
+        temporary.replace(&folder, &key.to_string())
     }
 }
 
@@ -227,32 +202,27 @@ fn is_empty(folder: &OwnedFd) -> io::Result<bool> {
     for entry in Dir::read_from(folder)? {
         let entry = entry?;
         let name = OsStr::from_bytes(entry.file_name().to_bytes());
-        let is_ours = name.as_bytes().starts_with(TAGGING.as_bytes()) || name == CACHE_TAG;
+        let is_ours = name.as_bytes().starts_with(CACHE_TAGGING.as_bytes()) || name == CACHE_TAG;
         if !is_ours && name != "." && name != ".." {
             return Ok(false);
         }
     }
     // What bears the name of the tag and says something else is somebody's.
-    Ok(is_cache(folder) || absent(open_file(folder, CACHE_TAG))?.is_none())
+    Ok(has_cache_tag(folder) || absent(open_file(folder, CACHE_TAG))?.is_none())
 }
 
 /// Says of a folder that it is a cache.
-fn tag(folder: &OwnedFd) -> io::Result<()> {
-    let (mut file, name) = new_file(folder, TAGGING)?;
+fn tag(folder: &Arc<OwnedFd>) -> io::Result<()> {
     let text = format!(
         "Signature: 8a477f597d28d172789f06886806bc55\n{CACHE_WORDS}\n# All of it may be removed at any time.\n"
     );
-    let tagged = file
-        .write_all(text.as_bytes())
-        .and_then(|()| Ok(rustix::fs::renameat(folder, &name, folder, CACHE_TAG)?));
-    if tagged.is_err() {
-        let _ = rustix::fs::unlinkat(folder, &name, AtFlags::empty());
-    }
-    tagged
+    let mut temporary = Temporary::new(folder, CACHE_TAGGING)?;
+    temporary.file.write_all(text.as_bytes())?;
+    temporary.replace(folder, CACHE_TAG)
 }
 
 /// Makes an empty folder a cache.
-fn close_and_tag(folder: &OwnedFd) -> io::Result<()> {
+fn close_and_tag(folder: &Arc<OwnedFd>) -> io::Result<()> {
     rustix::fs::fchmod(folder, Mode::RWXU)?;
     tag(folder)
 }

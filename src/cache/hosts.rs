@@ -5,13 +5,13 @@ use std::time::{Duration, SystemTime};
 use mail_parser::DateTime;
 use serde::{Deserialize, Serialize};
 
-use super::area::Area;
 use super::folder::CacheFolder;
 use super::record::{LONGEST, read, seconds, written};
+use crate::disk::Key;
+use crate::disk::layout::Area;
 use crate::fetch::{Failed, LONGEST_PAUSE, Nobody};
 use crate::policy::Host;
 use crate::report::{Reason, Refusal, Retry};
-use crate::store::Key;
 
 /// How long a host where nobody was is not asked.
 const NOBODY: Duration = Duration::from_secs(60 * 60);

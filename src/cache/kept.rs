@@ -14,12 +14,13 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use ureq::http::{HeaderName, HeaderValue, header};
 
-use super::area::Area;
 use super::entry::{Body, Entry, From, Gone, KeptAnswer};
 use super::folder::CacheFolder;
 use super::hosts;
 use super::record::seconds;
 use super::semantics::{self, Ignoring, State, header_map};
+use crate::disk::Key;
+use crate::disk::layout::Area;
 use crate::fetch::{
     Answer, Ask, Asked, Disk, Failed, How, Source, Whose, agrees, is_redirect, retry_after,
 };
@@ -27,7 +28,6 @@ use crate::fetch::{
 use crate::policy::Host;
 use crate::policy::{Mismatch, Policy};
 use crate::report::{Reason, Refusal};
-use crate::store::Key;
 
 /// How long a capture is used without asking the archive again: it does not change.
 const CAPTURE: u64 = 30 * 24 * 60 * 60;

@@ -9,7 +9,6 @@
 //!
 //! [`Disk`]: crate::fetch::Disk
 
-mod area;
 mod entry;
 mod folder;
 mod hosts;

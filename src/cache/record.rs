@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::store::Key;
+use crate::disk::Key;
 
 /// The longest record: URL and header values of strangers.
 pub(super) const LONGEST: u64 = 64 << 10;

@@ -13,12 +13,9 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags};
 
-use super::area::Area;
 use super::record::seconds;
-use crate::store::open_folder;
-
-/// The sum of what is there, and the lock.
-const SIZE: &str = "size";
+use crate::disk::layout::{Area, CACHE_SIZE};
+use crate::disk::open_folder;
 
 /// Files take whole blocks.
 const BLOCK: u64 = 4 << 10;
@@ -62,7 +59,7 @@ impl Size {
             | OFlags::CLOEXEC
             | OFlags::NONBLOCK
             | OFlags::NOCTTY;
-        let Ok(file) = rustix::fs::openat(root, SIZE, flags, Mode::RUSR | Mode::WUSR) else {
+        let Ok(file) = rustix::fs::openat(root, CACHE_SIZE, flags, Mode::RUSR | Mode::WUSR) else {
             return;
         };
         let is_file = |it: rustix::fs::Stat| FileType::from_raw_mode(it.st_mode).is_file();
@@ -145,8 +142,7 @@ fn evict(root: &OwnedFd, most: u64) -> u64 {
     let mut found = Vec::new();
     for area in Area::ALL {
         if let Ok(folder) = open_folder(root, area.name()) {
-            let depth = if area == Area::Bodies { 2 } else { 1 };
-            collect(&folder, area.name(), depth, &mut found);
+            collect(&folder, area.name(), area.depth(), &mut found);
         }
     }
     found.sort_unstable_by(|one, other| (one.used, &one.path).cmp(&(other.used, &other.path)));
@@ -168,7 +164,7 @@ fn evict(root: &OwnedFd, most: u64) -> u64 {
 }
 
 /// The files beneath a folder, so many levels down. No link is followed.
-fn collect(folder: &OwnedFd, path: &str, depth: u32, found: &mut Vec<Found>) {
+fn collect(folder: &OwnedFd, path: &str, depth: usize, found: &mut Vec<Found>) {
     let Ok(entries) = Dir::read_from(folder) else {
         return;
     };

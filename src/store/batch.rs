@@ -6,54 +6,52 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::{self, BufReader, Seek as _, SeekFrom};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
-use rustix::fs::AtFlags;
 use rustix::io::Errno;
-use sha2::{Digest as _, Sha256};
 
+use super::StoreError;
 use super::contract::again;
-use super::places::{Places, sync};
-use super::{Key, StoreError};
+use super::places::Places;
+use crate::disk::{Key, Temporary, sync};
 
 /// Threads that wait for the disk at the same time.
 const SIDE_BY_SIDE: usize = 16;
 
 /// An object that is not durable yet.
 #[derive(Debug)]
-pub(super) struct Pending {
-    pub(super) file: File,
-    pub(super) state: State,
+pub(super) enum Pending {
+    /// It has no name of its own yet.
+    Written(Temporary),
+    /// It had its name before this run; its time was set anew.
+    Reused(File),
 }
 
-#[derive(Debug)]
-pub(super) enum State {
-    /// Under this name in the folder of temporary files.
-    Written(String),
-    /// Under its own name before this run; its time was set anew.
-    Reused,
+impl Pending {
+    fn file(&self) -> &File {
+        match self {
+            Self::Written(temporary) => &temporary.file,
+            Self::Reused(file) => file,
+        }
+    }
 }
 
 /// Makes all of them durable; those that could not be made so, and why.
-pub(super) fn commit(
-    places: &Places,
-    temporaries: &OwnedFd,
-    batch: HashMap<Key, Pending>,
-) -> HashMap<Key, StoreError> {
+pub(super) fn commit(places: &Places, batch: HashMap<Key, Pending>) -> HashMap<Key, StoreError> {
     let mut failed = HashMap::new();
     let (keys, pending): (Vec<Key>, Vec<Pending>) = batch.into_iter().unzip();
     let written = side_by_side(&pending, content_is_durable);
     let mut folders: BTreeMap<[String; 2], (OwnedFd, Vec<Key>)> = BTreeMap::new();
-    for ((key, pending), read_back) in keys.iter().zip(&pending).zip(written) {
+    for ((key, pending), read_back) in keys.iter().zip(pending).zip(written) {
         let placed = check(places, key, read_back).and_then(|()| {
             let folder = places.made(key)?;
-            if let State::Written(name) = &pending.state {
-                place(places, temporaries, name, &folder, key)?;
+            if let Pending::Written(temporary) = pending {
+                place(places, temporary, &folder, key)?;
             }
             Ok(folder)
         });
@@ -67,9 +65,6 @@ pub(super) fn commit(
             Err(why) => {
                 failed.insert(*key, why);
             }
-        }
-        if let State::Written(name) = &pending.state {
-            remove(temporaries, name);
         }
     }
     let folders: Vec<_> = folders.into_values().collect();
@@ -119,14 +114,14 @@ fn side_by_side<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) ->
 
 /// Syncs the content; for what was written, reads it back as the disk has it and hashes it.
 fn content_is_durable(pending: &Pending) -> io::Result<Option<Key>> {
-    sync(&pending.file)?;
-    match pending.state {
-        State::Reused => Ok(None),
-        State::Written(_) => {
+    sync(pending.file())?;
+    match pending {
+        Pending::Reused(_) => Ok(None),
+        Pending::Written(temporary) => {
             // What is in memory would say nothing about the disk.
             #[cfg(target_os = "linux")]
-            let _ = rustix::fs::fadvise(&pending.file, 0, None, rustix::fs::Advice::DontNeed);
-            hash_of(&pending.file).map(Some)
+            let _ = rustix::fs::fadvise(&temporary.file, 0, None, rustix::fs::Advice::DontNeed);
+            Key::of_file(&temporary.file).map(Some)
         }
     }
 }
@@ -144,46 +139,22 @@ fn check(places: &Places, key: &Key, read_back: io::Result<Option<Key>>) -> Resu
 /// Gives a written object its name. What has that name is never replaced.
 fn place(
     places: &Places,
-    temporaries: &OwnedFd,
-    name: &str,
+    temporary: Temporary,
     folder: &OwnedFd,
     key: &Key,
 ) -> Result<(), StoreError> {
-    let trouble = |why: Errno| places.trouble(&key.path(), why.into());
-    match rename_to_new(temporaries, name, folder, &key.to_string()) {
-        // Another process was faster.
-        Err(Errno::EXIST) => match reuse(places, key)? {
-            Some(there) => sync(&there).map_err(|why| places.trouble(&key.path(), why)),
-            None => Err(trouble(Errno::NOENT)),
-        },
-        done => done.map_err(trouble),
+    let trouble = |why: io::Error| places.trouble(&key.path(), why);
+    if temporary
+        .become_new(folder, &key.to_string())
+        .map_err(trouble)?
+    {
+        return Ok(());
     }
-}
-
-#[cfg(target_os = "linux")]
-pub(super) fn rename_to_new(
-    from: &OwnedFd,
-    old: &str,
-    to: &OwnedFd,
-    new: &str,
-) -> Result<(), Errno> {
-    match rustix::fs::renameat_with(from, old, to, new, rustix::fs::RenameFlags::NOREPLACE) {
-        // File systems of other kinds (NFS).
-        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-            rustix::fs::linkat(from, old, to, new, AtFlags::empty())
-        }
-        done => done,
+    // Another process was faster.
+    match reuse(places, key)? {
+        Some(there) => sync(&there).map_err(trouble),
+        None => Err(trouble(Errno::NOENT.into())),
     }
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(super) fn rename_to_new(
-    from: &OwnedFd,
-    old: &str,
-    to: &OwnedFd,
-    new: &str,
-) -> Result<(), Errno> {
-    rustix::fs::linkat(from, old, to, new, AtFlags::empty())
 }
 
 /// The object that is there already, verified and touched, so that a collection that looks at its age keeps it;
@@ -202,21 +173,8 @@ pub(super) fn verified(places: &Places, key: &Key) -> Result<Option<File>, Store
     let Some(file) = places.object(key)? else {
         return Ok(None);
     };
-    match hash_of(&file).map_err(|why| places.trouble(&key.path(), why))? == *key {
+    match Key::of_file(&file).map_err(|why| places.trouble(&key.path(), why))? == *key {
         true => Ok(Some(file)),
         false => Err(places.not_its_name(key)),
     }
-}
-
-/// The key of all that a file holds, from its start.
-pub(super) fn hash_of(mut file: &File) -> io::Result<Key> {
-    file.seek(SeekFrom::Start(0))?;
-    let mut hash = Sha256::new();
-    io::copy(&mut BufReader::with_capacity(64 << 10, file), &mut hash)?;
-    Ok(Key::finished(hash))
-}
-
-/// Takes a temporary file away. Best effort: a later run sweeps what stays.
-pub(super) fn remove(temporaries: &OwnedFd, name: &str) {
-    let _ = rustix::fs::unlinkat(temporaries, name, AtFlags::empty());
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use super::key::Key;
+use crate::disk::Key;
 
 /// Where objects are.
 ///

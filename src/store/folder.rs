@@ -6,21 +6,23 @@
 //! * Killed at any instant, a run leaves whole objects and temporary files, which later runs sweep.
 
 use std::collections::HashMap;
-use std::fs::{DirBuilder, File};
+use std::fs::DirBuilder;
 use std::io::{Read as _, Write as _};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::batch::{Pending, State, commit, remove, reuse};
-use super::places::{LOCK, PREFIX, Places, TEMPORARIES, new_file, open_file, sweep};
+use super::batch::{Pending, commit, reuse};
+use super::places::Places;
 use super::users::list;
-use super::{Key, Store, StoreError, User};
+use super::{Store, StoreError, User};
+use crate::disk::layout::{STORE_LOCK, STORE_PREFIX, STORE_TEMPORARIES, has_cache_tag};
+use crate::disk::{Key, Temporary, sweep};
 
 /// How long another program's lock is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -34,7 +36,7 @@ const MOST_PENDING_OCTETS: usize = 64 << 20;
 pub struct Folder {
     places: Places,
     /// None where nothing is written.
-    temporaries: Option<OwnedFd>,
+    temporaries: Option<Arc<OwnedFd>>,
     lock: Option<OwnedFd>,
     waiting: Mutex<Waiting>,
     /// Held while a batch is made durable.
@@ -71,13 +73,13 @@ impl Folder {
         let places = opened(path)?;
         let lock = locked(&places, FlockOperation::NonBlockingLockShared)?;
         let temporaries = places
-            .make_folder(places.root(), TEMPORARIES)
-            .map_err(|why| places.trouble(TEMPORARIES, why))?;
+            .make_folder(places.root(), STORE_TEMPORARIES)
+            .map_err(|why| places.trouble(STORE_TEMPORARIES, why))?;
         // The lock goes with the process that held it, wherever that ran.
-        sweep(&temporaries, PREFIX, |file| {
+        sweep(&temporaries, STORE_PREFIX, |file| {
             rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
         });
-        Ok(Self::with(places, Some(temporaries), Some(lock)))
+        Ok(Self::with(places, Some(Arc::new(temporaries)), Some(lock)))
     }
 
     /// Opens a store that is there to read from it; nothing is made, locked or written.
@@ -98,7 +100,7 @@ impl Folder {
         Ok(Self::with(places, None, Some(lock)))
     }
 
-    fn with(places: Places, temporaries: Option<OwnedFd>, lock: Option<OwnedFd>) -> Self {
+    fn with(places: Places, temporaries: Option<Arc<OwnedFd>>, lock: Option<OwnedFd>) -> Self {
         Self {
             places,
             temporaries,
@@ -144,11 +146,11 @@ impl Folder {
             waiting.octets = 0;
             std::mem::take(&mut waiting.pending)
         };
-        let Some(temporaries) = self.temporaries.as_ref().filter(|_| !batch.is_empty()) else {
+        if batch.is_empty() {
             return;
-        };
+        }
         let keys: Vec<Key> = batch.keys().copied().collect();
-        let mut failed = commit(&self.places, temporaries, batch);
+        let mut failed = commit(&self.places, batch);
         let mut waiting = self.waiting();
         // What was put anew after it had failed is judged by how it fared last.
         for key in keys {
@@ -159,21 +161,17 @@ impl Folder {
         }
     }
 
-    /// Writes an object under a temporary name of its own.
-    fn write(&self, temporaries: &OwnedFd, octets: &[u8]) -> Result<(File, String), StoreError> {
-        let (mut file, name) =
-            new_file(temporaries, PREFIX).map_err(|why| self.places.trouble(TEMPORARIES, why))?;
-        let written = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)
+    /// Writes an object that has no name yet.
+    fn write(&self, temporaries: &Arc<OwnedFd>, octets: &[u8]) -> Result<Temporary, StoreError> {
+        let trouble = |why| self.places.trouble(STORE_TEMPORARIES, why);
+        let mut temporary = Temporary::new(temporaries, STORE_PREFIX).map_err(trouble)?;
+        let file = &mut temporary.file;
+        rustix::fs::flock(&*file, FlockOperation::NonBlockingLockExclusive)
             .map_err(Into::into)
             .and_then(|()| file.write_all(octets))
-            .and_then(|()| Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(0o440))?));
-        match written {
-            Ok(()) => Ok((file, name)),
-            Err(why) => {
-                remove(temporaries, &name);
-                Err(self.places.trouble(TEMPORARIES, why))
-            }
-        }
+            .and_then(|()| Ok(rustix::fs::fchmod(&*file, Mode::from_raw_mode(0o440))?))
+            .map_err(trouble)?;
+        Ok(temporary)
     }
 }
 
@@ -198,27 +196,14 @@ impl Store for Folder {
             return Ok(key);
         }
         let pending = match reuse(&self.places, &key)? {
-            Some(file) => Pending {
-                file,
-                state: State::Reused,
-            },
-            None => {
-                let (file, name) = self.write(temporaries, octets)?;
-                Pending {
-                    file,
-                    state: State::Written(name),
-                }
-            }
+            Some(file) => Pending::Reused(file),
+            None => Pending::Written(self.write(temporaries, octets)?),
         };
         let is_full = {
             let mut waiting = self.waiting();
             waiting.octets += octets.len();
-            if let Some(other) = waiting.pending.insert(key, pending) {
-                // Two threads with the same octets.
-                if let State::Written(name) = &other.state {
-                    remove(temporaries, name);
-                }
-            }
+            // Of two threads with the same octets the first one's file goes.
+            waiting.pending.insert(key, pending);
             waiting.pending.len() >= MOST_PENDING || waiting.octets >= MOST_PENDING_OCTETS
         };
         if is_full {
@@ -274,25 +259,11 @@ impl Store for Folder {
     }
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let Some(temporaries) = &self.temporaries else {
-            return;
-        };
-        // Nobody waits for what was not flushed.
-        for pending in self.waiting().pending.values() {
-            if let State::Written(name) = &pending.state {
-                remove(temporaries, name);
-            }
-        }
-    }
-}
-
 fn opened(path: &Path) -> Result<Places, StoreError> {
     let absolute: PathBuf = std::fs::canonicalize(path)
         .map_err(|why| StoreError::io(format!("the store {}", path.display()), why))?;
     let places = Places::open(absolute)?;
-    if is_cache(places.root()) {
+    if has_cache_tag(places.root()) {
         return Err(StoreError::lasting(format!(
             "{} is a cache of embody, and no store: what is in it goes when room is needed",
             path.display()
@@ -301,28 +272,12 @@ fn opened(path: &Path) -> Result<Places, StoreError> {
     Ok(places)
 }
 
-/// The file that says of a folder that it is a cache (<https://bford.info/cachedir/>).
-pub(crate) const CACHE_TAG: &str = "CACHEDIR.TAG";
-
-/// What it holds behind the signature in a cache of embody.
-pub(crate) const CACHE_WORDS: &str = "# This folder is a cache of embody (--cache).";
-
-/// Whether a folder is a cache of embody. Programs that make backups leave it out, so it can be no store.
-pub(crate) fn is_cache(folder: impl AsFd) -> bool {
-    let Ok(tag) = open_file(folder, CACHE_TAG) else {
-        return false;
-    };
-    let mut text = String::new();
-    let read = tag.take(1 << 10).read_to_string(&mut text);
-    read.is_ok() && text.lines().any(|line| line == CACHE_WORDS)
-}
-
 /// The lock of the store, once it is free.
 fn locked(places: &Places, operation: FlockOperation) -> Result<OwnedFd, StoreError> {
-    let trouble = |why: Errno| places.trouble(LOCK, why.into());
+    let trouble = |why: Errno| places.trouble(STORE_LOCK, why.into());
     let flags =
         OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let lock = rustix::fs::openat(places.root(), LOCK, flags, Mode::from_raw_mode(0o640))
+    let lock = rustix::fs::openat(places.root(), STORE_LOCK, flags, Mode::from_raw_mode(0o640))
         .map_err(trouble)?;
     let begun = Instant::now();
     loop {

@@ -9,8 +9,9 @@ use rustix::fs::{AtFlags, Dir, FileType, RawMode};
 
 use super::batch::verified;
 use super::folder::Folder;
-use super::places::{is_our_own, open_folder};
-use super::{Key, StoreError, User, users};
+use super::{StoreError, User, users};
+use crate::disk::layout::{is_beside_objects, is_of_keys};
+use crate::disk::{Key, open_folder};
 
 /// An object of a store.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +38,7 @@ impl Folder {
     pub(crate) fn objects(&self) -> Result<Objects, StoreError> {
         let mut found = Objects::default();
         for outer in self.names(self.places().root(), "")? {
-            if is_our_own(&outer) {
+            if is_beside_objects(&outer) {
                 continue;
             }
             let Some(at) = self.inner(self.places().root(), "", &outer, &mut found)? else {
@@ -79,12 +80,8 @@ impl Folder {
         found: &mut Objects,
     ) -> Result<Option<OwnedFd>, StoreError> {
         let path = format!("{place}{name}");
-        let is_ours = name.len() == 2
-            && name
-                .bytes()
-                .all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
         let trouble = |why| self.places().trouble(&path, why);
-        if is_ours {
+        if is_of_keys(name.as_bytes()) {
             let stat = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW);
             let stat = stat.map_err(|why| trouble(why.into()))?;
             if FileType::from_raw_mode(stat.st_mode as RawMode) == FileType::Directory {

@@ -9,7 +9,6 @@ mod batch;
 mod contract;
 #[cfg(unix)]
 mod folder;
-mod key;
 pub(crate) mod layers;
 #[cfg(unix)]
 mod listing;
@@ -25,17 +24,13 @@ pub(crate) mod uses;
 #[cfg(feature = "http")]
 mod web;
 
+pub use crate::disk::Key;
 pub use contract::{Mail, Store, StoreError, User};
 #[cfg(unix)]
 pub use folder::Folder;
-#[cfg(all(unix, feature = "cache"))]
-pub(crate) use folder::{CACHE_TAG, CACHE_WORDS, is_cache};
-pub use key::Key;
 #[cfg(unix)]
 pub(crate) use listing::{Object, Objects};
 #[cfg(all(test, feature = "s3"))]
 pub(crate) use named::s3_store;
 #[cfg(unix)]
 pub(crate) use named::{OpenError, Purpose, open, unopened_base_url};
-#[cfg(all(unix, feature = "cache"))]
-pub(crate) use places::{absent, new_file, open_file, open_folder, sweep};

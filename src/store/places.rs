@@ -8,31 +8,13 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
-use rustix::fs::{AtFlags, Dir, Mode, OFlags, RawMode};
+use rustix::fs::{Mode, OFlags, RawMode};
 use rustix::io::Errno;
 
-use super::{Key, StoreError};
-
-/// The file that is locked.
-pub(super) const LOCK: &str = ".lock";
-
-/// The folder in which objects are written.
-pub(super) const TEMPORARIES: &str = ".tmp";
-
-/// What temporary files start with.
-pub(super) const PREFIX: &str = "embody-";
-
-/// The folder of the list of users.
-pub(super) const USERS: &str = ".users";
-
-/// Whether that is the name of something in a store that is no object.
-pub(super) fn is_our_own(name: &str) -> bool {
-    [LOCK, TEMPORARIES, USERS].contains(&name)
-}
+use super::StoreError;
+use crate::disk::{FOLDER, Key, absent, open_file, open_folder, sync};
 
 /// An open store.
 #[derive(Debug)]
@@ -171,98 +153,5 @@ impl Places {
             rustix::fs::fchmod(&folder, self.mode | inherited)?;
         }
         Ok(folder)
-    }
-}
-
-/// How folders are opened.
-const FOLDER: OFlags = OFlags::RDONLY
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::CLOEXEC);
-
-pub(crate) fn open_folder(at: impl AsFd, name: &str) -> io::Result<OwnedFd> {
-    Ok(rustix::fs::openat(at, name, FOLDER, Mode::empty())?)
-}
-
-/// Opens a regular file to read, without waiting for whoever has the other end of a pipe.
-pub(crate) fn open_file(at: impl AsFd, name: &str) -> io::Result<File> {
-    // Opening some devices does something; look before.
-    regular(rustix::fs::statat(&at, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode as RawMode)?;
-    let flags =
-        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = rustix::fs::openat(at, name, flags, Mode::empty())?;
-    regular(rustix::fs::fstat(&file)?.st_mode as RawMode)?;
-    Ok(File::from(file))
-}
-
-/// No run writes one file for that long.
-const ABANDONED: Duration = Duration::from_secs(60 * 60);
-
-/// What tells the temporary files of this process apart.
-static SERIAL: AtomicU64 = AtomicU64::new(0);
-
-/// A file of our own that was not there, and its name: the prefix, the process, and a number.
-pub(crate) fn new_file(at: impl AsFd, prefix: &str) -> io::Result<(File, String)> {
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    loop {
-        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{prefix}{}-{serial}", std::process::id());
-        match rustix::fs::openat(&at, &name, flags, Mode::RUSR | Mode::WUSR) {
-            Ok(file) => return Ok((File::from(file), name)),
-            // Of a process of that number on another machine, or before this one.
-            Err(Errno::EXIST) => {}
-            Err(why) => return Err(why.into()),
-        }
-    }
-}
-
-/// Takes away what runs left that were killed: temporary files that nobody wrote for an hour, and of which
-/// `is_over` says that nobody writes them. Best effort: they are in nobody's way.
-pub(crate) fn sweep(temporaries: impl AsFd, prefix: &str, is_over: impl Fn(&File) -> bool) {
-    let Ok(entries) = Dir::read_from(&temporaries) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        let name = entry.file_name().to_str().ok();
-        let Some(name) = name.filter(|name| name.starts_with(prefix)) else {
-            continue;
-        };
-        let Ok(file) = open_file(&temporaries, name) else {
-            continue;
-        };
-        let modified = file.metadata().and_then(|found| found.modified());
-        let age = modified.ok().and_then(|at| at.elapsed().ok());
-        if age.is_some_and(|age| age > ABANDONED) && is_over(&file) {
-            let _ = rustix::fs::unlinkat(&temporaries, name, AtFlags::empty());
-        }
-    }
-}
-
-fn regular(mode: RawMode) -> io::Result<()> {
-    match rustix::fs::FileType::from_raw_mode(mode) {
-        rustix::fs::FileType::RegularFile => Ok(()),
-        rustix::fs::FileType::Symlink => Err(Errno::LOOP.into()),
-        _ => Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "not a regular file",
-        )),
-    }
-}
-
-/// Makes the names in a folder, or the content of a file, durable.
-pub(super) fn sync(of: impl AsFd) -> io::Result<()> {
-    match rustix::fs::fsync(of) {
-        // A file system that has no such call for folders.
-        Err(Errno::INVAL) => Ok(()),
-        done => Ok(done?),
-    }
-}
-
-/// None for what is not there.
-pub(crate) fn absent<T>(found: io::Result<T>) -> io::Result<Option<T>> {
-    match found {
-        Ok(found) => Ok(Some(found)),
-        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(why) => Err(why),
     }
 }

@@ -12,16 +12,14 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use rustix::fs::{Dir, Mode};
-use rustix::io::Errno;
 
-use super::batch::{remove, rename_to_new};
 use super::contract::{MOST_USERS, Mail, StoreError, User};
-use super::key::Key;
-use super::places::{
-    PREFIX, Places, TEMPORARIES, USERS, absent, new_file, open_file, open_folder, sync,
-};
+use super::places::Places;
+use crate::disk::layout::{STORE_PREFIX, STORE_TEMPORARIES, STORE_USERS};
+use crate::disk::{Key, Temporary, absent, open_file, open_folder, sync};
 
 /// Octets of an entry, at most: a path has 4096.
 const LONGEST: u64 = 64 << 10;
@@ -54,12 +52,18 @@ fn read(octets: &[u8]) -> Option<User> {
 }
 
 /// Lists a user, durably, unless that was done before.
-pub(super) fn list(places: &Places, temporaries: &OwnedFd, user: &User) -> Result<(), StoreError> {
-    let trouble = |why| places.trouble(USERS, why);
-    let folder = places.make_folder(places.root(), USERS).map_err(trouble)?;
+pub(super) fn list(
+    places: &Places,
+    temporaries: &Arc<OwnedFd>,
+    user: &User,
+) -> Result<(), StoreError> {
+    let trouble = |why| places.trouble(STORE_USERS, why);
+    let folder = places
+        .make_folder(places.root(), STORE_USERS)
+        .map_err(trouble)?;
     let listed = written(user);
     let name = Key::of(&listed).to_string();
-    let beneath = format!("{USERS}/{name}");
+    let beneath = format!("{STORE_USERS}/{name}");
     let failed = |why| places.trouble(&beneath, why);
     match absent(open_file(&folder, &name)).map_err(failed)? {
         Some(file) => {
@@ -87,32 +91,27 @@ fn count(folder: &OwnedFd) -> io::Result<usize> {
 
 fn write(
     places: &Places,
-    temporaries: &OwnedFd,
+    temporaries: &Arc<OwnedFd>,
     (folder, name): (&OwnedFd, &str),
     octets: &[u8],
 ) -> Result<(), StoreError> {
-    let failed = |why| places.trouble(TEMPORARIES, why);
-    let (mut file, temporary) = new_file(temporaries, PREFIX).map_err(failed)?;
-    let written = file
-        .write_all(octets)
-        .and_then(|()| Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(0o440))?))
-        .and_then(|()| sync(&file))
-        .map_err(failed)
-        .and_then(
-            |()| match rename_to_new(temporaries, &temporary, folder, name) {
-                // Another process was faster.
-                Ok(()) | Err(Errno::EXIST) => Ok(()),
-                Err(why) => Err(places.trouble(USERS, why.into())),
-            },
-        );
-    remove(temporaries, &temporary);
-    written
+    let trouble = |why| places.trouble(STORE_TEMPORARIES, why);
+    let mut temporary = Temporary::new(temporaries, STORE_PREFIX).map_err(trouble)?;
+    let file = &mut temporary.file;
+    file.write_all(octets)
+        .and_then(|()| Ok(rustix::fs::fchmod(&*file, Mode::from_raw_mode(0o440))?))
+        .and_then(|()| sync(&*file))
+        .map_err(trouble)?;
+    // Another process may be faster; it writes the same.
+    let named = temporary.become_new(folder, name);
+    named.map_err(|why| places.trouble(STORE_USERS, why))?;
+    Ok(())
 }
 
 /// Those who are listed, each with the path of its entry beneath the store; none where there is no list.
 pub(super) fn all(places: &Places) -> Result<Option<Vec<(User, PathBuf)>>, StoreError> {
-    let trouble = |why| places.trouble(USERS, why);
-    let Some(folder) = absent(open_folder(places.root(), USERS)).map_err(trouble)? else {
+    let trouble = |why| places.trouble(STORE_USERS, why);
+    let Some(folder) = absent(open_folder(places.root(), STORE_USERS)).map_err(trouble)? else {
         return Ok(None);
     };
     let mut users = Vec::new();
@@ -122,7 +121,7 @@ pub(super) fn all(places: &Places) -> Result<Option<Vec<(User, PathBuf)>>, Store
         if name == "." || name == ".." {
             continue;
         }
-        let beneath = format!("{USERS}/{name}");
+        let beneath = format!("{STORE_USERS}/{name}");
         let octets = open_file(&folder, &name)
             .and_then(entry_of)
             .map_err(|why| places.trouble(&beneath, why))?;

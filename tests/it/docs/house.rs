@@ -14,6 +14,7 @@ const MODULES: &[(&str, u8)] = &[
     ("error", 0),
     // Edits know nothing but spans; what maps decoded bodies back makes them.
     ("edit", 0),
+    ("disk", 1),
     ("mime", 1),
     ("link", 1),
     ("external_body", 1),
@@ -58,8 +59,8 @@ const ALSO: &[(&str, &str)] = &[
     ("policy", "report"),
 ];
 
-/// What mailboxes may know: messages are bytes to them.
-const MAILBOX_USES: &[&str] = &["span", "detail", "error", "edit", "lengths"];
+/// What mailboxes may know: messages are bytes to them, and stores and caches are folders that they pass.
+const MAILBOX_USES: &[&str] = &["span", "detail", "error", "edit", "disk", "lengths"];
 
 const LONGEST_FILE: usize = 500;
 
@@ -551,7 +552,7 @@ const NAME_OPTIONS: &[&str] = &[
     "external_body/access_types.rs",
     "external_body/scheme.rs",
     // The words by which a folder of an earlier version is known as a cache.
-    "store/folder.rs",
+    "disk/layout.rs",
 ];
 
 /// The texts in quotes, those of a file's tests excepted.

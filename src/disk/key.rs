@@ -1,6 +1,8 @@
 //! The name of an object: the SHA-256 of its octets.
 
 use std::fmt;
+use std::fs::File;
+use std::io::{self, BufReader, Seek as _, SeekFrom};
 
 use sha2::{Digest as _, Sha256};
 
@@ -38,7 +40,7 @@ impl Key {
     }
 
     /// The key in four numbers, the first digits in the first.
-    pub(super) fn of_words(words: [u64; 4]) -> Self {
+    pub(crate) fn of_words(words: [u64; 4]) -> Self {
         let mut octets = [0; 32];
         for (octets, word) in octets.chunks_exact_mut(8).zip(words) {
             octets.copy_from_slice(&word.to_be_bytes());
@@ -46,9 +48,15 @@ impl Key {
         Self(octets)
     }
 
-    /// The key of what was read piece by piece.
-    pub(super) fn finished(hash: Sha256) -> Self {
-        Self(hash.finalize().into())
+    /// The key of all that a file holds, from its start.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn of_file(mut file: &File) -> io::Result<Self> {
+        file.seek(SeekFrom::Start(0))?;
+        let mut hash = Sha256::new();
+        io::copy(&mut BufReader::with_capacity(64 << 10, file), &mut hash)?;
+        Ok(Self(hash.finalize().into()))
     }
 
     /// Where the object lies beneath its store: `ab/cd/` and the 64 digits.

@@ -1,0 +1,71 @@
+//! Files and folders, each opened in the folder around it.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{AtFlags, Mode, OFlags, RawMode};
+use rustix::io::Errno;
+
+/// How folders are opened.
+pub const FOLDER: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+/// Opens a folder.
+///
+/// # Errors
+/// It is not there, or is a link or something else.
+pub fn open_folder(at: impl AsFd, name: &str) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::openat(at, name, FOLDER, Mode::empty())?)
+}
+
+/// Opens a regular file to read, without waiting for the other end of a pipe.
+///
+/// # Errors
+/// It is not there, or is a link or something else.
+pub fn open_file(at: impl AsFd, name: &str) -> io::Result<File> {
+    // Opening some devices does something; look before.
+    regular(rustix::fs::statat(&at, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode as RawMode)?;
+    let flags =
+        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = rustix::fs::openat(at, name, flags, Mode::empty())?;
+    regular(rustix::fs::fstat(&file)?.st_mode as RawMode)?;
+    Ok(File::from(file))
+}
+
+fn regular(mode: RawMode) -> io::Result<()> {
+    match rustix::fs::FileType::from_raw_mode(mode) {
+        rustix::fs::FileType::RegularFile => Ok(()),
+        rustix::fs::FileType::Symlink => Err(Errno::LOOP.into()),
+        _ => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "not a regular file",
+        )),
+    }
+}
+
+/// Makes the names in a folder, or the content of a file, durable.
+///
+/// # Errors
+/// What the system says.
+pub fn sync(of: impl AsFd) -> io::Result<()> {
+    match rustix::fs::fsync(of) {
+        // A file system that has no such call for folders.
+        Err(Errno::INVAL) => Ok(()),
+        done => Ok(done?),
+    }
+}
+
+/// None for what is not there.
+///
+/// # Errors
+/// All others.
+pub fn absent<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(why) => Err(why),
+    }
+}

@@ -1,0 +1,246 @@
+//! What a store and a cache look like, said once: the names in them, and by which a folder is known for one.
+//!
+//! ```text
+//! a store                                    a cache
+//! ab/cd/SHA256   an object                   bodies/ab/cd/SHA256   content
+//! .lock          empty, locked               keys/ab/SHA256        what is known of a URL
+//! .tmp/          what is being written       hosts/ab/SHA256       what is known of a host
+//! .users/SHA256  who puts objects into it    size                  the sum, locked
+//!                                            tmp/                  what is being written
+//!                                            CACHEDIR.TAG          says that it is a cache
+//! ```
+//!
+//! People have folders of all kinds, and mail must not be passed over for where it lies. So a folder is a store or a
+//! cache only if nothing is in it but what those write, each under the name that they give it; the first object of a
+//! store is hashed besides, since others name files by hashes of other things.
+
+use std::cell::OnceCell;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, DirEntry, File};
+use std::io::{self, Read as _};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+
+use super::files::{FOLDER, open_file};
+use super::key::Key;
+use super::temporary::is_temporary;
+
+/// The file of a store that is locked.
+pub const STORE_LOCK: &str = ".lock";
+/// The folder in which a store's objects are written.
+pub const STORE_TEMPORARIES: &str = ".tmp";
+/// What they are called there begins so.
+pub const STORE_PREFIX: &str = "embody-";
+/// The folder of a store's list of users.
+pub const STORE_USERS: &str = ".users";
+
+/// The file that says of a folder that it is a cache (<https://bford.info/cachedir/>).
+pub const CACHE_TAG: &str = "CACHEDIR.TAG";
+/// What it is called while it is written begins so.
+pub const CACHE_TAGGING: &str = ".tag-";
+/// What it says behind the signature in a cache of embody.
+pub const CACHE_WORDS: &str = "# This folder is a cache of embody (--cache).";
+/// The folder in which a cache's files are written; their names begin with nothing.
+pub const CACHE_TEMPORARIES: &str = "tmp";
+/// The sum of what is in a cache, and its lock.
+pub const CACHE_SIZE: &str = "size";
+
+/// What a file of a cache is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Area {
+    /// What is known of a URL.
+    Keys,
+    /// What is known of a host.
+    Hosts,
+    /// Content, under its hash.
+    Bodies,
+}
+
+impl Area {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Keys, Self::Hosts, Self::Bodies];
+
+    /// Its folder beneath the cache.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Keys => "keys",
+            Self::Hosts => "hosts",
+            Self::Bodies => "bodies",
+        }
+    }
+
+    /// How many folders lie between that one and a file.
+    #[must_use]
+    pub fn depth(self) -> usize {
+        match self {
+            Self::Keys | Self::Hosts => 1,
+            Self::Bodies => 2,
+        }
+    }
+
+    /// The folders in which a file lies beneath the cache.
+    pub fn folders(self, key: &Key) -> impl Iterator<Item = String> + use<> {
+        let beneath = key.folders().into_iter().take(self.depth());
+        std::iter::once(self.name().to_owned()).chain(beneath)
+    }
+}
+
+/// Whether a name in a store is neither that of an object nor of a folder of them.
+#[must_use]
+pub fn is_beside_objects(name: &str) -> bool {
+    [STORE_LOCK, STORE_TEMPORARIES, STORE_USERS].contains(&name)
+}
+
+/// Whether that is the name of a folder in which objects, or folders of them, lie.
+#[must_use]
+pub fn is_of_keys(name: &[u8]) -> bool {
+    let is_digit = |octet: &u8| matches!(octet, b'0'..=b'9' | b'a'..=b'f');
+    name.len() == 2 && name.iter().all(is_digit)
+}
+
+/// Whether a folder is a store, and nothing else.
+#[must_use]
+pub fn is_store(folder: &Path) -> bool {
+    if !is_empty_file(&folder.join(STORE_LOCK)) || !is_folder(&folder.join(STORE_TEMPORARIES)) {
+        return false;
+    }
+    let first = OnceCell::new();
+    let is_of_store = |entry: &DirEntry| match entry.file_name() {
+        name if name == STORE_LOCK => true,
+        name if name == STORE_TEMPORARIES => {
+            all_files(&entry.path(), |name| is_temporary(name, STORE_PREFIX))
+        }
+        name if name == STORE_USERS => all_files(&entry.path(), is_key),
+        _ => are_keys(entry, b"", 2, &first),
+    };
+    all(folder, is_of_store)
+        && first
+            .get()
+            .is_some_and(|path| is_its_name(path).is_ok_and(|it| it))
+}
+
+/// Whether a folder is a cache, and nothing else.
+#[must_use]
+pub fn is_cache(folder: &Path) -> bool {
+    let flags = FOLDER.difference(OFlags::NOFOLLOW);
+    if !rustix::fs::open(folder, flags, Mode::empty()).is_ok_and(has_cache_tag) {
+        return false;
+    }
+    all(folder, |entry| {
+        let (name, path) = (entry.file_name(), entry.path());
+        match Area::ALL.into_iter().find(|area| name == area.name()) {
+            Some(area) => {
+                let first = OnceCell::new();
+                all(&path, |entry| are_keys(entry, b"", area.depth(), &first))
+            }
+            None if name == CACHE_TEMPORARIES => all_files(&path, |name| is_temporary(name, "")),
+            None => {
+                let is_tagging = is_temporary(name.as_bytes(), CACHE_TAGGING);
+                is_file(entry) && (name == CACHE_SIZE || name == CACHE_TAG || is_tagging)
+            }
+        }
+    })
+}
+
+/// Whether a folder says that it is a cache of embody. Programs that make backups leave it out, so it can be no store.
+pub fn has_cache_tag(folder: impl AsFd) -> bool {
+    let Ok(tag) = open_file(folder, CACHE_TAG) else {
+        return false;
+    };
+    let mut text = String::new();
+    let read = tag.take(1 << 10).read_to_string(&mut text);
+    read.is_ok() && text.lines().any(|line| line == CACHE_WORDS)
+}
+
+/// Whether a file is of a store in which other things lie as well, and no object.
+#[must_use]
+pub fn is_of_store(path: &Path) -> bool {
+    let (Some(name), Some(folder)) = (path.file_name(), path.parent()) else {
+        return false;
+    };
+    let is_in = |beside: &str| {
+        folder.file_name() == Some(OsStr::new(beside))
+            && is_empty_file(&folder.with_file_name(STORE_LOCK))
+    };
+    let octets = name.as_bytes();
+    let is_lock = || is_empty_file(path) && is_folder(&folder.join(STORE_TEMPORARIES));
+    name == STORE_LOCK && is_lock()
+        || is_temporary(octets, STORE_PREFIX) && is_in(STORE_TEMPORARIES)
+        || is_key(octets) && is_in(STORE_USERS)
+}
+
+/// Whether a file is an object of a store, whatever lies beside it. `path` is whole.
+///
+/// # Errors
+/// The file bears the name of one and cannot be read.
+pub fn is_object(path: &Path) -> io::Result<bool> {
+    let mut names = path.iter().rev().map(OsStr::as_bytes);
+    let (Some(name), Some(inner), Some(outer)) = (names.next(), names.next(), names.next()) else {
+        return Ok(false);
+    };
+    let lies_right = Some(outer) == name.get(..2) && Some(inner) == name.get(2..4);
+    Ok(is_key(name) && lies_right && is_its_name(path)?)
+}
+
+/// Whether an entry is a folder `ab` in which there are only files that bear a key that begins so; or, with more
+/// levels, folders of that kind. The first file is remembered.
+fn are_keys(entry: &DirEntry, before: &[u8], levels: usize, first: &OnceCell<PathBuf>) -> bool {
+    let name = entry.file_name();
+    let digits = [before, name.as_bytes()].concat();
+    if !entry.file_type().is_ok_and(|it| it.is_dir()) || !is_of_keys(name.as_bytes()) {
+        return false;
+    }
+    all(&entry.path(), |entry| {
+        if levels > 1 {
+            return are_keys(entry, &digits, levels - 1, first);
+        }
+        let name = entry.file_name();
+        let is_right =
+            is_file(entry) && is_key(name.as_bytes()) && name.as_bytes().starts_with(&digits);
+        if is_right {
+            first.get_or_init(|| entry.path());
+        }
+        is_right
+    })
+}
+
+/// Whether what holds for each entry holds for all.
+fn all(folder: &Path, holds: impl Fn(&DirEntry) -> bool) -> bool {
+    fs::read_dir(folder)
+        .is_ok_and(|mut entries| entries.all(|entry| entry.is_ok_and(|entry| holds(&entry))))
+}
+
+/// Whether there are only files of such names.
+fn all_files(folder: &Path, is_name: impl Fn(&[u8]) -> bool) -> bool {
+    all(folder, |entry| {
+        let name: OsString = entry.file_name();
+        is_file(entry) && is_name(name.as_bytes())
+    })
+}
+
+fn is_file(entry: &DirEntry) -> bool {
+    entry.file_type().is_ok_and(|it| it.is_file())
+}
+
+/// Whether it is as stores make their lock.
+fn is_empty_file(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.len() == 0)
+}
+
+fn is_folder(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
+}
+
+fn is_key(name: &[u8]) -> bool {
+    std::str::from_utf8(name).is_ok_and(|name| Key::parse(name).is_some())
+}
+
+/// Whether a file bears the hash of its octets for a name.
+fn is_its_name(path: &Path) -> io::Result<bool> {
+    let key = Key::of_file(&File::open(path)?)?.to_string();
+    Ok(path.file_name() == Some(OsStr::new(&key)))
+}

@@ -1,0 +1,20 @@
+//! Folders of ours on a disk: what stores (docs/store.md) and caches (docs/cache.md) look like, and how a file in them is
+//! named, written and opened.
+//!
+//! Everything is opened in the folder around it, and no symbolic link is followed: a link that somebody planted leads
+//! nowhere, neither to read nor to write. A file is written under a temporary name and gets its own in one step, so a
+//! reader sees a whole file or none.
+
+#[cfg(unix)]
+mod files;
+mod key;
+#[cfg(unix)]
+pub mod layout;
+#[cfg(unix)]
+mod temporary;
+
+#[cfg(unix)]
+pub use self::files::{FOLDER, absent, open_file, open_folder, sync};
+pub use self::key::Key;
+#[cfg(unix)]
+pub use self::temporary::{Temporary, sweep};
