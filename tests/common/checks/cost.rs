@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use embody::fetch::{Fetch, Request, Retrieved};
-use embody::policy::{Links, Mismatch, Policy, Protected, Scheme, Shortcuts};
+use embody::policy::{Links, Mismatch, Policy, Protected, Scheme, Shortcuts, Trackers};
 use embody::report::Refusal;
 use embody::{Expander, Mark};
 
@@ -82,6 +82,14 @@ fn policy(choice: u8) -> Policy {
     if choice & 64 != 0 {
         policy.fetch.insert(Scheme::Https);
         policy.fetch.insert(Scheme::Ftp);
+        policy.embed.data = true;
+        policy.embed.remote = true;
+        policy.embed.pictures = true;
+        policy.embed.styles = true;
+        policy.embed.trackers = match choice & 1 {
+            0 => Trackers::Leave,
+            _ => Trackers::Blank,
+        };
     }
     if choice & 128 != 0 {
         policy.mismatch = Mismatch::Accept;

@@ -21,7 +21,7 @@ pub fn of(target: &str) -> Vec<Vec<u8>> {
             let small: Vec<Vec<u8>> = small.collect();
             prefixed(
                 &[&[0x00], &[0x42], &[0xd5]],
-                &[messages(), embraced(), small].concat(),
+                &[messages(), embraced(), illustrated(), small].concat(),
             )
         }
         "mbox" => prefixed(&[&[5, 0], &[60, 1], &[200, 3]], &mailboxes()),
