@@ -99,7 +99,12 @@ impl Edits {
 
     /// The edits, sorted by where they stand.
     pub fn iter(&self) -> impl Iterator<Item = &Edit> {
-        in_order(self.edits.iter(), self.late.values(), |edit| edit.span)
+        let (mut edits, mut late) = (self.edits.iter().peekable(), self.late.values().peekable());
+        std::iter::from_fn(move || match (edits.peek(), late.peek()) {
+            (Some(edit), Some(other)) if other.span < edit.span => late.next(),
+            (None, _) => late.next(),
+            _ => edits.next(),
+        })
     }
 
     /// These edits, in any order.
@@ -225,11 +230,12 @@ impl IntoIterator for Edits {
     type IntoIter = std::vec::IntoIter<Edit>;
 
     fn into_iter(self) -> Self::IntoIter {
-        if self.late.is_empty() {
-            return self.edits.into_iter();
+        let mut all = self.edits;
+        if !self.late.is_empty() {
+            // Of two at one place, that which was not late comes first.
+            all.extend(self.late.into_values());
+            all.sort_by_key(|edit| edit.span);
         }
-        let late = self.late.into_values();
-        let all: Vec<Edit> = in_order(self.edits.into_iter(), late, |edit| edit.span).collect();
         all.into_iter()
     }
 }
@@ -269,20 +275,6 @@ impl<'e> Moved<'e> {
         let start = i64::try_from(span.start).ok()? + self.by;
         usize::try_from(start).ok().filter(|_| is_kept)
     }
-}
-
-/// Two sorted rows as one; of two at one place, that of `first` comes first.
-fn in_order<T>(
-    first: impl Iterator<Item = T>,
-    second: impl Iterator<Item = T>,
-    span: impl Fn(&T) -> Span,
-) -> impl Iterator<Item = T> {
-    let (mut first, mut second) = (first.peekable(), second.peekable());
-    std::iter::from_fn(move || match (first.peek(), second.peek()) {
-        (Some(one), Some(other)) if span(other) < span(one) => second.next(),
-        (None, _) => second.next(),
-        _ => first.next(),
-    })
 }
 
 /// Output in one piece.

@@ -81,6 +81,41 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn the_order_in_which_edits_are_added_counts_at_one_place_only(
+        groups in proptest::collection::vec(
+            proptest::collection::vec((0usize..20, 0usize..3, "[a-c]{0,2}"), 1..4), 0..12,
+        ),
+    ) {
+        let original = b"0123456789abcdefghijkl";
+        let mut edits = Edits::new();
+        // As slowly and plainly as can be.
+        let mut plain: Vec<Edit> = Vec::new();
+        for group in groups {
+            let group: Group = group
+                .into_iter()
+                .map(|(start, length, text)| Edit::replace(Span::new(start, start + length), text))
+                .collect();
+            let mut all = plain.clone();
+            all.extend(group.clone());
+            all.sort_by_key(|edit| (edit.span.start, edit.span.end));
+            let is_apart = all.windows(2).all(|pair| pair[0].span.end <= pair[1].span.start);
+            prop_assert_eq!(edits.add(group).is_ok(), is_apart);
+            if is_apart {
+                plain = all;
+            }
+            let now: Vec<Edit> = edits.iter().cloned().collect();
+            prop_assert_eq!(&now, &plain);
+            prop_assert_eq!(edits.len(), plain.len());
+        }
+        let output = edits.splice(original).into_bytes().into_owned();
+        let (together, _) = edits.clone().put_together(original);
+        prop_assert_eq!(&output, &together.to_vec());
+        prop_assert_eq!(edits.into_iter().collect::<Vec<_>>(), plain);
+    }
+}
+
 /// Takes a few octets at a time, is interrupted before each of them, and is full behind `room`.
 struct Faulty {
     taken: Vec<u8>,
