@@ -45,9 +45,10 @@ impl Kind {
     }
 }
 
-/// What became of a reference.
+/// What became of a reference, or, in a forecast and a dry run, what would.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Outcome {
     /// The content stands where the reference was.
     Expanded,
@@ -57,7 +58,17 @@ pub enum Outcome {
     Detached,
     /// The part is what it was before its content was moved into a store.
     Restored,
-    /// Every byte of it is unchanged.
+    /// The content is in the message itself and would be put in.
+    WouldExpand,
+    /// The policy allows a retrieval; whether it succeeds is not known.
+    WouldFetch,
+    /// Bytes of the document would change, or the rival part would be removed.
+    WouldRewrite,
+    /// The content would be moved into a store.
+    WouldDetach,
+    /// The content is in the store, and the part would be what it was.
+    WouldRestore,
+    /// Every byte of it is unchanged, or would be.
     Left,
 }
 
@@ -70,40 +81,24 @@ impl Outcome {
             Self::Rewritten => "rewritten",
             Self::Detached => "detached",
             Self::Restored => "restored",
-            Self::Left => "left",
-        }
-    }
-}
-
-/// What would become of a reference, as far as that can be known without asking anybody.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Forecast {
-    /// The content is in the message itself and would be put in.
-    WouldExpand,
-    /// The policy allows a retrieval; whether it succeeds is not known.
-    WouldFetch,
-    /// Bytes of the document would change, or the rival part would be removed.
-    WouldRewrite,
-    /// The content would be moved into a store.
-    WouldDetach,
-    /// The content is in the store, and the part would be what it was.
-    WouldRestore,
-    /// Every byte of it would be unchanged.
-    Left,
-}
-
-impl Forecast {
-    /// The word used in reports.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
             Self::WouldExpand => "would-expand",
             Self::WouldFetch => "would-fetch",
             Self::WouldRewrite => "would-rewrite",
             Self::WouldDetach => "would-detach",
             Self::WouldRestore => "would-restore",
             Self::Left => "left",
+        }
+    }
+
+    /// The same of a run that writes nothing.
+    #[must_use]
+    pub fn would(self) -> Self {
+        match self {
+            Self::Expanded => Self::WouldExpand,
+            Self::Rewritten => Self::WouldRewrite,
+            Self::Detached => Self::WouldDetach,
+            Self::Restored => Self::WouldRestore,
+            other => other,
         }
     }
 }
@@ -246,9 +241,9 @@ impl Serialize for Reason {
     }
 }
 
-/// One reference, or one rewritten document: what became of it, or the [`Forecast`] of what would.
+/// One reference, or one rewritten document: what became of it, or would.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Row<O = Outcome> {
+pub struct Row {
     /// Which message: its number in a mailbox, counted from 1, or a file's name.
     pub message: String,
     /// Which part, as IMAP numbers them: `1.2.1`; empty for the message itself.
@@ -258,7 +253,7 @@ pub struct Row<O = Outcome> {
     /// The absolute URL where one is known, the password masked; `data:` URLs are shortened.
     pub url: Option<String>,
     /// What became of it.
-    pub outcome: O,
+    pub outcome: Outcome,
     /// Why it was left; always there when `outcome` says so.
     pub reason: Option<Reason>,
     /// A sentence for a person.
@@ -277,9 +272,9 @@ pub struct Row<O = Outcome> {
     pub archive: Option<String>,
 }
 
-impl<O> Row<O> {
+impl Row {
     /// A row that says no more yet.
-    pub(crate) fn new(message: &str, part: String, kind: Kind, outcome: O) -> Self {
+    pub(crate) fn new(message: &str, part: String, kind: Kind, outcome: Outcome) -> Self {
         Self {
             message: message.to_owned(),
             part,
@@ -302,24 +297,6 @@ impl<O> Row<O> {
         self.detail = refusal.detail;
     }
 
-    /// The same with another outcome.
-    pub(crate) fn with<P>(self, outcome: P) -> Row<P> {
-        Row {
-            message: self.message,
-            part: self.part,
-            kind: self.kind,
-            url: self.url,
-            outcome,
-            reason: self.reason,
-            detail: self.detail,
-            media_type: self.media_type,
-            bytes: self.bytes,
-            ms: self.ms,
-            links: self.links,
-            archive: self.archive,
-        }
-    }
-
     /// What a mail waits for that is to be tried later.
     pub(crate) fn waiting_for(&self, detail: &Detail) -> Detail {
         let url = self.url.as_ref().map(|url| format!(" <{url}>"));
@@ -336,6 +313,15 @@ impl<O> Row<O> {
         let time = DateTime::from_timestamp(i64::try_from(seconds).unwrap_or(0)).to_rfc3339();
         self.remark(&format!("from the archive, captured {time}"));
         self.archive = Some(time);
+    }
+
+    /// The word of its outcome, with the reason.
+    pub(crate) fn outcome_and_reason(&self) -> String {
+        let outcome = self.outcome.as_str();
+        match self.reason {
+            Some(reason) => format!("{outcome}: {}", reason.as_str()),
+            None => outcome.to_owned(),
+        }
     }
 
     /// Adds a remark to the detail: something worth knowing that changed nothing.
@@ -390,10 +376,10 @@ impl Refusal {
 }
 
 /// Everything a run has to say about one message, or would have.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Report<O = Outcome> {
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Report {
     /// One row per reference and per document, in the order of the message.
-    pub rows: Vec<Row<O>>,
+    pub rows: Vec<Row>,
     /// Things worth knowing that changed nothing: a size that disagrees, a DKIM signature that
     /// will not verify any more. Each names its part; the details of rows say the same.
     pub notes: Vec<String>,
@@ -402,34 +388,28 @@ pub struct Report<O = Outcome> {
     pub gained: i64,
 }
 
-impl<O> Default for Report<O> {
-    fn default() -> Self {
-        Self {
-            rows: Vec::new(),
-            notes: Vec::new(),
-            gained: 0,
-        }
-    }
-}
-
-impl<O> Report<O> {
+impl Report {
     /// Links that changed, over all documents.
     #[must_use]
     pub fn links(&self) -> u64 {
         self.rows.iter().filter_map(|row| row.links).sum()
     }
 
-    /// The same with other rows.
-    pub(crate) fn map<P>(self, row: impl FnMut(Row<O>) -> Row<P>) -> Report<P> {
-        Report {
-            rows: self.rows.into_iter().map(row).collect(),
-            notes: self.notes,
-            gained: self.gained,
+    /// The report of a run that writes nothing: what was left only because nothing is retrieved would be retrieved.
+    #[must_use]
+    pub(crate) fn would(mut self) -> Self {
+        for row in &mut self.rows {
+            match row.reason {
+                Some(Reason::NotRetrieved) => {
+                    (row.outcome, row.reason) = (Outcome::WouldFetch, None);
+                }
+                Some(Reason::InArchive) => row.outcome = Outcome::WouldFetch,
+                _ => row.outcome = row.outcome.would(),
+            }
         }
+        self
     }
-}
 
-impl Report {
     /// References whose content was put in.
     #[must_use]
     pub fn expanded(&self) -> usize {

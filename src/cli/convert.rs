@@ -18,7 +18,6 @@ use super::report_file::{self, ReportFile};
 use super::say;
 use super::signals::{self, Signals};
 use super::targets;
-use super::told::Row;
 use super::totals::{self, Totals};
 use super::verb::{Expanding, Verb, Work};
 use super::wording;
@@ -30,7 +29,7 @@ use crate::mailbox::{
     Effect, Opened, Options, Output, Stop, Summary, convert_in_place, convert_open, convert_to,
 };
 use crate::policy::Policy;
-use crate::report::{Detail, Reason};
+use crate::report::{Detail, Outcome, Reason, Row};
 
 /// Converts mailboxes.
 pub(super) fn run(args: &ConvertArgs) -> Status {
@@ -399,7 +398,7 @@ impl Listener for Voice {
         // Twenty years of mail hold too many references to name each one that went well, or each picture that stays
         // where it is seen.
         let is_trouble =
-            |row: &Row| row.outcome.is_left() && row.reason != Some(Reason::ShownInline);
+            |row: &Row| row.outcome == Outcome::Left && row.reason != Some(Reason::ShownInline);
         let is_said = |row: &&Row| self.volume == Volume::Verbose || is_trouble(row);
         let said: Vec<&Row> = rows.iter().filter(is_said).collect();
         let name = rows.first().map_or("", |row| row.message.as_str());

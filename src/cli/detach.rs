@@ -12,7 +12,6 @@ use super::filter::{Begun, Job};
 use super::input::is_standard;
 use super::say;
 use super::signals::Signals;
-use super::told::Report;
 use super::verb::{Expanding, Verb, Work};
 use crate::detach::{Detacher, Settings};
 use crate::edit::Edits;
@@ -21,6 +20,7 @@ use crate::expand::{Expander, Mark, Prefilter};
 use crate::lengths::Lengths;
 use crate::mailbox::{Locking, Options, Stop};
 use crate::policy::Policy;
+use crate::report::Report;
 use crate::store::{self, OpenError, Purpose, Store};
 
 /// Moves attachments into a store.

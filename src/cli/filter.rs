@@ -18,7 +18,6 @@ use super::output::{self, write_error};
 use super::report_file::{self, ReportFile};
 use super::say;
 use super::signals;
-use super::told::{self, Report, Row};
 use super::verb::{Expanding, Verb, Work};
 use super::wording;
 use crate::error::Error;
@@ -29,7 +28,7 @@ use crate::mailbox::{Format, Stop, has_second_message, second_message, takes_sep
 use crate::mime::{ScanLimits, scan};
 use crate::plan::opaque_parts;
 use crate::policy::Policy;
-use crate::report::Outcome;
+use crate::report::{Report, Row};
 
 /// Filters one message.
 pub(super) fn run(args: &FilterArgs) -> Status {
@@ -319,8 +318,8 @@ impl Run<'_> {
                 say::tell("nothing to do");
             } else if self.args.mark == Mark::Off {
                 let said: Vec<String> = [
-                    (told::count(report, Outcome::Detached), "detached"),
-                    (told::count(report, Outcome::Restored), "restored"),
+                    (report.detached(), "detached"),
+                    (report.restored(), "restored"),
                 ]
                 .into_iter()
                 .filter(|(count, _)| *count > 0)
@@ -328,8 +327,8 @@ impl Run<'_> {
                 .collect();
                 say::tell(&format!(
                     "{} expanded, {} left, {} links{}",
-                    told::count(report, Outcome::Expanded),
-                    told::left(report),
+                    report.expanded(),
+                    report.left(),
                     report.links(),
                     said.concat()
                 ));

@@ -7,10 +7,9 @@ use serde::Serialize;
 
 use super::say::harmless;
 use super::survey::{NAMES, Named};
-use super::told::{Report, Row, Told};
 use crate::link::url::Reference;
 use crate::policy::Policy;
-use crate::report::{Forecast as Would, Kind, Reason};
+use crate::report::{Kind, Outcome, Reason, Report, Row};
 
 /// Most hosts that are named.
 const HOSTS: usize = 40;
@@ -59,7 +58,7 @@ impl Forecast {
     /// Counts what is said of one message.
     pub(super) fn count(&mut self, report: &Report) {
         self.growth += u64::try_from(report.gained).unwrap_or_default();
-        let is_fetch = |row: &&Row| row.outcome == Told::Would(Would::WouldFetch);
+        let is_fetch = |row: &&Row| row.outcome == Outcome::WouldFetch;
         let is_picture = |row: &Row| row.kind == Kind::Embed && row.media_type.is_none();
         let is_open = !report.rows.iter().filter(is_fetch).all(is_picture);
         self.open += u64::from(is_open);
@@ -67,14 +66,14 @@ impl Forecast {
             let url = row.url.as_deref().unwrap_or_default();
             let reference = Reference::split(url);
             match (row.outcome, row.reason) {
-                (Told::Would(Would::WouldFetch), _) => {
+                (Outcome::WouldFetch, _) => {
                     self.remote += 1;
                     self.growth += AROUND + LOCATION * url.len() as u64;
                     let site = reference.site().filter(|site| !site.host.is_empty());
                     *self.hosts.of(site.map_or("", |site| site.host)) += 1;
                 }
-                (told, Some(Reason::Tracker)) if told.is_left() => self.trackers += 1,
-                (Told::Would(Would::WouldExpand), _) => {
+                (Outcome::Left, Some(Reason::Tracker)) => self.trackers += 1,
+                (Outcome::WouldExpand, _) => {
                     let Some(octets) = row.bytes else { continue };
                     if reference.has_scheme("data") {
                         self.data += 1;

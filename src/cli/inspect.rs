@@ -20,7 +20,6 @@ use super::output::{self, print, write_error};
 use super::report_file::json;
 use super::say::{self, harmless};
 use super::survey::{Line, Looked, Survey, Surveying, lines, page, write_page};
-use super::told::Row;
 use super::totals::Totals;
 use super::verb::{Expanding, Verb as _, Work};
 use super::wording;
@@ -31,7 +30,7 @@ use crate::mailbox::{
     Effect, Opened, Options, Output, Stop, convert_in_place, convert_open, kind_of_open, shown,
 };
 use crate::mime::scan;
-use crate::report::Detail;
+use crate::report::{Detail, Row};
 
 /// Inspects messages and mailboxes.
 pub(super) fn run(args: &InspectArgs) -> Status {

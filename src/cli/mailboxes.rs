@@ -7,14 +7,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::origin::Origin;
 use super::survey::Survey;
-use super::told::{Report, Row, Told};
 use super::totals::Totals;
 use super::verb::Verb;
 use crate::edit::Edits;
 use crate::error::Error;
 use crate::lengths::Lengths;
 use crate::mailbox::{Message, Progress, Stop, Summary, Transform};
-use crate::report::{Detail, Forecast, Outcome, Reason};
+use crate::report::{Detail, Outcome, Reason, Report, Row};
 
 /// Gets rows in the order of the messages.
 pub(super) trait Listener: Sync {
@@ -130,14 +129,8 @@ impl<'f> Filter<'f> {
 /// Says of each row that changed its message, or would, that the message was left.
 pub(super) fn leave_for_separator(report: &mut Report) {
     for row in &mut report.rows {
-        use Forecast::{WouldDetach, WouldExpand, WouldRestore, WouldRewrite};
-        use Outcome::{Detached, Expanded, Restored, Rewritten};
-        if matches!(
-            row.outcome,
-            Told::Done(Expanded | Rewritten | Detached | Restored)
-                | Told::Would(WouldExpand | WouldRewrite | WouldDetach | WouldRestore)
-        ) {
-            row.outcome = Told::Done(Outcome::Left);
+        if !matches!(row.outcome, Outcome::Left | Outcome::WouldFetch) {
+            row.outcome = Outcome::Left;
             row.reason = Some(Reason::HoldsSeparator);
             row.detail = Reason::HoldsSeparator.meaning().into();
             row.detail.push("; the message was left");

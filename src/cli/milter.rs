@@ -18,7 +18,6 @@ use super::origin::{Origin, Start};
 use super::report_file::ReportFile;
 use super::say;
 use super::signals::limits_on_files_are_failed_writes;
-use super::told::{self, Report, Row};
 use super::wording;
 use crate::error::Error;
 use crate::expand::Expander;
@@ -26,7 +25,7 @@ use crate::fetch::{Fetcher, Pace};
 use crate::mailbox::Stop;
 use crate::milter::{Journal, Left, Listener, Metrics, Processed, Server, Service, Verdict};
 use crate::policy::Policy;
-use crate::report::Outcome;
+use crate::report::{Report, Row};
 
 /// Reads the options again, the configuration file with them.
 pub(super) type Reread<'r> = &'r dyn Fn() -> Result<MilterArgs, String>;
@@ -249,8 +248,8 @@ impl Log {
 
 impl Journal for Log {
     fn processed(&self, processed: &Processed<'_>) {
-        let report = processed.report.clone().map(told::done);
-        self.write(processed, &report);
+        let report = processed.report;
+        self.write(processed, report);
         if self.cache.trouble().is_some() && !self.is_cache_told.swap(true, Ordering::Relaxed) {
             say::cache_trouble(&self.cache, self.volume);
         }
@@ -277,8 +276,8 @@ impl Journal for Log {
         if has_something || self.volume >= Volume::Verbose {
             tell(&format!(
                 "{} expanded, {} left, {} links, {} ms",
-                told::count(&report, Outcome::Expanded),
-                told::left(&report),
+                report.expanded(),
+                report.left(),
                 report.links(),
                 processed.elapsed.as_millis()
             ));

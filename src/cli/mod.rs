@@ -39,7 +39,6 @@ mod split;
 mod store;
 mod survey;
 mod targets;
-mod told;
 mod totals;
 mod values;
 mod verb;

@@ -12,11 +12,11 @@ use mail_parser::DateTime;
 use serde::Serialize;
 
 use super::say::harmless;
-use super::told::Row;
 use super::wording;
 use crate::expand::date;
 use crate::mime::Header;
 use crate::mime::header::{decoded_words, unfold};
+use crate::report::Row;
 
 /// A header section is searched up to here for Message-ID and Subject.
 const SEARCHED: usize = 1 << 20;

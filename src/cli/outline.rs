@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use super::say::{self, harmless};
-use super::told::{Report, Row};
 use super::wording;
 use crate::link::url::masked;
 use crate::mime::{Content, PartId, Tree};
 use crate::plan::{Bases, opaque_parts};
 use crate::policy::Policy;
 use crate::report::Kind as RowKind;
+use crate::report::{Outcome, Report, Row};
 
 /// The tree of parts with what would become of each reference.
 pub(super) fn outline(message: &[u8], tree: &Tree, report: &Report, policy: &Policy) -> String {
@@ -78,7 +78,7 @@ fn summary(report: &Report) -> String {
     }
     let count = |is_document: bool, is_left: bool| {
         let rows = report.rows.iter().filter(|row| {
-            (row.kind == RowKind::Link) == is_document && row.outcome.is_left() == is_left
+            (row.kind == RowKind::Link) == is_document && (row.outcome == Outcome::Left) == is_left
         });
         rows.count()
     };

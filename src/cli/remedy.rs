@@ -6,15 +6,14 @@
 
 use std::fmt::Display;
 
-use super::told::Row;
 use super::wording::{option, would_allow};
 use crate::link::url::Reference;
 use crate::policy::{Host, HostPattern, IpNet, Policy, Protected, Scheme, TypePattern, Userinfo};
-use crate::report::{Kind, Reason, Setting};
+use crate::report::{Kind, Outcome, Reason, Row, Setting};
 
 /// The options, filled in as far as the row tells; none if the row was not left, or none would do.
 pub(super) fn remedy(row: &Row, policy: &Policy) -> Option<String> {
-    let reason = row.reason.filter(|_| row.outcome.is_left())?;
+    let reason = row.reason.filter(|_| row.outcome == Outcome::Left)?;
     let url = policy.map(row.url.as_deref().unwrap_or_default());
     let is_about_url = matches!(
         reason,

@@ -12,8 +12,8 @@ use serde::Serialize;
 
 use super::input::is_standard;
 use super::origin::{Entry, Origin, Start};
-use super::told::Row;
 use crate::error::Error;
+use crate::report::Row;
 
 /// How long a pipe's reader is waited for: mail is out by then, and who handed it over waits.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -9,9 +9,9 @@ use std::path::Path;
 use super::args::Volume;
 use super::cache::Cache;
 use super::remedy::remedy;
-use super::told::Row;
 use super::wording;
 use crate::policy::Policy;
+use crate::report::Row;
 
 /// Longest stranger's text in one line, in characters.
 const LONGEST: usize = 300;

@@ -9,7 +9,7 @@ use crate::expand::Expander;
 use crate::external_body::Facility;
 use crate::external_body::access_types::facilities;
 use crate::policy::Policy;
-use crate::report::Forecast;
+use crate::report::Outcome;
 
 /// Prints both tables.
 pub(super) fn run() -> Status {
@@ -65,7 +65,7 @@ fn by_default(facility: &Facility) -> String {
     };
     let report = expander.forecast(mail.as_bytes(), "example");
     match report.rows.first().map(|row| (row.outcome, row.reason)) {
-        Some((Forecast::WouldExpand, _)) => "put in".to_owned(),
+        Some((Outcome::WouldExpand, _)) => "put in".to_owned(),
         Some((_, Some(reason))) => format!("left: `{}`", reason.as_str()),
         _ => "no reference".to_owned(),
     }

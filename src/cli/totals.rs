@@ -6,10 +6,9 @@ use std::fmt::Write as _;
 use super::forecast::Forecast;
 use super::say::harmless;
 use super::survey::{NAMES, Named, Survey, add};
-use super::told::{self, Report, Told};
 use crate::link::url::Reference;
 use crate::mailbox::{Effect, Summary};
-use crate::report::{Forecast as Would, Kind, Outcome, Reason};
+use crate::report::{Kind, Outcome, Reason, Report};
 
 /// Most hosts that a table names.
 const HOSTS: usize = 40;
@@ -40,14 +39,14 @@ impl Totals {
         self.forecast.count(report);
         for row in &report.rows {
             match row.outcome {
-                told if told.is_left() => self.left += 1,
-                Told::Done(Outcome::Expanded) | Told::Would(Would::WouldExpand) => {
+                Outcome::Left => self.left += 1,
+                Outcome::Expanded | Outcome::WouldExpand => {
                     self.expanded += 1;
                 }
-                Told::Done(Outcome::Detached) | Told::Would(Would::WouldDetach) => {
+                Outcome::Detached | Outcome::WouldDetach => {
                     self.detached += 1;
                 }
-                Told::Done(Outcome::Restored) | Told::Would(Would::WouldRestore) => {
+                Outcome::Restored | Outcome::WouldRestore => {
                     self.restored += 1;
                 }
                 _ => {}
@@ -58,7 +57,7 @@ impl Totals {
             }
             self.links += row.links.unwrap_or(0);
             *self.kinds.entry(row.kind.as_str()).or_default() += 1;
-            *self.outcomes.entry(told::outcome(row)).or_default() += 1;
+            *self.outcomes.entry(row.outcome_and_reason()).or_default() += 1;
             let Some(url) = row.url.as_deref().filter(|_| row.kind != Kind::Link) else {
                 continue;
             };

@@ -4,13 +4,13 @@
 use std::path::{Path, PathBuf};
 
 use super::survey::Survey;
-use super::told::{self, Report};
 use crate::detach::Detacher;
 use crate::edit::Edits;
 use crate::error::Error;
 use crate::expand::Expander;
 use crate::lengths::Lengths;
 use crate::mailbox::one_by_one;
+use crate::report::Report;
 use crate::store::{Mail, User};
 
 /// What a command does to each message.
@@ -93,22 +93,22 @@ impl Verb for Expanding<'_> {
         match self.work {
             Work::Forecast => {
                 let report = self.expander.forecast(message, name);
-                Ok((Edits::new(), report.map(told::would)))
+                Ok((Edits::new(), report))
             }
             Work::Expand => {
                 let expansion = self.expander.expand(message, name)?;
-                Ok((expansion.edits, expansion.report.map(told::done)))
+                Ok((expansion.edits, expansion.report))
             }
             Work::Rehearse => {
                 let expansion = self.expander.rehearse(message, name)?;
-                Ok((expansion.edits, expansion.report.map(told::rehearsed)))
+                Ok((expansion.edits, expansion.report.would()))
             }
             Work::Probe { embeds } => {
                 let expansion = match embeds {
                     true => self.expander.rehearse(message, name)?,
                     false => self.expander.expand(message, name)?,
                 };
-                Ok((Edits::new(), expansion.report.map(told::rehearsed)))
+                Ok((Edits::new(), expansion.report.would()))
             }
         }
     }
@@ -122,8 +122,8 @@ impl Verb for Detacher {
     fn work(&self, message: &[u8], name: &str) -> Result<(Edits, Report), Error> {
         let detachment = self.detach(message, name)?;
         let report = match self.is_rehearsal() {
-            true => detachment.report.map(told::rehearsed),
-            false => detachment.report.map(told::done),
+            true => detachment.report.would(),
+            false => detachment.report,
         };
         Ok((detachment.edits, report))
     }

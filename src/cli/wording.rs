@@ -5,10 +5,9 @@ use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::io;
 
-use super::told::Row;
 use crate::error::Error;
 use crate::mailbox::Damage;
-use crate::report::{Detail, Reason, Setting};
+use crate::report::{Detail, Reason, Row, Setting};
 
 /// What the program says for a sentence.
 pub(super) fn detail(detail: &Detail) -> String {

@@ -10,13 +10,12 @@ use super::session::{Asking, Session};
 #[cfg(feature = "cli")]
 use super::settings::Scope;
 use super::settings::{Mark, Settings};
-use super::state;
 use super::stored::FromStore;
 use crate::edit::{Edits, Spliced};
 use crate::error::Error;
 use crate::fetch::{Fetch, Fetcher};
 use crate::policy::Policy;
-use crate::report::{Forecast, Report};
+use crate::report::Report;
 use crate::store::Store;
 
 /// Fills external bodies and resolves links.
@@ -221,18 +220,18 @@ impl Expander {
         Ok(Expansion {
             message,
             edits: outcomes.edits,
-            report: state::done(outcomes.report),
+            report: outcomes.report,
             work: session.ledger.spent(),
         })
     }
 
     /// What [`Expander::expand`] would do, as far as that can be known without retrieving: the rows
-    /// of the report have a [`Forecast`].
+    /// of the report say what would become of each reference.
     #[must_use]
-    pub fn forecast(&self, message: &[u8], name: &str) -> Report<Forecast> {
+    pub fn forecast(&self, message: &[u8], name: &str) -> Report {
         let kinds = self.prefilter().kinds(message);
         let mut session = Session::new(&self.settings, message, kinds, name, Asking::Nobody);
-        state::forecast(session.run(message).report)
+        session.run(message).report.would()
     }
 
     /// Whether a message with this header, its empty line included, may have to be changed, whatever body comes.

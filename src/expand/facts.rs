@@ -2,8 +2,7 @@
 
 use super::answer::Times;
 use super::content::Obtained;
-use super::state::State;
-use crate::report::{Kind, Row};
+use crate::report::{Kind, Outcome, Row};
 
 /// What a row says of content that was put in.
 pub(super) struct Facts {
@@ -25,10 +24,10 @@ impl Facts {
         }
     }
 
-    pub(super) fn describe(&self, row: &mut Row<State>) {
+    pub(super) fn describe(&self, row: &mut Row) {
         row.outcome = match row.kind {
-            Kind::Attachment => State::Restored,
-            _ => State::Expanded,
+            Kind::Attachment => Outcome::Restored,
+            _ => Outcome::Expanded,
         };
         row.reason = None;
         row.detail = format!("{} octets of {}", self.octets, self.essence).into();

@@ -1,10 +1,9 @@
 //! The `X-Embody` field that `--mark` adds, and what the message's own header says of signatures.
 
 use super::settings::MARK_FIELD;
-use super::state::State;
 use crate::edit::{Edit, Edits, Group};
 use crate::mime::{self, Content, Header, Limit, PartId, ScanLimits};
-use crate::report::{Kind, Report, Row};
+use crate::report::{Kind, Outcome, Report, Row};
 use crate::span::Newline;
 
 /// Whether the message is signed by its sender's domain (RFC 6376).
@@ -25,7 +24,7 @@ pub(super) fn has_mark(message: &[u8]) -> bool {
 pub(super) fn marked(
     message: &[u8],
     edits: Edits,
-    report: &Report<State>,
+    report: &Report,
     limits: &ScanLimits,
 ) -> Edits {
     // The header is all that is looked at.
@@ -55,11 +54,11 @@ pub(super) fn marked(
     let ends = root.header.of(&output).ends_with(b"\n");
     if !stays && !report.rows.is_empty() && ends {
         let count =
-            |is: &dyn Fn(&Row<State>) -> bool| report.rows.iter().filter(|row| is(row)).count();
+            |is: &dyn Fn(&Row) -> bool| report.rows.iter().filter(|row| is(row)).count();
         let field = format!(
             "{MARK_FIELD}: expanded={} left={} links={}",
-            count(&|row| row.outcome == State::Expanded),
-            count(&|row| row.outcome == State::Left && row.kind != Kind::Link),
+            count(&|row| row.outcome == Outcome::Expanded),
+            count(&|row| row.outcome == Outcome::Left && row.kind != Kind::Link),
             report.links()
         );
         let field = [field.as_bytes(), Newline::of_first_line(message).bytes()].concat();

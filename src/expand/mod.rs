@@ -35,7 +35,6 @@ mod retrieve;
 mod run;
 mod session;
 mod settings;
-mod state;
 mod stored;
 mod substitute;
 mod unseen;

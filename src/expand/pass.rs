@@ -15,7 +15,6 @@ use super::removal::removal;
 use super::retrieve::{Contents, Found};
 use super::session::Session;
 use super::settings::Scope;
-use super::state::State;
 use super::stored;
 use super::substitute::{Content, Substitute};
 use super::unseen;
@@ -27,7 +26,7 @@ use crate::mime::exact::Manner;
 use crate::mime::transfer::has_boundary;
 use crate::mime::{self, ScanLimits, Tree};
 use crate::plan::{self, Bases, Item, Plan, Step};
-use crate::report::{Detail, Reason, Refusal, Retry, Row};
+use crate::report::{Detail, Outcome, Reason, Refusal, Retry, Row};
 
 /// Where an entity stands.
 #[derive(Clone, Debug)]
@@ -71,7 +70,7 @@ impl Place {
 #[derive(Default)]
 pub(super) struct Pass {
     pub(super) edits: Edits,
-    pub(super) rows: Vec<Row<State>>,
+    pub(super) rows: Vec<Row>,
     pub(super) notes: Vec<String>,
     /// Whether something is left, or was not even seen, that a change elsewhere may help.
     pub(super) waits: bool,
@@ -342,10 +341,10 @@ impl Pending<'_> {
         })
     }
 
-    fn row(&self, session: &Session<'_>, item: &Item<'_>) -> Row<State> {
+    fn row(&self, session: &Session<'_>, item: &Item<'_>) -> Row {
         Row {
             part: self.place.number(&item.number),
-            ..State::planned(item.forecast(session.name))
+            ..item.row(session.name)
         }
     }
 
@@ -393,7 +392,7 @@ impl Pending<'_> {
                 .temporary
                 .get_or_insert(row.waiting_for(&refusal.detail));
         }
-        row.outcome = State::Left;
+        row.outcome = Outcome::Left;
         row.tell_refusal(refusal);
         self.pass.rows.push(row);
     }
@@ -408,7 +407,7 @@ impl Pending<'_> {
         let number = self.place.number(&winner.number);
         row.reason = Some(Reason::RivalExpanded);
         if session.is_forecast() {
-            row.outcome = State::Rewritten;
+            row.outcome = Outcome::Rewritten;
             row.detail = format!("would be removed: part {number} offers the same").into();
             self.pass.rows.push(row);
             return;
@@ -418,12 +417,12 @@ impl Pending<'_> {
             Ok(()) => {
                 self.removed_to = removal.end;
                 self.lengths = Lengths::Corrected;
-                row.outcome = State::Rewritten;
+                row.outcome = Outcome::Rewritten;
                 row.detail =
                     format!("removed: part {number} offers the same and was put in").into();
             }
             Err(refusal) => {
-                row.outcome = State::Left;
+                row.outcome = Outcome::Left;
                 row.tell_refusal(refusal);
             }
         }
@@ -453,7 +452,7 @@ impl Pending<'_> {
 
     fn finish(mut self, session: &Session<'_>) -> Pass {
         let mut edits = self.edits.finish();
-        let is_restored = |row: &Row<State>| row.outcome == State::Restored;
+        let is_restored = |row: &Row| row.outcome == Outcome::Restored;
         if self.place.prefix.is_empty() && self.pass.rows.iter().any(is_restored) {
             edits = self.relisted(session, edits);
         }

@@ -5,7 +5,6 @@ use super::mark::{has_dkim_signature, marked};
 use super::pass::{Pass, Place};
 use super::session::Session;
 use super::settings::Mark;
-use super::state::State;
 use super::{embed, relink};
 use crate::edit::{Edit, Edits, Output};
 use crate::error::Error;
@@ -13,12 +12,12 @@ use crate::lengths::{Lengths, corrected};
 use crate::mime;
 use crate::plan::Plan;
 use crate::policy::{Links, OnFailure, Policy};
-use crate::report::{Detail, Kind, Reason, Refusal, Report, Row};
+use crate::report::{Detail, Kind, Outcome, Reason, Refusal, Report, Row};
 
 /// What was decided about a message.
 pub(super) struct Outcomes {
     pub(super) edits: Edits,
-    pub(super) report: Report<State>,
+    pub(super) report: Report,
     /// The first failure that may be over later.
     temporary: Option<Detail>,
 }
@@ -51,7 +50,7 @@ impl Session<'_> {
         if !outcomes.edits.is_empty() && has_dkim_signature(message) {
             let note = "the message carries a DKIM-Signature, which will not verify any more";
             let mut rows = report.rows.iter_mut();
-            let is_change = |row: &&mut Row<State>| row.outcome != State::Left;
+            let is_change = |row: &&mut Row| row.outcome != Outcome::Left;
             if let Some(row) = rows.find(is_change) {
                 row.remark(note);
             }
@@ -98,7 +97,7 @@ impl Session<'_> {
             let pass: Pass = self.pass(&current, &place).unwrap_or_default();
             // What was left is looked at again in the next pass.
             let report = &mut outcomes.report;
-            report.rows.retain(|row| row.outcome != State::Left);
+            report.rows.retain(|row| row.outcome != Outcome::Left);
             report.rows.extend(pass.rows);
             report.notes.extend(pass.notes);
             outcomes.temporary = outcomes.temporary.take().or(pass.temporary);
@@ -140,7 +139,7 @@ impl Session<'_> {
 
     /// Says that the documents were not even looked for.
     fn not_looked_at(&self, outcomes: &mut Outcomes, kind: Kind, detail: &str, refusal: &Refusal) {
-        let mut row = Row::new(self.name, String::new(), kind, State::Left);
+        let mut row = Row::new(self.name, String::new(), kind, Outcome::Left);
         row.reason = Some(refusal.reason);
         row.detail = Detail::from(format!("{detail}: ")).then(refusal.detail.clone());
         outcomes.report.rows.push(row);
@@ -188,7 +187,7 @@ impl Session<'_> {
         let mut plan = Plan::of_links(&output, &tree, self.policy(), &mut self.ledger);
         let links = relink::edits(self, &output, &tree, &mut plan);
         let rows = plan.links.iter().map(|links| {
-            let mut row = State::planned(links.forecast(self.name));
+            let mut row = links.row(self.name);
             row.part = embedding.number_before(&row.part).to_owned();
             row
         });

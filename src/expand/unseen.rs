@@ -4,10 +4,9 @@
 use std::collections::HashSet;
 
 use super::prefilter::Prefilter;
-use super::state::State;
 use crate::mime::{PartId, Tree};
 use crate::plan::{Plan, opaque_parts};
-use crate::report::{Kind, Row};
+use crate::report::{Kind, Outcome, Row};
 
 /// One row for each such part that the plan has no item for.
 pub(super) fn rows(
@@ -16,14 +15,14 @@ pub(super) fn rows(
     plan: &Plan<'_>,
     prefilter: &Prefilter,
     name: &str,
-) -> Vec<Row<State>> {
+) -> Vec<Row> {
     let known: HashSet<PartId> = plan.references.iter().map(|item| item.body.part).collect();
     opaque_parts(tree)
         .into_iter()
         .filter(|opaque| !known.contains(&opaque.part))
         .filter(|opaque| prefilter.external_bodies(opaque.span.of(original)))
         .map(|opaque| {
-            let mut row = Row::new(name, opaque.number, Kind::ExternalBody, State::Left);
+            let mut row = Row::new(name, opaque.number, Kind::ExternalBody, Outcome::Left);
             row.bytes = Some(opaque.span.len() as u64);
             row.tell_refusal(opaque.refusal);
             row

@@ -3,7 +3,7 @@
 use crate::external_body::ExternalBody;
 use crate::link::url;
 use crate::mime::PartId;
-use crate::report::{Forecast, Kind, Refusal, Row};
+use crate::report::{Kind, Outcome, Refusal, Row};
 
 /// One reference and what to do with it.
 #[derive(Clone, Debug)]
@@ -39,24 +39,19 @@ pub enum Step {
 }
 
 impl Item<'_> {
-    /// What the report says before anything was done.
+    /// What the report says of it if the content can be had; of a retrieval, until somebody was asked, that it would be.
     #[must_use]
-    pub fn forecast(&self, message: &str) -> Row<Forecast> {
-        let mut row = Row::new(
-            message,
-            self.number.clone(),
-            self.kind,
-            Forecast::WouldExpand,
-        );
+    pub fn row(&self, message: &str) -> Row {
+        let mut row = Row::new(message, self.number.clone(), self.kind, Outcome::Expanded);
         match &self.step {
             Step::Decode => row.detail = "the content is in the data: URL".into(),
             Step::Copy(_) => row.detail = "the content is in another part".into(),
             Step::Retrieve { url, .. } => {
-                row.outcome = Forecast::WouldFetch;
+                row.outcome = Outcome::WouldFetch;
                 row.detail = format!("would retrieve {}", shown_url(url)).into();
             }
             Step::Leave(refusal) => {
-                row.outcome = Forecast::Left;
+                row.outcome = Outcome::Left;
                 row.tell_refusal(refusal.clone());
             }
         }

@@ -10,7 +10,7 @@ use crate::ledger::Ledger;
 use crate::link::url::masked;
 use crate::mime::{PartId, Tree};
 use crate::policy::Policy;
-use crate::report::{Forecast, Kind, Refusal, Row};
+use crate::report::{Kind, Outcome, Refusal, Row};
 
 /// The links of one document.
 #[derive(Clone, Debug)]
@@ -70,15 +70,15 @@ impl Links {
         self.decision = Err(refusal);
     }
 
-    /// What the report says before anything was done.
+    /// What the report says of them if the document is changed.
     #[must_use]
-    pub fn forecast(&self, message: &str) -> Row<Forecast> {
-        let mut row = Row::new(message, self.number.clone(), Kind::Link, Forecast::Left);
+    pub fn row(&self, message: &str) -> Row {
+        let mut row = Row::new(message, self.number.clone(), Kind::Link, Outcome::Left);
         row.media_type = Some(self.essence.clone());
         row.bytes = Some(self.octets as u64);
         match &self.decision {
             Ok(new) => {
-                row.outcome = Forecast::WouldRewrite;
+                row.outcome = Outcome::Rewritten;
                 row.links = Some(new.absolute + new.to_parts);
                 let base = new.base.as_ref();
                 let base = base.filter(|base| !base.is_within_message()).map_or_else(

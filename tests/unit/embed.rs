@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use embody::fetch::Canned;
 use embody::mime::{self, ScanLimits};
 use embody::policy::{Embed, Scheme, Trackers};
-use embody::report::{Forecast, Kind, Outcome, Reason};
+use embody::report::{Kind, Outcome, Reason};
 use embody::{Policy, Report};
 
 use super::common::mail::{self, Leaf, assert_bytes, expander};
@@ -849,7 +849,7 @@ fn a_forecast_says_what_would_be_asked_and_asks_nobody() {
     let outcomes: Vec<_> = report.rows.iter().map(|row| row.outcome).collect();
     assert_eq!(
         outcomes,
-        [Forecast::WouldFetch, Forecast::WouldExpand, Forecast::Left]
+        [Outcome::WouldFetch, Outcome::WouldExpand, Outcome::Left]
     );
     assert!(world.asked().is_empty());
 }

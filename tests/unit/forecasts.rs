@@ -7,7 +7,7 @@ use embody::Policy;
 use embody::fetch::{Bytes, Fetch, Request, Retrieved};
 use embody::mime::{self, Content, ScanLimits};
 use embody::policy::{Embed, Limits, Scheme};
-use embody::report::{Forecast, Kind, Outcome, Reason, Refusal, Report, Row};
+use embody::report::{Kind, Outcome, Reason, Refusal, Report, Row};
 use proptest::prelude::*;
 
 use super::common::mail::{self, crlf, expander};
@@ -119,29 +119,14 @@ fn told(policy: Policy, mail: &[u8]) -> (Vec<Told>, Vec<Told>) {
     let expander = expander(policy, embody::fetch::NoFetch);
     let forecast = expander.forecast(mail, "test");
     let run = expander.expand(mail, "test").unwrap().report;
-    let forecast = forecast.rows.into_iter().map(|row| {
-        let outcome = match row.outcome {
-            Forecast::WouldExpand => "expanded",
-            Forecast::WouldRewrite => "rewritten",
-            Forecast::Left => "left",
-            _ => "another",
-        };
+    let told = |row: Row| {
+        let outcome = row.outcome.would().as_str();
         let reason = row.reason.map(|reason| reason.as_str());
         let url = row.url.unwrap_or_default();
         (row.part, row.kind, outcome, reason, url)
-    });
-    let run = run.rows.into_iter().map(|row| {
-        let outcome = match row.outcome {
-            Outcome::Expanded => "expanded",
-            Outcome::Rewritten => "rewritten",
-            Outcome::Left => "left",
-            _ => "another",
-        };
-        let reason = row.reason.map(|reason| reason.as_str());
-        let url = row.url.unwrap_or_default();
-        (row.part, row.kind, outcome, reason, url)
-    });
-    (forecast.collect(), run.collect())
+    };
+    let rows = |report: Report| report.rows.into_iter().map(told).collect();
+    (rows(forecast), rows(run))
 }
 
 /// The numbers of all leaves.
@@ -263,12 +248,12 @@ impl Fetch for Some32 {
 }
 
 /// What is said at most of what a message gains, as `inspect` says it, with pictures of so many octets.
-fn most(report: &Report<Forecast>, body: u64) -> i64 {
+fn most(report: &Report, body: u64) -> i64 {
     let fetches = report
         .rows
         .iter()
-        .filter(|row| row.outcome == Forecast::WouldFetch);
-    let each = |row: &Row<Forecast>| {
+        .filter(|row| row.outcome == Outcome::WouldFetch);
+    let each = |row: &Row| {
         let is_picture = row.kind == Kind::Embed && row.media_type.is_none();
         let url = row.url.as_ref().map_or(0, String::len) as u64;
         match is_picture {
@@ -282,11 +267,11 @@ fn most(report: &Report<Forecast>, body: u64) -> i64 {
 type Links = (String, bool, Option<u64>, Option<&'static str>);
 
 /// What is said of the links of each document.
-fn links<O>(rows: &[Row<O>], is_left: impl Fn(&O) -> bool) -> Vec<Links> {
+fn links(rows: &[Row]) -> Vec<Links> {
     let links = rows.iter().filter(|row| row.kind == Kind::Link);
-    let said = |row: &Row<O>| {
+    let said = |row: &Row| {
         let reason = row.reason.map(|reason| reason.as_str());
-        (row.part.clone(), is_left(&row.outcome), row.links, reason)
+        (row.part.clone(), row.outcome == Outcome::Left, row.links, reason)
     };
     links.map(said).collect()
 }
@@ -306,15 +291,13 @@ fn is_foretold(mail: &[u8], answers: u32) {
         forecast.rows
     );
     // What brings documents brings links.
-    let is_picture = |row: &&Row<Forecast>| row.kind == Kind::Embed && row.media_type.is_none();
+    let is_picture = |row: &&Row| row.kind == Kind::Embed && row.media_type.is_none();
     let mut fetches = forecast
         .rows
         .iter()
-        .filter(|row| row.outcome == Forecast::WouldFetch);
+        .filter(|row| row.outcome == Outcome::WouldFetch);
     if answers == u32::MAX && fetches.all(|row| is_picture(&row)) {
-        let foretold = links(&forecast.rows, |outcome| *outcome == Forecast::Left);
-        let done = links(&expansion.report.rows, |outcome| *outcome == Outcome::Left);
-        assert_eq!(foretold, done, "{shown}");
+        assert_eq!(links(&forecast.rows), links(&expansion.report.rows), "{shown}");
     }
 }
 
@@ -361,9 +344,9 @@ fn a_picture_that_would_be_embedded_is_no_link_that_would_be_rewritten() {
         .collect();
     // The tracker is left, and its link is resolved.
     let expected = [
-        (Kind::Embed, Forecast::WouldFetch),
-        (Kind::Embed, Forecast::Left),
-        (Kind::Link, Forecast::WouldRewrite),
+        (Kind::Embed, Outcome::WouldFetch),
+        (Kind::Embed, Outcome::Left),
+        (Kind::Link, Outcome::WouldRewrite),
     ];
     assert_eq!(outcomes, expected);
     assert_eq!(forecast.rows[2].links, Some(1));
@@ -420,7 +403,7 @@ fn a_part_that_is_shown_is_no_link_as_well_and_counts_against_the_limits() {
     let (forecast, run) = told(policy(None, 50 << 20), mail("").as_bytes());
     assert_eq!(forecast, run);
     assert_eq!(run.len(), 1, "{run:?}");
-    assert_eq!((run[0].1, run[0].2), (Kind::Embed, "expanded"));
+    assert_eq!((run[0].1, run[0].2), (Kind::Embed, "would-expand"));
     let long = mail(&"x".repeat(1_500));
     let (forecast, run) = told(policy(Some(1_500), 50 << 20), long.as_bytes());
     assert_eq!(forecast, run);

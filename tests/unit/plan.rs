@@ -9,19 +9,26 @@ use crate::plan::Plan;
 use embody::Policy;
 use embody::fetch::NoFetch;
 use embody::policy::Scheme;
-use embody::report::{Forecast, Kind, Row};
+use embody::report::{Kind, Outcome, Row};
 
 fn policy() -> Policy {
     Policy::default().with_fetch([Scheme::Https, Scheme::Http])
 }
 
-fn by_part(mut rows: Vec<Row<Forecast>>) -> Vec<Row<Forecast>> {
+fn would(row: Row) -> Row {
+    Row {
+        outcome: row.outcome.would(),
+        ..row
+    }
+}
+
+fn by_part(mut rows: Vec<Row>) -> Vec<Row> {
     rows.sort_by_key(|row| format!("{} {:?}", row.part, row.url));
     rows
 }
 
 /// The rows of the plans of a message, and whether anything in it would be put in.
-fn planned(message: &[u8]) -> (Vec<Row<Forecast>>, Vec<Row<Forecast>>) {
+fn planned(message: &[u8]) -> (Vec<Row>, Vec<Row>) {
     let policy = policy();
     let tree = mime::scan(message, &ScanLimits::default());
     let mut ledger = Ledger::new(&policy.limits, message.len());
@@ -32,20 +39,20 @@ fn planned(message: &[u8]) -> (Vec<Row<Forecast>>, Vec<Row<Forecast>>) {
             references
                 .references
                 .iter()
-                .map(|item| item.forecast("1"))
+                .map(|item| would(item.row("1")))
                 .collect(),
         ),
         by_part(
             links
                 .links
                 .iter()
-                .map(|links| links.forecast("1"))
+                .map(|links| would(links.row("1")))
                 .collect(),
         ),
     )
 }
 
-fn forecast(expander: &Expander, message: &[u8], of: impl Fn(Kind) -> bool) -> Vec<Row<Forecast>> {
+fn forecast(expander: &Expander, message: &[u8], of: impl Fn(Kind) -> bool) -> Vec<Row> {
     let rows = expander.forecast(message, "1").rows;
     by_part(rows.into_iter().filter(|row| of(row.kind)).collect())
 }
@@ -63,7 +70,7 @@ fn a_forecast_has_the_rows_of_the_plan() {
         for message in [sample.before.clone(), crlf(&sample.before)] {
             let (references, links) = planned(&message);
             let said = forecast(&expander, &message, |kind| kind != Kind::Link);
-            let is_certain = |row: &&Row<Forecast>| row.outcome != Forecast::WouldExpand;
+            let is_certain = |row: &&Row| row.outcome != Outcome::WouldExpand;
             for row in references.iter().filter(is_certain) {
                 let of_part: Vec<_> = said.iter().filter(|other| other.part == row.part).collect();
                 // Of rivals, one that comes in takes the others away.
@@ -71,7 +78,7 @@ fn a_forecast_has_the_rows_of_the_plan() {
                     of_part.contains(&row)
                         || of_part
                             .iter()
-                            .all(|other| other.outcome == Forecast::WouldRewrite),
+                            .all(|other| other.outcome == Outcome::WouldRewrite),
                     "{}: {row:#?}\n{of_part:#?}",
                     sample.name
                 );
@@ -88,7 +95,7 @@ fn a_forecast_has_the_rows_of_the_plan() {
             );
             rewritten += links
                 .iter()
-                .filter(|row| row.outcome == Forecast::WouldRewrite)
+                .filter(|row| row.outcome == Outcome::WouldRewrite)
                 .count();
         }
     }

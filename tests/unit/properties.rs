@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use super::common::mail::{crlf, expander};
 use embody::fetch::NoFetch;
 use embody::mime::{self, ScanLimits};
-use embody::report::{Forecast, Outcome};
+use embody::report::Outcome;
 use embody::{Expander, Mark, Policy};
 use proptest::prelude::*;
 
@@ -304,7 +304,7 @@ proptest! {
         let expander = expander(policy.clone(), NoFetch);
         let forecast = expander.forecast(&message, "test");
         let (output, _) = expand(&policy, Mark::Off, &message);
-        if forecast.rows.iter().all(|row| row.outcome == Forecast::Left) {
+        if forecast.rows.iter().all(|row| row.outcome == Outcome::Left) {
             prop_assert_eq!(output, message);
         }
     }

@@ -4,7 +4,6 @@ use std::time::SystemTime;
 
 use mail_parser::DateTime;
 
-use super::super::told::{self, Report, Row, Told};
 use super::super::verb::{Expanding, Verb, Work};
 use super::sum::{Detach, SIZES, Survey};
 use super::tally::{Counts as _, Probe};
@@ -18,7 +17,7 @@ use crate::link::url::Reference;
 use crate::link::value::Role;
 use crate::mime::{PartId, Tree, scan};
 use crate::policy::{OnFailure, Policy};
-use crate::report::{Forecast, Kind, Reason};
+use crate::report::{Kind, Outcome, Reason, Report, Row};
 
 /// Looks at every message, besides what a forecast says of it.
 pub struct Surveying<'s> {
@@ -179,7 +178,7 @@ impl Verb for Surveying<'_> {
             // Pictures were only asked for.
             report.rows.retain(|row| {
                 row.kind != Kind::Embed
-                    || (row.outcome != Told::Would(Forecast::WouldExpand) && host_of(row).is_some())
+                    || (row.outcome != Outcome::WouldExpand && host_of(row).is_some())
             });
         }
         let (edits, survey) = self.survey(message, name, &report)?;
@@ -244,7 +243,7 @@ impl Survey {
     }
 
     fn row(&mut self, row: &Row, is_probed: bool) {
-        *self.outcomes.entry(told::outcome(row)).or_default() += 1;
+        *self.outcomes.entry(row.outcome_and_reason()).or_default() += 1;
         let host = host_of(row);
         if !matches!(row.kind, Kind::Link | Kind::Embed) {
             self.references += 1;

@@ -31,17 +31,16 @@ use super::answer::Answer;
 use super::part_edits::PartEdits;
 use super::session::{Answered, Session};
 use crate::edit::{Edits, Group};
-use crate::expand::state::State;
 use crate::mime::transfer::base64_length_with;
 use crate::mime::{PartId, Tree};
 use crate::plan::documents::{Documents, Fallbacks, cid_escaped};
-use crate::report::{Detail, Kind, Reason, Refusal, Retry, Row, Setting};
+use crate::report::{Detail, Kind, Outcome, Reason, Refusal, Retry, Row, Setting};
 
 /// What was decided about all documents of a message.
 #[derive(Default)]
 pub(super) struct Embedding {
     pub(super) edits: Edits,
-    pub(super) rows: Vec<Row<State>>,
+    pub(super) rows: Vec<Row>,
     /// The first failure that may be over later.
     pub(super) temporary: Option<Detail>,
     /// Octets that the documents would gain at most if what nobody was asked for does not come: its links would be
@@ -123,7 +122,7 @@ struct Pending<'p> {
     pictures: Pictures<'p>,
     sheets: Sheets,
     /// Rows of what style sheets show, for behind the rows of these.
-    inner_rows: Vec<Row<State>>,
+    inner_rows: Vec<Row>,
     /// Parts that the style sheets of a document mean.
     inner_named: Vec<PartId>,
     edits: PartEdits<'p>,
@@ -140,7 +139,7 @@ impl Pending<'_> {
         places: &Places,
     ) {
         let gained = session.ledger.gained();
-        let mut rows: Vec<Row<State>> = Vec::new();
+        let mut rows: Vec<Row> = Vec::new();
         // One row for each thing that is shown, however often.
         let mut told: HashSet<(Meaning, Option<String>)> = HashSet::new();
         let container = Container::of(self.original, self.tree, part);
@@ -218,9 +217,9 @@ impl Pending<'_> {
                     self.shapes.take_back(container);
                 }
                 let is_put_in =
-                    |row: &&mut Row<State>| !matches!(row.outcome, State::Left | State::Unasked);
+                    |row: &&mut Row| !matches!(row.outcome, Outcome::Left | Outcome::WouldFetch);
                 for row in rows.iter_mut().filter(is_put_in) {
-                    row.outcome = State::Left;
+                    row.outcome = Outcome::Left;
                     row.tell_refusal(refusal.clone());
                 }
             }
@@ -381,7 +380,7 @@ impl Pending<'_> {
         place: &Place,
         places: &Places,
         given: &Given,
-    ) -> Option<Row<State>> {
+    ) -> Option<Row> {
         let url = match &place.meaning {
             Meaning::Url(number) => {
                 let instead = places.instead.get(number);
@@ -413,14 +412,14 @@ impl Pending<'_> {
                 return Some(row);
             }
             Given::Unasked => {
-                row.outcome = State::Unasked;
+                row.outcome = Outcome::WouldFetch;
                 row.detail = Detail::from("would retrieve it; its size is not known, and at most ")
                     .naming(Setting::Body);
                 return Some(row);
             }
             Given::Url(_) => {}
         }
-        row.outcome = State::Expanded;
+        row.outcome = Outcome::Expanded;
         let picture = match &place.meaning {
             Meaning::Part(sibling, _) => {
                 row.detail =
@@ -438,12 +437,12 @@ impl Pending<'_> {
         Some(row)
     }
 
-    fn left(&self, session: &Session<'_>, part: PartId) -> Row<State> {
+    fn left(&self, session: &Session<'_>, part: PartId) -> Row {
         Row::new(
             session.name,
             self.tree.number(part),
             Kind::Embed,
-            State::Left,
+            Outcome::Left,
         )
     }
 

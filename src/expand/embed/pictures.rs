@@ -8,7 +8,6 @@ use super::super::answer::{Answer, Octets, Times};
 use super::container::Container;
 use super::names::{DIGITS, Names};
 use crate::expand::content::not_decoded;
-use crate::expand::state::State;
 use crate::external_body::ExternalBody;
 use crate::link::data::DataUrl;
 use crate::link::label as link_label;
@@ -284,7 +283,7 @@ impl<'p> Pictures<'p> {
     }
 
     /// What a row says of a content.
-    pub(super) fn describe(&self, number: usize, row: &mut Row<State>) {
+    pub(super) fn describe(&self, number: usize, row: &mut Row) {
         let Some(picture) = self.pictures.get(number) else {
             return;
         };
