@@ -237,7 +237,7 @@ fn convert_source(
             Opened::named(file, source, options, stop)?
         }
     };
-    convert_open(&opened, source, to, options, filter, filter, stop)
+    convert_open(opened, source, to, options, filter, filter, stop)
 }
 
 /// What a run did that was stopped.

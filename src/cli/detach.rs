@@ -106,10 +106,6 @@ impl Verb for Restorer {
         self.expander.touched_messages(bytes, ends)
     }
 
-    fn may_touch(&self, piece: &[u8], is_start: bool) -> bool {
-        self.expander.may_touch_message(piece, is_start)
-    }
-
     fn work(&self, message: &[u8], name: &str) -> Result<(Edits, Report), Error> {
         let verb = Expanding {
             expander: &self.expander,

@@ -4,13 +4,12 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
-use std::sync::Arc;
 
 use super::output;
 use crate::error::Error;
 use crate::expand::Prefilter;
 use crate::mailbox::find::judged;
-use crate::mailbox::{Growing, Limits, Opened, Options, Sensed, Sensing, Skipped, Stop};
+use crate::mailbox::{Background, Limits, Opened, Options, Sensed, Sensing, Skipped, Stop};
 
 /// Whether a path is standard input, or standard output.
 pub(super) fn is_standard(path: &Path) -> bool {
@@ -39,24 +38,28 @@ pub(super) fn stream(
             return Ok(None);
         }
     }
-    let growing = Arc::new(Growing::new(stop)?);
     let skipped = Skipped::default();
     let limits = Limits {
         expanded: options.max_expanded,
     };
-    let (path, filling) = (source.to_owned(), Arc::clone(&growing));
-    let named = skipped.clone();
+    let (path, named, ending) = (source.to_owned(), skipped.clone(), stop.of_part());
     // Opening a pipe waits, too.
-    std::thread::spawn(move || {
-        if is_standard {
-            let input = output::input().map(|input| sensed(input, limits, &named));
-            filling.fill(input, Path::new("standard input"));
-        } else {
-            let file = File::open(&path).map_err(Error::cannot_read(path.display()));
-            filling.fill(file.map(|file| sensed(file, limits, &named)), &path);
-        }
-    });
-    Ok(Some(Opened::Growing(growing, skipped)))
+    let reader = match is_standard {
+        true => Background::start(
+            move || output::input().map(|input| sensed(input, limits, &named)),
+            "standard input".into(),
+            ending,
+        ),
+        false => Background::start(
+            move || {
+                let file = File::open(&path).map_err(Error::cannot_read(path.display()))?;
+                Ok(sensed(file, limits, &named))
+            },
+            source.to_owned(),
+            ending,
+        ),
+    };
+    Ok(Some(Opened::stream(reader, skipped)))
 }
 
 /// What is read decompressed, and of a tar archive its mboxes; what else is in it is named to `skipped`.

@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 use std::fs::File;
-use std::io::{self, Read as _, Write};
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -194,35 +194,36 @@ impl Inspection<'_> {
             return self.mailbox(source, None);
         }
         let stop = Stop::default();
-        let stream = match stream(source, &self.options, &stop)? {
+        let mut stream = match stream(source, &self.options, &stop)? {
             None => {
                 let file = File::open(source).map_err(&failed)?;
-                Opened::named(file, source, &self.options, &stop)?.stream()
+                Some(Opened::named(file, source, &self.options, &stop)?)
+                    .filter(|opened| !opened.is_plain())
             }
             stream => stream,
         };
-        let kind = match &stream {
+        let kind = match &mut stream {
             Some(opened) => kind_of_open(opened, source, self.options.format)?,
             None => look_at(source, self.options.format)?.map(|(kind, _)| kind),
         };
-        let is_empty = match &stream {
-            Some(opened) => opened.is_empty()? && opened.damage().is_none(),
+        let is_empty = match &mut stream {
+            Some(opened) => opened.is_empty(source)? && opened.damage().is_none(),
             None => false,
         };
-        match (kind, stream) {
+        // What comes in a stream is a message, as filter takes it; a file was named, perhaps a wrong one.
+        let is_stream = stream.as_ref().is_some_and(Opened::is_stream);
+        match kind {
             // Nothing on standard input is an empty message, as filter takes it.
-            (Ok(Kind::Mbox), stream) if !is_empty => self.mailbox(source, stream),
-            // What comes in a stream is a message, as filter takes it; a file was named, perhaps a wrong one.
-            (Ok(_), stream) | (Err(NotMail::Text), stream @ Some(Opened::Growing(..))) => {
-                let mut message = Vec::new();
-                match &stream {
-                    Some(opened) => opened.whole()?.read_to_end(&mut message),
-                    None => File::open(source).and_then(|mut file| file.read_to_end(&mut message)),
-                }
-                .map_err(&failed)?;
+            Ok(Kind::Mbox) if !is_empty => self.mailbox(source, stream),
+            Err(other) if !is_stream || !matches!(other, NotMail::Text) => Err(other.error(source)),
+            _ => {
+                let message = match &mut stream {
+                    Some(opened) => opened.read_all(source)?,
+                    None => std::fs::read(source).map_err(&failed)?,
+                };
                 if let Some(damage) = stream.as_ref().and_then(Opened::damage) {
                     if !damage.whole {
-                        return Err(failed(io::Error::other(damage)));
+                        return Err(failed(io::Error::other(damage.clone())));
                     }
                     self.damaged(source, &wording::detail(&damage.detail()));
                 }
@@ -232,7 +233,6 @@ impl Inspection<'_> {
                 }
                 self.message(source, message)
             }
-            (Err(other), _) => Err(other.error(source)),
         }
     }
 
@@ -258,7 +258,7 @@ impl Inspection<'_> {
         let filter = Filter::new(&self.verb, several, stop.clone(), &rows);
         let summary = match stream {
             Some(opened) => convert_open(
-                &opened,
+                opened,
                 source,
                 Output::Nowhere,
                 &options,

@@ -148,10 +148,6 @@ impl Transform for Filter<'_> {
         self.verb.touched(bytes, ends)
     }
 
-    fn may_touch(&self, piece: &[u8], is_start: bool) -> bool {
-        self.verb.may_touch(piece, is_start)
-    }
-
     fn transform(&self, message: &Message<'_>) -> Result<Edits, Error> {
         self.stop.check()?;
         let mailbox = self.state().mailbox.clone();

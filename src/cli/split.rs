@@ -112,7 +112,7 @@ fn lines(found: &Found, splitting: &Splitting<'_>) -> Result<(Vec<u8>, Option<St
     }
     let file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
-    let opened = Opened::named(file, path, splitting.options, &Stop::default())?;
+    let mut opened = Opened::named(file, path, splitting.options, &Stop::default())?;
     let mut text = Vec::new();
     let modified = mtime(&metadata);
     let mut add = |piece: &Piece, quoting: Option<Quoting>| {
@@ -142,7 +142,7 @@ fn lines(found: &Found, splitting: &Splitting<'_>) -> Result<(Vec<u8>, Option<St
         text.extend(json(&line)?);
         Ok(())
     };
-    pieces(&opened, found.kind, metadata.len(), splitting, &mut add).map_err(failed)?;
+    pieces(&mut opened, found.kind, metadata.len(), splitting, &mut add).map_err(failed)?;
     // What was found must be of the file that the line describes.
     let after = fs::metadata(path).map_err(failed)?;
     if after.len() != metadata.len() || mtime(&after) != mtime(&metadata) {

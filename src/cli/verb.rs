@@ -23,11 +23,6 @@ pub(super) trait Verb: Sync {
         one_by_one(|bytes| self.first_touch(bytes), bytes, ends)
     }
 
-    /// As [`Transform::may_touch`](crate::mailbox::Transform::may_touch).
-    fn may_touch(&self, _piece: &[u8], _is_start: bool) -> bool {
-        true
-    }
-
     /// What changes in one message, and what is said of it.
     ///
     /// # Errors
@@ -83,10 +78,6 @@ impl Verb for Expanding<'_> {
 
     fn touched(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
         self.expander.touched_messages(bytes, ends)
-    }
-
-    fn may_touch(&self, piece: &[u8], is_start: bool) -> bool {
-        self.expander.may_touch_message(piece, is_start)
     }
 
     fn work(&self, message: &[u8], name: &str) -> Result<(Edits, Report), Error> {

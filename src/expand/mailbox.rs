@@ -1,13 +1,9 @@
 //! An expander as what is done to each message of a mailbox.
 
 use super::expander::Expander;
-use super::prefilter::Prefilter;
 use crate::edit::Edits;
 use crate::error::Error;
-use crate::mailbox::{Message, OVERLAP, Transform, one_by_one};
-
-/// No word that is looked for, with what is looked at behind it, is longer than what is seen twice.
-const _: () = assert!(Prefilter::OVERLAP <= OVERLAP);
+use crate::mailbox::{Message, Transform, one_by_one};
 
 /// Fills every message. What was done and what was not goes unsaid: for reports, implement [`Transform`] and call
 /// [`Expander::expand`].
@@ -18,10 +14,6 @@ impl Transform for Expander {
 
     fn touched(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
         self.touched_messages(bytes, ends)
-    }
-
-    fn may_touch(&self, piece: &[u8], is_start: bool) -> bool {
-        self.may_touch_message(piece, is_start)
     }
 
     fn transform(&self, message: &Message<'_>) -> Result<Edits, Error> {
@@ -39,14 +31,5 @@ impl Expander {
             return one_by_one(|bytes| self.first_touch(bytes), bytes, ends);
         }
         self.prefilter().messages(bytes, ends)
-    }
-
-    /// As [`Transform::may_touch`].
-    pub(crate) fn may_touch_message(&self, piece: &[u8], is_start: bool) -> bool {
-        match (self.marks(), is_start) {
-            (true, _) => self.first_touch(piece).is_some(),
-            (false, true) => self.prefilter().in_first_piece(piece),
-            (false, false) => self.prefilter().in_further_piece(piece),
-        }
     }
 }

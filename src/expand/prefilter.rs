@@ -5,8 +5,6 @@ mod data;
 mod document_type;
 mod hidden;
 pub(super) mod kinds;
-#[cfg(any(test, feature = "mailbox"))]
-mod pieces;
 mod words;
 
 use crate::policy::{Embed, Links, Policy};

@@ -6,21 +6,21 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::cut;
-use super::find::{self, Finds, Found, Kind};
-use super::not_mail::NotMail;
-use super::place::{Destination, Place};
-use super::replace;
-use super::temporary;
-use super::{Format, Options, Progress, Stop, Summary};
 use crate::error::Error;
+use crate::mailbox::find::{self, Finds, Found, Kind};
+use crate::mailbox::not_mail::NotMail;
+use crate::mailbox::place::folder::{Destination, Place};
+use crate::mailbox::place::replace;
+use crate::mailbox::place::temporary;
+use crate::mailbox::read::cut;
+use crate::mailbox::{Format, Options, Progress, Stop, Summary};
 
 /// What an earlier run kept is called.
 const BACKUP: NotMail = NotMail::Beside("the backup of an earlier run");
 
 /// What there is to convert: what [`find::find`] sees, and a Maildir also where only a folder or a
 /// message of one was named.
-pub(super) fn look_at(
+pub(crate) fn look_at(
     source: &Path,
     options: &Options,
     destination: Destination<'_>,
@@ -51,7 +51,7 @@ fn find_in(
 }
 
 /// What an earlier run kept beside a file of a folder is no mailbox of its own: it may be the only original.
-pub(super) fn pass_over_backups(finds: &mut Finds, suffix: &OsStr) {
+pub(crate) fn pass_over_backups(finds: &mut Finds, suffix: &OsStr) {
     let paths: HashSet<PathBuf> = finds
         .mailboxes
         .iter()
@@ -74,7 +74,7 @@ pub(super) fn pass_over_backups(finds: &mut Finds, suffix: &OsStr) {
 }
 
 /// Whether two names are those of one file.
-pub(super) fn is_same_file(one: &Path, other: &Path) -> bool {
+pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
     match (fs::metadata(one), fs::metadata(other)) {
         (Ok(one), Ok(other)) => replace::is_same(&one, &other),
         _ => false,
@@ -82,7 +82,7 @@ pub(super) fn is_same_file(one: &Path, other: &Path) -> bool {
 }
 
 /// Tells what was found and is no mail, and what could not be looked at.
-pub(super) fn begun(finds: &Finds, progress: &dyn Progress) -> Summary {
+pub(crate) fn begun(finds: &Finds, progress: &dyn Progress) -> Summary {
     let mut objects: BTreeMap<&Path, u64> = BTreeMap::new();
     for (path, other) in &finds.skipped {
         progress.skipped(path, other.name());
@@ -115,7 +115,7 @@ fn store_of(object: &Path) -> &Path {
 }
 
 /// Takes away what killed runs left where we are to work.
-pub(super) fn sweep(finds: &Finds) {
+pub(crate) fn sweep(finds: &Finds) {
     let mut folders = BTreeSet::new();
     for found in &finds.mailboxes {
         match found.kind {

@@ -1,7 +1,7 @@
 //! The driver: from a source to a destination, or in place.
 //!
 //! Every mailbox is whole or as it was: output appears under its name when it is finished, and in
-//! place is [`replace`](super::replace)'s business. Of several mailboxes in a folder those done
+//! place is [`replace`](crate::mailbox::place::replace)'s business. Of several mailboxes in a folder those done
 //! before an error or a stop stay done.
 
 use std::fs::{self, File};
@@ -9,31 +9,29 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::begin::{begun, is_same_file, look_at, pass_over_backups, sweep};
-use super::compressed::{Damage, Method};
-use super::cut::{self, SINGLE, asked_for, cannot_cut};
-use super::expanded::{Content, content_of};
-use super::failure::{cannot_write, in_full, unread, unreadable};
-use super::find::{Finds, Found, Kind};
-use super::forms;
-use super::in_pieces::InPieces;
-use super::mbox::Counted;
-use super::messages::{Messages, transformed};
-use super::not_mail::not_in_place;
-use super::pipeline::{self, Limits};
-use super::place::Destination;
-use super::pool::Pool;
-use super::replace::{self, Beside, Identity};
-use super::rewrite;
-use super::sample::quoting_of;
-use super::sink::{Bytes, Output, Sink};
-use super::temporary;
-use super::window::{Section, Source};
-use super::{
-    Effect, Message, Options, Progress, Quoting, Stop, Summary, Transform, check_backup_suffix,
-};
 use crate::detail::{Detail, Setting};
 use crate::error::Error;
+use crate::mailbox::begin::{begun, is_same_file, look_at, pass_over_backups, sweep};
+use crate::mailbox::compressed::content::{Content, content_of};
+use crate::mailbox::compressed::{Damage, Method};
+use crate::mailbox::failure::{cannot_write, in_full, unread, unreadable};
+use crate::mailbox::find::{Finds, Found, Kind};
+use crate::mailbox::forms;
+use crate::mailbox::forms::mbox::Counted;
+use crate::mailbox::forms::rewrite;
+use crate::mailbox::not_mail::not_in_place;
+use crate::mailbox::place::folder::Destination;
+use crate::mailbox::place::replace::{self, Beside, Identity};
+use crate::mailbox::place::temporary;
+use crate::mailbox::read::cut::{self, SINGLE, asked_for, cannot_cut};
+use crate::mailbox::read::messages::{Messages, transformed};
+use crate::mailbox::read::pipeline::{self, Limits};
+use crate::mailbox::read::sample::quoting_of;
+use crate::mailbox::read::sink::{Bytes, Output, Sink};
+use crate::mailbox::read::source::Source;
+use crate::mailbox::{
+    Effect, Message, Options, Progress, Quoting, Stop, Summary, Transform, check_backup_suffix,
+};
 
 /// Converts `source` (an mbox file, a Maildir, a message, a folder of them) to `destination`.
 ///
@@ -179,14 +177,14 @@ fn or_named(
 
 /// One mailbox to convert.
 #[derive(Clone, Copy)]
-pub(super) struct Job<'a> {
-    pub(super) path: &'a Path,
-    pub(super) options: &'a Options,
+pub(crate) struct Job<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) options: &'a Options,
     /// How the file is compressed.
-    pub(super) method: Option<Method>,
-    pub(super) transform: &'a dyn Transform,
-    pub(super) progress: &'a dyn Progress,
-    pub(super) stop: &'a Stop,
+    pub(crate) method: Option<Method>,
+    pub(crate) transform: &'a dyn Transform,
+    pub(crate) progress: &'a dyn Progress,
+    pub(crate) stop: &'a Stop,
 }
 
 impl Job<'_> {
@@ -213,7 +211,7 @@ impl Job<'_> {
         Ok(summary)
     }
 
-    pub(super) fn open(&self) -> Result<(File, Identity), Error> {
+    pub(crate) fn open(&self) -> Result<(File, Identity), Error> {
         let file = File::open(self.path).map_err(unreadable(self.path))?;
         let before = Identity::of_file(&file, self.path)?;
         Ok((file, before))
@@ -245,8 +243,17 @@ impl Job<'_> {
         Ok(summary)
     }
 
+    /// Refuses a piece of a single message.
+    pub(crate) fn check_uncut(&self) -> Result<(), Error> {
+        let metadata = fs::metadata(self.path).ok();
+        match asked_for(self.options, self.path, metadata.as_ref())? {
+            Some(_) => Err(cannot_cut(self.path, SINGLE)),
+            None => Ok(()),
+        }
+    }
+
     /// What is said of a single message that is too large.
-    pub(super) fn oversized(&self, octets: u64) -> Result<Summary, Error> {
+    pub(crate) fn oversized(&self, octets: u64) -> Result<Summary, Error> {
         Ok(Summary {
             oversized: 1,
             ..self.one_message(octets)?
@@ -255,10 +262,7 @@ impl Job<'_> {
 
     /// What is said of a single message of so many octets, if nothing becomes of it.
     fn one_message(&self, octets: u64) -> Result<Summary, Error> {
-        let metadata = fs::metadata(self.path).ok();
-        if asked_for(self.options, self.path, metadata.as_ref())?.is_some() {
-            return Err(cannot_cut(self.path, SINGLE));
-        }
+        self.check_uncut()?;
         self.progress.advance(octets, 1);
         Ok(Summary {
             mailboxes: 1,
@@ -271,7 +275,7 @@ impl Job<'_> {
 
     /// The same of its content, or of that of a file with something around the message; and what becomes of it.
     #[allow(clippy::type_complexity)] // three values that are used apart
-    pub(super) fn message_of(
+    pub(crate) fn message_of(
         &self,
         content: Vec<u8>,
     ) -> Result<(Summary, Vec<u8>, Option<Vec<u8>>), Error> {
@@ -294,7 +298,7 @@ impl Job<'_> {
         };
         let mut new = transformed(self.transform, &message, rewrite::spliced_in_file)?;
         if let Some(wrapping) = wrapping {
-            new = new.map(|new| (wrapping.with_message)(&content, range, &new));
+            new = new.map(|new| wrapping.with_message(&content, range, &new));
         }
         if let Some(new) = &new {
             summary.changed = 1;
@@ -304,7 +308,7 @@ impl Job<'_> {
     }
 
     /// Tells that compressed data are damaged, and counts it.
-    pub(super) fn damaged(&self, damage: &Damage, summary: &mut Summary) {
+    pub(crate) fn damaged(&self, damage: &Damage, summary: &mut Summary) {
         summary.damaged += 1;
         let read = match summary.messages {
             0 => "no message was read".to_owned(),
@@ -316,7 +320,7 @@ impl Job<'_> {
         self.progress.damaged(self.path, &why);
     }
 
-    pub(super) fn quoting(&self, source: &impl Source) -> Result<Quoting, Error> {
+    pub(crate) fn quoting(&self, source: &mut Source) -> Result<Quoting, Error> {
         match self.options.quoting {
             Some(quoting) => Ok(quoting),
             None => quoting_of(source).map_err(|error| in_full(error, self.path)),
@@ -324,31 +328,33 @@ impl Job<'_> {
     }
 
     /// All messages of an mbox, from the first to the last, into `sink`.
-    pub(super) fn whole_mbox(
+    pub(crate) fn whole_mbox(
         &self,
-        section: Section<'_>,
+        mut source: Source,
         sink: &mut Sink<'_>,
     ) -> Result<Summary, Error> {
-        let quoting = self.quoting(&section)?;
+        let quoting = self.quoting(&mut source)?;
         let mut summary = Summary::default();
-        self.mbox(section, quoting, &mut summary, sink, &mut |_| {})?;
+        let counted = Counted::default();
+        self.mbox(source, counted, quoting, &mut summary, sink, &mut |_| {})?;
         Ok(summary)
     }
 
-    /// The messages of an mbox, or of a section that starts with one, through the pipeline into
-    /// `sink`. Adds to `summary`, whose messages are those before; `seen` is shown what was read.
-    /// Gives what the messages up to its end say about the Content-Lengths behind.
-    pub(super) fn mbox(
+    /// The messages of an mbox, or of a section that starts with one behind those that were `counted`, through the
+    /// pipeline into `sink`. Adds to `summary`, whose messages are those before; `seen` is shown what was read.
+    /// Gives what the messages up to its end say about the Content-Lengths behind, and what is left of the source.
+    pub(crate) fn mbox(
         &self,
-        section: Section<'_>,
+        source: Source,
+        counted: Counted,
         quoting: Quoting,
         summary: &mut Summary,
         sink: &mut Sink<'_>,
         seen: &mut (dyn FnMut(&[u8]) + Send),
-    ) -> Result<Counted, Error> {
-        let pool = Pool::of(self.options.budget());
+    ) -> Result<(Counted, Source), Error> {
         let window = self.options.window;
-        let mut windows = cut::windows(section, self.options, self.path, &pool)?;
+        let mut windows = cut::windows(source, counted, self.options, self.path)?;
+        let buffers = windows.buffers.clone();
         let stages = Messages {
             path: self.path,
             transform: self.transform,
@@ -360,30 +366,14 @@ impl Job<'_> {
             budget: self.options.budget(),
         };
         summary.mailboxes = 1;
-        // What a stream has passed cannot be read again.
-        let in_pieces = sink.goes_back() && section.growing.is_none();
-        let mut large: Option<InPieces> = None;
         pipeline::run(
             &stages,
             limits,
             self.stop,
             || {
-                let chunk = windows.next_chunk_or_piece(|first| {
-                    in_pieces && !self.transform.may_touch(first, true)
-                });
+                let chunk = windows.next_chunk();
                 let chunk = chunk.map_err(|error| in_full(error, self.path))?;
-                let end = section.start + windows.offset();
-                let is_cut = section
-                    .growing
-                    .is_some_and(|growing| growing.is_cut_at(end));
-                if let Some(growing) = section.growing {
-                    growing.pass(end);
-                }
-                Ok(chunk.map(|mut chunk| {
-                    if is_cut {
-                        // Nobody knows where it would have ended.
-                        chunk.leave_out_the_last();
-                    }
+                Ok(chunk.map(|chunk| {
                     let weight = chunk.weight(window);
                     (chunk, weight)
                 }))
@@ -391,13 +381,6 @@ impl Job<'_> {
             |chunk, done| {
                 let bytes = chunk.bytes();
                 seen(bytes);
-                let piece = chunk.piece.as_ref();
-                if let Some(first) = piece.filter(|piece| piece.is_first()) {
-                    large = Some(InPieces::begin(first, chunk.first_number, sink)?);
-                }
-                if let Some(large) = &mut large {
-                    large.add(!done.is_empty());
-                }
                 summary.bytes_out += bytes.len() as u64;
                 let mut copied = 0;
                 for (frame, new) in done {
@@ -411,29 +394,15 @@ impl Job<'_> {
                     copied = frame.end;
                 }
                 sink.put(&bytes[copied..], Bytes::Same)?;
-                let mut messages = chunk.messages();
-                if let Some(last) = piece.filter(|piece| piece.is_last) {
-                    messages += 1;
-                    let end = last.end(bytes.len());
-                    if let Some(large) = large.take()
-                        && let Some(new) = large.finish(end, &section, self.path, &stages, sink)?
-                    {
-                        summary.bytes_out += new;
-                        summary.bytes_out -= end - last.start;
-                        summary.changed += 1;
-                    }
-                } else if piece.is_none() {
-                    // If there was one, it turned out to be too large.
-                    large = None;
-                }
+                let messages = chunk.messages();
                 summary.oversized += chunk.oversized;
                 summary.messages += messages;
                 summary.bytes_in += bytes.len() as u64;
                 self.progress.advance(bytes.len() as u64, messages);
-                pool.give_back(chunk.buffer, window);
+                buffers.give_back(chunk.buffer, window);
                 Ok(())
             },
         )?;
-        Ok(windows.counted())
+        Ok((windows.counted(), windows.into_source()))
     }
 }

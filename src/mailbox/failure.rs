@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::error::Error;
 
 /// [`Error::Read`] for a path.
-pub(super) fn cannot_read(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
+pub(crate) fn cannot_read(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
     move |source| Error::Read {
         what: path.display().to_string(),
         source,
@@ -13,7 +13,7 @@ pub(super) fn cannot_read(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ 
 }
 
 /// [`Error::Unreadable`] for a mailbox of which nothing was replaced.
-pub(super) fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
+pub(crate) fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
     move |source| Error::Unreadable {
         path: path.into(),
         source,
@@ -21,12 +21,12 @@ pub(super) fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
 }
 
 /// The same, but a stream says in full what went wrong.
-pub(super) fn in_full(error: std::io::Error, path: &Path) -> Error {
+pub(crate) fn in_full(error: std::io::Error, path: &Path) -> Error {
     error.downcast::<Error>().unwrap_or_else(unreadable(path))
 }
 
 /// [`Error::Write`] for a path.
-pub(super) fn cannot_write(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
+pub(crate) fn cannot_write(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
     move |source| Error::Write {
         what: path.display().to_string(),
         source,
@@ -34,6 +34,6 @@ pub(super) fn cannot_write(path: &Path) -> impl Fn(std::io::Error) -> Error + '_
 }
 
 /// Why something was passed over that could not be read.
-pub(super) fn unread(error: &std::io::Error) -> String {
+pub(crate) fn unread(error: &std::io::Error) -> String {
     format!("cannot be read: {error}")
 }

@@ -23,20 +23,20 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use super::archive::Judged;
-use super::compressed::{Damage, Decoder, Limits, MAGIC, Method, plain_suffix};
-use super::failure::{cannot_read, unread};
-use super::forms::{self, FolderForm, Form, Format};
-pub(crate) use super::not_mail::NotMail;
-#[cfg(feature = "cli")]
-pub(crate) use super::not_mail::not_in_place;
-use super::not_mail::{is_document, not_a_mailbox};
-use super::ours;
-pub(crate) use super::start::Kind;
-use super::start::{BYTE_ORDER_MARK, kind_of_start};
-use super::stop::Stop;
-use super::temporary;
 use crate::error::Error;
+use crate::mailbox::archive::Judged;
+use crate::mailbox::compressed::{Damage, Decoder, Limits, MAGIC, Method, plain_suffix};
+use crate::mailbox::failure::{cannot_read, unread};
+use crate::mailbox::forms::{self, FolderForm, Form, Format};
+pub(crate) use crate::mailbox::not_mail::NotMail;
+#[cfg(feature = "cli")]
+pub(crate) use crate::mailbox::not_mail::not_in_place;
+use crate::mailbox::not_mail::{is_document, not_a_mailbox};
+use crate::mailbox::ours;
+use crate::mailbox::place::temporary;
+pub(crate) use crate::mailbox::start::Kind;
+use crate::mailbox::start::{BYTE_ORDER_MARK, kind_of_start};
+use crate::mailbox::stop::Stop;
 
 /// Bytes looked at to tell what a file is.
 pub(crate) const LOOKED_AT: u64 = 64 << 10;
@@ -67,7 +67,7 @@ pub(crate) struct Finds {
 
 impl Finds {
     /// The source itself, and nothing else.
-    pub(super) fn of_source(source: &Path, kind: Kind, method: Option<Method>) -> Self {
+    pub(crate) fn of_source(source: &Path, kind: Kind, method: Option<Method>) -> Self {
         Self {
             mailboxes: vec![Found {
                 path: source.into(),
@@ -160,7 +160,7 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
                 }
                 continue;
             }
-            if form.is_some_and(|form| (form.is_message)(&name)) {
+            if form.is_some_and(|form| form.is_message(&name)) {
                 continue;
             }
             let path = entry.path();
@@ -183,7 +183,7 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
             let kind = if is_maildir || format == Format::Maildir {
                 Err(NotMail::BesideMaildir)
             } else if let Some(form) = form.or(said_folder(format)) {
-                Err(NotMail::Beside(form.beside))
+                Err(NotMail::Beside(form.beside()))
             } else {
                 let looked = look_at(&path, format).and_then(|kind| {
                     let is_object = kind.is_ok()
@@ -233,12 +233,12 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
 }
 
 /// Whether `folder` has what makes a Maildir.
-pub(super) fn is_maildir(folder: &Path) -> bool {
+pub(crate) fn is_maildir(folder: &Path) -> bool {
     folder.join("cur").is_dir() && folder.join("new").is_dir()
 }
 
 /// The form of `folder`: it shows it, or holds a message if it is said to be of one.
-fn folder_form(folder: &Path, format: Format) -> io::Result<Option<&'static FolderForm>> {
+fn folder_form(folder: &Path, format: Format) -> io::Result<Option<FolderForm>> {
     if format == Format::Auto {
         return Ok(forms::folder_form(folder));
     }
@@ -246,7 +246,7 @@ fn folder_form(folder: &Path, format: Format) -> io::Result<Option<&'static Fold
         return Ok(None);
     };
     for entry in fs::read_dir(folder)? {
-        if (said.is_message)(&entry?.file_name()) {
+        if said.is_message(&entry?.file_name()) {
             return Ok(Some(said));
         }
     }
@@ -254,7 +254,7 @@ fn folder_form(folder: &Path, format: Format) -> io::Result<Option<&'static Fold
 }
 
 /// The form of folders that a format is.
-fn said_folder(format: Format) -> Option<&'static FolderForm> {
+fn said_folder(format: Format) -> Option<FolderForm> {
     match forms::named(format)?.form {
         Form::Folder(form) => Some(form),
         Form::Divided(_) => None,
@@ -297,7 +297,7 @@ pub(crate) fn look_at(
 
 /// What is called a message, or what a browser saved, is one, whatever it starts with, if that shows nothing else: no
 /// mail in a folder goes missing for an octet of its header.
-pub(super) fn as_named(
+pub(crate) fn as_named(
     kind: Result<Kind, NotMail>,
     path: &Path,
     format: Format,
@@ -326,7 +326,7 @@ pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
     if let Some(named) = forms::named(format) {
         let is_another = match named.form {
             Form::Folder(_) => true,
-            Form::Divided(said) => kind.is_ok() && !(said.starts)(start) && !start.is_empty(),
+            Form::Divided(said) => kind.is_ok() && !said.starts(start) && !start.is_empty(),
         };
         return match is_another {
             true => Err(NotMail::OtherFormat(named.is_another)),
@@ -338,7 +338,7 @@ pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
             "not a Maildir: a file, and a Maildir is a folder",
         )),
         (Format::Mbox | Format::Eml, _, Some(division)) => {
-            let (what, formats) = division.read_as;
+            let (what, formats) = division.read_as();
             Err(NotMail::ReadAs(what, formats))
         }
         (Format::Mbox, Ok(Kind::Eml), None) => Err(NotMail::OtherFormat(
@@ -365,7 +365,7 @@ pub(crate) fn judged(_name: &[u8], start: &[u8]) -> Judged {
         }
         Ok(Kind::Mbox) => match forms::division_of(start) {
             None => Judged::Taken,
-            Some(division) => Judged::Left(division.name),
+            Some(division) => Judged::Left(division.name()),
         },
         Ok(Kind::Archive) if is_document(start) => Judged::Skipped("a document"),
         Ok(Kind::Archive) => Judged::Left("an archive"),

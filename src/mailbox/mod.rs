@@ -4,16 +4,10 @@
 //! file that holds it is replaced so that neither a kill nor a full disk loses mail. What never
 //! does: MIME and the network. What becomes of a message is asked of a [`Transform`].
 //!
-//! The modules: `find` says what a path holds, `start` what the first octets of a file say, `ours` which folders are stores and
-//! caches, `not_mail` what it is if it holds no mail; `mbox` is the format,
-//! `window` walks a file of any size, which `source` reads, through it, `rewrite` puts a changed message back;
-//! `maildir` does the same for a message a file, in whose name `sizes` may stand, and `supersede` puts it in the old one's place; `pipeline` works on many at a time and keeps their order; `pool` has
-//! the buffers; `lock`, `latecomers`, `replace` and `in_place` make in place safe; `sink` is where an mbox goes;
-//! `begin` says what there is to do, `convert` is the driver, `cut` finds the messages of a piece of an mbox, `split` says where to cut, `compressed`
-//! knows the ways of compressing, `archive` reads the mboxes in zip and tar archives, `expanded` reads a mailbox
-//! through one; `stream` is the driver for standard input and output, `growing` keeps what comes in a stream;
-//! `separator` says what divides an mbox; `forms` is the table of all other formats, MMDF, MH and Apple Mail's files,
-//! each in a file of its own; `full` reads until a buffer is full; `touch` asks which messages need a look.
+//! The rooms: `read` walks a mailbox and writes what becomes of it; `forms` has what is to know of each format; `compressed`
+//! the ways of compressing; `archive` the mboxes in zip and tar archives; `place` locks and replaces. Each says what is in it.
+//! Beside them `find` says what a path holds, `start` what the first octets of a file say, `ours` which folders are stores and
+//! caches, `not_mail` what it is if it holds no mail; `begin` says what there is to do, and `convert` is the driver.
 //!
 //! What is not preserved: the last access time, holes in sparse files, and, for a Maildir, the
 //! inode number of a changed message.
@@ -23,48 +17,17 @@ mod archive;
 mod begin;
 mod compressed;
 mod convert;
-mod cut;
-#[cfg_attr(not(feature = "cli"), allow(dead_code))]
-mod expanded;
 mod failure;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 pub(crate) mod find;
 mod forms;
-mod full;
-#[cfg_attr(not(feature = "cli"), allow(dead_code))]
-mod growing;
-mod in_pieces;
-mod in_place;
-mod latecomers;
-mod lock;
-mod maildir;
-mod mbox;
-mod messages;
 mod not_mail;
 mod ours;
-mod piece;
-mod pipeline;
 mod place;
-mod pool;
-mod process;
-mod quoting;
-mod replace;
-mod rewrite;
-mod sample;
-mod separator;
-mod sink;
-mod sizes;
-mod source;
-#[cfg(feature = "cli")]
-mod split;
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
+mod read;
 mod start;
 mod stop;
-#[cfg_attr(not(feature = "cli"), allow(dead_code))]
-mod stream;
-mod supersede;
-mod temporary;
-mod touch;
-mod window;
 
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
@@ -83,26 +46,25 @@ pub(crate) use archive::{Judged, Sensing, Skipped, unpacked};
 pub(crate) use compressed::{Damage, Limits, Method, Sensed};
 pub use convert::{convert_in_place, convert_to};
 pub use forms::Format;
+pub use forms::quoting::Quoting;
+#[cfg(feature = "cli")]
+pub(crate) use forms::rewrite::takes_separators;
 #[cfg(feature = "cli")]
 pub(crate) use forms::shown;
 #[cfg(feature = "cli")]
-pub(crate) use growing::Growing;
+pub(crate) use place::process::field_of_stat;
 #[cfg(feature = "cli")]
-pub(crate) use process::field_of_stat;
-pub use quoting::Quoting;
+pub(crate) use read::Background;
 #[cfg(feature = "cli")]
-pub(crate) use rewrite::takes_separators;
+pub(crate) use read::opened::{
+    Opened, convert_open, has_second_message, kind_of_open, second_message,
+};
 #[cfg(feature = "cli")]
-pub(crate) use sink::Output;
+pub(crate) use read::sink::Output;
 #[cfg(feature = "cli")]
-pub(crate) use split::{Piece, Splitting, pieces};
+pub(crate) use read::split::{Piece, Splitting, pieces};
+pub(crate) use read::touch::one_by_one;
 pub use stop::Stop;
-#[cfg(feature = "cli")]
-pub(crate) use stream::{Opened, convert_open, has_second_message, kind_of_open, second_message};
-pub(crate) use touch::one_by_one;
-
-/// How many bytes of the piece before [`Transform::may_touch`] sees again, where two pieces meet.
-pub const OVERLAP: usize = 256;
 
 /// What is done to each message.
 ///
@@ -124,17 +86,7 @@ pub trait Transform: Sync {
     /// Who can tell by more than one word's place does so here; without it, [`next_touch`](Self::next_touch) is
     /// asked.
     fn touched(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
-        touch::one_by_one(|bytes| self.next_touch(bytes), bytes, ends)
-    }
-
-    /// Whether [`touched`](Self::touched) might name a message of which `piece` is a piece, as far as that tells alone:
-    /// the start of the message or not.
-    ///
-    /// A message that is larger than [`Options::window`] is not held whole if this says so of none of its pieces, nor of what
-    /// is left where two meet: up to [`OVERLAP`] bytes before and behind. Who cannot tell says nothing, and sees
-    /// each message whole.
-    fn may_touch(&self, _piece: &[u8], _is_start: bool) -> bool {
-        true
+        read::touch::one_by_one(|bytes| self.next_touch(bytes), bytes, ends)
     }
 
     /// What becomes of one message: edits of its content; none leave it unchanged. Bytes outside of them stay,

@@ -34,29 +34,29 @@ pub(crate) enum NotMail {
 
 impl NotMail {
     /// An archive in a folder of others' files.
-    pub(super) const ARCHIVE: Self = Self::Format(
+    pub(crate) const ARCHIVE: Self = Self::Format(
         "an archive",
         "its mboxes are read if it is named as a source",
     );
 
     /// One that comes in a stream.
-    pub(super) const STREAMED_ZIP: Self = Self::Format(
+    pub(crate) const STREAMED_ZIP: Self = Self::Format(
         "a zip archive",
         "its directory stands at its end, so it cannot be read while it comes: name the file, after decompressing it if it is compressed",
     );
 
     /// One that is compressed as a whole.
-    pub(super) const PACKED_ZIP: Self = Self::Format(
+    pub(crate) const PACKED_ZIP: Self = Self::Format(
         "a zip archive in compressed data",
         "its directory stands at its end: decompress it first",
     );
 
     /// Of which nothing can be mail.
-    pub(super) const DATABASE: Self =
+    pub(crate) const DATABASE: Self =
         Self::Format("an SQLite database", "embody reads no databases");
 
     /// Whether it is mail of a format that is not read, or what could hold mail.
-    pub(super) fn may_be_mail(self) -> bool {
+    pub(crate) fn may_be_mail(self) -> bool {
         matches!(self, Self::Format(..)) && self != Self::DATABASE
     }
 
@@ -99,7 +99,7 @@ impl NotMail {
 
 /// Whether a zip archive is a document of an office program, or a package of a program: its first member tells. A
 /// Takeout of mail and documents has thousands.
-pub(super) fn is_document(start: &[u8]) -> bool {
+pub(crate) fn is_document(start: &[u8]) -> bool {
     let first = start.get(30..).unwrap_or_default();
     let known: [&[u8]; 8] = [
         b"mimetype",
@@ -120,7 +120,7 @@ pub(crate) fn not_in_place(path: &Path) -> Error {
     not_a_mailbox(path, why.naming(Setting::Output))
 }
 
-pub(super) fn not_a_mailbox(path: &Path, why: impl Into<Detail>) -> Error {
+pub(crate) fn not_a_mailbox(path: &Path, why: impl Into<Detail>) -> Error {
     Error::NotAMailbox {
         path: path.into(),
         why: why.into(),

@@ -4,13 +4,13 @@
 
 use std::path::Path;
 
-use super::not_mail::NotMail;
 use crate::disk::layout;
+use crate::mailbox::not_mail::NotMail;
 
-pub(super) use crate::disk::layout::is_object;
+pub(crate) use crate::disk::layout::is_object;
 
 /// What a folder is, if it is one of ours: no walk goes into it.
-pub(super) fn folder(path: &Path) -> Option<NotMail> {
+pub(crate) fn folder(path: &Path) -> Option<NotMail> {
     match path {
         _ if layout::is_store(path) => Some(NotMail::Ours("a store of detached attachments")),
         _ if layout::is_cache(path) => Some(NotMail::Ours("a cache of embody")),
@@ -19,7 +19,7 @@ pub(super) fn folder(path: &Path) -> Option<NotMail> {
 }
 
 /// What a file is, if it is of a store in which other things lie as well, and no object.
-pub(super) fn file(path: &Path) -> Option<NotMail> {
+pub(crate) fn file(path: &Path) -> Option<NotMail> {
     let what = "the lock of a store, its list of users, or what is being written there";
     layout::is_of_store(path).then_some(NotMail::Beside(what))
 }

@@ -1,9 +1,9 @@
 //! What the first octets of a file say that it is.
 
-use super::archive;
-use super::forms::{self, FolderForm};
-use super::not_mail::NotMail;
-use super::separator::name_length;
+use crate::mailbox::archive;
+use crate::mailbox::forms::separator::name_length;
+use crate::mailbox::forms::{self, FolderForm};
+use crate::mailbox::not_mail::NotMail;
 
 /// What something is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -13,7 +13,7 @@ pub(crate) enum Kind {
     /// A folder with `cur` and `new`.
     Maildir,
     /// Another folder with a message a file.
-    Folder(&'static FolderForm),
+    Folder(FolderForm),
     /// An archive, whose mboxes are read as one.
     Archive,
     /// A message in a file of its own.
@@ -31,7 +31,7 @@ impl Kind {
 ///
 /// # Errors
 /// What it is instead of mail.
-pub(super) fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
+pub(crate) fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
     if start.is_empty() {
         return Ok(Kind::Mbox);
     }
@@ -81,10 +81,10 @@ fn is_binary(start: &[u8]) -> bool {
 }
 
 /// What editors on some systems put in front of text.
-pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Whether a file is an mbox behind a byte order mark: its first separator is not where others look for it.
-pub(super) fn is_marked_mbox(start: &[u8]) -> bool {
+pub(crate) fn is_marked_mbox(start: &[u8]) -> bool {
     let behind = start.strip_prefix(BYTE_ORDER_MARK);
     behind.is_some_and(|behind| behind.starts_with(b"From "))
 }

@@ -46,14 +46,6 @@ pub(super) struct Documents {
 }
 
 impl Documents {
-    /// Whether those that were asked about end in `bytes`, with which their message starts, and the boundary lines do
-    /// that end them.
-    #[cfg(any(test, feature = "mailbox"))]
-    pub(super) fn end_within(&self, bytes: &[u8]) -> bool {
-        let behind = bytes.get(self.literal..).unwrap_or_default();
-        self.sections < bytes.len() && memchr::memchr(b'\n', behind).is_some()
-    }
-
     /// Whether the document may have what is sought whose media type stands at `at`. It is not asked again about what
     /// was searched before, so the first answer counts.
     pub(super) fn matters(&mut self, message: &[u8], at: usize, sought: Sought) -> bool {

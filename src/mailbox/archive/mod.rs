@@ -3,7 +3,7 @@
 //!
 //! Nothing is unpacked: no path is ever made of the name of a member, and no more of one is in memory than what is read
 //! at a time. `zip` and `tar` find the members, `joined` puts those together that are wanted. What could not be read is
-//! [`Damage`](super::compressed::Damage) once all else was.
+//! [`Damage`](crate::mailbox::compressed::Damage) once all else was.
 
 mod joined;
 mod tar;
@@ -15,12 +15,12 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use self::joined::{Joined, check};
-pub(crate) use self::joined::{Judge, Judged, Skipped, SkippedMembers};
+pub(crate) use self::joined::{Judge, Judged, Skipped};
 use self::tar::{Passing, Tar};
 use self::zip::Zip;
-use super::Stop;
-use super::compressed::{Damage, Decoder, Limits, Method};
-use super::full::up_to;
+use crate::mailbox::Stop;
+use crate::mailbox::compressed::{Damage, Decoder, Limits, Method};
+use crate::mailbox::read::full::up_to;
 
 /// So many octets tell whether something is an archive.
 pub(super) const LOOKED_AT: usize = tar::BLOCK;

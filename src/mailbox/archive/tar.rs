@@ -9,7 +9,7 @@ use tar::{Header, PaxExtensions};
 
 use super::joined::{Member, Members};
 use crate::mailbox::compressed::Damage;
-use crate::mailbox::full::filled_by;
+use crate::mailbox::read::full::filled_by;
 
 /// Archives consist of blocks.
 pub(super) const BLOCK: usize = 512;

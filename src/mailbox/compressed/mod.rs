@@ -2,8 +2,9 @@
 //!
 //! `method` knows the formats by their first octets, `read` takes members apart until the data ends, and keeps the
 //! limits; `write` makes one member. `gzip`, `zstd`, `dovecot_lz4` and `streams` (bzip2, xz, what is in gzip) read a member each,
-//! through `stepwise`; `octets` is what they read from, and counts.
+//! through `stepwise`; `octets` is what they read from, and counts. `content` is that of a file that holds one message.
 
+pub(super) mod content;
 mod dovecot_lz4;
 mod gzip;
 mod method;

@@ -5,24 +5,13 @@
 //! Mail pads it with blanks. A number that cannot be right (the message would be cut short, or take in what is behind
 //! it) is no frame: such a file stays as it is.
 
+use std::ffi::OsStr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use memchr::memchr;
 
-use super::super::compressed::plain_suffix;
-use super::shapes::Wrapping;
-
-pub(super) static FORM: Wrapping = Wrapping {
-    behind_front: behind_count,
-    message,
-    with_message,
-    is_named,
-    aside: |folder, name| {
-        let is_aside = name == "Attachments" && is_of_apple_mail(folder);
-        is_aside.then_some("attachments that Apple's Mail keeps beside the messages")
-    },
-};
+use crate::mailbox::compressed::plain_suffix;
 
 /// Digits of the number at most.
 const DIGITS: usize = 12;
@@ -59,7 +48,7 @@ fn count(bytes: &[u8]) -> Option<Count> {
 }
 
 /// What stands behind the first line, if `bytes` start as such a file.
-fn behind_count(bytes: &[u8]) -> Option<&[u8]> {
+pub(super) fn behind_count(bytes: &[u8]) -> Option<&[u8]> {
     bytes.get(count(bytes)?.start..)
 }
 
@@ -67,7 +56,7 @@ fn behind_count(bytes: &[u8]) -> Option<&[u8]> {
 ///
 /// # Errors
 /// Why the number is not right.
-fn message(file: &[u8]) -> Option<Result<Range<usize>, &'static str>> {
+pub(super) fn message(file: &[u8]) -> Option<Result<Range<usize>, &'static str>> {
     let Count { octets, start, .. } = count(file)?;
     let end = usize::try_from(octets)
         .ok()
@@ -93,7 +82,7 @@ fn message(file: &[u8]) -> Option<Result<Range<usize>, &'static str>> {
 }
 
 /// `file` with another message in the place of that at `range`.
-fn with_message(file: &[u8], range: Range<usize>, new: &[u8]) -> Vec<u8> {
+pub(super) fn with_message(file: &[u8], range: Range<usize>, new: &[u8]) -> Vec<u8> {
     let width = count(file).map_or(0, |count| count.width);
     let line_end = file.get(width..range.start).unwrap_or_default();
     let behind = file.get(range.end..).unwrap_or_default();
@@ -107,7 +96,7 @@ fn with_message(file: &[u8], range: Range<usize>, new: &[u8]) -> Vec<u8> {
     [count.as_bytes(), line_end, new, ending, behind].concat()
 }
 
-fn is_named(result: &Path) -> bool {
+pub(super) fn is_named(result: &Path) -> bool {
     plain_suffix(result).is_some_and(|suffix| suffix.eq_ignore_ascii_case("emlx"))
 }
 
@@ -117,6 +106,12 @@ fn is_of_apple_mail(folder: &Path) -> bool {
     // From within, `.` does not tell.
     let is_beneath = |folder: PathBuf| folder.ancestors().any(is_mbox);
     folder.join("Messages").is_dir() && folder.canonicalize().is_ok_and(is_beneath)
+}
+
+/// What a folder of this name in `folder` holds, if Apple's Mail keeps it there.
+pub(super) fn aside(folder: &Path, name: &OsStr) -> Option<&'static str> {
+    let is_aside = name == "Attachments" && is_of_apple_mail(folder);
+    is_aside.then_some("attachments that Apple's Mail keeps beside the messages")
 }
 
 #[cfg(test)]

@@ -7,18 +7,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::shapes::FolderForm;
-
-pub(super) static FORM: FolderForm = FolderForm {
-    is_marked,
-    is_message: |name| number(name).is_some(),
-    sort,
-    copied: &[SEQUENCES],
-    beside: "a file beside the messages of an MH folder",
-};
-
 /// The flags of the messages, by number: nmh's, Python's.
-const SEQUENCES: &str = ".mh_sequences";
+pub(super) const SEQUENCES: &str = ".mh_sequences";
 
 /// What programs keep in such folders: nmh, exmh, Mew, Sylpheed, Claws Mail, Gnus.
 const MARKS: [&str; 7] = [
@@ -32,12 +22,12 @@ const MARKS: [&str; 7] = [
 ];
 
 /// Whether `folder` shows that it is one.
-fn is_marked(folder: &Path) -> bool {
+pub(super) fn is_marked(folder: &Path) -> bool {
     MARKS.iter().any(|name| folder.join(name).is_file())
 }
 
 /// The number that a name is.
-fn number(name: &OsStr) -> Option<u32> {
+pub(super) fn number(name: &OsStr) -> Option<u32> {
     let digits = name.as_bytes();
     let is_number = digits.iter().all(u8::is_ascii_digit) && !digits.starts_with(b"0");
     let digits = std::str::from_utf8(digits).ok().filter(|_| is_number)?;
@@ -45,7 +35,7 @@ fn number(name: &OsStr) -> Option<u32> {
 }
 
 /// As programs list them.
-fn sort(names: &mut [PathBuf]) {
+pub(super) fn sort(names: &mut [PathBuf]) {
     names.sort_by_key(|name| name.file_name().and_then(number));
 }
 

@@ -13,27 +13,6 @@ use std::sync::LazyLock;
 use memchr::memchr;
 use memchr::memmem::Finder;
 
-use super::shapes::{Division, Ending};
-
-pub(super) static FORM: Division = Division {
-    name: "an MMDF mailbox",
-    one_piece: "it is an MMDF mailbox",
-    read_as: (
-        "an MMDF mailbox (^A^A^A^A lines), which is read with ",
-        " auto or mmdf",
-    ),
-    starts,
-    preamble: |_| 0,
-    content_start,
-    end_of_message: |bytes, start, whole| match end_of_message(bytes, start, whole) {
-        Some((content, end)) => Ending::At { content, end },
-        None => Ending::NotInSight(None),
-    },
-    passed,
-    opening: |opening, _| Some(opening.into()),
-    may_divide: holds_line,
-};
-
 /// What a separating line holds.
 const MARK: &[u8] = b"\x01\x01\x01\x01";
 
@@ -53,12 +32,12 @@ fn line(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Whether `bytes` start a mailbox, or a message of one.
-fn starts(bytes: &[u8]) -> bool {
+pub(super) fn starts(bytes: &[u8]) -> bool {
     line(bytes).is_some()
 }
 
 /// Where the content of a message starts: behind the opening line, and a `From ` line.
-fn content_start(message: &[u8]) -> Option<usize> {
+pub(super) fn content_start(message: &[u8]) -> Option<usize> {
     let opening = line(message)?;
     let behind = message.get(opening..).unwrap_or_default();
     let from_line = match behind.starts_with(b"From ") {
@@ -69,13 +48,13 @@ fn content_start(message: &[u8]) -> Option<usize> {
 }
 
 /// Whether some line starts as a separating one does.
-fn holds_line(content: &[u8]) -> bool {
+pub(super) fn holds_line(content: &[u8]) -> bool {
     content.starts_with(MARK) || LINE.find(content).is_some()
 }
 
 /// Where the content and the whole of the message end that starts with the opening line at `start`; `None` if that is
 /// not in sight. `whole`: nothing follows `bytes`.
-fn end_of_message(bytes: &[u8], start: usize, whole: bool) -> Option<(usize, usize)> {
+pub(super) fn end_of_message(bytes: &[u8], start: usize, whole: bool) -> Option<(usize, usize)> {
     let opening = line(bytes.get(start..).unwrap_or_default()).unwrap_or_default();
     // An empty message is closed by the next line.
     let from = (start + opening).saturating_sub(1);
@@ -84,7 +63,7 @@ fn end_of_message(bytes: &[u8], start: usize, whole: bool) -> Option<(usize, usi
 }
 
 /// How far a message that is passed on unread can be passed on, and whether that is its end.
-fn passed(bytes: &[u8], whole: bool) -> (usize, bool) {
+pub(super) fn passed(bytes: &[u8], whole: bool) -> (usize, bool) {
     match closing(bytes, 0, whole) {
         Some((_, end)) => (end, true),
         None if whole => (bytes.len(), false),
@@ -118,8 +97,8 @@ fn closing(bytes: &[u8], from: usize, whole: bool) -> Option<(usize, usize)> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::super::window::tests::divided;
     use super::*;
+    use crate::mailbox::read::window::tests::divided;
 
     const LINE: &str = "\x01\x01\x01\x01\n";
 

@@ -1,45 +1,35 @@
-//! The table of forms: each format besides mbox, Maildir and plain messages is a file here, and a row.
-//!
-//! A format has one of three shapes, which `shapes` describes. What is known but not read has a row in [`OTHERS`].
+//! The forms of mailboxes. mbox: `mbox`, `separator` and `quoting` say where a message ends and what is hidden in it, `rewrite`
+//! puts a changed one back. Each other format besides Maildir and plain messages is a file here (`mmdf`, `emlx`, `mh`), and a
+//! variant of one of the three enums in `shapes`, whose matches name all that is asked of it. What is known but not read has a row in [`OTHERS`].
 
 mod emlx;
+pub(super) mod mbox;
 mod mh;
 mod mmdf;
+pub(super) mod quoting;
+pub(super) mod rewrite;
+pub(super) mod separator;
 mod shapes;
 
 use std::ffi::OsStr;
 use std::ops::Range;
 use std::path::Path;
 
-use super::not_mail::NotMail;
+use crate::mailbox::not_mail::NotMail;
 pub(crate) use shapes::FolderForm;
 pub(super) use shapes::{Division, Ending, LOOK_AHEAD, Wrapping};
-
-/// Files of messages.
-static DIVISIONS: &[&Division] = &[
-    &mmdf::FORM,
-    // With a number in front of each message, which none of the others has.
-    #[cfg(test)]
-    &tests::COUNTED,
-];
-
-/// Messages with something around them.
-static WRAPPINGS: &[&Wrapping] = &[&emlx::FORM];
-
-/// Folders with a message a file.
-static FOLDERS: &[&FolderForm] = &[&mh::FORM];
 
 /// Those that people may say a source is.
 static NAMED: &[Named] = &[
     Named {
         format: Format::Mmdf,
-        form: Form::Divided(&mmdf::FORM),
+        form: Form::Divided(Division::Mmdf),
         is_another: "not MMDF: it does not start with a line of four Control-A",
         is_missing: "a folder without an MMDF mailbox in it",
     },
     Named {
         format: Format::Mh,
-        form: Form::Folder(&mh::FORM),
+        form: Form::Folder(FolderForm::Mh),
         is_another: "not an MH folder: a file, and an MH folder is a folder",
         is_missing: "not an MH folder: no file in it has a number for a name",
     },
@@ -136,8 +126,8 @@ pub(super) struct Named {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Form {
-    Divided(&'static Division),
-    Folder(&'static FolderForm),
+    Divided(Division),
+    Folder(FolderForm),
 }
 
 /// The form of which a source is said to be; of mbox, Maildir and messages there is none.
@@ -146,49 +136,44 @@ pub(super) fn named(format: Format) -> Option<&'static Named> {
 }
 
 /// What divides the file, or what is appended to one, that starts so; `None` for an mbox.
-pub(super) fn division_of(start: &[u8]) -> Option<&'static Division> {
+pub(super) fn division_of(start: &[u8]) -> Option<Division> {
     if start.starts_with(b"From ") {
         return None;
     }
-    let starts = |division: &&&Division| (division.starts)(start);
-    DIVISIONS.iter().find(starts).copied()
+    let mut all = Division::ALL.iter().copied();
+    all.find(|division| division.starts(start))
 }
 
 /// Where the content of a message of a divided file starts; `None` for one of an mbox.
 pub(super) fn content_start(message: &[u8]) -> Option<usize> {
-    let start = |division: &&Division| (division.content_start)(message);
-    DIVISIONS.iter().find_map(start)
+    let mut all = Division::ALL.iter();
+    all.find_map(|division| division.content_start(message))
 }
 
 /// The folder form that `folder` shows to be of.
-pub(super) fn folder_form(folder: &Path) -> Option<&'static FolderForm> {
-    let is_marked = |form: &&&FolderForm| (form.is_marked)(folder);
-    FOLDERS.iter().find(is_marked).copied()
+pub(super) fn folder_form(folder: &Path) -> Option<FolderForm> {
+    let mut all = FolderForm::ALL.into_iter();
+    all.find(|form| form.is_marked(folder))
 }
 
 /// What stands behind the front of what is around a message, if `start` is that of such a file.
 pub(super) fn behind_front(start: &[u8]) -> Option<&[u8]> {
-    let behind = |wrapping: &&Wrapping| (wrapping.behind_front)(start);
-    WRAPPINGS.iter().find_map(behind)
+    let mut all = Wrapping::ALL.into_iter();
+    all.find_map(|wrapping| wrapping.behind_front(start))
 }
 
 /// What is around the message of a file, and where that stands or why nobody knows; `None` for a plain message.
 #[allow(clippy::type_complexity)] // found, and what came of it
-pub(super) fn wrapping_of(
-    file: &[u8],
-) -> Option<(&'static Wrapping, Result<Range<usize>, &'static str>)> {
-    let found = |wrapping: &&'static Wrapping| {
-        let message = (wrapping.message)(file)?;
-        Some((*wrapping, message))
-    };
-    WRAPPINGS.iter().find_map(found)
+pub(super) fn wrapping_of(file: &[u8]) -> Option<(Wrapping, Result<Range<usize>, &'static str>)> {
+    let mut all = Wrapping::ALL.into_iter();
+    all.find_map(|wrapping| Some((wrapping, wrapping.message(file)?)))
 }
 
 /// What is written of a file to a result of this name, if it has one: the message alone, unless it is named as a file of
 /// the same form. One of which nobody knows where the message stands is passed on whole.
 pub(super) fn as_named<'f>(file: &'f [u8], result: Option<&Path>) -> &'f [u8] {
     match wrapping_of(file) {
-        Some((wrapping, Ok(range))) if !result.is_some_and(wrapping.is_named) => {
+        Some((wrapping, Ok(range))) if !result.is_some_and(|name| wrapping.is_named(name)) => {
             file.get(range).unwrap_or(file)
         }
         _ => file,
@@ -207,66 +192,28 @@ pub(crate) fn shown(file: &[u8]) -> (&[u8], Option<&'static str>) {
 
 /// What a folder of this name in `folder` holds, if programs keep it there beside messages.
 pub(super) fn aside(folder: &Path, name: &OsStr) -> Option<&'static str> {
-    let aside = |wrapping: &&Wrapping| (wrapping.aside)(folder, name);
-    WRAPPINGS.iter().find_map(aside)
+    let mut all = Wrapping::ALL.into_iter();
+    all.find_map(|wrapping| wrapping.aside(folder, name))
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::mbox::Frame;
-    use super::super::quoting::Quoting;
-    use super::super::rewrite::{Rewritten, rewritten};
-    use super::super::window::tests::divided;
     use super::*;
     use crate::edit::{Edit, Edits};
     use crate::lengths::Lengths;
+    use crate::mailbox::forms::mbox::Frame;
+    use crate::mailbox::forms::quoting::Quoting;
+    use crate::mailbox::forms::rewrite::{Rewritten, rewritten};
+    use crate::mailbox::read::window::tests::divided;
     use crate::span::Span;
 
-    /// `!counted`, then messages behind a line with the number of their octets.
-    pub(super) static COUNTED: Division = Division {
-        name: "a counted mailbox",
-        one_piece: "it is a counted mailbox",
-        read_as: ("a counted mailbox, which is read with ", " auto"),
-        starts: |bytes| bytes.starts_with(MAGIC) || count(bytes).is_some(),
-        preamble: |bytes| match bytes.starts_with(MAGIC) {
-            true => MAGIC.len() as u64,
-            false => 0,
-        },
-        content_start: |message| Some(count(message)?.1),
-        end_of_message: |bytes, start, whole| {
-            let end = count(&bytes[start..]).map(|(octets, line)| start + line + octets);
-            match end.filter(|&end| end <= bytes.len()) {
-                Some(end) => Ending::At { content: end, end },
-                None if whole => Ending::At {
-                    content: bytes.len(),
-                    end: bytes.len(),
-                },
-                None => Ending::NotInSight(end.map(|end| end as u64)),
-            }
-        },
-        passed: |bytes, _| (bytes.len(), false),
-        opening: |_, content| match content.len() {
-            0..1000 => Some(format!("#{:03}\n", content.len()).into_bytes().into()),
-            _ => None,
-        },
-        may_divide: |_| false,
-    };
-    const MAGIC: &[u8] = b"!counted\n";
-
-    /// The number, and the length of its line.
-    fn count(bytes: &[u8]) -> Option<(usize, usize)> {
-        let digits = bytes.get(..5)?.strip_prefix(b"#")?.strip_suffix(b"\n")?;
-        let octets = std::str::from_utf8(digits).ok()?.parse().ok()?;
-        Some((octets, 5))
-    }
-
-    fn counted(contents: &[&[u8]]) -> Vec<u8> {
+    fn counted_mailbox(contents: &[&[u8]]) -> Vec<u8> {
         let message =
             |content: &&[u8]| [format!("#{:03}\n", content.len()).as_bytes(), content].concat();
         let messages: Vec<Vec<u8>> = contents.iter().map(message).collect();
-        [MAGIC, &messages.concat()].concat()
+        [shapes::MAGIC, &messages.concat()].concat()
     }
 
     proptest! {
@@ -276,7 +223,7 @@ mod tests {
             window in 1_usize..6000,
         ) {
             let contents: Vec<&[u8]> = contents.iter().map(Vec::as_slice).collect();
-            let bytes = counted(&contents);
+            let bytes = counted_mailbox(&contents);
             let (joined, messages, oversized) = divided(&bytes, window, 1 << 20);
             prop_assert_eq!(&joined, &bytes);
             prop_assert_eq!(oversized, 0);
@@ -287,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_number_in_front_follows_what_is_put_in_or_nothing_is() {
-        let bytes = counted(&[b"a\nFrom b 10:00\n", b"c\n"]);
+        let bytes = counted_mailbox(&[b"a\nFrom b 10:00\n", b"c\n"]);
         let frame = Frame::counted(9, 29, 29);
         for (new, expected) in [
             ("xyz".to_owned(), Some("#017\nxyz\nFrom b 10:00\n")),
@@ -303,9 +250,9 @@ mod tests {
     #[test]
     fn no_division_takes_an_mbox_or_an_empty_file_for_its_own() {
         for start in ["", "\n", "From a\n", "From: a@b\n\n"].map(str::as_bytes) {
-            for division in DIVISIONS {
-                assert!(!(division.starts)(start), "{}", division.name);
-                assert_eq!((division.content_start)(start), None, "{}", division.name);
+            for &division in Division::ALL {
+                assert!(!division.starts(start), "{}", division.name());
+                assert_eq!(division.content_start(start), None, "{}", division.name());
             }
         }
         assert!(division_of(b"\x01\x01\x01\x01\n").is_some());
@@ -313,14 +260,14 @@ mod tests {
 
     #[test]
     fn a_division_ends_what_nothing_follows() {
-        for division in DIVISIONS {
+        for &division in Division::ALL {
             for bytes in ["", "x", "\n\n", "\x01\x01\x01\x01\nx"].map(str::as_bytes) {
-                let ending = (division.end_of_message)(bytes, 0, true);
+                let ending = division.end_of_message(bytes, 0, true);
                 let Ending::At { content, end } = ending else {
-                    panic!("{}: {ending:?}", division.name);
+                    panic!("{}: {ending:?}", division.name());
                 };
-                assert!(content <= end && end <= bytes.len(), "{}", division.name);
-                assert!((division.passed)(bytes, true).0 <= bytes.len());
+                assert!(content <= end && end <= bytes.len(), "{}", division.name());
+                assert!(division.passed(bytes, true).0 <= bytes.len());
             }
         }
     }

@@ -10,7 +10,7 @@ mod deliverers;
 mod dry_run;
 mod emlx;
 mod folders;
-mod in_pieces;
+mod large;
 mod lengths;
 mod maildir;
 mod mbox;

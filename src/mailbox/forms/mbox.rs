@@ -1,0 +1,474 @@
+//! The mbox format: what separates messages, how body text is quoted, where one message ends.
+//!
+//! RFC 4155 and its appendix A describe the family; mboxo, mboxrd, mboxcl and mboxcl2 are the
+//! names of qmail's mbox(5). Pure: bytes in, spans out; any bytes give a division that tiles
+//! them. Reading files is `window`'s.
+//!
+//! What a separator is says [`separator`](crate::mailbox::forms::separator).
+//!
+//! **Content-Length** is a stranger's word. It is *right* if at its end there is the end of the
+//! file or a separator, with at most two line ends between. A right one is *believed* in two cases:
+//!
+//! * no plausible separator stands inside what it covers: it then says where the body ends, which
+//!   the next separator says as well, and nothing depends on it but a count that is kept true;
+//! * the mailbox is mboxcl2 as far as it was read: each message before has a right one, and so has
+//!   the one that follows; the last message needs at least one before it. Then `From ` lines
+//!   inside are text.
+//!
+//! Everywhere else it is ignored: one that was guessed so that it ends at a later separator would
+//! take in the mails of others.
+//!
+//! What is not kept apart: mboxo and mboxrd differ only in what they do to `>From `, and a file
+//! seldom tells; see [`Quoting::of_sample`](crate::mailbox::forms::quoting::Quoting::of_sample).
+
+use std::borrow::Cow;
+
+use memchr::memchr;
+
+use crate::mailbox::forms::separator::{self, Next, next_separator};
+pub(crate) use crate::mailbox::forms::separator::{LOOK_AHEAD, is_separator};
+use crate::mailbox::forms::{self, Division, Ending};
+
+/// Line ends accepted between a right Content-Length's last byte and what follows.
+const MAX_TRAILING_LINE_ENDS: usize = 2;
+
+/// Bytes of the following message's header that are looked at for its Content-Length.
+const FOLLOWING_HEADER: usize = 64 << 10;
+
+/// What is known of the messages before one, and of itself because one before was believed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Counted {
+    /// There was one.
+    any: bool,
+    /// Each had a right Content-Length.
+    all: bool,
+    /// What was found of the message that starts at the first number: so no header of an mboxcl2
+    /// mailbox is read twice. Offsets are into the window.
+    following: Option<(u64, Right)>,
+}
+
+impl Default for Counted {
+    fn default() -> Self {
+        Self {
+            any: false,
+            all: true,
+            following: None,
+        }
+    }
+}
+
+impl Counted {
+    /// Behind a message without a right Content-Length.
+    pub(crate) const SETTLED: Self = Self {
+        any: true,
+        all: false,
+        following: None,
+    };
+
+    /// Whether messages are told by separators alone from here on.
+    pub(crate) fn is_settled(&self) -> bool {
+        !self.all
+    }
+
+    /// The same for another window.
+    pub(crate) fn elsewhere(self) -> Self {
+        Self {
+            following: None,
+            ..self
+        }
+    }
+
+    /// One more message.
+    pub(crate) fn count(&mut self, frame: &Frame) {
+        self.count_passed(frame.content_end.is_some());
+    }
+
+    /// One more message, of which it is known whether its Content-Length was believed.
+    pub(crate) fn count_passed(&mut self, believed: bool) {
+        self.any = true;
+        self.all &= believed;
+    }
+}
+
+/// One message: `start..end` tiles the mailbox.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Frame {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    /// Whether the header was read: nobody asks for its Content-Length, once the mailbox cannot be mboxcl2 any
+    /// more, before the message is worked on. See [`looked_at`](Self::looked_at).
+    pub(crate) is_looked_at: bool,
+    /// Where a Content-Length that is believed says that the body ends; or the division of a file that is no mbox.
+    pub(crate) content_end: Option<usize>,
+    /// Whether it is believed because the mailbox is mboxcl2: then nothing in the body is quoted.
+    pub(crate) is_mboxcl2: bool,
+}
+
+impl Frame {
+    /// One that ends where something else than its text says, so that nothing in it divides or is quoted.
+    pub(crate) fn counted(start: usize, content_end: usize, end: usize) -> Self {
+        Self {
+            start,
+            end,
+            is_looked_at: true,
+            content_end: Some(content_end),
+            is_mboxcl2: true,
+        }
+    }
+
+    /// One that ends at a separator, or where the file does, and of which nothing else was asked.
+    pub(crate) fn unread(start: usize, end: usize) -> Self {
+        Self {
+            start,
+            end,
+            is_looked_at: false,
+            content_end: None,
+            is_mboxcl2: false,
+        }
+    }
+
+    /// The same with what the header says, if it was not read: `bytes` are those of the window up to the frame's
+    /// end or further.
+    ///
+    /// The end is that of the file or a separator, so a Content-Length that ends there, but for line ends, is
+    /// right; it is believed if no plausible separator stands inside.
+    pub(crate) fn looked_at(self, bytes: &[u8]) -> Self {
+        let looked_at = Self {
+            is_looked_at: true,
+            ..self
+        };
+        if self.is_looked_at {
+            return looked_at;
+        }
+        let bytes = bytes.get(..self.end).unwrap_or(bytes);
+        let header = Header::of_message(bytes, self.start);
+        let content_end = header
+            .counted_end()
+            .and_then(|end| usize::try_from(end).ok())
+            .filter(|&content| content > 0)
+            .filter(|&content| bytes.get(content..).is_some_and(is_few_line_ends))
+            .filter(|_| {
+                let body = header.body.unwrap_or_default();
+                !next_separator(bytes, body.saturating_sub(1), true).1
+            });
+        Self {
+            content_end,
+            ..looked_at
+        }
+    }
+
+    /// The frame's bytes as `From ` line, content, and the line ends behind.
+    pub(crate) fn parts<'a>(&self, bytes: &'a [u8]) -> (&'a [u8], &'a [u8], &'a [u8]) {
+        let raw = &bytes[self.start..self.end];
+        let content_start = content_start(raw);
+        let content_end = match self.content_end {
+            Some(end) => end - self.start,
+            None if raw.ends_with(b"\n\r\n") => raw.len() - 2,
+            None if raw.ends_with(b"\n\n") => raw.len() - 1,
+            None => raw.len(),
+        }
+        .max(content_start);
+        (
+            &raw[..content_start],
+            &raw[content_start..content_end],
+            &raw[content_end..],
+        )
+    }
+}
+
+/// Behind the `From ` line, or what else opens a message.
+pub(crate) fn content_start(raw: &[u8]) -> usize {
+    if raw.starts_with(b"From ") {
+        memchr(b'\n', raw).map_or(raw.len(), |at| at + 1)
+    } else {
+        forms::content_start(raw).unwrap_or(0)
+    }
+}
+
+/// Where a message ends, as far as can be seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum End {
+    /// There.
+    At(Frame),
+    /// More bytes are needed; if a Content-Length is believed, it is known how many: the message's
+    /// end, counted like `start`.
+    NotInSight(Option<u64>),
+}
+
+/// What is in the file beyond the window: reads from an offset into (or behind) the window, fewer
+/// bytes than asked for only at the end of the file; `None` if it cannot be known.
+pub(crate) type Peek<'a> = dyn FnMut(u64, &mut [u8]) -> Option<usize> + 'a;
+
+/// Bytes needed from a Content-Length's end on to tell whether it is right.
+const CHECKED: usize = LOOK_AHEAD + 2 * MAX_TRAILING_LINE_ENDS;
+
+/// The end of the message that starts at `start` where only separators count, of which there is none before `from`;
+/// `whole`: nothing follows `bytes`.
+///
+/// In a header there are those that stand in any text, and that ends it.
+pub(crate) fn end_by_separator(bytes: &[u8], start: usize, from: usize, whole: bool) -> End {
+    let end = match next_separator(bytes, from, whole).0 {
+        Next::At(end) => end,
+        Next::NotHere if whole => bytes.len(),
+        Next::NotHere | Next::Unsure => return End::NotInSight(None),
+    };
+    End::At(Frame::unread(start, end))
+}
+
+/// The end of the message that starts at `start` in a file that is no mbox.
+pub(crate) fn end_by_division(division: Division, bytes: &[u8], start: usize, whole: bool) -> End {
+    match division.end_of_message(bytes, start, whole) {
+        Ending::At { content, end } => End::At(Frame::counted(start, content, end)),
+        Ending::NotInSight(needed) => End::NotInSight(needed),
+    }
+}
+
+/// The end of the message that starts at `start`, behind those that were `counted`; `whole`:
+/// nothing follows `bytes`.
+pub(crate) fn end_of_message(
+    bytes: &[u8],
+    start: usize,
+    whole: bool,
+    counted: &mut Counted,
+    peek: &mut Peek<'_>,
+) -> End {
+    let mut window = Window { bytes, whole, peek };
+    let known = counted
+        .following
+        .take()
+        .filter(|&(at, _)| at == start as u64);
+    if !counted.all {
+        return end_by_separator(bytes, start, start, whole);
+    }
+    let header = || Header::of_message(bytes, start);
+    if let Some(right) = known
+        .map(|(_, right)| right)
+        .or_else(|| window.right_of(&header()))
+        && window.is_right_behind(&right, counted)
+    {
+        // Both ends are in the window, or neither is of use yet.
+        return match (usize::try_from(right.end), usize::try_from(right.content)) {
+            (Ok(end), Ok(content)) if end <= bytes.len() => {
+                End::At(Frame::counted(start, content, end))
+            }
+            _ => End::NotInSight(Some(right.end)),
+        };
+    }
+    let header = header();
+    // The empty line that ends the header also serves the next separator: a body may be empty. In a
+    // header that has an end there is none; in others even the first line may be one.
+    let from = header.body.map_or(start, |body| body.saturating_sub(1));
+    let (next, passed_plausible) = next_separator(bytes, from, whole);
+    let end = match next {
+        Next::At(end) => end,
+        Next::NotHere if whole => bytes.len(),
+        Next::NotHere | Next::Unsure => return End::NotInSight(None),
+    };
+    let content_end = Some(header)
+        .filter(|header| !passed_plausible && header.counted_end() <= Some(end as u64))
+        .and_then(|header| window.right_of(&header))
+        .filter(|right| right.end == end as u64)
+        .and_then(|right| usize::try_from(right.content).ok());
+    End::At(Frame {
+        start,
+        end,
+        is_looked_at: true,
+        content_end,
+        is_mboxcl2: false,
+    })
+}
+
+/// Whether `bytes` are line ends only, no more than may stand behind a right Content-Length.
+fn is_few_line_ends(mut bytes: &[u8]) -> bool {
+    for _ in 0..MAX_TRAILING_LINE_ENDS {
+        let behind = bytes
+            .strip_prefix(b"\n")
+            .or_else(|| bytes.strip_prefix(b"\r\n"));
+        bytes = behind.unwrap_or(bytes);
+    }
+    bytes.is_empty()
+}
+
+/// A Content-Length that is right.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Right {
+    /// The body's end.
+    content: u64,
+    /// The message's.
+    end: u64,
+    /// Whether the file ends there, too.
+    is_last: bool,
+}
+
+/// Bytes of the file, and a look beyond them.
+struct Window<'a, 'p> {
+    bytes: &'a [u8],
+    whole: bool,
+    peek: &'a mut Peek<'p>,
+}
+
+impl Window<'_, '_> {
+    /// Up to `length` bytes from `at` on, fewer only at the end of the file.
+    fn look(&mut self, at: u64, length: usize) -> Option<Cow<'_, [u8]>> {
+        let here = usize::try_from(at)
+            .ok()
+            .and_then(|at| self.bytes.get(at..))
+            .filter(|rest| self.whole || rest.len() >= length);
+        if let Some(rest) = here {
+            return Some(Cow::Borrowed(rest.get(..length).unwrap_or(rest)));
+        }
+        if self.whole {
+            return None;
+        }
+        let mut there = vec![0; length];
+        let read = (self.peek)(at, &mut there)?;
+        there.truncate(read);
+        Some(Cow::Owned(there))
+    }
+
+    /// Where the Content-Length of a header puts the ends, if it is right.
+    fn right_of(&mut self, header: &Header) -> Option<Right> {
+        self.right(header.body? as u64, header.content_length?)
+    }
+
+    /// The same for a body that starts at `body`.
+    fn right(&mut self, body: u64, length: u64) -> Option<Right> {
+        let content = body.checked_add(length)?;
+        // With the byte before it; so no end behind the end of the file is one at it.
+        let there = self.look(content.checked_sub(1)?, CHECKED + 1)?;
+        let (&before, rest) = there.split_first()?;
+        let line_ends = boundary_behind(before, rest)?;
+        Some(Right {
+            content,
+            end: content + line_ends as u64,
+            is_last: line_ends == rest.len(),
+        })
+    }
+
+    /// Whether what is behind a message, and before it, shows that the mailbox is mboxcl2.
+    fn is_right_behind(&mut self, right: &Right, counted: &mut Counted) -> bool {
+        if right.is_last {
+            return counted.any;
+        }
+        let following = self.following(right.end);
+        let following = following.and_then(|(body, length)| self.right(body, length));
+        counted.following = following.map(|following| (right.end, following));
+        following.is_some()
+    }
+
+    /// Body and Content-Length of the message that starts at `at`.
+    fn following(&mut self, at: u64) -> Option<(u64, u64)> {
+        let of = |bytes: &[u8]| {
+            let first = content_start(bytes);
+            let header = Header::of(&bytes[first..]);
+            header
+                .body
+                .map(|body| (at + (first + body) as u64, header.content_length))
+        };
+        let here = usize::try_from(at).ok().and_then(|at| self.bytes.get(at..));
+        let here = here.map(|rest| rest.get(..FOLLOWING_HEADER).unwrap_or(rest));
+        let (body, length) = match here.and_then(of) {
+            Some(found) => found,
+            // It may end in the window by chance: only what the file holds counts.
+            None => of(&self.look(at, FOLLOWING_HEADER)?)?,
+        };
+        Some((body, length?))
+    }
+}
+
+/// How many bytes of line ends are between a body's last byte and the end of the file or the
+/// next separator; `None` if neither follows.
+fn boundary_behind(before: u8, mut rest: &[u8]) -> Option<usize> {
+    let all = rest.len();
+    for line_ends in 0..=MAX_TRAILING_LINE_ENDS {
+        let at_line_start = line_ends > 0 || before == b'\n';
+        if rest.is_empty() || (at_line_start && is_separator(rest)) {
+            return Some(all - rest.len());
+        }
+        rest = rest
+            .strip_prefix(b"\n")
+            .or_else(|| rest.strip_prefix(b"\r\n"))?;
+    }
+    None
+}
+
+/// What the top header says about where the message ends.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Header {
+    /// Where the body starts, behind the empty line.
+    pub(crate) body: Option<usize>,
+    /// The first Content-Length that is a number.
+    pub(crate) content_length: Option<u64>,
+}
+
+impl Header {
+    /// Where the Content-Length says that the body ends.
+    fn counted_end(&self) -> Option<u64> {
+        (self.body? as u64).checked_add(self.content_length?)
+    }
+
+    /// Reads the header of the message that starts at `start` in `bytes`; offsets are into them.
+    pub(crate) fn of_message(bytes: &[u8], start: usize) -> Self {
+        let first = start + content_start(&bytes[start..]);
+        let header = Self::of(&bytes[first..]);
+        Self {
+            body: header.body.map(|body| first + body),
+            ..header
+        }
+    }
+
+    /// Reads the header that `content` starts with.
+    pub(crate) fn of(content: &[u8]) -> Self {
+        let mut header = Self::default();
+        let mut at = 0;
+        while let Some(length) = memchr(b'\n', &content[at..]) {
+            let line = &content[at..at + length];
+            match line.first() {
+                None => {
+                    header.body = Some(at + 1);
+                    return header;
+                }
+                Some(b'\r') if length == 1 => {
+                    header.body = Some(at + 2);
+                    return header;
+                }
+                // The header was never closed; the next message starts.
+                Some(b'F') if separator::is_separator_in_text(&content[at..]) => {
+                    return header;
+                }
+                Some(b'C' | b'c') if header.content_length.is_none() => {
+                    header.content_length =
+                        field(line, b"content-length").and_then(|value| number(value.of(line)));
+                }
+                _ => {}
+            }
+            at += length + 1;
+        }
+        header
+    }
+}
+
+/// The value of the field `name` (lower case), without outer blanks, if `line` is one.
+pub(crate) fn field(line: &[u8], name: &[u8]) -> Option<crate::span::Span> {
+    if !line.get(..name.len())?.eq_ignore_ascii_case(name) {
+        return None;
+    }
+    let rest = line.get(name.len()..)?;
+    let colon = rest.iter().position(|&b| b != b' ' && b != b'\t')?;
+    if rest[colon] != b':' {
+        return None;
+    }
+    let value = &rest[colon + 1..];
+    let trimmed = value.trim_ascii();
+    let blanks = value.len() - value.trim_ascii_start().len();
+    let start = name.len() + colon + 1 + blanks;
+    Some(crate::span::Span::new(start, start + trimmed.len()))
+}
+
+/// A field value of digits only.
+pub(crate) fn number(value: &[u8]) -> Option<u64> {
+    if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    std::str::from_utf8(value).ok()?.parse().ok()
+}

@@ -1,0 +1,148 @@
+//! How the bodies of an mbox hide lines that would read as separators: the difference between mboxo, mboxrd and mboxcl2
+//! (qmail's mbox(5)).
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
+use crate::mailbox::forms;
+use crate::mailbox::forms::mbox::{Counted, End, end_of_message};
+use crate::mailbox::forms::separator::{Next, next_separator};
+
+static FROM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"From "));
+
+/// How a mailbox hides body lines that would read as separators.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Quoting {
+    /// mboxrd: `>` before every line of `>`s and `From `; can be undone.
+    Rd,
+    /// mboxo: `>` before `From ` only; `>From ` stays as it is.
+    O,
+    /// Nothing is hidden: mboxcl2, which counts instead; MMDF; and single messages.
+    None,
+}
+
+impl Quoting {
+    /// How the mailbox that starts with `sample` quotes its messages.
+    ///
+    /// * what is divided otherwise (MMDF) quotes nothing;
+    /// * a `From ` line that only a Content-Length which is believed keeps from being a separator:
+    ///   mboxcl2, whatever `>From ` lines there are, which are then text;
+    /// * else, a body line that starts with `>>From `, or public-inbox's sender in front: mboxrd (and mboxcl of that kind);
+    /// * else mboxo: what Dovecot, mutt, procmail and Postfix write.
+    #[must_use]
+    pub fn of_sample(sample: &[u8], extent: Extent) -> Self {
+        if forms::division_of(sample).is_some() || holds_unquoted(sample, extent) {
+            Self::None
+        } else if sample.starts_with(b"From mboxrd@")
+            || from_lines(sample).any(|(line, at)| at - line > 1)
+        {
+            Self::Rd
+        } else {
+            Self::O
+        }
+    }
+
+    /// Whether a line (of `>`s before a `From `) has to be quoted.
+    fn hides(self, marks: usize) -> bool {
+        match self {
+            Self::Rd => true,
+            Self::O => marks == 0,
+            Self::None => false,
+        }
+    }
+
+    /// `body` with its lines quoted; borrowed if there is nothing to quote.
+    #[must_use]
+    pub fn quote(self, body: &[u8]) -> Cow<'_, [u8]> {
+        self.marked(body, &[])
+            .map_or(Cow::Borrowed(body), Cow::Owned)
+    }
+
+    /// `bytes` with their lines quoted but those that start at one of `kept`, which are sorted; `None` if there is
+    /// nothing to quote.
+    pub(crate) fn marked(self, bytes: &[u8], kept: &[usize]) -> Option<Vec<u8>> {
+        let places: Vec<usize> = from_lines(bytes)
+            .filter(|&(line, at)| self.hides(at - line) && kept.binary_search(&line).is_err())
+            .map(|(line, _)| line)
+            .collect();
+        if places.is_empty() {
+            return None;
+        }
+        let mut out = Vec::with_capacity(bytes.len() + places.len());
+        let mut copied = 0;
+        for place in places {
+            out.extend_from_slice(&bytes[copied..place]);
+            out.push(b'>');
+            copied = place;
+        }
+        out.extend_from_slice(&bytes[copied..]);
+        Some(out)
+    }
+
+    /// What [`quote`](Self::quote) did, undone: one `>` off each line of `>`s and `From `. For
+    /// mboxo that also takes one from lines that had it before: the format does not tell.
+    #[must_use]
+    pub fn unquote(self, body: &[u8]) -> Cow<'_, [u8]> {
+        let mut out: Option<Vec<u8>> = None;
+        let mut copied = 0;
+        for (line, at) in from_lines(body) {
+            let undo = match self {
+                Self::Rd => at > line,
+                Self::O => at == line + 1,
+                Self::None => false,
+            };
+            if undo {
+                let out = out.get_or_insert_with(|| Vec::with_capacity(body.len()));
+                out.extend_from_slice(&body[copied..line]);
+                copied = line + 1;
+            }
+        }
+        match out {
+            None => Cow::Borrowed(body),
+            Some(mut out) => {
+                out.extend_from_slice(&body[copied..]);
+                Cow::Owned(out)
+            }
+        }
+    }
+}
+
+/// Every line of `>`s and `From `: where it starts, and where its `From ` does.
+pub(crate) fn from_lines(bytes: &[u8]) -> impl Iterator<Item = (usize, usize)> {
+    FROM.find_iter(bytes).filter_map(|at| {
+        let marks = bytes[..at].iter().rev().take_while(|&&b| b == b'>').count();
+        let line = at - marks;
+        (line == 0 || bytes[line - 1] == b'\n').then_some((line, at))
+    })
+}
+
+/// How much of a mailbox bytes are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Extent {
+    /// All of it, or its end.
+    Whole,
+    /// More follows.
+    Start,
+}
+
+/// Whether a Content-Length that is believed covers a line that would be a separator.
+fn holds_unquoted(sample: &[u8], extent: Extent) -> bool {
+    let whole = extent == Extent::Whole;
+    let mut at = 0;
+    let mut counted = Counted::default();
+    while at < sample.len()
+        && let End::At(frame) = end_of_message(sample, at, whole, &mut counted, &mut |_, _| None)
+    {
+        if frame.is_mboxcl2 {
+            let message = &sample[frame.start..frame.content_end.unwrap_or(frame.end)];
+            if matches!(next_separator(message, 0, true).0, Next::At(_)) {
+                return true;
+            }
+        }
+        counted.count(&frame);
+        at = frame.end;
+    }
+    false
+}

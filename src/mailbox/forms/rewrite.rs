@@ -1,0 +1,280 @@
+//! A changed message, put back into its mbox.
+//!
+//! New body text is quoted the way the mailbox quotes, Content-Length and Lines in the top header
+//! say what is true again (only their digits change), and the message still ends so that the next
+//! separator is one. Bytes outside the change stay. In a file that is no mbox nothing is
+//! quoted, and its form says what is refused.
+//!
+//! A change that would take away a line which starts with `From ` is refused: somebody's mailbox
+//! reader starts a message there. So is one that would make a separator of a line that was none.
+//!
+//! Lines: a value that was off by one (some writers count the empty line behind) stays off by
+//! that; any other becomes the count of line ends.
+
+use std::borrow::Cow;
+use std::cell::LazyCell;
+
+use memchr::memchr;
+use memchr::memchr_iter;
+
+use crate::edit::Edits;
+use crate::lengths::{Lengths, Measure};
+use crate::mailbox::forms;
+use crate::mailbox::forms::mbox::{self, Frame, Header};
+use crate::mailbox::forms::quoting::{self, Quoting};
+use crate::mailbox::forms::separator::{self, Next, next_separator};
+use crate::span::{Lines, Newline, Span};
+
+/// Edits that do not fit their message: a span lies outside of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Misfit;
+
+/// What a change comes to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Rewritten {
+    /// The old bytes.
+    Unchanged,
+    /// The frame's new bytes, `From ` line and separating line ends included.
+    Changed(Vec<u8>),
+    /// It would take away, or make, a line that some reader takes for a separator.
+    Refused,
+}
+
+/// The frame after a change.
+pub(crate) fn rewritten(
+    bytes: &[u8],
+    frame: &Frame,
+    edits: &Edits,
+    quoting: Quoting,
+    lengths: Lengths,
+) -> Result<Rewritten, Misfit> {
+    let (from_line, content, behind) = frame.parts(bytes);
+    let Some(new) = changed(content, edits)? else {
+        return Ok(Rewritten::Unchanged);
+    };
+    if new.bytes == content {
+        return Ok(Rewritten::Unchanged);
+    }
+    let division = forms::division_of(from_line);
+    if let Some(division) = division
+        && (division.may_divide(content) || division.may_divide(&new.bytes))
+    {
+        return Ok(Rewritten::Refused);
+    }
+    let kept = match division {
+        Some(_) => Vec::new(),
+        None => match kept_lines(content, &new, |_| true) {
+            Some(kept) => kept,
+            None => return Ok(Rewritten::Refused),
+        },
+    };
+    let quoting = match quoting {
+        // `From ` divides nothing there.
+        _ if division.is_some() => Quoting::None,
+        // In a message whose length nobody believes, a line that is not quoted divides.
+        Quoting::None if !frame.is_mboxcl2 => Quoting::O,
+        quoting => quoting,
+    };
+    let mut new = quoting.marked(&new.bytes, &kept).unwrap_or(new.bytes);
+
+    let newline = Newline::of_first_line(content).bytes();
+    let is_line = content.ends_with(b"\n") || division.is_some() && !behind.is_empty();
+    if is_line && !new.ends_with(b"\n") {
+        new.extend_from_slice(newline);
+    }
+    let blanks = match division {
+        Some(_) => b"",
+        None => behind,
+    };
+    let separated = ends_with_empty_line(content, blanks);
+    if separated && !ends_with_empty_line(&new, blanks) {
+        new.extend_from_slice(newline);
+    }
+    let new = counted(content, new, lengths);
+    let opening = match division {
+        Some(division) => division.opening(from_line, &new),
+        None => Some(Cow::Borrowed(from_line)),
+    };
+    let Some(opening) = opening else {
+        return Ok(Rewritten::Refused);
+    };
+    let new = [opening.as_ref(), &new, behind].concat();
+    // What is new is quoted, but what was no separator may have become one by what is beside it,
+    // and the message's own may have been one because of the field behind it.
+    let old = bytes.get(frame.start..).unwrap_or_default();
+    let is_lost = |is: fn(&[u8]) -> bool| is(old) && !is(&new);
+    if is_lost(separator::is_separator)
+        || is_lost(separator::is_separator_in_text)
+        || (!frame.is_mboxcl2 && next_separator(&new, 0, true).0 != Next::NotHere)
+    {
+        return Ok(Rewritten::Refused);
+    }
+    Ok(Rewritten::Changed(new))
+}
+
+/// Whether a change would take away a line of `content` that some reader takes for a separator, so
+/// that a message which may start there would be lost to it.
+#[must_use]
+#[cfg(feature = "cli")]
+pub(crate) fn takes_separators(content: &[u8], edits: &Edits) -> bool {
+    changed(content, edits)
+        .is_ok_and(|new| new.is_some_and(|new| kept_lines(content, &new, |_| true).is_none()))
+}
+
+/// A single message after a change: nothing is quoted or counted.
+pub(crate) fn spliced(content: &[u8], edits: &Edits) -> Result<Rewritten, Misfit> {
+    Ok(match changed(content, edits)? {
+        Some(new) if new.bytes != content => Rewritten::Changed(new.bytes),
+        _ => Rewritten::Unchanged,
+    })
+}
+
+/// The same of a file that was taken for one message by its first octets: it may be an mbox whose first separator is
+/// damaged. No line is taken away behind which another message starts.
+pub(crate) fn spliced_in_file(content: &[u8], edits: &Edits) -> Result<Rewritten, Misfit> {
+    Ok(match changed(content, edits)? {
+        Some(new) if kept_lines(content, &new, separator::is_separator_in_text).is_none() => {
+            Rewritten::Refused
+        }
+        Some(new) if new.bytes != content => Rewritten::Changed(new.bytes),
+        _ => Rewritten::Unchanged,
+    })
+}
+
+/// A change carried out.
+struct New {
+    bytes: Vec<u8>,
+    /// What went, and what came in its place: spans of the old and of the new bytes.
+    replaced: Vec<(Span, Span)>,
+}
+
+fn changed(content: &[u8], edits: &Edits) -> Result<Option<New>, Misfit> {
+    if edits.is_empty() {
+        return Ok(None);
+    }
+    let gain: usize = edits.iter().map(|edit| edit.replacement.len()).sum();
+    let mut bytes = Vec::with_capacity(content.len() + gain);
+    let mut replaced = Vec::with_capacity(edits.len());
+    let mut copied = 0;
+    for edit in edits.iter() {
+        let Span { start, end } = edit.span;
+        bytes.extend_from_slice(content.get(copied..start).ok_or(Misfit)?);
+        copied = end;
+        let new = bytes.len();
+        bytes.extend_from_slice(&edit.replacement);
+        replaced.push((edit.span, Span::new(new, bytes.len())));
+    }
+    bytes.extend_from_slice(content.get(copied..).ok_or(Misfit)?);
+    Ok(Some(New { bytes, replaced }))
+}
+
+/// Where in the new bytes the old lines are that start with `>`s or none and `From `, sorted;
+/// `None` if one without a `>` is not there any more that `divides`. Python divides a mailbox at each of those,
+/// Dovecot and mutt at those with a date, so another message may start there.
+fn kept_lines(content: &[u8], new: &New, divides: impl Fn(&[u8]) -> bool) -> Option<Vec<usize>> {
+    let mut kept = Vec::new();
+    let mut replaced = new.replaced.iter().peekable();
+    // Where the bytes behind the last replacement before a line start, in the old and the new.
+    let (mut old_start, mut new_start) = (0, 0);
+    for (line, at) in quoting::from_lines(content) {
+        let quoted = at > line;
+        let needed = if separator::is_plausible(&content[line..]) {
+            line + line_at(content, line).len()
+        } else {
+            at + b"From ".len()
+        };
+        // Those that end before the line, insertions right in front of it included.
+        while let Some((went, came)) = replaced.next_if(|(went, _)| went.end <= line) {
+            (old_start, new_start) = (went.end, came.end);
+        }
+        let next = replaced
+            .peek()
+            .map_or(content.len(), |(went, _)| went.start);
+        if line >= old_start && needed <= next {
+            let place = new_start + (line - old_start);
+            if place == 0 || new.bytes[place - 1] == b'\n' {
+                kept.push(place);
+                continue;
+            }
+        }
+        if !quoted && divides(&content[line..]) {
+            return None;
+        }
+    }
+    Some(kept)
+}
+
+fn line_at(bytes: &[u8], start: usize) -> &[u8] {
+    let rest = &bytes[start..];
+    &rest[..memchr(b'\n', rest).unwrap_or(rest.len())]
+}
+
+fn ends_with_empty_line(content: &[u8], behind: &[u8]) -> bool {
+    let tail = &content[content.len().saturating_sub(4)..];
+    let tail = [tail, behind].concat();
+    tail.ends_with(b"\n\n") || tail.ends_with(b"\n\r\n")
+}
+
+/// `new` with Content-Length and Lines in its header true. `old` is what it was made of.
+fn counted(old: &[u8], new: Vec<u8>, lengths: Lengths) -> Vec<u8> {
+    let line_ends = |bytes: &[u8]| memchr_iter(b'\n', bytes).count();
+    let body_of = |content: &[u8]| Header::of(content).body.unwrap_or(content.len());
+    let (old_body, new_body) = (body_of(old), body_of(&new));
+    // Counted once, however often the field stands there.
+    let counts = LazyCell::new(|| (line_ends(&old[old_body..]), line_ends(&new[new_body..])));
+    // Written as it is read: a header may be nothing but such fields.
+    let mut out = Vec::new();
+    let mut copied = 0;
+    let mut fields_before = length_fields(old, old_body);
+    for (measure, value) in length_fields(&new, new_body) {
+        let number = mbox::number(value.of(&new));
+        let before = fields_before.next();
+        let before = before.filter(|before| before.0 == measure);
+        let before = before.and_then(|(_, value)| mbox::number(value.of(old)));
+        let (was, is) = match measure {
+            Measure::Octets => (old.len() - old_body, new.len() - new_body),
+            Measure::LineEnds => *counts,
+        };
+        let (was, is) = (was as u64, is as u64);
+        let wanted = match (lengths, before) {
+            (_, Some(before)) if before == was => is,
+            (Lengths::Reversible, _) => continue,
+            (_, Some(before)) if measure == Measure::LineEnds && before == was + 1 => is + 1,
+            (_, Some(before)) if measure == Measure::LineEnds && before + 1 == was => {
+                is.saturating_sub(1)
+            }
+            _ => is,
+        };
+        if number.is_none() || number == Some(wanted) {
+            continue;
+        }
+        if out.capacity() == 0 {
+            out.reserve(new.len() + 8);
+        }
+        out.extend_from_slice(&new[copied..value.start]);
+        out.extend_from_slice(wanted.to_string().as_bytes());
+        copied = value.end;
+    }
+    drop(fields_before);
+    if copied == 0 {
+        return new;
+    }
+    out.extend_from_slice(&new[copied..]);
+    out
+}
+
+/// Content-Length and Lines in the header in front of a body, and where their values stand.
+fn length_fields(content: &[u8], body: usize) -> impl Iterator<Item = (Measure, Span)> {
+    Lines::new(content, Span::new(0, body)).filter_map(|line| {
+        let text = line.content.of(content);
+        [
+            (Measure::Octets, b"content-length".as_slice()),
+            (Measure::LineEnds, b"lines"),
+        ]
+        .into_iter()
+        .find_map(|(measure, name)| {
+            let value = mbox::field(text, name)?;
+            Some((measure, value.shifted(line.content.start)))
+        })
+    })
+}

@@ -1,0 +1,189 @@
+//! What separates the messages of an mbox. docs/mailbox-internals.md compares this with what other
+//! programs do. Pure, and linear: no line is looked at beyond [`LOOK_AHEAD`].
+//!
+//! **A separator** is a line that starts with `From `, at the start of the file or
+//!
+//! * after an empty line, if it holds a time of day (`12:34`, which every dialect of the date has)
+//!   or is followed by a header field or a `>From ` line. Body text like "From here on, walk",
+//!   which lax writers leave unquoted, stays in its message; a home-made separator without a date
+//!   works;
+//! * after any other line, if it holds a date as asctime(3) writes it *and* is followed by a header
+//!   field or a `>From ` line: some writers leave the empty line out, and Python, Dovecot and mutt
+//!   do not ask for it.
+//!
+//! **A plausible separator** is a separator, or any other line that starts with `From ` and holds
+//! such a date: Dovecot and mutt divide there. Python divides at every `From `. Where we do not,
+//! nothing may be changed that would take such a line away: [`rewrite`](crate::mailbox::forms::rewrite) sees to it.
+
+use memchr::memchr;
+use memchr::memmem::Finder;
+use std::sync::LazyLock;
+
+/// Bytes from `From ` on that are looked at: more cannot change an answer.
+pub(crate) const LOOK_AHEAD: usize = 512;
+
+static SEPARATOR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\nFrom "));
+
+/// Whether `bytes`, which start at the start of a line behind an empty one, start with a
+/// separator. Looks at [`LOOK_AHEAD`] bytes, so whoever has fewer and could have more must wait.
+#[must_use]
+pub(crate) fn is_separator(bytes: &[u8]) -> bool {
+    let Some((line, behind)) = from_line(bytes) else {
+        return false;
+    };
+    holds_time(line) || behind.is_some_and(starts_header)
+}
+
+/// The same for `bytes` behind a line that is not empty.
+pub(crate) fn is_separator_in_text(bytes: &[u8]) -> bool {
+    let Some((line, behind)) = from_line(bytes) else {
+        return false;
+    };
+    behind.is_some_and(starts_header) && holds_date(line)
+}
+
+/// Whether `bytes`, which start at the start of a line, start with a line that Dovecot or mutt
+/// would take for a separator.
+pub(crate) fn is_plausible(bytes: &[u8]) -> bool {
+    from_line(bytes).is_some_and(|(line, _)| holds_date(line))
+}
+
+/// The `From ` line that `bytes` start with, and what is behind it if it has an end.
+fn from_line(bytes: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
+    if !bytes.starts_with(b"From ") {
+        return None;
+    }
+    let bytes = bytes.get(..LOOK_AHEAD).unwrap_or(bytes);
+    Some(match memchr(b'\n', bytes) {
+        None => (bytes, None),
+        Some(end) => {
+            let (line, behind) = bytes.split_at(end);
+            (line, behind.get(1..))
+        }
+    })
+}
+
+fn holds_time(line: &[u8]) -> bool {
+    line.windows(4).any(|w| {
+        w[0].is_ascii_digit() && w[1] == b':' && w[2].is_ascii_digit() && w[3].is_ascii_digit()
+    })
+}
+
+/// Whether there are the name of a month and a time of day in `line`: whatever the rest looks
+/// like, Dovecot and mutt accept no date without them. Dovecot also takes `???` for a month.
+fn holds_date(line: &[u8]) -> bool {
+    const MONTHS: [&[u8; 3]; 13] = [
+        b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov",
+        b"dec", b"???",
+    ];
+    let has_time = line
+        .windows(3)
+        .any(|w| w[0].is_ascii_digit() && w[1] == b':' && w[2].is_ascii_digit());
+    has_time
+        && line
+            .split(|byte| byte.is_ascii_whitespace() || *byte == b',')
+            .filter_map(|word| word.get(..3))
+            .any(|start| {
+                MONTHS
+                    .iter()
+                    .any(|month| start.eq_ignore_ascii_case(*month))
+            })
+}
+
+/// How many octets may be the name of a header field.
+pub(crate) fn name_length(bytes: &[u8]) -> usize {
+    let is_of_name = |octet: &&u8| octet.is_ascii_graphic() && **octet != b':';
+    bytes.iter().take_while(is_of_name).count()
+}
+
+/// Whether the next line is a header field or a further `From ` line. `http://...` is neither.
+fn starts_header(bytes: &[u8]) -> bool {
+    if bytes.starts_with(b">From ") {
+        return true;
+    }
+    let name = name_length(bytes);
+    let blanks = bytes[name..]
+        .iter()
+        .take_while(|&&b| b == b' ' || b == b'\t')
+        .count();
+    let rest = &bytes[name + blanks..];
+    name > 0 && rest.starts_with(b":") && !rest.starts_with(b"://")
+}
+
+/// Whether the line that the `\n` at `newline` ends is empty (`\n\n`, `\n\r\n`), or the first of
+/// `bytes` and empty.
+fn empty_line_before(bytes: &[u8], newline: usize) -> bool {
+    match newline {
+        0 => true,
+        1 => bytes[0] == b'\n' || bytes[0] == b'\r',
+        _ => {
+            bytes[newline - 1] == b'\n'
+                || (bytes[newline - 1] == b'\r' && bytes[newline - 2] == b'\n')
+        }
+    }
+}
+
+/// What a search for a separator came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Next {
+    /// Its `F`.
+    At(usize),
+    /// One may start in the last bytes.
+    Unsure,
+    /// None.
+    NotHere,
+}
+
+/// The first separator whose preceding `\n` is at `from` or later, and whether a plausible one
+/// that is none was passed on the way.
+pub(crate) fn next_separator(bytes: &[u8], from: usize, whole: bool) -> (Next, bool) {
+    let searched = bytes.get(from..).unwrap_or_default();
+    let mut passed_plausible = false;
+    for hit in SEPARATOR.find_iter(searched) {
+        let newline = from + hit;
+        let rest = &bytes[newline + 1..];
+        if rest.len() < LOOK_AHEAD && !whole {
+            return (Next::Unsure, passed_plausible);
+        }
+        let divides = if empty_line_before(bytes, newline) {
+            is_separator(rest)
+        } else {
+            is_separator_in_text(rest)
+        };
+        if divides {
+            return (Next::At(newline + 1), passed_plausible);
+        }
+        passed_plausible |= is_plausible(rest);
+    }
+    (Next::NotHere, passed_plausible)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_date_is_what_dovecot_and_mutt_read_as_one() {
+        for line in [
+            "From - Mon Jan  1 10:00:00 1996",
+            "From a@b Thu Nov 29 22:33:52 EEST 2001",
+            "From 1786543210987654321@xxx Mon Jan 02 15:04:05 +0000 2023\r",
+            "From a at b.example  Wed Aug  2 00:39:12 MET DST 1995\r",
+            "From Fri Sep 1 9:05 95",
+            "From x Thu ??? 29 22:33:52 2001",
+            "From \"a b\"@c  SAT JUL  4 00:00:00 2026",
+        ] {
+            assert!(is_plausible(line.as_bytes()), "{line}");
+        }
+        for line in [
+            "From here on, walk",
+            "From 10:30 on we meet",
+            "From Monday to Friday, in May",
+            "From decimal 1:2",
+            " From - Mon Jan  1 10:00:00 1996",
+        ] {
+            let expected = line.contains("decimal");
+            assert_eq!(is_plausible(line.as_bytes()), expected, "{line}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What a Maildir, or another folder with a message a file, consists of: its messages, where they are written before, and
+//! what is synced.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::detail::Detail;
+use crate::mailbox::failure::unread;
+use crate::mailbox::find::{self, Kind};
+use crate::mailbox::forms::FolderForm;
+
+/// Where results go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Destination<'a> {
+    /// Over the old files.
+    InPlace,
+    /// Into a Maildir of its own.
+    Folder(&'a Path),
+}
+
+/// A Maildir, or what was named of one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Place {
+    pub(crate) folder: PathBuf,
+    /// What it is if it is no Maildir.
+    pub(crate) form: Option<FolderForm>,
+    /// Its `cur` or `new`, if only that was named.
+    pub(crate) part: Option<OsString>,
+    /// The one message in there that was named.
+    name: Option<OsString>,
+}
+
+impl Place {
+    /// A Maildir's `cur` or `new`, or a message in one of them, as `path` names it.
+    pub(crate) fn within(path: &Path) -> Option<Self> {
+        let path = path.canonicalize().ok()?;
+        let last = path.file_name()?.to_owned();
+        let folder = path.parent()?;
+        if path.is_dir() {
+            return Self::part_of(folder, last, None);
+        }
+        Self::part_of(folder.parent()?, folder.file_name()?.to_owned(), Some(last))
+    }
+
+    fn part_of(folder: &Path, part: OsString, name: Option<OsString>) -> Option<Self> {
+        let is_part = (part == "cur" || part == "new") && find::is_maildir(folder);
+        is_part.then(|| Self {
+            folder: folder.to_owned(),
+            form: None,
+            part: Some(part),
+            name,
+        })
+    }
+
+    /// What is found at `path`: a folder of some form, or a Maildir, or what is named of one.
+    pub(crate) fn of(path: &Path, kind: Kind) -> Self {
+        let (form, part) = match kind {
+            Kind::Folder(form) => (Some(form), None),
+            _ => (None, Self::within(path)),
+        };
+        part.unwrap_or_else(|| Self {
+            folder: path.to_owned(),
+            form,
+            part: None,
+            name: None,
+        })
+    }
+
+    /// Whether it is more than one message.
+    pub(crate) fn is_folder(&self) -> bool {
+        self.name.is_none()
+    }
+
+    /// Where we make files of our own.
+    pub(crate) fn folders_of_ours(&self) -> [PathBuf; 2] {
+        [self.folder.clone(), self.writing_in(&self.folder)]
+    }
+
+    /// Where messages that go to `folder`, of this form, are written before.
+    pub(crate) fn writing_in(&self, folder: &Path) -> PathBuf {
+        match self.form {
+            Some(_) => folder.to_owned(),
+            None => folder.join("tmp"),
+        }
+    }
+
+    /// The folders in which names change, of this form.
+    pub(crate) fn synced_in(&self, folder: &Path) -> Vec<PathBuf> {
+        match self.form {
+            Some(_) => vec![folder.to_owned()],
+            None => ["cur", "new"].map(|part| folder.join(part)).into(),
+        }
+    }
+
+    /// The messages' names, `cur/...` and `new/...`, sorted; those of another form in its order. And the paths of what
+    /// has such a name and is no file, such as a symbolic link, and of what cannot be read, each with what is said of it.
+    /// The names are the one thing here that grows with the mailbox: some hundred bytes a message.
+    pub(crate) fn messages(&self) -> (Vec<PathBuf>, Vec<(PathBuf, Detail)>) {
+        let (mut names, mut others) = (Vec::new(), Vec::new());
+        if let Some(form) = self.form {
+            listed(
+                &self.folder,
+                Path::new(""),
+                |name| form.is_message(name),
+                &mut names,
+                &mut others,
+            );
+            form.sort(&mut names);
+            return (names, others);
+        }
+        for part in ["cur", "new"] {
+            if self.part.as_ref().is_some_and(|only| only != part) {
+                continue;
+            }
+            let part = Path::new(part);
+            match &self.name {
+                Some(name) => names.push(part.join(name)),
+                None => {
+                    let is_message = |name: &OsStr| !name.as_bytes().starts_with(b".");
+                    listed(&self.folder, part, is_message, &mut names, &mut others);
+                }
+            }
+        }
+        names.sort();
+        others.sort_by(|(one, _), (other, _)| one.cmp(other));
+        (names, others)
+    }
+}
+
+/// Adds the messages in a part of a folder, and what is said of what has the name of one.
+fn listed(
+    folder: &Path,
+    part: &Path,
+    is_message: impl Fn(&OsStr) -> bool,
+    names: &mut Vec<PathBuf>,
+    others: &mut Vec<(PathBuf, Detail)>,
+) {
+    const OTHER: &str = "a link, or no file at all, in the place of a message, which was not read; name what it leads to";
+    let path = folder.join(part);
+    let entries = match fs::read_dir(&path) {
+        Ok(entries) => entries,
+        Err(error) => return others.push((path, unread(&error).into())),
+    };
+    for entry in entries {
+        let entry = match entry {
+            Ok(entry) => entry,
+            // What else is in it nobody knows.
+            Err(error) => return others.push((path, unread(&error).into())),
+        };
+        let name = entry.file_name();
+        if !is_message(&name) {
+            continue;
+        }
+        match entry.file_type() {
+            Ok(kind) if kind.is_file() => names.push(part.join(name)),
+            Ok(kind) if kind.is_dir() => {}
+            Ok(_) => others.push((entry.path(), OTHER.into())),
+            Err(error) => others.push((entry.path(), unread(&error).into())),
+        }
+    }
+}
+
+/// Where in the folder `to` a message goes, and where it is written before: a Maildir becomes a
+/// Maildir, its `cur` alone a folder of the messages.
+pub(crate) fn target(to: &Path, name: &Path, place: &Place) -> (PathBuf, PathBuf) {
+    match (&place.part, name.file_name()) {
+        (Some(_), Some(name)) => (to.join(name), to.to_owned()),
+        _ => (to.join(name), place.writing_in(to)),
+    }
+}

@@ -1,0 +1,282 @@
+//! An mbox in place: read, locked and replaced so that no deliverer's mail is lost.
+//!
+//! Usually the lock is held from before the first byte is read until the new file has the name.
+//! A transform that waits for a network ([`Locking::AtBothEnds`]) would let strangers' servers hold
+//! up the deliverers; for it the work is done in rounds between locks:
+//! 1. Lock, see how long the file is, unlock: up to there all messages are whole.
+//! 2. Read and transform that much, and write the result beside it. Nobody is kept out.
+//! 3. Lock again. If what was read is not there any more, start again; what was fetched the first
+//!    time is in the run's cache. If mail was appended, do another round over that alone.
+//! 4. After some rounds the mail that is still coming is taken over as it is, for a later run; and
+//!    still under the lock the new file gets the name.
+//!
+//! Deliverers with fcntl locks only, who opened the file before it was replaced, append to the old
+//! one: `latecomers` carries that over.
+//!
+//! What remains: see docs/mailbox-internals.md, "What can still be lost".
+
+use std::fs::File;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use md5::{Digest as _, Md5};
+
+use crate::edit::Edits;
+use crate::error::Error;
+use crate::mailbox::convert::Job;
+use crate::mailbox::failure::unreadable;
+use crate::mailbox::forms;
+use crate::mailbox::forms::mbox::Counted;
+use crate::mailbox::place::latecomers::{carry_over, keep};
+use crate::mailbox::place::lock::{Lock, Patience};
+use crate::mailbox::place::replace::{Identity, start_of};
+use crate::mailbox::read::full::up_to;
+use crate::mailbox::read::sink::Sink;
+use crate::mailbox::read::source::Source;
+use crate::mailbox::{Effect, Locking, Message, Stop, Summary, Transform};
+
+/// How often a mailbox is read from its start because another program changed it meanwhile.
+const ATTEMPTS: usize = 3;
+/// How often mail that was appended meanwhile is worked on before the rest is left.
+const ROUNDS: usize = 4;
+/// A file whose change is older cannot have changed again with the same time: file systems count
+/// in steps of some milliseconds, old ones in seconds.
+const SETTLED: Duration = Duration::from_secs(3);
+/// Octets in which the `From ` line of mail that was appended starts, behind empty lines.
+const BLANKS: usize = 16;
+
+impl Job<'_> {
+    pub(crate) fn mbox_in_place(&self) -> Result<Summary, Error> {
+        if let Some(method) = self.method {
+            return self.compressed_in_place(method);
+        }
+        if self.options.effect == Effect::DryRun {
+            let (file, _) = self.open()?;
+            let source = Source::file(&Arc::new(file));
+            let summary = self.whole_mbox(source, &mut Sink::Nowhere)?;
+            self.progress.done(&summary);
+            return Ok(summary);
+        }
+        let target = self.path.canonicalize().map_err(unreadable(self.path))?;
+        let lock = self.locked(&target)?;
+        match self.options.locking {
+            Locking::Throughout => self.under_lock(&lock, &target),
+            Locking::AtBothEnds => self.between_locks(lock, &target),
+        }
+    }
+
+    pub(crate) fn patience(&self) -> Patience<'_> {
+        Patience::new(self.options.lock_timeout, self.stop, self.progress)
+    }
+
+    pub(crate) fn locked(&self, target: &Path) -> Result<Lock, Error> {
+        Lock::acquire(target, self.path, &self.patience())
+    }
+
+    fn sink<'s>(&'s self, lock: &Lock, target: &'s Path) -> Sink<'s> {
+        Sink::in_place(
+            Arc::clone(lock.file()),
+            None,
+            target,
+            self.options.backup.as_deref(),
+        )
+    }
+
+    fn under_lock(&self, lock: &Lock, target: &Path) -> Result<Summary, Error> {
+        let before = Identity::of_file(lock.file(), target)?;
+        let mut sink = self.sink(lock, target);
+        let summary = self.whole_mbox(Source::file(lock.file()), &mut sink)?;
+        self.put(lock, target, sink, &before, &summary)?;
+        Ok(summary)
+    }
+
+    fn between_locks(&self, mut lock: Lock, target: &Path) -> Result<Summary, Error> {
+        for attempt in 0..ATTEMPTS {
+            if attempt > 0 {
+                self.progress.begin(self.path);
+            }
+            match self.attempt(lock, target)? {
+                Some(summary) => return Ok(summary),
+                None => lock = self.locked(target)?,
+            }
+        }
+        Err(Error::Changed {
+            path: target.into(),
+        })
+    }
+
+    /// `None` if what was read is not what is there now.
+    fn attempt(&self, mut lock: Lock, target: &Path) -> Result<Option<Summary>, Error> {
+        let quoting = self.quoting(&mut Source::file(lock.file()))?;
+        let mut sink = self.sink(&lock, target);
+        let mut summary = Summary::default();
+        let mut digest = Md5::new();
+        let mut state = State::of(lock.file(), target)?;
+        let (mut read, mut counted) = (0, Counted::default());
+        for round in 0..ROUNDS {
+            let end = state.identity.length();
+            if round > 0 && end == read {
+                break;
+            }
+            let file = lock.let_go(target)?;
+            let section = Source::section(&file, read, end);
+            let seen = &mut |bytes: &[u8]| digest.update(bytes);
+            counted = match self.mbox(section, counted, quoting, &mut summary, &mut sink, seen) {
+                // It became shorter meanwhile.
+                Err(Error::Changed { .. }) => return Ok(None),
+                counted => counted?.0,
+            };
+            read = end;
+            lock = match Lock::again(file, target, self.path, &self.patience()) {
+                Err(Error::Changed { .. }) => return Ok(None),
+                locked => locked?,
+            };
+            let now = State::of(lock.file(), target)?;
+            let whole = now.is_surely(&state)
+                || now.identity.length() >= read
+                    && summary.bytes_in == read
+                    && digest_of(lock.file(), read, target)?
+                        == digest.clone().finalize().as_slice()
+                    && message_starts(lock.file(), read, target)?;
+            if !whole {
+                return Ok(None);
+            }
+            state = now;
+        }
+        let length = state.identity.length();
+        if length > read {
+            let section = Source::section(lock.file(), read, length);
+            let seen = summary.messages;
+            let unseen = Job {
+                transform: &Unchanged,
+                ..*self
+            };
+            unseen.mbox(
+                section,
+                counted,
+                quoting,
+                &mut summary,
+                &mut sink,
+                &mut |_| {},
+            )?;
+            summary.late += summary.messages - seen;
+        }
+        self.put(&lock, target, sink, &state.identity, &summary)?;
+        Ok(Some(summary))
+    }
+
+    /// Gives the new file the name, if there is one.
+    pub(crate) fn put(
+        &self,
+        lock: &Lock,
+        target: &Path,
+        sink: Sink<'_>,
+        before: &Identity,
+        summary: &Summary,
+    ) -> Result<(), Error> {
+        let Some(beside) = sink.into_beside() else {
+            self.progress.done(summary);
+            return Ok(());
+        };
+        self.stop.check()?;
+        let finished = beside.finished(lock.file())?;
+        finished.sync()?;
+        lock.check(target)?;
+        let old = finished.replace(before, self.options.backup.as_deref())?;
+        self.progress.done(summary);
+        // From here on a stop would lose mail.
+        let never = Stop::default();
+        let patience = Patience::new(self.options.lock_timeout, &never, self.progress);
+        carry_over(lock, target, before.length(), &patience)
+            .map_err(|error| keep(old, target, error))
+    }
+}
+
+/// A file at a moment when it was locked.
+struct State {
+    identity: Identity,
+    /// Unlike the time of modification nobody can set it.
+    changed: (i64, i64),
+    taken: SystemTime,
+}
+
+impl State {
+    fn of(file: &File, path: &Path) -> Result<Self, Error> {
+        let metadata = file.metadata().map_err(unreadable(path))?;
+        Ok(Self {
+            identity: Identity::of(&metadata),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+            taken: SystemTime::now(),
+        })
+    }
+
+    /// Whether nothing can have been written since `earlier`.
+    fn is_surely(&self, earlier: &Self) -> bool {
+        let seconds = u64::try_from(earlier.changed.0).unwrap_or(u64::MAX);
+        let changed = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
+        let age = changed.and_then(|changed| earlier.taken.duration_since(changed).ok());
+        self.identity == earlier.identity
+            && self.changed == earlier.changed
+            && age.is_some_and(|age| age > SETTLED)
+    }
+}
+
+/// Of the first `length` bytes.
+fn digest_of(file: &File, length: u64, path: &Path) -> Result<Vec<u8>, Error> {
+    let mut digest = Md5::new();
+    let read = start_of(file, length, path, &mut |bytes| {
+        digest.update(bytes);
+        Ok(())
+    });
+    match read {
+        // That of what is there is another one then.
+        Ok(()) | Err(Error::Changed { .. }) => Ok(digest.finalize().to_vec()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether what stands at `at`, if anything, starts a message and does not go on with the last one.
+fn message_starts(file: &File, at: u64, path: &Path) -> Result<bool, Error> {
+    let start = up_to(forms::LOOK_AHEAD, |rest, before| {
+        file.read_at(rest, at + before)
+    });
+    let start = start.map_err(unreadable(path))?;
+    let text = start.get(..BLANKS).unwrap_or(&start).trim_ascii_start();
+    Ok(text.starts_with(b"From ") || forms::division_of(&start).is_some() || start.is_empty())
+}
+
+/// Leaves every message as it is.
+struct Unchanged;
+
+impl Transform for Unchanged {
+    fn next_touch(&self, _bytes: &[u8]) -> Option<usize> {
+        None
+    }
+
+    fn transform(&self, _message: &Message<'_>) -> Result<Edits, Error> {
+        Ok(Edits::new())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_starts_behind_empty_lines_and_not_within_another() {
+        for (appended, starts) in [
+            ("", true),
+            ("From a 10:00\n", true),
+            ("\n\r\nFrom a 10:00\n", true),
+            ("From\n", false),
+            ("more of it\n\nFrom a 10:00\n", false),
+        ] {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), format!("1234{appended}")).unwrap();
+            let got = message_starts(file.as_file(), 4, file.path()).unwrap();
+            assert_eq!(got, starts, "{appended:?}");
+        }
+    }
+}

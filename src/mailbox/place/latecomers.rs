@@ -1,0 +1,173 @@
+//! Deliverers with fcntl locks only, who opened an mbox before it was replaced: they get their lock
+//! on the old file, and append their mail there.
+//!
+//! So the old file's lock is kept, but for moments in which those get it who wait, until what they
+//! appended has been carried over; and that goes on until nobody has the old file open for writing
+//! any more, as far as /proc tells, and nothing came for a while, as it does not tell everybody
+//! everything. The dotlock is ours all the time.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::fs::OFlags;
+use tempfile::NamedTempFile;
+
+use crate::error::Error;
+use crate::mailbox::failure::{cannot_read, cannot_write};
+use crate::mailbox::place::lock::{Lock, Patience, wait_for_file};
+use crate::mailbox::place::replace;
+
+/// For so long nobody may have appended to the old file.
+const QUIET: Duration = Duration::from_millis(100);
+/// Whoever has the old file open and writes nothing for so long is no deliverer.
+const LONGEST: Duration = Duration::from_secs(2);
+/// How long the old file's lock is let go at a time.
+const MOMENT: Duration = Duration::from_millis(4);
+
+/// Appends to the new file what is appended to the old one, of which it has `known` bytes.
+///
+/// # Errors
+/// What the system says; then the old file holds mail that the new one does not.
+pub(crate) fn carry_over(
+    lock: &Lock,
+    target: &Path,
+    mut known: u64,
+    patience: &Patience<'_>,
+) -> Result<(), Error> {
+    let mut quiet = Instant::now();
+    loop {
+        lock.let_in(target, MOMENT, patience)?;
+        let length = lock.file().metadata().map_err(cannot_read(target))?.len();
+        if length > known {
+            append(target, lock.file(), known, length, patience)?;
+            known = length;
+            quiet = Instant::now();
+        }
+        let quiet = quiet.elapsed();
+        if quiet >= LONGEST || quiet >= QUIET && !is_being_written(lock.file()) {
+            return Ok(());
+        }
+    }
+}
+
+/// Whether another process has the file open for writing, as far as we may know: none where there is
+/// no /proc, and nothing of other people's processes unless we are the super-user.
+fn is_being_written(file: &File) -> bool {
+    let (Ok(wanted), Ok(processes)) = (file.metadata(), fs::read_dir("/proc")) else {
+        return false;
+    };
+    let myself = std::process::id().to_string();
+    processes
+        .flatten()
+        .filter(|process| {
+            process
+                .file_name()
+                .as_bytes()
+                .iter()
+                .all(u8::is_ascii_digit)
+        })
+        .filter(|process| process.file_name() != *myself)
+        .filter_map(|process| {
+            let descriptors = fs::read_dir(process.path().join("fd")).ok()?;
+            Some((process, descriptors))
+        })
+        .any(|(process, descriptors)| {
+            descriptors.flatten().any(|descriptor| {
+                let found = fs::metadata(descriptor.path());
+                found.is_ok_and(|found| replace::is_same(&found, &wanted))
+                    && is_writable(&process.path().join("fdinfo").join(descriptor.file_name()))
+            })
+        })
+}
+
+/// What /proc tells of a descriptor; what it does not tell may be.
+fn is_writable(information: &Path) -> bool {
+    let text = fs::read_to_string(information).unwrap_or_default();
+    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|digits| u32::from_str_radix(digits.trim(), 8).ok());
+    let read_only = OFlags::RDONLY.bits();
+    flags.is_none_or(|flags| flags & OFlags::RWMODE.bits() != read_only)
+}
+
+/// Bytes of the old file to the end of the new one, under its own fcntl lock; all of them or none.
+fn append(
+    target: &Path,
+    old: &File,
+    from: u64,
+    to: u64,
+    patience: &Patience<'_>,
+) -> Result<(), Error> {
+    let mut late = Vec::new();
+    let length = usize::try_from(to - from).unwrap_or(usize::MAX);
+    let room = late.try_reserve_exact(length);
+    room.map_err(|error| cannot_read(target)(error.into()))?;
+    late.resize(length, 0);
+    old.read_exact_at(&mut late, from)
+        .map_err(cannot_read(target))?;
+    let mut new = File::options()
+        .append(true)
+        .open(target)
+        .map_err(cannot_write(target))?;
+    wait_for_file(&new, target, patience)?;
+    let before = new.metadata().map_err(cannot_read(target))?.len();
+    let written = new.write_all(&late).and_then(|()| new.sync_all());
+    written.map_err(|error| {
+        // Half a message would spoil the next one; there is nothing else to be done about it.
+        let _ = new.set_len(before);
+        cannot_write(target)(error)
+    })
+}
+
+/// The old file for keeps, as mail that came late is only in there.
+pub(crate) fn keep(old: Option<NamedTempFile>, target: &Path, error: Error) -> Error {
+    let Some(old) = old else { return error };
+    let name = replace::with_suffix(target, ".before".as_ref());
+    let kept = match old.persist_noclobber(&name) {
+        Ok(_) => name,
+        Err(failed) => match failed.file.keep() {
+            Ok((_, name)) => name,
+            Err(_) => return error,
+        },
+    };
+    let cause =
+        std::error::Error::source(&error).map_or_else(String::new, |cause| format!(": {cause}"));
+    let what = format!(
+        "{error}{cause}; the mailbox was converted, but mail that came at that moment may be only in {}",
+        kept.display()
+    );
+    cannot_write(target)(io::Error::other(what))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn whoever_may_still_write_is_seen_and_readers_are_not() {
+        if !Path::new("/proc/self/fdinfo").exists() {
+            return;
+        }
+        let file = NamedTempFile::new().unwrap();
+        assert!(!is_being_written(file.as_file()));
+        for (writes, redirection) in [(false, "<"), (true, ">>")] {
+            let script = format!("exec 3{redirection}\"$0\"; echo; cat");
+            let mut shell = Command::new("sh")
+                .args(["-c", &script])
+                .arg(file.path())
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            // It has opened the file once it says something.
+            io::Read::read(shell.stdout.as_mut().unwrap(), &mut [0]).unwrap();
+            assert_eq!(is_being_written(file.as_file()), writes, "{redirection}");
+            drop(shell.stdin.take());
+            shell.wait().unwrap();
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! Maildirs: a message a file, in `cur` and `new`; and folders of other forms (MH), where all this holds too but for `tmp`
+//! and the sizes: a changed message is written beside the old one, under a name that is no message's.
+//!
+//! A changed message is written to `tmp`, synced, and takes the place of the old one; name (so
+//! flags), owner, mode and time are kept. Where the name carries the size (`,S=` the bytes, `,W=`
+//! the bytes with CRLF line ends; Dovecot, Courier), it is corrected.
+//!
+//! A message that is compressed (Dovecot's zlib plugin) is looked at decompressed, and compressed alike when it
+//! changes; the sizes in its name are those of the plain message.
+//!
+//! Where `cur`, `new` or one message in them is named, the same holds for that part.
+//!
+//! Two runs of embody keep each other out (`embody.lock`). Against others there is no lock: programs
+//! that read the Maildir move and rename messages at any time. So
+//! * **same name**: the two files are *exchanged*, which fails if the old name is gone; then it is
+//!   checked that what came out is what was read, or they are exchanged back;
+//! * **new name**: the new file is linked to its name, the folder synced, the old name removed; if
+//!   that had gone meanwhile, the new one is taken away again, wherever readers moved it. A kill in between leaves both;
+//!   the next run makes the same message again, finds it there under whatever flags, and removes the old.
+//!
+//! `supersede` does both.
+//!
+//! To Dovecot the sizes are part of a message's identity: a message whose name changes gets a new
+//! UID, and clients fetch it anew. Names without sizes keep their UID.
+//!
+//! A message that moved meanwhile is left, and counted. What is not kept up to date: the quota
+//! sums in `maildirsize` (they are computed anew when a server finds them in doubt).
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::detail::Detail;
+use crate::error::Error;
+use crate::mailbox::compressed::Method;
+use crate::mailbox::compressed::content::{Content, content_of, method_of};
+use crate::mailbox::convert::Job;
+use crate::mailbox::failure::{cannot_read, cannot_write, unread};
+use crate::mailbox::find::Kind;
+use crate::mailbox::forms::rewrite;
+use crate::mailbox::place::folder::{Destination, Place, target};
+use crate::mailbox::place::lock::Dotlock;
+use crate::mailbox::place::replace::{Beside, Identity, sync_folder};
+use crate::mailbox::place::sizes::{base_of, resized};
+use crate::mailbox::place::supersede::Old;
+use crate::mailbox::read::messages::transformed;
+use crate::mailbox::read::pipeline::{self, Limits, Stages};
+use crate::mailbox::{Effect, Message, Quoting, Summary};
+
+/// Octets up to which compressed messages expand side by side.
+const SMALL: usize = 64 << 20;
+
+impl Job<'_> {
+    /// Converts a Maildir (not those within it), or what is named of one, or a folder of another form.
+    ///
+    /// # Errors
+    /// As [`convert_in_place`](crate::mailbox::convert_in_place). Messages done before an error stay done.
+    pub(crate) fn folder(
+        &self,
+        kind: Kind,
+        destination: Destination<'_>,
+    ) -> Result<Summary, Error> {
+        let (options, progress) = (self.options, self.progress);
+        let place = Place::of(self.path, kind);
+        let folder = place.folder.as_path();
+        let mut lock = None;
+        if options.effect == Effect::Write {
+            match destination {
+                Destination::InPlace => {
+                    let locked = folder.join("embody");
+                    lock = Some(Dotlock::acquire(&locked, folder, &self.patience())?);
+                    make_folder(&place.writing_in(folder))?;
+                }
+                Destination::Folder(to) if place.part.is_some() || place.form.is_some() => {
+                    make_folder(to)?
+                }
+                Destination::Folder(to) => {
+                    for name in ["cur", "new", "tmp"] {
+                        make_folder(&to.join(name))?;
+                    }
+                    // The mark of a Maildir++ folder; it has no contents.
+                    let mark = to.join("maildirfolder");
+                    if folder.join("maildirfolder").exists() && !mark.exists() {
+                        File::create(&mark).map_err(cannot_write(&mark))?;
+                    }
+                }
+            }
+        }
+        let (names, others) = place.messages();
+        for (path, why) in &others {
+            progress.damaged(path, why);
+        }
+        let stages = Files {
+            job: self,
+            place: &place,
+            twins: twins(&names),
+            destination,
+            large: Mutex::new(()),
+            done: Mutex::new(Summary {
+                mailboxes: 1,
+                damaged: others.len() as u64,
+                ..Summary::default()
+            }),
+        };
+        let mut numbered = (1..).zip(names);
+        let limits = Limits {
+            workers: options.workers(),
+            budget: options.workers() * 4,
+        };
+        let outcome = pipeline::run(
+            &stages,
+            limits,
+            self.stop,
+            || Ok(numbered.next().map(|item| (item, 1))),
+            |(_, name), done| {
+                for (summary, damage) in done {
+                    progress.advance(summary.bytes_in, summary.messages);
+                    if let Some(why) = damage {
+                        progress.damaged(&folder.join(&name), &why);
+                    }
+                }
+                Ok(())
+            },
+        );
+        // Also of messages that were done when an error or a stop came.
+        let summary = stages.done.into_inner();
+        let summary = summary.unwrap_or_else(PoisonError::into_inner);
+        progress.done(&summary);
+        if options.effect == Effect::Write && summary.changed > 0 {
+            let folder = match destination {
+                Destination::InPlace => folder,
+                Destination::Folder(to) => to,
+            };
+            for part in place.synced_in(folder) {
+                if part.is_dir() {
+                    sync_folder(&part)?;
+                }
+            }
+        }
+        drop(lock);
+        if let (Some(form), Destination::Folder(to), Ok(())) = (place.form, destination, &outcome)
+            && options.effect == Effect::Write
+        {
+            for name in form.copied() {
+                copy_beside(folder, to, name)?;
+            }
+        }
+        outcome.map(|()| summary)
+    }
+}
+
+/// The flags of messages go with them, which have the same names.
+fn copy_beside(folder: &Path, to: &Path, name: &str) -> Result<(), Error> {
+    let path = folder.join(name);
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(cannot_read(&path)(error)),
+    };
+    let length = file.metadata().map_err(cannot_read(&path))?.len();
+    Beside::copy(&file, length, &path, to, &to.join(name))?.appear()
+}
+
+fn make_folder(folder: &Path) -> Result<(), Error> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    fs::create_dir_all(folder).map_err(cannot_write(folder))
+}
+
+/// Messages whose names have one base, where these are two: what a run that was killed left.
+fn twins(names: &[PathBuf]) -> HashMap<PathBuf, PathBuf> {
+    let base = |name: &&PathBuf| {
+        let name = name.file_name().unwrap_or_default().as_bytes();
+        base_of(name).to_owned()
+    };
+    let mut names: Vec<&PathBuf> = names.iter().collect();
+    names.sort_by_cached_key(base);
+    names
+        .chunk_by(|one, other| base(one) == base(other))
+        .filter_map(|group| match group {
+            [one, other] => Some([(one, other), (other, one)]),
+            _ => None,
+        })
+        .flatten()
+        .map(|(&one, &other)| (one.clone(), other.clone()))
+        .collect()
+}
+
+struct Files<'a> {
+    job: &'a Job<'a>,
+    place: &'a Place,
+    /// The other copy of a message that has two.
+    twins: HashMap<PathBuf, PathBuf>,
+    destination: Destination<'a>,
+    /// Held while a message that expands to much is worked on: nobody knows before how much it will be.
+    large: Mutex<()>,
+    /// What stands on the disk, in whatever order it got there.
+    done: Mutex<Summary>,
+}
+
+impl Stages for Files<'_> {
+    type Item = (u64, PathBuf);
+    type Part = ();
+    /// And why the message could not be read.
+    type Done = (Summary, Option<Detail>);
+
+    fn split(&self, _item: &Self::Item) -> Result<Vec<()>, Error> {
+        Ok(vec![()])
+    }
+
+    fn work(&self, (number, name): &Self::Item, (): ()) -> Result<Self::Done, Error> {
+        let outcome = self.convert(*number, name);
+        match &outcome {
+            Ok((summary, _)) if summary.moved == 0 => {}
+            _ => self.job.transform.discard(*number),
+        }
+        if let Ok((summary, _)) = &outcome {
+            let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+            done.add(summary);
+        }
+        outcome
+    }
+}
+
+/// A message as it was read.
+struct Read<'f> {
+    file: Arc<File>,
+    before: Identity,
+    method: Option<Method>,
+    content: Content,
+    /// Held as long as there is much of it.
+    alone: Option<MutexGuard<'f, ()>>,
+}
+
+impl Files<'_> {
+    fn read(&self, path: &Path) -> io::Result<Read<'_>> {
+        let file = Arc::new(File::open(path)?);
+        let before = Identity::of(&file.metadata()?);
+        let method = method_of(&file)?;
+        let most = self.job.options.max_message;
+        let at_first = method.map_or(most, |_| most.min(SMALL));
+        let mut alone = None;
+        let read = |most| content_of(&file, before.length(), method, self.job.options, most);
+        let content = match read(at_first)? {
+            Content::TooLarge if most > at_first => {
+                alone = Some(self.large.lock().unwrap_or_else(PoisonError::into_inner));
+                read(most)?
+            }
+            content => content,
+        };
+        Ok(Read {
+            file,
+            before,
+            method,
+            content,
+            alone,
+        })
+    }
+
+    fn convert(&self, number: u64, name: &Path) -> Result<(Summary, Option<Detail>), Error> {
+        let writes = self.job.options.effect == Effect::Write;
+        let path = self.place.folder.join(name);
+        let read = match self.read(&path) {
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let moved = Summary {
+                    moved: 1,
+                    ..Summary::default()
+                };
+                return Ok((moved, None));
+            }
+            // The others go on.
+            Err(error) => {
+                let damaged = Summary {
+                    damaged: 1,
+                    ..Summary::default()
+                };
+                return Ok((damaged, Some(unread(&error).into())));
+            }
+        };
+        let Read {
+            file,
+            before,
+            method,
+            content,
+            alone: _alone,
+        } = read;
+        let mut summary = Summary {
+            messages: 1,
+            bytes_in: before.length(),
+            bytes_out: before.length(),
+            ..Summary::default()
+        };
+        let Content::Whole(content) = content else {
+            let why = match content {
+                Content::Damaged(damage) => {
+                    summary.damaged = 1;
+                    Some(damage.detail().then("; the message stays as it is"))
+                }
+                _ => {
+                    summary.oversized = 1;
+                    None
+                }
+            };
+            if writes && let Destination::Folder(to) = self.destination {
+                let (target, folder) = target(to, name, self.place);
+                Beside::copy(&file, before.length(), &path, &folder, &target)?.appear()?;
+            }
+            return Ok((summary, why));
+        };
+        summary.bytes_in = content.len() as u64;
+        summary.bytes_out = summary.bytes_in;
+        let message = Message {
+            number,
+            source: &path,
+            content: &content,
+            quoting: Quoting::None,
+        };
+        let new = transformed(self.job.transform, &message, rewrite::spliced)?;
+        if let Some(new) = &new {
+            summary.changed = 1;
+            summary.bytes_out = new.len() as u64;
+        }
+        match (self.destination, new) {
+            _ if !writes => {}
+            (Destination::InPlace, None) => {}
+            (Destination::InPlace, Some(new)) => {
+                let writing_in = self.place.writing_in(&self.place.folder);
+                let finished = Beside::of(&new, &writing_in, &path, method)?.finished(&file)?;
+                let twin = self
+                    .twins
+                    .get(name)
+                    .map(|twin| self.place.folder.join(twin));
+                let old = Old {
+                    path: &path,
+                    file: &file,
+                    before: &before,
+                    twin: twin.as_deref(),
+                    folders: &self.place.synced_in(&self.place.folder),
+                };
+                if !old.give_way(finished, &new)? {
+                    summary.changed = 0;
+                    summary.bytes_out = summary.bytes_in;
+                    summary.moved = 1;
+                }
+            }
+            (Destination::Folder(to), new) => {
+                let (target, folder) = target(to, name, self.place);
+                let finished = match (&new, method) {
+                    // What does not change is not compressed anew.
+                    (None, Some(_)) => {
+                        Beside::copy(&file, before.length(), &path, &folder, &target)?
+                    }
+                    (None, None) => {
+                        Beside::of(&content, &folder, &target, None)?.finished(&file)?
+                    }
+                    (Some(new), _) => {
+                        let target = resized(&target, new);
+                        Beside::of(new, &folder, &target, method)?.finished(&file)?
+                    }
+                };
+                finished.appear()?;
+            }
+        }
+        Ok((summary, None))
+    }
+}

@@ -1,0 +1,397 @@
+//! A file written beside another, and put in its place whole.
+//!
+//! In place: written to a temporary file in the same folder, given the old one's owner, mode,
+//! extended attributes and modification time, synced, renamed over it, the folder synced. Killed
+//! at any instant, the name shows the old file or the new one. What a killed run leaves behind
+//! (`.embody-HOST-PID-SYSTEM-*`) the next one takes away; a run that ends by itself leaves nothing.
+//!
+//! Decisions: a symbolic link is followed and its target replaced. A file with several hard links
+//! is refused: the other names would keep the old mail. An owner, access list or `user.` attribute
+//! that cannot be given to the new file is an error, as mail must not become readable to others;
+//! attributes of other kinds are kept where the system lets us. A backup that exists already is
+//! never overwritten: it may be the only original.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, FileTimes, Metadata};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, CWD, Gid, RenameFlags, Uid, XattrFlags};
+use rustix::io::Errno;
+use tempfile::NamedTempFile;
+
+use crate::error::Error;
+use crate::mailbox::compressed::{Encoder, Method};
+use crate::mailbox::failure::{cannot_read, cannot_write, unreadable};
+use crate::mailbox::place::temporary::{Temporary, folder_of, temporary_in};
+use crate::mailbox::read::full::filled_by;
+
+/// Small writes are put together up to this; larger ones go through.
+const BUFFER: usize = 128 << 10;
+
+/// What tells that a file is still the one that was read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Identity {
+    device: u64,
+    inode: u64,
+    length: u64,
+    modified: (i64, i64),
+}
+
+impl Identity {
+    pub(crate) fn of_file(file: &File, name: &Path) -> Result<Self, Error> {
+        let metadata = file.metadata().map_err(unreadable(name))?;
+        Ok(Self::of(&metadata))
+    }
+
+    pub(crate) fn of(metadata: &Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            length: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+        }
+    }
+
+    pub(crate) fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// # Errors
+    /// [`Error::Changed`] if the name no longer shows this file as it was; [`Error::Unreadable`] if nobody can tell.
+    pub(crate) fn check(&self, path: &Path) -> Result<(), Error> {
+        match fs::metadata(path) {
+            Ok(metadata) if Self::of(&metadata) == *self => Ok(()),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unreadable(path)(error)),
+            _ => Err(Error::Changed { path: path.into() }),
+        }
+    }
+}
+
+/// A temporary file in the folder of what it is to become.
+pub(crate) struct Beside {
+    target: PathBuf,
+    writer: Writer,
+}
+
+enum Writer {
+    Plain(BufWriter<Temporary>),
+    Compressed(Box<Encoder<BufWriter<Temporary>>>),
+}
+
+impl Beside {
+    /// Starts a file that will be `target`, in which everything is compressed so.
+    pub(crate) fn start(target: &Path, method: Option<Method>) -> Result<Self, Error> {
+        Self::start_in(folder_of(target), target, method)
+    }
+
+    /// The same, written in another folder of the same file system (a Maildir's tmp).
+    pub(crate) fn start_in(
+        folder: &Path,
+        target: &Path,
+        method: Option<Method>,
+    ) -> Result<Self, Error> {
+        let temporary = temporary_in(folder).map_err(cannot_write(target))?;
+        let writer = BufWriter::with_capacity(BUFFER, Temporary(temporary));
+        Ok(Self {
+            target: target.into(),
+            writer: match method {
+                None => Writer::Plain(writer),
+                Some(method) => Writer::Compressed(Box::new(
+                    Encoder::new(method, writer).map_err(cannot_write(target))?,
+                )),
+            },
+        })
+    }
+
+    /// One of these bytes.
+    pub(crate) fn of(
+        bytes: &[u8],
+        folder: &Path,
+        target: &Path,
+        method: Option<Method>,
+    ) -> Result<Self, Error> {
+        let mut beside = Self::start_in(folder, target, method)?;
+        beside.write(bytes)?;
+        Ok(beside)
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        match &mut self.writer {
+            Writer::Plain(writer) => writer.write_all(bytes),
+            Writer::Compressed(encoder) => encoder.write_all(bytes),
+        }
+        .map_err(cannot_write(&self.target))
+    }
+
+    /// A copy, written in `folder`, of the first `length` bytes of `source`, which is called `name`.
+    pub(crate) fn copy(
+        source: &File,
+        length: u64,
+        name: &Path,
+        folder: &Path,
+        target: &Path,
+    ) -> Result<Finished, Error> {
+        let mut copy = Self::start_in(folder, target, None)?;
+        start_of(source, length, name, &mut |bytes| copy.write(bytes))?;
+        copy.finished(source)
+    }
+
+    /// Everything written, and what any new file gets here.
+    pub(crate) fn finished_as_new(self) -> Result<Finished, Error> {
+        let new = tempfile::tempfile_in(folder_of(&self.target));
+        let new = new.map_err(cannot_write(&self.target))?;
+        self.finished(&new)
+    }
+
+    /// Everything written, and what `like` has besides bytes given to the file.
+    pub(crate) fn finished(self, like: &File) -> Result<Finished, Error> {
+        let Self { target, writer } = self;
+        let writer = match writer {
+            Writer::Plain(writer) => writer,
+            Writer::Compressed(encoder) => encoder.finish().map_err(cannot_write(&target))?,
+        };
+        let Temporary(temporary) = writer
+            .into_inner()
+            .map_err(|error| cannot_write(&target)(error.into_error()))?;
+        dress(temporary.as_file(), like).map_err(cannot_write(&target))?;
+        Ok(Finished { target, temporary })
+    }
+}
+
+/// Hands over the first `length` bytes of `source`, which is called `name`, through the handle that has its lock.
+///
+/// # Errors
+/// [`Error::Unreadable`]; [`Error::Changed`] if there are not so many; what `take` gives.
+pub(crate) fn start_of(
+    source: &File,
+    length: u64,
+    name: &Path,
+    take: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut buffer = vec![0; 1 << 20];
+    let mut copied = 0;
+    while copied < length {
+        let left = usize::try_from(length - copied).unwrap_or(usize::MAX);
+        let wanted = left.min(buffer.len());
+        let filled = filled_by(&mut buffer[..wanted], |rest, before| {
+            source.read_at(rest, copied + before)
+        });
+        let filled = filled.map_err(unreadable(name))?;
+        if filled == 0 {
+            return Err(Error::Changed { path: name.into() });
+        }
+        take(&buffer[..filled])?;
+        copied += filled as u64;
+    }
+    Ok(())
+}
+
+/// Written, and ready to be put in place.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) target: PathBuf,
+    pub(crate) temporary: NamedTempFile,
+}
+
+impl Finished {
+    /// On the disk, as far as the system can tell.
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        let synced = self.temporary.as_file().sync_all();
+        synced.map_err(cannot_write(&self.target))
+    }
+
+    /// Takes the old file's place, if that is still the file that was read. The old file is given
+    /// back under its temporary name where the file system can exchange two names.
+    pub(crate) fn replace(
+        self,
+        before: &Identity,
+        backup: Option<&OsStr>,
+    ) -> Result<Option<NamedTempFile>, Error> {
+        self.sync()?;
+        before.check(&self.target)?;
+        let backup = match backup {
+            Some(suffix) => back_up(&self.target, suffix)?,
+            None => None,
+        };
+        let replaced = self.exchanged(before);
+        if let (Err(_), Some(backup)) = (&replaced, backup) {
+            // Nothing was replaced: a second name would only be in the way of the next run.
+            let _ = fs::remove_file(backup);
+        }
+        let (old, target) = replaced?;
+        sync_folder(folder_of(&target))?;
+        Ok(old)
+    }
+
+    fn exchanged(self, before: &Identity) -> Result<(Option<NamedTempFile>, PathBuf), Error> {
+        if exchange(self.temporary.path(), &self.target).is_err() {
+            let Self { target, temporary } = self;
+            return match temporary.persist(&target) {
+                Ok(_) => Ok((None, target)),
+                Err(failed) => Err(cannot_write(&target)(failed.error)),
+            };
+        }
+        match fs::symlink_metadata(self.temporary.path()) {
+            Ok(old) if (old.dev(), old.ino()) == (before.device, before.inode) => {
+                Ok((Some(self.temporary), self.target))
+            }
+            // Another program gave the name to another file at that moment.
+            _ => match exchange(self.temporary.path(), &self.target) {
+                Ok(()) => Err(Error::Changed { path: self.target }),
+                Err(error) => Err(self.kept(Some(error))),
+            },
+        }
+    }
+
+    /// What another program wrote stands under the temporary name: it is kept under one that people see.
+    pub(crate) fn kept(self, error: Option<Errno>) -> Error {
+        let Self { target, temporary } = self;
+        let kept = match temporary.persist_noclobber(with_suffix(&target, ".before".as_ref())) {
+            Ok(_) => with_suffix(&target, ".before".as_ref()),
+            Err(failed) => match failed.file.keep() {
+                Ok((_, name)) => name,
+                Err(failed) => failed.file.path().to_owned(),
+            },
+        };
+        let why = error.map_or_else(String::new, |error| format!(": {}", io::Error::from(error)));
+        cannot_write(&target)(io::Error::other(format!(
+            "another program changed it at that moment{why}; what that one wrote is in {}",
+            kept.display()
+        )))
+    }
+
+    /// Appears under a name that nothing has yet.
+    pub(crate) fn appear(self) -> Result<(), Error> {
+        let Self { target, temporary } = self;
+        temporary
+            .persist_noclobber(&target)
+            .map_err(|failed| cannot_write(&target)(failed.error))?;
+        Ok(())
+    }
+}
+
+/// Refuses what cannot be replaced in place, before any work is done on it.
+///
+/// # Errors
+/// [`Error::Write`] for a file with several names, one that may not be written to, or if its
+/// backup exists.
+pub(crate) fn check_replaceable(target: &Path, backup: Option<&OsStr>) -> Result<(), Error> {
+    let metadata = fs::metadata(target).map_err(cannot_read(target))?;
+    let mut names = metadata.nlink();
+    if let Some(suffix) = backup {
+        let backup = with_suffix(target, suffix);
+        match fs::symlink_metadata(&backup) {
+            // A run was killed between backup and rename, or somebody made this name: either way
+            // it keeps the old file.
+            Ok(found) if is_same(&found, &metadata) => names -= 1,
+            Ok(_) => {
+                return Err(cannot_write(&backup)(io::Error::new(
+                    io::ErrorKind::AlreadyExists,
+                    "the backup exists already and may be the only original",
+                )));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(cannot_read(&backup)(error)),
+        }
+    }
+    check_writable(target)?;
+    if names > 1 {
+        return Err(cannot_write(target)(io::Error::other(format!(
+            "the file has {names} names (hard links); the others would keep the old mail"
+        ))));
+    }
+    Ok(())
+}
+
+/// Renaming needs no leave of the file, but who took that from everybody meant it.
+///
+/// # Errors
+/// [`Error::Write`] if the file may not be written to.
+pub(crate) fn check_writable(path: &Path) -> Result<(), Error> {
+    rustix::fs::access(path, Access::WRITE_OK).map_err(|error| cannot_write(path)(error.into()))
+}
+
+/// Whether these are two names of one file.
+pub(crate) fn is_same(one: &Metadata, other: &Metadata) -> bool {
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+/// Two files change their names.
+pub(crate) fn exchange(one: &Path, other: &Path) -> Result<(), Errno> {
+    rustix::fs::renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)
+}
+
+/// The name of the backup, if it was not there before.
+fn back_up(target: &Path, suffix: &OsStr) -> Result<Option<PathBuf>, Error> {
+    let backup = with_suffix(target, suffix);
+    let Err(error) = fs::hard_link(target, &backup) else {
+        return Ok(Some(backup));
+    };
+    if error.kind() == io::ErrorKind::AlreadyExists {
+        let metadata = fs::metadata(target).map_err(cannot_read(target))?;
+        return match fs::symlink_metadata(&backup) {
+            Ok(found) if is_same(&found, &metadata) => Ok(None),
+            _ => Err(cannot_write(&backup)(error)),
+        };
+    }
+    // A file system without hard links. This opens the source once more, which gives up its fcntl
+    // lock when it is closed; the dotlock holds, and such file systems have no fcntl locks to lose.
+    let source = File::open(target).map_err(cannot_read(target))?;
+    let length = source.metadata().map_err(cannot_read(target))?.len();
+    let copy = Beside::copy(&source, length, target, folder_of(&backup), &backup)?;
+    copy.sync()?;
+    copy.appear()?;
+    Ok(Some(backup))
+}
+
+pub(crate) fn sync_folder(folder: &Path) -> Result<(), Error> {
+    File::open(folder)
+        .and_then(|folder| folder.sync_all())
+        .map_err(cannot_write(folder))
+}
+
+/// Gives `new` the owner, mode, attributes and time of `like`.
+fn dress(new: &File, like: &File) -> io::Result<()> {
+    let wanted = like.metadata()?;
+    let has = new.metadata()?;
+    if (has.uid(), has.gid()) != (wanted.uid(), wanted.gid()) {
+        let owner = (has.uid() != wanted.uid()).then(|| Uid::from_raw(wanted.uid()));
+        let group = (has.gid() != wanted.gid()).then(|| Gid::from_raw(wanted.gid()));
+        rustix::fs::fchown(new, owner, group)?;
+    }
+    new.set_permissions(wanted.permissions())?;
+    copy_attributes(new, like)?;
+    let times = FileTimes::new()
+        .set_modified(wanted.modified()?)
+        .set_accessed(wanted.accessed()?);
+    new.set_times(times)
+}
+
+fn copy_attributes(new: &File, like: &File) -> io::Result<()> {
+    // 64 KiB is what Linux allows for the list, and for each value.
+    let mut names = vec![0_u8; 64 << 10];
+    let Ok(length) = rustix::fs::flistxattr(like, names.as_mut_slice()) else {
+        return Ok(());
+    };
+    let mut value = vec![0_u8; 64 << 10];
+    let names = names.get(..length).unwrap_or_default();
+    for name in names.split(|&b| b == 0).filter(|name| !name.is_empty()) {
+        let Ok(length) = rustix::fs::fgetxattr(like, name, value.as_mut_slice()) else {
+            continue;
+        };
+        let value = value.get(..length).unwrap_or_default();
+        let set = rustix::fs::fsetxattr(new, name, value, XattrFlags::empty());
+        if name.starts_with(b"user.") || name == b"system.posix_acl_access" {
+            set?;
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn with_suffix(path: &Path, suffix: &OsStr) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}

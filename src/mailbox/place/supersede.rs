@@ -1,0 +1,273 @@
+//! A changed message of a folder takes the place of the old one, while readers move, rename and delete messages.
+//!
+//! Both ways look at what happened after each step, and take back what they did where the message was moved meanwhile, or
+//! a call failed. No step removes a message that may be the only copy:
+//! * the old name goes only while the new file is still there, which its count of names tells;
+//! * our link is taken back under whatever name a reader gave it, but stays if the old file was deleted: that reader
+//!   took ours for the original.
+
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, RenameFlags};
+use rustix::io::Errno;
+
+use crate::error::Error;
+use crate::mailbox::failure::{cannot_read, cannot_write};
+use crate::mailbox::place::replace::{Finished, Identity, exchange, is_same, sync_folder};
+use crate::mailbox::place::sizes::{base_of, resized, with_flags_of};
+use crate::mailbox::place::temporary::folder_of;
+
+/// How often a link of ours is looked for that readers keep renaming.
+const SEARCHES: usize = 16;
+
+/// A message that was read, and is to be replaced.
+pub(crate) struct Old<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) file: &'a File,
+    pub(crate) before: &'a Identity,
+    /// The one other message with the same base name, if there is one.
+    pub(crate) twin: Option<&'a Path>,
+    /// The folders in which readers move messages.
+    pub(crate) folders: &'a [PathBuf],
+}
+
+impl Old<'_> {
+    /// Puts `new`, which is in `finished`, in its place. False if the message moved meanwhile; then nothing was done.
+    pub(crate) fn give_way(&self, finished: Finished, new: &[u8]) -> Result<bool, Error> {
+        finished.sync()?;
+        let renamed = resized(self.path, new);
+        if renamed == self.path {
+            return self.exchange(finished);
+        }
+        // What does not say that it has the new size is no copy of it: two messages may be alike, and both old.
+        if let Some(twin) = self.twin
+            && resized(twin, new) == twin
+        {
+            match equal(twin, &finished)? {
+                Equal::Yes(file) => return self.leave_to(twin, &file),
+                Equal::Moved => return Ok(false),
+                Equal::No => {}
+            }
+        }
+        if !self.is_there()? {
+            return Ok(false);
+        }
+        let names = self.names()?;
+        match fs::hard_link(finished.temporary.path(), &renamed) {
+            Ok(()) => {
+                let done = self.remove_beside(&finished, &renamed, names);
+                if !matches!(done, Ok(true)) {
+                    self.take_back(&finished, &renamed)?;
+                }
+                done
+            }
+            // From a run that was killed before it could remove the old name, or a stranger.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                match equal(&renamed, &finished)? {
+                    Equal::Yes(file) => self.leave_to(&renamed, &file),
+                    Equal::Moved | Equal::No => Ok(false),
+                }
+            }
+            Err(error) => Err(cannot_write(&renamed)(error)),
+        }
+    }
+
+    /// Whether the name still shows the file as it was read.
+    fn is_there(&self) -> Result<bool, Error> {
+        is_still(self.before, self.path)
+    }
+
+    fn names(&self) -> Result<u64, Error> {
+        let metadata = self.file.metadata().map_err(cannot_read(self.path))?;
+        Ok(metadata.nlink())
+    }
+
+    /// Removes the old name beside our link at `ours`. False if the link has to go instead. There were `names` before.
+    fn remove_beside(&self, finished: &Finished, ours: &Path, names: u64) -> Result<bool, Error> {
+        sync_folder(folder_of(ours))?;
+        if self.is_there()? {
+            return Ok(is_linked(finished)? && self.remove()?);
+        }
+        if named(self.path).map_err(cannot_read(self.path))?.is_some() {
+            // Another program wrote the message anew.
+            return Ok(false);
+        }
+        let is_deleted = self.names()? < names && self.named_in_folders(self.file)?.is_none();
+        Ok(is_deleted && is_linked(finished)?)
+    }
+
+    fn remove(&self) -> Result<bool, Error> {
+        match fs::remove_file(self.path) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(cannot_write(self.path)(error)),
+        }
+    }
+
+    /// Removes the old name, as the open file `twin` at `path` is what would be put in its place; which gets the flags of both.
+    fn leave_to(&self, path: &Path, twin: &File) -> Result<bool, Error> {
+        let renamed = with_flags_of(path, self.path);
+        if renamed != path {
+            let flags = RenameFlags::NOREPLACE;
+            match rustix::fs::renameat_with(CWD, path, CWD, &renamed, flags) {
+                Ok(()) => {}
+                Err(Errno::NOENT) => return Ok(false),
+                Err(error) => return Err(cannot_write(path)(error.into())),
+            }
+        }
+        twin.sync_all().map_err(cannot_write(&renamed))?;
+        sync_folder(folder_of(&renamed))?;
+        let names = twin.metadata().map_err(cannot_read(path))?.nlink();
+        Ok(names > 0 && self.is_there()? && self.remove()?)
+    }
+
+    /// Removes the link that we made at `ours`, wherever it is now.
+    fn take_back(&self, finished: &Finished, ours: &Path) -> Result<(), Error> {
+        let file = finished.temporary.as_file();
+        let wanted = file.metadata().map_err(cannot_read(ours))?;
+        for _ in 0..SEARCHES {
+            if !is_linked(finished)? {
+                return Ok(());
+            }
+            let there = match named(ours) {
+                Ok(Some(found)) if is_same(&found, &wanted) => Some(ours.to_owned()),
+                _ => self.named_in_folders(file)?,
+            };
+            // Moved to another folder: that is the reader's.
+            let Some(there) = there else { return Ok(()) };
+            match fs::remove_file(&there) {
+                Ok(()) => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(cannot_write(&there)(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Under which name an open file is a message here, of those with the base of the old one.
+    fn named_in_folders(&self, file: &File) -> Result<Option<PathBuf>, Error> {
+        let wanted = file.metadata().map_err(cannot_read(self.path))?;
+        let base = self.path.file_name().map(|name| base_of(name.as_bytes()));
+        for folder in self.folders {
+            let entries = fs::read_dir(folder).map_err(cannot_read(folder))?;
+            for entry in entries {
+                let entry = entry.map_err(cannot_read(folder))?;
+                if Some(base_of(entry.file_name().as_bytes())) == base
+                    && entry.metadata().is_ok_and(|found| is_same(&found, &wanted))
+                {
+                    return Ok(Some(entry.path()));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The two files change their names; back again if what came out is not what was read.
+    fn exchange(&self, finished: Finished) -> Result<bool, Error> {
+        let temporary = finished.temporary.path();
+        match exchange(temporary, self.path) {
+            Ok(()) => {}
+            Err(Errno::NOENT) => return Ok(false),
+            // A file system that cannot exchange: between check and rename lies an instant.
+            Err(_) if !self.is_there()? => return Ok(false),
+            Err(_) => {
+                return match finished.replace(self.before, None) {
+                    Err(Error::Changed { .. }) => Ok(false),
+                    replaced => replaced.map(|_| true),
+                };
+            }
+        }
+        let came_out = is_still(self.before, temporary);
+        if matches!(came_out, Ok(true)) {
+            return Ok(true);
+        }
+        let back = match exchange(temporary, self.path) {
+            // Ours was moved.
+            Err(Errno::NOENT) => {
+                let flags = RenameFlags::NOREPLACE;
+                rustix::fs::renameat_with(CWD, temporary, CWD, self.path, flags)
+            }
+            swapped => swapped,
+        };
+        let is_back = is_ours_or_gone(&finished);
+        match (back, is_back) {
+            (Ok(()), true) => {
+                self.take_back(&finished, self.path)?;
+                came_out
+            }
+            (back, _) => Err(finished.kept(back.err())),
+        }
+    }
+}
+
+fn is_still(before: &Identity, path: &Path) -> Result<bool, Error> {
+    match before.check(path) {
+        Ok(()) => Ok(true),
+        Err(Error::Changed { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether the new file has a name besides its temporary one.
+fn is_linked(finished: &Finished) -> Result<bool, Error> {
+    let new = finished.temporary.as_file().metadata();
+    let new = new.map_err(cannot_read(&finished.target))?;
+    let is_temporary = named(finished.temporary.path())
+        .map_err(cannot_read(&finished.target))?
+        .is_some_and(|found| is_same(&found, &new));
+    Ok(new.nlink() > u64::from(is_temporary))
+}
+
+/// What has a name, if something does.
+fn named(path: &Path) -> io::Result<Option<Metadata>> {
+    match fs::symlink_metadata(path) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether the temporary name, if it is still there, is the new file's.
+fn is_ours_or_gone(finished: &Finished) -> bool {
+    let new = finished.temporary.as_file().metadata();
+    match (named(finished.temporary.path()), new) {
+        (Ok(Some(found)), Ok(new)) => is_same(&found, &new),
+        (Ok(None), _) => true,
+        _ => false,
+    }
+}
+
+/// Whether a file has the content of the new one.
+enum Equal {
+    Yes(File),
+    No,
+    Moved,
+}
+
+fn equal(path: &Path, finished: &Finished) -> Result<Equal, Error> {
+    let wanted = finished.temporary.as_file().metadata();
+    let wanted = wanted.map_err(cannot_read(&finished.target))?.len();
+    let read = || -> io::Result<Equal> {
+        let found = fs::symlink_metadata(path)?;
+        if !found.is_file() || found.len() != wanted {
+            return Ok(Equal::No);
+        }
+        let file = File::open(path)?;
+        let mut content = Vec::new();
+        (&file).take(wanted + 1).read_to_end(&mut content)?;
+        let is_equal = content == fs::read(finished.temporary.path())?;
+        Ok(if is_equal {
+            Equal::Yes(file)
+        } else {
+            Equal::No
+        })
+    };
+    match read() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Equal::Moved),
+        equal => equal.map_err(cannot_read(path)),
+    }
+}

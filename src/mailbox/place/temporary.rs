@@ -1,0 +1,100 @@
+//! Temporary files beside what they are to replace: what they are called, and how those of runs that were killed
+//! go away.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use tempfile::NamedTempFile;
+
+use crate::mailbox::place::process::{host, is_gone, system};
+
+/// The folder that holds `path`.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// What the temporary files of every run on this host start with.
+fn our_prefix() -> std::ffi::OsString {
+    let mut prefix = std::ffi::OsString::from(".embody-");
+    prefix.push(host());
+    prefix.push("-");
+    prefix
+}
+
+/// [`system`] in a few digits: machines of one name may share a folder.
+fn our_system() -> String {
+    let mut hasher = DefaultHasher::new();
+    system().hash(&mut hasher);
+    format!("{:08x}", hasher.finish() & 0xffff_ffff)
+}
+
+/// A temporary file to write to. Errors of [`NamedTempFile`] name it, but people know the file that it is to become.
+#[derive(Debug)]
+pub(crate) struct Temporary(pub(crate) NamedTempFile);
+
+impl io::Write for Temporary {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.as_file_mut().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.as_file_mut().flush()
+    }
+}
+
+/// A temporary file that goes when dropped. What goes wrong does not name it either.
+pub(crate) fn temporary_in(folder: &Path) -> io::Result<NamedTempFile> {
+    let mut prefix = our_prefix();
+    prefix.push(format!("{}-{}-", std::process::id(), our_system()));
+    tempfile::Builder::new()
+        .prefix(&prefix)
+        .rand_bytes(8)
+        .make_in(folder, |path| {
+            let mut options = File::options();
+            options.read(true).write(true).create_new(true);
+            options.mode(0o600).open(path)
+        })
+}
+
+/// Whether a file is a temporary one of ours, of any host.
+pub(crate) fn is_temporary(name: &OsStr) -> bool {
+    name.as_bytes().starts_with(b".embody-")
+}
+
+/// Takes away what runs on this host left in `folder` when they were killed: what a process of
+/// this system made that is gone, and what nobody touched for a day (of a boot before this one).
+pub(crate) fn sweep(folder: &Path) {
+    const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
+    let (prefix, here) = (our_prefix(), our_system());
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some(rest) = name.as_bytes().strip_prefix(prefix.as_bytes()) else {
+            continue;
+        };
+        let mut fields = rest.split(|&b| b == b'-');
+        let digits = fields.next().unwrap_or_default();
+        let abandoned = if fields.next() == Some(here.as_bytes()) {
+            is_gone(digits)
+        } else {
+            let modified = entry.metadata().and_then(|found| found.modified());
+            let age = modified.ok().and_then(|at| at.elapsed().ok());
+            age.is_some_and(|age| age > ABANDONED)
+        };
+        if abandoned {
+            // Best effort: it is in nobody's way.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}

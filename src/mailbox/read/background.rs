@@ -1,0 +1,199 @@
+//! A stream that is read by a thread of its own: a read that waits is not interrupted by a signal, and decompressing goes on
+//! while others work.
+
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::mailbox::Stop;
+use crate::mailbox::compressed::Damage;
+use crate::mailbox::failure::unreadable;
+
+/// Octets read at a time.
+const PIECE: usize = 256 << 10;
+/// Pieces that wait for the reader at most.
+const PIECES: usize = 16;
+/// How long it takes at most until a stop is seen.
+const LOOK_UP: Duration = Duration::from_millis(50);
+
+/// The reader's end. Its errors hold an [`Error`] or a [`Damage`].
+#[derive(Debug)]
+pub(crate) struct Background {
+    /// An empty piece is the end.
+    pieces: Receiver<io::Result<Vec<u8>>>,
+    piece: Vec<u8>,
+    given: usize,
+    ended: bool,
+    /// Requested with the run, or when nobody reads any more.
+    ending: Stop,
+}
+
+impl Background {
+    /// Starts reading what `open` gives, which may have to wait for it. Trouble is told about `name`. `ending` is requested
+    /// when this is dropped: the thread ends as soon as it reads again.
+    pub(crate) fn start<R: Read>(
+        open: impl FnOnce() -> Result<R, Error> + Send + 'static,
+        name: PathBuf,
+        ending: Stop,
+    ) -> Self {
+        let (sender, pieces) = mpsc::sync_channel(PIECES);
+        let stop = ending.clone();
+        std::thread::spawn(move || {
+            let mut reader = match open() {
+                Ok(reader) => reader,
+                Err(error) => {
+                    // A reader that is gone needs no error.
+                    let _ = sender.send(Err(io::Error::other(error)));
+                    return;
+                }
+            };
+            let mut buffer = vec![0; PIECE];
+            loop {
+                let (piece, is_over) = match reader.read(&mut buffer) {
+                    Ok(read) => (
+                        Ok(buffer.get(..read).unwrap_or_default().to_vec()),
+                        read == 0,
+                    ),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(error) => match error.downcast::<Damage>() {
+                        Ok(damage) => {
+                            let goes_on = damage.goes_on;
+                            (Err(io::Error::other(damage)), !goes_on)
+                        }
+                        Err(error) => {
+                            // A stop ends the read within what is passed over.
+                            let stopped = stop.check().err();
+                            let error = stopped.unwrap_or_else(|| unreadable(&name)(error));
+                            (Err(io::Error::other(error)), true)
+                        }
+                    },
+                };
+                if sender.send(piece).is_err() || is_over {
+                    return;
+                }
+            }
+        });
+        Self {
+            pieces,
+            piece: Vec::new(),
+            given: 0,
+            ended: false,
+            ending,
+        }
+    }
+}
+
+impl Read for Background {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        while self.given == self.piece.len() {
+            if self.ended {
+                return Ok(0);
+            }
+            match self.pieces.recv_timeout(LOOK_UP) {
+                Ok(piece) => {
+                    (self.piece, self.given) = (piece?, 0);
+                    self.ended = self.piece.is_empty();
+                }
+                Err(RecvTimeoutError::Timeout) => self.ending.check().map_err(io::Error::other)?,
+                // The thread ended without saying so: a panic is no end of the data.
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(io::Error::other(Error::Interrupted));
+                }
+            }
+        }
+        let rest = self.piece.get(self.given..).unwrap_or_default();
+        let length = rest.len().min(into.len());
+        into[..length].copy_from_slice(&rest[..length]);
+        self.given += length;
+        Ok(length)
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.ending.request();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn started<R: Read + Send + 'static>(reader: R, stop: &Stop) -> Background {
+        Background::start(|| Ok(reader), "stream".into(), stop.of_part())
+    }
+
+    /// Passes over what nobody wants, and looks whether anybody waits.
+    struct Passing(Stop);
+
+    impl Read for Passing {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            while self.0.check().is_ok() {
+                std::thread::yield_now();
+            }
+            Err(io::Error::other("not wanted"))
+        }
+    }
+
+    #[test]
+    fn a_stop_ends_what_gives_nothing_and_is_no_trouble_of_the_file() {
+        let stop = Stop::default();
+        let mut reader = started(Passing(stop.clone()), &stop);
+        stop.request();
+        let error = reader.read(&mut [0; 9]).unwrap_err().downcast::<Error>();
+        assert!(matches!(error, Ok(Error::Interrupted)), "{error:?}");
+    }
+
+    #[test]
+    fn all_of_it_comes_and_a_panic_is_no_end() {
+        let mut octets = Vec::new();
+        let reader = io::repeat(b'x').take(40 << 20);
+        started(reader, &Stop::default())
+            .read_to_end(&mut octets)
+            .unwrap();
+        assert_eq!(octets.len(), 40 << 20);
+
+        struct Panics;
+        impl Read for Panics {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                panic!("a test of panics");
+            }
+        }
+        assert!(started(Panics, &Stop::default()).read(&mut [0; 9]).is_err());
+    }
+
+    /// As many parts as there are of damage.
+    struct Spoiled(u8);
+
+    impl Read for Spoiled {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            self.0 += 1;
+            match self.0 {
+                10 => Ok(0),
+                count if count % 2 == 0 => {
+                    Err(io::Error::other(Damage::of_member("wrong".to_owned())))
+                }
+                count => {
+                    into[0] = count;
+                    Ok(1)
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_stands_behind_damage_comes_part_by_part() {
+        let mut reader = started(Spoiled(0), &Stop::default());
+        for count in [1, 3, 5, 7] {
+            let mut octets = [0; 9];
+            assert_eq!(reader.read(&mut octets).unwrap(), 1);
+            assert_eq!(octets[0], count);
+            let damage = reader.read(&mut octets).unwrap_err().downcast::<Damage>();
+            assert!(damage.unwrap().goes_on);
+        }
+        assert_eq!(reader.read(&mut [0; 9]).unwrap(), 1);
+        assert_eq!(reader.read(&mut [0; 9]).unwrap(), 0);
+    }
+}

@@ -1,0 +1,317 @@
+//! A piece of an mbox: the messages that begin between two offsets, found without a look at what lies before.
+//!
+//! Where messages are told by separators alone, a place and a few octets around it say whether one begins there.
+//! They are, from the first message on that has no right Content-Length: up to it, and in a mailbox where every
+//! message has one, what is a separator depends on all messages before. So the start of the file is read, and a
+//! mailbox that has nothing but right Content-Lengths there is not cut.
+//!
+//! A message belongs to the piece in which it begins, however long it is, and what stands before the first message
+//! to the piece that starts at 0. So pieces whose ranges tile the file tile its messages.
+
+use std::fs::{self, Metadata};
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::detail::{Detail, Setting};
+use crate::error::Error;
+use crate::mailbox::Options;
+use crate::mailbox::failure::cannot_read;
+use crate::mailbox::find::{Finds, Found};
+use crate::mailbox::forms::mbox::Counted;
+use crate::mailbox::read::source::Source;
+use crate::mailbox::read::window::{At, Windows};
+
+/// Of an mbox the messages that begin in so many octets are looked at before it is said that all of its messages have right Content-Lengths.
+const HEAD: u64 = 1 << 20;
+
+/// The range that is asked for, or `None` if that is all of the source.
+///
+/// # Errors
+/// [`Error::NotAsExpected`] if the source is another one by now.
+pub(crate) fn asked_for(
+    options: &Options,
+    path: &Path,
+    metadata: Option<&Metadata>,
+) -> Result<Option<Range<u64>>, Error> {
+    let Some(range) = &options.range else {
+        return Ok(None);
+    };
+    let length = metadata.map(Metadata::len);
+    let modified = metadata.and_then(|metadata| metadata.modified().ok());
+    let is_other_length = options.length.is_some() && options.length != length;
+    let is_other_time = options.modified.is_some() && options.modified != modified;
+    if is_other_length || is_other_time {
+        return Err(Error::NotAsExpected { path: path.into() });
+    }
+    let is_all = range.start == 0 && range.end >= length.unwrap_or(u64::MAX);
+    Ok((!is_all).then(|| range.clone()))
+}
+
+/// Whether a source is a file, which ranges are for.
+///
+/// # Errors
+/// [`Error::Usage`].
+pub(crate) fn check(source: &Path, finds: &Finds) -> Result<(), Error> {
+    let is_file = |found: &Found| found.relative.as_os_str().is_empty() && !found.kind.is_folder();
+    if finds.mailboxes.iter().all(is_file) {
+        return Ok(());
+    }
+    let detail = Detail::from(format!("{}: a folder; ", source.display()));
+    Err(Error::Usage(
+        detail.naming(Setting::Range).then(" is for one mbox"),
+    ))
+}
+
+/// The walk over a section of the file `path`, or over the piece that is asked for.
+///
+/// # Errors
+/// [`Error::NotAsExpected`]; [`Error::Usage`] if it cannot be cut; what reading it says.
+pub(crate) fn windows(
+    source: Source,
+    counted: Counted,
+    options: &Options,
+    path: &Path,
+) -> Result<Windows, Error> {
+    let Options {
+        window,
+        max_message,
+        ..
+    } = *options;
+    let all = |source| Windows::new(source, window, max_message).behind(counted);
+    if options.range.is_none() {
+        return Ok(all(source));
+    }
+    let file = source.as_file().map(Arc::clone);
+    let metadata = match &file {
+        Some(file) => Some(file.metadata().map_err(cannot_read(path))?),
+        // A file that is compressed, or none at all.
+        None => fs::metadata(path).ok().filter(Metadata::is_file),
+    };
+    let Some(range) = asked_for(options, path, metadata.as_ref())? else {
+        return Ok(all(source));
+    };
+    let Some(file) = file else {
+        let why = match metadata {
+            Some(_) => COMPRESSED,
+            None => "it is no plain file",
+        };
+        return Err(cannot_cut(path, why));
+    };
+    let piece = match Cutter::new(|| all(Source::file(&file))).map_err(cannot_read(path))? {
+        Ok(cutter) => cutter.piece(range),
+        Err(why) => return Err(cannot_cut(path, why)),
+    };
+    piece.map_err(cannot_read(path))
+}
+
+/// The error about a source that is one piece.
+pub(crate) fn cannot_cut(path: &Path, why: &str) -> Error {
+    let detail = Detail::from(format!("{}: {why}, so it cannot be cut; ", path.display()));
+    Error::Usage(detail.naming(Setting::Range).then(" 0- is all of it"))
+}
+
+/// Why an mbox is one piece.
+pub(crate) const COUNTED: &str = "all its messages have a Content-Length that is right";
+
+/// The same of what is no plain file.
+pub(crate) const COMPRESSED: &str = "it is compressed, or an archive";
+
+/// Why a file is one piece that is no mbox.
+pub(crate) const SINGLE: &str = "it is a single message";
+
+/// Where pieces of an mbox can start.
+pub(crate) struct Cutter<F> {
+    /// Makes a walk from the start of the file.
+    walk: F,
+    /// From here on messages are told by separators alone.
+    settled: u64,
+}
+
+impl<F: Fn() -> Windows> Cutter<F> {
+    /// The second error says why the mailbox cannot be cut. `walk` makes a walk from its start.
+    pub(crate) fn new(walk: F) -> io::Result<Result<Self, &'static str>> {
+        let mut head = walk();
+        // A bound on where messages begin, which does not depend on the window.
+        head.until = HEAD;
+        while !head.counted.is_settled() {
+            let is_end = head.next_chunk()?.is_none();
+            // What divides it may be any message's text.
+            if let Some(division) = head.division {
+                return Ok(Err(division.one_piece()));
+            }
+            if is_end {
+                return Ok(Err(COUNTED));
+            }
+        }
+        let settled = head.offset();
+        Ok(Ok(Self { walk, settled }))
+    }
+
+    /// The messages that begin in `range`.
+    pub(crate) fn piece(&self, range: Range<u64>) -> io::Result<Windows> {
+        let mut windows = (self.walk)();
+        if range.start > self.settled {
+            windows.seek(range)?;
+        } else {
+            windows.pass_until(range)?;
+        }
+        Ok(windows)
+    }
+}
+
+/// Octets before a message that tell whether it begins: the line before may be empty, and end with CR LF.
+const BEFORE: u64 = 3;
+
+impl Windows {
+    /// Moves the walk, from its start, to the first message that begins in `range`, over those before it. It ends
+    /// before the first that begins behind the range.
+    pub(crate) fn pass_until(&mut self, range: Range<u64>) -> io::Result<()> {
+        self.until = range.start;
+        while let Some(chunk) = self.next_chunk()? {
+            self.buffers.give_back(chunk.buffer, self.window);
+        }
+        self.until = range.end;
+        self.next_number = 1;
+        Ok(())
+    }
+
+    /// The same without a look at those before, where messages are told by separators alone: `range` starts behind
+    /// the first message.
+    pub(crate) fn seek(&mut self, range: Range<u64>) -> io::Result<()> {
+        self.move_to(range.start.saturating_sub(BEFORE));
+        self.at = At::Passing(None);
+        self.until = range.end;
+        self.counted = Counted::SETTLED;
+        while self.at != At::Message && self.offset < range.end {
+            let Some(chunk) = self.next_chunk()? else {
+                break;
+            };
+            self.buffers.give_back(chunk.buffer, self.window);
+        }
+        if self.at != At::Message {
+            // No message begins in the range: what is passed belongs to an earlier one.
+            self.at = At::Message;
+            self.until = 0;
+        }
+        Ok(())
+    }
+
+    /// Where the first message begins that this walk, which was moved, comes to; `length` if there is none.
+    #[cfg(feature = "cli")]
+    pub(crate) fn start(&self, length: u64) -> u64 {
+        if self.offset < self.until {
+            self.offset
+        } else {
+            length
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mailbox::read::window::tests::pieces;
+    use proptest::prelude::*;
+
+    const MMDF: &str = "it is an MMDF mailbox";
+
+    /// All messages, and what their walk says of each.
+    fn messages(mut windows: Windows) -> (Vec<u8>, Vec<(Vec<u8>, String)>) {
+        let (mut joined, mut messages) = (Vec::new(), Vec::new());
+        while let Some(chunk) = windows.next_chunk().unwrap() {
+            for frame in &chunk.frames {
+                let seen = frame.looked_at(chunk.bytes());
+                let content = seen.content_end.map(|end| end - frame.start);
+                let said = format!("{content:?} {}", seen.is_mboxcl2);
+                messages.push((chunk.bytes()[frame.start..frame.end].to_vec(), said));
+            }
+            joined.extend_from_slice(chunk.bytes());
+        }
+        (joined, messages)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+        #[test]
+        fn pieces_put_together_are_one_walk_wherever_the_cuts_are(
+            bytes in pieces(), cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..12),
+            window in 1_usize..6000, other in 1_usize..6000, most in prop_oneof![Just(1_usize << 20), 1100_usize..4000],
+        ) {
+            // Whether a message of nearly the bound is beyond it depends on the window.
+            let is_bounded = most < 1 << 20;
+            let other = if is_bounded { window } else { other };
+            let bytes = [b"From a\n".as_slice(), &bytes].concat();
+            let file = in_file(&bytes);
+            let walk = |window| Windows::new(Source::file(&file), window, most);
+            let (joined, at_once) = messages(walk(window));
+            prop_assert_eq!(&joined, &bytes);
+            let mut cuts: Vec<u64> = cuts.iter().map(|at| at.index(bytes.len() + 1) as u64).collect();
+            cuts.extend([0, bytes.len() as u64 + 1]);
+            cuts.sort_unstable();
+            if let Ok(cutter) = Cutter::new(|| walk(other)).unwrap() {
+                let (mut all, mut each) = (Vec::new(), Vec::new());
+                for cut in cuts.windows(2) {
+                    let mut windows = cutter.piece(cut[0]..cut[1]).unwrap();
+                    let start = windows.offset();
+                    if let Some(chunk) = windows.next_chunk().unwrap() {
+                        prop_assert!(start >= cut[0] && start < cut[1]);
+                        prop_assert_eq!(chunk.first_number, 1);
+                    }
+                    let (joined, messages) = messages(cutter.piece(cut[0]..cut[1]).unwrap());
+                    all.extend(joined);
+                    each.extend(messages);
+                }
+                prop_assert_eq!(all, bytes);
+                if !is_bounded {
+                    prop_assert_eq!(each, at_once);
+                }
+            }
+        }
+    }
+
+    fn in_file(bytes: &[u8]) -> Arc<fs::File> {
+        use std::os::unix::fs::FileExt as _;
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(bytes, 0).unwrap();
+        Arc::new(file)
+    }
+
+    fn walk(bytes: &[u8]) -> impl Fn() -> Windows + use<> {
+        let file = in_file(bytes);
+        move || Windows::new(Source::file(&file), 2048, 1 << 20)
+    }
+
+    #[test]
+    fn a_mailbox_whose_messages_are_all_counted_is_one_piece() {
+        let counted = b"From a 10:00\nContent-Length: 2\n\nx\n\n".repeat(3);
+        assert_eq!(Cutter::new(walk(&counted)).unwrap().err(), Some(COUNTED));
+        let other = [counted.as_slice(), b"From a 10:00\nSubject: x\n\nx\n"].concat();
+        assert!(Cutter::new(walk(&other)).unwrap().is_ok());
+        assert_eq!(Cutter::new(walk(b"")).unwrap().err(), Some(COUNTED));
+        // Not even if the last message was never closed, so that it has no end of its own.
+        let mmdf = b"\x01\x01\x01\x01\nSubject: x\n\nx\n";
+        assert_eq!(Cutter::new(walk(mmdf)).unwrap().err(), Some(MMDF));
+    }
+
+    #[test]
+    fn a_piece_without_a_start_is_empty_and_does_not_read_on() {
+        let long = [b"From a 10:00\nA: b\n\n".as_slice(), &b"x\n".repeat(50_000)].concat();
+        let long = [long.as_slice(), b"\nFrom a 10:00\nA: b\n\n"].concat();
+        let Ok(cutter) = Cutter::new(walk(&long)).unwrap() else {
+            panic!("it can be cut");
+        };
+        let second = long.len() as u64 - 19;
+        for (range, start) in [
+            (5..900, None),
+            (1..second, None),
+            (second..second + 1, Some(second)),
+        ] {
+            let mut windows = cutter.piece(range.clone()).unwrap();
+            let at = windows.offset();
+            let found = windows.next_chunk().unwrap().is_some();
+            assert_eq!(found.then_some(at), start, "{range:?}");
+        }
+    }
+}

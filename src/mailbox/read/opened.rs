@@ -1,0 +1,438 @@
+//! Mail that comes from, or goes to, an open file: standard input and output, what is compressed, the mboxes of archives.
+//!
+//! What was written to an open file stays there when the run fails: only a status says that it is
+//! not whole.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Read as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use memchr::memchr;
+
+use crate::error::Error;
+use crate::mailbox::archive::{self, Skipped};
+use crate::mailbox::compressed::content::{limits, method_of};
+use crate::mailbox::compressed::{Damage, Decoder, Method};
+use crate::mailbox::convert::Job;
+use crate::mailbox::failure::{cannot_write, in_full, unreadable};
+use crate::mailbox::find::{self, Kind, NotMail};
+use crate::mailbox::forms;
+use crate::mailbox::forms::mbox::Counted;
+use crate::mailbox::forms::separator::{Next, next_separator};
+use crate::mailbox::place::replace::{self, Identity};
+use crate::mailbox::place::temporary;
+use crate::mailbox::read::Background;
+use crate::mailbox::read::sink::{Bytes, Output, Sink};
+use crate::mailbox::read::source::Source;
+use crate::mailbox::read::window::Windows;
+use crate::mailbox::{Effect, Format, Options, Progress, Stop, Summary, Transform};
+
+/// The window in which a file is searched for a second message.
+const WINDOW: usize = 1 << 20;
+
+/// Octets in which damage is looked for of what is no mail by its start.
+const AHEAD: usize = 4 << 20;
+
+/// An open source of mail, read once.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    source: Source,
+    /// The file with a name: the result gets what it has besides mail.
+    original: Option<Arc<File>>,
+    /// Members of an archive that are no mail.
+    skipped: Skipped,
+}
+
+impl Opened {
+    /// A file with a name, whatever it is compressed with; of an archive its mboxes.
+    ///
+    /// # Errors
+    /// [`Error::Read`].
+    pub(crate) fn named(
+        file: File,
+        name: &Path,
+        options: &Options,
+        stop: &Stop,
+    ) -> Result<Self, Error> {
+        let method = method_of(&file).map_err(unreadable(name))?;
+        let file = Arc::new(file);
+        let skipped = Skipped::default();
+        let ending = stop.of_part();
+        let limits = limits(options);
+        let unpacked = archive::unpacked(&file, method, limits, find::judged, &skipped, &ending);
+        let source = match unpacked.map_err(unreadable(name))? {
+            Some(reader) => Source::stream(Background::start(|| Ok(reader), name.into(), ending)),
+            None => Source::file(&file),
+        };
+        Ok(Self {
+            source,
+            original: Some(file),
+            skipped,
+        })
+    }
+
+    /// A plain file with a name.
+    fn plain(file: File) -> Self {
+        let file = Arc::new(file);
+        Self {
+            source: Source::file(&file),
+            original: Some(file),
+            skipped: Skipped::default(),
+        }
+    }
+
+    /// What comes in a stream, and members that it names which are no mail.
+    #[cfg(feature = "cli")]
+    pub(crate) fn stream(reader: Background, skipped: Skipped) -> Self {
+        Self {
+            source: Source::stream(reader),
+            original: None,
+            skipped,
+        }
+    }
+
+    /// Whether it is a file as it is.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.source.as_file().is_some()
+    }
+
+    /// Whether it has no name.
+    #[cfg(feature = "cli")]
+    pub(crate) fn is_stream(&self) -> bool {
+        self.original.is_none()
+    }
+
+    /// What is wrong with the compressed data it comes from, as far as it was read.
+    pub(crate) fn damage(&self) -> Option<&Damage> {
+        self.source.damage()
+    }
+
+    /// All of it.
+    ///
+    /// # Errors
+    /// What reading it says, about `name`.
+    #[cfg(feature = "cli")]
+    pub(crate) fn read_all(&mut self, name: &Path) -> Result<Vec<u8>, Error> {
+        let mut content = Vec::new();
+        let read = self.source.read_to_end(&mut content);
+        read.map_err(|error| in_full(error, name))?;
+        Ok(content)
+    }
+
+    /// Whether nothing is in it.
+    ///
+    /// # Errors
+    /// As [`read_all`](Self::read_all).
+    #[cfg(feature = "cli")]
+    pub(crate) fn is_empty(&mut self, name: &Path) -> Result<bool, Error> {
+        let start = self.source.start(1);
+        Ok(start.map_err(|error| in_full(error, name))?.is_empty())
+    }
+
+    pub(crate) fn source(&mut self) -> &mut Source {
+        &mut self.source
+    }
+
+    /// The walk over all of it, which leaves nothing.
+    #[cfg(feature = "cli")]
+    pub(crate) fn windows(&mut self, window: usize, max_message: usize) -> Windows {
+        let source = std::mem::replace(&mut self.source, Source::stream(io::empty()));
+        Windows::new(source, window, max_message)
+    }
+}
+
+/// Converts the mbox or message in `source`, which reports call `name`, to `output`.
+///
+/// # Errors
+/// As [`convert_to`](crate::mailbox::convert_to).
+#[allow(clippy::too_many_arguments)] // those of `convert_to`, and where from
+pub(crate) fn convert_open(
+    mut source: Opened,
+    name: &Path,
+    output: Output<'_>,
+    options: &Options,
+    transform: &dyn Transform,
+    progress: &dyn Progress,
+    stop: &Stop,
+) -> Result<Summary, Error> {
+    let job = Job {
+        path: name,
+        options,
+        method: None,
+        transform,
+        progress,
+        stop,
+    };
+    let kind = kind_of_open(&mut source, name, options.format)?;
+    let kind = kind.map_err(|other| other.error(name))?;
+    if let (Output::Path(target), Effect::Write) = (&output, options.effect) {
+        temporary::sweep(temporary::folder_of(target));
+    }
+    progress.begin(name);
+    job.open_to(source, None, kind, output)
+}
+
+impl Job<'_> {
+    /// An mbox or message, compressed or not, or the mboxes of an archive.
+    pub(crate) fn file_to(&self, kind: Kind, output: Output<'_>) -> Result<Summary, Error> {
+        let (file, before) = self.open()?;
+        let mut opened = match kind == Kind::Archive || self.method.is_some() {
+            true => Opened::named(file, self.path, self.options, self.stop)?,
+            false => Opened::plain(file),
+        };
+        let kind = match kind {
+            Kind::Archive => kind_of_open(&mut opened, self.path, self.options.format)?
+                .map_err(|other| other.error(self.path))?,
+            kind => kind,
+        };
+        self.open_to(opened, Some(&before), kind, output)
+    }
+
+    /// A compressed mbox, under lock until it is replaced.
+    pub(crate) fn compressed_in_place(&self, method: Method) -> Result<Summary, Error> {
+        if self.options.effect == Effect::DryRun {
+            return self.file_to(Kind::Mbox, Output::Nowhere);
+        }
+        let target = self.path.canonicalize().map_err(unreadable(self.path))?;
+        let lock = self.locked(&target)?;
+        let before = Identity::of_file(lock.file(), &target)?;
+        if method_of(lock.file()).map_err(unreadable(self.path))? != Some(method) {
+            return Err(Error::Changed { path: target });
+        }
+        // Damage is seen before anything is reported as done.
+        let plain = match self.expanded(method, lock.file())? {
+            Ok(plain) => Arc::new(plain),
+            Err(damage) => {
+                let summary = self.all_damaged(&damage);
+                self.progress.done(&summary);
+                return Ok(summary);
+            }
+        };
+        let backup = self.options.backup.as_deref();
+        let mut sink = Sink::in_place(Arc::clone(&plain), Some(method), &target, backup);
+        let summary = self.whole_mbox(Source::file(&plain), &mut sink)?;
+        self.put(&lock, &target, sink, &before, &summary)?;
+        Ok(summary)
+    }
+
+    /// What is in a compressed file, in a file without a name.
+    fn expanded(&self, method: Method, file: &Arc<File>) -> Result<Result<File, Damage>, Error> {
+        let reader = archive::FromStart::new(file, self.stop);
+        let mut decoder = Decoder::new(method, reader, limits(self.options));
+        let folder = std::env::temp_dir();
+        let plain = tempfile::tempfile_in(&folder).map_err(cannot_write(&folder))?;
+        let mut writer = BufWriter::with_capacity(256 << 10, plain);
+        let mut piece = vec![0; 256 << 10];
+        loop {
+            match decoder.read(&mut piece) {
+                Ok(0) => break,
+                Ok(read) => io::Write::write_all(&mut writer, &piece[..read])
+                    .map_err(cannot_write(&folder))?,
+                Err(error) => {
+                    self.stop.check()?;
+                    let damage = error.downcast::<Damage>().map_err(unreadable(self.path))?;
+                    return Ok(Err(damage));
+                }
+            }
+        }
+        let plain = writer.into_inner().map_err(io::IntoInnerError::into_error);
+        Ok(Ok(plain.map_err(cannot_write(&folder))?))
+    }
+
+    /// Tells that there is nothing but damage.
+    pub(crate) fn all_damaged(&self, damage: &Damage) -> Summary {
+        let mut summary = Summary {
+            mailboxes: 1,
+            ..Summary::default()
+        };
+        self.damaged(damage, &mut summary);
+        summary
+    }
+
+    /// `read` is what was opened, as it was before it was read, if it has a name.
+    fn open_to(
+        &self,
+        opened: Opened,
+        read: Option<&Identity>,
+        kind: Kind,
+        output: Output<'_>,
+    ) -> Result<Summary, Error> {
+        let name = self.path;
+        let target = match output {
+            Output::Path(path) => Some(path),
+            _ => None,
+        };
+        let Opened {
+            mut source,
+            original,
+            skipped,
+        } = opened;
+        let original = original.as_deref();
+        let mut sink = match (output, self.options.effect) {
+            (_, Effect::DryRun) | (Output::Nowhere, _) => Sink::Nowhere,
+            (Output::Path(path), _) => {
+                let method = original.map(method_of).transpose();
+                let method = method.map_err(unreadable(name))?.flatten();
+                Sink::to(path, Method::of_result(path, method))?
+            }
+            (Output::Open(file), _) => {
+                let name_of_output = Path::new("standard output");
+                let written = file.metadata().map_err(cannot_write(name_of_output))?;
+                let metadata = original.map(File::metadata).transpose();
+                let metadata = metadata.map_err(unreadable(name))?;
+                if written.is_file() && metadata.is_some_and(|it| replace::is_same(&it, &written)) {
+                    // It would be read as fast as it grows.
+                    let what = "standard output is the same file; name a new one";
+                    return Err(Error::Usage(format!("{}: {what}", name.display()).into()));
+                }
+                Sink::Directly(name_of_output.into(), BufWriter::new(file))
+            }
+        };
+        let mut summary = Summary::default();
+        if kind == Kind::Mbox {
+            let mut quoting = self.quoting(&mut source)?;
+            loop {
+                let counted = Counted::default();
+                let seen = &mut |_: &[u8]| {};
+                (_, source) = self.mbox(source, counted, quoting, &mut summary, &mut sink, seen)?;
+                // The places of a range are those of what is read without a break.
+                if self.options.range.is_some() || !source.go_on() {
+                    break;
+                }
+                if summary.messages == 0 {
+                    quoting = self.quoting(&mut source)?;
+                }
+            }
+        } else {
+            summary = self.message_to(&mut source, target, &mut sink)?;
+        }
+        let damage = source.damage().cloned();
+        if let Some(read) = read {
+            read.check(name)?;
+        }
+        // Of damaged data of which nothing was read there is no result.
+        if damage.is_none() || summary.messages > 0 {
+            sink.appear(original)?;
+        }
+        if let Some(damage) = damage {
+            self.damaged(&damage, &mut summary);
+        }
+        // Who is told of each does not count them with the rest.
+        self.progress.done(&summary);
+        let skipped = skipped.take();
+        for (member, what) in skipped.named {
+            summary.skipped_files += 1;
+            self.progress
+                .skipped(&name.join(member.trim_start_matches('/')), what);
+        }
+        for (what, count) in skipped.others {
+            summary.skipped_files += count;
+            self.progress.skipped_others(name, what, count);
+        }
+        Ok(summary)
+    }
+
+    /// A single message into `sink`, for a result of the name `target` if it has one.
+    fn message_to(
+        &self,
+        source: &mut Source,
+        target: Option<&Path>,
+        sink: &mut Sink<'_>,
+    ) -> Result<Summary, Error> {
+        let most = self.options.max_message;
+        let mut content = Vec::new();
+        let fill = |source: &mut Source, content: &mut Vec<u8>, most: usize| {
+            let read = source.take(most as u64).read_to_end(content);
+            read.map_err(|error| in_full(error, self.path))
+        };
+        fill(source, &mut content, most.saturating_add(1))?;
+        if content.len() <= most {
+            let damage = source.damage();
+            if damage.is_some_and(|damage| !damage.whole) {
+                return Ok(Summary {
+                    mailboxes: 1,
+                    ..Summary::default()
+                });
+            }
+            let (summary, message, new) = self.message_of(content)?;
+            let result = new.as_deref().unwrap_or(&message);
+            sink.put(forms::as_named(result, target), Bytes::New)?;
+            return Ok(summary);
+        }
+        self.check_uncut()?;
+        let mut length = 0;
+        while !content.is_empty() {
+            self.stop.check()?;
+            length += content.len() as u64;
+            sink.put(&content, Bytes::Same)?;
+            content.clear();
+            fill(source, &mut content, WINDOW)?;
+        }
+        let mut summary = self.oversized(length)?;
+        if source.damage().is_some_and(|damage| !damage.whole) {
+            (summary.messages, summary.oversized) = (0, 0);
+        }
+        Ok(summary)
+    }
+}
+
+/// What an open file is, seen from its start; it is read from its start afterwards.
+///
+/// # Errors
+/// [`Error::Read`].
+pub(crate) fn kind_of_open(
+    source: &mut Opened,
+    name: &Path,
+    format: Format,
+) -> Result<Result<Kind, NotMail>, Error> {
+    let start = source.source.start(find::LOOKED_AT as usize);
+    let start = start.map_err(|error| in_full(error, name))?;
+    let kind = find::as_named(find::kind_of(&start, format), name, format);
+    if kind.is_err() && !source.is_plain() {
+        // Damage that is not far tells more than what stands in front of it.
+        let ahead = source.source.start(AHEAD);
+        ahead.map_err(|error| in_full(error, name))?;
+    }
+    Ok(match kind {
+        // What it would have been is not known.
+        Err(_) if source.damage().is_some() => Ok(Kind::Mbox),
+        Ok(Kind::Archive) => Err(match source {
+            Opened { original: None, .. } => NotMail::STREAMED_ZIP,
+            _ => NotMail::PACKED_ZIP,
+        }),
+        kind => kind,
+    })
+}
+
+/// Where a second message starts in `bytes`, if they start like an mbox.
+#[must_use]
+pub(crate) fn second_message(bytes: &[u8]) -> Option<usize> {
+    let blanks = bytes
+        .iter()
+        .take_while(|&&b| b == b'\n' || b == b'\r')
+        .count();
+    let first = bytes.get(blanks..)?;
+    if !first.starts_with(b"From ") {
+        return None;
+    }
+    let from = blanks + memchr(b'\n', first)?;
+    match next_separator(bytes, from, true).0 {
+        Next::At(second) => Some(second),
+        Next::NotHere | Next::Unsure => None,
+    }
+}
+
+/// Whether a file starts like an mbox and holds a second message.
+pub(crate) fn has_second_message(file: &File) -> io::Result<bool> {
+    let file = Arc::new(file.try_clone()?);
+    let mut windows = Windows::new(Source::file(&file), WINDOW, WINDOW);
+    let mut messages = 0;
+    while let Some(chunk) = windows.next_chunk()? {
+        messages += chunk.messages();
+        if messages > 1 {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

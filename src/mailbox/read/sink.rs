@@ -1,0 +1,134 @@
+//! Where an mbox goes: to a new file, to a device, to the place of the old one, or nowhere.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::Error;
+use crate::mailbox::compressed::Method;
+use crate::mailbox::failure::cannot_write;
+use crate::mailbox::place::replace::{Beside, check_replaceable, start_of};
+
+/// Where a result is to go.
+#[cfg_attr(not(feature = "cli"), allow(dead_code))] // who names an open file
+#[derive(Debug)]
+pub(crate) enum Output<'a> {
+    /// Nowhere: only the reports count.
+    Nowhere,
+    /// A new file of this name.
+    Path(&'a Path),
+    /// An open file.
+    Open(File),
+}
+
+/// Whether bytes of an mbox are the source's own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Bytes {
+    Same,
+    New,
+}
+
+/// Where an mbox goes.
+pub(crate) enum Sink<'a> {
+    Nowhere,
+    /// A file that will appear.
+    Beside(Beside),
+    /// A device or pipe.
+    Directly(PathBuf, BufWriter<File>),
+    InPlace(InPlace<'a>),
+}
+
+/// Nothing is written until something changed: most runs over a converted mailbox only read.
+pub(crate) struct InPlace<'a> {
+    /// The mail, uncompressed.
+    source: Arc<File>,
+    target: &'a Path,
+    backup: Option<&'a OsStr>,
+    /// Bytes of the source that were passed over while nothing was written.
+    unchanged: u64,
+    beside: Option<Beside>,
+    /// How the result is compressed.
+    method: Option<Method>,
+}
+
+impl<'a> Sink<'a> {
+    /// For what is to take the place of `target`, whose mail is in `source`, compressed so.
+    pub(crate) fn in_place(
+        source: Arc<File>,
+        method: Option<Method>,
+        target: &'a Path,
+        backup: Option<&'a OsStr>,
+    ) -> Self {
+        Self::InPlace(InPlace {
+            source,
+            method,
+            target,
+            backup,
+            unchanged: 0,
+            beside: None,
+        })
+    }
+
+    /// What was written to take the source's place, if anything changed.
+    pub(crate) fn into_beside(self) -> Option<Beside> {
+        match self {
+            Self::InPlace(place) => place.beside,
+            _ => None,
+        }
+    }
+
+    /// A new file of this name, compressed so.
+    pub(crate) fn to(target: &Path, method: Option<Method>) -> Result<Self, Error> {
+        match fs::metadata(target) {
+            Ok(found) if !found.is_file() && !found.is_dir() => {
+                let device = File::options().write(true).open(target);
+                let device = device.map_err(cannot_write(target))?;
+                Ok(Self::Directly(target.into(), BufWriter::new(device)))
+            }
+            Ok(_) => Err(cannot_write(target)(io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                "it exists already; remove it or name another",
+            ))),
+            Err(_) => Ok(Self::Beside(Beside::start(target, method)?)),
+        }
+    }
+
+    pub(crate) fn put(&mut self, bytes: &[u8], kind: Bytes) -> Result<(), Error> {
+        match self {
+            Self::Nowhere => Ok(()),
+            Self::Beside(beside) => beside.write(bytes),
+            Self::Directly(path, writer) => writer.write_all(bytes).map_err(cannot_write(path)),
+            Self::InPlace(place) => {
+                if place.beside.is_none() {
+                    if kind == Bytes::Same {
+                        place.unchanged += bytes.len() as u64;
+                        return Ok(());
+                    }
+                    check_replaceable(place.target, place.backup)?;
+                    let mut beside = Beside::start(place.target, place.method)?;
+                    let write = &mut |bytes: &[u8]| beside.write(bytes);
+                    start_of(&place.source, place.unchanged, place.target, write)?;
+                    place.beside = Some(beside);
+                }
+                place
+                    .beside
+                    .as_mut()
+                    .map_or(Ok(()), |beside| beside.write(bytes))
+            }
+        }
+    }
+
+    /// All is written: the file gets its name.
+    pub(crate) fn appear(self, like: Option<&File>) -> Result<(), Error> {
+        match self {
+            Self::Nowhere | Self::InPlace(_) => Ok(()),
+            Self::Directly(path, mut writer) => writer.flush().map_err(cannot_write(&path)),
+            Self::Beside(beside) => match like {
+                Some(like) => beside.finished(like)?.appear(),
+                None => beside.finished_as_new()?.appear(),
+            },
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! An mbox, or another file of messages (`forms`), of any size, walked in windows of whole messages.
+//!
+//! Each [`Chunk`] starts at the start of a message and ends at the end of one; chunks put together
+//! are the file. The division into messages does not depend on the window's size. Memory is one
+//! window, more only for a message that is larger, up to a bound: a message beyond it is passed
+//! on in windows that nobody looks into. If its header does not end within the bound either, its
+//! Content-Length is not known, and separators alone divide what follows.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::source::Source;
+use crate::mailbox::forms::mbox::{self, Counted, End, Frame};
+use crate::mailbox::forms::separator::{LOOK_AHEAD, Next, next_separator};
+use crate::mailbox::forms::{self, Division};
+use crate::mailbox::start::{BYTE_ORDER_MARK, is_marked_mbox};
+
+/// A message of so many windows weighs as much as one.
+const LIGHT: usize = 8;
+
+/// A run of whole messages, or octets of one that are passed on.
+#[derive(Debug)]
+pub(crate) struct Chunk {
+    /// The chunk is the first [`length`](Self::length) bytes of this.
+    pub(crate) buffer: Vec<u8>,
+    pub(crate) length: usize,
+    /// The messages to look into. Bytes outside them (before the first separator, or of a
+    /// message that is too large) are passed on.
+    pub(crate) frames: Vec<Frame>,
+    /// The number of the first of them.
+    pub(crate) first_number: u64,
+    /// Messages that were too large and start here.
+    pub(crate) oversized: u64,
+}
+
+impl Chunk {
+    /// One with nothing in it, whose first message will have this number.
+    pub(crate) fn new(first_number: u64) -> Self {
+        Self {
+            buffer: Vec::new(),
+            length: 0,
+            frames: Vec::new(),
+            first_number,
+            oversized: 0,
+        }
+    }
+
+    /// How many it accounts for, those that were too large included.
+    pub(crate) fn messages(&self) -> u64 {
+        self.frames.len() as u64 + self.oversized
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.buffer.get(..self.length).unwrap_or_default()
+    }
+
+    /// What it weighs among those on their way, of which the windows are `window` bytes long.
+    ///
+    /// A message of several windows weighs as one: else the other threads would wait while one works on it.
+    pub(crate) fn weight(&self, window: usize) -> usize {
+        match self.length {
+            length if length <= window.saturating_mul(LIGHT) => length.min(window),
+            length => length,
+        }
+    }
+
+    /// Shortens it by its last message.
+    pub(crate) fn leave_out_the_last(&mut self) {
+        if let Some(frame) = self.frames.pop() {
+            self.length = frame.start;
+        }
+    }
+}
+
+/// Where the walk stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum At {
+    /// At the first byte of the file.
+    FirstByte,
+    /// At a separator or at the end.
+    Message,
+    /// Within bytes that nobody looks into, up to the next separator; or so many of them.
+    Passing(Option<u64>),
+}
+
+/// Buffers of one window, to use again: touching fresh memory costs a third of the time of reading into it. Those that
+/// have grown are freed.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Buffers(Arc<Mutex<Vec<Vec<u8>>>>);
+
+impl Buffers {
+    fn take(&self, window: usize) -> Vec<u8> {
+        let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // The one that came back last is in the cache.
+        spare.pop().unwrap_or_else(|| vec![0; window])
+    }
+
+    /// Keeps one of a chunk for the next window.
+    pub(crate) fn give_back(&self, buffer: Vec<u8>, window: usize) {
+        if buffer.len() == window {
+            let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            spare.push(buffer);
+        }
+    }
+}
+
+/// The walk.
+#[derive(Debug)]
+pub(crate) struct Windows {
+    source: Source,
+    pub(crate) buffers: Buffers,
+    pub(crate) window: usize,
+    max_message: usize,
+    /// The start of the next chunk: what of this buffer is read, but not yet in a chunk.
+    carried: Vec<u8>,
+    filled: usize,
+    /// So many of these bytes were searched, and the message that they start does not end there.
+    searched: usize,
+    /// Where in the source the next chunk starts.
+    pub(crate) offset: u64,
+    pub(crate) next_number: u64,
+    pub(crate) at: At,
+    /// What divides all of it, if it is no mbox: its start tells.
+    pub(crate) division: Option<Division>,
+    /// Where no message may start any more.
+    pub(crate) until: u64,
+    /// What the messages so far say about the next one's Content-Length.
+    pub(crate) counted: Counted,
+}
+
+impl Windows {
+    /// Starts at the start of `source`.
+    pub(crate) fn new(source: Source, window: usize, max_message: usize) -> Self {
+        let window = window.max(2 * LOOK_AHEAD);
+        Self {
+            source,
+            buffers: Buffers::default(),
+            window,
+            max_message: max_message.max(window),
+            carried: Vec::new(),
+            filled: 0,
+            searched: 0,
+            offset: 0,
+            next_number: 1,
+            at: At::FirstByte,
+            division: None,
+            until: u64::MAX,
+            counted: Counted::default(),
+        }
+    }
+
+    /// The same walk, behind messages that say this about the next one's Content-Length.
+    pub(crate) fn behind(self, counted: Counted) -> Self {
+        Self { counted, ..self }
+    }
+
+    /// What the messages so far say about the next one's Content-Length.
+    pub(crate) fn counted(&self) -> Counted {
+        self.counted.elsewhere()
+    }
+
+    /// What lies before is not read any more.
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// What is read, as far as the walk came.
+    pub(crate) fn into_source(self) -> Source {
+        self.source
+    }
+
+    /// Goes on at a place of the file; nothing was read before.
+    pub(crate) fn move_to(&mut self, offset: u64) {
+        self.source.seek(offset);
+        self.offset = offset;
+    }
+
+    /// The next chunk; `None` at the end of the source.
+    pub(crate) fn next_chunk(&mut self) -> io::Result<Option<Chunk>> {
+        // What is passed goes on to the next message.
+        if self.offset >= self.until && !matches!(self.at, At::Passing(_)) {
+            return Ok(None);
+        }
+        let mut filled = self.filled;
+        let mut buffer = match self.carried.is_empty() {
+            true => self.buffers.take(self.window),
+            false => std::mem::take(&mut self.carried),
+        };
+        let mut full = self.window.max(buffer.len());
+        let mut chunk = Chunk::new(self.next_number);
+        let is_end = loop {
+            let whole = self.fill(&mut buffer[..full], &mut filled)?;
+            let bytes = &buffer[..filled];
+            if self.at == At::FirstByte && (bytes.starts_with(b"From ") || bytes.is_empty()) {
+                self.at = At::Message;
+            }
+            if self.at == At::FirstByte && is_marked_mbox(bytes) {
+                // It goes on in front of the first message, as it stands.
+                self.at = At::Passing(Some(BYTE_ORDER_MARK.len() as u64));
+            }
+            if self.at == At::FirstByte
+                && let Some(division) = forms::division_of(bytes)
+            {
+                self.division = Some(division);
+                self.at = match division.preamble(bytes) {
+                    0 => At::Message,
+                    octets => At::Passing(Some(octets)),
+                };
+            }
+            let mut wanted = 0;
+            chunk.length = match self.at {
+                At::Message => {
+                    let (cut, needed) = self.frames(bytes, whole, &mut chunk.frames);
+                    if let Some(needed) = needed.and_then(|n| usize::try_from(n).ok()) {
+                        wanted = needed.saturating_add(LOOK_AHEAD);
+                    }
+                    let stuck = cut == 0 && !whole;
+                    let beyond = needed.is_some_and(|needed| needed > self.max_message as u64);
+                    if stuck && (filled >= self.max_message || beyond) {
+                        self.at = At::Passing(needed);
+                        self.counted.count_passed(needed.is_some());
+                        self.next_number += 1;
+                        chunk.oversized += 1;
+                        self.pass(bytes, whole, needed)
+                    } else {
+                        cut
+                    }
+                }
+                At::Passing(left) => self.pass(bytes, whole, left),
+                At::FirstByte => self.pass(bytes, whole, None),
+            };
+            if chunk.length > 0 || whole {
+                break whole;
+            }
+            // Not one whole message: the window grows, at least by half if it is looked at again from its start, so
+            // that the time spent on that stays in proportion.
+            let more = match self.searched {
+                0 => filled / 2,
+                _ => self.window.max(filled / 8),
+            };
+            let least = filled + more + 1;
+            let most = self.max_message.max(filled + 1);
+            full = wanted.max(least).min(most);
+            if full > buffer.len() {
+                buffer.reserve_exact(full - buffer.len());
+                buffer.resize(full, 0);
+            }
+        };
+        // Nobody knows where the last message would have ended.
+        let damage = self.source.damage();
+        if is_end && damage.is_some_and(|damage| !damage.whole) && chunk.length == filled {
+            chunk.leave_out_the_last();
+            filled = chunk.length;
+        }
+        if chunk.length == 0 {
+            self.buffers.give_back(buffer, self.window);
+            return Ok(None);
+        }
+        // The buffer is the chunk's: what is behind it is copied once, into the next one.
+        let carried = &buffer[chunk.length..filled];
+        self.filled = carried.len();
+        self.searched = self.searched.min(self.filled);
+        if !carried.is_empty() {
+            let mut next = self.buffers.take(self.window);
+            if next.len() < carried.len() {
+                next = vec![0; carried.len()];
+            }
+            next[..carried.len()].copy_from_slice(carried);
+            self.carried = next;
+        }
+        self.offset += chunk.length as u64;
+        self.next_number += chunk.frames.len() as u64;
+        chunk.buffer = buffer;
+        Ok(Some(chunk))
+    }
+
+    /// Reads until `buffer` is full; true at the end of the source.
+    fn fill(&mut self, buffer: &mut [u8], filled: &mut usize) -> io::Result<bool> {
+        *filled += self.source.fill(&mut buffer[*filled..])?;
+        Ok(*filled < buffer.len())
+    }
+
+    /// The whole messages in `bytes`: where they end, and how long the one behind is if known.
+    fn frames(
+        &mut self,
+        bytes: &[u8],
+        whole: bool,
+        frames: &mut Vec<Frame>,
+    ) -> (usize, Option<u64>) {
+        let mut at = 0;
+        let mut counted = self.counted.elsewhere();
+        let mut searched = std::mem::take(&mut self.searched);
+        let source = &mut self.source;
+        let mut peek = |place: u64, there: &mut [u8]| -> Option<usize> {
+            let place = usize::try_from(place).ok()?;
+            let here = bytes.get(place..).unwrap_or_default();
+            let known = here.len().min(there.len());
+            there[..known].copy_from_slice(&here[..known]);
+            if known == there.len() {
+                return Some(known);
+            }
+            let distance = (place + known).saturating_sub(bytes.len());
+            let read = source.look(distance as u64, &mut there[known..]).ok()?;
+            Some(known + read)
+        };
+        while at < bytes.len() && self.offset + (at as u64) < self.until {
+            let from = at + std::mem::take(&mut searched);
+            let end = match self.division {
+                Some(division) => mbox::end_by_division(division, bytes, at, whole),
+                None if counted.is_settled() => mbox::end_by_separator(bytes, at, from, whole),
+                None => mbox::end_of_message(bytes, at, whole, &mut counted, &mut peek),
+            };
+            match end {
+                End::At(frame) => {
+                    at = frame.end;
+                    counted.count(&frame);
+                    frames.push(frame);
+                }
+                End::NotInSight(needed) => {
+                    if counted.is_settled() && self.division.is_none() {
+                        self.searched = (bytes.len() - at).saturating_sub(LOOK_AHEAD + 8);
+                    }
+                    self.counted = counted;
+                    return (at, needed.map(|end| end.saturating_sub(at as u64)));
+                }
+            }
+        }
+        self.counted = counted;
+        (at, None)
+    }
+
+    /// How many bytes can be passed on without a look at them; moves the walk on.
+    fn pass(&mut self, bytes: &[u8], whole: bool, left: Option<u64>) -> usize {
+        let searched = std::mem::take(&mut self.searched);
+        if let Some(left) = left {
+            let passed = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
+            let left = left - passed as u64;
+            self.at = if left == 0 {
+                At::Message
+            } else {
+                At::Passing(Some(left))
+            };
+            return passed;
+        }
+        if let Some(division) = self.division {
+            let (passed, is_end) = division.passed(bytes, whole);
+            self.at = match is_end {
+                true => At::Message,
+                false => At::Passing(None),
+            };
+            return passed;
+        }
+        // The `From ` line of the message that is passed is no separator here: offset 0 has no
+        // `\n` before it. An empty first line of the *file* counts, one of a window does not.
+        let from = searched.max(usize::from(self.at != At::FirstByte) * 2);
+        if let (Next::At(separator), _) = next_separator(bytes, from, whole) {
+            self.at = At::Message;
+            return separator;
+        }
+        self.at = At::Passing(None);
+        if whole {
+            return bytes.len();
+        }
+        // Two bytes more than a separator can need: the empty line before it.
+        bytes.len().saturating_sub(LOOK_AHEAD + 8)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

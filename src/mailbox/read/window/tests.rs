@@ -1,0 +1,209 @@
+//! The walk in windows.
+
+use std::os::unix::fs::FileExt as _;
+
+use super::*;
+use proptest::prelude::*;
+
+/// Bytes as a stream, as which files are divided alike.
+fn stream(bytes: &[u8]) -> Source {
+    Source::stream(io::Cursor::new(bytes.to_vec()))
+}
+
+pub(crate) fn divided(
+    bytes: &[u8],
+    window: usize,
+    max_message: usize,
+) -> (Vec<u8>, Vec<Vec<u8>>, u64) {
+    let mut windows = Windows::new(stream(bytes), window, max_message);
+    let (mut joined, mut messages, mut oversized) = (Vec::new(), Vec::new(), 0);
+    while let Some(chunk) = windows.next_chunk().unwrap() {
+        let mut at = None;
+        for frame in &chunk.frames {
+            assert!(at.is_none_or(|at| at == frame.start), "frames tile");
+            at = Some(frame.end);
+            messages.push(chunk.bytes()[frame.start..frame.end].to_vec());
+        }
+        assert!(at.is_none_or(|at| at == chunk.length));
+        oversized += chunk.oversized;
+        joined.extend_from_slice(chunk.bytes());
+    }
+    (joined, messages, oversized)
+}
+
+pub(crate) fn pieces() -> impl Strategy<Value = Vec<u8>> {
+    let piece = prop_oneof![
+        Just(b"From a@b Thu Jan  1 00:00:00 1970\n".to_vec()),
+        Just(b"From a@b Thu Jan  1 00:00:00 1970\r\n".to_vec()),
+        Just(b"From here on\nwe walk\n".to_vec()),
+        Just(b"From x\nSubject: y\n".to_vec()),
+        Just(b">From z 10:00\n".to_vec()),
+        Just(b"\n".to_vec()),
+        Just(b"\r\n".to_vec()),
+        Just(b"\r".to_vec()),
+        Just(b"Subject: s\n".to_vec()),
+        (0_usize..900).prop_map(|n| format!("Content-Length: {n}\n").into_bytes()),
+        (0_usize..4, 0_usize..900).prop_map(|(hidden, n)| {
+            let line = "\nFrom a@b Thu Jan  1 00:00:00 1970\nSubject: s\n";
+            let body = format!("{}{}\n", line.repeat(hidden), "x".repeat(n));
+            let length = body.len();
+            format!("From a@b Thu Jan  1 00:00:00 1970\nContent-Length: {length}\n\n{body}\n")
+                .into_bytes()
+        }),
+        (1_usize..700).prop_map(|n| vec![b'x'; n]),
+        any::<[u8; 3]>().prop_map(|b| b.to_vec()),
+    ];
+    proptest::collection::vec(piece, 0..60).prop_map(|all| all.concat())
+}
+
+proptest! {
+    #[test]
+    fn chunks_put_together_are_the_file_whatever_the_window(
+        bytes in pieces(), window in 1_usize..6000, from_first in any::<bool>()
+    ) {
+        let bytes = if from_first { [b"From ".as_slice(), &bytes].concat() } else { bytes };
+        let (joined, messages, oversized) = divided(&bytes, window, 1 << 20);
+        prop_assert_eq!(&joined, &bytes);
+        prop_assert_eq!(oversized, 0);
+        let (_, at_once, _) = divided(&bytes, 1 << 20, 1 << 20);
+        prop_assert_eq!(messages, at_once);
+    }
+
+    #[test]
+    fn a_bound_on_messages_loses_none(bytes in pieces(), window in 1_usize..3000) {
+        let bytes = [b"From ".as_slice(), &bytes].concat();
+        let (joined, messages, oversized) = divided(&bytes, window, 1100);
+        prop_assert_eq!(&joined, &bytes);
+        let (_, at_once, _) = divided(&bytes, 1 << 20, 1 << 20);
+        // Of a header that does not end within the bound no Content-Length is known.
+        let is_known = |message: &[u8]| {
+            message.len() <= 1100 || mbox::Header::of_message(message, 0).body.is_some_and(|body| body <= 1100)
+        };
+        if at_once.iter().all(|message| is_known(message)) {
+            prop_assert_eq!(messages.len() as u64 + oversized, at_once.len() as u64);
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_header_that_is_read_later_says_what_it_says_at_once(bytes in pieces()) {
+        let bytes = [b"From x\n\n".as_slice(), &bytes].concat();
+        let mut windows = Windows::new(stream(&bytes), 1 << 20, 1 << 20);
+        let mut compared = 0;
+        while let Some(chunk) = windows.next_chunk().unwrap() {
+            // The first has no Content-Length: no header behind it is read.
+            for frame in chunk.frames.iter().skip(1) {
+                prop_assert!(!frame.is_looked_at);
+                let mut alone = Counted::default();
+                let peek = &mut |_: u64, _: &mut [u8]| None;
+                let end = mbox::end_of_message(chunk.bytes(), frame.start, true, &mut alone, peek);
+                let End::At(at_once) = end else {
+                    panic!("all is there");
+                };
+                // Here nothing says that messages before have none.
+                if !at_once.is_mboxcl2 {
+                    prop_assert_eq!(frame.looked_at(chunk.bytes()), at_once);
+                    compared += 1;
+                }
+            }
+        }
+        prop_assume!(compared > 0);
+    }
+}
+
+#[test]
+fn what_is_appended_to_an_mboxcl2_mailbox_is_divided_as_if_it_had_been_there() {
+    let line = "From a@b Thu Jan  1 00:00:00 1970\n";
+    let message = |body: &str| {
+        let length = body.len();
+        format!("{line}Content-Length: {length}\n\n{body}\n")
+    };
+    let before = [message("one\n"), message("two\n")].concat();
+    let appended = message(&format!("a\n\n{line}Subject: hidden\n\nb\n"));
+    let file = tempfile::tempfile().unwrap();
+    file.write_all_at((before + &appended).as_bytes(), 0)
+        .unwrap();
+    let end = file.metadata().unwrap().len();
+    let start = end - appended.len() as u64;
+    let file = Arc::new(file);
+    let messages_of = |section: Source, counted: Counted| {
+        let mut windows = Windows::new(section, 1, 1 << 20).behind(counted);
+        let mut messages = 0;
+        while let Some(chunk) = windows.next_chunk().unwrap() {
+            messages += chunk.frames.len();
+        }
+        (messages, windows.counted())
+    };
+    let section = |start, end| Source::section(&file, start, end);
+    let (messages, counted) = messages_of(section(0, start), Counted::default());
+    assert_eq!(messages, 2);
+    assert_eq!(messages_of(section(start, end), counted).0, 1);
+    // Nothing says that what has nothing before it is mboxcl2.
+    assert_eq!(messages_of(section(start, end), Counted::default()).0, 2);
+    assert_eq!(messages_of(Source::file(&file), Counted::default()).0, 3);
+}
+
+/// Gives a few bytes at a time, is interrupted before each read, and fails at `bad`.
+struct Faulty {
+    bytes: io::Cursor<Vec<u8>>,
+    step: usize,
+    bad: u64,
+    reads: u64,
+}
+
+impl io::Read for Faulty {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.reads += 1;
+        if self.reads % 2 == 1 {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let at = self.bytes.position();
+        if at >= self.bad {
+            return Err(io::Error::other("the disk is gone"));
+        }
+        let most = (self.bad - at).min(self.step as u64) as usize;
+        let most = most.min(into.len());
+        self.bytes.read(&mut into[..most])
+    }
+}
+
+#[test]
+fn interrupted_and_short_reads_divide_alike_and_a_failed_one_is_no_end() {
+    let message = |number: usize| {
+        let body = "line\n".repeat(number * 37 % 400);
+        format!(
+            "From a 10:00\nSubject: {number}\nContent-Length: {}\n\n{body}\n",
+            body.len()
+        )
+    };
+    let bytes: Vec<u8> = (0..20)
+        .flat_map(|number| message(number).into_bytes())
+        .collect();
+    let (_, expected, _) = divided(&bytes, 1 << 20, 1 << 20);
+    assert_eq!(expected.len(), 20);
+    for step in [1, 7, 4096] {
+        let walk = |bad: u64| {
+            let source = Source::stream(Faulty {
+                bytes: io::Cursor::new(bytes.clone()),
+                step,
+                bad,
+                reads: 0,
+            });
+            let mut windows = Windows::new(source, 1500, 1 << 20);
+            let mut messages = Vec::new();
+            while let Some(chunk) = windows.next_chunk()? {
+                let of = |frame: &Frame| chunk.bytes()[frame.start..frame.end].to_vec();
+                messages.extend(chunk.frames.iter().map(of));
+            }
+            Ok::<_, io::Error>(messages)
+        };
+        assert_eq!(walk(u64::MAX).unwrap(), expected);
+        for bad in [0, 1, bytes.len() / 2, bytes.len() - 1, bytes.len()] {
+            assert!(
+                walk(bad as u64).is_err(),
+                "an error at {bad} passed for the end"
+            );
+        }
+    }
+}

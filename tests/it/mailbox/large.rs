@@ -1,0 +1,254 @@
+//! Messages larger than a window: it grows until it holds one, and what is read does not depend on it. Memory is what
+//! docs/mailboxes.md says.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Mutex;
+
+use crate::common::mailboxes::Expand;
+use crate::common::programs::{program, skipped, stderr};
+use embody::mailbox::{
+    Effect, Locking, Message, Options, Progress, Stop, Summary, Transform, convert_in_place,
+    convert_to,
+};
+use embody::{Edits, Error};
+use proptest::prelude::*;
+
+const FROM: &str = "From a@b Thu Jan  1 00:00:00 1970\nSubject: x\n\n";
+const NEEDLE: &str = "EXPAND-ME";
+
+/// Puts something in the place of the needles, and remembers in which messages.
+struct Fill {
+    with: Expand,
+    numbers: Mutex<Vec<u64>>,
+}
+
+impl Fill {
+    fn new(with: &'static str) -> Self {
+        Self {
+            with: Expand(with),
+            numbers: Mutex::default(),
+        }
+    }
+
+    /// The numbers of the messages that it was given, sorted.
+    fn numbers(&self) -> Vec<u64> {
+        let mut numbers = std::mem::take(&mut *self.numbers.lock().unwrap());
+        numbers.sort_unstable();
+        numbers
+    }
+}
+
+impl Transform for Fill {
+    fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
+        self.with.next_touch(bytes)
+    }
+
+    fn transform(&self, message: &Message<'_>) -> Result<Edits, Error> {
+        self.numbers.lock().unwrap().push(message.number);
+        self.with.transform(message)
+    }
+}
+
+/// What a run says has come, message by message.
+#[derive(Default)]
+struct Come(Mutex<(u64, u64)>);
+
+impl Progress for Come {
+    fn advance(&self, bytes: u64, messages: u64) {
+        let mut come = self.0.lock().unwrap();
+        *come = (come.0 + bytes, come.1 + messages);
+    }
+}
+
+/// What becomes of `mbox`, in every way in which it can be written.
+fn converted(mbox: &[u8], window: usize, fill: &Fill) -> (Vec<u8>, Summary, Vec<u64>) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("in"), mbox).unwrap();
+    let options = Options {
+        window,
+        ..Options::default()
+    };
+    let come = Come::default();
+    let to = |out: &Path, options: &Options| {
+        convert_to(&path("in"), out, options, fill, &come, &Stop::default()).unwrap()
+    };
+    let summary = to(&path("out"), &options);
+    assert_eq!(
+        *come.0.lock().unwrap(),
+        (summary.bytes_in, summary.messages)
+    );
+    let numbers = fill.numbers();
+    let out = fs::read(path("out")).unwrap();
+    assert_eq!(summary.bytes_out, out.len() as u64);
+    let rehearsed = to(
+        &path("none"),
+        &Options {
+            effect: Effect::DryRun,
+            ..options.clone()
+        },
+    );
+    assert_eq!((rehearsed, fill.numbers()), (summary, numbers.clone()));
+    for locking in [Locking::Throughout, Locking::AtBothEnds] {
+        fs::write(path("in"), mbox).unwrap();
+        let options = Options {
+            locking,
+            ..options.clone()
+        };
+        let in_place =
+            convert_in_place(&path("in"), &options, fill, &(), &Stop::default()).unwrap();
+        assert_eq!((in_place, fill.numbers()), (summary, numbers.clone()));
+        assert!(fs::read(path("in")).unwrap() == out, "{locking:?}");
+    }
+    (out, summary, numbers)
+}
+
+/// Messages by their lengths, and where in them the needles are.
+fn mailbox(messages: &[(usize, Vec<usize>)]) -> Vec<u8> {
+    let mut mbox = Vec::new();
+    for (length, needles) in messages {
+        let start = mbox.len();
+        mbox.extend_from_slice(FROM.as_bytes());
+        let body = "An ordinary line of text.\n".repeat(length / 26 + 1);
+        mbox.extend_from_slice(body.as_bytes());
+        for needle in needles {
+            let at = start + FROM.len() + needle % length.saturating_sub(NEEDLE.len()).max(1);
+            mbox[at..at + NEEDLE.len()].copy_from_slice(NEEDLE.as_bytes());
+        }
+        mbox.push(b'\n');
+    }
+    mbox
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn what_becomes_of_them_does_not_depend_on_the_window(
+        messages in proptest::collection::vec(
+            (20_usize..12_000, prop_oneof![
+                3 => Just(Vec::new()),
+                1 => proptest::collection::vec(0_usize..12_000, 1..3),
+            ]),
+            1..9,
+        ),
+        window in 1024_usize..3000,
+        with in prop_oneof![Just("!"), Just(NEEDLE), Just("much more than there was, by some words\n")],
+    ) {
+        let mbox = mailbox(&messages);
+        let whole = converted(&mbox, 1 << 20, &Fill::new(with));
+        let grown = converted(&mbox, window, &Fill::new(with));
+        prop_assert!(whole == grown);
+    }
+}
+
+#[test]
+fn one_that_turns_out_to_be_larger_than_the_bound_is_passed_on() {
+    let large = mailbox(&[(30_000, vec![20_000])]);
+    let small = mailbox(&[(30, vec![5])]);
+    let mbox = [small.as_slice(), &large, &small].concat();
+    let folder = tempfile::tempdir().unwrap();
+    let (source, out) = (folder.path().join("in"), folder.path().join("out"));
+    fs::write(&source, &mbox).unwrap();
+    for max_message in [3000, 25_000] {
+        let options = Options {
+            window: 2048,
+            max_message,
+            ..Options::default()
+        };
+        let fill = Fill::new("!");
+        let summary = convert_to(&source, &out, &options, &fill, &(), &Stop::default()).unwrap();
+        let counts = (summary.messages, summary.changed, summary.oversized);
+        assert_eq!((counts, fill.numbers()), ((3, 2, 1), vec![1, 3]));
+        let new = String::from_utf8(small.clone())
+            .unwrap()
+            .replace(NEEDLE, "!");
+        let expected = [new.as_bytes(), &large, new.as_bytes()].concat();
+        assert!(fs::read(&out).unwrap() == expected);
+        fs::remove_file(&out).unwrap();
+    }
+}
+
+/// The most memory that a run takes, and what it writes to standard output.
+fn peak(arguments: &[&str], folder: &Path, input: &Path) -> Option<(u64, Vec<u8>)> {
+    let script = "import resource, subprocess, sys\n\
+        code = subprocess.call(sys.argv[2:])\n\
+        open(sys.argv[1], 'w').write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10))\n\
+        sys.exit(code)";
+    program("python3")?;
+    let said = tempfile::NamedTempFile::new().unwrap();
+    let output = Command::new("python3")
+        .args(["-c", script])
+        .arg(said.path())
+        .arg(env!("CARGO_BIN_EXE_embody"))
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(fs::File::open(input).unwrap())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let peak = fs::read_to_string(said.path()).unwrap().parse().unwrap();
+    Some((peak, output.stdout))
+}
+
+/// Two large messages among many small ones, one with something to do: 16 MB and three times the largest message, of which
+/// the program itself, unoptimised, is some.
+#[test]
+fn memory_is_bounded_by_the_largest_message_however_the_mailbox_comes() {
+    const LARGE: u64 = 24 << 20;
+    let small = mailbox(&vec![(3000, vec![]); 40]);
+    let large = mailbox(&[(LARGE as usize, vec![])]);
+    let to_do = "From a@b Thu Jan  1 00:00:00 1970\nSubject: x\nMIME-Version: 1.0\n\
+        Content-Type: multipart/mixed; boundary=b\n\n--b\n\
+        Content-Type: message/external-body; access-type=URL; URL=\"data:,x\"\n\nContent-Type: text/plain\n\n--b\n\n";
+    let changed = [
+        to_do.as_bytes(),
+        &"An ordinary line of text.\n"
+            .repeat(LARGE as usize / 26)
+            .into_bytes(),
+        b"--b--\n\n",
+    ]
+    .concat();
+    // Nothing but separators tells its messages: a Content-Length that is false is looked for in vain.
+    let lies = b"From a@b Thu Jan  1 00:00:00 1970\nSubject: x\nContent-Length: 90000000\n\nx\n\n";
+    let box_of = |parts: &[&[u8]]| parts.concat();
+    let plain = box_of(&[&small, &large, &small, &changed, &small.repeat(100), &small]);
+    let lying = box_of(&[lies.as_slice(), &small.repeat(900)]);
+    let gzipped = |bytes: &[u8]| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut encoder, bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let files = [
+        ("plain", plain.clone(), LARGE),
+        ("plain.gz", gzipped(&plain), LARGE),
+        ("lying", lying.clone(), 4096),
+        ("lying.gz", gzipped(&lying), 4096),
+    ];
+    let mut outputs = Vec::new();
+    for (name, bytes, largest) in files {
+        let path = folder.join(name);
+        fs::write(&path, bytes).unwrap();
+        for arguments in [
+            vec!["convert", "-", "--output", "-", "--quiet"],
+            vec!["convert", name, "--output", "-", "--quiet"],
+            vec!["convert", name, "--in-place", "--quiet"],
+        ] {
+            let Some((peak, written)) = peak(&arguments, folder, &path) else {
+                return skipped("memory_is_bounded_by_the_largest_message", "python3");
+            };
+            let most = (16 << 20) + 3 * largest + (12 << 20);
+            println!("{name} {arguments:?}: {} MB", peak >> 20);
+            assert!(peak < most, "{name} {arguments:?}: {peak}");
+            if arguments[1] != name || arguments[2] == "--output" {
+                outputs.push((name.trim_end_matches(".gz").to_owned(), written));
+            }
+        }
+    }
+    for pair in outputs.windows(2) {
+        assert!(pair[0].0 != pair[1].0 || pair[0].1 == pair[1].1);
+    }
+}
