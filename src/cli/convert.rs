@@ -3,33 +3,34 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::args::{Asking, ConvertArgs, ProgressOption, SayingArgs, Volume, WalkArgs};
 use super::cache::Cache;
 use super::exit::Status;
 use super::input::{is_folder, is_standard, stream};
-use super::mailboxes::{Filter, Listener};
-use super::origin::{Origin, Piece, Start};
+use super::origin::{Piece, Start};
 use super::output;
 use super::progress::Display;
 use super::report_file::{self, ReportFile};
+use super::reporter::{Counts, Reporter};
 use super::say;
 use super::signals::{self, Signals};
 use super::targets;
-use super::totals::{self, Totals};
-use super::verb::{Expanding, Verb, Work};
-use super::wording;
+use super::totals;
+use super::verb::{Expanding, Said, Work};
 use crate::error::Error;
 use crate::expand::Expander;
 use crate::fetch::{Fetch, Fetcher, Pace, Unasked};
+use crate::lengths::Lengths;
 use crate::mailbox::find::{Kind, find, look_at, not_in_place};
 use crate::mailbox::{
-    Effect, Opened, Options, Output, Stop, Summary, convert_in_place, convert_open, convert_to,
+    Effect, Opened, Options, Output, Stop, Summary, Transform, convert_in_place, convert_open,
+    convert_to,
 };
 use crate::policy::Policy;
-use crate::report::{Detail, Outcome, Reason, Row};
+use crate::store::{Mail, Store, User};
 
 /// Converts mailboxes.
 pub(super) fn run(args: &ConvertArgs) -> Status {
@@ -62,17 +63,15 @@ fn convert(args: &ConvertArgs) -> Result<Status, Error> {
         .fetch_with(|policy| shared_fetcher(policy, &cache, args.asking(), signals.stop()))?
         .mark(common.mark)
         .build()?;
-    let work = match args.walk.dry_run {
-        true => Work::Rehearse,
-        false => Work::Expand,
-    };
-    let done = walk.run(
-        &Expanding {
-            expander: &expander,
-            work,
+    let expanding = Expanding {
+        expander,
+        work: match args.walk.dry_run {
+            true => Work::Rehearse,
+            false => Work::Expand,
         },
-        String::new,
-    );
+        lengths: Lengths::Corrected,
+    };
+    let done = walk.run(&expanding, None, String::new);
     say::cache_trouble(&cache, common.saying.volume());
     done
 }
@@ -93,10 +92,12 @@ pub(super) struct Walk<'w> {
 }
 
 impl Walk<'_> {
-    /// Does what the verb says to each message. `more` is what is said behind the sum.
+    /// Does to each message what `transform` says. `store` keeps a list of whose mail it holds attachments of; `more` is
+    /// what is said behind the sum.
     pub(super) fn run(
         &self,
-        verb: &dyn Verb,
+        transform: &dyn Transform<Said>,
+        store: Option<&dyn Store>,
         more: impl FnOnce() -> String,
     ) -> Result<Status, Error> {
         let start = Instant::now();
@@ -106,19 +107,21 @@ impl Walk<'_> {
         if let Some(output) = self.output {
             make_room(output, self.sources.len(), self.options.effect)?;
         }
-        let voice = Voice::new(self)?;
-        let several = self.sources.len() > 1 || self.sources.iter().any(|source| is_folder(source));
-        let filter = Filter::new(verb, several, stop.clone(), &voice);
+        let range = self.options.range.as_ref();
+        let started = Start::now(range.and_then(|range| Piece::of(range, self.sources.first()?)));
+        let reporter = self.reporter(&started)?;
         let mut status = Status::Success;
         for (index, source) in self.sources.iter().enumerate() {
             let target = targets.get(index);
             let place = target.unwrap_or(source);
-            verb.writes_to(Some(place.as_path()).filter(|place| !is_standard(place)));
+            if let Some(store) = store {
+                store.puts_from(user(Some(place).filter(|place| !is_standard(place))));
+            }
             let result = match target {
-                Some(target) => convert_source(source, target, &self.options, &filter, stop),
-                None => self
-                    .check_in_place(source)
-                    .and_then(|()| convert_in_place(source, &self.options, &filter, &filter, stop)),
+                Some(target) => self.convert_source(source, target, transform, &reporter),
+                None => self.check_in_place(source).and_then(|()| {
+                    convert_in_place(source, &self.options, transform, &reporter, stop)
+                }),
             };
             match result {
                 Ok(summary) if summary.damaged > 0 => status = Status::Trouble,
@@ -128,7 +131,7 @@ impl Walk<'_> {
                     break;
                 }
                 Err(error) => {
-                    voice.display.say(&say::error(&error));
+                    reporter.display.say(&say::error(&error));
                     status = Status::of_error(&error);
                     if status == Status::Usage {
                         break;
@@ -136,8 +139,7 @@ impl Walk<'_> {
                 }
             }
         }
-        let (summary, counts) = filter.finish();
-        voice.display.finish();
+        let (summary, counts, failure) = reporter.finish();
         if matches!(status, Status::Stopped(_)) {
             say::tell(&stopped(self.args, &self.options, &summary));
         }
@@ -150,10 +152,66 @@ impl Walk<'_> {
             let text = totals::summary(&summary, &counts, self.options.effect, seconds);
             say::tell(format!("{word}{text}{}", more()).trim_end());
         }
-        if status == Status::Success && voice.report_failed() {
+        if status == Status::Success && failure.is_some() {
             status = Status::Trouble;
         }
         Ok(status)
+    }
+
+    fn reporter<'r>(&'r self, start: &'r Start) -> Result<Reporter<'r>, Error> {
+        let volume = self.saying.volume();
+        let progress = match volume {
+            Volume::Quiet => ProgressOption::Never,
+            _ => self.args.progress,
+        };
+        let size = |source: &PathBuf| size(source, &self.options, self.signals.stop());
+        let mut total: u64 = match progress {
+            ProgressOption::Never => 0,
+            _ => self.sources.iter().map(size).sum(),
+        };
+        if let Some(range) = &self.options.range {
+            total = range.end.min(total).saturating_sub(range.start);
+        }
+        let report = self.saying.report.as_deref().map(|path| {
+            ReportFile::open(path).map_err(Error::cannot_write(path.display()))
+        });
+        Ok(Reporter {
+            display: Display::new(progress, total),
+            volume,
+            says_rows: true,
+            policy: self.policy,
+            start,
+            several: self.sources.len() > 1 || self.sources.iter().any(|source| is_folder(source)),
+            counts: Counts::new(report.transpose()?),
+        })
+    }
+
+    /// One source to a new file or folder, or to standard output.
+    fn convert_source(
+        &self,
+        source: &Path,
+        target: &Path,
+        transform: &dyn Transform<Said>,
+        reporter: &Reporter<'_>,
+    ) -> Result<Summary, Error> {
+        let (options, stop) = (&self.options, self.signals.stop());
+        let stream = stream(source, options, stop)?;
+        if stream.is_none() && !is_standard(target) {
+            return convert_to(source, target, options, transform, reporter, stop);
+        }
+        let to = if is_standard(target) {
+            Output::Open(output::open()?)
+        } else {
+            Output::Path(target)
+        };
+        let opened = match stream {
+            Some(stream) => stream,
+            None => {
+                let file = File::open(source).map_err(Error::cannot_read(source.display()))?;
+                Opened::named(file, source, options, stop)?
+            }
+        };
+        convert_open(opened, source, to, options, transform, reporter, stop)
     }
 
     /// A dry run says what the run would say.
@@ -213,31 +271,23 @@ impl Walk<'_> {
     }
 }
 
-/// One source to a new file or folder, or to standard output.
-fn convert_source(
-    source: &Path,
-    target: &Path,
-    options: &Options,
-    filter: &Filter<'_>,
-    stop: &Stop,
-) -> Result<Summary, Error> {
-    let stream = stream(source, options, stop)?;
-    if stream.is_none() && !is_standard(target) {
-        return convert_to(source, target, options, filter, filter, stop);
-    }
-    let to = if is_standard(target) {
-        Output::Open(output::open()?)
-    } else {
-        Output::Path(target)
+/// Whose mail it is that goes there, or to standard output.
+pub(super) fn user(place: Option<&Path>) -> User {
+    User::this(place.map_or(Mail::Filtered, |place| Mail::At(whole(place))))
+}
+
+/// The path of what is there, or will be, without links.
+fn whole(path: &Path) -> PathBuf {
+    let there = path.canonicalize().ok();
+    let beside = || {
+        let folder = match path.parent()? {
+            folder if folder.as_os_str().is_empty() => Path::new("."),
+            folder => folder,
+        };
+        Some(folder.canonicalize().ok()?.join(path.file_name()?))
     };
-    let opened = match stream {
-        Some(stream) => stream,
-        None => {
-            let file = File::open(source).map_err(Error::cannot_read(source.display()))?;
-            Opened::named(file, source, options, stop)?
-        }
-    };
-    convert_open(opened, source, to, options, filter, filter, stop)
+    let absolute = || std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    there.or_else(beside).unwrap_or_else(absolute)
 }
 
 /// What a run did that was stopped.
@@ -319,125 +369,4 @@ fn size(source: &Path, options: &Options, stop: &Stop) -> u64 {
                 .sum(),
         })
         .sum()
-}
-
-/// Everything that is said while a conversion runs.
-struct Voice {
-    display: Display,
-    volume: Volume,
-    policy: Policy,
-    start: Start,
-    report: Mutex<Report>,
-}
-
-/// The report file, and whether writing it failed.
-enum Report {
-    None,
-    Open(ReportFile),
-    Failed,
-}
-
-impl Voice {
-    fn new(walk: &Walk<'_>) -> Result<Self, Error> {
-        let volume = walk.saying.volume();
-        let progress = match volume {
-            Volume::Quiet => ProgressOption::Never,
-            _ => walk.args.progress,
-        };
-        let range = walk.options.range.as_ref();
-        let piece = range.and_then(|range| Piece::of(range, walk.sources.first()?));
-        let total: u64 = match progress {
-            ProgressOption::Never => 0,
-            _ => walk
-                .sources
-                .iter()
-                .map(|source| size(source, &walk.options, walk.signals.stop()))
-                .sum(),
-        };
-        let report = match &walk.saying.report {
-            None => Report::None,
-            Some(path) => {
-                let opened = ReportFile::open(path).map_err(Error::cannot_write(path.display()));
-                Report::Open(opened?)
-            }
-        };
-        Ok(Self {
-            display: Display::new(
-                progress,
-                range.map_or(total, |range| {
-                    range.end.min(total).saturating_sub(range.start)
-                }),
-            ),
-            volume,
-            policy: walk.policy.clone(),
-            start: Start::now(piece),
-            report: Mutex::new(report),
-        })
-    }
-
-    fn report_failed(&self) -> bool {
-        let report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
-        matches!(*report, Report::Failed)
-    }
-}
-
-impl Listener for Voice {
-    fn skipped(&self, path: &Path, what: &str) {
-        if self.volume == Volume::Verbose {
-            self.display.say(&say::skipped(path, what));
-        }
-    }
-
-    fn passed_over(&self, path: &Path, what: &str) {
-        if self.volume == Volume::Normal {
-            self.display.say(&say::skipped(path, what));
-        }
-    }
-
-    fn rows(&self, origin: &Origin, rows: &[Row]) {
-        // Twenty years of mail hold too many references to name each one that went well, or each picture that stays
-        // where it is seen.
-        let is_trouble =
-            |row: &Row| row.outcome == Outcome::Left && row.reason != Some(Reason::ShownInline);
-        let is_said = |row: &&Row| self.volume == Volume::Verbose || is_trouble(row);
-        let said: Vec<&Row> = rows.iter().filter(is_said).collect();
-        let name = rows.first().map_or("", |row| row.message.as_str());
-        let message = say::harmless(name);
-        if self.volume == Volume::Verbose
-            && let Some(described) = origin.described()
-        {
-            self.display.say(&format!("message {message}, {described}"));
-        }
-        for line in say::lines(&said, &self.policy, self.volume) {
-            self.display.say(&format!("message {message}, {line}"));
-        }
-        let mut report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Report::Open(file) = &mut *report
-            && let Err(error) = file.write(&self.start, origin, rows)
-        {
-            self.display.say(&format!(
-                "cannot write the report: {error}; the mail goes on without it"
-            ));
-            *report = Report::Failed;
-        }
-    }
-
-    fn advanced(&self, bytes: u64, messages: u64, totals: &Totals) {
-        self.display.advance(bytes, messages, totals);
-    }
-
-    fn damaged(&self, path: &Path, why: &Detail) {
-        self.display.say(&say::damaged(path, &wording::detail(why)));
-    }
-
-    fn waiting(&self, mailbox: &Path, lock: &Path) {
-        if self.volume == Volume::Quiet {
-            return;
-        }
-        self.display.say(&format!(
-            "{}: another program holds the lock {}; waiting for it",
-            say::shown(mailbox),
-            say::shown(lock)
-        ));
-    }
 }

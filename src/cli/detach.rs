@@ -6,21 +6,19 @@ use std::sync::Arc;
 
 use super::args::{ArchiveArgs, Asking, DetachArgs, RestoreArgs, SayingArgs, WalkArgs};
 use super::cache::Cache;
-use super::convert::{Walk, shared_fetcher};
+use super::convert::{Walk, shared_fetcher, user};
 use super::exit::Status;
 use super::filter::{Begun, Job};
 use super::input::is_standard;
 use super::say;
 use super::signals::Signals;
-use super::verb::{Expanding, Verb, Work};
+use super::verb::{Expanding, Said, Work};
 use crate::detach::{Detacher, Settings};
-use crate::edit::Edits;
 use crate::error::Error;
 use crate::expand::{Expander, Mark, Prefilter};
 use crate::lengths::Lengths;
-use crate::mailbox::{Locking, Options, Stop};
+use crate::mailbox::{Locking, Options, Stop, Transform};
 use crate::policy::Policy;
-use crate::report::Report;
 use crate::store::{self, OpenError, Purpose, Store};
 
 /// Moves attachments into a store.
@@ -46,6 +44,7 @@ pub(super) fn detach(args: &DetachArgs) -> Status {
                 false => String::new(),
             }
         },
+        Detacher::store,
     )
 }
 
@@ -84,42 +83,23 @@ pub(super) fn restore(args: &RestoreArgs) -> Status {
         prefilter: Prefilter::of_detached(),
     };
     let opened = OnceCell::new();
-    let status = way.done(|stop| restorer(args, stop, &opened), |_| String::new());
+    let status = way.done(
+        |stop| restorer(args, stop, &opened),
+        |_| String::new(),
+        |_| None,
+    );
     if let Some(cache) = opened.get() {
         say::cache_trouble(cache, args.saying.volume());
     }
     status
 }
 
-/// An expander that only restores, and whether nothing of what it does is written.
-struct Restorer {
-    expander: Expander,
-    work: Work,
-}
-
-impl Verb for Restorer {
-    fn first_touch(&self, bytes: &[u8]) -> Option<usize> {
-        self.expander.first_touch(bytes)
-    }
-
-    fn touched(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
-        self.expander.touched_messages(bytes, ends)
-    }
-
-    fn work(&self, message: &[u8], name: &str) -> Result<(Edits, Report), Error> {
-        let verb = Expanding {
-            expander: &self.expander,
-            work: self.work,
-        };
-        verb.work(message, name)
-    }
-
-    fn lengths(&self) -> Lengths {
-        Lengths::Reversible
-    }
-}
-
-fn restorer(args: &RestoreArgs, stop: &Stop, opened: &OnceCell<Cache>) -> Result<Restorer, Error> {
+/// An expander that only restores. Nothing of what it does is written in a dry run.
+fn restorer(
+    args: &RestoreArgs,
+    stop: &Stop,
+    opened: &OnceCell<Cache>,
+) -> Result<Expanding, Error> {
     let (work, asking) = match args.walk.dry_run {
         true if args.cache.offline => (Work::Rehearse, Asking::WhetherThereIsAnAnswer),
         true => (Work::Rehearse, Asking::Nobody),
@@ -138,9 +118,10 @@ fn restorer(args: &RestoreArgs, stop: &Stop, opened: &OnceCell<Cache>) -> Result
     if let Some(store) = &args.store {
         builder = builder.store(open(store, Purpose::Read, &args.policy())?);
     }
-    Ok(Restorer {
+    Ok(Expanding {
         expander: builder.build()?,
         work,
+        lengths: Lengths::Reversible,
     })
 }
 
@@ -156,16 +137,18 @@ struct Way<'w> {
 }
 
 impl Way<'_> {
-    /// Makes the verb and does it. `more` is what is said behind the sum of a walk.
-    fn done<V: Verb>(
+    /// Makes the transform and does it. `more` is what is said behind the sum of a walk, `store` the store that gets
+    /// objects.
+    fn done<V: Transform<Said>>(
         &self,
         make: impl FnOnce(&Stop) -> Result<V, Error>,
         more: impl FnOnce(&V) -> String,
+        store: impl Fn(&V) -> Option<&dyn Store>,
     ) -> Status {
         let is_walk = self.walk.in_place || self.walk.output.is_some() || self.walk.dry_run;
         let done = match is_walk {
-            true => self.walk(make, more),
-            false => self.filter(make).map(|()| Status::Success),
+            true => self.walk(make, more, store),
+            false => self.filter(make, store).map(|()| Status::Success),
         };
         done.unwrap_or_else(|error| match (Status::told(&error), is_walk) {
             (status, true) => status,
@@ -173,7 +156,11 @@ impl Way<'_> {
         })
     }
 
-    fn filter<V: Verb>(&self, make: impl FnOnce(&Stop) -> Result<V, Error>) -> Result<(), Error> {
+    fn filter<V: Transform<Said>>(
+        &self,
+        make: impl FnOnce(&Stop) -> Result<V, Error>,
+        store: impl Fn(&V) -> Option<&dyn Store>,
+    ) -> Result<(), Error> {
         let file = self.sources.first().map(PathBuf::as_path);
         let begun = Begun::now(self.saying, file)?;
         if self.sources.len() > 1 {
@@ -184,12 +171,14 @@ impl Way<'_> {
             let what = "--format, --jobs, --backup, --progress and --max-expanded go with --output or --in-place";
             return Err(Error::Usage(what.into()));
         }
-        let verb = make(&Stop::default())?;
-        verb.writes_to(None);
+        let transform = make(&Stop::default())?;
+        if let Some(store) = store(&transform) {
+            store.puts_from(user(None));
+        }
         let job = Job {
             file,
             saying: self.saying,
-            verb: &verb,
+            transform: &transform,
             prefilter: &self.prefilter,
             policy: self.policy,
             limits: self.policy.limits.scan(),
@@ -213,10 +202,11 @@ impl Way<'_> {
         }
     }
 
-    fn walk<V: Verb>(
+    fn walk<V: Transform<Said>>(
         &self,
         make: impl FnOnce(&Stop) -> Result<V, Error>,
         more: impl FnOnce(&V) -> String,
+        store: impl Fn(&V) -> Option<&dyn Store>,
     ) -> Result<Status, Error> {
         let signals = Signals::watch();
         let standard = [PathBuf::from("-")];
@@ -242,8 +232,8 @@ impl Way<'_> {
             signals: &signals,
         };
         walk.check()?;
-        let verb = make(signals.stop())?;
-        walk.run(&verb, || more(&verb))
+        let transform = make(signals.stop())?;
+        walk.run(&transform, store(&transform), || more(&transform))
     }
 }
 

@@ -12,19 +12,22 @@ use super::args::{Asking, FilterArgs, SayingArgs, Volume};
 use super::cache::Cache;
 use super::exit::Status;
 use super::input::{Input, is_standard};
-use super::mailboxes::leave_for_separator;
 use super::origin::{Origin, Start};
 use super::output::{self, write_error};
 use super::report_file::{self, ReportFile};
 use super::say;
 use super::signals;
-use super::verb::{Expanding, Verb, Work};
+use super::verb::{Expanding, Said, Work};
 use super::wording;
 use crate::error::Error;
 use crate::expand::{Expander, Mark, Prefilter};
 use crate::fetch::Pace;
+use crate::lengths::Lengths;
 use crate::mailbox::find::{Kind, NotMail, look_at};
-use crate::mailbox::{Format, Stop, has_second_message, second_message, takes_separators};
+use crate::mailbox::{
+    Format, Message, Quoting, Stop, Transform, has_second_message, second_message,
+    takes_separators,
+};
 use crate::mime::{ScanLimits, scan};
 use crate::plan::opaque_parts;
 use crate::policy::Policy;
@@ -53,13 +56,16 @@ fn filter(args: &FilterArgs) -> Result<(), Error> {
         .mark(common.mark)
         .fetch_with(|policy| cache.fetcher(policy, Pace::default(), &Stop::default()))?
         .build()?;
+    let expanding = Expanding {
+        expander,
+        work: Work::Expand,
+        lengths: Lengths::Corrected,
+    };
+    let expander = &expanding.expander;
     let job = Job {
         file: args.file.as_deref(),
         saying: &common.saying,
-        verb: &Expanding {
-            expander: &expander,
-            work: Work::Expand,
-        },
+        transform: &expanding,
         prefilter: expander.prefilter(),
         policy: expander.policy(),
         limits: expander.policy().limits.scan(),
@@ -97,7 +103,7 @@ impl Begun {
 pub(super) struct Job<'j> {
     pub(super) file: Option<&'j Path>,
     pub(super) saying: &'j SayingArgs,
-    pub(super) verb: &'j dyn Verb,
+    pub(super) transform: &'j dyn Transform<Said>,
     /// What a large message is searched for before it is held in memory.
     pub(super) prefilter: &'j Prefilter,
     /// What remedies are named for.
@@ -183,13 +189,19 @@ fn run_job(args: &Job<'_>, begun: &Begun) -> Result<(), Error> {
         }
     };
     let name = file.map_or_else(|| "-".to_owned(), |path| path.display().to_string());
-    let (edits, mut report) = args.verb.work(&message, &name)?;
+    let (edits, mut said) = args.transform.transform(&Message {
+        number: 1,
+        source: Path::new(&name),
+        content: &message,
+        quoting: Quoting::None,
+    })?;
+    said.name(&name);
     // What starts like a mailbox may be one, whoever feeds it to a filter.
     let is_left = second && takes_separators(&message, &edits);
     // A small mail needs no buffer that the heap has to grow for.
     let mut buffered = BufWriter::with_capacity(message.len().min(64 << 10), &mut output);
     if is_left {
-        leave_for_separator(&mut report);
+        said.leave_for_separator();
         buffered.write_all(&message)
     } else {
         edits.splice(&message).write_to(&mut buffered)
@@ -204,7 +216,7 @@ fn run_job(args: &Job<'_>, begun: &Begun) -> Result<(), Error> {
         start,
         name: &name,
     };
-    run.report(&report, &message);
+    run.report(&said.report, &message);
     Ok(())
 }
 

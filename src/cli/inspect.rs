@@ -3,34 +3,35 @@
 
 use std::cell::Cell;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
-use super::args::{Asking, InspectArgs, Volume};
+use super::args::{Asking, InspectArgs, ProgressOption, Volume};
 use super::cache::Cache;
 use super::convert::shared_fetcher;
 use super::exit::Status;
 use super::forecast::Forecast;
 use super::input::{is_folder, is_standard, stream};
-use super::mailboxes::{Filter, Listener};
-use super::origin::{Entry, Origin, Start};
+use super::origin::Start;
 use super::outline::outline;
 use super::output::{self, print, write_error};
-use super::report_file::json;
+use super::progress::Display;
+use super::report_file::{ReportFile, json};
+use super::reporter::{Counts, Reporter};
 use super::say::{self, harmless};
 use super::survey::{Line, Looked, Survey, Surveying, lines, page, write_page};
-use super::totals::Totals;
-use super::verb::{Expanding, Verb as _, Work};
+use super::verb::{Expanding, Work};
 use super::wording;
 use crate::error::Error;
 use crate::expand::Expander;
+use crate::lengths::Lengths;
 use crate::mailbox::find::{Kind, NotMail, look_at};
 use crate::mailbox::{
-    Effect, Opened, Options, Output, Stop, convert_in_place, convert_open, kind_of_open, shown,
+    Effect, Message, Opened, Options, Output, Quoting, Stop, Transform as _, convert_in_place,
+    convert_open, kind_of_open, shown,
 };
 use crate::mime::scan;
-use crate::report::{Detail, Row};
+use crate::policy::Policy;
 
 /// Inspects messages and mailboxes.
 pub(super) fn run(args: &InspectArgs) -> Status {
@@ -62,17 +63,18 @@ fn inspect_all(args: &InspectArgs) -> Result<Status, Error> {
     let base_url = args.store_url();
     let tells_embeds = policy.embed.is_on();
     let expanding = Expanding {
-        expander: &expander,
+        expander,
         work: match args.asking() {
             Asking::WhetherThereIsAnAnswer => Work::Probe {
                 embeds: tells_embeds,
             },
             Asking::Nobody | Asking::ForContent => Work::Forecast,
         },
+        // As detach has it, which is what would be written.
+        lengths: Lengths::Reversible,
     };
     let inspection = Inspection {
-        expander: &expander,
-        verb: Surveying::new(
+        surveying: Surveying::new(
             expanding,
             args.larger_than(),
             base_url.clone(),
@@ -169,9 +171,8 @@ enum Says {
 }
 
 /// How sources are looked at.
-struct Inspection<'i> {
-    expander: &'i Expander,
-    verb: Surveying<'i>,
+struct Inspection {
+    surveying: Surveying,
     asking: Asking,
     says: Says,
     /// Whether `--embed` was given.
@@ -186,7 +187,11 @@ struct Inspection<'i> {
     start: Start,
 }
 
-impl Inspection<'_> {
+impl Inspection {
+    fn policy(&self) -> &Policy {
+        self.surveying.expanding.expander.policy()
+    }
+
     /// What is in a source; its counts are added to those of all.
     fn run(&self, source: &Path) -> Result<Counted, Error> {
         let failed = Error::cannot_read(source.display());
@@ -239,43 +244,43 @@ impl Inspection<'_> {
     /// Totals per kind, scheme, host and outcome, so that one sees what a run would do; or, as JSON,
     /// every row.
     fn mailbox(&self, source: &Path, stream: Option<Opened>) -> Result<Counted, Error> {
-        let rows = Rows {
-            as_json: self.says == Says::Rows,
-            verbose: self.verbose,
-            start: &self.start,
-            failure: Mutex::new(None),
-        };
         let options = Options {
             // More than there are cores may wait for servers.
             max_in_flight: match self.asking {
                 Asking::Nobody => self.options.jobs,
-                _ => (self.expander.policy().limits.in_flight).max(self.options.jobs),
+                _ => (self.policy().limits.in_flight).max(self.options.jobs),
             },
             ..self.options.clone()
         };
         let stop = Stop::default();
-        let several = self.named || is_folder(source);
-        let filter = Filter::new(&self.verb, several, stop.clone(), &rows);
+        let reporter = Reporter {
+            display: Display::new(ProgressOption::Never, 0),
+            volume: match self.verbose {
+                true => Volume::Verbose,
+                false => Volume::Normal,
+            },
+            says_rows: false,
+            policy: self.policy(),
+            start: &self.start,
+            several: self.named || is_folder(source),
+            counts: Counts::new((self.says == Says::Rows).then_some(ReportFile::Stdout)),
+        };
         let summary = match stream {
             Some(opened) => convert_open(
                 opened,
                 source,
                 Output::Nowhere,
                 &options,
-                &filter,
-                &filter,
+                &self.surveying,
+                &reporter,
                 &stop,
             ),
-            None => convert_in_place(source, &options, &filter, &filter, &stop),
+            None => convert_in_place(source, &options, &self.surveying, &reporter, &stop),
         }?;
         if summary.damaged > 0 {
             self.trouble.set(true);
         }
-        let (_, mut totals) = filter.finish();
-        let failure = rows
-            .failure
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner);
+        let (_, mut totals, failure) = reporter.finish();
         if let Some(failure) = failure {
             return Err(write_error(failure));
         }
@@ -290,7 +295,7 @@ impl Inspection<'_> {
             return Ok(counted(totals.forecast));
         }
         let forecast = match self.tells_embeds {
-            true => totals.forecast.lines(self.expander.policy(), true),
+            true => totals.forecast.lines(self.policy(), true),
             false => String::new(),
         };
         let heading = if self.named {
@@ -318,75 +323,35 @@ impl Inspection<'_> {
     /// The tree of one message; or, as JSON, every row.
     fn message(&self, source: &Path, message: &[u8]) -> Result<Counted, Error> {
         let name = source.display().to_string();
-        let (_, report, survey) = self.verb.surveyed(message, &name)?;
+        let (_, mut said) = self.surveying.transform(&Message {
+            number: 1,
+            source,
+            content: message,
+            quoting: Quoting::None,
+        })?;
+        said.name(&name);
         let mut counted = Counted {
-            survey: survey.map(|survey| *survey).unwrap_or_default(),
+            survey: said.survey.take().map(|survey| *survey).unwrap_or_default(),
             ..Counted::default()
         };
         counted.survey.mailboxes = 1;
-        counted.forecast.count(&report);
+        counted.forecast.count(&said.report);
         let mut text = Vec::new();
-        if self.says == Says::Rows {
-            let origin = Origin::new(&name, 1, message);
-            for row in &report.rows {
-                let entry = Entry::new(&self.start, &origin, row);
-                text.extend(json(&entry).map_err(write_error)?);
-            }
+        if let (Says::Rows, Some(origin)) = (self.says, &said.origin) {
+            let rows = ReportFile::Stdout.write(&self.start, origin, &said.report.rows);
+            rows.map_err(write_error)?;
         } else if self.says == Says::Text {
             if self.named {
                 text.extend(format!("{}:\n", harmless(&name)).bytes());
             }
-            let tree = scan(message, &self.expander.policy().limits.scan());
-            let policy = self.expander.policy();
-            text.extend(outline(message, &tree, &report, policy).bytes());
+            let policy = self.policy();
+            let tree = scan(message, &policy.limits.scan());
+            text.extend(outline(message, &tree, &said.report, policy).bytes());
             if self.tells_embeds {
                 text.extend(counted.forecast.lines(policy, false).bytes());
             }
         }
         print(&text)?;
         Ok(counted)
-    }
-}
-
-/// Prints rows as they come.
-struct Rows<'r> {
-    as_json: bool,
-    verbose: bool,
-    start: &'r Start,
-    failure: Mutex<Option<io::Error>>,
-}
-
-impl Listener for Rows<'_> {
-    fn skipped(&self, path: &Path, what: &str) {
-        if self.verbose {
-            say::tell(&say::skipped(path, what));
-        }
-    }
-
-    fn passed_over(&self, path: &Path, what: &str) {
-        if !self.verbose {
-            say::tell(&say::skipped(path, what));
-        }
-    }
-
-    fn rows(&self, origin: &Origin, rows: &[Row]) {
-        if !self.as_json {
-            return;
-        }
-        let mut stdout = io::stdout().lock();
-        for row in rows {
-            let line = json(&Entry::new(self.start, origin, row));
-            let written = line.and_then(|line| stdout.write_all(&line));
-            if let Err(error) = written {
-                let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-                failure.get_or_insert(error);
-            }
-        }
-    }
-
-    fn advanced(&self, _bytes: u64, _messages: u64, _totals: &Totals) {}
-
-    fn damaged(&self, path: &Path, why: &Detail) {
-        say::tell(&say::damaged(path, &wording::detail(why)));
     }
 }

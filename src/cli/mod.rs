@@ -20,7 +20,6 @@ mod filter;
 mod forecast;
 mod input;
 mod inspect;
-mod mailboxes;
 mod manual;
 #[cfg(feature = "milter")]
 mod milter;
@@ -31,6 +30,7 @@ mod pages;
 mod progress;
 mod remedy;
 mod report_file;
+mod reporter;
 mod say;
 mod schemes;
 mod signals;

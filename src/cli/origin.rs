@@ -53,6 +53,11 @@ impl Origin {
         }
     }
 
+    /// The file, or `-`, and its place there.
+    pub(super) fn place(&self) -> (&str, u64) {
+        (&self.source, self.index)
+    }
+
     /// The Message-ID, if it has one.
     pub(super) fn message_id(&self) -> Option<&str> {
         self.message_id.as_deref()

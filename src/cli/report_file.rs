@@ -25,6 +25,8 @@ const RETRY_EVERY: Duration = Duration::from_millis(10);
 pub(super) enum ReportFile {
     /// `-`.
     Stderr,
+    /// Of `inspect --json`.
+    Stdout,
     /// A file; lines are appended, each in one write, so that several runs may share it.
     File {
         /// Where they are appended.
@@ -66,6 +68,7 @@ impl ReportFile {
             let mut line = json(&Entry::new(start, origin, row))?;
             match self {
                 Self::Stderr => io::stderr().write_all(&line)?,
+                Self::Stdout => io::stdout().write_all(&line)?,
                 Self::File { file, before } => {
                     // A run that was killed, or a full disk, may have left a line without its end.
                     if before.take().is_some_and(|before| is_torn(&before)) {

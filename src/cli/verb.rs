@@ -1,54 +1,55 @@
-//! What is done to a message, as `filter` and the mailboxes see it: expand it, detach from it, restore what was
-//! detached, or only say what would be done.
+//! What a command does to each message, as `filter` and the mailboxes see it: expand it, detach from it, restore what was
+//! detached, or only say what would be done. `survey` adds what is in it.
 
-use std::path::{Path, PathBuf};
-
+use super::origin::Origin;
 use super::survey::Survey;
 use crate::detach::Detacher;
 use crate::edit::Edits;
 use crate::error::Error;
 use crate::expand::Expander;
 use crate::lengths::Lengths;
-use crate::mailbox::one_by_one;
-use crate::report::Report;
-use crate::store::{Mail, User};
+use crate::mailbox::{Message, Transform};
+use crate::report::{Outcome, Reason, Report};
 
-/// What a command does to each message.
-pub(super) trait Verb: Sync {
-    /// Where the first byte is that [`Verb::work`] might care about, in any run of whole messages.
-    fn first_touch(&self, bytes: &[u8]) -> Option<usize>;
+/// What is said of one message.
+pub(super) struct Said {
+    /// Which message it is, if there are rows about it.
+    pub(super) origin: Option<Origin>,
+    pub(super) report: Report,
+    /// What is in it, if that is counted.
+    pub(super) survey: Option<Box<Survey>>,
+}
 
-    /// As [`Transform::touched`](crate::mailbox::Transform::touched).
-    fn touched(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
-        one_by_one(|bytes| self.first_touch(bytes), bytes, ends)
+impl Said {
+    pub(super) fn of(message: &Message<'_>, report: Report) -> Self {
+        let source = || message.source.display().to_string();
+        let origin = || Origin::new(&source(), message.number, message.content);
+        Self {
+            origin: (!report.rows.is_empty()).then(origin),
+            report,
+            survey: None,
+        }
     }
 
-    /// What changes in one message, and what is said of it.
-    ///
-    /// # Errors
-    /// What ends the whole run.
-    fn work(&self, message: &[u8], name: &str) -> Result<(Edits, Report), Error>;
-
-    /// The same with what is in the message, if that is counted.
-    ///
-    /// # Errors
-    /// What ends the whole run.
-    fn surveyed(
-        &self,
-        message: &[u8],
-        name: &str,
-    ) -> Result<(Edits, Report, Option<Box<Survey>>), Error> {
-        let (edits, report) = self.work(message, name)?;
-        Ok((edits, report, None))
+    /// Gives the message its name in each row.
+    pub(super) fn name(&mut self, name: &str) {
+        for row in &mut self.report.rows {
+            name.clone_into(&mut row.message);
+        }
     }
 
-    /// As [`Transform::lengths`](crate::mailbox::Transform::lengths).
-    fn lengths(&self) -> Lengths {
-        Lengths::Corrected
+    /// Says of each row that changed its message, or would, that the message was left.
+    pub(super) fn leave_for_separator(&mut self) {
+        for row in &mut self.report.rows {
+            if !matches!(row.outcome, Outcome::Left | Outcome::WouldFetch) {
+                row.outcome = Outcome::Left;
+                row.reason = Some(Reason::HoldsSeparator);
+                row.detail = Reason::HoldsSeparator.meaning().into();
+                row.detail.push("; the message was left");
+                (row.bytes, row.links) = (None, None);
+            }
+        }
     }
-
-    /// Hears where the mail will stand that comes next; none for standard output.
-    fn writes_to(&self, _place: Option<&Path>) {}
 }
 
 /// What an expander does with each message.
@@ -65,14 +66,15 @@ pub(super) enum Work {
     Probe { embeds: bool },
 }
 
-/// An expander's verb.
-pub(super) struct Expanding<'e> {
-    pub(super) expander: &'e Expander,
+/// An expander at work.
+pub(super) struct Expanding {
+    pub(super) expander: Expander,
     pub(super) work: Work,
+    pub(super) lengths: Lengths,
 }
 
-impl Verb for Expanding<'_> {
-    fn first_touch(&self, bytes: &[u8]) -> Option<usize> {
+impl Transform<Said> for Expanding {
+    fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
         self.expander.first_touch(bytes)
     }
 
@@ -80,68 +82,51 @@ impl Verb for Expanding<'_> {
         self.expander.touched_messages(bytes, ends)
     }
 
-    fn work(&self, message: &[u8], name: &str) -> Result<(Edits, Report), Error> {
-        match self.work {
-            Work::Forecast => {
-                let report = self.expander.forecast(message, name);
-                Ok((Edits::new(), report))
-            }
+    fn transform(&self, message: &Message<'_>) -> Result<(Edits, Said), Error> {
+        let (expander, content) = (&self.expander, message.content);
+        // Nobody knows the name of the mailbox yet.
+        let (edits, report) = match self.work {
+            Work::Forecast => (Edits::new(), expander.forecast(content, "")),
             Work::Expand => {
-                let expansion = self.expander.expand(message, name)?;
-                Ok((expansion.edits, expansion.report))
+                let expansion = expander.expand(content, "")?;
+                (expansion.edits, expansion.report)
             }
             Work::Rehearse => {
-                let expansion = self.expander.rehearse(message, name)?;
-                Ok((expansion.edits, expansion.report.would()))
+                let expansion = expander.rehearse(content, "")?;
+                (expansion.edits, expansion.report.would())
             }
             Work::Probe { embeds } => {
                 let expansion = match embeds {
-                    true => self.expander.rehearse(message, name)?,
-                    false => self.expander.expand(message, name)?,
+                    true => expander.rehearse(content, "")?,
+                    false => expander.expand(content, "")?,
                 };
-                Ok((Edits::new(), expansion.report.would()))
+                (Edits::new(), expansion.report.would())
             }
-        }
+        };
+        Ok((edits, Said::of(message, report)))
+    }
+
+    fn lengths(&self) -> Lengths {
+        self.lengths
     }
 }
 
-impl Verb for Detacher {
-    fn first_touch(&self, bytes: &[u8]) -> Option<usize> {
-        Detacher::first_touch(self, bytes)
+impl Transform<Said> for Detacher {
+    fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
+        self.first_touch(bytes)
     }
 
-    fn work(&self, message: &[u8], name: &str) -> Result<(Edits, Report), Error> {
-        let detachment = self.detach(message, name)?;
+    fn transform(&self, message: &Message<'_>) -> Result<(Edits, Said), Error> {
+        let detachment = self.detach(message.content, "")?;
         let report = match self.is_rehearsal() {
             true => detachment.report.would(),
             false => detachment.report,
         };
-        Ok((detachment.edits, report))
+        Ok((detachment.edits, Said::of(message, report)))
     }
 
     // Both directions make true what was true, and no more: so that one undoes the other.
     fn lengths(&self) -> Lengths {
         Lengths::Reversible
     }
-
-    fn writes_to(&self, place: Option<&Path>) {
-        if let Some(store) = self.store() {
-            let mail = place.map_or(Mail::Filtered, |place| Mail::At(whole(place)));
-            store.puts_from(User::this(mail));
-        }
-    }
-}
-
-/// The path of what is there, or will be, without links.
-fn whole(path: &Path) -> PathBuf {
-    let there = path.canonicalize().ok();
-    let beside = || {
-        let folder = match path.parent()? {
-            folder if folder.as_os_str().is_empty() => Path::new("."),
-            folder => folder,
-        };
-        Some(folder.canonicalize().ok()?.join(path.file_name()?))
-    };
-    let absolute = || std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    there.or_else(beside).unwrap_or_else(absolute)
 }

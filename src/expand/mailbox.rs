@@ -4,10 +4,11 @@ use super::expander::Expander;
 use crate::edit::Edits;
 use crate::error::Error;
 use crate::mailbox::{Message, Transform, one_by_one};
+use crate::report::Report;
 
-/// Fills every message. What was done and what was not goes unsaid: for reports, implement [`Transform`] and call
-/// [`Expander::expand`].
-impl Transform for Expander {
+/// Fills every message, and gives the [`Observer`](crate::mailbox::Observer) of the run its report, which calls the
+/// message by its number.
+impl Transform<Report> for Expander {
     fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
         self.first_touch(bytes)
     }
@@ -16,9 +17,9 @@ impl Transform for Expander {
         self.touched_messages(bytes, ends)
     }
 
-    fn transform(&self, message: &Message<'_>) -> Result<Edits, Error> {
+    fn transform(&self, message: &Message<'_>) -> Result<(Edits, Report), Error> {
         let expansion = self.expand(message.content, &message.number.to_string())?;
-        Ok(expansion.edits)
+        Ok((expansion.edits, expansion.report))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::mailbox::place::folder::{Destination, Place};
 use crate::mailbox::place::replace;
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::cut;
-use crate::mailbox::{Format, Options, Progress, Stop, Summary};
+use crate::mailbox::{Format, Observer, Options, Stop, Summary};
 
 /// What an earlier run kept is called.
 const BACKUP: NotMail = NotMail::Beside("the backup of an earlier run");
@@ -82,22 +82,22 @@ pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
 }
 
 /// Tells what was found and is no mail, and what could not be looked at.
-pub(crate) fn begun(finds: &Finds, progress: &dyn Progress) -> Summary {
+pub(crate) fn begun<S>(finds: &Finds, observer: &dyn Observer<S>) -> Summary {
     let mut objects: BTreeMap<&Path, u64> = BTreeMap::new();
     for (path, other) in &finds.skipped {
-        progress.skipped(path, other.name());
+        observer.skipped(path, other.name());
         match other {
-            NotMail::Ours(what) => progress.passed_over(path, what),
+            NotMail::Ours(what) => observer.passed_over(path, what),
             NotMail::Object => *objects.entry(store_of(path)).or_default() += 1,
             _ => {}
         }
     }
     for (store, count) in objects {
         let what = format!("{count} objects of a store of detached attachments");
-        progress.passed_over(store, &what);
+        observer.passed_over(store, &what);
     }
     for (path, why) in &finds.unread {
-        progress.damaged(path, &why.as_str().into());
+        observer.damaged(path, &why.as_str().into());
     }
     Summary {
         damaged: finds.unread.len() as u64,

@@ -24,13 +24,13 @@ use crate::mailbox::place::folder::Destination;
 use crate::mailbox::place::replace::{self, Beside, Identity};
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::cut::{self, SINGLE, asked_for, cannot_cut};
-use crate::mailbox::read::messages::{Messages, transformed};
+use crate::mailbox::read::messages::{Messages, Transformed};
 use crate::mailbox::read::pipeline::{self, Limits};
 use crate::mailbox::read::sample::quoting_of;
 use crate::mailbox::read::sink::{Bytes, Output, Sink};
 use crate::mailbox::read::source::Source;
 use crate::mailbox::{
-    Effect, Message, Options, Progress, Quoting, Stop, Summary, Transform, check_backup_suffix,
+    Effect, Message, Observer, Options, Quoting, Stop, Summary, Transform, check_backup_suffix,
 };
 
 /// Converts `source` (an mbox file, a Maildir, a message, a folder of them) to `destination`.
@@ -43,12 +43,12 @@ use crate::mailbox::{
 /// [`Error::NotAMailbox`]; [`Error::Changed`] if an mbox changed while it was read;
 /// [`Error::Interrupted`] if `stop` was requested; [`Error::Read`], [`Error::Unreadable`], [`Error::Write`]; whatever
 /// `transform` gives. No temporary file is left, and no half of a file.
-pub fn convert_to(
+pub fn convert_to<S: Send>(
     source: &Path,
     destination: &Path,
     options: &Options,
-    transform: &dyn Transform,
-    progress: &dyn Progress,
+    transform: &dyn Transform<S>,
+    observer: &dyn Observer<S>,
     stop: &Stop,
 ) -> Result<Summary, Error> {
     if is_same_file(source, destination) {
@@ -73,8 +73,8 @@ pub fn convert_to(
         path: source,
         options,
         method: None,
-        transform,
-        progress,
+        transform: Some(transform),
+        observer,
         stop,
     };
     let mut at_work_in = PathBuf::new();
@@ -105,11 +105,11 @@ pub fn convert_to(
 /// # Errors
 /// As [`convert_to`], and [`Error::Locked`] if the lock was not to be had in time. The mailbox an
 /// error is about is as it was; for a Maildir: each message is.
-pub fn convert_in_place(
+pub fn convert_in_place<S: Send>(
     source: &Path,
     options: &Options,
-    transform: &dyn Transform,
-    progress: &dyn Progress,
+    transform: &dyn Transform<S>,
+    observer: &dyn Observer<S>,
     stop: &Stop,
 ) -> Result<Summary, Error> {
     if let Some(suffix) = &options.backup {
@@ -140,8 +140,8 @@ pub fn convert_in_place(
         path: source,
         options,
         method: None,
-        transform,
-        progress,
+        transform: Some(transform),
+        observer,
         stop,
     };
     job.each(&finds, |job, found| match found.kind {
@@ -154,10 +154,10 @@ pub fn convert_in_place(
 }
 
 /// A file in a folder that cannot be read is named, and the others go on.
-fn or_named(
+fn or_named<S>(
     done: Result<Summary, Error>,
     found: &Found,
-    progress: &dyn Progress,
+    observer: &dyn Observer<S>,
 ) -> Result<Summary, Error> {
     match done {
         // Of a folder of messages one was not read, and others may be done.
@@ -165,7 +165,7 @@ fn or_named(
             if !found.relative.as_os_str().is_empty() && !found.kind.is_folder() =>
         {
             let why = format!("{}; it was left", unread(&source));
-            progress.damaged(&found.path, &why.into());
+            observer.damaged(&found.path, &why.into());
             Ok(Summary {
                 damaged: 1,
                 ..Summary::default()
@@ -176,28 +176,28 @@ fn or_named(
 }
 
 /// One mailbox to convert.
-#[derive(Clone, Copy)]
-pub(crate) struct Job<'a> {
+pub(crate) struct Job<'a, S> {
     pub(crate) path: &'a Path,
     pub(crate) options: &'a Options,
     /// How the file is compressed.
     pub(crate) method: Option<Method>,
-    pub(crate) transform: &'a dyn Transform,
-    pub(crate) progress: &'a dyn Progress,
+    /// None: every message stays as it is.
+    pub(crate) transform: Option<&'a dyn Transform<S>>,
+    pub(crate) observer: &'a dyn Observer<S>,
     pub(crate) stop: &'a Stop,
 }
 
-impl Job<'_> {
+impl<S: Send> Job<'_, S> {
     /// Does `work` to each mailbox that was found.
     fn each(
         &self,
         finds: &Finds,
-        mut work: impl FnMut(&Job<'_>, &Found) -> Result<Summary, Error>,
+        mut work: impl FnMut(&Job<'_, S>, &Found) -> Result<Summary, Error>,
     ) -> Result<Summary, Error> {
         if self.options.effect == Effect::Write {
             sweep(finds);
         }
-        let mut summary = begun(finds, self.progress);
+        let mut summary = begun(finds, self.observer);
         for found in &finds.mailboxes {
             self.stop.check()?;
             let job = Job {
@@ -205,8 +205,8 @@ impl Job<'_> {
                 method: found.method,
                 ..*self
             };
-            self.progress.begin(&found.path);
-            summary.add(&or_named(work(&job, found), found, self.progress)?);
+            self.observer.begin(&found.path);
+            summary.add(&or_named(work(&job, found), found, self.observer)?);
         }
         Ok(summary)
     }
@@ -222,24 +222,28 @@ impl Job<'_> {
         let file = Arc::new(file);
         let most = self.options.max_message;
         let content = content_of(&file, before.length(), self.method, self.options, most);
-        let (summary, new) = match content.map_err(unreadable(self.path))? {
+        let (summary, done) = match content.map_err(unreadable(self.path))? {
             Content::Whole(content) => {
-                let (summary, _, new) = self.message_of(content)?;
-                (summary, new)
+                let (summary, _, done) = self.message_of(content)?;
+                (summary, done)
             }
             Content::TooLarge => (self.oversized(before.length())?, None),
             Content::Damaged(damage) => (self.all_damaged(&damage), None),
         };
+        let new = done.as_ref().and_then(|done| done.new.as_ref());
         if let (Some(new), Effect::Write) = (new, self.options.effect) {
             let target = self.path.canonicalize().map_err(unreadable(self.path))?;
             let backup = self.options.backup.as_deref();
             replace::check_replaceable(&target, backup)?;
             let folder = temporary::folder_of(&target);
-            let beside = Beside::of(&new, folder, &target, self.method)?;
+            let beside = Beside::of(new, folder, &target, self.method)?;
             self.stop.check()?;
             beside.finished(&file)?.replace(&before, backup)?;
         }
-        self.progress.done(&summary);
+        if let Some(done) = done {
+            done.tell(self.observer);
+        }
+        self.observer.done(&summary);
         Ok(summary)
     }
 
@@ -263,7 +267,7 @@ impl Job<'_> {
     /// What is said of a single message of so many octets, if nothing becomes of it.
     fn one_message(&self, octets: u64) -> Result<Summary, Error> {
         self.check_uncut()?;
-        self.progress.advance(octets, 1);
+        self.observer.advance(octets, 1);
         Ok(Summary {
             mailboxes: 1,
             messages: 1,
@@ -278,7 +282,7 @@ impl Job<'_> {
     pub(crate) fn message_of(
         &self,
         content: Vec<u8>,
-    ) -> Result<(Summary, Vec<u8>, Option<Vec<u8>>), Error> {
+    ) -> Result<(Summary, Vec<u8>, Option<Transformed<S>>), Error> {
         let mut summary = self.one_message(content.len() as u64)?;
         let (wrapping, range) = match forms::wrapping_of(&content) {
             None => (None, 0..content.len()),
@@ -286,7 +290,7 @@ impl Job<'_> {
             Some((_, Err(why))) => {
                 summary.damaged = 1;
                 let why = format!("{why}; the file stays as it is");
-                self.progress.damaged(self.path, &why.into());
+                self.observer.damaged(self.path, &why.into());
                 return Ok((summary, content, None));
             }
         };
@@ -296,15 +300,15 @@ impl Job<'_> {
             content: content.get(range.clone()).unwrap_or_default(),
             quoting: Quoting::None,
         };
-        let mut new = transformed(self.transform, &message, rewrite::spliced_in_file)?;
-        if let Some(wrapping) = wrapping {
-            new = new.map(|new| wrapping.with_message(&content, range, &new));
-        }
-        if let Some(new) = &new {
+        let mut done = self.single(&message, rewrite::spliced_in_file)?;
+        if let Some(new) = done.as_mut().and_then(|done| done.new.as_mut()) {
+            if let Some(wrapping) = wrapping {
+                *new = wrapping.with_message(&content, range, new);
+            }
             summary.changed = 1;
             summary.bytes_out = new.len() as u64;
         }
-        Ok((summary, content, new))
+        Ok((summary, content, done))
     }
 
     /// Tells that compressed data are damaged, and counts it.
@@ -317,7 +321,7 @@ impl Job<'_> {
         };
         let left = damage.left(summary.messages);
         let why = damage.detail().then(format!("; {read}{left}"));
-        self.progress.damaged(self.path, &why);
+        self.observer.damaged(self.path, &why);
     }
 
     pub(crate) fn quoting(&self, source: &mut Source) -> Result<Quoting, Error> {
@@ -356,8 +360,7 @@ impl Job<'_> {
         let mut windows = cut::windows(source, counted, self.options, self.path)?;
         let buffers = windows.buffers.clone();
         let stages = Messages {
-            path: self.path,
-            transform: self.transform,
+            job: self,
             quoting,
             before: summary.messages,
         };
@@ -383,22 +386,25 @@ impl Job<'_> {
                 seen(bytes);
                 summary.bytes_out += bytes.len() as u64;
                 let mut copied = 0;
-                for (frame, new) in done {
-                    let Some(new) = new else { continue };
-                    let frame = chunk.frames[frame];
+                for (frame, done) in &done {
+                    let Some(new) = &done.new else { continue };
+                    let frame = chunk.frames[*frame];
                     sink.put(&bytes[copied..frame.start], Bytes::Same)?;
-                    sink.put(&new, Bytes::New)?;
+                    sink.put(new, Bytes::New)?;
                     summary.bytes_out += new.len() as u64;
                     summary.bytes_out -= (frame.end - frame.start) as u64;
                     summary.changed += 1;
                     copied = frame.end;
                 }
                 sink.put(&bytes[copied..], Bytes::Same)?;
+                for (_, done) in done {
+                    done.tell(self.observer);
+                }
                 let messages = chunk.messages();
                 summary.oversized += chunk.oversized;
                 summary.messages += messages;
                 summary.bytes_in += bytes.len() as u64;
-                self.progress.advance(bytes.len() as u64, messages);
+                self.observer.advance(bytes.len() as u64, messages);
                 buffers.give_back(chunk.buffer, window);
                 Ok(())
             },

@@ -66,11 +66,11 @@ pub(crate) use read::split::{Piece, Splitting, pieces};
 pub(crate) use read::touch::one_by_one;
 pub use stop::Stop;
 
-/// What is done to each message.
+/// What is done to each message. `S` is what is said of one, for the [`Observer`] of the run.
 ///
 /// All methods are called from several threads at once. The first two are asked about every byte of
 /// every mailbox and must run at memory speed; the third only about messages they pointed at.
-pub trait Transform: Sync {
+pub trait Transform<S = ()>: Sync {
     /// The offset of the first byte in `bytes` that [`transform`](Self::transform) might care
     /// about; `None` if nothing in there could make it change or report anything.
     ///
@@ -83,32 +83,24 @@ pub trait Transform: Sync {
     /// Which of the messages in `bytes` [`transform`](Self::transform) might care about, numbered from 0 and in
     /// order. The first starts where the bytes do, each ends at its place in `ends`, where the next one starts.
     ///
-    /// Who can tell by more than one word's place does so here; without it, [`next_touch`](Self::next_touch) is
-    /// asked.
+    /// A transform that can tell by more than one word's place does so here; without it, [`next_touch`](Self::next_touch)
+    /// is asked.
     fn touched(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
         read::touch::one_by_one(|bytes| self.next_touch(bytes), bytes, ends)
     }
 
-    /// What becomes of one message: edits of its content; none leave it unchanged. Bytes outside of them stay,
-    /// and new text in the body is quoted the way the mailbox quotes.
+    /// What becomes of one message: edits of its content, none to leave it unchanged, and what is said of it. Bytes
+    /// outside of the edits stay, and new text in the body is quoted the way the mailbox quotes.
     ///
     /// # Errors
     /// Ends the whole run; the source stays as it is. Trouble with one message is not an error.
-    fn transform(&self, message: &Message<'_>) -> Result<Edits, Error>;
+    fn transform(&self, message: &Message<'_>) -> Result<(Edits, S), Error>;
 
     /// What becomes of Content-Length and Lines in the header of a message of an mbox that changes: new lines of its
     /// body may be quoted. In other mailboxes they are what the edits make of them.
     fn lengths(&self) -> Lengths {
         Lengths::default()
     }
-
-    /// The change of a message was not made, and the message passed on as it is: a line which some
-    /// mailbox reader takes for a separator would have gone, and a message of others with it.
-    fn refused(&self, _message: &Message<'_>) {}
-
-    /// What was made of this message of the mailbox at work is not used: another program moved
-    /// the message, or it could not be written.
-    fn discard(&self, _number: u64) {}
 }
 
 /// One message as a mailbox holds it.
@@ -126,10 +118,23 @@ pub struct Message<'a> {
     pub quoting: Quoting,
 }
 
-/// Told how far a run has come: by one thread at a time, in the order of the output.
-pub trait Progress: Sync {
+/// Hears how far a run has come and what is said of its messages: from one thread at a time, in the order of the
+/// mailbox.
+pub trait Observer<S = ()>: Sync {
     /// A mailbox begins: an mbox file, one Maildir, one message. Message numbers start again.
     fn begin(&self, _mailbox: &Path) {}
+
+    /// What the [`Transform`] said of a message that was read to its end. The change was refused, and the message passed
+    /// on as it is, if a line would have gone that some mailbox reader takes for a separator, and a message of others
+    /// with it.
+    fn message(&self, _said: S, _is_refused: bool) {}
+
+    /// That many more bytes of the source, holding that many messages, are done.
+    fn advance(&self, _bytes: u64, _messages: u64) {}
+
+    /// What was done to the mailbox that began last, as it stands now: of one that an error or a
+    /// stop ended this is told only if something of it was written (a Maildir's messages).
+    fn done(&self, _summary: &Summary) {}
 
     /// A file in a folder holds no mail, but that.
     fn skipped(&self, _path: &Path, _what: &'static str) {}
@@ -141,25 +146,16 @@ pub trait Progress: Sync {
     /// So many more in an archive, whose names are not told.
     fn skipped_others(&self, _archive: &Path, _what: &'static str, _count: u64) {}
 
-    /// That many more bytes of the source, holding that many messages, are done.
-    fn advance(&self, bytes: u64, messages: u64);
-
     /// What is compressed in `_path` is damaged, or too much when it is expanded: what was read before went on, and
     /// the source stays as it is. Or it could not be read at all, and the others go on.
     fn damaged(&self, _path: &Path, _why: &Detail) {}
-
-    /// What was done to the mailbox that began last, as it stands now: of one that an error or a
-    /// stop ended this is told only if something of it was written (a Maildir's messages).
-    fn done(&self, _summary: &Summary) {}
 
     /// Another program holds the lock of `_mailbox` for long; `_lock` is the file that says so.
     fn waiting(&self, _mailbox: &Path, _lock: &Path) {}
 }
 
 /// For those who do not want to know.
-impl Progress for () {
-    fn advance(&self, _bytes: u64, _messages: u64) {}
-}
+impl<S> Observer<S> for () {}
 
 /// Whether a run writes.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -274,7 +270,7 @@ pub struct Summary {
     /// Messages of a Maildir or MH folder that another program moved or changed meanwhile; left alone.
     pub moved: u64,
     /// Files and folders that cannot be read, or whose compressed data are damaged, or whose message ends nobody knows
-    /// where; each was told to [`Progress::damaged`].
+    /// where; each was told to [`Observer::damaged`].
     pub damaged: u64,
 }
 

@@ -17,10 +17,11 @@ impl Transform for Expand {
         memmem::find(bytes, MARK)
     }
 
-    fn transform(&self, message: &Message<'_>) -> Result<Edits, Error> {
+    fn transform(&self, message: &Message<'_>) -> Result<(Edits, ()), Error> {
         let new = memmem::find_iter(message.content, MARK)
             .map(|at| Edit::replace(Span::new(at, at + MARK.len()), self.0));
-        Ok(Edits::of(new).expect("marks do not overlap"))
+        let edits = Edits::of(new).expect("marks do not overlap");
+        Ok((edits, ()))
     }
 }
 
@@ -32,12 +33,12 @@ impl Transform for Look {
         (!bytes.is_empty()).then_some(0)
     }
 
-    fn transform(&self, message: &Message<'_>) -> Result<Edits, Error> {
-        Ok(if message.number.is_multiple_of(2) {
-            Edits::new()
-        } else {
-            same(message.content)
-        })
+    fn transform(&self, message: &Message<'_>) -> Result<(Edits, ()), Error> {
+        let edits = match message.number.is_multiple_of(2) {
+            true => Edits::new(),
+            false => same(message.content),
+        };
+        Ok((edits, ()))
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use mail_parser::DateTime;
 
-use super::super::verb::{Expanding, Verb, Work};
+use super::super::verb::{Expanding, Said, Work};
 use super::sum::{Detach, SIZES, Survey};
 use super::tally::{Counts as _, Probe};
 use crate::detach::{Choice, Detacher, Form, Settings, is_attachment};
@@ -15,13 +15,14 @@ use crate::external_body::Wanted;
 use crate::lengths::Lengths;
 use crate::link::url::Reference;
 use crate::link::value::Role;
+use crate::mailbox::{Message, Transform};
 use crate::mime::{PartId, Tree, scan};
 use crate::policy::{OnFailure, Policy};
 use crate::report::{Kind, Outcome, Reason, Report, Row};
 
 /// Looks at every message, besides what a forecast says of it.
-pub struct Surveying<'s> {
-    expanding: Expanding<'s>,
+pub struct Surveying {
+    pub(in crate::cli) expanding: Expanding,
     /// What `detach` would do, with the bounds that it has.
     detacher: Detacher,
     /// What the run takes for now: dates behind it are in the future.
@@ -30,10 +31,10 @@ pub struct Surveying<'s> {
     pub tells_embeds: bool,
 }
 
-impl<'s> Surveying<'s> {
+impl Surveying {
     /// `base_url` is what the URLs of the store would begin with.
     pub fn new(
-        expanding: Expanding<'s>,
+        expanding: Expanding,
         larger_than: u64,
         base_url: String,
         tells_embeds: bool,
@@ -64,7 +65,6 @@ impl<'s> Surveying<'s> {
     fn survey(
         &self,
         message: &[u8],
-        name: &str,
         report: &Report,
     ) -> Result<(Edits, Survey), Error> {
         let mut survey = Survey {
@@ -72,7 +72,7 @@ impl<'s> Surveying<'s> {
             octets: message.len() as u64,
             ..Survey::default()
         };
-        let expander = self.expanding.expander;
+        let expander = &self.expanding.expander;
         let limits = expander.policy().limits.scan();
         let tree = scan(message, &limits);
         for part in tree.ids() {
@@ -81,7 +81,7 @@ impl<'s> Surveying<'s> {
                 survey.attachment(&part.essence, part.body.len() as u64);
             }
         }
-        let edits = self.detach(message, name, &mut survey)?;
+        let edits = self.detach(message, &mut survey)?;
         let looked = expander.look(message, &tree, |seen| survey.link(&seen));
         survey.links.documents = looked.documents;
         survey.links.unread = looked.unread;
@@ -92,8 +92,8 @@ impl<'s> Surveying<'s> {
         Ok((edits, survey))
     }
 
-    fn detach(&self, message: &[u8], name: &str, survey: &mut Survey) -> Result<Edits, Error> {
-        let detachment = self.detacher.detach(message, name)?;
+    fn detach(&self, message: &[u8], survey: &mut Survey) -> Result<Edits, Error> {
+        let detachment = self.detacher.detach(message, "")?;
         for (row, attachment) in detachment.report.rows.iter().zip(&detachment.attachments) {
             let detach: &mut Detach = &mut survey.detach;
             let of_type = survey
@@ -149,9 +149,9 @@ impl<'s> Surveying<'s> {
     }
 }
 
-impl Verb for Surveying<'_> {
+impl Transform<Said> for Surveying {
     /// Every message counts.
-    fn first_touch(&self, bytes: &[u8]) -> Option<usize> {
+    fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
         (!bytes.is_empty()).then_some(0)
     }
 
@@ -160,34 +160,27 @@ impl Verb for Surveying<'_> {
         (0..ends.len()).filter(|_| is_there).collect()
     }
 
-    fn work(&self, message: &[u8], name: &str) -> Result<(Edits, Report), Error> {
-        let (edits, report, _) = self.surveyed(message, name)?;
-        Ok((edits, report))
-    }
-
-    fn surveyed(
-        &self,
-        message: &[u8],
-        name: &str,
-    ) -> Result<(Edits, Report, Option<Box<Survey>>), Error> {
-        let mut report = match self.expanding.expander.prefilter().in_message(message) {
-            true => self.expanding.work(message, name)?.1,
-            false => Report::default(),
+    fn transform(&self, message: &Message<'_>) -> Result<(Edits, Said), Error> {
+        let content = message.content;
+        let is_empty = !self.expanding.expander.prefilter().in_message(content);
+        let mut said = match is_empty {
+            true => Said::of(message, Report::default()),
+            false => self.expanding.transform(message)?.1,
         };
         if !self.tells_embeds {
             // Pictures were only asked for.
-            report.rows.retain(|row| {
+            said.report.rows.retain(|row| {
                 row.kind != Kind::Embed
                     || (row.outcome != Outcome::WouldExpand && host_of(row).is_some())
             });
         }
-        let (edits, survey) = self.survey(message, name, &report)?;
-        Ok((edits, report, Some(Box::new(survey))))
+        let (edits, survey) = self.survey(content, &said.report)?;
+        said.survey = Some(Box::new(survey));
+        Ok((edits, said))
     }
 
-    // As detach has it, which is what would be written.
     fn lengths(&self) -> Lengths {
-        Lengths::Reversible
+        self.expanding.lengths
     }
 }
 

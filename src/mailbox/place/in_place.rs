@@ -23,7 +23,6 @@ use std::time::{Duration, SystemTime};
 
 use md5::{Digest as _, Md5};
 
-use crate::edit::Edits;
 use crate::error::Error;
 use crate::mailbox::convert::Job;
 use crate::mailbox::failure::unreadable;
@@ -35,7 +34,7 @@ use crate::mailbox::place::replace::{Identity, start_of};
 use crate::mailbox::read::full::up_to;
 use crate::mailbox::read::sink::Sink;
 use crate::mailbox::read::source::Source;
-use crate::mailbox::{Effect, Locking, Message, Stop, Summary, Transform};
+use crate::mailbox::{Effect, Locking, Stop, Summary};
 
 /// How often a mailbox is read from its start because another program changed it meanwhile.
 const ATTEMPTS: usize = 3;
@@ -47,7 +46,7 @@ const SETTLED: Duration = Duration::from_secs(3);
 /// Octets in which the `From ` line of mail that was appended starts, behind empty lines.
 const BLANKS: usize = 16;
 
-impl Job<'_> {
+impl<S: Send> Job<'_, S> {
     pub(crate) fn mbox_in_place(&self) -> Result<Summary, Error> {
         if let Some(method) = self.method {
             return self.compressed_in_place(method);
@@ -56,7 +55,7 @@ impl Job<'_> {
             let (file, _) = self.open()?;
             let source = Source::file(&Arc::new(file));
             let summary = self.whole_mbox(source, &mut Sink::Nowhere)?;
-            self.progress.done(&summary);
+            self.observer.done(&summary);
             return Ok(summary);
         }
         let target = self.path.canonicalize().map_err(unreadable(self.path))?;
@@ -68,7 +67,7 @@ impl Job<'_> {
     }
 
     pub(crate) fn patience(&self) -> Patience<'_> {
-        Patience::new(self.options.lock_timeout, self.stop, self.progress)
+        Patience::new(self.options.lock_timeout, self.stop, self.observer)
     }
 
     pub(crate) fn locked(&self, target: &Path) -> Result<Lock, Error> {
@@ -95,7 +94,7 @@ impl Job<'_> {
     fn between_locks(&self, mut lock: Lock, target: &Path) -> Result<Summary, Error> {
         for attempt in 0..ATTEMPTS {
             if attempt > 0 {
-                self.progress.begin(self.path);
+                self.observer.begin(self.path);
             }
             match self.attempt(lock, target)? {
                 Some(summary) => return Ok(summary),
@@ -150,7 +149,7 @@ impl Job<'_> {
             let section = Source::section(lock.file(), read, length);
             let seen = summary.messages;
             let unseen = Job {
-                transform: &Unchanged,
+                transform: None,
                 ..*self
             };
             unseen.mbox(
@@ -177,7 +176,7 @@ impl Job<'_> {
         summary: &Summary,
     ) -> Result<(), Error> {
         let Some(beside) = sink.into_beside() else {
-            self.progress.done(summary);
+            self.observer.done(summary);
             return Ok(());
         };
         self.stop.check()?;
@@ -185,10 +184,10 @@ impl Job<'_> {
         finished.sync()?;
         lock.check(target)?;
         let old = finished.replace(before, self.options.backup.as_deref())?;
-        self.progress.done(summary);
+        self.observer.done(summary);
         // From here on a stop would lose mail.
         let never = Stop::default();
-        let patience = Patience::new(self.options.lock_timeout, &never, self.progress);
+        let patience = Patience::new(self.options.lock_timeout, &never, self.observer);
         carry_over(lock, target, before.length(), &patience)
             .map_err(|error| keep(old, target, error))
     }
@@ -245,19 +244,6 @@ fn message_starts(file: &File, at: u64, path: &Path) -> Result<bool, Error> {
     let start = start.map_err(unreadable(path))?;
     let text = start.get(..BLANKS).unwrap_or(&start).trim_ascii_start();
     Ok(text.starts_with(b"From ") || forms::division_of(&start).is_some() || start.is_empty())
-}
-
-/// Leaves every message as it is.
-struct Unchanged;
-
-impl Transform for Unchanged {
-    fn next_touch(&self, _bytes: &[u8]) -> Option<usize> {
-        None
-    }
-
-    fn transform(&self, _message: &Message<'_>) -> Result<Edits, Error> {
-        Ok(Edits::new())
-    }
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ use crate::mailbox::failure::{cannot_write, unreadable};
 use crate::mailbox::place::process::{host, is_gone, started, system};
 use crate::mailbox::place::replace::{is_same, with_suffix};
 use crate::mailbox::place::temporary::{folder_of, temporary_in};
-use crate::mailbox::{Progress, Stop};
+use crate::mailbox::{Observer, Stop};
 
 /// A dotlock that names no process of this system is stale when untouched for so long.
 const STALE_AFTER: Duration = Duration::from_secs(1024);
@@ -56,18 +56,22 @@ pub(crate) struct Patience<'a> {
     until: Instant,
     told: Cell<bool>,
     stop: &'a Stop,
-    progress: &'a dyn Progress,
+    tell: Box<dyn Fn(&Path, &Path) + 'a>,
 }
 
 impl<'a> Patience<'a> {
-    pub(crate) fn new(timeout: Duration, stop: &'a Stop, progress: &'a dyn Progress) -> Self {
+    pub(crate) fn new<S>(
+        timeout: Duration,
+        stop: &'a Stop,
+        observer: &'a dyn Observer<S>,
+    ) -> Self {
         let began = Instant::now();
         Self {
             began,
             until: began + timeout.min(LONGEST_WAIT),
             told: Cell::new(false),
             stop,
-            progress,
+            tell: Box::new(|path, lock| observer.waiting(path, lock)),
         }
     }
 
@@ -84,7 +88,7 @@ impl<'a> Patience<'a> {
             });
         }
         if self.began.elapsed() >= NAMED_AFTER && !self.told.replace(true) {
-            self.progress.waiting(path, lock);
+            (self.tell)(path, lock);
         }
         std::thread::sleep(RETRY_EVERY);
         Ok(())
@@ -381,7 +385,7 @@ mod tests {
 
     fn acquire(path: &Path) -> Result<Lock, Error> {
         let stop = Stop::default();
-        let patience = Patience::new(Duration::from_millis(60), &stop, &());
+        let patience = Patience::new::<()>(Duration::from_millis(60), &stop, &());
         Lock::acquire(path, path, &patience)
     }
 
@@ -459,7 +463,7 @@ mod tests {
         let stop = Stop::default();
         stop.request();
         let began = Instant::now();
-        let patience = Patience::new(Duration::from_secs(20), &stop, &());
+        let patience = Patience::new::<()>(Duration::from_secs(20), &stop, &());
         let acquired = Lock::acquire(&path, &path, &patience);
         assert!(matches!(acquired, Err(Error::Interrupted)), "{acquired:?}");
         assert!(began.elapsed() < Duration::from_secs(10));

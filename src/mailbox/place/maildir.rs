@@ -26,7 +26,7 @@
 //! A message that moved meanwhile is left, and counted. What is not kept up to date: the quota
 //! sums in `maildirsize` (they are computed anew when a server finds them in doubt).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -46,14 +46,14 @@ use crate::mailbox::place::lock::Dotlock;
 use crate::mailbox::place::replace::{Beside, Identity, sync_folder};
 use crate::mailbox::place::sizes::{base_of, resized};
 use crate::mailbox::place::supersede::Old;
-use crate::mailbox::read::messages::transformed;
+use crate::mailbox::read::messages::Transformed;
 use crate::mailbox::read::pipeline::{self, Limits, Stages};
 use crate::mailbox::{Effect, Message, Quoting, Summary};
 
 /// Octets up to which compressed messages expand side by side.
 const SMALL: usize = 64 << 20;
 
-impl Job<'_> {
+impl<S: Send> Job<'_, S> {
     /// Converts a Maildir (not those within it), or what is named of one, or a folder of another form.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl Job<'_> {
         kind: Kind,
         destination: Destination<'_>,
     ) -> Result<Summary, Error> {
-        let (options, progress) = (self.options, self.progress);
+        let (options, observer) = (self.options, self.observer);
         let place = Place::of(self.path, kind);
         let folder = place.folder.as_path();
         let mut lock = None;
@@ -91,7 +91,7 @@ impl Job<'_> {
         }
         let (names, others) = place.messages();
         for (path, why) in &others {
-            progress.damaged(path, why);
+            observer.damaged(path, why);
         }
         let stages = Files {
             job: self,
@@ -99,11 +99,14 @@ impl Job<'_> {
             twins: twins(&names),
             destination,
             large: Mutex::new(()),
-            done: Mutex::new(Summary {
-                mailboxes: 1,
-                damaged: others.len() as u64,
-                ..Summary::default()
-            }),
+            done: Mutex::new((
+                Summary {
+                    mailboxes: 1,
+                    damaged: others.len() as u64,
+                    ..Summary::default()
+                },
+                BTreeMap::new(),
+            )),
         };
         let mut numbered = (1..).zip(names);
         let limits = Limits {
@@ -115,20 +118,24 @@ impl Job<'_> {
             limits,
             self.stop,
             || Ok(numbered.next().map(|item| (item, 1))),
-            |(_, name), done| {
+            |(number, name), done| {
+                if let Some(done) = stages.done().1.remove(&number) {
+                    done.tell(observer);
+                }
                 for (summary, damage) in done {
-                    progress.advance(summary.bytes_in, summary.messages);
+                    observer.advance(summary.bytes_in, summary.messages);
                     if let Some(why) = damage {
-                        progress.damaged(&folder.join(&name), &why);
+                        observer.damaged(&folder.join(&name), &why);
                     }
                 }
                 Ok(())
             },
         );
         // Also of messages that were done when an error or a stop came.
-        let summary = stages.done.into_inner();
-        let summary = summary.unwrap_or_else(PoisonError::into_inner);
-        progress.done(&summary);
+        let done = stages.done.into_inner();
+        let (summary, said) = done.unwrap_or_else(PoisonError::into_inner);
+        said.into_values().for_each(|done| done.tell(observer));
+        observer.done(&summary);
         if options.effect == Effect::Write && summary.changed > 0 {
             let folder = match destination {
                 Destination::InPlace => folder,
@@ -190,19 +197,19 @@ fn twins(names: &[PathBuf]) -> HashMap<PathBuf, PathBuf> {
         .collect()
 }
 
-struct Files<'a> {
-    job: &'a Job<'a>,
+struct Files<'a, S> {
+    job: &'a Job<'a, S>,
     place: &'a Place,
     /// The other copy of a message that has two.
     twins: HashMap<PathBuf, PathBuf>,
     destination: Destination<'a>,
     /// Held while a message that expands to much is worked on: nobody knows before how much it will be.
     large: Mutex<()>,
-    /// What stands on the disk, in whatever order it got there.
-    done: Mutex<Summary>,
+    /// What stands on the disk, in whatever order it got there, and what is not told yet of messages by their number.
+    done: Mutex<(Summary, BTreeMap<u64, Transformed<S>>)>,
 }
 
-impl Stages for Files<'_> {
+impl<S: Send> Stages for Files<'_, S> {
     type Item = (u64, PathBuf);
     type Part = ();
     /// And why the message could not be read.
@@ -213,16 +220,15 @@ impl Stages for Files<'_> {
     }
 
     fn work(&self, (number, name): &Self::Item, (): ()) -> Result<Self::Done, Error> {
-        let outcome = self.convert(*number, name);
-        match &outcome {
-            Ok((summary, _)) if summary.moved == 0 => {}
-            _ => self.job.transform.discard(*number),
+        let mut transformed = None;
+        let (summary, damage) = self.convert(*number, name, &mut transformed)?;
+        let mut done = self.done();
+        done.0.add(&summary);
+        // What was made of a message that another program moved is not used.
+        if let Some(transformed) = transformed.filter(|_| summary.moved == 0) {
+            done.1.insert(*number, transformed);
         }
-        if let Ok((summary, _)) = &outcome {
-            let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
-            done.add(summary);
-        }
-        outcome
+        Ok((summary, damage))
     }
 }
 
@@ -236,7 +242,11 @@ struct Read<'f> {
     alone: Option<MutexGuard<'f, ()>>,
 }
 
-impl Files<'_> {
+impl<S> Files<'_, S> {
+    fn done(&self) -> MutexGuard<'_, (Summary, BTreeMap<u64, Transformed<S>>)> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn read(&self, path: &Path) -> io::Result<Read<'_>> {
         let file = Arc::new(File::open(path)?);
         let before = Identity::of(&file.metadata()?);
@@ -261,7 +271,13 @@ impl Files<'_> {
         })
     }
 
-    fn convert(&self, number: u64, name: &Path) -> Result<(Summary, Option<Detail>), Error> {
+    /// Converts one message; `transformed` is what came of it, if anything did.
+    fn convert(
+        &self,
+        number: u64,
+        name: &Path,
+        transformed: &mut Option<Transformed<S>>,
+    ) -> Result<(Summary, Option<Detail>), Error> {
         let writes = self.job.options.effect == Effect::Write;
         let path = self.place.folder.join(name);
         let read = match self.read(&path) {
@@ -320,7 +336,8 @@ impl Files<'_> {
             content: &content,
             quoting: Quoting::None,
         };
-        let new = transformed(self.job.transform, &message, rewrite::spliced)?;
+        *transformed = self.job.single(&message, rewrite::spliced)?;
+        let new = transformed.as_mut().and_then(|done| done.new.take());
         if let Some(new) = &new {
             summary.changed = 1;
             summary.bytes_out = new.len() as u64;

@@ -1,34 +1,48 @@
 //! What is done with messages: those that something points at are transformed.
 
 use std::io;
-use std::path::Path;
 
 use crate::edit::Edits;
 use crate::error::Error;
+use crate::mailbox::convert::Job;
 use crate::mailbox::failure::cannot_write;
 use crate::mailbox::forms::quoting::Quoting;
 use crate::mailbox::forms::rewrite::{self, Misfit, Rewritten};
 use crate::mailbox::read::pipeline::Stages;
 use crate::mailbox::read::window::Chunk;
-use crate::mailbox::{Message, Transform};
+use crate::mailbox::{Message, Observer, Transform};
 
 /// The stages of an mbox: a chunk's messages that something points at are transformed.
-pub(crate) struct Messages<'a> {
-    pub(crate) path: &'a Path,
-    pub(crate) transform: &'a dyn Transform,
+pub(crate) struct Messages<'a, S> {
+    pub(crate) job: &'a Job<'a, S>,
     pub(crate) quoting: Quoting,
     /// Messages of the mailbox that are not in the section.
     pub(crate) before: u64,
 }
 
-impl Stages for Messages<'_> {
+/// What came of a message.
+pub(crate) struct Transformed<S> {
+    /// Its new bytes, if it changes.
+    pub(crate) new: Option<Vec<u8>>,
+    said: S,
+    is_refused: bool,
+}
+
+impl<S> Transformed<S> {
+    /// Tells what was said of it.
+    pub(crate) fn tell(self, observer: &dyn Observer<S>) {
+        observer.message(self.said, self.is_refused);
+    }
+}
+
+impl<S: Send> Stages for Messages<'_, S> {
     type Item = Chunk;
     /// An index into the chunk's frames.
     type Part = usize;
-    type Done = (usize, Option<Vec<u8>>);
+    type Done = (usize, Transformed<S>);
 
     fn split(&self, chunk: &Chunk) -> Result<Vec<usize>, Error> {
-        let Some(first) = chunk.frames.first() else {
+        let (Some(transform), Some(first)) = (self.job.transform, chunk.frames.first()) else {
             return Ok(Vec::new());
         };
         // Frames tile what they cover.
@@ -38,56 +52,67 @@ impl Stages for Messages<'_> {
             .map(|frame| frame.end - first.start)
             .collect();
         let bytes = chunk.bytes().get(first.start..).unwrap_or_default();
-        Ok(self.transform.touched(bytes, &ends))
+        Ok(transform.touched(bytes, &ends))
     }
 
     fn work(&self, chunk: &Chunk, index: usize) -> Result<Self::Done, Error> {
         let frame = chunk.frames[index].looked_at(chunk.bytes());
         let (_, content, _) = frame.parts(chunk.bytes());
-        let number = self.before + chunk.first_number + index as u64;
         let message = Message {
-            number,
-            source: self.path,
+            number: self.before + chunk.first_number + index as u64,
+            source: self.job.path,
             content,
             quoting: self.quoting,
         };
-        let edits = self.transform.transform(&message)?;
-        let lengths = self.transform.lengths();
-        let new = rewrite::rewritten(chunk.bytes(), &frame, &edits, self.quoting, lengths);
-        Ok((index, result(self.transform, &message, new)?))
+        let Some(transform) = self.job.transform else {
+            unreachable!("nothing points at messages that stay");
+        };
+        let lengths = transform.lengths();
+        let done = self.job.transformed(transform, &message, |edits| {
+            rewrite::rewritten(chunk.bytes(), &frame, edits, self.quoting, lengths)
+        });
+        Ok((index, done?))
     }
 }
 
-/// A single message's new bytes, if it changes; `splice` makes the change, or refuses it.
-pub(crate) fn transformed(
-    transform: &dyn Transform,
-    message: &Message<'_>,
-    splice: fn(&[u8], &Edits) -> Result<Rewritten, Misfit>,
-) -> Result<Option<Vec<u8>>, Error> {
-    if transform.next_touch(message.content).is_none() {
-        return Ok(None);
+impl<S> Job<'_, S> {
+    /// What comes of a single message, if something points at it; `splice` makes the change, or refuses it.
+    pub(crate) fn single(
+        &self,
+        message: &Message<'_>,
+        splice: fn(&[u8], &Edits) -> Result<Rewritten, Misfit>,
+    ) -> Result<Option<Transformed<S>>, Error> {
+        match self.transform {
+            Some(transform) if transform.next_touch(message.content).is_some() => {
+                let splice = |edits: &Edits| splice(message.content, edits);
+                self.transformed(transform, message, splice).map(Some)
+            }
+            _ => Ok(None),
+        }
     }
-    let edits = transform.transform(message)?;
-    result(transform, message, splice(message.content, &edits))
-}
 
-/// The new bytes, if there are any; a change that is refused is told.
-fn result(
-    transform: &dyn Transform,
-    message: &Message<'_>,
-    new: Result<Rewritten, Misfit>,
-) -> Result<Option<Vec<u8>>, Error> {
-    match new {
-        Ok(Rewritten::Changed(new)) => Ok(Some(new)),
-        Ok(Rewritten::Unchanged) => Ok(None),
-        Ok(Rewritten::Refused) => {
-            transform.refused(message);
-            Ok(None)
-        }
-        Err(Misfit) => {
-            let number = message.number;
-            let what = format!("message {number}: an edit lies outside the message");
-            Err(cannot_write(message.source)(io::Error::other(what)))
-        }
+    fn transformed(
+        &self,
+        transform: &dyn Transform<S>,
+        message: &Message<'_>,
+        splice: impl FnOnce(&Edits) -> Result<Rewritten, Misfit>,
+    ) -> Result<Transformed<S>, Error> {
+        let (edits, said) = transform.transform(message)?;
+        // A transform that was stopped may have asked nobody.
+        self.stop.check()?;
+        let rewritten = splice(&edits).map_err(|Misfit| {
+            let what = format!("message {}: an edit lies outside the message", message.number);
+            cannot_write(message.source)(io::Error::other(what))
+        })?;
+        let is_refused = rewritten == Rewritten::Refused;
+        let new = match rewritten {
+            Rewritten::Changed(new) => Some(new),
+            Rewritten::Unchanged | Rewritten::Refused => None,
+        };
+        Ok(Transformed {
+            new,
+            said,
+            is_refused,
+        })
     }
 }

@@ -26,7 +26,7 @@ use crate::mailbox::read::Background;
 use crate::mailbox::read::sink::{Bytes, Output, Sink};
 use crate::mailbox::read::source::Source;
 use crate::mailbox::read::window::Windows;
-use crate::mailbox::{Effect, Format, Options, Progress, Stop, Summary, Transform};
+use crate::mailbox::{Effect, Format, Options, Observer, Stop, Summary, Transform};
 
 /// The window in which a file is searched for a second message.
 const WINDOW: usize = 1 << 20;
@@ -147,21 +147,21 @@ impl Opened {
 /// # Errors
 /// As [`convert_to`](crate::mailbox::convert_to).
 #[allow(clippy::too_many_arguments)] // those of `convert_to`, and where from
-pub(crate) fn convert_open(
+pub(crate) fn convert_open<S: Send>(
     mut source: Opened,
     name: &Path,
     output: Output<'_>,
     options: &Options,
-    transform: &dyn Transform,
-    progress: &dyn Progress,
+    transform: &dyn Transform<S>,
+    observer: &dyn Observer<S>,
     stop: &Stop,
 ) -> Result<Summary, Error> {
     let job = Job {
         path: name,
         options,
         method: None,
-        transform,
-        progress,
+        transform: Some(transform),
+        observer,
         stop,
     };
     let kind = kind_of_open(&mut source, name, options.format)?;
@@ -169,11 +169,11 @@ pub(crate) fn convert_open(
     if let (Output::Path(target), Effect::Write) = (&output, options.effect) {
         temporary::sweep(temporary::folder_of(target));
     }
-    progress.begin(name);
+    observer.begin(name);
     job.open_to(source, None, kind, output)
 }
 
-impl Job<'_> {
+impl<S: Send> Job<'_, S> {
     /// An mbox or message, compressed or not, or the mboxes of an archive.
     pub(crate) fn file_to(&self, kind: Kind, output: Output<'_>) -> Result<Summary, Error> {
         let (file, before) = self.open()?;
@@ -205,7 +205,7 @@ impl Job<'_> {
             Ok(plain) => Arc::new(plain),
             Err(damage) => {
                 let summary = self.all_damaged(&damage);
-                self.progress.done(&summary);
+                self.observer.done(&summary);
                 return Ok(summary);
             }
         };
@@ -319,16 +319,16 @@ impl Job<'_> {
             self.damaged(&damage, &mut summary);
         }
         // Who is told of each does not count them with the rest.
-        self.progress.done(&summary);
+        self.observer.done(&summary);
         let skipped = skipped.take();
         for (member, what) in skipped.named {
             summary.skipped_files += 1;
-            self.progress
+            self.observer
                 .skipped(&name.join(member.trim_start_matches('/')), what);
         }
         for (what, count) in skipped.others {
             summary.skipped_files += count;
-            self.progress.skipped_others(name, what, count);
+            self.observer.skipped_others(name, what, count);
         }
         Ok(summary)
     }
@@ -355,9 +355,13 @@ impl Job<'_> {
                     ..Summary::default()
                 });
             }
-            let (summary, message, new) = self.message_of(content)?;
-            let result = new.as_deref().unwrap_or(&message);
+            let (summary, message, done) = self.message_of(content)?;
+            let new = done.as_ref().and_then(|done| done.new.as_deref());
+            let result = new.unwrap_or(&message);
             sink.put(forms::as_named(result, target), Bytes::New)?;
+            if let Some(done) = done {
+                done.tell(self.observer);
+            }
             return Ok(summary);
         }
         self.check_uncut()?;

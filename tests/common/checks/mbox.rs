@@ -171,14 +171,14 @@ impl Transform for Insert<'_> {
         (!bytes.is_empty()).then_some(0)
     }
 
-    fn transform(&self, message: &Message<'_>) -> Result<Edits, Error> {
+    fn transform(&self, message: &Message<'_>) -> Result<(Edits, ()), Error> {
         let content = message.content;
         self.seen
             .lock()
             .expect("no thread panicked")
             .push((message.number, content.to_vec()));
         let body = body_of(content);
-        Ok(match (self.insertion, body) {
+        let edits = match (self.insertion, body) {
             (Some(new), Some(body)) => {
                 let mut places = vec![body, content.len()];
                 places.dedup();
@@ -190,7 +190,8 @@ impl Transform for Insert<'_> {
                 let all = Edit::replace(Span::new(0, content.len()), content);
                 Edits::of([all]).expect("it is one")
             }
-        })
+        };
+        Ok((edits, ()))
     }
 }
 

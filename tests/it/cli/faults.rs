@@ -427,8 +427,8 @@ impl embody::mailbox::Transform for Nothing {
     fn transform(
         &self,
         _message: &embody::mailbox::Message<'_>,
-    ) -> Result<embody::Edits, embody::Error> {
-        Ok(embody::Edits::new())
+    ) -> Result<(embody::Edits, ()), embody::Error> {
+        Ok((embody::Edits::new(), ()))
     }
 }
 

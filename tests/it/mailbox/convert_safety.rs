@@ -271,7 +271,7 @@ impl<F: Fn() + Sync> Transform for Meanwhile<F> {
         NEW.next_touch(bytes)
     }
 
-    fn transform(&self, message: &Message<'_>) -> Result<Edits, Error> {
+    fn transform(&self, message: &Message<'_>) -> Result<(Edits, ()), Error> {
         if message.number <= 3 {
             (self.0)();
         }

@@ -134,7 +134,7 @@ impl<F: Fn(usize) + Sync> Transform for Meanwhile<F> {
         NEW.next_touch(bytes)
     }
 
-    fn transform(&self, message: &Message<'_>) -> Result<Edits, Error> {
+    fn transform(&self, message: &Message<'_>) -> Result<(Edits, ()), Error> {
         (self.0)(self.1.fetch_add(1, Ordering::SeqCst));
         NEW.transform(message)
     }

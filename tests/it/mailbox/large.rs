@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use crate::common::mailboxes::Expand;
 use crate::common::programs::{program, skipped, stderr};
 use embody::mailbox::{
-    Effect, Locking, Message, Options, Progress, Stop, Summary, Transform, convert_in_place,
+    Effect, Locking, Message, Options, Observer, Stop, Summary, Transform, convert_in_place,
     convert_to,
 };
 use embody::{Edits, Error};
@@ -45,7 +45,7 @@ impl Transform for Fill {
         self.with.next_touch(bytes)
     }
 
-    fn transform(&self, message: &Message<'_>) -> Result<Edits, Error> {
+    fn transform(&self, message: &Message<'_>) -> Result<(Edits, ()), Error> {
         self.numbers.lock().unwrap().push(message.number);
         self.with.transform(message)
     }
@@ -55,7 +55,7 @@ impl Transform for Fill {
 #[derive(Default)]
 struct Come(Mutex<(u64, u64)>);
 
-impl Progress for Come {
+impl Observer for Come {
     fn advance(&self, bytes: u64, messages: u64) {
         let mut come = self.0.lock().unwrap();
         *come = (come.0 + bytes, come.1 + messages);

@@ -130,7 +130,7 @@ fn a_message_that_moves_meanwhile_is_neither_lost_nor_doubled() {
         fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
             NEW.next_touch(bytes)
         }
-        fn transform(&self, message: &Message<'_>) -> Result<Edits, Error> {
+        fn transform(&self, message: &Message<'_>) -> Result<(Edits, ()), Error> {
             let name = message.source.file_name().unwrap().to_str().unwrap();
             let base = name.split(':').next().unwrap();
             fs::rename(

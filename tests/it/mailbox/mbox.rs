@@ -269,10 +269,10 @@ fn a_message_that_lost_its_last_line_end_gets_it_back() {
             fn transform(
                 &self,
                 message: &embody::mailbox::Message<'_>,
-            ) -> Result<embody::Edits, Error> {
+            ) -> Result<(embody::Edits, ()), Error> {
                 let end = self.next_touch(message.content).unwrap_or(0);
                 let rest = embody::Span::new(end, message.content.len());
-                Ok(embody::Edits::of([embody::Edit::replace(rest, b"c")]).unwrap())
+                Ok((embody::Edits::of([embody::Edit::replace(rest, b"c")]).unwrap(), ()))
             }
         }
         let (new, summary) = converted(old.as_bytes(), &Cut);
@@ -298,9 +298,9 @@ fn an_edit_outside_the_message_ends_the_run_with_the_source_intact() {
         fn transform(
             &self,
             message: &embody::mailbox::Message<'_>,
-        ) -> Result<embody::Edits, Error> {
+        ) -> Result<(embody::Edits, ()), Error> {
             let span = embody::Span::new(0, message.content.len() + 1);
-            Ok(embody::Edits::of([embody::Edit::remove(span)]).unwrap())
+            Ok((embody::Edits::of([embody::Edit::remove(span)]).unwrap(), ()))
         }
     }
     let folder = Folder::new();
@@ -358,12 +358,12 @@ fn numbers_and_order_do_not_depend_on_windows_or_workers() {
         fn transform(
             &self,
             message: &embody::mailbox::Message<'_>,
-        ) -> Result<embody::Edits, Error> {
+        ) -> Result<(embody::Edits, ()), Error> {
             std::thread::sleep(std::time::Duration::from_micros(message.number % 7 * 100));
             let at = self.next_touch(message.content).unwrap();
             let span = embody::Span::new(at, at + 9);
             let number = message.number.to_string();
-            Ok(embody::Edits::of([embody::Edit::replace(span, number)]).unwrap())
+            Ok((embody::Edits::of([embody::Edit::replace(span, number)]).unwrap(), ()))
         }
     }
     let mut expected = mbox(300);
@@ -437,11 +437,11 @@ proptest! {
             }
             fn transform(
                 &self, message: &embody::mailbox::Message<'_>,
-            ) -> Result<embody::Edits, Error> {
+            ) -> Result<(embody::Edits, ()), Error> {
                 let at = self.next_touch(message.content).unwrap();
                 let span = embody::Span::new(at, at + 9);
                 let bytes = self.0.clone().into_bytes();
-                Ok(embody::Edits::of([embody::Edit::replace(span, bytes)]).unwrap())
+                Ok((embody::Edits::of([embody::Edit::replace(span, bytes)]).unwrap(), ()))
             }
         }
         let mut bytes = String::new();

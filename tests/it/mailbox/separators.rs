@@ -208,13 +208,14 @@ impl Transform for Swallow {
         memmem::find(bytes, MARK)
     }
 
-    fn transform(&self, message: &Message<'_>) -> Result<Edits, Error> {
+    fn transform(&self, message: &Message<'_>) -> Result<(Edits, ()), Error> {
         let marks: Vec<usize> = memmem::find_iter(message.content, MARK).collect();
         let edits = marks.chunks(2).map(|pair| {
             let span = Span::new(pair[0], pair[pair.len() - 1] + MARK.len());
             Edit::replace(span, self.0.as_bytes())
         });
-        Ok(Edits::of(edits).expect("marks do not overlap"))
+        let edits = Edits::of(edits).expect("marks do not overlap");
+        Ok((edits, ()))
     }
 }
 

@@ -1,21 +1,29 @@
+use std::path::Path;
+
 use proptest::prelude::*;
 
 use super::*;
 use crate::expand::Expander;
+use crate::mailbox::Quoting;
 use crate::policy::Policy;
 
 fn surveyed(mail: &str, larger_than: u64) -> Survey {
     let expander = Expander::new(Policy::default()).expect("it retrieves nothing");
     let expanding = Expanding {
-        expander: &expander,
+        expander,
         work: Work::Forecast,
+        lengths: Lengths::Reversible,
     };
     let base_url = "file:///srv/store/".to_owned();
     let surveying = Surveying::new(expanding, larger_than, base_url, false);
-    let (_, _, survey) = surveying
-        .surveyed(mail.as_bytes(), "1")
-        .expect("nothing is asked");
-    *survey.expect("it counts")
+    let message = Message {
+        number: 1,
+        source: Path::new("-"),
+        content: mail.as_bytes(),
+        quoting: Quoting::None,
+    };
+    let (_, said) = surveying.transform(&message).expect("nothing is asked");
+    *said.survey.expect("it counts")
 }
 
 #[test]

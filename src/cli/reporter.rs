@@ -1,0 +1,195 @@
+//! What is said and counted while a command goes over mailboxes: lines, rows, progress and sums, in the order of the
+//! messages.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::args::Volume;
+use super::origin::{Origin, Start};
+use super::progress::Display;
+use super::report_file::ReportFile;
+use super::say;
+use super::totals::Totals;
+use super::verb::Said;
+use super::wording;
+use crate::mailbox::{Observer, Summary};
+use crate::policy::Policy;
+use crate::report::{Detail, Outcome, Reason, Row};
+
+/// Hears what a run does.
+pub(super) struct Reporter<'r> {
+    pub(super) display: Display,
+    pub(super) volume: Volume,
+    /// Whether a line is said of each row that tells of trouble.
+    pub(super) says_rows: bool,
+    /// What remedies are named for.
+    pub(super) policy: &'r Policy,
+    pub(super) start: &'r Start,
+    /// Whether rows of an mbox name their file besides the message's number.
+    pub(super) several: bool,
+    pub(super) counts: Mutex<Counts>,
+}
+
+/// What was counted, and where rows go.
+pub(super) struct Counts {
+    /// The mailbox at work.
+    mailbox: PathBuf,
+    /// Where rows go, if anywhere, or why no more of them do.
+    rows: io::Result<Option<ReportFile>>,
+    /// Counts of everything that was told so far.
+    totals: Totals,
+    /// Counts of the mailbox at work.
+    of_mailbox: Totals,
+    /// Counts and sums of mailboxes that are as they were told to be.
+    settled: (Summary, Totals),
+}
+
+impl Counts {
+    /// Nothing yet; rows go there.
+    pub(super) fn new(rows: Option<ReportFile>) -> Mutex<Self> {
+        Mutex::new(Self {
+            mailbox: PathBuf::new(),
+            rows: Ok(rows),
+            totals: Totals::default(),
+            of_mailbox: Totals::default(),
+            settled: Default::default(),
+        })
+    }
+}
+
+impl Reporter<'_> {
+    /// What was done that stands: a mailbox that an error or a stop ended does not count. And why rows could not be
+    /// written.
+    pub(super) fn finish(self) -> (Summary, Totals, Option<io::Error>) {
+        self.display.finish();
+        let counts = self.counts.into_inner();
+        let counts = counts.unwrap_or_else(PoisonError::into_inner);
+        let (summary, totals) = counts.settled;
+        (summary, totals, counts.rows.err())
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What reports call a message: a file of its own by its name, one in an mbox by its number.
+    fn name(&self, origin: &Origin, mailbox: &Path) -> String {
+        let mailbox = mailbox.display().to_string();
+        match origin.place() {
+            (source, _) if source != mailbox => source.to_owned(),
+            (_, number) if self.several => format!("{mailbox}:{number}"),
+            (_, number) => number.to_string(),
+        }
+    }
+
+    fn say_rows(&self, origin: &Origin, rows: &[Row]) {
+        // Twenty years of mail hold too many references to name each one that went well, or each picture that stays
+        // where it is seen.
+        let is_trouble =
+            |row: &Row| row.outcome == Outcome::Left && row.reason != Some(Reason::ShownInline);
+        let is_said = |row: &&Row| self.volume == Volume::Verbose || is_trouble(row);
+        let said: Vec<&Row> = rows.iter().filter(is_said).collect();
+        let name = rows.first().map_or("", |row| row.message.as_str());
+        let message = say::harmless(name);
+        if self.volume == Volume::Verbose
+            && let Some(described) = origin.described()
+        {
+            self.display.say(&format!("message {message}, {described}"));
+        }
+        for line in say::lines(&said, self.policy, self.volume) {
+            self.display.say(&format!("message {message}, {line}"));
+        }
+    }
+}
+
+impl Observer<Said> for Reporter<'_> {
+    fn begin(&self, mailbox: &Path) {
+        let mut counts = self.counts();
+        // What was counted of a mailbox that was not finished was not done.
+        counts.of_mailbox = Totals::default();
+        counts.mailbox = mailbox.to_owned();
+    }
+
+    fn message(&self, mut said: Said, is_refused: bool) {
+        let mut counts = self.counts();
+        if let Some(survey) = said.survey.take() {
+            counts.of_mailbox.survey.add(*survey);
+        }
+        let Some(origin) = said.origin.take() else {
+            return;
+        };
+        if is_refused {
+            said.leave_for_separator();
+        }
+        said.name(&self.name(&origin, &counts.mailbox));
+        counts.totals.count(&said.report);
+        counts.of_mailbox.count(&said.report);
+        let rows = &said.report.rows;
+        if self.says_rows {
+            self.say_rows(&origin, rows);
+        }
+        if let Ok(Some(file)) = &mut counts.rows
+            && let Err(error) = file.write(self.start, &origin, rows)
+        {
+            if self.says_rows {
+                self.display.say(&format!(
+                    "cannot write the report: {error}; the mail goes on without it"
+                ));
+            }
+            counts.rows = Err(error);
+        }
+    }
+
+    fn advance(&self, bytes: u64, messages: u64) {
+        self.display.advance(bytes, messages, &self.counts().totals);
+    }
+
+    fn done(&self, summary: &Summary) {
+        let mut counts = self.counts();
+        let totals = std::mem::take(&mut counts.of_mailbox);
+        counts.settled.0.add(summary);
+        counts.settled.1.add(totals);
+    }
+
+    fn skipped(&self, path: &Path, what: &'static str) {
+        let mut counts = self.counts();
+        counts.settled.0.skipped_files += 1;
+        counts.settled.1.count_skipped(what, 1);
+        drop(counts);
+        if self.volume == Volume::Verbose {
+            self.display.say(&say::skipped(path, what));
+        }
+    }
+
+    fn passed_over(&self, path: &Path, what: &str) {
+        if self.volume == Volume::Normal {
+            self.display.say(&say::skipped(path, what));
+        }
+    }
+
+    fn skipped_others(&self, archive: &Path, what: &'static str, count: u64) {
+        let mut counts = self.counts();
+        counts.settled.0.skipped_files += count;
+        counts.settled.1.count_skipped(what, count);
+        drop(counts);
+        if self.volume == Volume::Verbose {
+            let what = format!("{count} more that are not named: {what}");
+            self.display.say(&say::skipped(archive, &what));
+        }
+    }
+
+    fn damaged(&self, path: &Path, why: &Detail) {
+        self.display.say(&say::damaged(path, &wording::detail(why)));
+    }
+
+    fn waiting(&self, mailbox: &Path, lock: &Path) {
+        if self.volume > Volume::Quiet {
+            self.display.say(&format!(
+                "{}: another program holds the lock {}; waiting for it",
+                say::shown(mailbox),
+                say::shown(lock)
+            ));
+        }
+    }
+}
