@@ -2,9 +2,9 @@
 
 use std::fs;
 
+use crate::disk::Key;
 use crate::error::Error;
 use crate::policy::Policy;
-use crate::disk::Key;
 
 /// The system's certificates, wherever the environment says that they are, or those and a file with this hash; and the
 /// proxy, without its password.

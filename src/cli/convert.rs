@@ -115,7 +115,8 @@ impl Walk<'_> {
             let target = targets.get(index);
             let place = target.unwrap_or(source);
             if let Some(store) = store {
-                store.puts_from(user(Some(place).filter(|place| !is_standard(place))));
+                let place = Some(place.as_path()).filter(|place| !is_standard(place));
+                store.puts_from(user(place));
             }
             let result = match target {
                 Some(target) => self.convert_source(source, target, transform, &reporter),
@@ -172,9 +173,11 @@ impl Walk<'_> {
         if let Some(range) = &self.options.range {
             total = range.end.min(total).saturating_sub(range.start);
         }
-        let report = self.saying.report.as_deref().map(|path| {
-            ReportFile::open(path).map_err(Error::cannot_write(path.display()))
-        });
+        let report = self
+            .saying
+            .report
+            .as_deref()
+            .map(|path| ReportFile::open(path).map_err(Error::cannot_write(path.display())));
         Ok(Reporter {
             display: Display::new(progress, total),
             volume,

@@ -95,11 +95,7 @@ pub(super) fn restore(args: &RestoreArgs) -> Status {
 }
 
 /// An expander that only restores. Nothing of what it does is written in a dry run.
-fn restorer(
-    args: &RestoreArgs,
-    stop: &Stop,
-    opened: &OnceCell<Cache>,
-) -> Result<Expanding, Error> {
+fn restorer(args: &RestoreArgs, stop: &Stop, opened: &OnceCell<Cache>) -> Result<Expanding, Error> {
     let (work, asking) = match args.walk.dry_run {
         true if args.cache.offline => (Work::Rehearse, Asking::WhetherThereIsAnAnswer),
         true => (Work::Rehearse, Asking::Nobody),

@@ -25,8 +25,7 @@ use crate::fetch::Pace;
 use crate::lengths::Lengths;
 use crate::mailbox::find::{Kind, NotMail, look_at};
 use crate::mailbox::{
-    Format, Message, Quoting, Stop, Transform, has_second_message, second_message,
-    takes_separators,
+    Format, Message, Quoting, Stop, Transform, has_second_message, second_message, takes_separators,
 };
 use crate::mime::{ScanLimits, scan};
 use crate::plan::opaque_parts;
@@ -119,7 +118,138 @@ pub(super) struct Job<'j> {
 impl Job<'_> {
     /// Does it. Output appears only when it is whole.
     pub(super) fn run(&self, begun: &Begun) -> Result<(), Error> {
-        run_job(self, begun)
+        let Begun { on_signal, start } = begun;
+        let prefilter = self.prefilter;
+        let mut output = output::open()?;
+        let file = self.file.filter(|path| !is_standard(path));
+        // What is fed to a filter is one message, or a stranger's line would delay a mail.
+        let named = file.filter(|path| {
+            *path != Path::new("/dev/stdin") && fs::metadata(path).is_ok_and(|data| data.is_file())
+        });
+        if let Some(path) = named {
+            refuse_mailbox(path, self)?;
+        }
+        let input = match file {
+            Some(path) => read_file(path, prefilter)?,
+            None => Input::read(output::input()?, prefilter).map_err(output::read_error)?,
+        };
+        let second = match &input {
+            Input::Message(message) | Input::Unspooled(message, _) => {
+                second_message(message).is_some()
+            }
+            Input::Untouched(spooled) => starts_like_mbox(spooled)
+                .and_then(|starts| Ok(starts && has_second_message(spooled)?))
+                .map_err(|source| Error::Read {
+                    what: "the temporary file".to_owned(),
+                    source,
+                })?,
+        };
+        if second {
+            if let Some(path) = named {
+                return Err(self.refusal(path, "a mailbox of several messages"));
+            }
+            if self.saying.volume() > Volume::Quiet {
+                say::tell(&format!(
+                    "standard input holds a line that starts a second message of a mailbox; all of it \
+                     is taken as one message (for a mailbox, {})",
+                    self.mailboxes
+                ));
+            }
+        }
+        let message = match input {
+            Input::Message(message) => message,
+            Input::Unspooled(message, why) => {
+                if self.saying.volume() >= Volume::Normal {
+                    say::tell(&format!("{why}; the message is held in memory instead"));
+                }
+                message
+            }
+            Input::Untouched(mut file) => {
+                io::copy(&mut file, &mut output)
+                    .and_then(|_| output.flush())
+                    .map_err(write_error)?;
+                on_signal.mail_is_out();
+                if self.saying.volume() >= Volume::Verbose {
+                    say::tell("nothing to do");
+                }
+                return Ok(());
+            }
+        };
+        let name = file.map_or_else(|| "-".to_owned(), |path| path.display().to_string());
+        let (edits, mut said) = self.transform.transform(&Message {
+            number: 1,
+            source: Path::new(&name),
+            content: &message,
+            quoting: Quoting::None,
+        })?;
+        said.name(&name);
+        // What starts like a mailbox may be one, whoever feeds it to a filter.
+        let is_left = second && takes_separators(&message, &edits);
+        // A small mail needs no buffer that the heap has to grow for.
+        let mut buffered = BufWriter::with_capacity(message.len().min(64 << 10), &mut output);
+        if is_left {
+            said.leave_for_separator();
+            buffered.write_all(&message)
+        } else {
+            edits.splice(&message).write_to(&mut buffered)
+        }
+        .and_then(|()| buffered.flush())
+        .map_err(write_error)?;
+        drop(buffered);
+        on_signal.mail_is_out();
+        // The mail is out: nothing that goes wrong with the report may change the exit status.
+        self.report(start.as_ref(), &name, &said.report, &message);
+        Ok(())
+    }
+
+    /// Says what was done: lines for a person, and the rows that were asked for.
+    fn report(&self, start: Option<&Start>, name: &str, report: &Report, message: &[u8]) {
+        let saying = self.saying;
+        let volume = saying.volume();
+        let origin = || Origin::new(name, 1, message);
+        if volume >= Volume::Verbose
+            && let Some(described) = origin().described()
+        {
+            say::tell(&described);
+        }
+        let rows: Vec<&Row> = report.rows.iter().collect();
+        for line in say::lines(&rows, self.policy, volume) {
+            say::tell(&line);
+        }
+        if volume >= Volume::Verbose {
+            for opaque in opaque_parts(&scan(message, &self.limits)) {
+                say::tell(&wording::detail(&opaque.detail()));
+            }
+            if report.rows.is_empty() {
+                say::tell("nothing to do");
+            } else if self.mark == Mark::Off {
+                let said: Vec<String> = [
+                    (report.detached(), "detached"),
+                    (report.restored(), "restored"),
+                ]
+                .into_iter()
+                .filter(|(count, _)| *count > 0)
+                .map(|(count, word)| format!(", {count} {word}"))
+                .collect();
+                say::tell(&format!(
+                    "{} expanded, {} left, {} links{}",
+                    report.expanded(),
+                    report.left(),
+                    report.links(),
+                    said.concat()
+                ));
+            }
+        }
+        if let (Some(path), Some(start)) = (&saying.report, start) {
+            let written = ReportFile::open(path)
+                .and_then(|mut file| file.write(start, &origin(), &report.rows));
+            if let Err(error) = written {
+                say::tell(&format!(
+                    "cannot write the report {}: {error}; the mail itself was passed on",
+                    path.display()
+                ));
+            }
+        }
     }
 
     /// A file is no single message, but this.
@@ -130,94 +260,6 @@ impl Job<'_> {
             why: format!("{what}, and {command} takes one message; {instead}").into(),
         }
     }
-}
-
-fn run_job(args: &Job<'_>, begun: &Begun) -> Result<(), Error> {
-    let Begun { on_signal, start } = begun;
-    let prefilter = args.prefilter;
-    let mut output = output::open()?;
-    let file = args.file.filter(|path| !is_standard(path));
-    // What is fed to a filter is one message, or a stranger's line would delay a mail.
-    let named = file.filter(|path| {
-        *path != Path::new("/dev/stdin") && fs::metadata(path).is_ok_and(|data| data.is_file())
-    });
-    if let Some(path) = named {
-        refuse_mailbox(path, args)?;
-    }
-    let input = match file {
-        Some(path) => read_file(path, prefilter)?,
-        None => Input::read(output::input()?, prefilter).map_err(output::read_error)?,
-    };
-    let second = match &input {
-        Input::Message(message) | Input::Unspooled(message, _) => second_message(message).is_some(),
-        Input::Untouched(spooled) => starts_like_mbox(spooled)
-            .and_then(|starts| Ok(starts && has_second_message(spooled)?))
-            .map_err(|source| Error::Read {
-                what: "the temporary file".to_owned(),
-                source,
-            })?,
-    };
-    if second {
-        if let Some(path) = named {
-            return Err(args.refusal(path, "a mailbox of several messages"));
-        }
-        if args.saying.volume() > Volume::Quiet {
-            say::tell(&format!(
-                "standard input holds a line that starts a second message of a mailbox; all of it \
-                 is taken as one message (for a mailbox, {})",
-                args.mailboxes
-            ));
-        }
-    }
-    let message = match input {
-        Input::Message(message) => message,
-        Input::Unspooled(message, why) => {
-            if args.saying.volume() >= Volume::Normal {
-                say::tell(&format!("{why}; the message is held in memory instead"));
-            }
-            message
-        }
-        Input::Untouched(mut file) => {
-            io::copy(&mut file, &mut output)
-                .and_then(|_| output.flush())
-                .map_err(write_error)?;
-            on_signal.mail_is_out();
-            if args.saying.volume() >= Volume::Verbose {
-                say::tell("nothing to do");
-            }
-            return Ok(());
-        }
-    };
-    let name = file.map_or_else(|| "-".to_owned(), |path| path.display().to_string());
-    let (edits, mut said) = args.transform.transform(&Message {
-        number: 1,
-        source: Path::new(&name),
-        content: &message,
-        quoting: Quoting::None,
-    })?;
-    said.name(&name);
-    // What starts like a mailbox may be one, whoever feeds it to a filter.
-    let is_left = second && takes_separators(&message, &edits);
-    // A small mail needs no buffer that the heap has to grow for.
-    let mut buffered = BufWriter::with_capacity(message.len().min(64 << 10), &mut output);
-    if is_left {
-        said.leave_for_separator();
-        buffered.write_all(&message)
-    } else {
-        edits.splice(&message).write_to(&mut buffered)
-    }
-    .and_then(|()| buffered.flush())
-    .map_err(write_error)?;
-    drop(buffered);
-    on_signal.mail_is_out();
-    // The mail is out: nothing that goes wrong with the report may change the exit status.
-    let run = Run {
-        args,
-        start,
-        name: &name,
-    };
-    run.report(&said.report, &message);
-    Ok(())
 }
 
 /// What shows at its start that it is no plain message would pass for one, with everything in it unchanged.
@@ -299,62 +341,4 @@ fn read_file(path: &Path, prefilter: &Prefilter) -> Result<Input, Error> {
     };
     let file = File::open(path).map_err(failed)?;
     Input::read(file, prefilter).map_err(failed)
-}
-
-/// What a report needs to know of the run.
-struct Run<'r> {
-    args: &'r Job<'r>,
-    start: &'r Option<Start>,
-    name: &'r str,
-}
-
-impl Run<'_> {
-    fn report(&self, report: &Report, message: &[u8]) {
-        let saying = self.args.saying;
-        let volume = saying.volume();
-        let origin = || Origin::new(self.name, 1, message);
-        if volume >= Volume::Verbose
-            && let Some(described) = origin().described()
-        {
-            say::tell(&described);
-        }
-        let rows: Vec<&Row> = report.rows.iter().collect();
-        for line in say::lines(&rows, self.args.policy, volume) {
-            say::tell(&line);
-        }
-        if volume >= Volume::Verbose {
-            for opaque in opaque_parts(&scan(message, &self.args.limits)) {
-                say::tell(&wording::detail(&opaque.detail()));
-            }
-            if report.rows.is_empty() {
-                say::tell("nothing to do");
-            } else if self.args.mark == Mark::Off {
-                let said: Vec<String> = [
-                    (report.detached(), "detached"),
-                    (report.restored(), "restored"),
-                ]
-                .into_iter()
-                .filter(|(count, _)| *count > 0)
-                .map(|(count, word)| format!(", {count} {word}"))
-                .collect();
-                say::tell(&format!(
-                    "{} expanded, {} left, {} links{}",
-                    report.expanded(),
-                    report.left(),
-                    report.links(),
-                    said.concat()
-                ));
-            }
-        }
-        if let (Some(path), Some(start)) = (&saying.report, self.start) {
-            let written = ReportFile::open(path)
-                .and_then(|mut file| file.write(start, &origin(), &report.rows));
-            if let Err(error) = written {
-                say::tell(&format!(
-                    "cannot write the report {}: {error}; the mail itself was passed on",
-                    path.display()
-                ));
-            }
-        }
-    }
 }

@@ -21,12 +21,7 @@ pub(super) fn has_mark(message: &[u8]) -> bool {
 /// The edits with the field added, if there is something to say; of those that were there one stays at most: only what
 /// this run did may stand there. A run that changes nothing else leaves one as it is that has the form of ours, for it
 /// may tell of the run before.
-pub(super) fn marked(
-    message: &[u8],
-    edits: Edits,
-    report: &Report,
-    limits: &ScanLimits,
-) -> Edits {
+pub(super) fn marked(message: &[u8], edits: Edits, report: &Report, limits: &ScanLimits) -> Edits {
     // The header is all that is looked at.
     let header_of = |front: &[u8]| Header::of_message(front, limits.header);
     let output = edits
@@ -53,8 +48,7 @@ pub(super) fn marked(
     }
     let ends = root.header.of(&output).ends_with(b"\n");
     if !stays && !report.rows.is_empty() && ends {
-        let count =
-            |is: &dyn Fn(&Row) -> bool| report.rows.iter().filter(|row| is(row)).count();
+        let count = |is: &dyn Fn(&Row) -> bool| report.rows.iter().filter(|row| is(row)).count();
         let field = format!(
             "{MARK_FIELD}: expanded={} left={} links={}",
             count(&|row| row.outcome == Outcome::Expanded),

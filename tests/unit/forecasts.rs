@@ -271,7 +271,12 @@ fn links(rows: &[Row]) -> Vec<Links> {
     let links = rows.iter().filter(|row| row.kind == Kind::Link);
     let said = |row: &Row| {
         let reason = row.reason.map(|reason| reason.as_str());
-        (row.part.clone(), row.outcome == Outcome::Left, row.links, reason)
+        (
+            row.part.clone(),
+            row.outcome == Outcome::Left,
+            row.links,
+            reason,
+        )
     };
     links.map(said).collect()
 }
@@ -297,7 +302,11 @@ fn is_foretold(mail: &[u8], answers: u32) {
         .iter()
         .filter(|row| row.outcome == Outcome::WouldFetch);
     if answers == u32::MAX && fetches.all(|row| is_picture(&row)) {
-        assert_eq!(links(&forecast.rows), links(&expansion.report.rows), "{shown}");
+        assert_eq!(
+            links(&forecast.rows),
+            links(&expansion.report.rows),
+            "{shown}"
+        );
     }
 }
 

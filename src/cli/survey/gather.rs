@@ -62,11 +62,7 @@ impl Surveying {
     }
 
     /// What is in a message, given the rows about it; and what `detach` would change in it.
-    fn survey(
-        &self,
-        message: &[u8],
-        report: &Report,
-    ) -> Result<(Edits, Survey), Error> {
+    fn survey(&self, message: &[u8], report: &Report) -> Result<(Edits, Survey), Error> {
         let mut survey = Survey {
             messages: 1,
             octets: message.len() as u64,

@@ -60,11 +60,7 @@ pub(crate) struct Patience<'a> {
 }
 
 impl<'a> Patience<'a> {
-    pub(crate) fn new<S>(
-        timeout: Duration,
-        stop: &'a Stop,
-        observer: &'a dyn Observer<S>,
-    ) -> Self {
+    pub(crate) fn new<S>(timeout: Duration, stop: &'a Stop, observer: &'a dyn Observer<S>) -> Self {
         let began = Instant::now();
         Self {
             began,

@@ -101,7 +101,10 @@ impl<S> Job<'_, S> {
         // A transform that was stopped may have asked nobody.
         self.stop.check()?;
         let rewritten = splice(&edits).map_err(|Misfit| {
-            let what = format!("message {}: an edit lies outside the message", message.number);
+            let what = format!(
+                "message {}: an edit lies outside the message",
+                message.number
+            );
             cannot_write(message.source)(io::Error::other(what))
         })?;
         let is_refused = rewritten == Rewritten::Refused;

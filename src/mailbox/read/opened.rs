@@ -26,7 +26,7 @@ use crate::mailbox::read::Background;
 use crate::mailbox::read::sink::{Bytes, Output, Sink};
 use crate::mailbox::read::source::Source;
 use crate::mailbox::read::window::Windows;
-use crate::mailbox::{Effect, Format, Options, Observer, Stop, Summary, Transform};
+use crate::mailbox::{Effect, Format, Observer, Options, Stop, Summary, Transform};
 
 /// The window in which a file is searched for a second message.
 const WINDOW: usize = 1 << 20;

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use crate::common::mailboxes::Expand;
 use crate::common::programs::{program, skipped, stderr};
 use embody::mailbox::{
-    Effect, Locking, Message, Options, Observer, Stop, Summary, Transform, convert_in_place,
+    Effect, Locking, Message, Observer, Options, Stop, Summary, Transform, convert_in_place,
     convert_to,
 };
 use embody::{Edits, Error};

@@ -272,7 +272,10 @@ fn a_message_that_lost_its_last_line_end_gets_it_back() {
             ) -> Result<(embody::Edits, ()), Error> {
                 let end = self.next_touch(message.content).unwrap_or(0);
                 let rest = embody::Span::new(end, message.content.len());
-                Ok((embody::Edits::of([embody::Edit::replace(rest, b"c")]).unwrap(), ()))
+                Ok((
+                    embody::Edits::of([embody::Edit::replace(rest, b"c")]).unwrap(),
+                    (),
+                ))
             }
         }
         let (new, summary) = converted(old.as_bytes(), &Cut);
@@ -363,7 +366,10 @@ fn numbers_and_order_do_not_depend_on_windows_or_workers() {
             let at = self.next_touch(message.content).unwrap();
             let span = embody::Span::new(at, at + 9);
             let number = message.number.to_string();
-            Ok((embody::Edits::of([embody::Edit::replace(span, number)]).unwrap(), ()))
+            Ok((
+                embody::Edits::of([embody::Edit::replace(span, number)]).unwrap(),
+                (),
+            ))
         }
     }
     let mut expected = mbox(300);
