@@ -19,6 +19,7 @@ use crate::mailbox::find::{Finds, Found, Kind};
 use crate::mailbox::forms;
 use crate::mailbox::forms::mbox::Counted;
 use crate::mailbox::forms::rewrite;
+use crate::mailbox::job::Job;
 use crate::mailbox::not_mail::not_in_place;
 use crate::mailbox::place::folder::Destination;
 use crate::mailbox::place::replace::{self, Beside, Identity};
@@ -173,18 +174,6 @@ fn or_named<S>(
         }
         done => done,
     }
-}
-
-/// One mailbox to convert.
-pub(crate) struct Job<'a, S> {
-    pub(crate) path: &'a Path,
-    pub(crate) options: &'a Options,
-    /// How the file is compressed.
-    pub(crate) method: Option<Method>,
-    /// None: every message stays as it is.
-    pub(crate) transform: Option<&'a dyn Transform<S>>,
-    pub(crate) observer: &'a dyn Observer<S>,
-    pub(crate) stop: &'a Stop,
 }
 
 impl<S: Send> Job<'_, S> {

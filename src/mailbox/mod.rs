@@ -21,6 +21,7 @@ mod failure;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 pub(crate) mod find;
 mod forms;
+mod job;
 mod not_mail;
 mod ours;
 mod place;

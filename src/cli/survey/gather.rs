@@ -22,7 +22,7 @@ use crate::report::{Kind, Outcome, Reason, Report, Row};
 
 /// Looks at every message, besides what a forecast says of it.
 pub struct Surveying {
-    pub(in crate::cli) expanding: Expanding,
+    pub expanding: Expanding,
     /// What `detach` would do, with the bounds that it has.
     detacher: Detacher,
     /// What the run takes for now: dates behind it are in the future.

@@ -24,10 +24,10 @@ use std::time::{Duration, SystemTime};
 use md5::{Digest as _, Md5};
 
 use crate::error::Error;
-use crate::mailbox::convert::Job;
 use crate::mailbox::failure::unreadable;
 use crate::mailbox::forms;
 use crate::mailbox::forms::mbox::Counted;
+use crate::mailbox::job::Job;
 use crate::mailbox::place::latecomers::{carry_over, keep};
 use crate::mailbox::place::lock::{Lock, Patience};
 use crate::mailbox::place::replace::{Identity, start_of};

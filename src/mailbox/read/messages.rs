@@ -4,10 +4,10 @@ use std::io;
 
 use crate::edit::Edits;
 use crate::error::Error;
-use crate::mailbox::convert::Job;
 use crate::mailbox::failure::cannot_write;
 use crate::mailbox::forms::quoting::Quoting;
 use crate::mailbox::forms::rewrite::{self, Misfit, Rewritten};
+use crate::mailbox::job::Job;
 use crate::mailbox::read::pipeline::Stages;
 use crate::mailbox::read::window::Chunk;
 use crate::mailbox::{Message, Observer, Transform};

@@ -1,0 +1,19 @@
+//! What there is to know of a mailbox at work. What is done to it stands where it belongs: `convert` for single messages and
+//! mboxes, `read::opened` for open files, `place::in_place` and `place::maildir`.
+
+use std::path::Path;
+
+use crate::mailbox::compressed::Method;
+use crate::mailbox::{Observer, Options, Stop, Transform};
+
+/// One mailbox to convert.
+pub(crate) struct Job<'a, S> {
+    pub(crate) path: &'a Path,
+    pub(crate) options: &'a Options,
+    /// How the file is compressed.
+    pub(crate) method: Option<Method>,
+    /// None: every message stays as it is.
+    pub(crate) transform: Option<&'a dyn Transform<S>>,
+    pub(crate) observer: &'a dyn Observer<S>,
+    pub(crate) stop: &'a Stop,
+}
