@@ -364,7 +364,7 @@ fn size(source: &Path, options: &Options, stop: &Stop) -> u64 {
                 .map(|entry| length(&entry.path()))
                 .sum(),
             // What lies beside the messages is short.
-            Kind::Folder(_) => fs::read_dir(&found.path)
+            Kind::Mh => fs::read_dir(&found.path)
                 .into_iter()
                 .flatten()
                 .filter_map(Result::ok)

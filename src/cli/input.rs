@@ -9,7 +9,7 @@ use super::output;
 use crate::error::Error;
 use crate::expand::Prefilter;
 use crate::mailbox::find::judged;
-use crate::mailbox::{Background, Limits, Opened, Options, Sensed, Sensing, Skipped, Stop};
+use crate::mailbox::{Background, Limits, Opened, Options, Skipped, Stop, untarred};
 
 /// Whether a path is standard input, or standard output.
 pub(super) fn is_standard(path: &Path) -> bool {
@@ -42,29 +42,21 @@ pub(super) fn stream(
     let limits = Limits {
         expanded: options.max_expanded,
     };
-    let (path, named, ending) = (source.to_owned(), skipped.clone(), stop.of_part());
-    // Opening a pipe waits, too.
-    let reader = match is_standard {
-        true => Background::start(
-            move || output::input().map(|input| sensed(input, limits, &named)),
-            "standard input".into(),
-            ending,
-        ),
-        false => Background::start(
-            move || {
-                let file = File::open(&path).map_err(Error::cannot_read(path.display()))?;
-                Ok(sensed(file, limits, &named))
-            },
-            source.to_owned(),
-            ending,
-        ),
+    let (path, named) = (source.to_owned(), skipped.clone());
+    let name = match is_standard {
+        true => Path::new("standard input"),
+        false => source,
     };
+    // Opening a pipe waits, too.
+    let open = move || {
+        let file = match is_standard {
+            true => output::input(),
+            false => File::open(&path).map_err(Error::cannot_read(path.display())),
+        };
+        untarred(file.map_err(io::Error::other)?, limits, judged, &named)
+    };
+    let reader = Background::start(open, name.to_owned(), stop.of_part());
     Ok(Some(Opened::stream(reader, skipped)))
-}
-
-/// What is read decompressed, and of a tar archive its mboxes; what else is in it is named to `skipped`.
-fn sensed<R: Read>(reader: R, limits: Limits, skipped: &Skipped) -> Sensing<Sensed<R>> {
-    Sensing::new(Sensed::new(reader, limits), judged, skipped)
 }
 
 /// Above this size a message that has shown nothing to work on goes to a temporary file, octets.

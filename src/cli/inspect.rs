@@ -212,7 +212,7 @@ impl Inspection {
             None => look_at(source, self.options.format)?.map(|(kind, _)| kind),
         };
         let is_empty = match &mut stream {
-            Some(opened) => opened.is_empty(source)? && opened.damage().is_none(),
+            Some(opened) => opened.is_empty(source)? && opened.source.damage().is_none(),
             None => false,
         };
         // What comes in a stream is a message, as filter takes it; a file was named, perhaps a wrong one.
@@ -226,7 +226,7 @@ impl Inspection {
                     Some(opened) => opened.read_all(source)?,
                     None => std::fs::read(source).map_err(&failed)?,
                 };
-                if let Some(damage) = stream.as_ref().and_then(Opened::damage) {
+                if let Some(damage) = stream.as_ref().and_then(|opened| opened.source.damage()) {
                     if !damage.whole {
                         return Err(failed(io::Error::other(damage.clone())));
                     }

@@ -230,12 +230,11 @@ impl Sources {
         let read = (&file).take(LOOKED_AT).read_to_end(&mut start);
         read.map_err(&failed)?;
         self.files += 1;
-        let method = Method::of_start(&start);
         let file = Arc::new(file);
         let limits = Limits {
             expanded: Options::default().max_expanded,
         };
-        let unpacked = unpacked(&file, method, limits, judged, &Skipped::default(), stop);
+        let unpacked = unpacked(&file, limits, judged, &Skipped::default(), stop);
         let mut reader: Box<dyn Read> = match unpacked.map_err(&failed)? {
             None => Box::new(io::Cursor::new(start).chain(&*file)),
             Some(reader) => reader,

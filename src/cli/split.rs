@@ -142,12 +142,19 @@ fn lines(found: &Found, splitting: &Splitting<'_>) -> Result<(Vec<u8>, Option<St
         text.extend(json(&line)?);
         Ok(())
     };
-    pieces(&mut opened, found.kind, metadata.len(), splitting, &mut add).map_err(failed)?;
+    pieces(
+        &mut opened.source,
+        found.kind,
+        metadata.len(),
+        splitting,
+        &mut add,
+    )
+    .map_err(failed)?;
     // What was found must be of the file that the line describes.
     let after = fs::metadata(path).map_err(failed)?;
     if after.len() != metadata.len() || mtime(&after) != mtime(&metadata) {
         return Err(Error::Changed { path: path.into() });
     }
-    let damage = opened.damage();
+    let damage = opened.source.damage();
     Ok((text, damage.map(|damage| wording::detail(&damage.detail()))))
 }

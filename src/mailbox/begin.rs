@@ -119,7 +119,7 @@ pub(crate) fn sweep(finds: &Finds) {
     let mut folders = BTreeSet::new();
     for found in &finds.mailboxes {
         match found.kind {
-            Kind::Maildir | Kind::Folder(_) => {
+            Kind::Maildir | Kind::Mh => {
                 folders.extend(Place::of(&found.path, found.kind).folders_of_ours());
             }
             _ => {

@@ -16,7 +16,7 @@ use crate::mailbox::compressed::content::{Content, content_of};
 use crate::mailbox::compressed::{Damage, Method};
 use crate::mailbox::failure::{cannot_write, in_full, unread, unreadable};
 use crate::mailbox::find::{Finds, Found, Kind};
-use crate::mailbox::forms;
+use crate::mailbox::forms::emlx;
 use crate::mailbox::forms::mbox::Counted;
 use crate::mailbox::forms::rewrite;
 use crate::mailbox::job::Job;
@@ -26,8 +26,7 @@ use crate::mailbox::place::replace::{self, Beside, Identity};
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::cut::{self, SINGLE, asked_for, cannot_cut};
 use crate::mailbox::read::messages::{Messages, Transformed};
-use crate::mailbox::read::pipeline::{self, Limits};
-use crate::mailbox::read::sample::quoting_of;
+use crate::mailbox::read::pipeline;
 use crate::mailbox::read::sink::{Bytes, Output, Sink};
 use crate::mailbox::read::source::Source;
 use crate::mailbox::{
@@ -92,7 +91,7 @@ pub fn convert_to<S: Send>(
             at_work_in = folder.to_owned();
         }
         match found.kind {
-            Kind::Maildir | Kind::Folder(_) => job.folder(found.kind, Destination::Folder(&target)),
+            Kind::Maildir | Kind::Mh => job.folder(found.kind, Destination::Folder(&target)),
             kind => job.file_to(kind, Output::Path(&target)),
         }
     })
@@ -132,9 +131,8 @@ pub fn convert_in_place<S: Send>(
     }
     if options.backup.is_some() && finds.mailboxes.iter().any(|found| found.kind.is_folder()) {
         let detail = Detail::default().naming(Setting::Backup);
-        let folders = forms::FOLDERS_OF_MESSAGES;
         return Err(Error::Usage(detail.then(format!(
-            " is not for {folders}, where a copy of a message is one more message; copy the folder",
+            " is not for a Maildir or an MH folder, where a copy of a message is one more message; copy the folder",
         ))));
     }
     let job = Job {
@@ -146,7 +144,7 @@ pub fn convert_in_place<S: Send>(
         stop,
     };
     job.each(&finds, |job, found| match found.kind {
-        Kind::Maildir | Kind::Folder(_) => job.folder(found.kind, Destination::InPlace),
+        Kind::Maildir | Kind::Mh => job.folder(found.kind, Destination::InPlace),
         Kind::Archive if options.effect == Effect::Write => Err(not_in_place(job.path)),
         Kind::Archive => job.file_to(found.kind, Output::Nowhere),
         Kind::Mbox => job.mbox_in_place(),
@@ -273,10 +271,10 @@ impl<S: Send> Job<'_, S> {
         content: Vec<u8>,
     ) -> Result<(Summary, Vec<u8>, Option<Transformed<S>>), Error> {
         let mut summary = self.one_message(content.len() as u64)?;
-        let (wrapping, range) = match forms::wrapping_of(&content) {
-            None => (None, 0..content.len()),
-            Some((wrapping, Ok(range))) => (Some(wrapping), range),
-            Some((_, Err(why))) => {
+        let (is_wrapped, range) = match emlx::message(&content) {
+            None => (false, 0..content.len()),
+            Some(Ok(range)) => (true, range),
+            Some(Err(why)) => {
                 summary.damaged = 1;
                 let why = format!("{why}; the file stays as it is");
                 self.observer.damaged(self.path, &why.into());
@@ -291,8 +289,8 @@ impl<S: Send> Job<'_, S> {
         };
         let mut done = self.single(&message, rewrite::spliced_in_file)?;
         if let Some(new) = done.as_mut().and_then(|done| done.new.as_mut()) {
-            if let Some(wrapping) = wrapping {
-                *new = wrapping.with_message(&content, range, new);
+            if is_wrapped {
+                *new = emlx::with_message(&content, range, new);
             }
             summary.changed = 1;
             summary.bytes_out = new.len() as u64;
@@ -316,7 +314,7 @@ impl<S: Send> Job<'_, S> {
     pub(crate) fn quoting(&self, source: &mut Source) -> Result<Quoting, Error> {
         match self.options.quoting {
             Some(quoting) => Ok(quoting),
-            None => quoting_of(source).map_err(|error| in_full(error, self.path)),
+            None => source.quoting().map_err(|error| in_full(error, self.path)),
         }
     }
 
@@ -353,14 +351,11 @@ impl<S: Send> Job<'_, S> {
             quoting,
             before: summary.messages,
         };
-        let limits = Limits {
-            workers: self.options.workers(),
-            budget: self.options.budget(),
-        };
         summary.mailboxes = 1;
         pipeline::run(
             &stages,
-            limits,
+            self.options.workers(),
+            self.options.budget(),
             self.stop,
             || {
                 let chunk = windows.next_chunk();

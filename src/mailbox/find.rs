@@ -2,10 +2,10 @@
 //!
 //! * A folder with `cur` and `new` in it is a Maildir; the Maildirs within it (Maildir++'s
 //!   `.Folder`, or plain nested ones) are found as well.
-//! * A folder with what programs keep in MH folders is one, and so on for each folder form (`forms`). In Apple Mail's
+//! * A folder with what programs keep in MH folders is one. In Apple Mail's
 //!   folders, what it keeps of attachments beside the messages is skipped.
 //! * A file that starts with `From `, perhaps behind empty lines or a byte order mark, is an mbox; so is an empty file.
-//! * A file of messages that starts as a form of such files says (MMDF) is treated as an mbox is.
+//! * A file of messages that starts as MMDF does is treated as an mbox is.
 //! * A file that starts with header fields, one of which every mail has some of, is a message, also if some lines of them
 //!   are damaged; so is one that starts with what a form puts around messages (`.emlx`) and such a header, and whatever
 //!   starts as nothing else and is called a message (`.eml`) or what a browser saved (`.mht`).
@@ -27,7 +27,7 @@ use crate::error::Error;
 use crate::mailbox::archive::Judged;
 use crate::mailbox::compressed::{Damage, Decoder, Limits, MAGIC, Method, plain_suffix};
 use crate::mailbox::failure::{cannot_read, unread};
-use crate::mailbox::forms::{self, FolderForm, Form, Format};
+use crate::mailbox::forms::{Division, Format, emlx, mh, mmdf};
 pub(crate) use crate::mailbox::not_mail::NotMail;
 #[cfg(feature = "cli")]
 pub(crate) use crate::mailbox::not_mail::not_in_place;
@@ -98,7 +98,6 @@ pub(crate) fn find(source: &Path, format: Format, stop: &Stop) -> Result<Finds, 
 }
 
 fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error> {
-    let named = forms::named(format);
     if let Some(what) = ours::folder(source) {
         return Err(not_a_mailbox(
             source,
@@ -112,10 +111,10 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
         let path = source.join(&relative);
         let is_maildir = is_maildir(&path);
         let listed = fs::read_dir(&path).and_then(|entries| match is_maildir {
-            true => Ok((entries, None)),
-            false => Ok((entries, folder_form(&path, format)?)),
+            true => Ok((entries, false)),
+            false => Ok((entries, is_mh(&path, format)?)),
         });
-        let (entries, form) = match listed {
+        let (entries, is_mh) = match listed {
             Ok(listed) => listed,
             Err(error) if relative.as_os_str().is_empty() => return Err(cannot_read(&path)(error)),
             Err(error) => {
@@ -127,7 +126,7 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
             true => {
                 Some(Kind::Maildir).filter(|_| matches!(format, Format::Auto | Format::Maildir))
             }
-            false => form.map(Kind::Folder),
+            false => is_mh.then_some(Kind::Mh),
         };
         if let Some(kind) = kind {
             finds.mailboxes.push(Found {
@@ -151,7 +150,7 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
             let relative = relative.join(&name);
             let own = name == "cur" || name == "new" || name == "tmp";
             if kind.is_dir() {
-                if let Some(what) = forms::aside(&path, &name) {
+                if let Some(what) = emlx::aside(&path, &name) {
                     finds.skipped.push((entry.path(), NotMail::Beside(what)));
                 } else if let Some(what) = ours::folder(&entry.path()) {
                     finds.skipped.push((entry.path(), what));
@@ -160,7 +159,7 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
                 }
                 continue;
             }
-            if form.is_some_and(|form| form.is_message(&name)) {
+            if is_mh && mh::number(&name).is_some() {
                 continue;
             }
             let path = entry.path();
@@ -182,8 +181,10 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
             // Beside cur and new there are only indexes, whatever they look like.
             let kind = if is_maildir || format == Format::Maildir {
                 Err(NotMail::BesideMaildir)
-            } else if let Some(form) = form.or(said_folder(format)) {
-                Err(NotMail::Beside(form.beside()))
+            } else if is_mh || format == Format::Mh {
+                Err(NotMail::Beside(
+                    "a file beside the messages of an MH folder",
+                ))
             } else {
                 let looked = look_at(&path, format).and_then(|kind| {
                     let is_object = kind.is_ok()
@@ -220,7 +221,11 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
             Format::Maildir => "not a Maildir: no cur and new in it, nor in a folder of it",
             Format::Mbox => "a folder without an mbox file in it",
             Format::Eml => "a folder without a message in it",
-            _ => named.map_or(forms::NO_MAIL, |named| named.is_missing),
+            Format::Mmdf => "a folder without an MMDF mailbox in it",
+            Format::Mh => "not an MH folder: no file in it has a number for a name",
+            Format::Auto => {
+                "a folder without mail: no Maildir, MH folder, mbox file or message in it"
+            }
         };
         return Err(not_a_mailbox(source, why));
     }
@@ -237,27 +242,19 @@ pub(crate) fn is_maildir(folder: &Path) -> bool {
     folder.join("cur").is_dir() && folder.join("new").is_dir()
 }
 
-/// The form of `folder`: it shows it, or holds a message if it is said to be of one.
-fn folder_form(folder: &Path, format: Format) -> io::Result<Option<FolderForm>> {
-    if format == Format::Auto {
-        return Ok(forms::folder_form(folder));
-    }
-    let Some(said) = said_folder(format) else {
-        return Ok(None);
-    };
-    for entry in fs::read_dir(folder)? {
-        if said.is_message(&entry?.file_name()) {
-            return Ok(Some(said));
+/// Whether `folder` is an MH folder: it shows it, or holds a message if it is said to be one.
+fn is_mh(folder: &Path, format: Format) -> io::Result<bool> {
+    match format {
+        Format::Auto => Ok(mh::is_marked(folder)),
+        Format::Mh => {
+            for entry in fs::read_dir(folder)? {
+                if mh::number(&entry?.file_name()).is_some() {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
         }
-    }
-    Ok(None)
-}
-
-/// The form of folders that a format is.
-fn said_folder(format: Format) -> Option<FolderForm> {
-    match forms::named(format)?.form {
-        Form::Folder(form) => Some(form),
-        Form::Divided(_) => None,
+        _ => Ok(false),
     }
 }
 
@@ -323,33 +320,30 @@ pub(crate) fn as_named(
 /// What it is instead of mail.
 pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
     let kind = kind_of_start(start);
-    if let Some(named) = forms::named(format) {
-        let is_another = match named.form {
-            Form::Folder(_) => true,
-            Form::Divided(said) => kind.is_ok() && !said.starts(start) && !start.is_empty(),
-        };
-        return match is_another {
-            true => Err(NotMail::OtherFormat(named.is_another)),
-            false => kind,
-        };
-    }
-    match (format, kind, forms::division_of(start)) {
-        (Format::Maildir, ..) => Err(NotMail::OtherFormat(
+    let is_mmdf = mmdf::starts(start);
+    match (format, kind) {
+        (Format::Maildir, _) => Err(NotMail::OtherFormat(
             "not a Maildir: a file, and a Maildir is a folder",
         )),
-        (Format::Mbox | Format::Eml, _, Some(division)) => {
-            let (what, formats) = division.read_as();
-            Err(NotMail::ReadAs(what, formats))
-        }
-        (Format::Mbox, Ok(Kind::Eml), None) => Err(NotMail::OtherFormat(
+        (Format::Mh, _) => Err(NotMail::OtherFormat(
+            "not an MH folder: a file, and an MH folder is a folder",
+        )),
+        (Format::Mmdf, Ok(_)) if !is_mmdf && !start.is_empty() => Err(NotMail::OtherFormat(
+            "not MMDF: it does not start with a line of four Control-A",
+        )),
+        (Format::Mbox | Format::Eml, _) if is_mmdf => Err(NotMail::ReadAs(
+            "an MMDF mailbox (^A^A^A^A lines), which is read with ",
+            " auto or mmdf",
+        )),
+        (Format::Mbox, Ok(Kind::Eml)) => Err(NotMail::OtherFormat(
             "not an mbox: it starts with a message, not with a \"From \" line",
         )),
-        (Format::Eml, Ok(Kind::Archive), None) => Err(NotMail::ReadAs(
+        (Format::Eml, Ok(Kind::Archive)) => Err(NotMail::ReadAs(
             "an archive, of which mboxes are read with ",
             " auto or mbox",
         )),
-        (Format::Eml, Ok(_) | Err(NotMail::Text), None) => Ok(Kind::Eml),
-        (_, kind, _) => kind,
+        (Format::Eml, Ok(_) | Err(NotMail::Text)) => Ok(Kind::Eml),
+        (_, kind) => kind,
     }
 }
 
@@ -363,9 +357,9 @@ pub(crate) fn judged(_name: &[u8], start: &[u8]) -> Judged {
         Ok(Kind::Mbox) if start.starts_with(BYTE_ORDER_MARK) => {
             Judged::Left("an mbox behind a byte order mark")
         }
-        Ok(Kind::Mbox) => match forms::division_of(start) {
-            None => Judged::Taken,
-            Some(division) => Judged::Left(division.name()),
+        Ok(Kind::Mbox) => match Division::of(start) {
+            Division::Mbox => Judged::Taken,
+            Division::Mmdf => Judged::Left("an MMDF mailbox"),
         },
         Ok(Kind::Archive) if is_document(start) => Judged::Skipped("a document"),
         Ok(Kind::Archive) => Judged::Left("an archive"),

@@ -42,9 +42,9 @@ use crate::error::Error;
 use crate::lengths::Lengths;
 
 #[cfg(feature = "cli")]
-pub(crate) use archive::{Judged, Sensing, Skipped, unpacked};
+pub(crate) use archive::{Judged, Skipped, unpacked, untarred};
 #[cfg(feature = "cli")]
-pub(crate) use compressed::{Damage, Limits, Method, Sensed};
+pub(crate) use compressed::{Damage, Limits, Method};
 pub use convert::{convert_in_place, convert_to};
 pub use forms::Format;
 pub use forms::quoting::Quoting;

@@ -2,18 +2,18 @@
 
 use crate::mailbox::archive;
 use crate::mailbox::forms::separator::name_length;
-use crate::mailbox::forms::{self, FolderForm};
+use crate::mailbox::forms::{self, emlx, mmdf};
 use crate::mailbox::not_mail::NotMail;
 
 /// What something is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// A file of messages: an mbox, or what a form divides. Whoever walks it sees which.
+    /// A file of messages: an mbox, or MMDF. The walk over it sees which.
     Mbox,
     /// A folder with `cur` and `new`.
     Maildir,
-    /// Another folder with a message a file.
-    Folder(FolderForm),
+    /// A folder with a message a file, which has a number for a name.
+    Mh,
     /// An archive, whose mboxes are read as one.
     Archive,
     /// A message in a file of its own.
@@ -23,7 +23,7 @@ pub(crate) enum Kind {
 impl Kind {
     /// Whether each of its messages is a file.
     pub(crate) fn is_folder(self) -> bool {
-        matches!(self, Self::Maildir | Self::Folder(_))
+        matches!(self, Self::Maildir | Self::Mh)
     }
 }
 
@@ -41,13 +41,13 @@ pub(crate) fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
         }
     }
     let front = Front::of(start);
-    if front.text.starts_with(b"From ") || forms::division_of(start).is_some() {
+    if front.text.starts_with(b"From ") || mmdf::starts(start) {
         return Ok(Kind::Mbox);
     }
     if archive::is_archive(start) {
         return Ok(Kind::Archive);
     }
-    let is_header = match forms::behind_front(start) {
+    let is_header = match emlx::behind_count(start) {
         Some(header) => starts_with_mail_header(header, false),
         None => starts_with_mail_header(front.text, front.is_blank),
     };

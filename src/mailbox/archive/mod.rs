@@ -19,7 +19,7 @@ pub(crate) use self::joined::{Judge, Judged, Skipped};
 use self::tar::{Passing, Tar};
 use self::zip::Zip;
 use crate::mailbox::Stop;
-use crate::mailbox::compressed::{Damage, Decoder, Limits, Method};
+use crate::mailbox::compressed::{Damage, Limits, Method, decompressed};
 use crate::mailbox::read::full::up_to;
 
 /// So many octets tell whether something is an archive.
@@ -73,96 +73,61 @@ impl Passing for FromStart {
     }
 }
 
-/// What is in `file`, which is compressed so: of an archive the members that `judge` takes, which names the others to
-/// `skipped`. `None` if it is neither compressed nor an archive.
+/// What is in `file`: of an archive the members that `judge` takes, which names the others to `skipped`. `None` if it is neither
+/// compressed nor an archive.
 ///
 /// # Errors
 /// The system's. Once `stop` is requested, reading it ends with an error, too.
 pub(crate) fn unpacked(
     file: &Arc<File>,
-    method: Option<Method>,
     limits: Limits,
     judge: Judge,
     skipped: &Skipped,
     stop: &Stop,
 ) -> io::Result<Option<Box<dyn Read + Send>>> {
-    let whole = FromStart::new(file, stop);
-    if let Some(method) = method {
-        let decoder = Decoder::new(method, whole, limits);
-        return Ok(Some(Box::new(Sensing::new(decoder, judge, skipped))));
-    }
     let start = up_to(LOOKED_AT, |rest, before| file.read_at(rest, before))?;
+    let whole = FromStart::new(file, stop);
     Ok(if is_zip(&start) {
         let zip = Zip::new(Arc::clone(file), limits, stop);
         Some(Box::new(Joined::new(zip, judge, skipped)))
     } else if tar::is_header(&start) {
         Some(Box::new(Joined::new(Tar::new(whole), judge, skipped)))
+    } else if Method::of_start(&start).is_some() {
+        Some(untarred(whole, limits, judge, skipped)?)
     } else {
         None
     })
 }
 
-/// What a reader gives, or the members of the tar archive that it gives.
-pub(crate) struct Sensing<R> {
+/// What `reader` gives, decompressed if it is compressed, or the members of the tar archive that this is.
+///
+/// # Errors
+/// The reader's.
+pub(crate) fn untarred<R: Read + Send + 'static>(
+    reader: R,
+    limits: Limits,
     judge: Judge,
-    skipped: Skipped,
-    state: State<R>,
-}
-
-enum State<R> {
-    Fresh(Option<R>),
-    Plain(Whole<R>),
-    Archive(Box<Joined<Tar<Whole<R>>>>),
+    skipped: &Skipped,
+) -> io::Result<Box<dyn Read + Send>> {
+    let mut reader = decompressed(reader, limits)?;
+    let mut start = Vec::with_capacity(LOOKED_AT);
+    let read = (&mut reader).take(LOOKED_AT as u64).read_to_end(&mut start);
+    // Data that are damaged there give what came before, and tell it again.
+    if let Err(error) = read
+        && !error.get_ref().is_some_and(|inner| inner.is::<Damage>())
+    {
+        return Err(error);
+    }
+    let is_tar = tar::is_header(&start);
+    let all = io::Cursor::new(start).chain(reader);
+    Ok(match is_tar {
+        true => Box::new(Joined::new(Tar::new(all), judge, skipped)),
+        false => Box::new(all),
+    })
 }
 
 /// What was looked at, and the rest.
-type Whole<R> = io::Chain<io::Cursor<Vec<u8>>, R>;
-
-impl<R: Read> Passing for Whole<R> {}
-
-impl<R: Read> Sensing<R> {
-    pub(crate) fn new(reader: R, judge: Judge, skipped: &Skipped) -> Self {
-        Self {
-            judge,
-            skipped: skipped.clone(),
-            state: State::Fresh(Some(reader)),
-        }
-    }
-}
-
-impl<R: Read> Read for Sensing<R> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        loop {
-            match &mut self.state {
-                State::Plain(reader) => return reader.read(into),
-                State::Archive(joined) => return joined.read(into),
-                State::Fresh(reader) => {
-                    let Some(mut reader) = reader.take() else {
-                        return Ok(0);
-                    };
-                    let mut start = Vec::with_capacity(LOOKED_AT);
-                    let read = (&mut reader).take(LOOKED_AT as u64).read_to_end(&mut start);
-                    let is_tar = tar::is_header(&start);
-                    let all = io::Cursor::new(start).chain(reader);
-                    self.state = match is_tar {
-                        true => State::Archive(Box::new(Joined::new(
-                            Tar::new(all),
-                            self.judge,
-                            &self.skipped,
-                        ))),
-                        false => State::Plain(all),
-                    };
-                    // Data that are damaged there give what came before, and tell it again.
-                    if let Err(error) = read
-                        && !error.get_ref().is_some_and(|inner| inner.is::<Damage>())
-                    {
-                        return Err(error);
-                    }
-                }
-            }
-        }
-    }
-}
+impl<R: Read> Passing for io::Chain<io::Cursor<Vec<u8>>, R> {}
 
 #[cfg(test)]
 mod tests {

@@ -8,11 +8,10 @@ use std::fmt;
 use std::io::{self, BufRead as _, Read};
 
 use super::dovecot_lz4::Chunks;
-use super::gzip::Gzip;
 use super::method::{MAGIC, Method};
 use super::octets::Octets;
 use super::stepwise::Member;
-use super::streams::{bzip2, xz};
+use super::streams::{bzip2, gzip, xz};
 use super::zstd::Frames;
 use crate::detail::{Detail, Setting};
 
@@ -197,7 +196,7 @@ impl<R: Read> Decoder<R> {
 
     fn member(&self) -> io::Result<Box<dyn Member<R> + Send>> {
         Ok(match self.method {
-            Method::Gzip => Box::new(Gzip::new()),
+            Method::Gzip => Box::new(gzip()),
             Method::Zstd => Box::new(Frames::new()?),
             Method::Bzip2 => Box::new(bzip2()),
             Method::Xz => Box::new(xz()?),
@@ -342,41 +341,17 @@ impl<R: Read> Read for Decoder<R> {
     }
 }
 
-/// What a reader gives, decompressed if its first octets say that it is compressed.
-#[cfg(feature = "cli")]
-pub(crate) enum Sensed<R> {
-    /// It was not looked at yet.
-    Fresh(Option<Octets<R>>, Limits),
-    Plain(Octets<R>),
-    Compressed(Box<Decoder<R>>),
-}
-
-#[cfg(feature = "cli")]
-impl<R: Read> Sensed<R> {
-    pub(crate) fn new(reader: R, limits: Limits) -> Self {
-        Self::Fresh(Some(Octets::new(reader)), limits)
-    }
-}
-
-#[cfg(feature = "cli")]
-impl<R: Read> Read for Sensed<R> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        loop {
-            match self {
-                Self::Plain(octets) => return octets.read(into),
-                Self::Compressed(decoder) => return decoder.read(into),
-                Self::Fresh(octets, limits) => {
-                    let Some(mut octets) = octets.take() else {
-                        return Ok(0);
-                    };
-                    *self = match Method::of_start(octets.peek(MAGIC)?) {
-                        Some(method) => {
-                            Self::Compressed(Box::new(Decoder::of(method, octets, *limits)))
-                        }
-                        None => Self::Plain(octets),
-                    };
-                }
-            }
-        }
-    }
+/// What `reader` gives, decompressed if its first octets say that it is compressed.
+///
+/// # Errors
+/// The reader's.
+pub(crate) fn decompressed<R: Read + Send + 'static>(
+    reader: R,
+    limits: Limits,
+) -> io::Result<Box<dyn Read + Send>> {
+    let mut octets = Octets::new(reader);
+    Ok(match Method::of_start(octets.peek(MAGIC)?) {
+        Some(method) => Box::new(Decoder::of(method, octets, limits)),
+        None => Box::new(octets),
+    })
 }

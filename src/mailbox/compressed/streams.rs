@@ -1,4 +1,4 @@
-//! The streams of deflate, bzip2 and xz.
+//! The streams of gzip, bzip2 and xz.
 
 use std::io;
 
@@ -10,8 +10,12 @@ use super::stepwise::{Decompress, Stepwise};
 /// What decoding xz may take: a dictionary of 128 MiB, and what is around it.
 const MEMORY: u64 = (128 << 20) + (16 << 20);
 
-pub(super) fn inflate() -> Stepwise<flate2::Decompress> {
-    Stepwise::new(flate2::Decompress::new(false))
+/// The largest window of deflate, which a member of gzip (RFC 1952) does not name.
+const WINDOW_BITS: u8 = 15;
+
+/// With its header, and its checksum and length behind the data.
+pub(super) fn gzip() -> Stepwise<flate2::Decompress> {
+    Stepwise::new(flate2::Decompress::new_gzip(WINDOW_BITS))
 }
 
 pub(super) fn bzip2() -> Stepwise<bzip2::Decompress> {
@@ -29,7 +33,13 @@ impl Decompress for flate2::Decompress {
 
     fn step(&mut self, input: &[u8], output: &mut [u8]) -> io::Result<bool> {
         let status = self.decompress(input, output, FlushDecompress::None);
-        Ok(status.map_err(io::Error::other)? == flate2::Status::StreamEnd)
+        let status = status.map_err(|error| match error.message() {
+            Some("incorrect data check" | "incorrect length check") => {
+                io::Error::other("the checksum is wrong")
+            }
+            _ => io::Error::other(error),
+        });
+        Ok(status? == flate2::Status::StreamEnd)
     }
 }
 

@@ -48,7 +48,7 @@ fn count(bytes: &[u8]) -> Option<Count> {
 }
 
 /// What stands behind the first line, if `bytes` start as such a file.
-pub(super) fn behind_count(bytes: &[u8]) -> Option<&[u8]> {
+pub(crate) fn behind_count(bytes: &[u8]) -> Option<&[u8]> {
     bytes.get(count(bytes)?.start..)
 }
 
@@ -56,7 +56,7 @@ pub(super) fn behind_count(bytes: &[u8]) -> Option<&[u8]> {
 ///
 /// # Errors
 /// Why the number is not right.
-pub(super) fn message(file: &[u8]) -> Option<Result<Range<usize>, &'static str>> {
+pub(crate) fn message(file: &[u8]) -> Option<Result<Range<usize>, &'static str>> {
     let Count { octets, start, .. } = count(file)?;
     let end = usize::try_from(octets)
         .ok()
@@ -82,7 +82,7 @@ pub(super) fn message(file: &[u8]) -> Option<Result<Range<usize>, &'static str>>
 }
 
 /// `file` with another message in the place of that at `range`.
-pub(super) fn with_message(file: &[u8], range: Range<usize>, new: &[u8]) -> Vec<u8> {
+pub(crate) fn with_message(file: &[u8], range: Range<usize>, new: &[u8]) -> Vec<u8> {
     let width = count(file).map_or(0, |count| count.width);
     let line_end = file.get(width..range.start).unwrap_or_default();
     let behind = file.get(range.end..).unwrap_or_default();
@@ -96,7 +96,7 @@ pub(super) fn with_message(file: &[u8], range: Range<usize>, new: &[u8]) -> Vec<
     [count.as_bytes(), line_end, new, ending, behind].concat()
 }
 
-pub(super) fn is_named(result: &Path) -> bool {
+pub(crate) fn is_named(result: &Path) -> bool {
     plain_suffix(result).is_some_and(|suffix| suffix.eq_ignore_ascii_case("emlx"))
 }
 
@@ -109,7 +109,7 @@ fn is_of_apple_mail(folder: &Path) -> bool {
 }
 
 /// What a folder of this name in `folder` holds, if Apple's Mail keeps it there.
-pub(super) fn aside(folder: &Path, name: &OsStr) -> Option<&'static str> {
+pub(crate) fn aside(folder: &Path, name: &OsStr) -> Option<&'static str> {
     let is_aside = name == "Attachments" && is_of_apple_mail(folder);
     is_aside.then_some("attachments that Apple's Mail keeps beside the messages")
 }

@@ -25,9 +25,9 @@ use std::borrow::Cow;
 
 use memchr::memchr;
 
+use crate::mailbox::forms::mmdf;
 use crate::mailbox::forms::separator::{self, Next, next_separator};
 pub(crate) use crate::mailbox::forms::separator::{LOOK_AHEAD, is_separator};
-use crate::mailbox::forms::{self, Division, Ending};
 
 /// Line ends accepted between a right Content-Length's last byte and what follows.
 const MAX_TRAILING_LINE_ENDS: usize = 2;
@@ -98,7 +98,7 @@ pub(crate) struct Frame {
     /// Whether the header was read: nobody asks for its Content-Length, once the mailbox cannot be mboxcl2 any
     /// more, before the message is worked on. See [`looked_at`](Self::looked_at).
     pub(crate) is_looked_at: bool,
-    /// Where a Content-Length that is believed says that the body ends; or the division of a file that is no mbox.
+    /// Where a Content-Length that is believed says that the body ends; or the closing line of MMDF.
     pub(crate) content_end: Option<usize>,
     /// Whether it is believed because the mailbox is mboxcl2: then nothing in the body is quoted.
     pub(crate) is_mboxcl2: bool,
@@ -181,7 +181,7 @@ pub(crate) fn content_start(raw: &[u8]) -> usize {
     if raw.starts_with(b"From ") {
         memchr(b'\n', raw).map_or(raw.len(), |at| at + 1)
     } else {
-        forms::content_start(raw).unwrap_or(0)
+        mmdf::content_start(raw).unwrap_or(0)
     }
 }
 
@@ -215,11 +215,11 @@ pub(crate) fn end_by_separator(bytes: &[u8], start: usize, from: usize, whole: b
     End::At(Frame::unread(start, end))
 }
 
-/// The end of the message that starts at `start` in a file that is no mbox.
-pub(crate) fn end_by_division(division: Division, bytes: &[u8], start: usize, whole: bool) -> End {
-    match division.end_of_message(bytes, start, whole) {
-        Ending::At { content, end } => End::At(Frame::counted(start, content, end)),
-        Ending::NotInSight(needed) => End::NotInSight(needed),
+/// The end of the message that starts at `start` in MMDF.
+pub(crate) fn end_by_closing_line(bytes: &[u8], start: usize, whole: bool) -> End {
+    match mmdf::end_of_message(bytes, start, whole) {
+        Some((content, end)) => End::At(Frame::counted(start, content, end)),
+        None => End::NotInSight(None),
     }
 }
 

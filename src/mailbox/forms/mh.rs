@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 /// The flags of the messages, by number: nmh's, Python's.
-pub(super) const SEQUENCES: &str = ".mh_sequences";
+pub(crate) const SEQUENCES: &str = ".mh_sequences";
 
 /// What programs keep in such folders: nmh, exmh, Mew, Sylpheed, Claws Mail, Gnus.
 const MARKS: [&str; 7] = [
@@ -22,12 +22,12 @@ const MARKS: [&str; 7] = [
 ];
 
 /// Whether `folder` shows that it is one.
-pub(super) fn is_marked(folder: &Path) -> bool {
+pub(crate) fn is_marked(folder: &Path) -> bool {
     MARKS.iter().any(|name| folder.join(name).is_file())
 }
 
 /// The number that a name is.
-pub(super) fn number(name: &OsStr) -> Option<u32> {
+pub(crate) fn number(name: &OsStr) -> Option<u32> {
     let digits = name.as_bytes();
     let is_number = digits.iter().all(u8::is_ascii_digit) && !digits.starts_with(b"0");
     let digits = std::str::from_utf8(digits).ok().filter(|_| is_number)?;
@@ -35,7 +35,7 @@ pub(super) fn number(name: &OsStr) -> Option<u32> {
 }
 
 /// As programs list them.
-pub(super) fn sort(names: &mut [PathBuf]) {
+pub(crate) fn sort(names: &mut [PathBuf]) {
     names.sort_by_key(|name| name.file_name().and_then(number));
 }
 

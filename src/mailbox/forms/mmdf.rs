@@ -17,7 +17,7 @@ use memchr::memmem::Finder;
 const MARK: &[u8] = b"\x01\x01\x01\x01";
 
 /// Bytes from a separating line on that tell whether it closes a message: two lines, or one and two line ends.
-const LOOK_AHEAD: usize = 16;
+pub(crate) const LOOK_AHEAD: usize = 16;
 
 static LINE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\n\x01\x01\x01\x01"));
 
@@ -32,12 +32,12 @@ fn line(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Whether `bytes` start a mailbox, or a message of one.
-pub(super) fn starts(bytes: &[u8]) -> bool {
+pub(crate) fn starts(bytes: &[u8]) -> bool {
     line(bytes).is_some()
 }
 
 /// Where the content of a message starts: behind the opening line, and a `From ` line.
-pub(super) fn content_start(message: &[u8]) -> Option<usize> {
+pub(crate) fn content_start(message: &[u8]) -> Option<usize> {
     let opening = line(message)?;
     let behind = message.get(opening..).unwrap_or_default();
     let from_line = match behind.starts_with(b"From ") {
@@ -48,13 +48,13 @@ pub(super) fn content_start(message: &[u8]) -> Option<usize> {
 }
 
 /// Whether some line starts as a separating one does.
-pub(super) fn holds_line(content: &[u8]) -> bool {
+pub(crate) fn holds_line(content: &[u8]) -> bool {
     content.starts_with(MARK) || LINE.find(content).is_some()
 }
 
 /// Where the content and the whole of the message end that starts with the opening line at `start`; `None` if that is
 /// not in sight. `whole`: nothing follows `bytes`.
-pub(super) fn end_of_message(bytes: &[u8], start: usize, whole: bool) -> Option<(usize, usize)> {
+pub(crate) fn end_of_message(bytes: &[u8], start: usize, whole: bool) -> Option<(usize, usize)> {
     let opening = line(bytes.get(start..).unwrap_or_default()).unwrap_or_default();
     // An empty message is closed by the next line.
     let from = (start + opening).saturating_sub(1);
@@ -63,7 +63,7 @@ pub(super) fn end_of_message(bytes: &[u8], start: usize, whole: bool) -> Option<
 }
 
 /// How far a message that is passed on unread can be passed on, and whether that is its end.
-pub(super) fn passed(bytes: &[u8], whole: bool) -> (usize, bool) {
+pub(crate) fn passed(bytes: &[u8], whole: bool) -> (usize, bool) {
     match closing(bytes, 0, whole) {
         Some((_, end)) => (end, true),
         None if whole => (bytes.len(), false),
@@ -146,6 +146,11 @@ mod tests {
                 None => assert!(length < 23, "{length}"),
             }
         }
+        assert!(
+            ![b"".as_slice(), b"\n", b"From a\n", b"From: a@b\n\n"]
+                .into_iter()
+                .any(starts)
+        );
         assert!(holds_line(b"\x01\x01\x01\x01") && holds_line(b"a\n\x01\x01\x01\x01"));
         assert!(!holds_line(b" \x01\x01\x01\x01\n\x01\x01\x01"));
     }

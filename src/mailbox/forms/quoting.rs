@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
-use crate::mailbox::forms;
+use crate::mailbox::forms::Division;
 use crate::mailbox::forms::mbox::{Counted, End, end_of_message};
 use crate::mailbox::forms::separator::{Next, next_separator};
 
@@ -33,7 +33,7 @@ impl Quoting {
     /// * else mboxo: what Dovecot, mutt, procmail and Postfix write.
     #[must_use]
     pub fn of_sample(sample: &[u8], extent: Extent) -> Self {
-        if forms::division_of(sample).is_some() || holds_unquoted(sample, extent) {
+        if Division::of(sample) == Division::Mmdf || holds_unquoted(sample, extent) {
             Self::None
         } else if sample.starts_with(b"From mboxrd@")
             || from_lines(sample).any(|(line, at)| at - line > 1)

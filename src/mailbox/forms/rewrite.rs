@@ -3,7 +3,7 @@
 //! New body text is quoted the way the mailbox quotes, Content-Length and Lines in the top header
 //! say what is true again (only their digits change), and the message still ends so that the next
 //! separator is one. Bytes outside the change stay. In a file that is no mbox nothing is
-//! quoted, and its form says what is refused.
+//! quoted, and no line may look like one of those that divide it.
 //!
 //! A change that would take away a line which starts with `From ` is refused: somebody's mailbox
 //! reader starts a message there. So is one that would make a separator of a line that was none.
@@ -11,7 +11,6 @@
 //! Lines: a value that was off by one (some writers count the empty line behind) stays off by
 //! that; any other becomes the count of line ends.
 
-use std::borrow::Cow;
 use std::cell::LazyCell;
 
 use memchr::memchr;
@@ -19,11 +18,14 @@ use memchr::memchr_iter;
 
 use crate::edit::Edits;
 use crate::lengths::{Lengths, Measure};
-use crate::mailbox::forms;
 use crate::mailbox::forms::mbox::{self, Frame, Header};
+use crate::mailbox::forms::mmdf;
 use crate::mailbox::forms::quoting::{self, Quoting};
 use crate::mailbox::forms::separator::{self, Next, next_separator};
 use crate::span::{Lines, Newline, Span};
+
+/// Octets of a changed message that there is room for besides: its `From ` line, and line ends.
+const ROOM: usize = 256;
 
 /// Edits that do not fit their message: a span lies outside of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,22 +57,20 @@ pub(crate) fn rewritten(
     if new.bytes == content {
         return Ok(Rewritten::Unchanged);
     }
-    let division = forms::division_of(from_line);
-    if let Some(division) = division
-        && (division.may_divide(content) || division.may_divide(&new.bytes))
-    {
+    let is_mmdf = mmdf::starts(from_line);
+    if is_mmdf && (mmdf::holds_line(content) || mmdf::holds_line(&new.bytes)) {
         return Ok(Rewritten::Refused);
     }
-    let kept = match division {
-        Some(_) => Vec::new(),
-        None => match kept_lines(content, &new, |_| true) {
+    let kept = match is_mmdf {
+        true => Vec::new(),
+        false => match kept_lines(content, &new, |_| true) {
             Some(kept) => kept,
             None => return Ok(Rewritten::Refused),
         },
     };
     let quoting = match quoting {
         // `From ` divides nothing there.
-        _ if division.is_some() => Quoting::None,
+        _ if is_mmdf => Quoting::None,
         // In a message whose length nobody believes, a line that is not quoted divides.
         Quoting::None if !frame.is_mboxcl2 => Quoting::O,
         quoting => quoting,
@@ -78,27 +78,22 @@ pub(crate) fn rewritten(
     let mut new = quoting.marked(&new.bytes, &kept).unwrap_or(new.bytes);
 
     let newline = Newline::of_first_line(content).bytes();
-    let is_line = content.ends_with(b"\n") || division.is_some() && !behind.is_empty();
+    let is_line = content.ends_with(b"\n") || is_mmdf && !behind.is_empty();
     if is_line && !new.ends_with(b"\n") {
         new.extend_from_slice(newline);
     }
-    let blanks = match division {
-        Some(_) => b"",
-        None => behind,
+    let blanks = match is_mmdf {
+        true => b"",
+        false => behind,
     };
     let separated = ends_with_empty_line(content, blanks);
     if separated && !ends_with_empty_line(&new, blanks) {
         new.extend_from_slice(newline);
     }
-    let new = counted(content, new, lengths);
-    let opening = match division {
-        Some(division) => division.opening(from_line, &new),
-        None => Some(Cow::Borrowed(from_line)),
-    };
-    let Some(opening) = opening else {
-        return Ok(Rewritten::Refused);
-    };
-    let new = [opening.as_ref(), &new, behind].concat();
+    let mut new = counted(content, new, lengths);
+    // In its place: another copy of a large message would take memory.
+    new.splice(..0, from_line.iter().copied());
+    new.extend_from_slice(behind);
     // What is new is quoted, but what was no separator may have become one by what is beside it,
     // and the message's own may have been one because of the field behind it.
     let old = bytes.get(frame.start..).unwrap_or_default();
@@ -153,7 +148,7 @@ fn changed(content: &[u8], edits: &Edits) -> Result<Option<New>, Misfit> {
         return Ok(None);
     }
     let gain: usize = edits.iter().map(|edit| edit.replacement.len()).sum();
-    let mut bytes = Vec::with_capacity(content.len() + gain);
+    let mut bytes = Vec::with_capacity(content.len() + gain + ROOM);
     let mut replaced = Vec::with_capacity(edits.len());
     let mut copied = 0;
     for edit in edits.iter() {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::detail::Detail;
 use crate::mailbox::failure::unread;
 use crate::mailbox::find::{self, Kind};
-use crate::mailbox::forms::FolderForm;
+use crate::mailbox::forms::mh;
 
 /// Where results go.
 #[derive(Clone, Copy, Debug)]
@@ -24,8 +24,8 @@ pub(crate) enum Destination<'a> {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Place {
     pub(crate) folder: PathBuf,
-    /// What it is if it is no Maildir.
-    pub(crate) form: Option<FolderForm>,
+    /// Whether it is an MH folder, and no Maildir.
+    pub(crate) is_mh: bool,
     /// Its `cur` or `new`, if only that was named.
     pub(crate) part: Option<OsString>,
     /// The one message in there that was named.
@@ -48,21 +48,22 @@ impl Place {
         let is_part = (part == "cur" || part == "new") && find::is_maildir(folder);
         is_part.then(|| Self {
             folder: folder.to_owned(),
-            form: None,
+            is_mh: false,
             part: Some(part),
             name,
         })
     }
 
-    /// What is found at `path`: a folder of some form, or a Maildir, or what is named of one.
+    /// What is found at `path`: an MH folder, or a Maildir, or what is named of one.
     pub(crate) fn of(path: &Path, kind: Kind) -> Self {
-        let (form, part) = match kind {
-            Kind::Folder(form) => (Some(form), None),
-            _ => (None, Self::within(path)),
+        let is_mh = kind == Kind::Mh;
+        let part = match is_mh {
+            true => None,
+            false => Self::within(path),
         };
         part.unwrap_or_else(|| Self {
             folder: path.to_owned(),
-            form,
+            is_mh,
             part: None,
             name: None,
         })
@@ -80,34 +81,30 @@ impl Place {
 
     /// Where messages that go to `folder`, of this form, are written before.
     pub(crate) fn writing_in(&self, folder: &Path) -> PathBuf {
-        match self.form {
-            Some(_) => folder.to_owned(),
-            None => folder.join("tmp"),
+        match self.is_mh {
+            true => folder.to_owned(),
+            false => folder.join("tmp"),
         }
     }
 
     /// The folders in which names change, of this form.
     pub(crate) fn synced_in(&self, folder: &Path) -> Vec<PathBuf> {
-        match self.form {
-            Some(_) => vec![folder.to_owned()],
-            None => ["cur", "new"].map(|part| folder.join(part)).into(),
+        match self.is_mh {
+            true => vec![folder.to_owned()],
+            false => ["cur", "new"].map(|part| folder.join(part)).into(),
         }
     }
 
-    /// The messages' names, `cur/...` and `new/...`, sorted; those of another form in its order. And the paths of what
+    /// The messages' names, `cur/...` and `new/...`, sorted; those of an MH folder in the order of their numbers. And the paths of what
     /// has such a name and is no file, such as a symbolic link, and of what cannot be read, each with what is said of it.
     /// The names are the one thing here that grows with the mailbox: some hundred bytes a message.
     pub(crate) fn messages(&self) -> (Vec<PathBuf>, Vec<(PathBuf, Detail)>) {
         let (mut names, mut others) = (Vec::new(), Vec::new());
-        if let Some(form) = self.form {
-            listed(
-                &self.folder,
-                Path::new(""),
-                |name| form.is_message(name),
-                &mut names,
-                &mut others,
-            );
-            form.sort(&mut names);
+        if self.is_mh {
+            let is_message = |name: &OsStr| mh::number(name).is_some();
+            let part = Path::new("");
+            listed(&self.folder, part, is_message, &mut names, &mut others);
+            mh::sort(&mut names);
             return (names, others);
         }
         for part in ["cur", "new"] {

@@ -25,8 +25,8 @@ use md5::{Digest as _, Md5};
 
 use crate::error::Error;
 use crate::mailbox::failure::unreadable;
-use crate::mailbox::forms;
 use crate::mailbox::forms::mbox::Counted;
+use crate::mailbox::forms::mmdf;
 use crate::mailbox::job::Job;
 use crate::mailbox::place::latecomers::{carry_over, keep};
 use crate::mailbox::place::lock::{Lock, Patience};
@@ -238,12 +238,12 @@ fn digest_of(file: &File, length: u64, path: &Path) -> Result<Vec<u8>, Error> {
 
 /// Whether what stands at `at`, if anything, starts a message and does not go on with the last one.
 fn message_starts(file: &File, at: u64, path: &Path) -> Result<bool, Error> {
-    let start = up_to(forms::LOOK_AHEAD, |rest, before| {
+    let start = up_to(BLANKS.max(mmdf::LOOK_AHEAD), |rest, before| {
         file.read_at(rest, at + before)
     });
     let start = start.map_err(unreadable(path))?;
     let text = start.get(..BLANKS).unwrap_or(&start).trim_ascii_start();
-    Ok(text.starts_with(b"From ") || forms::division_of(&start).is_some() || start.is_empty())
+    Ok(text.starts_with(b"From ") || mmdf::starts(&start) || start.is_empty())
 }
 
 #[cfg(test)]

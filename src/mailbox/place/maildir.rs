@@ -1,4 +1,4 @@
-//! Maildirs: a message a file, in `cur` and `new`; and folders of other forms (MH), where all this holds too but for `tmp`
+//! Maildirs: a message a file, in `cur` and `new`; and MH folders, where all this holds too but for `tmp`
 //! and the sizes: a changed message is written beside the old one, under a name that is no message's.
 //!
 //! A changed message is written to `tmp`, synced, and takes the place of the old one; name (so
@@ -39,7 +39,7 @@ use crate::mailbox::compressed::Method;
 use crate::mailbox::compressed::content::{Content, content_of, method_of};
 use crate::mailbox::failure::{cannot_read, cannot_write, unread};
 use crate::mailbox::find::Kind;
-use crate::mailbox::forms::rewrite;
+use crate::mailbox::forms::{mh, rewrite};
 use crate::mailbox::job::Job;
 use crate::mailbox::place::folder::{Destination, Place, target};
 use crate::mailbox::place::lock::Dotlock;
@@ -47,14 +47,14 @@ use crate::mailbox::place::replace::{Beside, Identity, sync_folder};
 use crate::mailbox::place::sizes::{base_of, resized};
 use crate::mailbox::place::supersede::Old;
 use crate::mailbox::read::messages::Transformed;
-use crate::mailbox::read::pipeline::{self, Limits, Stages};
+use crate::mailbox::read::pipeline::{self, Stages};
 use crate::mailbox::{Effect, Message, Quoting, Summary};
 
 /// Octets up to which compressed messages expand side by side.
 const SMALL: usize = 64 << 20;
 
 impl<S: Send> Job<'_, S> {
-    /// Converts a Maildir (not those within it), or what is named of one, or a folder of another form.
+    /// Converts a Maildir (not those within it), or what is named of one, or an MH folder.
     ///
     /// # Errors
     /// As [`convert_in_place`](crate::mailbox::convert_in_place). Messages done before an error stay done.
@@ -74,9 +74,7 @@ impl<S: Send> Job<'_, S> {
                     lock = Some(Dotlock::acquire(&locked, folder, &self.patience())?);
                     make_folder(&place.writing_in(folder))?;
                 }
-                Destination::Folder(to) if place.part.is_some() || place.form.is_some() => {
-                    make_folder(to)?
-                }
+                Destination::Folder(to) if place.part.is_some() || place.is_mh => make_folder(to)?,
                 Destination::Folder(to) => {
                     for name in ["cur", "new", "tmp"] {
                         make_folder(&to.join(name))?;
@@ -109,13 +107,10 @@ impl<S: Send> Job<'_, S> {
             )),
         };
         let mut numbered = (1..).zip(names);
-        let limits = Limits {
-            workers: options.workers(),
-            budget: options.workers() * 4,
-        };
         let outcome = pipeline::run(
             &stages,
-            limits,
+            options.workers(),
+            options.workers() * 4,
             self.stop,
             || Ok(numbered.next().map(|item| (item, 1))),
             |(number, name), done| {
@@ -148,12 +143,10 @@ impl<S: Send> Job<'_, S> {
             }
         }
         drop(lock);
-        if let (Some(form), Destination::Folder(to), Ok(())) = (place.form, destination, &outcome)
+        if let (true, Destination::Folder(to), Ok(())) = (place.is_mh, destination, &outcome)
             && options.effect == Effect::Write
         {
-            for name in form.copied() {
-                copy_beside(folder, to, name)?;
-            }
+            copy_beside(folder, to, mh::SEQUENCES)?;
         }
         outcome.map(|()| summary)
     }

@@ -34,18 +34,27 @@ impl Background {
     /// Starts reading what `open` gives, which may have to wait for it. Trouble is told about `name`. `ending` is requested
     /// when this is dropped: the thread ends as soon as it reads again.
     pub(crate) fn start<R: Read>(
-        open: impl FnOnce() -> Result<R, Error> + Send + 'static,
+        open: impl FnOnce() -> io::Result<R> + Send + 'static,
         name: PathBuf,
         ending: Stop,
     ) -> Self {
         let (sender, pieces) = mpsc::sync_channel(PIECES);
         let stop = ending.clone();
         std::thread::spawn(move || {
+            let in_full = |error: io::Error| {
+                // A stop ends the read within what is passed over.
+                let stopped = |error| {
+                    stop.check()
+                        .err()
+                        .unwrap_or_else(|| unreadable(&name)(error))
+                };
+                io::Error::other(error.downcast::<Error>().unwrap_or_else(stopped))
+            };
             let mut reader = match open() {
                 Ok(reader) => reader,
                 Err(error) => {
                     // A reader that is gone needs no error.
-                    let _ = sender.send(Err(io::Error::other(error)));
+                    let _ = sender.send(Err(in_full(error)));
                     return;
                 }
             };
@@ -62,12 +71,7 @@ impl Background {
                             let goes_on = damage.goes_on;
                             (Err(io::Error::other(damage)), !goes_on)
                         }
-                        Err(error) => {
-                            // A stop ends the read within what is passed over.
-                            let stopped = stop.check().err();
-                            let error = stopped.unwrap_or_else(|| unreadable(&name)(error));
-                            (Err(io::Error::other(error)), true)
-                        }
+                        Err(error) => (Err(in_full(error)), true),
                     },
                 };
                 if sender.send(piece).is_err() || is_over {

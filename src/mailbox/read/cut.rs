@@ -19,6 +19,7 @@ use crate::error::Error;
 use crate::mailbox::Options;
 use crate::mailbox::failure::cannot_read;
 use crate::mailbox::find::{Finds, Found};
+use crate::mailbox::forms::Division;
 use crate::mailbox::forms::mbox::Counted;
 use crate::mailbox::read::source::Source;
 use crate::mailbox::read::window::{At, Windows};
@@ -118,6 +119,9 @@ pub(crate) const COUNTED: &str = "all its messages have a Content-Length that is
 /// The same of what is no plain file.
 pub(crate) const COMPRESSED: &str = "it is compressed, or an archive";
 
+/// The same of MMDF.
+const MMDF: &str = "it is an MMDF mailbox";
+
 /// Why a file is one piece that is no mbox.
 pub(crate) const SINGLE: &str = "it is a single message";
 
@@ -138,8 +142,8 @@ impl<F: Fn() -> Windows> Cutter<F> {
         while !head.counted.is_settled() {
             let is_end = head.next_chunk()?.is_none();
             // What divides it may be any message's text.
-            if let Some(division) = head.division {
-                return Ok(Err(division.one_piece()));
+            if head.division == Division::Mmdf {
+                return Ok(Err(MMDF));
             }
             if is_end {
                 return Ok(Err(COUNTED));
@@ -214,8 +218,6 @@ mod tests {
     use super::*;
     use crate::mailbox::read::window::tests::pieces;
     use proptest::prelude::*;
-
-    const MMDF: &str = "it is an MMDF mailbox";
 
     /// All messages, and what their walk says of each.
     fn messages(mut windows: Windows) -> (Vec<u8>, Vec<(Vec<u8>, String)>) {

@@ -1,8 +1,7 @@
 //! Reading: from a source to batches of whole messages, and from these, worked on in order, to a sink.
 //!
-//! * `source`: a file, or a stream that is read once, compressed or not;
+//! * `source`: a file, or a stream that is read once, compressed or not, and what its start says;
 //! * `background`: a stream that a thread of its own reads, so that a stop need not wait for it; `full`: until a buffer is full;
-//! * `sample`: how an mbox quotes, by its first mebibyte;
 //! * `window`: the walk over a source: batches of whole messages (`Chunk`); a window grows until it holds one;
 //! * `cut`: the walk over the messages that begin in a range of a file; `split`: where to cut one;
 //! * `pipeline`: batches on their way through the workers, in order;
@@ -16,7 +15,6 @@ pub(super) mod full;
 pub(super) mod messages;
 pub(super) mod opened;
 pub(super) mod pipeline;
-pub(super) mod sample;
 pub(super) mod sink;
 pub(super) mod source;
 #[cfg(feature = "cli")]

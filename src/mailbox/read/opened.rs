@@ -37,7 +37,7 @@ const AHEAD: usize = 4 << 20;
 /// An open source of mail, read once.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    source: Source,
+    pub(crate) source: Source,
     /// The file with a name: the result gets what it has besides mail.
     original: Option<Arc<File>>,
     /// Members of an archive that are no mail.
@@ -55,13 +55,11 @@ impl Opened {
         options: &Options,
         stop: &Stop,
     ) -> Result<Self, Error> {
-        let method = method_of(&file).map_err(unreadable(name))?;
         let file = Arc::new(file);
         let skipped = Skipped::default();
         let ending = stop.of_part();
-        let limits = limits(options);
-        let unpacked = archive::unpacked(&file, method, limits, find::judged, &skipped, &ending);
-        let source = match unpacked.map_err(unreadable(name))? {
+        let unpacked = archive::unpacked(&file, limits(options), find::judged, &skipped, &ending);
+        let source = match unpacked.map_err(|error| in_full(error, name))? {
             Some(reader) => Source::stream(Background::start(|| Ok(reader), name.into(), ending)),
             None => Source::file(&file),
         };
@@ -103,11 +101,6 @@ impl Opened {
         self.original.is_none()
     }
 
-    /// What is wrong with the compressed data it comes from, as far as it was read.
-    pub(crate) fn damage(&self) -> Option<&Damage> {
-        self.source.damage()
-    }
-
     /// All of it.
     ///
     /// # Errors
@@ -128,17 +121,6 @@ impl Opened {
     pub(crate) fn is_empty(&mut self, name: &Path) -> Result<bool, Error> {
         let start = self.source.start(1);
         Ok(start.map_err(|error| in_full(error, name))?.is_empty())
-    }
-
-    pub(crate) fn source(&mut self) -> &mut Source {
-        &mut self.source
-    }
-
-    /// The walk over all of it, which leaves nothing.
-    #[cfg(feature = "cli")]
-    pub(crate) fn windows(&mut self, window: usize, max_message: usize) -> Windows {
-        let source = std::mem::replace(&mut self.source, Source::stream(io::empty()));
-        Windows::new(source, window, max_message)
     }
 }
 
@@ -400,7 +382,7 @@ pub(crate) fn kind_of_open(
     }
     Ok(match kind {
         // What it would have been is not known.
-        Err(_) if source.damage().is_some() => Ok(Kind::Mbox),
+        Err(_) if source.source.damage().is_some() => Ok(Kind::Mbox),
         Ok(Kind::Archive) => Err(match source {
             Opened { original: None, .. } => NotMail::STREAMED_ZIP,
             _ => NotMail::PACKED_ZIP,

@@ -36,15 +36,6 @@ pub(crate) trait Stages: Sync {
     fn work(&self, item: &Self::Item, part: Self::Part) -> Result<Self::Done, Error>;
 }
 
-/// How much at a time.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    /// Threads.
-    pub(crate) workers: usize,
-    /// What items between reading and handing on may weigh together.
-    pub(crate) budget: usize,
-}
-
 /// Work on a part of an item.
 struct Task<S: Stages> {
     /// The number of the item.
@@ -64,9 +55,9 @@ struct Slot<S: Stages> {
     open: usize,
 }
 
-/// Whether a stage that one thread at a time is in can be entered.
+/// Whether a thread can enter a stage that one thread at a time is in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Place {
+enum Entry {
     Free,
     Taken,
     /// There is nothing more to read.
@@ -80,8 +71,8 @@ struct State<S: Stages> {
     first: u64,
     /// What `slots` and the item that is handed on weigh.
     weight: usize,
-    reading: Place,
-    taking: Place,
+    reading: Entry,
+    taking: Entry,
     over: bool,
     failure: Option<Error>,
     /// Threads that wait for work. To wake nobody is a call of the system, too.
@@ -95,20 +86,110 @@ impl<S: Stages> State<S> {
 
     /// Whether nothing is left to do, nor will be.
     fn is_done(&self) -> bool {
-        self.reading == Place::Closed && self.taking == Place::Free && self.slots.is_empty()
+        self.reading == Entry::Closed && self.taking == Entry::Free && self.slots.is_empty()
     }
 }
 
-struct Shared<S: Stages> {
+/// Ends the run when its thread panics, so that no other waits for it.
+struct Alarm<F: Fn()>(F);
+
+impl<F: Fn()> Drop for Alarm<F> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            (self.0)();
+        }
+    }
+}
+
+/// Runs in so many threads: `read` gives an item and its weight until there are none, `take` gets each item and
+/// what was done, in the order of the parts. Items between the two weigh `budget` together, or one is there.
+///
+/// # Errors
+/// The first that `read`, a stage or `take` gave; [`Error::Interrupted`] if `stop` was requested.
+pub(crate) fn run<S: Stages>(
+    stages: &S,
+    workers: usize,
+    budget: usize,
+    stop: &Stop,
+    read: impl FnMut() -> Result<Option<(S::Item, usize)>, Error> + Send,
+    take: impl FnMut(S::Item, Vec<S::Done>) -> Result<(), Error> + Send,
+) -> Result<(), Error> {
+    let pipeline = Pipeline {
+        stages,
+        stop,
+        budget,
+        read: Mutex::new(read),
+        take: Mutex::new(take),
+        state: Mutex::new(State {
+            tasks: VecDeque::new(),
+            slots: VecDeque::new(),
+            first: 0,
+            weight: 0,
+            reading: Entry::Free,
+            taking: Entry::Free,
+            over: false,
+            failure: None,
+            waiting: 0,
+        }),
+        work: Condvar::new(),
+        end: Condvar::new(),
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..workers.max(1) {
+            scope.spawn(|| {
+                let _alarm = Alarm(|| pipeline.end(None));
+                if let Err(error) = pipeline.serve() {
+                    pipeline.end(Some(error));
+                }
+            });
+        }
+        let mut state = pipeline.lock();
+        while !state.over && !stop.is_requested() {
+            let waited = pipeline.end.wait_timeout(state, LOOK_UP);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let is_stopped = !state.over;
+        drop(state);
+        if is_stopped {
+            pipeline.end(Some(Error::Interrupted));
+        }
+    });
+    match pipeline.lock().failure.take() {
+        Some(error) => Err(error),
+        None => Ok(()),
+    }
+}
+
+/// What is next for a thread.
+enum Next<S: Stages> {
+    Take(Slot<S>),
+    Work(Task<S>),
+    Read,
+    End,
+}
+
+/// What all threads share.
+struct Pipeline<'a, S: Stages, R, T> {
+    stages: &'a S,
+    stop: &'a Stop,
+    budget: usize,
+    /// Only one thread at a time asks for it: `reading` is `Taken` then.
+    read: Mutex<R>,
+    /// The same, by `taking`.
+    take: Mutex<T>,
     state: Mutex<State<S>>,
     /// There is something to do for a thread, or it is over.
     work: Condvar,
     /// It is over.
     end: Condvar,
-    budget: usize,
 }
 
-impl<S: Stages> Shared<S> {
+impl<S, R, T> Pipeline<'_, S, R, T>
+where
+    S: Stages,
+    R: FnMut() -> Result<Option<(S::Item, usize)>, Error>,
+    T: FnMut(S::Item, Vec<S::Done>) -> Result<(), Error>,
+{
     fn lock(&self) -> MutexGuard<'_, State<S>> {
         // Nothing in a critical section leaves the state half done.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -130,106 +211,7 @@ impl<S: Stages> Shared<S> {
         self.work.notify_all();
         self.end.notify_all();
     }
-}
 
-/// Ends the run when its thread panics, so that no other waits for it.
-struct Alarm<'a, S: Stages>(&'a Shared<S>);
-
-impl<S: Stages> Drop for Alarm<'_, S> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.end(None);
-        }
-    }
-}
-
-/// Runs: `read` gives an item and its weight until there are none, `take` gets each item and
-/// what was done, in the order of the parts.
-///
-/// # Errors
-/// The first that `read`, a stage or `take` gave; [`Error::Interrupted`] if `stop` was requested.
-pub(crate) fn run<S: Stages>(
-    stages: &S,
-    limits: Limits,
-    stop: &Stop,
-    read: impl FnMut() -> Result<Option<(S::Item, usize)>, Error> + Send,
-    take: impl FnMut(S::Item, Vec<S::Done>) -> Result<(), Error> + Send,
-) -> Result<(), Error> {
-    let shared = Shared::<S> {
-        state: Mutex::new(State {
-            tasks: VecDeque::new(),
-            slots: VecDeque::new(),
-            first: 0,
-            weight: 0,
-            reading: Place::Free,
-            taking: Place::Free,
-            over: false,
-            failure: None,
-            waiting: 0,
-        }),
-        work: Condvar::new(),
-        end: Condvar::new(),
-        budget: limits.budget,
-    };
-    let (read, take) = (Mutex::new(read), Mutex::new(take));
-    let hands = Hands {
-        shared: &shared,
-        stages,
-        stop,
-        read: &read,
-        take: &take,
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..limits.workers.max(1) {
-            scope.spawn(|| {
-                let _alarm = Alarm(hands.shared);
-                if let Err(error) = hands.serve() {
-                    hands.shared.end(Some(error));
-                }
-            });
-        }
-        let mut state = shared.lock();
-        while !state.over && !stop.is_requested() {
-            let waited = shared.end.wait_timeout(state, LOOK_UP);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        let is_stopped = !state.over;
-        drop(state);
-        if is_stopped {
-            shared.end(Some(Error::Interrupted));
-        }
-    });
-    match shared.lock().failure.take() {
-        Some(error) => Err(error),
-        None => Ok(()),
-    }
-}
-
-/// What is next for a thread.
-enum Next<S: Stages> {
-    Take(Slot<S>),
-    Work(Task<S>),
-    Read,
-    End,
-}
-
-/// What all threads share.
-struct Hands<'a, S: Stages, R, T> {
-    shared: &'a Shared<S>,
-    stages: &'a S,
-    stop: &'a Stop,
-    /// Only one thread at a time asks for it: `reading` is `Taken` then.
-    read: &'a Mutex<R>,
-    /// The same, by `taking`.
-    take: &'a Mutex<T>,
-}
-
-impl<S, R, T> Hands<'_, S, R, T>
-where
-    S: Stages,
-    R: FnMut() -> Result<Option<(S::Item, usize)>, Error>,
-    T: FnMut(S::Item, Vec<S::Done>) -> Result<(), Error>,
-{
     fn serve(&self) -> Result<(), Error> {
         loop {
             let next = self.next();
@@ -245,19 +227,19 @@ where
 
     /// Waits until there is something to do.
     fn next(&self) -> Next<S> {
-        let mut state = self.shared.lock();
+        let mut state = self.lock();
         loop {
             if state.over {
                 return Next::End;
             }
-            if state.taking == Place::Free
+            if state.taking == Entry::Free
                 && state.first_is_finished()
                 && let Some(slot) = state.slots.pop_front()
             {
                 state.first += 1;
-                state.taking = Place::Taken;
+                state.taking = Entry::Taken;
                 if !state.tasks.is_empty() {
-                    self.shared.wake_one(&state);
+                    self.wake_one(&state);
                 }
                 return Next::Take(slot);
             }
@@ -265,19 +247,19 @@ where
                 return Next::Work(task);
             }
             let weight = state.weight;
-            if state.reading == Place::Free && (weight == 0 || weight < self.shared.budget) {
-                state.reading = Place::Taken;
+            if state.reading == Entry::Free && (weight == 0 || weight < self.budget) {
+                state.reading = Entry::Taken;
                 return Next::Read;
             }
             if state.is_done() {
                 state.over = true;
                 drop(state);
-                self.shared.work.notify_all();
-                self.shared.end.notify_all();
+                self.work.notify_all();
+                self.end.notify_all();
                 return Next::End;
             }
             state.waiting += 1;
-            let waited = self.shared.work.wait(state);
+            let waited = self.work.wait(state);
             state = waited.unwrap_or_else(PoisonError::into_inner);
             state.waiting -= 1;
         }
@@ -293,11 +275,11 @@ where
         let mut take = self.take.lock().unwrap_or_else(PoisonError::into_inner);
         take(item, done.into_iter().flatten().collect())?;
         drop(take);
-        let mut state = self.shared.lock();
-        state.taking = Place::Free;
+        let mut state = self.lock();
+        state.taking = Entry::Free;
         state.weight -= weight;
         // This thread looks for itself; another one may read, and one may have waited for the end.
-        self.shared.wake_one(&state);
+        self.wake_one(&state);
         Ok(())
     }
 
@@ -306,16 +288,16 @@ where
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let item = read()?;
         drop(read);
-        let mut state = self.shared.lock();
+        let mut state = self.lock();
         let Some((item, weight)) = item else {
-            state.reading = Place::Closed;
+            state.reading = Entry::Closed;
             drop(state);
-            self.shared.work.notify_all();
+            self.work.notify_all();
             return Ok(());
         };
         let item = Arc::new(item);
         let number = state.first + state.slots.len() as u64;
-        state.reading = Place::Free;
+        state.reading = Entry::Free;
         state.weight += weight;
         state.slots.push_back(Slot {
             item: Arc::clone(&item),
@@ -323,11 +305,11 @@ where
             done: Vec::new(),
             open: 1,
         });
-        self.shared.wake_one(&state);
+        self.wake_one(&state);
         drop(state);
         let found = self.stages.split(&item)?;
         let parts = found.len();
-        let mut state = self.shared.lock();
+        let mut state = self.lock();
         let place = (number - state.first) as usize;
         let State { slots, tasks, .. } = &mut *state;
         // Before what waits behind: this item is waited for first.
@@ -355,7 +337,7 @@ where
             part,
         } = task;
         let done = self.stages.work(&item, part)?;
-        let mut state = self.shared.lock();
+        let mut state = self.lock();
         let place = (number - state.first) as usize;
         let entry = state
             .slots
@@ -386,7 +368,7 @@ where
         drop(state);
         if parts > 1 {
             // One of them is for this thread.
-            self.shared.work.notify_all();
+            self.work.notify_all();
         }
     }
 }
@@ -424,10 +406,10 @@ mod tests {
     fn squares(items: Vec<Vec<u64>>, workers: usize, budget: usize) -> Result<Vec<u64>, Error> {
         let mut out = Vec::new();
         let mut items = items.into_iter();
-        let limits = Limits { workers, budget };
         run(
             &Squares(AtomicUsize::new(0)),
-            limits,
+            workers,
+            budget,
             &Stop::default(),
             || {
                 Ok(items.next().map(|item| {
@@ -471,13 +453,10 @@ mod tests {
     fn a_requested_stop_interrupts() {
         let stop = Stop::default();
         let mut taken = 0;
-        let limits = Limits {
-            workers: 2,
-            budget: 5,
-        };
         let outcome = run(
             &Squares(AtomicUsize::new(0)),
-            limits,
+            2,
+            5,
             &stop,
             || Ok(Some((vec![1], 1))),
             |_, _| {

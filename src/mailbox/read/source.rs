@@ -9,8 +9,11 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use crate::mailbox::compressed::Damage;
+use crate::mailbox::forms::quoting::{Extent, Quoting};
 use crate::mailbox::read::full::filled_by;
 
+/// How much of an mbox is read to see how it quotes.
+const SAMPLE: usize = 1 << 20;
 /// Octets of a stream that are held in memory when they are looked at ahead; further ones go to a file without a name.
 const HELD: usize = 4 << 20;
 /// Octets that are read at a time by looking ahead.
@@ -90,6 +93,19 @@ impl Source {
         })?;
         octets.truncate(filled);
         Ok(octets)
+    }
+
+    /// How the mbox quotes, as far as its start tells.
+    ///
+    /// # Errors
+    /// As [`fill`](Self::fill): in full.
+    pub(crate) fn quoting(&mut self) -> io::Result<Quoting> {
+        let sample = self.start(SAMPLE)?;
+        let extent = match sample.len() < SAMPLE {
+            true => Extent::Whole,
+            false => Extent::Start,
+        };
+        Ok(Quoting::of_sample(&sample, extent))
     }
 
     /// Goes on at a place, which only a file can.

@@ -6,12 +6,9 @@ use std::sync::Arc;
 
 use crate::mailbox::Options;
 use crate::mailbox::find::Kind;
-use crate::mailbox::forms;
-use crate::mailbox::forms::mbox;
 use crate::mailbox::forms::quoting::Quoting;
+use crate::mailbox::forms::{Division, mbox, mmdf};
 use crate::mailbox::read::cut::{COMPRESSED, Cutter, SINGLE};
-use crate::mailbox::read::opened::Opened;
-use crate::mailbox::read::sample::quoting_of;
 use crate::mailbox::read::source::Source;
 use crate::mailbox::read::window::Windows;
 
@@ -48,13 +45,12 @@ pub(crate) struct Piece {
 /// # Errors
 /// What reading it, and `take`, say.
 pub(crate) fn pieces(
-    opened: &mut Opened,
+    source: &mut Source,
     kind: Kind,
     length: u64,
     splitting: &Splitting<'_>,
     take: &mut dyn FnMut(&Piece, Option<Quoting>) -> io::Result<()>,
 ) -> io::Result<()> {
-    let source = opened.source();
     let first = header(source)?;
     let all = |why| Piece {
         range: 0..length,
@@ -70,7 +66,7 @@ pub(crate) fn pieces(
         };
         return take(&piece, None);
     }
-    let quoting = quoting_of(source)?;
+    let quoting = source.quoting()?;
     let Options {
         window,
         max_message,
@@ -91,13 +87,14 @@ pub(crate) fn pieces(
         (Some(Ok(cutter)), Some(file)) => (cutter, file),
         (uncut, _) => {
             let why = uncut.and_then(Result::err).unwrap_or(COMPRESSED);
-            let is_mbox =
-                file.is_none() || forms::division_of(&source.start(forms::LOOK_AHEAD)?).is_none();
+            let start = source.start(mmdf::LOOK_AHEAD)?;
+            let is_mbox = file.is_none() || Division::of(&start) == Division::Mbox;
             let mut piece = all(why);
             if splitting.counts {
-                let mut windows = opened.windows(window, max_message);
+                let all = std::mem::replace(source, Source::stream(io::empty()));
+                let mut windows = Windows::new(all, window, max_message);
                 piece.messages = count(&mut windows)?;
-                *opened.source() = windows.into_source();
+                *source = windows.into_source();
             }
             return take(&piece, is_mbox.then_some(quoting));
         }

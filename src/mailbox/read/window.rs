@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::source::Source;
 use crate::mailbox::forms::mbox::{self, Counted, End, Frame};
 use crate::mailbox::forms::separator::{LOOK_AHEAD, Next, next_separator};
-use crate::mailbox::forms::{self, Division};
+use crate::mailbox::forms::{Division, mmdf};
 use crate::mailbox::start::{BYTE_ORDER_MARK, is_marked_mbox};
 
 /// A message of so many windows weighs as much as one.
@@ -120,8 +120,8 @@ pub(crate) struct Windows {
     pub(crate) offset: u64,
     pub(crate) next_number: u64,
     pub(crate) at: At,
-    /// What divides all of it, if it is no mbox: its start tells.
-    pub(crate) division: Option<Division>,
+    /// What divides all of it: its start tells.
+    pub(crate) division: Division,
     /// Where no message may start any more.
     pub(crate) until: u64,
     /// What the messages so far say about the next one's Content-Length.
@@ -143,7 +143,7 @@ impl Windows {
             offset: 0,
             next_number: 1,
             at: At::FirstByte,
-            division: None,
+            division: Division::Mbox,
             until: u64::MAX,
             counted: Counted::default(),
         }
@@ -198,14 +198,9 @@ impl Windows {
                 // It goes on in front of the first message, as it stands.
                 self.at = At::Passing(Some(BYTE_ORDER_MARK.len() as u64));
             }
-            if self.at == At::FirstByte
-                && let Some(division) = forms::division_of(bytes)
-            {
-                self.division = Some(division);
-                self.at = match division.preamble(bytes) {
-                    0 => At::Message,
-                    octets => At::Passing(Some(octets)),
-                };
+            if self.at == At::FirstByte && Division::of(bytes) == Division::Mmdf {
+                self.division = Division::Mmdf;
+                self.at = At::Message;
             }
             let mut wanted = 0;
             chunk.length = match self.at {
@@ -306,9 +301,11 @@ impl Windows {
         while at < bytes.len() && self.offset + (at as u64) < self.until {
             let from = at + std::mem::take(&mut searched);
             let end = match self.division {
-                Some(division) => mbox::end_by_division(division, bytes, at, whole),
-                None if counted.is_settled() => mbox::end_by_separator(bytes, at, from, whole),
-                None => mbox::end_of_message(bytes, at, whole, &mut counted, &mut peek),
+                Division::Mmdf => mbox::end_by_closing_line(bytes, at, whole),
+                Division::Mbox if counted.is_settled() => {
+                    mbox::end_by_separator(bytes, at, from, whole)
+                }
+                Division::Mbox => mbox::end_of_message(bytes, at, whole, &mut counted, &mut peek),
             };
             match end {
                 End::At(frame) => {
@@ -317,7 +314,7 @@ impl Windows {
                     frames.push(frame);
                 }
                 End::NotInSight(needed) => {
-                    if counted.is_settled() && self.division.is_none() {
+                    if counted.is_settled() && self.division == Division::Mbox {
                         self.searched = (bytes.len() - at).saturating_sub(LOOK_AHEAD + 8);
                     }
                     self.counted = counted;
@@ -342,8 +339,8 @@ impl Windows {
             };
             return passed;
         }
-        if let Some(division) = self.division {
-            let (passed, is_end) = division.passed(bytes, whole);
+        if self.division == Division::Mmdf {
+            let (passed, is_end) = mmdf::passed(bytes, whole);
             self.at = match is_end {
                 true => At::Message,
                 false => At::Passing(None),
