@@ -13,7 +13,7 @@ use crate::detail::{Detail, Setting};
 use crate::error::Error;
 use crate::mailbox::begin::{begun, is_same_file, look_at, pass_over_backups, sweep};
 use crate::mailbox::compressed::content::{Content, content_of};
-use crate::mailbox::compressed::{Damage, Method};
+use crate::mailbox::compressed::Damage;
 use crate::mailbox::failure::{cannot_write, in_full, unread, unreadable};
 use crate::mailbox::find::{Finds, Found, Kind};
 use crate::mailbox::forms::emlx;
