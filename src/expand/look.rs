@@ -75,8 +75,8 @@ impl Expander {
 
 fn seen<'d>(shown: &'d Shown<'_>) -> Seen<'d> {
     Seen {
-        role: shown.link.usage.role,
-        is_hidden: shown.link.usage.hidden,
+        role: shown.link.role,
+        is_hidden: shown.link.hidden,
         relative: match shown.written {
             Written::Absolute => None,
             Written::WithBase => Some(true),

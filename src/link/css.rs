@@ -16,63 +16,29 @@ use memchr::{memchr, memchr_iter, memmem};
 use super::css_escape::unescape;
 use super::links::Links;
 use super::srcset::is_blank;
-use super::value::{Context, Grammar, ImageSet, LinkValue, Markup, Quote, Role, Usage};
+use super::value::{Grammar, ImageSet, LinkValue, Markup, Quote, Role};
 use crate::span::Span;
 
 /// The URLs of a style sheet, in order. Total and linear in its length.
 #[must_use]
 pub fn locate(css: &[u8]) -> Links {
     let mut links = Links::default();
-    scan(css, |found| {
-        links.push(found.into_link(Markup::StyleSheet, |at| at));
-    });
+    scan(css, Markup::StyleSheet, |link| links.push(link));
     links
 }
 
-/// A URL found by [`scan`], in offsets of the scanned text.
-pub(super) struct Found {
-    pub(super) range: Range<usize>,
-    grammar: Grammar,
-    place: &'static str,
-    role: Role,
-    pub(super) image_set: ImageSet,
-}
-
-impl Found {
-    /// The link, once offsets are turned into those of the document. It stands alone.
-    pub(super) fn into_link(
-        self,
-        markup: Markup,
-        mut offset: impl FnMut(usize) -> usize,
-    ) -> LinkValue {
-        LinkValue {
-            span: Span::new(offset(self.range.start), offset(self.range.end)),
-            context: Context {
-                markup,
-                grammar: self.grammar,
-            },
-            usage: Usage {
-                place: self.place,
-                role: self.role,
-                hidden: false,
-                image_set: self.image_set,
-            },
-            opens_tag: true,
-        }
-    }
-}
-
-/// Calls `found` for each URL, in order.
-pub(super) fn scan(css: &[u8], found: impl FnMut(Found)) {
+/// Calls `found` for each URL, in order. Spans are those of the text, which `markup` holds.
+pub(super) fn scan(css: &[u8], markup: Markup, found: impl FnMut(LinkValue)) {
     if may_hold_links(css) {
         Scanner {
             css,
+            markup,
             at: 0,
             depth: 0,
             image_set: None,
             option: ImageSet::First,
             awaits: Awaits::Nothing,
-            statement: Statement::Other,
+            is_namespace: false,
             font_face: FontFace::Outside,
             found,
         }
@@ -108,13 +74,6 @@ enum Awaits {
     Import,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Statement {
-    /// Inside `@namespace`, up to its `;`.
-    Namespace,
-    Other,
-}
-
 /// Where the scanner is with regard to `@font-face`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FontFace {
@@ -127,6 +86,7 @@ enum FontFace {
 
 struct Scanner<'a, F> {
     css: &'a [u8],
+    markup: Markup,
     at: usize,
     /// Open parentheses of the current declaration.
     depth: usize,
@@ -135,12 +95,13 @@ struct Scanner<'a, F> {
     /// What the next option of it is.
     option: ImageSet,
     awaits: Awaits,
-    statement: Statement,
+    /// Whether this is inside `@namespace`, up to its `;`.
+    is_namespace: bool,
     font_face: FontFace,
     found: F,
 }
 
-impl<F: FnMut(Found)> Scanner<'_, F> {
+impl<F: FnMut(LinkValue)> Scanner<'_, F> {
     fn run(mut self) {
         while let Some(byte) = self.peek(0) {
             match byte {
@@ -191,7 +152,7 @@ impl<F: FnMut(Found)> Scanner<'_, F> {
             b';' | b'{' | b'}' => {
                 self.depth = 0;
                 self.image_set = None;
-                self.statement = Statement::Other;
+                self.is_namespace = false;
                 self.font_face = self.font_face.behind(byte);
             }
             _ => {}
@@ -206,7 +167,7 @@ impl<F: FnMut(Found)> Scanner<'_, F> {
         if self.is_named(start, b"import") {
             self.awaits = Awaits::Import;
         } else if self.is_named(start, b"namespace") {
-            self.statement = Statement::Namespace;
+            self.is_namespace = true;
         } else if self.is_named(start, b"font-face") && self.font_face == FontFace::Outside {
             self.font_face = FontFace::Announced;
         }
@@ -314,7 +275,7 @@ impl<F: FnMut(Found)> Scanner<'_, F> {
     }
 
     fn report(&mut self, range: Range<usize>, grammar: Grammar, place: &'static str) {
-        if self.statement == Statement::Other {
+        if !self.is_namespace {
             let role = match self.font_face {
                 _ if place == "@import" => Role::StyleSheet,
                 FontFace::Inside(_) => Role::Font,
@@ -331,12 +292,15 @@ impl<F: FnMut(Found)> Scanner<'_, F> {
                 }
                 _ => ImageSet::Outside,
             };
-            (self.found)(Found {
-                range,
+            (self.found)(LinkValue {
+                span: Span::new(range.start, range.end),
+                markup: self.markup,
                 grammar,
                 place,
                 role,
+                hidden: false,
                 image_set,
+                opens_tag: true,
             });
         }
     }

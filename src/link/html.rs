@@ -35,7 +35,7 @@ use super::links::Links;
 use super::names::{Element, Name, Raw};
 use super::srcset::{candidates, is_blank, members, refresh};
 use super::tags::{Attribute, Event, Tags};
-use super::value::{Context, Grammar, ImageSet, LinkValue, Markup, Role, Usage};
+use super::value::{Grammar, ImageSet, LinkValue, Markup, Role};
 use crate::span::Span;
 
 pub use super::names::Syntax;
@@ -149,13 +149,6 @@ struct Locator<'a> {
     hidden: bool,
 }
 
-/// What an attribute's value is.
-enum Kind {
-    Links(Grammar, Role),
-    Style,
-    Nothing,
-}
-
 impl Locator<'_> {
     fn event(&mut self, event: Event, attributes: &[Attribute]) {
         match event {
@@ -181,24 +174,24 @@ impl Locator<'_> {
     }
 
     fn attribute(&mut self, element: Element, attribute: &Attribute, all: &[Attribute]) {
-        let (grammar, role) = match kind(self.document, element, attribute.name, all) {
-            Kind::Links(grammar, role) => (grammar, role),
-            Kind::Style => return self.style_attribute(attribute),
-            Kind::Nothing => return,
+        if attribute.name == Name::Style {
+            return self.style_attribute(attribute);
+        }
+        let Some((grammar, role)) = link_kind(self.document, element, attribute.name, all) else {
+            return;
         };
         let markup = self.markup(attribute);
-        let usage = Usage {
-            place: attribute.name.as_str(),
-            role,
-            hidden: self.hidden
-                && role == Role::Picture
-                && matches!(attribute.name, Name::Src | Name::Srcset | Name::Lowsrc),
-            image_set: ImageSet::Outside,
-        };
+        let hidden = self.hidden
+            && role == Role::Picture
+            && matches!(attribute.name, Name::Src | Name::Srcset | Name::Lowsrc);
         let link = |span, grammar, opens_tag| LinkValue {
             span,
-            context: Context { markup, grammar },
-            usage,
+            markup,
+            grammar,
+            place: attribute.name.as_str(),
+            role,
+            hidden,
+            image_set: ImageSet::Outside,
             opens_tag,
         };
         let raw = attribute.value.of(self.document);
@@ -259,8 +252,11 @@ impl Locator<'_> {
             style_text(self.document, content, markup, |link| links.push(link));
             return;
         }
-        css::scan(content.of(self.document), |found| {
-            links.push(found.into_link(markup, |at| content.start + at));
+        css::scan(content.of(self.document), markup, |link| {
+            links.push(LinkValue {
+                span: link.span.shifted(content.start),
+                ..link
+            });
         });
     }
 
@@ -282,98 +278,97 @@ fn style_text(document: &[u8], within: Span, markup: Markup, mut push: impl FnMu
     let raw = within.of(document);
     let text = entity::split_text(raw, place);
     let mut offsets = Offsets::new(raw, place);
-    let mut skipped = Skipped(false);
-    css::scan(&text, |mut found| {
-        let may_be_written = offsets.may_write_at(found.range.start);
-        skipped.see(&mut found, may_be_written);
-        if may_be_written {
-            push(found.into_link(markup, |at| within.start + offsets.raw_offset(at)));
+    // If the last option of an `image-set()` is no link that can be written, the next one is the first.
+    let mut is_skipped = false;
+    css::scan(&text, markup, |mut link| {
+        if is_skipped && link.image_set == ImageSet::Further {
+            link.image_set = ImageSet::First;
+        }
+        is_skipped = !offsets.may_write_at(link.span.start);
+        if !is_skipped {
+            let start = offsets.raw_offset(link.span.start);
+            let end = offsets.raw_offset(link.span.end);
+            link.span = Span::new(start, end).shifted(within.start);
+            push(link);
         }
     });
 }
 
-/// Whether the last option of an `image-set()` is no link that can be written: the next one is the first then.
-struct Skipped(bool);
-
-impl Skipped {
-    fn see(&mut self, found: &mut css::Found, may_be_written: bool) {
-        if self.0 && found.image_set == ImageSet::Further {
-            found.image_set = ImageSet::First;
-        }
-        self.0 = !may_be_written;
-    }
-}
-
-fn kind(document: &[u8], element: Element, name: Name, all: &[Attribute]) -> Kind {
+/// Which links an attribute's value holds; none if it holds none.
+fn link_kind(
+    document: &[u8],
+    element: Element,
+    name: Name,
+    all: &[Attribute],
+) -> Option<(Grammar, Role)> {
     use Grammar::{CommaSeparated, SpaceSeparated, Srcset, Url};
-    use Kind::{Links, Nothing, Style};
     use Role::{Base, Frame, Hyperlink, Media, Picture, Resource, StyleSheet};
 
     let has = |name| all.iter().any(|attribute| attribute.name == name);
     let plug_in = matches!(element, Element::Object | Element::Applet);
     match name {
-        Name::Classid | Name::Data | Name::Archive if plug_in && has(Name::Codebase) => Nothing,
-        Name::Data if element != Element::Object => Nothing,
+        Name::Classid | Name::Data | Name::Archive if plug_in && has(Name::Codebase) => None,
+        Name::Data if element != Element::Object => None,
         Name::Href => match element {
-            Element::Base => Links(Url, Base),
-            Element::Anchor | Element::Area => Links(Url, Hyperlink),
+            Element::Base => Some((Url, Base)),
+            Element::Anchor | Element::Area => Some((Url, Hyperlink)),
             // Another style sheet would not have the digest that is asked for.
-            Element::Link if has(Name::Integrity) => Links(Url, Resource),
-            Element::Link if is_related(document, all, &[b"stylesheet"]) => Links(Url, StyleSheet),
-            Element::Link if !is_related(document, all, &LOADING) => Links(Url, Hyperlink),
-            Element::Image => Links(Url, Picture),
-            _ => Links(Url, Resource),
+            Element::Link if has(Name::Integrity) => Some((Url, Resource)),
+            Element::Link if is_related(document, all, &[b"stylesheet"]) => Some((Url, StyleSheet)),
+            Element::Link if !is_related(document, all, &LOADING) => Some((Url, Hyperlink)),
+            Element::Image => Some((Url, Picture)),
+            _ => Some((Url, Resource)),
         },
         Name::XlinkHref => match element {
-            Element::Anchor => Links(Url, Hyperlink),
-            Element::Image => Links(Url, Picture),
-            _ => Links(Url, Resource),
+            Element::Anchor => Some((Url, Hyperlink)),
+            Element::Image => Some((Url, Picture)),
+            _ => Some((Url, Resource)),
         },
         Name::Src => match element {
-            Element::Frame | Element::Raw(Raw::Iframe) => Links(Url, Frame),
+            Element::Frame | Element::Raw(Raw::Iframe) => Some((Url, Frame)),
             Element::Img | Element::Image | Element::VmlFill | Element::VmlImage => {
-                Links(Url, Picture)
+                Some((Url, Picture))
             }
             Element::Input if attribute_is(document, all, Name::Type, is_image) => {
-                Links(Url, Picture)
+                Some((Url, Picture))
             }
-            Element::AudioVideo | Element::Source => Links(Url, Media),
-            _ => Links(Url, Resource),
+            Element::AudioVideo | Element::Source => Some((Url, Media)),
+            _ => Some((Url, Resource)),
         },
-        Name::Background | Name::Dynsrc | Name::Lowsrc | Name::Poster => Links(Url, Picture),
-        Name::Classid | Name::Data | Name::Manifest => Links(Url, Resource),
+        Name::Background | Name::Dynsrc | Name::Lowsrc | Name::Poster => Some((Url, Picture)),
+        Name::Classid | Name::Data | Name::Manifest => Some((Url, Resource)),
         Name::Srcset => match element {
-            Element::Img | Element::Image | Element::Source => Links(Srcset, Picture),
-            _ => Links(Srcset, Resource),
+            Element::Img | Element::Image | Element::Source => Some((Srcset, Picture)),
+            _ => Some((Srcset, Resource)),
         },
-        Name::Imagesrcset => Links(Srcset, Resource),
-        Name::Archive if element == Element::Applet => Links(CommaSeparated, Resource),
-        Name::Archive => Links(SpaceSeparated, Resource),
+        Name::Imagesrcset => Some((Srcset, Resource)),
+        Name::Archive if element == Element::Applet => Some((CommaSeparated, Resource)),
+        Name::Archive => Some((SpaceSeparated, Resource)),
         Name::Action | Name::Cite | Name::Formaction | Name::Longdesc | Name::Usemap => {
-            Links(Url, Hyperlink)
+            Some((Url, Hyperlink))
         }
-        Name::Ping | Name::Profile => Links(SpaceSeparated, Hyperlink),
-        Name::Codebase => Links(Url, Base),
+        Name::Ping | Name::Profile => Some((SpaceSeparated, Hyperlink)),
+        Name::Codebase => Some((Url, Base)),
         Name::Content => {
             let refreshes = element == Element::Meta
                 && attribute_is(document, all, Name::HttpEquiv, |value| {
                     value.eq_ignore_ascii_case(b"refresh")
                 });
             if refreshes {
-                Links(Grammar::Refresh(None), Hyperlink)
+                Some((Grammar::Refresh(None), Hyperlink))
             } else {
-                Nothing
+                None
             }
         }
-        Name::Style => Style,
         Name::Charset
         | Name::Height
         | Name::Hidden
         | Name::HttpEquiv
         | Name::Integrity
         | Name::Rel
+        | Name::Style
         | Name::Type
-        | Name::Width => Nothing,
+        | Name::Width => None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Many links in little memory: a link may have two octets, `ping="a b c"`, and a [`LinkValue`] has
-//! sixty-four.
+//! fifty.
 
-use super::value::{Context, LinkValue, Usage};
+use super::value::LinkValue;
 use crate::span::Span;
 
 /// Links in document order, packed: for each its distance from the one before, its length, whether it opens a
@@ -9,8 +9,8 @@ use crate::span::Span;
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Links {
     packed: Vec<u8>,
-    /// The kinds there are; a document has few.
-    kinds: Vec<(Context, Usage)>,
+    /// One link of each kind, without its place; a document has few.
+    kinds: Vec<LinkValue>,
     count: usize,
     /// The kind of the last link, and where it ends.
     last: (usize, usize),
@@ -19,7 +19,11 @@ pub struct Links {
 impl Links {
     /// Adds a link. One that does not follow the last one costs a few octets more.
     pub fn push(&mut self, link: LinkValue) {
-        let kind = (link.context, link.usage);
+        let kind = LinkValue {
+            span: Span::empty_at(0),
+            opens_tag: false,
+            ..link
+        };
         let (last_kind, last_end) = self.last;
         let is_same = self.kinds.get(last_kind) == Some(&kind);
         self.write(link.span.start.wrapping_sub(last_end) as u64);
@@ -64,13 +68,12 @@ impl Links {
             if length & 1 == 1 {
                 kind = read(&mut packed)? as usize;
             }
-            let &(context, usage) = self.kinds.get(kind)?;
+            let &link = self.kinds.get(kind)?;
             end = start + (length >> 2) as usize;
             Some(LinkValue {
                 span: Span::new(start, end),
-                context,
-                usage,
                 opens_tag: length & 2 == 2,
+                ..link
             })
         })
     }
@@ -120,8 +123,12 @@ mod tests {
             let grammars = [Grammar::Url, Grammar::Srcset, Grammar::CssUrl];
             let links: Vec<LinkValue> = links.into_iter().map(|(start, length, kind, hidden, opens_tag)| LinkValue {
                 span: Span::new(start, start + length),
-                context: Context { markup: Markup::StyleSheet, grammar: grammars[kind] },
-                usage: Usage { place: "src", role: Role::Picture, hidden, image_set: ImageSet::Outside },
+                markup: Markup::StyleSheet,
+                grammar: grammars[kind],
+                place: "src",
+                role: Role::Picture,
+                hidden,
+                image_set: ImageSet::Outside,
                 opens_tag,
             }).collect();
             let mut packed = Links::default();

@@ -19,6 +19,7 @@ use super::css;
 use super::entity;
 use super::label;
 use super::srcset::is_blank;
+use super::value::Markup;
 
 /// Elements that run, load or hold what is not SVG, in lower case.
 const ELEMENTS: [&[u8]; 17] = [
@@ -402,9 +403,8 @@ fn is_quiet(style: &[u8]) -> Option<()> {
         return None;
     }
     let mut is_quiet = true;
-    css::scan(style, |found| {
-        let url = style.get(found.range.clone()).unwrap_or_default();
-        is_quiet &= is_inside(&url.to_ascii_lowercase());
+    css::scan(style, Markup::StyleSheet, |link| {
+        is_quiet &= is_inside(&link.span.of(style).to_ascii_lowercase());
     });
     is_quiet.then_some(())
 }

@@ -29,22 +29,23 @@ use crate::span::Span;
 pub struct LinkValue {
     /// The raw bytes of the URL in the document: no quotes, no outer white space, no descriptors.
     pub span: Span,
-    /// How it is wrapped there.
-    pub context: Context,
-    /// What it is for.
-    pub usage: Usage,
-    /// Whether it is the first link of its start tag: those up to the next one that opens a tag stand
-    /// in the same. Each link of a style sheet or a `<style>` element stands alone.
-    pub opens_tag: bool,
-}
-
-/// The layers around a URL.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Context {
-    /// What holds the value.
+    /// What holds the value that it is in.
     pub markup: Markup,
     /// The grammar within the value.
     pub grammar: Grammar,
+    /// The attribute's name in lower case, or `url()`, `src()`, `@import`, `image-set()` in CSS
+    /// (of a style attribute, a style element or a style sheet).
+    pub place: &'static str,
+    /// What a reader does with it.
+    pub role: Role,
+    /// Whether it is the `src`, `srcset` or `lowsrc` of a picture that nobody is meant to see: declared
+    /// at most three by three pixels, or hidden, by its own attributes. See [`html`](super::html).
+    pub hidden: bool,
+    /// Whether a reader shows it, or another of the same `image-set()`.
+    pub image_set: ImageSet,
+    /// Whether it is the first link of its start tag: those up to the next one that opens a tag stand
+    /// in the same. Each link of a style sheet or a `<style>` element stands alone.
+    pub opens_tag: bool,
 }
 
 /// What holds a value, and so what may not stand in it bare.
@@ -99,21 +100,6 @@ impl Quote {
             Self::Single => b'\'',
         }
     }
-}
-
-/// What a URL is for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Usage {
-    /// The attribute's name in lower case, or `url()`, `src()`, `@import`, `image-set()` in CSS
-    /// (of a style attribute, a style element or a style sheet).
-    pub place: &'static str,
-    /// What a reader does with it.
-    pub role: Role,
-    /// Whether it is the `src`, `srcset` or `lowsrc` of a picture that nobody is meant to see: declared
-    /// at most three by three pixels, or hidden, by its own attributes. See [`html`](super::html).
-    pub hidden: bool,
-    /// Whether a reader shows it, or another of the same `image-set()`.
-    pub image_set: ImageSet,
 }
 
 /// Where a URL stands in a CSS `image-set()`.

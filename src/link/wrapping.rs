@@ -15,12 +15,12 @@ impl LinkValue {
     #[must_use]
     pub fn decoded<'a>(&self, document: &'a [u8]) -> Cow<'a, [u8]> {
         let raw = self.span.of(document);
-        let text = match self.context.markup {
+        let text = match self.markup {
             Markup::Attribute(..) => entity::text(raw, Place::Attribute),
             Markup::StyleText => entity::text(raw, Place::Text),
             Markup::StyleSheet | Markup::StyleElement | Markup::StyleSection => Cow::Borrowed(raw),
         };
-        match self.context.grammar {
+        match self.grammar {
             Grammar::CssUrl | Grammar::CssString(_) => match text {
                 Cow::Borrowed(bytes) => css_escape::unescape(bytes),
                 Cow::Owned(bytes) => Cow::Owned(css_escape::unescape(&bytes).into_owned()),
@@ -39,7 +39,7 @@ impl LinkValue {
     #[must_use]
     pub fn encoded(&self, url: impl AsRef<[u8]>) -> Vec<u8> {
         let url = url.as_ref();
-        let text = match self.context.grammar {
+        let text = match self.grammar {
             Grammar::Url => Cow::Borrowed(url),
             Grammar::Srcset => srcset_url(url),
             Grammar::SpaceSeparated => percent_encoded(url, |_, byte| is_blank(byte)),
@@ -50,15 +50,15 @@ impl LinkValue {
             Grammar::Refresh(None) => percent_encoded(url, |at, byte| {
                 at == 0 && matches!(byte, b'"' | b'\'' | b',' | b';')
             }),
-            Grammar::CssUrl => Cow::Owned(css_escape::escape_url(url, self.context.markup)),
+            Grammar::CssUrl => Cow::Owned(css_escape::escape_url(url, self.markup)),
             Grammar::CssString(quote) => {
-                Cow::Owned(css_escape::escape_string(url, quote, self.context.markup))
+                Cow::Owned(css_escape::escape_string(url, quote, self.markup))
             }
         };
-        match self.context.markup {
+        match self.markup {
             // Without quotes, what follows would be taken for the value.
             Markup::Attribute(Delimiter::None, _)
-                if text.is_empty() && self.context.grammar == Grammar::Url =>
+                if text.is_empty() && self.grammar == Grammar::Url =>
             {
                 b"\"\"".to_vec()
             }

@@ -10,7 +10,7 @@ fn links(css: &str) -> Vec<(&'static str, String)> {
         .iter()
         .map(|link| {
             let url = link.decoded(css.as_bytes());
-            (link.usage.place, String::from_utf8_lossy(&url).into_owned())
+            (link.place, String::from_utf8_lossy(&url).into_owned())
         })
         .collect()
 }

@@ -12,7 +12,7 @@ fn links(document: &str) -> Vec<(&'static str, &str)> {
     locate(document.as_bytes())
         .links
         .iter()
-        .map(|link| (link.usage.place, &document[link.span.start..link.span.end]))
+        .map(|link| (link.place, &document[link.span.start..link.span.end]))
         .collect()
 }
 
@@ -80,8 +80,8 @@ fn every_attribute_of_the_list_is_found() {
     for (document, place, role) in rows {
         let found = locate(document.as_bytes()).links.to_vec();
         assert_eq!(found.len(), 1, "{document}");
-        assert_eq!(found[0].usage.place, place, "{document}");
-        assert_eq!(found[0].usage.role, role, "{document}");
+        assert_eq!(found[0].place, place, "{document}");
+        assert_eq!(found[0].role, role, "{document}");
         assert_eq!(found[0].span.of(document.as_bytes()), b"x", "{document}");
     }
 }
@@ -179,7 +179,7 @@ fn the_base_is_the_first_that_has_an_href() {
         } = locate(document.as_bytes());
         assert!(links.is_empty());
         base_href.map(|base| {
-            assert_eq!(base.usage.role, Role::Base);
+            assert_eq!(base.role, Role::Base);
             String::from_utf8_lossy(&base.decoded(document.as_bytes())).into_owned()
         })
     };

@@ -173,7 +173,7 @@ proptest! {
         prop_assert!(!before.is_empty());
         let at = which.index(before.len());
         let link = before[at];
-        let url = match link.context.grammar {
+        let url = match link.grammar {
             Grammar::Refresh(_) | Grammar::CommaSeparated => {
                 url.replace(['"', '\'', ','], "_")
             }

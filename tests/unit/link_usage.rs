@@ -14,7 +14,7 @@ fn found(document: &str) -> Vec<LinkValue> {
 fn roles(document: &str) -> Vec<(&str, Role)> {
     found(document)
         .iter()
-        .map(|link| (&document[link.span.start..link.span.end], link.usage.role))
+        .map(|link| (&document[link.span.start..link.span.end], link.role))
         .collect()
 }
 
@@ -22,7 +22,7 @@ fn roles(document: &str) -> Vec<(&str, Role)> {
 fn hidden(document: &str) -> Vec<&str> {
     found(document)
         .iter()
-        .filter(|link| link.usage.hidden)
+        .filter(|link| link.hidden)
         .map(|link| &document[link.span.start..link.span.end])
         .collect()
 }
@@ -110,10 +110,7 @@ fn conditional_comments_hold_the_same_places() {
 fn style_sheets_know_fonts_and_imports() {
     let sheet =
         b"@import 'a'; @font-face { src: url(b), url('c') format('woff'); } d { e: url(f) }";
-    let roles: Vec<_> = css::locate(sheet)
-        .iter()
-        .map(|link| link.usage.role)
-        .collect();
+    let roles: Vec<_> = css::locate(sheet).iter().map(|link| link.role).collect();
     assert_eq!(
         roles,
         [Role::StyleSheet, Role::Font, Role::Font, Role::Picture]

@@ -185,18 +185,17 @@ impl Places {
         pictures: &mut Pictures<'_>,
     ) -> Option<Place> {
         let known = (pictures.len(), self.urls.len());
-        let usage = shown.link.usage;
-        let grammar = shown.link.context.grammar;
+        let link = shown.link;
         let has_fragment = !fragment(&shown.absolute).is_empty();
-        self.image_sets += usize::from(usage.image_set == ImageSet::First);
-        let image_set = (usage.image_set != ImageSet::Outside).then_some(self.image_sets);
-        let is_wanted = is_wanted(policy.embed, usage.role);
+        self.image_sets += usize::from(link.image_set == ImageSet::First);
+        let image_set = (link.image_set != ImageSet::Outside).then_some(self.image_sets);
+        let is_wanted = is_wanted(policy.embed, link.role);
         let absolute = match shown.written {
             // Quoted-printable may take three for each octet.
             Written::WithBase if is_wanted => shown.link.encoded(&*shown.absolute).len() * 3,
             _ => 0,
         };
-        let is_sheet = usage.role == Role::StyleSheet;
+        let is_sheet = link.role == Role::StyleSheet;
         let (meaning, url) = if !is_wanted {
             (Meaning::Nothing, None)
         } else if is_sheet && steps > policy.limits.depth {
@@ -222,8 +221,8 @@ impl Places {
             octets: shown.link.span.len(),
             absolute,
             tag,
-            is_source: is_wanted && usage.place == "src",
-            is_candidate: is_wanted && grammar == Grammar::Srcset,
+            is_source: is_wanted && link.place == "src",
+            is_candidate: is_wanted && link.grammar == Grammar::Srcset,
             image_set: image_set.filter(|_| is_wanted),
             has_fragment,
             shown: url,
@@ -248,9 +247,9 @@ impl Places {
         pictures: &mut Pictures<'_>,
     ) -> (Meaning, Option<String>) {
         let embed = policy.embed;
-        let role = shown.link.usage.role;
+        let role = shown.link.role;
         // What a run left is left by the next one, though the same picture was put in for another place.
-        let is_tracker = shown.link.usage.hidden && embed.trackers == Trackers::Leave;
+        let is_tracker = shown.link.hidden && embed.trackers == Trackers::Leave;
         let is_left = is_tracker || self.refused.is_some();
         if let Some((part, identity)) = &shown.sibling
             && !(is_left && is_ours(&identity.content_id))
@@ -312,7 +311,7 @@ impl Places {
         if let Some(refusal) = &self.refused {
             return (Meaning::Refused(Box::new(refusal.clone())), Some(source));
         }
-        if shown.link.usage.hidden {
+        if shown.link.hidden {
             let meaning = match embed.trackers {
                 Trackers::Leave => {
                     let detail = "it is declared too small to be seen, or hidden";
@@ -358,7 +357,7 @@ impl Places {
         let number = self.number(Wanted {
             url,
             source: first_source,
-            is_sheet: shown.link.usage.role == Role::StyleSheet,
+            is_sheet: shown.link.role == Role::StyleSheet,
             otherwise: allowed.next(),
         });
         (Meaning::Url(number), Some(source))
@@ -393,7 +392,7 @@ impl TooMany {
         if places.room > 0 {
             return false;
         }
-        if is_wanted(policy.embed, shown.link.usage.role) {
+        if is_wanted(policy.embed, shown.link.role) {
             if self.count == 0 {
                 self.first = shown.ordinal;
             }

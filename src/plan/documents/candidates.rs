@@ -58,11 +58,9 @@ pub(super) fn replacements(
 
 /// Whether a link is a further candidate, or a further option, beside one in front of it.
 fn belongs_to(first: &LinkValue, next: &LinkValue) -> bool {
-    match first.context.grammar {
-        Grammar::Srcset => next.context.grammar == Grammar::Srcset && !next.opens_tag,
-        _ => {
-            first.usage.image_set != ImageSet::Outside && next.usage.image_set == ImageSet::Further
-        }
+    match first.grammar {
+        Grammar::Srcset => next.grammar == Grammar::Srcset && !next.opens_tag,
+        _ => first.image_set != ImageSet::Outside && next.image_set == ImageSet::Further,
     }
 }
 
@@ -78,7 +76,7 @@ fn changes(
         return None;
     }
     let (ordinal, first) = candidates.first()?;
-    let is_srcset = first.context.grammar == Grammar::Srcset;
+    let is_srcset = first.grammar == Grammar::Srcset;
     let extents = match is_srcset {
         true => extents(text, candidates)?,
         false => options::extents(text, candidates)?,

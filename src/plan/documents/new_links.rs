@@ -97,7 +97,7 @@ impl Documents<'_> {
                     continue;
                 }
                 let new;
-                let resolved = match memory.get(&value, link.context) {
+                let resolved = match memory.get(&value, (link.markup, link.grammar)) {
                     Some(known) => known,
                     None => {
                         new = self.reference(
@@ -161,7 +161,7 @@ impl Documents<'_> {
         is_within_message: bool,
     ) -> Result<Resolved, Refusal> {
         let mut resolved = Resolved {
-            context: link.context,
+            wrapping: (link.markup, link.grammar),
             is_relative: false,
             replacement: None,
             part: None,

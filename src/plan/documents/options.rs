@@ -30,10 +30,10 @@ pub(super) fn extents(text: &[u8], options: &[(usize, LinkValue)]) -> Option<Vec
 /// Where the string or the function begins that holds a URL.
 fn start(text: &[u8], link: &LinkValue) -> Option<usize> {
     let mut front = text.get(..link.span.start)?;
-    if let Grammar::CssString(quote) = link.context.grammar {
+    if let Grammar::CssString(quote) = link.grammar {
         front = front.strip_suffix(&[quote.byte()])?;
     }
-    if link.usage.place == "image-set()" {
+    if link.place == "image-set()" {
         return Some(front.len());
     }
     let front = front.trim_ascii_end().strip_suffix(b"(")?;
@@ -45,10 +45,10 @@ fn start(text: &[u8], link: &LinkValue) -> Option<usize> {
 /// Where an option ends, behind its resolution and its type.
 fn end(text: &[u8], link: &LinkValue) -> Option<usize> {
     let mut from = link.span.end;
-    if let Grammar::CssString(quote) = link.context.grammar {
+    if let Grammar::CssString(quote) = link.grammar {
         from += usize::from(text.get(from) == Some(&quote.byte()));
     }
-    if link.usage.place != "image-set()" {
+    if link.place != "image-set()" {
         let rest = text.get(from..)?;
         let behind = rest.trim_ascii_start().strip_prefix(b")")?;
         from += rest.len() - behind.len();

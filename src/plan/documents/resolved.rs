@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::link::value::Context;
+use crate::link::value::{Grammar, Markup};
 use crate::mime::PartId;
 
 /// How far the links of a document are.
@@ -19,7 +19,8 @@ pub(super) enum Stage {
 /// What a reference becomes; none if it stays.
 #[derive(Clone)]
 pub(super) struct Resolved {
-    pub(super) context: Context,
+    /// How the reference is written.
+    pub(super) wrapping: (Markup, Grammar),
     /// Whether it was resolved against the base.
     pub(super) is_relative: bool,
     pub(super) replacement: Option<Vec<u8>>,
@@ -38,10 +39,10 @@ impl Memory {
     /// Octets of references and of what they become, at most.
     const MOST: usize = 256 << 10;
 
-    pub(super) fn get(&self, value: &[u8], context: Context) -> Option<&Resolved> {
+    pub(super) fn get(&self, value: &[u8], wrapping: (Markup, Grammar)) -> Option<&Resolved> {
         self.known
             .get(value)
-            .filter(|known| known.context == context)
+            .filter(|known| known.wrapping == wrapping)
     }
 
     pub(super) fn keep(&mut self, value: &[u8], resolved: &Resolved) {

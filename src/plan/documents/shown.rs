@@ -152,7 +152,7 @@ impl Documents<'_> {
         // What is no style sheet styles nothing, and a document is no picture.
         let is_fit = |part: &PartId| {
             let language = Language::of(&self.tree.part(*part).essence);
-            match link.usage.role {
+            match link.role {
                 Role::StyleSheet => language == Some(Language::Css),
                 Role::Picture | Role::Font | Role::Media => language.is_none(),
                 _ => language != Some(Language::Css),

@@ -38,10 +38,10 @@ pub fn check(data: &[u8]) {
 pub fn plain(links: &[LinkValue], document: &[u8]) -> Vec<(String, Vec<u8>)> {
     links
         .iter()
-        .filter(|link| link.context.grammar == Grammar::Url && PLAIN.contains(&link.usage.place))
+        .filter(|link| link.grammar == Grammar::Url && PLAIN.contains(&link.place))
         .map(|link| {
             let value = comparable(&link.decoded(document));
-            (link.usage.place.to_owned(), value)
+            (link.place.to_owned(), value)
         })
         .filter(|(_, value)| !value.is_empty())
         .collect()
