@@ -84,7 +84,7 @@ fn escape(url: &[u8], markup: Markup, special: impl Fn(u8) -> bool) -> Vec<u8> {
             Markup::StyleElement => byte == b'<' || byte == b'>' && matches!(before, b'-' | b'!'),
             // Both may be in one: references count in the first, and `]]>` ends the other.
             Markup::StyleText | Markup::StyleSection => matches!(byte, b'<' | b'>' | b'&'),
-            Markup::StyleSheet | Markup::Attribute(..) => false,
+            Markup::StyleSheet | Markup::Attribute { .. } => false,
         };
         if byte == 0 {
             out.extend_from_slice(b"%00");

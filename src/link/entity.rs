@@ -17,6 +17,9 @@ use std::cmp::Ordering;
 use memchr::{memchr, memchr3, memrchr};
 use percent_encoding::percent_encode_byte;
 
+use super::value::Quote;
+use crate::span::Span;
+
 /// No name in the table is longer (`CounterClockwiseContourIntegral`, 31); longer runs need no
 /// look-up, however long the attribute is.
 const LONGEST_NAME: usize = 32;
@@ -26,125 +29,79 @@ const LONGEST_OPEN_NAME: usize = 6;
 
 /// Where references stand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Place {
+pub(super) enum Within {
     Attribute,
     /// The text of an element.
     Text,
 }
 
-/// How a bare `&` of the URL is written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ampersand {
-    /// As `&`, unless that would read as a character reference.
-    AsNeeded,
-    /// Always as `&amp;`: the value did so before, or the document is XHTML.
-    Always,
-}
-
-/// What delimits the attribute value that is written into.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Delimiter {
-    /// `"`
-    DoubleQuote,
-    /// `'`
-    SingleQuote,
-    /// Nothing: white space or `>` ends the value.
-    None,
-}
-
 /// The text of a raw attribute value, or of an element.
-pub(super) fn text(raw: &[u8], place: Place) -> Cow<'_, [u8]> {
-    decode(raw, place, |expansion, text| expansion.write(text))
+pub(super) fn text(raw: &[u8], within: Within) -> Cow<'_, [u8]> {
+    decode(raw, within, Meaning::write)
 }
 
 /// The same as text that can be taken apart, no longer than itself: one octet stands for
 /// each character outside ASCII that it names, which no grammar tells from others.
-pub(super) fn split_text(raw: &[u8], place: Place) -> Cow<'_, [u8]> {
-    decode(raw, place, |expansion, text| expansion.write_short(text))
+pub(super) fn split_text(raw: &[u8], within: Within) -> Cow<'_, [u8]> {
+    decode(raw, within, Meaning::write_short)
 }
 
-fn decode(
-    raw: &[u8],
-    place: Place,
-    mut write: impl FnMut(&Expansion, &mut Vec<u8>),
-) -> Cow<'_, [u8]> {
-    let mut steps = Steps::new(raw, place).peekable();
-    if steps.peek().is_none() {
+fn decode(raw: &[u8], within: Within, write: fn(&Meaning, &mut Vec<u8>)) -> Cow<'_, [u8]> {
+    let mut next = next_reference(raw, within, 0);
+    if next.is_none() {
         return Cow::Borrowed(raw);
     }
     let mut text = Vec::with_capacity(raw.len());
     let mut copied = 0;
-    for step in steps {
-        text.extend_from_slice(raw.get(copied..step.start).unwrap_or_default());
-        write(&step.expansion, &mut text);
-        copied = step.end;
+    while let Some(reference) = next {
+        text.extend_from_slice(raw.get(copied..reference.span.start).unwrap_or_default());
+        write(&reference.meaning, &mut text);
+        copied = reference.span.end;
+        next = next_reference(raw, within, copied);
     }
     text.extend_from_slice(raw.get(copied..).unwrap_or_default());
     Cow::Owned(text)
 }
 
-/// The bytes of a raw attribute value that are not literal.
-struct Step {
-    start: usize,
-    end: usize,
-    expansion: Expansion,
-    /// They are a reference without its `;`: text that begins with a letter or a digit, written behind
-    /// them, could become part of it.
+/// A character reference, or other bytes that are not literal.
+struct Reference {
+    span: Span,
+    meaning: Meaning,
+    /// Whether it lacks its `;`: text that begins with a letter or a digit, written behind it, could become
+    /// part of it.
     is_open: bool,
 }
 
-struct Steps<'a> {
-    raw: &'a [u8],
-    place: Place,
-    from: usize,
-}
-
-impl<'a> Steps<'a> {
-    fn new(raw: &'a [u8], place: Place) -> Self {
-        Self {
-            raw,
-            place,
-            from: 0,
-        }
-    }
-}
-
-impl Iterator for Steps<'_> {
-    type Item = Step;
-
-    fn next(&mut self) -> Option<Step> {
-        loop {
-            let behind = self.raw.get(self.from..)?;
-            let start = self.from + memchr3(b'&', b'\r', 0, behind)?;
-            let rest = self.raw.get(start..)?;
-            let found = match rest {
-                [b'&', ..] => reference(rest, self.place),
-                // Both together, or a value that begins with the LF would leave the CR behind.
-                [b'\r', b'\n', ..] => Some((Expansion::Character('\n'), 2)),
-                [b'\r', ..] => Some((Expansion::Character('\n'), 1)),
-                _ => Some((Expansion::Character('\u{FFFD}'), 1)),
-            };
-            let Some((expansion, length)) = found else {
-                self.from = start + 1;
-                continue;
-            };
-            self.from = start + length;
-            return Some(Step {
-                start,
-                end: self.from,
-                expansion,
-                is_open: rest.first() == Some(&b'&') && self.raw.get(self.from - 1) != Some(&b';'),
-            });
-        }
+fn next_reference(raw: &[u8], within: Within, mut from: usize) -> Option<Reference> {
+    loop {
+        let start = from + memchr3(b'&', b'\r', 0, raw.get(from..)?)?;
+        let rest = raw.get(start..)?;
+        let found = match rest {
+            [b'&', ..] => reference(rest, within),
+            // Both together, or a value that begins with the LF would leave the CR behind.
+            [b'\r', b'\n', ..] => Some((Meaning::Character('\n'), 2)),
+            [b'\r', ..] => Some((Meaning::Character('\n'), 1)),
+            _ => Some((Meaning::Character('\u{FFFD}'), 1)),
+        };
+        let Some((meaning, length)) = found else {
+            from = start + 1;
+            continue;
+        };
+        return Some(Reference {
+            span: Span::new(start, start + length),
+            meaning,
+            is_open: rest.first() == Some(&b'&') && rest.get(length - 1) != Some(&b';'),
+        });
     }
 }
 
 /// The way back from the octets of [`split_text`] to the raw bytes, asked for in order. It is read once
 /// more: a table would be many times as large as a value of nothing but references.
 pub(super) struct Offsets<'a> {
-    steps: Steps<'a>,
-    /// What is not literal next, and where the text goes on behind it.
-    next: Option<(Step, usize)>,
+    raw: &'a [u8],
+    within: Within,
+    /// The next reference, and where the text goes on behind it.
+    next: Option<(Reference, usize)>,
     /// Where literal bytes go on, in the text and in the raw value.
     text_from: usize,
     raw_from: usize,
@@ -152,9 +109,10 @@ pub(super) struct Offsets<'a> {
 }
 
 impl<'a> Offsets<'a> {
-    pub(super) fn new(raw: &'a [u8], place: Place) -> Self {
+    pub(super) fn new(raw: &'a [u8], within: Within) -> Self {
         let mut offsets = Self {
-            steps: Steps::new(raw, place),
+            raw,
+            within,
             next: None,
             text_from: 0,
             raw_from: 0,
@@ -177,47 +135,45 @@ impl<'a> Offsets<'a> {
     }
 
     fn seek(&mut self, at: usize) {
-        while let Some((step, text_from)) = self.next.take_if(|(_, text_from)| *text_from <= at) {
+        while let Some((passed, text_from)) = self.next.take_if(|(_, text_from)| *text_from <= at) {
             self.text_from = text_from;
-            self.raw_from = step.end;
-            self.is_behind_open = step.is_open;
+            self.raw_from = passed.span.end;
+            self.is_behind_open = passed.is_open;
             self.look_ahead();
         }
     }
 
     fn look_ahead(&mut self) {
-        self.next = self.steps.next().map(|step| {
-            let literal = step.start - self.raw_from;
-            let text_from = self.text_from + literal + step.expansion.short_length();
-            (step, text_from)
+        let next = next_reference(self.raw, self.within, self.raw_from);
+        self.next = next.map(|next| {
+            let literal = next.span.start - self.raw_from;
+            let text_from = self.text_from + literal + next.meaning.short_length();
+            (next, text_from)
         });
     }
 }
 
-impl Ampersand {
-    /// The habit of a raw value: [`Ampersand::Always`] if one of its references means `&`.
-    pub(super) fn habit_of(raw: &[u8]) -> Self {
-        let mut from = 0;
-        while let Some(distance) = memchr(b'&', raw.get(from..).unwrap_or_default()) {
-            let at = from + distance;
-            from = match reference(raw.get(at..).unwrap_or_default(), Place::Attribute) {
-                Some((Expansion::Character('&') | Expansion::Named(b"&"), _)) => {
-                    return Self::Always;
-                }
-                Some((_, length)) => at + length,
-                None => at + 1,
-            };
-        }
-        Self::AsNeeded
+/// Whether a reference in a raw attribute value means `&`: its writer escapes ampersands.
+pub(super) fn escapes_ampersands(raw: &[u8]) -> bool {
+    let mut from = 0;
+    while let Some(distance) = memchr(b'&', raw.get(from..).unwrap_or_default()) {
+        let at = from + distance;
+        from = match reference(raw.get(at..).unwrap_or_default(), Within::Attribute) {
+            Some((Meaning::Character('&') | Meaning::Named(b"&"), _)) => return true,
+            Some((_, length)) => at + length,
+            None => at + 1,
+        };
     }
+    false
 }
 
-/// Writes text so that a parser reads it back from an attribute value so delimited.
+/// Writes text so that a parser reads it back from an attribute value in these quotes. An `&` that would not read
+/// as a reference is escaped only with `escapes_ampersands`.
 ///
 /// `<` is always written as `&lt;`, which XML demands and HTML allows; `>` is a reference where it
 /// could end a comment, since the attribute may stand in a conditional one. NUL cannot be written
 /// and becomes `%00`. Bytes outside ASCII are copied.
-pub(super) fn encode(text: &[u8], delimiter: Delimiter, ampersand: Ampersand) -> Vec<u8> {
+pub(super) fn encode(text: &[u8], quote: Option<Quote>, escapes_ampersands: bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() + 16);
     let mut copied = 0;
     for (at, &byte) in text.iter().enumerate() {
@@ -228,29 +184,25 @@ pub(super) fn encode(text: &[u8], delimiter: Delimiter, ampersand: Ampersand) ->
         let rest = text.get(at..).unwrap_or_default();
         let before = at.checked_sub(1).and_then(|at| text.get(at));
         let written: &[u8] = match byte {
-            b'&' if ampersand == Ampersand::Always
-                || reference(rest, Place::Attribute).is_some() =>
-            {
-                b"&amp;"
-            }
+            b'&' if escapes_ampersands || reference(rest, Within::Attribute).is_some() => b"&amp;",
             b'<' => b"&lt;",
             0 => b"%00",
             b'\r' => b"&#13;",
             b'>' if matches!(before, Some(b'-' | b'!')) => b"&gt;",
-            _ => match (delimiter, byte) {
-                (Delimiter::DoubleQuote, b'"') => b"&quot;",
-                (Delimiter::SingleQuote, b'\'') => b"&#39;",
-                (Delimiter::None, b'"') => b"&quot;",
-                (Delimiter::None, b'\'') => b"&#39;",
-                (Delimiter::None, b'>') => b"&gt;",
-                (Delimiter::None, b'`') => b"&#96;",
-                (Delimiter::None, b' ') => b"&#32;",
-                (Delimiter::None, b'\t') => b"&#9;",
-                (Delimiter::None, b'\n') => b"&#10;",
-                (Delimiter::None, 0x0C) => b"&#12;",
+            _ => match (quote, byte) {
+                (Some(Quote::Double), b'"') => b"&quot;",
+                (Some(Quote::Single), b'\'') => b"&#39;",
+                (None, b'"') => b"&quot;",
+                (None, b'\'') => b"&#39;",
+                (None, b'>') => b"&gt;",
+                (None, b'`') => b"&#96;",
+                (None, b' ') => b"&#32;",
+                (None, b'\t') => b"&#9;",
+                (None, b'\n') => b"&#10;",
+                (None, 0x0C) => b"&#12;",
                 // What follows may be the `>` of the tag, and the tag in a conditional comment.
-                (Delimiter::None, b'-') if rest.len() == 1 => b"&#45;",
-                (Delimiter::None, b'!') if rest.len() == 1 => b"&#33;",
+                (None, b'-') if rest.len() == 1 => b"&#45;",
+                (None, b'!') if rest.len() == 1 => b"&#33;",
                 _ => continue,
             },
         };
@@ -282,12 +234,17 @@ pub(super) fn character(code_point: u32) -> char {
     }
 }
 
-enum Expansion {
+/// What a reference stands for.
+enum Meaning {
     Character(char),
+    /// That of a named one, in UTF-8.
     Named(&'static [u8]),
 }
 
-impl Expansion {
+/// Stands for a character outside ASCII.
+const STAND_IN: u8 = 0x80;
+
+impl Meaning {
     fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::Character(character) => push_character(*character, out),
@@ -299,12 +256,7 @@ impl Expansion {
             }
         }
     }
-}
 
-/// Stands for a character outside ASCII.
-const STAND_IN: u8 = 0x80;
-
-impl Expansion {
     /// Writes one octet for each character.
     fn write_short(&self, out: &mut Vec<u8>) {
         match self {
@@ -318,7 +270,7 @@ impl Expansion {
         }
     }
 
-    /// How many octets [`Expansion::write_short`] writes.
+    /// How many octets [`Meaning::write_short`] writes.
     fn short_length(&self) -> usize {
         match self {
             Self::Character(_) => 1,
@@ -336,7 +288,7 @@ fn is_start(byte: u8) -> bool {
 ///
 /// Looks at no more than one run of alphanumerics, so a value is read in linear time: the runs
 /// behind its ampersands are disjoint.
-fn reference(bytes: &[u8], place: Place) -> Option<(Expansion, usize)> {
+fn reference(bytes: &[u8], within: Within) -> Option<(Meaning, usize)> {
     if bytes.get(1) == Some(&b'#') {
         return numeric_reference(bytes);
     }
@@ -349,7 +301,7 @@ fn reference(bytes: &[u8], place: Place) -> Option<(Expansion, usize)> {
     let is_whole = || named(bytes.get(..2 + name)?);
     let end = match bytes.get(1 + name) {
         _ if name == 0 => return None,
-        next if place == Place::Text && (next != Some(&b';') || is_whole().is_none()) => {
+        next if within == Within::Text && (next != Some(&b';') || is_whole().is_none()) => {
             return open_reference(bytes, name);
         }
         // Every name that may stand without `;` is in the table with it, too, and a shorter one
@@ -363,15 +315,15 @@ fn reference(bytes: &[u8], place: Place) -> Option<(Expansion, usize)> {
         b"&amp;" => b"&",
         written => named(written)?,
     };
-    Some((Expansion::Named(utf8), end))
+    Some((Meaning::Named(utf8), end))
 }
 
 /// The longest name that may stand without its `;` at the front of so many letters.
-fn open_reference(bytes: &[u8], letters: usize) -> Option<(Expansion, usize)> {
+fn open_reference(bytes: &[u8], letters: usize) -> Option<(Meaning, usize)> {
     let mut lengths = (2..=letters.min(LONGEST_OPEN_NAME)).rev();
     lengths.find_map(|length| {
         let utf8 = named(bytes.get(..=length)?)?;
-        Some((Expansion::Named(utf8), 1 + length))
+        Some((Meaning::Named(utf8), 1 + length))
     })
 }
 
@@ -403,7 +355,7 @@ fn named(written: &[u8]) -> Option<&'static [u8]> {
     None
 }
 
-fn numeric_reference(bytes: &[u8]) -> Option<(Expansion, usize)> {
+fn numeric_reference(bytes: &[u8]) -> Option<(Meaning, usize)> {
     let (radix, digits_at) = match bytes.get(2) {
         Some(b'x' | b'X') => (16, 3),
         _ => (10, 2),
@@ -423,10 +375,7 @@ fn numeric_reference(bytes: &[u8]) -> Option<(Expansion, usize)> {
     if bytes.get(end) == Some(&b';') {
         end += 1;
     }
-    Some((
-        Expansion::Character(character(windows_1252(code_point))),
-        end,
-    ))
+    Some((Meaning::Character(character(windows_1252(code_point))), end))
 }
 
 /// The standard's replacement of C1 controls in numeric references.

@@ -36,7 +36,7 @@ pub(super) fn is_declared(document: &[u8], attributes: &[Attribute]) -> bool {
         let attribute = attributes.iter().find(|attribute| attribute.name == name)?;
         Some(entity::text(
             attribute.value.of(document),
-            entity::Place::Attribute,
+            entity::Within::Attribute,
         ))
     };
     if value(Name::Hidden).is_some() {

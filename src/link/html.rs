@@ -28,7 +28,7 @@
 use std::mem::take;
 
 use super::css;
-use super::entity::{self, Ampersand, Delimiter, Offsets, Place};
+use super::entity::{self, Offsets, Within};
 use super::hidden;
 use super::label;
 use super::links::Links;
@@ -206,8 +206,8 @@ impl Locator<'_> {
             }
             return;
         }
-        let text = entity::split_text(raw, Place::Attribute);
-        let mut offsets = Offsets::new(raw, Place::Attribute);
+        let text = entity::split_text(raw, Within::Attribute);
+        let mut offsets = Offsets::new(raw, Within::Attribute);
         let (links, opens_tag) = (&mut self.found.links, &mut self.opens_tag);
         let mut push = |range: std::ops::Range<usize>, grammar| {
             if offsets.may_write_at(range.start) {
@@ -261,23 +261,23 @@ impl Locator<'_> {
     }
 
     fn markup(&self, attribute: &Attribute) -> Markup {
-        let ampersand = match self.syntax {
-            Syntax::Html => Ampersand::habit_of(attribute.value.of(self.document)),
-            Syntax::Xhtml => Ampersand::Always,
-        };
-        Markup::Attribute(attribute.delimiter, ampersand)
+        let value = attribute.value.of(self.document);
+        Markup::Attribute {
+            quote: attribute.quote,
+            escapes_ampersands: self.syntax == Syntax::Xhtml || entity::escapes_ampersands(value),
+        }
     }
 }
 
 /// Finds the URLs of style in which character references count.
 fn style_text(document: &[u8], within: Span, markup: Markup, mut push: impl FnMut(LinkValue)) {
-    let place = match markup {
-        Markup::StyleText => Place::Text,
-        _ => Place::Attribute,
+    let around = match markup {
+        Markup::StyleText => Within::Text,
+        _ => Within::Attribute,
     };
     let raw = within.of(document);
-    let text = entity::split_text(raw, place);
-    let mut offsets = Offsets::new(raw, place);
+    let text = entity::split_text(raw, around);
+    let mut offsets = Offsets::new(raw, around);
     // If the last option of an `image-set()` is no link that can be written, the next one is the first.
     let mut is_skipped = false;
     css::scan(&text, markup, |mut link| {
@@ -378,7 +378,7 @@ fn charset(document: &[u8], all: &[Attribute]) -> Option<Vec<u8>> {
         let attribute = all.iter().find(|attribute| attribute.name == name)?;
         Some(entity::split_text(
             attribute.value.of(document),
-            Place::Attribute,
+            Within::Attribute,
         ))
     };
     if let Some(label) = value(Name::Charset) {
@@ -398,7 +398,7 @@ fn looks_encoded(document: &[u8], attribute: &Attribute) -> bool {
     );
     let value = attribute.value.of(document);
     holds_url
-        && attribute.delimiter == Delimiter::None
+        && attribute.quote.is_none()
         && value
             .get(..2)
             .is_some_and(|escape| escape.eq_ignore_ascii_case(b"3D"))
@@ -441,7 +441,7 @@ fn attribute_is(
         .is_some_and(|attribute| {
             holds(&entity::split_text(
                 attribute.value.of(document),
-                Place::Attribute,
+                Within::Attribute,
             ))
         })
 }

@@ -355,7 +355,7 @@ fn decoded(text: &[u8]) -> Option<Cow<'_, [u8]>> {
             return None;
         }
     }
-    Some(entity::text(text, entity::Place::Text))
+    Some(entity::text(text, entity::Within::Text))
 }
 
 fn is_harmless_attribute(name: &[u8], value: &[u8]) -> Option<()> {

@@ -17,11 +17,10 @@
 
 use memchr::{memchr, memchr2, memmem};
 
-use super::entity::Delimiter;
 use super::names::{Element, LONGEST_NAME, Name, Raw, Syntax, attribute_name, element, lower_case};
 use super::scopes::Scopes;
 use super::srcset::is_blank;
-use super::value::Markup;
+use super::value::{Markup, Quote};
 use crate::span::Span;
 
 /// What [`Tags`] finds.
@@ -41,7 +40,7 @@ pub(super) enum Event {
 pub(super) struct Attribute {
     pub(super) name: Name,
     pub(super) value: Span,
-    pub(super) delimiter: Delimiter,
+    pub(super) quote: Option<Quote>,
 }
 
 /// Walks the tags of a span of a document.
@@ -162,15 +161,15 @@ impl<'a> Tags<'a> {
         if let Some(blanks) = &mut self.blanks {
             blanks.clear();
         }
-        let closing = self.tag_rest(Keep::Known)?;
+        let closes_itself = self.tag_rest(true)?;
         if element == Element::Scope || !self.scopes.is_outside() {
-            self.scopes.open(name, closing == Closing::Itself);
+            self.scopes.open(name, closes_itself);
         }
         self.is_styling = false;
         if let Element::Raw(raw) = element {
             let is_markup = self.syntax == Syntax::Xhtml || self.scopes.is_foreign();
             match raw {
-                _ if is_markup && closing == Closing::Itself => {}
+                _ if is_markup && closes_itself => {}
                 Raw::Style if is_markup => self.is_styling = true,
                 _ => self.inside = Some(raw),
             }
@@ -182,7 +181,7 @@ impl<'a> Tags<'a> {
         let start = self.at;
         self.skip_tag_name();
         let name = Span::new(start, self.at).of(self.document);
-        self.tag_rest(Keep::Nothing)?;
+        self.tag_rest(false)?;
         self.is_styling = false;
         let mut buffer = [0; LONGEST_NAME];
         if !self.scopes.is_outside()
@@ -198,34 +197,35 @@ impl<'a> Tags<'a> {
         self.skip_until(|byte| is_blank(byte) || matches!(byte, b'/' | b'>'));
     }
 
-    /// Attributes and the end of a tag; `None` at the end of the span.
-    fn tag_rest(&mut self, keep: Keep) -> Option<Closing> {
+    /// Attributes and the end of a tag, and whether that closes itself; `None` at the end of the span. Only the attributes
+    /// of a start tag are kept.
+    fn tag_rest(&mut self, is_start: bool) -> Option<bool> {
         let mut seen = 0_u32;
-        let mut closing = Closing::Not;
+        let mut closes_itself = false;
         loop {
             match self.peek()? {
                 b'>' => {
                     self.at += 1;
-                    return Some(closing);
+                    return Some(closes_itself);
                 }
                 b'/' => {
                     self.at += 1;
-                    closing = Closing::Itself;
+                    closes_itself = true;
                     continue;
                 }
                 byte if is_blank(byte) => {
-                    if keep == Keep::Known {
+                    if is_start {
                         self.remember_blanks(self.at..self.at + 1);
                     }
                     self.at += 1;
                 }
-                _ => self.attribute(keep, &mut seen)?,
+                _ => self.attribute(is_start, &mut seen)?,
             }
-            closing = Closing::Not;
+            closes_itself = false;
         }
     }
 
-    fn attribute(&mut self, keep: Keep, seen: &mut u32) -> Option<()> {
+    fn attribute(&mut self, is_start: bool, seen: &mut u32) -> Option<()> {
         let start = self.at;
         self.at += 1; // whatever it is, a leading `=` included, it is part of the name
         self.skip_until(|byte| is_blank(byte) || matches!(byte, b'/' | b'>' | b'='));
@@ -236,24 +236,20 @@ impl<'a> Tags<'a> {
             self.value()?
         } else {
             // The places in an end tag are nobody's, and gone with the next start tag.
-            if keep == Keep::Known {
+            if is_start {
                 self.remember_blanks(name.end..self.at);
             }
             None
         };
-        if let (Keep::Known, Some(name)) = (keep, attribute_name(name.of(self.document))) {
+        if is_start && let Some(name) = attribute_name(name.of(self.document)) {
             let bit = 1_u32 << (name as u32);
             // A repeated attribute is dropped by parsers, even if the first had no value.
             let value = match name {
-                Name::Hidden => value.or(Some((Span::empty_at(self.at), Delimiter::None))),
+                Name::Hidden => value.or(Some((Span::empty_at(self.at), None))),
                 _ => value,
             };
-            if let (0, Some((value, delimiter))) = (*seen & bit, value) {
-                self.attributes.push(Attribute {
-                    name,
-                    value,
-                    delimiter,
-                });
+            if let (0, Some((value, quote))) = (*seen & bit, value) {
+                self.attributes.push(Attribute { name, value, quote });
             }
             *seen |= bit;
         }
@@ -261,26 +257,24 @@ impl<'a> Tags<'a> {
     }
 
     /// Behind `=`: the outer `None` is the end of the span, the inner one a missing value.
-    fn value(&mut self) -> Option<Option<(Span, Delimiter)>> {
+    fn value(&mut self) -> Option<Option<(Span, Option<Quote>)>> {
         self.skip_until(|byte| !is_blank(byte));
-        let delimiter = match self.peek()? {
-            b'"' => Delimiter::DoubleQuote,
-            b'\'' => Delimiter::SingleQuote,
+        let quote = match self.peek()? {
+            b'"' => Quote::Double,
+            b'\'' => Quote::Single,
             b'>' => return Some(None),
-            _ => Delimiter::None,
+            _ => {
+                let start = self.at;
+                self.skip_until(|byte| is_blank(byte) || byte == b'>');
+                return Some(Some((Span::new(start, self.at), None)));
+            }
         };
-        if delimiter == Delimiter::None {
-            let start = self.at;
-            self.skip_until(|byte| is_blank(byte) || byte == b'>');
-            return Some(Some((Span::new(start, self.at), delimiter)));
-        }
-        let quote = self.peek()?;
         self.at += 1;
         let start = self.at;
-        self.at += memchr(quote, self.rest())?;
+        self.at += memchr(quote.byte(), self.rest())?;
         let value = Span::new(start, self.at);
         self.at += 1;
-        Some(Some((value, delimiter)))
+        Some(Some((value, Some(quote))))
     }
 
     /// Behind `<`, at `!`: a comment, a section, a document type or a bogus comment. Yields what a
@@ -421,18 +415,7 @@ impl<'a> Tags<'a> {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Keep {
-    Known,
-    Nothing,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Closing {
-    Itself,
-    Not,
-}
-
+/// What hides the end tag of a script.
 #[derive(Clone, Copy)]
 enum Hidden {
     No,

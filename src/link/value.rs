@@ -21,7 +21,6 @@
 //! [without trail bytes](crate::mime::Charset::without_trail_bytes), and leave values alone whose decoded
 //! form is not ASCII.
 
-use super::entity::{Ampersand, Delimiter};
 use crate::span::Span;
 
 /// A URL in a document.
@@ -59,8 +58,14 @@ pub enum Markup {
     StyleText,
     /// A CDATA section in one.
     StyleSection,
-    /// An attribute value; how it is delimited, and how its ampersands are written.
-    Attribute(Delimiter, Ampersand),
+    /// An attribute value.
+    Attribute {
+        /// The quotes around it; without any, white space or `>` ends it.
+        quote: Option<Quote>,
+        /// Whether every `&` of the URL is written as `&amp;`, and not only where it would read as a reference: the value
+        /// did so before, or the document is XHTML.
+        escapes_ampersands: bool,
+    },
 }
 
 /// The grammar of the text that a URL is part of.
@@ -82,7 +87,7 @@ pub enum Grammar {
     CssString(Quote),
 }
 
-/// A quote within a value.
+/// A quote, around a value or within it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Quote {
     /// `"`

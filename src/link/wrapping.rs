@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use percent_encoding::percent_encode_byte;
 
 use super::css_escape;
-use super::entity::{self, Delimiter, Place};
+use super::entity::{self, Within};
 use super::srcset::is_blank;
 use super::value::{Grammar, LinkValue, Markup};
 
@@ -16,8 +16,8 @@ impl LinkValue {
     pub fn decoded<'a>(&self, document: &'a [u8]) -> Cow<'a, [u8]> {
         let raw = self.span.of(document);
         let text = match self.markup {
-            Markup::Attribute(..) => entity::text(raw, Place::Attribute),
-            Markup::StyleText => entity::text(raw, Place::Text),
+            Markup::Attribute { .. } => entity::text(raw, Within::Attribute),
+            Markup::StyleText => entity::text(raw, Within::Text),
             Markup::StyleSheet | Markup::StyleElement | Markup::StyleSection => Cow::Borrowed(raw),
         };
         match self.grammar {
@@ -57,12 +57,15 @@ impl LinkValue {
         };
         match self.markup {
             // Without quotes, what follows would be taken for the value.
-            Markup::Attribute(Delimiter::None, _)
+            Markup::Attribute { quote: None, .. }
                 if text.is_empty() && self.grammar == Grammar::Url =>
             {
                 b"\"\"".to_vec()
             }
-            Markup::Attribute(delimiter, ampersand) => entity::encode(&text, delimiter, ampersand),
+            Markup::Attribute {
+                quote,
+                escapes_ampersands,
+            } => entity::encode(&text, quote, escapes_ampersands),
             Markup::StyleSheet
             | Markup::StyleElement
             | Markup::StyleText

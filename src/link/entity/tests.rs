@@ -11,9 +11,9 @@ fn in_the_text_of_an_element_a_reference_needs_no_end() {
         ("&amp", "&", "&"),
         ("&#38;&#x26&", "&&&", "&&&"),
     ] {
-        let read = |place| String::from_utf8(text(raw.as_bytes(), place).into_owned());
-        assert_eq!(read(Place::Attribute).as_deref(), Ok(attribute), "{raw}");
-        assert_eq!(read(Place::Text).as_deref(), Ok(element), "{raw}");
+        let read = |within| String::from_utf8(text(raw.as_bytes(), within).into_owned());
+        assert_eq!(read(Within::Attribute).as_deref(), Ok(attribute), "{raw}");
+        assert_eq!(read(Within::Text).as_deref(), Ok(element), "{raw}");
     }
 }
 
