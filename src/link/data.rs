@@ -41,11 +41,11 @@ use std::borrow::Cow;
 use memchr::memchr2;
 use percent_encoding::percent_encode_byte;
 
-use self::body::{Pieces, decode_base64};
+use self::body::{decode_base64, pieces};
 use self::folding::{is_folding, skip_folding};
-pub use self::media_type::MediaTypeText;
 #[cfg(any(test, feature = "internals"))]
-pub use self::media_type::{MAX_PARAMETERS, Origin};
+pub use self::media_type::MAX_PARAMETERS;
+pub use self::media_type::MediaTypeText;
 
 /// Why a `data:` URL gave no content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -70,20 +70,14 @@ pub enum DataUrlError {
     },
 }
 
-/// How the data is written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Encoding {
-    /// Percent-escaped octets.
-    Percent,
-    /// `;base64`: base64 symbols, which may themselves be percent-escaped.
-    Base64,
-}
-
 /// A `data:` URL taken apart, its data not yet decoded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DataUrl<'a> {
-    declared: Cow<'a, str>,
-    encoding: Encoding,
+    /// What stands before the comma, `;base64` and white space removed; octets that a URL cannot
+    /// hold are percent-escaped. Empty if there is nothing.
+    pub declared: Cow<'a, str>,
+    /// `;base64`: the data is base64 symbols, which may themselves be percent-escaped; else it is percent-escaped octets.
+    pub is_base64: bool,
     /// Everything behind the comma, white space and fragment included.
     body: &'a [u8],
 }
@@ -106,44 +100,21 @@ impl<'a> DataUrl<'a> {
             None => return Err(DataUrlError::NoComma),
         };
         let declared = header_text(header);
-        let (declared, encoding) = match without_base64_suffix(&declared) {
-            None => (declared, Encoding::Percent),
-            Some(length) => (truncated(declared, length), Encoding::Base64),
-        };
+        let length = without_base64_suffix(&declared);
         Ok(Self {
-            declared,
-            encoding,
+            is_base64: length.is_some(),
+            declared: match length {
+                None => declared,
+                Some(length) => truncated(declared, length),
+            },
             body,
         })
-    }
-
-    /// What stands before the comma, `;base64` and white space removed; octets that a URL cannot
-    /// hold are percent-escaped. Empty if there is nothing.
-    #[cfg(any(test, feature = "internals"))]
-    #[must_use]
-    pub fn declared(&self) -> &str {
-        &self.declared
-    }
-
-    /// How the data is written.
-    #[cfg(any(test, feature = "internals"))]
-    #[must_use]
-    pub fn encoding(&self) -> Encoding {
-        self.encoding
     }
 
     /// The media type, with RFC 2397's defaults filled in and `%xx` decoded (deviation 2).
     #[must_use]
     pub fn media_type(&self) -> MediaTypeText {
         MediaTypeText::of_data_url(&self.declared)
-    }
-
-    /// Whether the URL itself names a type: one that does not, or that names none that can be read,
-    /// agrees with whatever the phantom header declares.
-    #[cfg(any(test, feature = "internals"))]
-    #[must_use]
-    pub fn essence_declared(&self) -> bool {
-        self.media_type().origin() == Origin::Declared
     }
 
     /// An upper bound of the decoded size in octets, without looking at the data.
@@ -153,29 +124,22 @@ impl<'a> DataUrl<'a> {
     #[must_use]
     pub fn decoded_len_estimate(&self) -> u64 {
         let length = self.body.len() as u64;
-        match self.encoding {
-            Encoding::Percent => length,
-            Encoding::Base64 => decoded_from(length),
+        match self.is_base64 {
+            true => decoded_from(length),
+            false => length,
         }
     }
 
     /// The decoded size in octets, exact if the data is valid; reads the data, allocates nothing.
     #[must_use]
     pub fn decoded_len(&self) -> u64 {
-        let pieces = Pieces::of(self.body);
-        match self.encoding {
-            Encoding::Percent => pieces.map(|piece| piece.as_slice().len() as u64).sum(),
-            Encoding::Base64 => decoded_from(
-                pieces
-                    .map(|piece| {
-                        let symbols = piece.as_slice().iter();
-                        symbols
-                            .filter(|byte| **byte != b'=' && !byte.is_ascii_whitespace())
-                            .count() as u64
-                    })
-                    .sum(),
-            ),
+        let pieces = pieces(self.body);
+        if !self.is_base64 {
+            return pieces.map(|piece| piece.len() as u64).sum();
         }
+        let is_symbol = |byte: &&u8| **byte != b'=' && !byte.is_ascii_whitespace();
+        let symbols = pieces.map(|piece| piece.iter().filter(is_symbol).count() as u64);
+        decoded_from(symbols.sum())
     }
 
     /// The content. One allocation, of [`decoded_len_estimate`](Self::decoded_len_estimate) octets
@@ -199,14 +163,11 @@ impl<'a> DataUrl<'a> {
         }
         // Never above the length of a slice that is in memory, so the conversion holds.
         let mut content = Vec::with_capacity(usize::try_from(capacity).unwrap_or_default());
-        match self.encoding {
-            Encoding::Percent => {
-                for piece in Pieces::of(self.body) {
-                    content.extend_from_slice(piece.as_slice());
-                }
-            }
-            Encoding::Base64 => {
-                decode_base64(self.body, &mut content).ok_or(DataUrlError::InvalidBase64)?
+        if self.is_base64 {
+            decode_base64(self.body, &mut content).ok_or(DataUrlError::InvalidBase64)?;
+        } else {
+            for piece in pieces(self.body) {
+                content.extend_from_slice(piece);
             }
         }
         Ok(content)

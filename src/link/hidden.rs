@@ -20,14 +20,14 @@ use super::tags::Attribute;
 /// The largest side of a picture that counts as none, in pixels.
 const TINY: f64 = 3.0;
 
-/// The properties that matter.
+/// The properties that matter. At nothing of one of the first four a picture is hidden; the last two are its sides.
 const PROPERTIES: [&[u8]; 6] = [
     b"display",
-    b"height",
-    b"mso-hide",
-    b"opacity",
     b"visibility",
+    b"opacity",
+    b"mso-hide",
     b"width",
+    b"height",
 ];
 
 /// Whether these attributes of one tag declare its picture hidden, or tiny in both directions.
@@ -42,130 +42,58 @@ pub(super) fn is_declared(document: &[u8], attributes: &[Attribute]) -> bool {
     if value(Name::Hidden).is_some() {
         return true;
     }
-    let mut style = Style::default();
-    if let Some(text) = value(Name::Style) {
-        style.read(&text);
-    }
-    let is_tiny = |declared: Option<Length>, attribute| match declared {
-        Some(length) => length.is_tiny(),
-        None => value(attribute).is_some_and(|text| dimension(&text).is_tiny()),
+    let text = value(Name::Style);
+    let [hiding @ .., width, height] = style(text.as_deref().unwrap_or_default());
+    let is_tiny = |declared: Option<f64>, attribute| match declared {
+        Some(pixels) => pixels <= TINY,
+        None => value(attribute).is_some_and(|text| dimension(&text) <= TINY),
     };
-    style.hides()
-        || (is_tiny(style.width.value, Name::Width) && is_tiny(style.height.value, Name::Height))
+    hiding.into_iter().flatten().any(|shown| shown <= 0.0)
+        || (is_tiny(width, Name::Width) && is_tiny(height, Name::Height))
 }
 
-/// What a style attribute says of the properties that matter.
-#[derive(Default)]
-struct Style {
-    display: Declared<bool>,
-    visibility: Declared<bool>,
-    opacity: Declared<bool>,
-    mso_hide: Declared<bool>,
-    width: Declared<Length>,
-    height: Declared<Length>,
-}
-
-/// The declaration of a property that has won so far.
-struct Declared<T> {
-    value: Option<T>,
-    important: bool,
-}
-
-impl<T> Default for Declared<T> {
-    fn default() -> Self {
-        Self {
-            value: None,
-            important: false,
-        }
-    }
-}
-
-impl<T> Declared<T> {
-    fn set(&mut self, value: T, important: bool) {
-        if important || !self.important {
-            *self = Self {
-                value: Some(value),
-                important,
-            };
-        }
-    }
-}
-
-/// A length as far as it matters.
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Length {
-    Pixels(f64),
-    /// Of a unit that depends on something else, or automatic.
-    Unknown,
-}
-
-impl Length {
-    fn is_tiny(self) -> bool {
-        matches!(self, Self::Pixels(pixels) if pixels <= TINY)
-    }
-}
-
-impl Style {
-    fn hides(&self) -> bool {
-        [
-            &self.display,
-            &self.visibility,
-            &self.opacity,
-            &self.mso_hide,
-        ]
-        .iter()
-        .any(|declared| declared.value == Some(true))
-    }
-
-    fn read(&mut self, text: &[u8]) {
-        let mut rest = text;
-        while !rest.is_empty() {
-            let (declaration, behind) = first_declaration(rest);
-            rest = behind;
-            let declaration = without_comments(declaration);
-            let Some(colon) = memchr::memchr(b':', &declaration) else {
-                continue;
-            };
-            let (name, value) = declaration.split_at(colon);
-            let name = css_escape::unescape(name.trim_ascii());
-            // Most declarations are about something else, and nothing is copied for them.
-            let known = PROPERTIES
-                .iter()
-                .find(|known| known.eq_ignore_ascii_case(&name));
-            if let Some(name) = known {
-                let value = value.get(1..).unwrap_or_default().trim_ascii();
-                let value = css_escape::unescape(value).to_ascii_lowercase();
-                let (value, important) = without_importance(&value);
-                self.declare(name, value, important);
+/// What a style attribute says of each of [`PROPERTIES`].
+fn style(text: &[u8]) -> [Option<f64>; PROPERTIES.len()] {
+    let mut declared = [None; PROPERTIES.len()];
+    let mut are_important = [false; PROPERTIES.len()];
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (declaration, behind) = first_declaration(rest);
+        rest = behind;
+        let declaration = without_comments(declaration);
+        let Some(colon) = memchr::memchr(b':', &declaration) else {
+            continue;
+        };
+        let (name, value) = declaration.split_at(colon);
+        let name = css_escape::unescape(name.trim_ascii());
+        // Most declarations are about something else, and nothing is copied for them.
+        let places = PROPERTIES.iter().zip(&mut declared).zip(&mut are_important);
+        let mut known = places.filter(|((known, _), _)| known.eq_ignore_ascii_case(&name));
+        if let Some(((name, declared), is_important)) = known.next() {
+            let value = value.get(1..).unwrap_or_default().trim_ascii();
+            let value = css_escape::unescape(value).to_ascii_lowercase();
+            let (value, important) = without_importance(&value);
+            let meaning = meaning(name, value).filter(|_| important || !*is_important);
+            if meaning.is_some() {
+                (*declared, *is_important) = (meaning, important);
             }
         }
     }
+    declared
+}
 
-    fn declare(&mut self, name: &[u8], value: &[u8], important: bool) {
-        match name {
-            b"display" if is_word(value) => self.display.set(value == b"none", important),
-            b"visibility" if is_word(value) => {
-                self.visibility.set(value == b"hidden", important);
-            }
-            b"mso-hide" if is_word(value) => self.mso_hide.set(value == b"all", important),
-            b"opacity" => {
-                let number = value.strip_suffix(b"%").unwrap_or(value);
-                if let Some((opacity, b"")) = number_in_front(number) {
-                    self.opacity.set(opacity <= 0.0, important);
-                }
-            }
-            b"width" => {
-                if let Some(length) = length(value) {
-                    self.width.set(length, important);
-                }
-            }
-            b"height" => {
-                if let Some(length) = length(value) {
-                    self.height.set(length, important);
-                }
-            }
-            _ => {}
-        }
+/// What a property says in numbers: pixels, or how much is shown. None if the declaration is not valid.
+fn meaning(name: &[u8], value: &[u8]) -> Option<f64> {
+    let unless = |hiding: &[u8]| is_word(value).then(|| f64::from(u8::from(value != hiding)));
+    match name {
+        b"display" => unless(b"none"),
+        b"visibility" => unless(b"hidden"),
+        b"mso-hide" => unless(b"all"),
+        b"opacity" => match number_in_front(value.strip_suffix(b"%").unwrap_or(value))? {
+            (opacity, b"") => Some(opacity),
+            _ => None,
+        },
+        _ => length(value),
     }
 }
 
@@ -241,10 +169,10 @@ fn is_word(value: &[u8]) -> bool {
             .all(|&byte| byte.is_ascii_alphabetic() || byte == b'-' || is_blank(byte))
 }
 
-/// A length of CSS; `None` if it is none, and so is ignored.
-fn length(value: &[u8]) -> Option<Length> {
+/// A length of CSS in pixels; `None` if it is none, and so is ignored. One that depends on something else is infinite.
+fn length(value: &[u8]) -> Option<f64> {
     let Some((number, unit)) = number_in_front(value) else {
-        return is_word(value).then_some(Length::Unknown);
+        return is_word(value).then_some(f64::INFINITY);
     };
     let pixels = match unit {
         b"" | b"px" => 1.0,
@@ -256,20 +184,18 @@ fn length(value: &[u8]) -> Option<Length> {
         // Nothing of anything is nothing.
         _ if number == 0.0 => 1.0,
         _ if unit == b"%" || unit.iter().all(u8::is_ascii_alphabetic) => {
-            return Some(Length::Unknown);
+            return Some(f64::INFINITY);
         }
         _ => return None,
     };
-    (number >= 0.0).then_some(Length::Pixels(number * pixels))
+    (number >= 0.0).then_some(number * pixels)
 }
 
-/// A dimension of HTML (§2.3.4.4): a number, and nothing matters behind it but a `%`.
-fn dimension(value: &[u8]) -> Length {
+/// A dimension of HTML (§2.3.4.4) in pixels: a number, and nothing matters behind it but a `%`.
+fn dimension(value: &[u8]) -> f64 {
     match number_in_front(value.trim_ascii_start()) {
-        Some((number, rest)) if number >= 0.0 && rest.first() != Some(&b'%') => {
-            Length::Pixels(number)
-        }
-        _ => Length::Unknown,
+        Some((number, rest)) if number >= 0.0 && rest.first() != Some(&b'%') => number,
+        _ => f64::INFINITY,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
-use embody::link::data::{DataUrl, DataUrlError, Encoding, MAX_PARAMETERS, Origin};
+use embody::link::data::{DataUrl, DataUrlError, MAX_PARAMETERS};
 use proptest::prelude::*;
 
 const NO_LIMIT: u64 = u64::MAX;
@@ -33,18 +33,16 @@ fn a_brief_note_is_ascii_text() {
     let url = parsed("data:,A%20brief%20note");
     assert_eq!(url.decode(NO_LIMIT), Ok(b"A brief note".to_vec()));
     assert_eq!(url.media_type().to_string(), "text/plain;charset=US-ASCII");
-    assert_eq!(url.media_type().origin(), Origin::Default);
     assert_eq!(url.media_type().declared_essence(), None);
-    assert!(!url.essence_declared());
-    assert_eq!(url.encoding(), Encoding::Percent);
+    assert!(!url.is_base64);
 }
 
 #[test]
 fn larry_is_a_gif_of_273_octets_though_folded() {
     let url = parsed(LARRY);
     assert_eq!(url.media_type().essence(), "image/gif");
-    assert!(url.essence_declared());
-    assert_eq!(url.encoding(), Encoding::Base64);
+    assert!(url.media_type().declared_essence().is_some());
+    assert!(url.is_base64);
     let gif = url.decode(NO_LIMIT).expect("valid base64");
     assert!(gif.starts_with(b"GIF87a\x30\x00\x30\x00"));
     assert!(gif.ends_with(b";"));
@@ -76,8 +74,7 @@ fn the_query_example_keeps_its_query() {
 fn parameters_alone_belong_to_plain_text() {
     let url = parsed("data:;charset=utf-8,x");
     assert_eq!(url.media_type().to_string(), "text/plain;charset=utf-8");
-    assert_eq!(url.media_type().origin(), Origin::ParametersOnly);
-    assert!(!url.essence_declared());
+    assert_eq!(url.media_type().declared_essence(), None);
 }
 
 #[test]
@@ -89,7 +86,10 @@ fn a_media_type_that_cannot_be_read_counts_as_none() {
         "data:text/;charset=x,x",
     ] {
         assert_eq!(media_type(url), "text/plain;charset=US-ASCII", "{url}");
-        assert!(!parsed(url).essence_declared(), "{url}");
+        assert!(
+            parsed(url).media_type().declared_essence().is_none(),
+            "{url}"
+        );
     }
 }
 
@@ -304,7 +304,7 @@ proptest! {
         let (plain, folded) = (DataUrl::parse(url.as_bytes()), DataUrl::parse(with_blanks.as_bytes()));
         prop_assert_eq!(plain.as_ref().err(), folded.as_ref().err());
         if let (Ok(plain), Ok(folded)) = (plain, folded) {
-            prop_assert_eq!(plain.declared(), folded.declared());
+            prop_assert_eq!(plain.declared, folded.declared);
             prop_assert_eq!(plain.media_type(), folded.media_type());
             prop_assert_eq!(plain.decoded_len(), folded.decoded_len());
             prop_assert_eq!(plain.decode(NO_LIMIT), folded.decode(NO_LIMIT));

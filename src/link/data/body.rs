@@ -75,12 +75,11 @@ fn decode_lines<'a>(
 
 fn decode_pieces(body: &[u8], stage: &mut Stage, content: &mut Vec<u8>) -> Option<()> {
     stage.clear();
-    for piece in Pieces::of(body) {
-        let mut symbols = match &piece {
-            // White space that was escaped, and form feeds, are ignored in base64 only.
-            Piece::Octet([octet]) if octet.is_ascii_whitespace() => continue,
-            piece => piece.as_slice(),
-        };
+    for mut symbols in pieces(body) {
+        // White space that was escaped, and form feeds, are ignored in base64 only.
+        if matches!(symbols, [octet] if octet.is_ascii_whitespace()) {
+            continue;
+        }
         while !symbols.is_empty() {
             if stage.is_full() {
                 stage.flush(content)?;
@@ -166,57 +165,39 @@ impl Stage {
     }
 }
 
-/// A run of octets of the data, decoded.
-pub(super) enum Piece<'a> {
-    Run(&'a [u8]),
-    Octet([u8; 1]),
-}
-
-impl Piece<'_> {
-    pub(super) fn as_slice(&self) -> &[u8] {
-        match self {
-            Self::Run(run) => run,
-            Self::Octet(octet) => octet,
-        }
+/// Every octet at its own place: what an escape stands for is a slice of it.
+static OCTETS: [u8; 256] = {
+    let mut octets = [0; 256];
+    let mut octet = 0;
+    while octet < octets.len() {
+        octets[octet] = octet as u8;
+        octet += 1;
     }
-}
+    octets
+};
 
-/// Walks data up to its fragment: white space goes, escapes are decoded, bad ones stay. Controls
-/// come one by one, never within a run.
-pub(super) struct Pieces<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Pieces<'a> {
-    pub(super) fn of(rest: &'a [u8]) -> Self {
-        Self { rest }
-    }
-}
-
-impl<'a> Iterator for Pieces<'a> {
-    type Item = Piece<'a>;
-
-    fn next(&mut self) -> Option<Piece<'a>> {
-        self.rest = skip_folding(self.rest);
-        let (first, behind) = self.rest.split_first()?;
+/// The data up to its fragment, decoded: white space goes, bad escapes stay. Escapes and controls come one by one,
+/// never within a run of others.
+pub(super) fn pieces(data: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = data;
+    std::iter::from_fn(move || {
+        rest = skip_folding(rest);
+        let (first, behind) = rest.split_first()?;
         match first {
             b'#' => None,
             b'%' => {
                 let (octet, length) = escaped(behind).unwrap_or((b'%', 0));
-                self.rest = behind.get(length..).unwrap_or_default();
-                Some(Piece::Octet([octet]))
-            }
-            b'\0'..=b' ' => {
-                self.rest = behind;
-                Some(Piece::Octet([*first]))
+                rest = behind.get(length..).unwrap_or_default();
+                OCTETS.get(usize::from(octet)..=usize::from(octet))
             }
             _ => {
-                let (run, rest) = self.rest.split_at_checked(run_length(self.rest))?;
-                self.rest = rest;
-                Some(Piece::Run(run))
+                let length = run_length(rest).max(1);
+                let (run, after) = rest.split_at_checked(length)?;
+                rest = after;
+                Some(run)
             }
         }
-    }
+    })
 }
 
 /// Octets up to the first control, blank, `#` or `%`.

@@ -11,17 +11,6 @@ use percent_encoding::percent_decode_str;
 /// each new name is compared with those before it.
 pub const MAX_PARAMETERS: usize = 64;
 
-/// Where a media type comes from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Origin {
-    /// The URL names it.
-    Declared,
-    /// The URL has parameters only: `;charset=x` is short for `text/plain;charset=x`.
-    ParametersOnly,
-    /// The URL has none, or none that can be read: `text/plain;charset=US-ASCII`.
-    Default,
-}
-
 /// A media type as text: what it is, and its parameters with their values bare.
 ///
 /// Displayed, it is MIME Sniffing's serialisation: names in lower case, values quoted where they
@@ -31,7 +20,9 @@ pub enum Origin {
 pub struct MediaTypeText {
     essence: String,
     parameters: Vec<(String, String)>,
-    origin: Origin,
+    /// Whether the URL names the type: not if it has parameters only, for `;charset=x` is short for
+    /// `text/plain;charset=x`, or none that can be read.
+    is_declared: bool,
 }
 
 impl MediaTypeText {
@@ -53,7 +44,7 @@ impl MediaTypeText {
         let mut media_type = Self {
             essence: format!("{kind}/{subtype}").to_ascii_lowercase(),
             parameters: Vec::new(),
-            origin: Origin::Declared,
+            is_declared: true,
         };
         while let Some(text) = rest
             && media_type.parameters.len() < MAX_PARAMETERS
@@ -68,7 +59,7 @@ impl MediaTypeText {
         let parsed = if declared.starts_with(';') {
             let parsed = Self::parse(&format!("text/plain{declared}"));
             parsed.map(|parsed| Self {
-                origin: Origin::ParametersOnly,
+                is_declared: false,
                 ..parsed
             })
         } else {
@@ -83,7 +74,7 @@ impl MediaTypeText {
         Self {
             essence: "text/plain".to_owned(),
             parameters: vec![("charset".to_owned(), "US-ASCII".to_owned())],
-            origin: Origin::Default,
+            is_declared: false,
         }
     }
 
@@ -96,7 +87,7 @@ impl MediaTypeText {
     /// `type/subtype` in lower case if it was written out.
     #[must_use]
     pub fn declared_essence(&self) -> Option<&str> {
-        (self.origin == Origin::Declared).then_some(self.essence.as_str())
+        self.is_declared.then_some(self.essence.as_str())
     }
 
     /// Name, in lower case, and value of each parameter, in order; no name twice.
@@ -110,13 +101,6 @@ impl MediaTypeText {
     pub fn parameter(&self, name: &str) -> Option<&str> {
         let found = self.parameters.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str())
-    }
-
-    /// Where it comes from.
-    #[cfg(any(test, feature = "internals"))]
-    #[must_use]
-    pub fn origin(&self) -> Origin {
-        self.origin
     }
 
     /// Reads the parameter at the start of `text`; what is behind its `;` remains.
@@ -164,7 +148,7 @@ impl MediaTypeText {
         let mut media_type = Self {
             essence: essence.unwrap_or(self.essence),
             parameters: Vec::with_capacity(self.parameters.len()),
-            origin: self.origin,
+            is_declared: self.is_declared,
         };
         for (name, value) in self.parameters {
             let harmless = |value: &String| !value.chars().any(char::is_control);

@@ -177,12 +177,12 @@ fn under_network(scheme: &str, rest: &str, relative: &str) -> Result<String, Unr
     let text = if slashes == 1 {
         reference.path.to_owned()
     } else {
-        format!("{}{}", folder(base.path, Floor::Root), reference.path)
+        format!("{}{}", folder(base.path, 0), reference.path)
     };
     let path = if text.split('/').any(is_drive) {
         text
     } else {
-        remove_dot_segments(&text, Floor::Root)
+        remove_dot_segments(&text, 0)
     };
     Ok(combine(base, &path, reference))
 }
@@ -221,11 +221,7 @@ fn under_file(scheme: &str, rest: &str, relative: &str) -> Result<String, Unreso
     if segments.any(|segment| is_drive(segment) || is_drive_and_more(segment)) {
         return Err(Unresolvable::UncertainDrive);
     }
-    let floor = if drive {
-        Floor::FirstSegment
-    } else {
-        Floor::Root
-    };
+    let floor = usize::from(drive);
     let text = match (slashes, drive) {
         (1, true) => format!("/{first}{}", reference.path),
         (1, false) => reference.path.to_owned(),
@@ -319,44 +315,33 @@ fn forward(text: &str) -> Cow<'_, str> {
 
 /// What a relative path is appended to: the base's path up to its last slash. A last segment that
 /// is a dot segment names a folder, and so does a drive that is the whole path.
-fn folder(path: &str, floor: Floor) -> Cow<'_, str> {
+fn folder(path: &str, floor: usize) -> Cow<'_, str> {
     let kept = up_to_last_slash(path);
     let last = &path[kept.len()..];
     if path.is_empty() {
         Cow::Borrowed("/")
-    } else if Dots::of(last).is_some() || (floor == Floor::FirstSegment && kept == "/") {
+    } else if dots(last) > 0 || (floor > 0 && kept == "/") {
         Cow::Owned(format!("{path}/"))
     } else {
         Cow::Borrowed(kept)
     }
 }
 
-/// How far up `..` leads.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Floor {
-    Root,
-    /// The first segment is a drive.
-    FirstSegment,
-}
-
-/// Takes the dot segments out of a path that begins with a slash (WHATWG URL, path state).
-fn remove_dot_segments(path: &str, floor: Floor) -> String {
-    let floor = match floor {
-        Floor::Root => 0,
-        Floor::FirstSegment => 1,
-    };
+/// Takes the dot segments out of a path that begins with a slash (WHATWG URL, path state). The first `floor` segments,
+/// a drive, stay.
+fn remove_dot_segments(path: &str, floor: usize) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut segments = path.strip_prefix('/').unwrap_or(path).split('/').peekable();
     while let Some(segment) = segments.next() {
-        match Dots::of(segment) {
-            None => {
+        match dots(segment) {
+            0 => {
                 kept.push(segment);
                 continue;
             }
-            Some(Dots::Two) if kept.len() > floor => {
+            2 if kept.len() > floor => {
                 kept.pop();
             }
-            Some(_) => {}
+            _ => {}
         }
         if segments.peek().is_none() {
             kept.push("");
@@ -365,30 +350,22 @@ fn remove_dot_segments(path: &str, floor: Floor) -> String {
     format!("/{}", kept.join("/"))
 }
 
-/// A dot segment.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Dots {
-    One,
-    Two,
-}
-
-impl Dots {
-    /// `.` and `..`, each dot also as `%2e`.
-    fn of(segment: &str) -> Option<Self> {
-        let after_dot = |text: &str| {
-            let length = match text.as_bytes() {
-                [b'.', ..] => 1,
-                [b'%', b'2', b'e' | b'E', ..] => 3,
-                _ => return None,
-            };
-            text.get(length..).map(str::len)
-        };
-        let left = after_dot(segment)?;
-        if left == 0 {
-            return Some(Self::One);
-        }
-        let second = segment.get(segment.len() - left..)?;
-        (after_dot(second)? == 0).then_some(Self::Two)
+/// How many dots a dot segment has: `.` and `..`, each dot also as `%2e`; none of other segments.
+fn dots(segment: &str) -> usize {
+    let after_dot = |text: &'_ str| match text.as_bytes() {
+        [b'.', ..] => Some(1),
+        [b'%', b'2', b'e' | b'E', ..] => Some(3),
+        _ => None,
+    };
+    let (mut dots, mut rest) = (0, segment);
+    while let Some(length) = after_dot(rest) {
+        dots += 1;
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    if rest.is_empty() && dots <= 2 {
+        dots
+    } else {
+        0
     }
 }
 
