@@ -8,8 +8,8 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use super::choice::Form;
 use crate::edit::{Edit, Group};
 use crate::external_body::{
-    ALTERED_FIELD, EncodingField, LONGEST_FIELD, Note, SENTENCE, URL_FIELD, encoding_field,
-    is_of_content, newline_of,
+    ALTERED_FIELD, LONGEST_FIELD, Note, SENTENCE, URL_FIELD, is_of_content, newline_of,
+    noted_encoding_field, usual_encoding_field,
 };
 use crate::mime::exact::{Manner, Wording};
 use crate::mime::transfer::has_boundary;
@@ -99,13 +99,10 @@ impl Leaving<'_> {
         let wording = &content.wording;
         let encoding = of("Content-Transfer-Encoding");
         let encoding = match self.form {
-            Form::ExternalBody => encoding_field(original, encoding, wording, newline)
+            Form::ExternalBody => noted_encoding_field(original, encoding, wording, newline)
                 .ok_or("its Content-Transfer-Encoding field cannot be noted")?,
             // The quotation has the field as it was.
-            Form::Thunderbird if matches!(wording.manner, Manner::Identity { .. }) => {
-                EncodingField::Absent
-            }
-            Form::Thunderbird => EncodingField::Usual,
+            Form::Thunderbird => usual_encoding_field(wording.manner),
         };
         let digest_added = self.form == Form::ExternalBody && of("Content-MD5").is_none();
         let note = Note {

@@ -4,10 +4,12 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 use super::access_types::{Access, access_of};
+use super::unusable::{bad_value, cut_off, deleted, missing_parameter, missing_url};
 use super::url::read_url;
-use super::{Target, Unusable, identifier};
-use crate::mime::media_type::Found;
+use super::{Target, identifier};
+use crate::mime::media_type::Lookup;
 use crate::mime::{MediaType, PartId, Tree};
+use crate::report::{Reason, Refusal};
 
 /// What the parameters of a `message/external-body` refer to. `phantom_id` is the phantom header's
 /// Content-ID.
@@ -17,23 +19,31 @@ pub(super) fn target_of<'a>(
     part: PartId,
     media_type: &MediaType<'a>,
     phantom_id: Option<&str>,
-) -> Result<Target<'a>, Unusable> {
+) -> Result<Target<'a>, Refusal> {
     let name = name_of(media_type);
     if name.is_empty() {
-        return Err(Unusable::NoAccessType);
+        let detail = "the part has no access-type parameter";
+        return Err(Refusal::lasting(Reason::NoAccessType, detail));
     }
-    match access_of(&name).ok_or_else(|| Unusable::Unknown(name.clone()))? {
+    let unknown = || {
+        let detail = format!("unknown access type: {name}");
+        Refusal::lasting(Reason::UnknownAccessType, detail)
+    };
+    match access_of(&name).ok_or_else(unknown)? {
         Access::Url => match media_type.look_up("url") {
-            Found::Whole(value) => read_url(value),
-            Found::CutOff(_) => Err(Unusable::CutOff("URL")),
-            Found::None => Err(Unusable::MissingUrl),
-            Found::SectionMissing(section) => Err(Unusable::MissingParameter("URL", Some(section))),
+            Lookup::Whole(value) => read_url(value),
+            Lookup::CutOff(_) => Err(cut_off("URL")),
+            Lookup::None => Err(missing_url()),
+            Lookup::SectionMissing(section) => Err(missing_parameter("URL", Some(section))),
         },
         Access::Ftp => ftp_url(media_type).map(Target::Url),
         Access::LocalFile => file_url(media_type).map(Target::Url),
         Access::ContentId => content_id_target(original, tree, part, phantom_id),
-        Access::Deleted => Err(Unusable::Deleted),
-        Access::Unsupported => Err(Unusable::Unsupported(name)),
+        Access::Deleted => Err(deleted()),
+        Access::Unsupported => {
+            let detail = format!("access-type={name} is not retrieved");
+            Err(Refusal::lasting(Reason::UnsupportedAccessType, detail))
+        }
     }
 }
 
@@ -51,7 +61,7 @@ fn content_id_target<'a>(
     tree: &Tree,
     part: PartId,
     phantom_id: Option<&str>,
-) -> Result<Target<'a>, Unusable> {
+) -> Result<Target<'a>, Refusal> {
     let outer = tree
         .value(original, part, "Content-ID")
         .map(identifier)
@@ -61,17 +71,20 @@ fn content_id_target<'a>(
             content_id,
             message_id: None,
         }),
-        None => Err(Unusable::MissingContentId),
+        None => Err(Refusal::lasting(
+            Reason::MissingParameter,
+            "access-type=CONTENT-ID, but the part has no Content-ID",
+        )),
     }
 }
 
 /// FTP and ANON-FTP as a URL: `ftp://site/directory/name;type=a` (RFC 2046 §5.2.3.2, RFC 1738 §3.2).
-fn ftp_url(media_type: &MediaType<'_>) -> Result<String, Unusable> {
+fn ftp_url(media_type: &MediaType<'_>) -> Result<String, Refusal> {
     let site = required(media_type, "site")?;
     let site = String::from_utf8_lossy(&site);
     // RFC 2046 §5.2.3.2: the directory may be left out.
     let directory = match media_type.look_up("directory") {
-        Found::None => Vec::new(),
+        Lookup::None => Vec::new(),
         _ => required(media_type, "directory")?,
     };
     let name = required(media_type, "name")?;
@@ -79,7 +92,7 @@ fn ftp_url(media_type: &MediaType<'_>) -> Result<String, Unusable> {
     if !site.bytes().all(is_host) {
         // What stands in front of an @ may be a password.
         let host = site.rsplit('@').next().unwrap_or_default();
-        return Err(Unusable::BadValue(format!(
+        return Err(bad_value(format!(
             "the site of '{host}' is not a host name"
         )));
     }
@@ -94,7 +107,7 @@ fn ftp_url(media_type: &MediaType<'_>) -> Result<String, Unusable> {
         // A file of 8-bit bytes is an image of itself (RFC 959 §3.1.1.4).
         "local8" => ";type=i",
         other => {
-            return Err(Unusable::BadValue(format!(
+            return Err(bad_value(format!(
                 "the transfer mode '{other}' is not supported"
             )));
         }
@@ -111,11 +124,12 @@ fn ftp_url(media_type: &MediaType<'_>) -> Result<String, Unusable> {
 }
 
 /// LOCAL-FILE as a URL: `file:///absolute/path` (RFC 2046 §5.2.3.4).
-fn file_url(media_type: &MediaType<'_>) -> Result<String, Unusable> {
+fn file_url(media_type: &MediaType<'_>) -> Result<String, Refusal> {
     let name = required(media_type, "name")?;
     let Some(path) = name.strip_prefix(b"/") else {
         let name = String::from_utf8_lossy(&name);
-        return Err(Unusable::RelativeFile(name.into_owned()));
+        let detail = format!("'{name}' is not an absolute path");
+        return Err(Refusal::lasting(Reason::OutsideFileRoot, detail));
     };
     let mut url = "file://".to_owned();
     for segment in path.split(|&octet| octet == b'/') {
@@ -129,18 +143,18 @@ fn file_url(media_type: &MediaType<'_>) -> Result<String, Unusable> {
     Ok(url)
 }
 
-fn required(media_type: &MediaType<'_>, name: &'static str) -> Result<Vec<u8>, Unusable> {
+fn required(media_type: &MediaType<'_>, name: &'static str) -> Result<Vec<u8>, Refusal> {
     match media_type.look_up(name) {
-        Found::Whole(value) => {
+        Lookup::Whole(value) => {
             let octets = value.trim_ascii();
             if octets.is_empty() {
-                return Err(Unusable::MissingParameter(name, None));
+                return Err(missing_parameter(name, None));
             }
             Ok(octets.to_vec())
         }
-        Found::CutOff(_) => Err(Unusable::CutOff(name)),
-        Found::None => Err(Unusable::MissingParameter(name, None)),
-        Found::SectionMissing(section) => Err(Unusable::MissingParameter(name, Some(section))),
+        Lookup::CutOff(_) => Err(cut_off(name)),
+        Lookup::None => Err(missing_parameter(name, None)),
+        Lookup::SectionMissing(section) => Err(missing_parameter(name, Some(section))),
     }
 }
 
@@ -165,15 +179,13 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
 
 /// One path segment, [`SEGMENT`] escaped, and octets that are not ASCII as they are. Control characters would be
 /// commands on an FTP connection.
-fn escaped_segment(segment: &[u8]) -> Result<String, Unusable> {
+fn escaped_segment(segment: &[u8]) -> Result<String, Refusal> {
     let text = String::from_utf8_lossy(segment);
     if text.chars().any(char::is_control) {
-        return Err(Unusable::BadValue(
-            "a file name holds control characters".to_owned(),
-        ));
+        return Err(bad_value("a file name holds control characters"));
     }
     if segment == b".." || segment == b"." {
-        return Err(Unusable::BadValue(format!("'{text}' is not a file name")));
+        return Err(bad_value(format!("'{text}' is not a file name")));
     }
     Ok(percent_encode(segment, SEGMENT).to_string())
 }

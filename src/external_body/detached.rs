@@ -19,10 +19,12 @@ use std::borrow::Cow;
 
 use super::note::NOTE_FIELD;
 use super::reference::size_of;
+use super::unusable::{cut_off, deleted, encoded, missing_url, own_content};
 use super::url::read_url;
-use super::{ExternalBody, Form, Reading, Target, Unusable};
-use crate::mime::header::{self, End, Front};
+use super::{ExternalBody, Form, Reading, Target};
+use crate::mime::header::{self, SectionEnd};
 use crate::mime::{Content, Field, Fields, Header, MediaType, PartId, TransferEncoding, Tree};
+use crate::report::Refusal;
 use crate::span::{Lines, Span};
 
 /// The field that names where the content is.
@@ -115,7 +117,7 @@ impl<'a> Reader<'a, '_> {
             altered.is_some_and(|altered| altered.eq_ignore_ascii_case(word.as_bytes()))
         };
         if is("AttachmentDeleted") || is_deleted {
-            return Some(self.unusable(Unusable::Deleted));
+            return Some(self.unusable(deleted()));
         }
         // A text that quotes such a part is not one.
         if strays.is_some_and(|strays| !strays.is_empty())
@@ -131,7 +133,7 @@ impl<'a> Reader<'a, '_> {
             });
         }
         if is("AttachmentDetached") {
-            return Some(self.unusable(Unusable::MissingUrl));
+            return Some(self.unusable(missing_url()));
         }
         // A draft also has this field, with another first word, for a file that is not sent yet.
         let cloud_field = field(CLOUD_FIELD)?;
@@ -149,10 +151,10 @@ impl<'a> Reader<'a, '_> {
     fn unless_cut_off(
         &self,
         field: &Field,
-        target: Result<Target<'a>, Unusable>,
-    ) -> Result<Target<'a>, Unusable> {
+        target: Result<Target<'a>, Refusal>,
+    ) -> Result<Target<'a>, Refusal> {
         if self.tree.ends_in(field) {
-            return Err(Unusable::CutOff("URL"));
+            return Err(cut_off("URL"));
         }
         target
     }
@@ -160,19 +162,19 @@ impl<'a> Reader<'a, '_> {
     /// The part gets back the header it had.
     fn detached(
         &self,
-        target: Result<Target<'a>, Unusable>,
+        target: Result<Target<'a>, Refusal>,
         quotation: Quotation,
     ) -> ExternalBody<'a> {
         let entity = self.tree.part(self.part);
         let target = match &entity.content {
-            _ if !quotation.is_all => Err(Unusable::OwnContent(
+            _ if !quotation.is_all => Err(own_content(
                 "there is more in the part than the header it had",
             )),
             Content::Multipart(_) if !entity.children.is_empty() => {
-                Err(Unusable::OwnContent("the part has parts of its own"))
+                Err(own_content("the part has parts of its own"))
             }
             // Base64 cannot hold the sentence, which has blanks. Quoted-printable can, and may escape the header.
-            _ if entity.encoding == TransferEncoding::QuotedPrintable => Err(Unusable::Encoded),
+            _ if entity.encoding == TransferEncoding::QuotedPrintable => Err(encoded()),
             _ => target,
         };
         let mut body = ExternalBody::with(
@@ -191,7 +193,7 @@ impl<'a> Reader<'a, '_> {
     }
 
     /// The part keeps its header; the note in it goes.
-    fn beside_a_note(&self, form: Form, target: Result<Target<'a>, Unusable>) -> ExternalBody<'a> {
+    fn beside_a_note(&self, form: Form, target: Result<Target<'a>, Refusal>) -> ExternalBody<'a> {
         let entity = self.tree.part(self.part);
         let own_type = self.content_type();
         let disposition = self
@@ -203,11 +205,11 @@ impl<'a> Reader<'a, '_> {
             && disposition.is_some_and(|word| word.eq_ignore_ascii_case(b"attachment"));
         let fits = entity.body.len() <= LONGEST_NOTE && !entity.encoding.is_encoded();
         let target = if self.tree.is_message(self.part) {
-            Err(Unusable::OwnContent("it is a whole message"))
+            Err(own_content("it is a whole message"))
         } else if entity.content != Content::Leaf {
-            Err(Unusable::OwnContent("the part holds parts or a message"))
+            Err(own_content("the part holds parts or a message"))
         } else if !fits && !is_page && !entity.body.of(self.original).trim_ascii().is_empty() {
-            Err(Unusable::OwnContent("the part's body is more than a note"))
+            Err(own_content("the part's body is more than a note"))
         } else {
             target
         };
@@ -215,14 +217,14 @@ impl<'a> Reader<'a, '_> {
         let field = own_type.filter(|_| !is_page);
         let size =
             field.and_then(|field| size_of(&MediaType::parse(field.value.of(self.original))));
-        let phantom = self.phantom(self.only(field), End::Regular);
+        let phantom = self.phantom(self.only(field), SectionEnd::Regular);
         let mut body = ExternalBody::with(self.original, self.part, form, target, phantom);
         body.size = size;
         body
     }
 
-    fn unusable(&self, why: Unusable) -> ExternalBody<'a> {
-        let phantom = self.phantom(self.only(self.content_type()), End::Regular);
+    fn unusable(&self, why: Refusal) -> ExternalBody<'a> {
+        let phantom = self.phantom(self.only(self.content_type()), SectionEnd::Regular);
         ExternalBody::with(self.original, self.part, Form::Detached, Err(why), phantom)
     }
 
@@ -236,7 +238,7 @@ impl<'a> Reader<'a, '_> {
         field.as_ref().map_or_else(none, Fields::one)
     }
 
-    fn phantom(&self, fields: Fields, end: End) -> Header {
+    fn phantom(&self, fields: Fields, end: SectionEnd) -> Header {
         let at = self.tree.part(self.part).body.start;
         let start = fields.wholes().next().map_or(at, |whole| whole.start);
         let last = fields.last(self.original);
@@ -288,7 +290,7 @@ impl<'a> Reader<'a, '_> {
             name.starts_with(b"content-") || name.starts_with(b"x-mozilla-")
         };
         let block = self.header(at, end);
-        let is_closed = block.end == End::Regular && !block.separator.is_empty();
+        let is_closed = block.end == SectionEnd::Regular && !block.separator.is_empty();
         (is_closed && !block.fields.is_empty() && block.fields.iter(self.original).all(known))
             .then_some(block)
     }
@@ -297,26 +299,26 @@ impl<'a> Reader<'a, '_> {
     fn quoted_header(&self, from: usize, end: usize) -> (Header, bool) {
         let mut at = self.behind_empty_lines(from, end);
         let mut fields = Fields::none_at(at);
-        let mut last = End::Regular;
+        let mut last = SectionEnd::Regular;
         while at < end {
             let block = self.header(at, end);
             last = block.end;
             // A continuation line that an empty line cut off has no field to continue.
             let is_named = |field: Field| !field.name.is_empty();
             let is_whole = block.fields.iter(self.original).all(is_named);
-            if block.end != End::Regular || !is_whole {
+            if block.end != SectionEnd::Regular || !is_whole {
                 break;
             }
             if !fields.append(&block.fields) {
-                last = End::TooLarge;
+                last = SectionEnd::TooLarge;
                 break;
             }
             at = self.behind_empty_lines(block.separator.end, end);
         }
-        let last = if last == End::TooLarge {
+        let last = if last == SectionEnd::TooLarge {
             last
         } else {
-            End::Regular
+            SectionEnd::Regular
         };
         (self.phantom(fields, last), at >= end)
     }
@@ -324,7 +326,7 @@ impl<'a> Reader<'a, '_> {
     fn header(&self, at: usize, end: usize) -> Header {
         let within = Span::new(at, end);
         let limit = self.reading.header_limit;
-        Header::read(self.original, within, Front::Part, limit, |_| false)
+        Header::read(self.original, within, limit)
     }
 
     fn behind_empty_lines(&self, at: usize, end: usize) -> usize {
@@ -347,7 +349,7 @@ fn first_word(value: &[u8]) -> &[u8] {
 
 /// The URL of a field that holds nothing else. Blanks in it are part of a file's name: some programs do
 /// not escape them. Line ends with the blanks behind them are folds.
-fn url_of_field(value: &[u8]) -> Result<Target<'_>, Unusable> {
+fn url_of_field(value: &[u8]) -> Result<Target<'_>, Refusal> {
     let value = value.trim_ascii();
     if !value.iter().any(u8::is_ascii_whitespace) {
         return read_url(Cow::Borrowed(value));
@@ -402,8 +404,8 @@ fn split_cloud_part(value: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((bare.unwrap_or(url), behind))
 }
 
-fn url_of_cloud_part(value: &[u8]) -> Result<Target<'_>, Unusable> {
-    let (url, _) = split_cloud_part(value).ok_or(Unusable::MissingUrl)?;
+fn url_of_cloud_part(value: &[u8]) -> Result<Target<'_>, Refusal> {
+    let (url, _) = split_cloud_part(value).ok_or_else(missing_url)?;
     url_of_field(url)
 }
 

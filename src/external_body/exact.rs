@@ -159,7 +159,7 @@ fn returning(
         if is("Content-Transfer-Encoding") {
             encodings += 1;
             if is_phantom {
-                fields.extend(note.encoding.bytes(note.wording.manner, newline));
+                fields.extend(note.encoding_field(newline));
                 continue;
             }
             let encoding = TransferEncoding::of(Some(field.value.of(original)));

@@ -5,7 +5,7 @@
 //! it left in a cloud, and the shortcuts that Exchange writes ([`Form`]).
 //!
 //! Reads what a part refers to and what is declared of the content. Nothing is resolved, allowed or
-//! retrieved here; a reference that cannot be followed is an [`Unusable`].
+//! retrieved here; a reference that cannot be followed is an [`Refusal`](crate::report::Refusal).
 //!
 //! Deviations from the documents, because mail has them:
 //! * the URL parameter may be unquoted, continued or encoded (RFC 2231), in `<>`, or start with `URL:`;
@@ -29,6 +29,7 @@ mod read;
 mod reference;
 mod scheme;
 mod shortcut;
+mod unusable;
 mod url;
 
 #[cfg_attr(not(feature = "cli"), allow(unused_imports))]
@@ -39,9 +40,10 @@ pub use self::exact::{is_of_content, newline_of, restored};
 pub use self::facility::Facility;
 pub use self::listing::{Scanned, Wanted, relisted};
 #[cfg_attr(not(feature = "cli"), allow(unused_imports))]
-pub use self::note::{Claim, EncodingField, LONGEST_FIELD, NOTE_FIELD, Note, encoding_field};
+pub use self::note::{
+    Claim, LONGEST_FIELD, NOTE_FIELD, Note, noted_encoding_field, usual_encoding_field,
+};
 pub use self::reference::{
-    ESSENCE, ExternalBody, Form, Reading, Shortcuts, Target, Unusable, holds_blank, identifier,
-    size_in_words,
+    ESSENCE, ExternalBody, Form, Reading, Shortcuts, Target, holds_blank, identifier, size_in_words,
 };
 pub use self::scheme::Scheme;

@@ -13,7 +13,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encod
 
 use crate::mime::TransferEncoding;
 use crate::mime::exact::{LONGEST_LINE, LONGEST_TAIL, Manner, Wording};
-use crate::mime::header::{Field, Front, Header, has_control_character};
+use crate::mime::header::{Field, Header, has_control_character};
 use crate::mime::transfer::with_newlines;
 use crate::span::{Newline, Span};
 
@@ -35,37 +35,11 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b':');
 
-/// The Content-Transfer-Encoding field that a part had.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum EncodingField {
-    /// None.
-    Absent,
-    /// The usual one, in the usual spelling.
-    Usual,
-    /// This one: its octets without the last line end.
-    Written(Vec<u8>),
-}
-
-impl EncodingField {
-    /// The field, its line end included; none if there was none. Lines that it was folded into end as others do.
-    #[must_use]
-    pub fn bytes(&self, manner: Manner, newline: Newline) -> Option<Vec<u8>> {
-        let mut bytes = match self {
-            Self::Absent => return None,
-            Self::Usual => usual(manner).into_bytes(),
-            Self::Written(bytes) => with_newlines(bytes.clone(), newline),
-        };
-        bytes.extend_from_slice(newline.bytes());
-        Some(bytes)
-    }
-}
-
-fn is_identity(manner: Manner) -> bool {
-    matches!(manner, Manner::Identity { .. })
-}
-
-fn usual(manner: Manner) -> String {
-    format!("{ENCODING_FIELD}: {}", word_of(manner))
+/// The Content-Transfer-Encoding field in its usual spelling, without its line end; none for what needs no field.
+#[must_use]
+pub fn usual_encoding_field(manner: Manner) -> Option<Vec<u8>> {
+    let field = || format!("{ENCODING_FIELD}: {}", word_of(manner)).into_bytes();
+    (!matches!(manner, Manner::Identity { .. })).then(field)
 }
 
 /// What a part says of having been detached by embody.
@@ -88,8 +62,8 @@ pub struct Note {
     pub size: Option<usize>,
     /// How the body was written.
     pub wording: Wording,
-    /// Its Content-Transfer-Encoding field.
-    pub encoding: EncodingField,
+    /// The octets of its Content-Transfer-Encoding field without the last line end; none if it had no such field.
+    pub encoding: Option<Vec<u8>>,
     /// Whether the phantom header's Content-MD5 was added.
     pub digest_added: bool,
     /// Where the fields stood among those that stayed: how many of these stood between the field and the one
@@ -164,6 +138,15 @@ impl Note {
         })
     }
 
+    /// The Content-Transfer-Encoding field, its line end included; none if there was none. Lines that it was folded into
+    /// end as others do.
+    #[must_use]
+    pub fn encoding_field(&self, newline: Newline) -> Option<Vec<u8>> {
+        let mut bytes = with_newlines(self.encoding.clone()?, newline);
+        bytes.extend_from_slice(newline.bytes());
+        Some(bytes)
+    }
+
     /// The field, its line ends those of the part's header; none if it would be too long.
     #[must_use]
     pub fn field(&self, newline: Newline) -> Option<Vec<u8>> {
@@ -183,11 +166,9 @@ impl Note {
             words.push(format!("tail={}", self.wording.tail));
         }
         match &self.encoding {
-            EncodingField::Usual => {}
-            EncodingField::Absent => words.push("cte=none".to_owned()),
-            EncodingField::Written(bytes) => {
-                words.push(format!("cte={}", percent_encode(bytes, ESCAPED)));
-            }
+            None => words.push("cte=none".to_owned()),
+            usual if *usual == usual_encoding_field(self.wording.manner) => {}
+            Some(bytes) => words.push(format!("cte={}", percent_encode(bytes, ESCAPED))),
         }
         if self.digest_added {
             words.push("md5=added".to_owned());
@@ -241,26 +222,22 @@ fn number(digits: &str, most: usize) -> Option<usize> {
 
 /// One Content-Transfer-Encoding field that goes with the wording, and nothing else: the words are a stranger's,
 /// and what they become stands in a header.
-fn read_encoding(written: Option<&str>, wording: &Wording) -> Option<EncodingField> {
-    let field = match written {
-        None if is_identity(wording.manner) => return None,
-        None => return Some(EncodingField::Usual),
-        Some("none") => {
-            let fits = wording.is_of(TransferEncoding::SevenBit);
-            return fits.then_some(EncodingField::Absent);
+fn read_encoding(written: Option<&str>, wording: &Wording) -> Option<Option<Vec<u8>>> {
+    let (encoding, field) = match written {
+        None => return usual_encoding_field(wording.manner).map(Some),
+        Some("none") => (TransferEncoding::SevenBit, None),
+        Some(written) => {
+            let field: Vec<u8> = percent_decode(written.as_bytes()).collect();
+            (encoding_of(&field)?, Some(field))
         }
-        Some(written) => percent_decode(written.as_bytes()).collect::<Vec<u8>>(),
     };
-    let encoding = encoding_of(&field)?;
-    wording
-        .is_of(encoding)
-        .then_some(EncodingField::Written(field))
+    wording.is_of(encoding).then_some(field)
 }
 
 /// The encoding that a field names which stands alone, without its last line end; none if it is not one such field.
 fn encoding_of(field: &[u8]) -> Option<TransferEncoding> {
     let whole = Span::new(0, field.len());
-    let header = Header::read(field, whole, Front::Part, LONGEST_FIELD, |_| false);
+    let header = Header::read(field, whole, LONGEST_FIELD);
     let only: Vec<Field> = header.fields.iter(field).collect();
     let [only] = only.as_slice() else { return None };
     let is_one =
@@ -270,24 +247,21 @@ fn encoding_of(field: &[u8]) -> Option<TransferEncoding> {
     (is_one && !is_ended && is_clean).then(|| TransferEncoding::of(Some(only.value.of(field))))
 }
 
-/// The note's word for a field that a part has; none if it cannot be said. `newline` ends the lines of its header.
+/// What a note says of the Content-Transfer-Encoding field that a part has ([`Note::encoding`]); none if it cannot be
+/// said. `newline` ends the lines of its header.
 #[must_use]
-pub fn encoding_field(
+pub fn noted_encoding_field(
     original: &[u8],
     field: Option<&Field>,
     wording: &Wording,
     newline: Newline,
-) -> Option<EncodingField> {
+) -> Option<Option<Vec<u8>>> {
     let Some(field) = field else {
-        return Some(EncodingField::Absent);
+        return Some(None);
     };
     let bytes = field.whole.of(original).strip_suffix(newline.bytes())?;
-    if !is_identity(wording.manner) && bytes == usual(wording.manner).as_bytes() {
-        return Some(EncodingField::Usual);
-    }
-    let encoding = encoding_of(bytes)?;
-    (wording.is_of(encoding) && newline.is_throughout(bytes))
-        .then(|| EncodingField::Written(bytes.to_vec()))
+    let is_noted = wording.is_of(encoding_of(bytes)?) && newline.is_throughout(bytes);
+    is_noted.then(|| Some(bytes.to_vec()))
 }
 
 fn read_places(text: &str) -> Option<Vec<i32>> {
@@ -328,7 +302,7 @@ mod tests {
                     manner => word_of(manner),
                 };
                 let odd_field = format!("content-Transfer-encoding :\r\n\t{name} (it; is 100%)");
-                let is_usual = odd == 0 && !is_identity(manner);
+                let usual = usual_encoding_field(manner).filter(|_| odd == 0);
                 Note {
                     sha256,
                     size: (odd == 0).then_some(tail),
@@ -337,10 +311,7 @@ mod tests {
                         newline: if crlf { Newline::CrLf } else { Newline::Lf },
                         tail,
                     },
-                    encoding: match is_usual {
-                        true => EncodingField::Usual,
-                        false => EncodingField::Written(odd_field.into_bytes()),
-                    },
+                    encoding: Some(usual.unwrap_or(odd_field.into_bytes())),
                     digest_added,
                     places,
                 }
@@ -370,7 +341,7 @@ mod tests {
         fn any_text_is_a_note_or_none(text in "(sha256=[0-9a-f]{64}|encoding=(base64|identity|x)|line=-?[0-9]{1,5}|tail=[0-9]{1,7}|cte=[A-Za-z%0-9:-]{0,40}|cte=none|at=-?[0-9]{1,12}|;|; | ){0,12}") {
             if let Some(note) = Note::read(text.as_bytes(), Newline::Lf) {
                 prop_assert!(note.wording.tail <= LONGEST_TAIL);
-                prop_assert!(note.encoding.bytes(note.wording.manner, Newline::Lf).is_none_or(|bytes| bytes.len() < 2000));
+                prop_assert!(note.encoding_field(Newline::Lf).is_none_or(|bytes| bytes.len() < 2000));
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Whether a part refers to its content, in any of the forms.
 
-use super::reference::{ESSENCE, ExternalBody, Form, Reading, Unusable, identifier, size_of};
+use super::reference::{ESSENCE, ExternalBody, Form, Reading, identifier, size_of};
+use super::unusable::encoded;
 use super::{access, detached, exact, shortcut};
-use crate::mime::header::Front;
 use crate::mime::{Header, MediaType, PartId, TransferEncoding, Tree};
 
 impl<'a> ExternalBody<'a> {
@@ -39,11 +39,11 @@ impl<'a> ExternalBody<'a> {
         reading: &Reading,
     ) -> Option<Self> {
         let body = tree.part(part).body;
-        let phantom = Header::read(original, body, Front::Part, reading.header_limit, |_| false);
+        let phantom = Header::read(original, body, reading.header_limit);
         let phantom_id = phantom.fields.value(original, "Content-ID");
         let phantom_id = phantom_id.map(identifier).filter(|id| !id.is_empty());
         let target = match tree.part(part).encoding {
-            TransferEncoding::Base64 | TransferEncoding::QuotedPrintable => Err(Unusable::Encoded),
+            TransferEncoding::Base64 | TransferEncoding::QuotedPrintable => Err(encoded()),
             _ => access::target_of(original, tree, part, media_type, phantom_id.as_deref()),
         };
         let mut body = Self::with(original, part, Form::ExternalBody, target, phantom);

@@ -6,6 +6,7 @@ use super::note::{Claim, Note};
 use crate::link::url::with_octets_escaped;
 use crate::mime::parameters::without_comments;
 use crate::mime::{Header, MediaType, PartId};
+use crate::report::Refusal;
 
 /// The media type of external bodies.
 pub const ESSENCE: &str = "message/external-body";
@@ -57,7 +58,7 @@ pub struct ExternalBody<'a> {
     /// The access type as written; empty if there is none.
     pub access_type: String,
     /// What is referred to, or why that cannot be said.
-    pub target: Result<Target<'a>, Unusable>,
+    pub target: Result<Target<'a>, Refusal>,
     /// The phantom header: the fields the content would have. For a detached part those that it quotes,
     /// or its own Content-Type if that describes the content.
     pub phantom: Header,
@@ -93,43 +94,13 @@ pub enum Target<'a> {
     Url(String),
 }
 
-/// Why a part's reference cannot be followed, whatever the policy.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Unusable {
-    /// The part is base64 or quoted-printable encoded (RFC 2046 §5.2.3 forbids that).
-    Encoded,
-    /// No `access-type` parameter.
-    NoAccessType,
-    /// An access type that is known but not retrieved by: its name.
-    Unsupported(String),
-    /// An unknown access type: its name.
-    Unknown(String),
-    /// access-type=URL, or a detached part, without a URL.
-    MissingUrl,
-    /// Another parameter is missing: its name, and its RFC 2231 section if only that is missing.
-    MissingParameter(&'static str, Option<u32>),
-    /// CONTENT-ID without a Content-ID field.
-    MissingContentId,
-    /// A parameter's value cannot be part of a URL: what is wrong with it.
-    BadValue(String),
-    /// A parameter's or a field's value was cut off: its name. What is left of a `data:` URL would
-    /// read as a whole one.
-    CutOff(&'static str),
-    /// A LOCAL-FILE name that is not an absolute path.
-    RelativeFile(String),
-    /// The attachment was deleted.
-    Deleted,
-    /// The part refers elsewhere, but holds more than a note, which would be lost: what it holds.
-    OwnContent(&'static str),
-}
-
 impl<'a> ExternalBody<'a> {
     /// A reference with what its phantom header declares.
     pub(super) fn with(
         original: &'a [u8],
         part: PartId,
         form: Form,
-        target: Result<Target<'a>, Unusable>,
+        target: Result<Target<'a>, Refusal>,
         phantom: Header,
     ) -> Self {
         let field = |name| phantom.fields.value(original, name);

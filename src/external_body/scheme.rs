@@ -16,61 +16,19 @@ pub enum Scheme {
     File,
 }
 
-/// What the code asks of a scheme.
-struct Facts {
-    /// Lower case, without the colon.
-    name: &'static str,
-    /// The port of its servers; none where the content is on this machine.
-    port: Option<u16>,
-    /// Its place among rivals, the surest and nearest first.
-    usefulness: u8,
-    /// Whether it is HTTP: it can be asked for a media type, and it redirects.
-    is_http: bool,
-    /// Whether its path becomes a line of a protocol, which no line end may end early.
-    is_command: bool,
-}
-
 impl Scheme {
     /// All of them, in the order of the README.
     pub const ALL: [Self; 4] = [Self::Http, Self::Https, Self::Ftp, Self::File];
 
-    const fn facts(self) -> Facts {
-        match self {
-            Self::Http => Facts {
-                name: "http",
-                port: Some(80),
-                usefulness: 2,
-                is_http: true,
-                is_command: false,
-            },
-            Self::Https => Facts {
-                name: "https",
-                port: Some(443),
-                usefulness: 1,
-                is_http: true,
-                is_command: false,
-            },
-            Self::Ftp => Facts {
-                name: "ftp",
-                port: Some(21),
-                usefulness: 3,
-                is_http: false,
-                is_command: true,
-            },
-            Self::File => Facts {
-                name: "file",
-                port: None,
-                usefulness: 0,
-                is_http: false,
-                is_command: false,
-            },
-        }
-    }
-
     /// The name, lower case, without the colon.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        self.facts().name
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+            Self::Ftp => "ftp",
+            Self::File => "file",
+        }
     }
 
     /// The scheme of that name, case-blind.
@@ -95,7 +53,12 @@ impl Scheme {
     /// The port the scheme uses unless its URL says otherwise; none for files.
     #[must_use]
     pub fn default_port(self) -> Option<u16> {
-        self.facts().port
+        match self {
+            Self::Http => Some(80),
+            Self::Https => Some(443),
+            Self::Ftp => Some(21),
+            Self::File => None,
+        }
     }
 
     /// Whether its content is on a server, and not on this machine.
@@ -103,19 +66,24 @@ impl Scheme {
         self.default_port().is_some()
     }
 
-    /// In which order rivals are tried, the smallest first.
+    /// Its place among rivals, the surest and nearest first.
     pub(crate) fn usefulness(self) -> u8 {
-        self.facts().usefulness
+        match self {
+            Self::File => 0,
+            Self::Https => 1,
+            Self::Http => 2,
+            Self::Ftp => 3,
+        }
     }
 
     /// Whether it is HTTP: it can be asked for a media type, and it redirects.
     pub(crate) fn is_http(self) -> bool {
-        self.facts().is_http
+        matches!(self, Self::Http | Self::Https)
     }
 
     /// Whether its path becomes a line of a protocol, so that it must hold no line end.
     pub(crate) fn is_command(self) -> bool {
-        self.facts().is_command
+        self == Self::Ftp
     }
 }
 

@@ -8,10 +8,12 @@
 
 use std::borrow::Cow;
 
+use super::unusable::{bad_value, cut_off, missing_url};
 use super::url::read_url;
-use super::{ExternalBody, Form, Reading, Shortcuts, Target, Unusable};
+use super::{ExternalBody, Form, Reading, Shortcuts, Target};
 use crate::link::url::with_octets_escaped;
 use crate::mime::{Content, Header, MediaType, PartId, Tree};
+use crate::report::Refusal;
 
 /// The media types under which shortcuts are attached.
 pub(crate) const ESSENCES: [&str; 2] = [
@@ -64,7 +66,7 @@ fn read<'a>(
     }
     let decoded = entity.encoding.decode(body)?;
     let target = match target(&decoded)? {
-        Ok(_) if tree.is_cut_off(part) => Err(Unusable::CutOff("URL")),
+        Ok(_) if tree.is_cut_off(part) => Err(cut_off("URL")),
         target => target,
     };
     let phantom = Header::none_at(entity.body.start);
@@ -73,7 +75,7 @@ fn read<'a>(
 }
 
 /// What a shortcut refers to; none if the text is no shortcut.
-fn target(file: &[u8]) -> Option<Result<Target<'static>, Unusable>> {
+fn target(file: &[u8]) -> Option<Result<Target<'static>, Refusal>> {
     let text = text_of(file);
     let mut section = "";
     let mut is_shortcut = false;
@@ -97,13 +99,12 @@ fn target(file: &[u8]) -> Option<Result<Target<'static>, Unusable>> {
             let url = value.trim().trim_matches('"').replace(' ', "%20");
             // Half a character of UTF-16: another one in its place would name another resource.
             if url.contains(char::REPLACEMENT_CHARACTER) {
-                let detail = "a character of the URL cannot be read";
-                return Some(Err(Unusable::BadValue(detail.to_owned())));
+                return Some(Err(bad_value("a character of the URL cannot be read")));
             }
             return Some(read_url(Cow::Owned(url.into_bytes())));
         }
     }
-    is_shortcut.then_some(Err(Unusable::MissingUrl))
+    is_shortcut.then(|| Err(missing_url()))
 }
 
 /// The text of a profile: UTF-16 or UTF-8 with a mark in front, else octets that mean ASCII.
@@ -170,6 +171,6 @@ mod tests {
             assert_eq!(url(file.as_bytes()), None, "{file:?}");
         }
         let missing = target(b"[InternetShortcut]\nIconIndex=0\n");
-        assert_eq!(missing, Some(Err(Unusable::MissingUrl)));
+        assert_eq!(missing, Some(Err(missing_url())));
     }
 }

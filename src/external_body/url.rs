@@ -5,9 +5,11 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
+use super::Target;
 use super::scheme::{Locator, locate};
-use super::{Target, Unusable};
+use super::unusable::{bad_value, missing_url};
 use crate::link::url::with_octets_escaped;
+use crate::report::Refusal;
 
 /// Octets of a URL, at most, other than of a `data:` URL: no server takes as many, and plans and reports
 /// hold it several times.
@@ -16,25 +18,23 @@ const LONGEST: usize = 64 << 10;
 /// Reads a URL as it stands in a parameter or a field.
 ///
 /// # Errors
-/// [`Unusable::MissingUrl`] when nothing is left without the white space, and
-/// [`Unusable::BadValue`] for octets that no URL may have, or too many of them.
-pub fn read_url(value: Cow<'_, [u8]>) -> Result<Target<'_>, Unusable> {
+/// [`Reason::MissingUrl`](crate::report::Reason::MissingUrl) when nothing is left without the white space, and
+/// [`Reason::BadUrl`](crate::report::Reason::BadUrl) for octets that no URL may have, or too many of them.
+pub fn read_url(value: Cow<'_, [u8]>) -> Result<Target<'_>, Refusal> {
     if starts_with_scheme(&value, b"data:") {
         return Ok(Target::Data(unwrap_data(value)));
     }
     let length = value.iter().filter(|byte| !byte.is_ascii_whitespace());
     if length.count() > LONGEST {
-        return Err(Unusable::BadValue(format!(
-            "the URL has more than {LONGEST} octets"
-        )));
+        return Err(bad_value(format!("the URL has more than {LONGEST} octets")));
     }
     let written = with_octets_escaped(&value);
     let text = crate::link::url::from_parameter(&written).into_owned();
     if text.is_empty() {
-        return Err(Unusable::MissingUrl);
+        return Err(missing_url());
     }
     if let Some(control) = text.chars().find(|symbol| symbol.is_control()) {
-        return Err(Unusable::BadValue(format!(
+        return Err(bad_value(format!(
             "the URL holds the control character U+{:04X}",
             u32::from(control)
         )));
@@ -49,8 +49,8 @@ pub fn read_url(value: Cow<'_, [u8]>) -> Result<Target<'_>, Unusable> {
                 content_id: percent_decoded(content_id),
                 message_id: Some(percent_decoded(message_id)),
             }),
-            None => Err(Unusable::BadValue(
-                "the mid: URL names a whole message, not a part of this one".to_owned(),
+            None => Err(bad_value(
+                "the mid: URL names a whole message, not a part of this one",
             )),
         },
         (Locator::Within | Locator::Elsewhere, _) => Ok(Target::Url(text)),
@@ -104,6 +104,7 @@ fn percent_decoded(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::Reason;
 
     #[test]
     fn a_url_that_no_server_takes_is_refused_and_a_long_data_url_is_not() {
@@ -116,7 +117,10 @@ mod tests {
         ));
         assert!(matches!(
             read_url(url("http://h/", LONGEST)),
-            Err(Unusable::BadValue(_))
+            Err(Refusal {
+                reason: Reason::BadUrl,
+                ..
+            })
         ));
         assert!(matches!(
             read_url(url("data:,", LONGEST)),

@@ -16,7 +16,7 @@ use std::iter;
 use super::codec::{CHUNK, Reply};
 use super::draft::Incoming;
 use crate::edit::{Edit, Edits, Moved, Spliced};
-use crate::mime::header::{End, Field, Header};
+use crate::mime::header::{Field, Header, SectionEnd};
 use crate::span::{Lines, Newline, Span};
 
 /// What the mail system is to do to a message.
@@ -102,7 +102,7 @@ impl Changes {
         let front = output.front(|front| read(front).body_start());
         let (section, body_start) = {
             let header = read(&front);
-            if header.end != End::Regular || header.separator.is_empty() {
+            if header.end != SectionEnd::Regular || header.separator.is_empty() {
                 return Err(defect("the header that comes out has no end"));
             }
             (header.span, header.body_start())

@@ -14,20 +14,13 @@ use encoding_rs::{UTF_16BE, UTF_16LE};
 pub enum Charset {
     /// The ASCII character, wherever it stands: a superset of ASCII byte by byte.
     Superset,
-    /// The ASCII character, unless it is the second byte of a character that a byte above 0x7f
-    /// begins.
-    TrailBytes(Leads),
+    /// Shift_JIS: the ASCII character, unless it is the second byte of a character that a byte above 0x7f begins; 0xa0 to
+    /// 0xdf are characters of one byte.
+    ShiftJis,
+    /// The same of Big5, GBK, GB18030, windows-949, where all bytes above 0x80 begin a character of two.
+    DoubleByte,
     /// Something else, or something else after an escape: UTF-16, UTF-7, ISO-2022, EBCDIC.
     Other,
-}
-
-/// Which bytes begin a character of two.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Leads {
-    /// Shift_JIS: 0xa0 to 0xdf are characters of one byte.
-    ShiftJis,
-    /// Big5, GBK, GB18030, windows-949: all above 0x80.
-    All,
 }
 
 /// What stands for a trail byte in [`Charset::without_trail_bytes`]: no ASCII, and in no charset the end
@@ -101,9 +94,9 @@ impl Charset {
         let is_any = |names: &[&[u8]]| names.contains(&lower.as_slice());
         let begins = |names: &[&[u8]]| names.iter().any(|name| lower.starts_with(name));
         if is_any(&SHIFT_JIS_TOO) || lower == b"x-mac-japanese" {
-            Some(Self::TrailBytes(Leads::ShiftJis))
+            Some(Self::ShiftJis)
         } else if is_any(&TRAILING_TOO) {
-            Some(Self::TrailBytes(Leads::All))
+            Some(Self::DoubleByte)
         } else if begins(&OTHER) || is_ebcdic(&lower) {
             Some(Self::Other)
         } else {
@@ -125,22 +118,25 @@ impl Charset {
         if [UTF_16BE, UTF_16LE, ISO_2022_JP, REPLACEMENT].contains(&encoding) {
             Self::Other
         } else if encoding == SHIFT_JIS {
-            Self::TrailBytes(Leads::ShiftJis)
+            Self::ShiftJis
         } else if [BIG5, EUC_KR, GBK, GB18030].contains(&encoding) {
-            Self::TrailBytes(Leads::All)
+            Self::DoubleByte
         } else {
             Self::Superset
         }
+    }
+
+    /// Whether a byte below 0x80 may be the second one of a character.
+    #[must_use]
+    pub fn has_trail_bytes(self) -> bool {
+        matches!(self, Self::ShiftJis | Self::DoubleByte)
     }
 
     /// The text with another byte for each trail byte that looks like ASCII: as long as before, and
     /// what looks like ASCII in it is.
     #[must_use]
     pub fn without_trail_bytes(self, text: &[u8]) -> Cow<'_, [u8]> {
-        let Self::TrailBytes(leads) = self else {
-            return Cow::Borrowed(text);
-        };
-        if text.is_ascii() {
+        if !self.has_trail_bytes() || text.is_ascii() {
             return Cow::Borrowed(text);
         }
         let mut masked = text.to_vec();
@@ -157,9 +153,9 @@ impl Charset {
                     continue;
                 }
             }
-            after_lead = match leads {
-                Leads::ShiftJis => matches!(*byte, 0x81..=0x9f | 0xe0..=0xfc),
-                Leads::All => matches!(*byte, 0x81..=0xfe),
+            after_lead = match self {
+                Self::ShiftJis => matches!(*byte, 0x81..=0x9f | 0xe0..=0xfc),
+                _ => matches!(*byte, 0x81..=0xfe),
             };
         }
         Cow::Owned(masked)
@@ -215,10 +211,10 @@ mod tests {
             ("utf-8", Some(Charset::Superset)),
             (" US-ASCII ", Some(Charset::Superset)),
             ("EUC-JP", Some(Charset::Superset)),
-            ("csShiftJIS", Some(Charset::TrailBytes(Leads::ShiftJis))),
-            ("cp932", Some(Charset::TrailBytes(Leads::ShiftJis))),
-            ("GB_2312-80", Some(Charset::TrailBytes(Leads::All))),
-            ("Big5-HKSCS", Some(Charset::TrailBytes(Leads::All))),
+            ("csShiftJIS", Some(Charset::ShiftJis)),
+            ("cp932", Some(Charset::ShiftJis)),
+            ("GB_2312-80", Some(Charset::DoubleByte)),
+            ("Big5-HKSCS", Some(Charset::DoubleByte)),
             ("ISO-2022-CN-EXT", Some(Charset::Other)),
             ("HZ-GB-2312", Some(Charset::Other)),
             ("UTF-32LE", Some(Charset::Other)),
@@ -276,12 +272,12 @@ mod tests {
                 .into_owned()
         };
         // The second byte of the first character is the lead byte of none.
-        assert_eq!(masked(Leads::ShiftJis, b"\x83\x83\\"), b"\x83\x83\\");
-        assert_eq!(masked(Leads::ShiftJis, b"\x83\\\\"), b"\x83\xff\\");
+        assert_eq!(masked(Charset::ShiftJis, b"\x83\x83\\"), b"\x83\x83\\");
+        assert_eq!(masked(Charset::ShiftJis, b"\x83\\\\"), b"\x83\xff\\");
         // A katakana of half width is a character of its own.
-        assert_eq!(masked(Leads::ShiftJis, b"\xb1\\"), b"\xb1\\");
-        assert_eq!(masked(Leads::All, b"\xb1\\"), b"\xb1\xff");
+        assert_eq!(masked(Charset::ShiftJis, b"\xb1\\"), b"\xb1\\");
+        assert_eq!(masked(Charset::DoubleByte, b"\xb1\\"), b"\xb1\xff");
         // What is broken ends at the quote.
-        assert_eq!(masked(Leads::All, b"\x81\"\\"), b"\x81\"\\");
+        assert_eq!(masked(Charset::DoubleByte, b"\x81\"\\"), b"\x81\"\\");
     }
 }

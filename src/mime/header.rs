@@ -20,7 +20,7 @@ use crate::span::{Line, Lines, Span};
 
 /// Why a section ended where it did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum End {
+pub enum SectionEnd {
     /// At an empty line, or where the input ended.
     Regular,
     /// At a line that is no field: the body starts with it.
@@ -43,28 +43,26 @@ pub struct Header {
     /// The fields in their order.
     pub fields: Fields,
     /// Why the section ended.
-    pub end: End,
-}
-
-/// Whether an envelope (`From `) line may stand in front.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Front {
-    /// The start of a message.
-    Message,
-    /// The start of a body part.
-    Part,
+    pub end: SectionEnd,
 }
 
 impl Header {
-    /// Reads the section that starts at `within.start` and ends at `within.end` at the latest.
+    /// Reads the section that starts at `within.start` and ends at `within.end` at the latest: that of a body part,
+    /// without an envelope and boundary lines.
+    #[must_use]
+    pub fn read(original: &[u8], within: Span, limit: usize) -> Self {
+        Self::read_until(original, within, false, limit, |_| false)
+    }
+
+    /// The same; an envelope line may stand in front of the section of a message, and `is_boundary` is asked, for every
+    /// line that starts with `--`, whether it ends the part.
     ///
-    /// `is_boundary` is asked, for every line that starts with `--`, whether it ends the part.
     /// `limit` is the largest section that is read, in octets: it fends off messages that are
     /// nothing but fields. It is at most [`Fields::LONGEST`].
-    pub fn read(
+    pub(super) fn read_until(
         original: &[u8],
         within: Span,
-        front: Front,
+        is_message: bool,
         limit: usize,
         mut is_boundary: impl FnMut(&[u8]) -> bool,
     ) -> Self {
@@ -84,23 +82,23 @@ impl Header {
                 }
                 Some(b' ' | b'\t') => header.fields.push(line.whole),
                 Some(_) if bytes.starts_with(b"--") && is_boundary(bytes) => {
-                    header.end = End::Boundary;
+                    header.end = SectionEnd::Boundary;
                     break;
                 }
                 Some(_) => match is_field(original, line) {
                     true => header.fields.push(line.whole),
-                    false if at == start && front == Front::Message && is_envelope(bytes) => {
+                    false if at == start && is_message && is_envelope(bytes) => {
                         header.envelope = line.whole;
                     }
                     false => {
-                        header.end = End::Unseparated;
+                        header.end = SectionEnd::Unseparated;
                         break;
                     }
                 },
             }
             at = line.whole.end;
             if at - start > limit {
-                header.end = End::TooLarge;
+                header.end = SectionEnd::TooLarge;
                 break;
             }
         }
@@ -115,7 +113,7 @@ impl Header {
     #[must_use]
     pub fn of_message(message: &[u8], limit: usize) -> Self {
         let within = Span::new(0, message.len());
-        Self::read(message, within, Front::Message, limit, |_| false)
+        Self::read_until(message, within, true, limit, |_| false)
     }
 
     /// No section.
@@ -126,7 +124,7 @@ impl Header {
             span: Span::empty_at(start),
             separator: Span::empty_at(start),
             fields: Fields::none_at(start),
-            end: End::Regular,
+            end: SectionEnd::Regular,
         }
     }
 
@@ -199,9 +197,7 @@ mod tests {
 
     fn read(bytes: &[u8]) -> Header {
         let within = Span::new(0, bytes.len());
-        Header::read(bytes, within, Front::Message, 1 << 20, |line| {
-            line == b"--b"
-        })
+        Header::read_until(bytes, within, true, 1 << 20, |line| line == b"--b")
     }
 
     #[test]
@@ -226,22 +222,22 @@ mod tests {
     fn a_line_without_a_colon_starts_the_body() {
         let mail = b"A: 1\nno field here\n\nx";
         let header = read(mail);
-        assert_eq!(header.end, End::Unseparated);
+        assert_eq!(header.end, SectionEnd::Unseparated);
         assert_eq!(&mail[header.body_start()..], b"no field here\n\nx");
     }
 
     #[test]
     fn a_boundary_line_ends_the_section_even_with_a_colon_in_it() {
         let mail = b"A: 1\n--b\nB: 2\n";
-        assert_eq!(read(mail).end, End::Boundary);
+        assert_eq!(read(mail).end, SectionEnd::Boundary);
         assert_eq!(read(b"A: 1\n--c:\nB: 2\n").fields.len(), 3);
     }
 
     #[test]
     fn a_section_above_the_limit_is_not_read_to_its_end() {
         let mail = b"A: 1\nB: 2\nC: 3\n\nbody";
-        let header = Header::read(mail, Span::new(0, mail.len()), Front::Part, 7, |_| false);
-        assert_eq!(header.end, End::TooLarge);
+        let header = Header::read(mail, Span::new(0, mail.len()), 7);
+        assert_eq!(header.end, SectionEnd::TooLarge);
         assert_eq!(header.fields.len(), 2);
     }
 

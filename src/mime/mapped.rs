@@ -9,8 +9,8 @@ use std::borrow::Cow;
 
 use self::base64_lines::Base64Lines;
 pub use self::changes::{Changes, Iter};
-use self::joined::Joined;
-use super::quoted_printable::{self, Places};
+use self::joined::push_joined;
+use super::quoted_printable::{escape, is_plain, places};
 use super::transfer::{TransferEncoding, in_alphabet};
 use crate::span::{Lines, Newline, Span};
 
@@ -23,35 +23,18 @@ pub struct MappedBody<'a> {
     original: &'a [u8],
     body: Span,
     octets: Cow<'a, [u8]>,
-    layout: Layout,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Layout {
-    /// Octets and bytes are the same.
-    Identity,
-    /// Where an octet stands is found by reading the body once more, only if something changes:
-    /// a table would be ten times as large as a body of nothing but escapes.
-    QuotedPrintable,
-    /// Every change moves everything behind it.
-    Base64,
+    encoding: TransferEncoding,
 }
 
 impl<'a> MappedBody<'a> {
     /// Decodes a body. None for an encoding nobody knows and for damaged base64.
     #[must_use]
     pub fn decode(original: &'a [u8], body: Span, encoding: TransferEncoding) -> Option<Self> {
-        let bytes = body.of(original);
-        let (octets, layout) = match encoding {
-            TransferEncoding::QuotedPrintable => (encoding.decode(bytes)?, Layout::QuotedPrintable),
-            TransferEncoding::Base64 => (encoding.decode(bytes)?, Layout::Base64),
-            _ => (encoding.decode(bytes)?, Layout::Identity),
-        };
         Some(Self {
             original,
             body,
-            octets,
-            layout,
+            octets: encoding.decode(body.of(original))?,
+            encoding,
         })
     }
 
@@ -72,32 +55,38 @@ impl<'a> MappedBody<'a> {
         if changes.is_empty() {
             return Vec::new();
         }
-        match self.layout {
-            Layout::Identity => {
-                let mut joined = Joined::new(self.original);
+        let mut replacements = match self.encoding {
+            TransferEncoding::QuotedPrintable => self.quoted_printable(changes, newline),
+            TransferEncoding::Base64 => self.base64(changes, newline),
+            _ => {
+                let mut replacements = Vec::new();
                 changes.for_each(|octets, replacement| {
-                    let span = Span::new(octets.start, octets.end);
-                    joined.push(span.shifted(self.body.start), replacement);
+                    let span = Span::new(octets.start, octets.end).shifted(self.body.start);
+                    push_joined(&mut replacements, self.original, span, replacement);
                 });
-                joined.finish()
+                replacements
             }
-            Layout::QuotedPrintable => self.quoted_printable(changes, newline),
-            Layout::Base64 => self.base64(changes, newline),
+        };
+        if let Some((_, last)) = replacements.last_mut() {
+            last.shrink_to_fit();
         }
+        replacements
     }
 
+    /// Where an octet stands is found by reading the body once more: a table would be ten times as large as a body of
+    /// nothing but escapes.
     fn quoted_printable(&self, changes: Changes, newline: Newline) -> Vec<(Span, Vec<u8>)> {
         let bytes = self.body.of(self.original);
-        let mut places = Places::new(bytes);
+        let mut place_of = places(bytes);
         let mut line = LineAround::default();
-        let mut joined = Joined::new(self.original);
+        let mut replacements = Vec::new();
         let mut written = Vec::new();
         // The column at which the bytes behind the last replacement go on, if on the same line.
         let mut behind: Option<(usize, usize)> = None;
         changes.for_each(|changed, replacement| {
-            let mut start = places.of(changed.start).start;
+            let mut start = place_of(changed.start).start;
             let end = match changed.end.checked_sub(1) {
-                Some(last) if last >= changed.start => places.of(last).end,
+                Some(last) if last >= changed.start => place_of(last).end,
                 _ => start,
             };
             let mut octets = Cow::Borrowed(replacement);
@@ -118,18 +107,19 @@ impl<'a> MappedBody<'a> {
             written.clear();
             let column = write_octets(&octets, column, rest, newline, &mut written);
             behind = Some((end, column));
-            joined.push(Span::new(start, end).shifted(self.body.start), &written);
+            let span = Span::new(start, end).shifted(self.body.start);
+            push_joined(&mut replacements, self.original, span, &written);
         });
-        joined.finish()
+        replacements
     }
 
     /// Bytes of the body that no octet needs, of an encoding in which they go with the first change: line
     /// ends of base64, and what means nothing in it.
     #[must_use]
     pub fn spare(&self) -> usize {
-        match self.layout {
-            Layout::Base64 => self.body.len().saturating_sub(self.octets.len() * 4 / 3),
-            Layout::Identity | Layout::QuotedPrintable => 0,
+        match self.encoding {
+            TransferEncoding::Base64 => self.body.len().saturating_sub(self.octets.len() * 4 / 3),
+            _ => 0,
         }
     }
 
@@ -143,10 +133,10 @@ impl<'a> MappedBody<'a> {
                 .filter(|&&octet| !is_plain(octet))
                 .count()
         };
-        let (least, most) = match self.layout {
-            Layout::Identity => (replacement.len(), lost),
-            Layout::QuotedPrintable => (replacement.len() + 2 * escapes(), 3 * lost),
-            Layout::Base64 => (replacement.len() * 4 / 3, (lost * 4).div_ceil(3)),
+        let (least, most) = match self.encoding {
+            TransferEncoding::QuotedPrintable => (replacement.len() + 2 * escapes(), 3 * lost),
+            TransferEncoding::Base64 => (replacement.len() * 4 / 3, (lost * 4).div_ceil(3)),
+            _ => (replacement.len(), lost),
         };
         least as i64 - most as i64
     }
@@ -210,11 +200,6 @@ fn intact_lines(bytes: &[u8], octet: usize) -> (usize, usize) {
     (octets, at)
 }
 
-/// Whether quoted-printable writes an octet as it is within a line.
-fn is_plain(octet: u8) -> bool {
-    matches!(octet, b' '..=b'<' | b'>'..=b'~')
-}
-
 /// Octets as quoted-printable text that starts at `column` and is followed by `rest` bytes on its
 /// line; gives the column behind it.
 fn write_octets(
@@ -229,12 +214,10 @@ fn write_octets(
         written.extend_from_slice(newline.bytes());
     };
     for &octet in octets {
-        let escape;
-        let symbols = if is_plain(octet) {
-            std::slice::from_ref(&octet)
-        } else {
-            escape = quoted_printable::octet(octet);
-            escape.as_slice()
+        let escape = escape(octet);
+        let symbols = match is_plain(octet) {
+            true => std::slice::from_ref(&octet),
+            false => escape.as_slice(),
         };
         if column > 0 && column + symbols.len() > COLUMNS - 1 {
             soft_break(written);
@@ -450,7 +433,8 @@ mod tests {
                         if at % 60 == 59 { body.extend_from_slice(b"=\n"); }
                         if octet == b' ' { body.extend_from_slice(b"=20"); }
                         else if octet == b'=' && sloppy && stays_bare(content, at) { body.push(b'='); }
-                        else { body.extend_from_slice(&quoted_printable::octet(octet)); }
+                        else if is_plain(octet) { body.push(octet); }
+                        else { body.extend_from_slice(&escape(octet)); }
                     }
                     if line.ends_with(b"\n") { body.push(b'\n'); }
                 }

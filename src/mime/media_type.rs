@@ -10,7 +10,7 @@
 //! * an unquoted value runs to the next semicolon, or to a comment with a blank in front, whatever it
 //!   holds (`URL=http://x/y?a=b`); a comment without one is part of it (`name=(1).txt`);
 //! * behind a comment that is never closed, parentheses mean nothing;
-//! * a quoted value that is never closed runs to the end of the field, and [`Found::CutOff`] tells:
+//! * a quoted value that is never closed runs to the end of the field, and [`Lookup::CutOff`] tells:
 //!   mail systems cut fields off that are long (Postfix at 102 400 octets);
 //! * of two parameters with one name the first counts; a continued or encoded form goes before a
 //!   plain one;
@@ -22,7 +22,7 @@ use std::borrow::Cow;
 use mail_builder::headers::{Header as _, content_type::ContentType};
 
 use super::header;
-pub use super::parameters::{Found, Parameter, Parameters, Quoting};
+pub use super::parameters::{Lookup, Parameter, Parameters, Quoting};
 use super::parameters::{Written, skip_blanks_and_comments};
 
 use super::charset::Charset;
@@ -104,7 +104,7 @@ impl<'a> MediaType<'a> {
     /// Like [`MediaType::parameter`], but tells a value with a missing section from no value, and
     /// one that was cut off from a whole one.
     #[must_use]
-    pub fn look_up(&self, name: &str) -> Found<'a> {
+    pub fn look_up(&self, name: &str) -> Lookup<'a> {
         let mut written = Written::default();
         let mut parameters = self.parameters();
         while let Some((at, parameter)) = parameters.next_at() {
@@ -318,8 +318,8 @@ mod tests {
     #[test]
     fn a_missing_section_is_told_from_a_missing_parameter() {
         let typed = MediaType::parse(b"a/b; u*0=x; u*2=y");
-        assert_eq!(typed.look_up("u"), Found::SectionMissing(1));
-        assert_eq!(typed.look_up("v"), Found::None);
+        assert_eq!(typed.look_up("u"), Lookup::SectionMissing(1));
+        assert_eq!(typed.look_up("v"), Lookup::None);
     }
 
     #[test]

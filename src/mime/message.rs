@@ -280,43 +280,21 @@ impl Tree {
     #[cfg(any(test, feature = "internals"))]
     #[must_use]
     pub fn tiles(&self) -> Vec<Span> {
-        enum Step {
-            Part(PartId),
-            Tile(Span),
-        }
         let mut tiles = Vec::new();
-        let mut steps = vec![Step::Part(PartId::ROOT)];
-        while let Some(step) = steps.pop() {
-            let id = match step {
-                Step::Tile(span) => {
-                    tiles.push(span);
-                    continue;
-                }
-                Step::Part(id) => id,
-            };
-            let part = self.part(id);
-            tiles.push(part.envelope);
-            tiles.extend(self.fields(id).wholes());
-            tiles.push(part.separator);
+        for part in &self.parts {
+            tiles.extend([part.envelope, part.separator]);
+            tiles.extend(part.fields.wholes());
             match &part.content {
                 Content::Leaf | Content::Opaque(_) => tiles.push(part.body),
-                Content::Message => {
-                    steps.extend(part.children.iter().copied().map(Step::Part));
-                }
+                Content::Message => {}
                 Content::Multipart(multipart) => {
-                    tiles.push(multipart.preamble);
-                    steps.push(Step::Tile(multipart.epilogue));
-                    steps.extend(multipart.close.map(Step::Tile));
-                    for (&child, &delimiter) in
-                        part.children.iter().zip(&multipart.delimiters).rev()
-                    {
-                        steps.push(Step::Part(child));
-                        steps.push(Step::Tile(delimiter));
-                    }
+                    tiles.extend([multipart.preamble, multipart.epilogue]);
+                    tiles.extend(multipart.delimiters.iter().chain(&multipart.close));
                 }
             }
         }
         tiles.retain(|span| !span.is_empty());
+        tiles.sort_unstable();
         tiles
     }
 }

@@ -13,7 +13,7 @@ use percent_encoding::percent_decode;
 
 /// What `MediaType::look_up` found.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Found<'a> {
+pub enum Lookup<'a> {
     /// No parameter of that name.
     None,
     /// Its whole value.
@@ -24,7 +24,7 @@ pub enum Found<'a> {
     SectionMissing(u32),
 }
 
-impl<'a> Found<'a> {
+impl<'a> Lookup<'a> {
     /// What there is of the value.
     pub(super) fn value(self) -> Option<Cow<'a, [u8]>> {
         match self {
@@ -41,15 +41,6 @@ impl<'a> Found<'a> {
     }
 }
 
-/// How a parameter's value is encoded (RFC 2231 §4).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ValueEncoding {
-    /// As it stands.
-    None,
-    /// `name*=charset'language'%xx`.
-    Percent,
-}
-
 /// One parameter as written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parameter<'a> {
@@ -57,8 +48,9 @@ pub struct Parameter<'a> {
     pub name: &'a [u8],
     /// RFC 2231 section number (`name*2=`).
     pub section: Option<u32>,
-    /// Whether the name ends in an asterisk.
-    pub encoding: ValueEncoding,
+    /// Whether the name ends in an asterisk: the value is percent-encoded, as in `name*=charset'language'%xx` (RFC 2231
+    /// §4).
+    pub is_encoded: bool,
     /// The value as written, without enclosing quotes; quoted pairs and folds still in it.
     pub raw: &'a [u8],
     /// Whether it was written as a quoted-string.
@@ -151,11 +143,11 @@ impl<'a> Parameters<'a> {
                 continue;
             }
             let (raw, quoting) = self.value(behind + 1);
-            let (name, section, encoding) = split_name(name);
+            let (name, section, is_encoded) = split_name(name);
             let parameter = Parameter {
                 name,
                 section,
-                encoding,
+                is_encoded,
                 raw,
                 quoting,
             };
@@ -212,7 +204,7 @@ impl<'a> Parameters<'a> {
                 continue;
             };
             let value = parameter.unquoted();
-            if parameter.encoding == ValueEncoding::None {
+            if !parameter.is_encoded {
                 joined.extend_from_slice(&value);
                 continue;
             }
@@ -320,13 +312,11 @@ impl<'a> Parameters<'a> {
 
 /// `name*2*` → name, section 2, percent-encoded. An asterisk form that RFC 2231 does not know is
 /// part of the name.
-fn split_name(written: &[u8]) -> (&[u8], Option<u32>, ValueEncoding) {
-    let (stem, encoding) = match written.strip_suffix(b"*") {
-        Some(stem) => (stem, ValueEncoding::Percent),
-        None => (written, ValueEncoding::None),
-    };
+fn split_name(written: &[u8]) -> (&[u8], Option<u32>, bool) {
+    let encoded = written.strip_suffix(b"*");
+    let stem = encoded.unwrap_or(written);
     let Some(star) = memrchr(b'*', stem) else {
-        return (stem, None, encoding);
+        return (stem, None, encoded.is_some());
     };
     let section = stem
         .get(star + 1..)
@@ -337,9 +327,9 @@ fn split_name(written: &[u8]) -> (&[u8], Option<u32>, ValueEncoding) {
         Some(section) => (
             stem.get(..star).unwrap_or_default(),
             Some(section),
-            encoding,
+            encoded.is_some(),
         ),
-        None => (written, None, ValueEncoding::None),
+        None => (written, None, false),
     }
 }
 
@@ -354,7 +344,7 @@ pub(super) struct Written<'a> {
 
 impl<'a> Written<'a> {
     pub(super) fn add(&mut self, at: usize, parameter: Parameter<'a>, is_open: bool) {
-        if parameter.section.is_none() && parameter.encoding == ValueEncoding::None {
+        if parameter.section.is_none() && !parameter.is_encoded {
             self.plain.get_or_insert(parameter);
             return;
         }
@@ -372,19 +362,19 @@ impl<'a> Written<'a> {
     }
 
     /// The value, read once more from where `parameters` found it.
-    pub(super) fn found(mut self, parameters: &Parameters<'a>) -> Found<'a> {
+    pub(super) fn found(mut self, parameters: &Parameters<'a>) -> Lookup<'a> {
         let plain = self.plain.as_ref();
         if self.sections.is_empty() {
-            return plain.map_or(Found::None, Found::of);
+            return plain.map_or(Lookup::None, Lookup::of);
         }
         // Of two sections with one number the first counts.
         self.sections.sort_unstable();
         self.sections.dedup_by_key(|(section, _)| *section);
         match parameters.joined(&self.sections) {
-            Ok(value) if self.cut_off => Found::CutOff(Cow::Owned(value)),
-            Ok(value) => Found::Whole(Cow::Owned(value)),
+            Ok(value) if self.cut_off => Lookup::CutOff(Cow::Owned(value)),
+            Ok(value) => Lookup::Whole(Cow::Owned(value)),
             // The plain form is there for readers that do not know RFC 2231.
-            Err(missing) => plain.map_or(Found::SectionMissing(missing), Found::of),
+            Err(missing) => plain.map_or(Lookup::SectionMissing(missing), Lookup::of),
         }
     }
 }

@@ -12,7 +12,7 @@ use memchr::{memchr, memmem};
 
 /// What octets are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Kind {
+pub struct FileType {
     /// The media type, as in `image/png`.
     pub essence: &'static str,
     /// What the name of such a file ends with, without the dot.
@@ -21,7 +21,7 @@ pub struct Kind {
     pub size: Option<(u32, u32)>,
 }
 
-impl Kind {
+impl FileType {
     fn new(essence: &'static str, extension: &'static str) -> Self {
         Self {
             essence,
@@ -51,24 +51,24 @@ const BRANDS_LIMIT: usize = 256;
 
 /// The picture that these octets are.
 #[must_use]
-pub fn sniff(octets: &[u8]) -> Option<Kind> {
+pub fn sniff(octets: &[u8]) -> Option<FileType> {
     let kind = match imagesize::image_type(octets) {
         Ok(ImageType::Gif) if starts_with_one(octets, &[b"GIF87a", b"GIF89a"]) => {
-            Kind::new("image/gif", "gif")
+            FileType::new("image/gif", "gif")
         }
         Ok(ImageType::Png) if octets.starts_with(b"\x89PNG\r\n\x1a\n") => {
-            Kind::new("image/png", "png")
+            FileType::new("image/png", "png")
         }
-        Ok(ImageType::Jpeg) => Kind::new("image/jpeg", "jpg"),
-        Ok(ImageType::Webp) => Kind::new("image/webp", "webp"),
-        Ok(ImageType::Tiff) => Kind::new("image/tiff", "tif"),
+        Ok(ImageType::Jpeg) => FileType::new("image/jpeg", "jpg"),
+        Ok(ImageType::Webp) => FileType::new("image/webp", "webp"),
+        Ok(ImageType::Tiff) => FileType::new("image/tiff", "tif"),
         Ok(ImageType::Heif(_)) => {
             let found = |brand| PICTURE_BRANDS.iter().find(|known| known.0 == brand);
             let &(_, essence, extension) = brands(octets)?.find_map(found)?;
-            Kind::new(essence, extension)
+            FileType::new(essence, extension)
         }
         Ok(ImageType::Bmp) => return bitmap(octets),
-        Ok(ImageType::Ico) if is_icon(octets) => Kind::new("image/vnd.microsoft.icon", "ico"),
+        Ok(ImageType::Ico) if is_icon(octets) => FileType::new("image/vnd.microsoft.icon", "ico"),
         _ => return svg(octets),
     };
     let size = imagesize::blob_size(octets).ok().and_then(|size| {
@@ -76,35 +76,35 @@ pub fn sniff(octets: &[u8]) -> Option<Kind> {
         let height = u32::try_from(size.height).ok()?;
         sides(width, height)
     });
-    Some(Kind { size, ..kind })
+    Some(FileType { size, ..kind })
 }
 
 /// The sound or video that these octets are: mp4, webm, ogg, mp3, wav.
 #[must_use]
-pub fn sniff_media(octets: &[u8]) -> Option<Kind> {
+pub fn sniff_media(octets: &[u8]) -> Option<FileType> {
     if let Some(mut brands) = brands(octets) {
         let is_picture = |brand| PICTURE_BRANDS.iter().any(|known| known.0 == brand);
         return match brands.next()? {
-            b"qt  " => Some(Kind::new("video/quicktime", "mov")),
-            brand if SOUND_BRANDS.contains(&brand) => Some(Kind::new("audio/mp4", "m4a")),
+            b"qt  " => Some(FileType::new("video/quicktime", "mov")),
+            brand if SOUND_BRANDS.contains(&brand) => Some(FileType::new("audio/mp4", "m4a")),
             b"mif1" | b"msf1" => None,
             brand if is_picture(brand) => None,
-            _ => Some(Kind::new("video/mp4", "mp4")),
+            _ => Some(FileType::new("video/mp4", "mp4")),
         };
     }
     match octets {
         [0x1a, 0x45, 0xdf, 0xa3, head @ ..] => {
             // DocType is among the first elements of the header (RFC 8794 §11.2.4).
             let head = head.get(..head.len().min(64))?;
-            memmem::find(head, b"\x42\x82\x84webm").map(|_| Kind::new("video/webm", "webm"))
+            memmem::find(head, b"\x42\x82\x84webm").map(|_| FileType::new("video/webm", "webm"))
         }
         [b'O', b'g', b'g', b'S', 0, page @ ..] => {
             // Behind a page header with one segment (RFC 3533 §6) the codec names itself.
             let codec = page.get(23..).unwrap_or_default();
             Some(if codec.starts_with(b"\x80theora") {
-                Kind::new("video/ogg", "ogv")
+                FileType::new("video/ogg", "ogv")
             } else {
-                Kind::new("audio/ogg", "ogg")
+                FileType::new("audio/ogg", "ogg")
             })
         }
         [
@@ -121,15 +121,15 @@ pub fn sniff_media(octets: &[u8]) -> Option<Kind> {
             b'V',
             b'E',
             ..,
-        ] => Some(Kind::new("audio/wav", "wav")),
+        ] => Some(FileType::new("audio/wav", "wav")),
         [b'I', b'D', b'3', version, _, flags, ..] if *version < 0xff && flags & 0x0f == 0 => {
-            Some(Kind::new("audio/mpeg", "mp3"))
+            Some(FileType::new("audio/mpeg", "mp3"))
         }
         // A frame of layer III with a bit rate and a sampling rate.
         [0xff, 0xe2 | 0xe3 | 0xf2 | 0xf3 | 0xfa | 0xfb, rates, _, ..]
             if !matches!(rates >> 4, 0 | 15) && (rates >> 2) & 3 != 3 =>
         {
-            Some(Kind::new("audio/mpeg", "mp3"))
+            Some(FileType::new("audio/mpeg", "mp3"))
         }
         _ => None,
     }
@@ -137,7 +137,7 @@ pub fn sniff_media(octets: &[u8]) -> Option<Kind> {
 
 /// The font that these octets are: woff, woff2, ttf, otf.
 #[must_use]
-pub fn sniff_font(octets: &[u8]) -> Option<Kind> {
+pub fn sniff_font(octets: &[u8]) -> Option<FileType> {
     // A directory of tables: how many, three numbers, and the name of the first (OpenType, `otff`).
     let has_tables = || {
         let tables = matches!(octets.get(4..6), Some([0, count]) if *count > 0);
@@ -145,10 +145,10 @@ pub fn sniff_font(octets: &[u8]) -> Option<Kind> {
         tables && name.len() == 4 && name.iter().all(|byte| matches!(byte, b' '..=b'~'))
     };
     match octets.get(..4)? {
-        b"wOFF" => Some(Kind::new("font/woff", "woff")),
-        b"wOF2" => Some(Kind::new("font/woff2", "woff2")),
-        b"OTTO" if has_tables() => Some(Kind::new("font/otf", "otf")),
-        [0, 1, 0, 0] | b"true" if has_tables() => Some(Kind::new("font/ttf", "ttf")),
+        b"wOFF" => Some(FileType::new("font/woff", "woff")),
+        b"wOF2" => Some(FileType::new("font/woff2", "woff2")),
+        b"OTTO" if has_tables() => Some(FileType::new("font/otf", "otf")),
+        [0, 1, 0, 0] | b"true" if has_tables() => Some(FileType::new("font/ttf", "ttf")),
         _ => None,
     }
 }
@@ -175,7 +175,7 @@ fn brands(octets: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
 
 /// A BMP. Its oldest header has sides of two octets, the others such of four with a sign: a negative height
 /// means that the top row comes first.
-fn bitmap(octets: &[u8]) -> Option<Kind> {
+fn bitmap(octets: &[u8]) -> Option<FileType> {
     let number = |at: usize| {
         let octets = octets.get(at..)?.first_chunk().copied()?;
         Some(u32::from_le_bytes(octets))
@@ -187,9 +187,9 @@ fn bitmap(octets: &[u8]) -> Option<Kind> {
             .and_then(|(width, height)| sides(width, height.cast_signed().unsigned_abs())),
         _ => return None,
     };
-    Some(Kind {
+    Some(FileType {
         size,
-        ..Kind::new("image/bmp", "bmp")
+        ..FileType::new("image/bmp", "bmp")
     })
 }
 
@@ -200,7 +200,7 @@ fn is_icon(octets: &[u8]) -> bool {
 
 /// An SVG document: only a byte order mark, blanks, an XML declaration, comments, other processing
 /// instructions and a document type may stand in front of `<svg`. Not UTF-16, not compressed.
-fn svg(octets: &[u8]) -> Option<Kind> {
+fn svg(octets: &[u8]) -> Option<FileType> {
     let mut rest = octets.strip_prefix(b"\xef\xbb\xbf").unwrap_or(octets);
     let attributes = loop {
         rest = rest.trim_ascii_start();
@@ -224,9 +224,9 @@ fn svg(octets: &[u8]) -> Option<Kind> {
     let size = side(b"width")
         .zip(side(b"height"))
         .and_then(|(width, height)| sides(width, height));
-    Some(Kind {
+    Some(FileType {
         size,
-        ..Kind::new("image/svg+xml", "svg")
+        ..FileType::new("image/svg+xml", "svg")
     })
 }
 

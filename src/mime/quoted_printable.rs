@@ -42,127 +42,70 @@ impl Sign {
 /// The octets of a body.
 pub(super) fn decode(body: &[u8]) -> Vec<u8> {
     let mut octets = Vec::with_capacity(body.len());
-    for piece in Pieces::new(body) {
-        match piece.escaped {
+    for (piece, escaped) in pieces(body) {
+        match escaped {
             Some(octet) => octets.push(octet),
-            None => octets.extend_from_slice(piece.bytes.of(body)),
+            None => octets.extend_from_slice(piece.of(body)),
         }
     }
     octets
 }
 
-/// Bytes of a quoted-printable body that stand for octets.
-#[derive(Clone, Copy)]
-pub(super) struct Piece {
-    pub(super) bytes: Span,
-    /// The one octet of an escape; other bytes are octets themselves.
-    pub(super) escaped: Option<u8>,
-}
-
-impl Piece {
-    /// How many octets it stands for.
-    fn len(&self) -> usize {
-        self.escaped.map_or(self.bytes.len(), |_| 1)
-    }
-}
-
-/// The pieces of a body, in order; soft line breaks and blanks before a line end are none.
-pub(super) struct Pieces<'b> {
-    bytes: &'b [u8],
-    lines: Lines<'b>,
-    /// What is not read yet of the current line's text.
-    text: Span,
-    /// The line end behind it, unless it is soft.
-    ending: Option<Span>,
-}
-
-impl<'b> Pieces<'b> {
-    pub(super) fn new(bytes: &'b [u8]) -> Self {
-        Self {
-            bytes,
-            lines: Lines::new(bytes, Span::new(0, bytes.len())),
-            text: Span::new(0, 0),
-            ending: None,
-        }
-    }
-}
-
-impl Iterator for Pieces<'_> {
-    type Item = Piece;
-
-    fn next(&mut self) -> Option<Piece> {
-        while self.text.is_empty() {
-            if let Some(ending) = self.ending.take() {
-                return Some(Piece {
-                    bytes: ending,
-                    escaped: None,
-                });
+/// The bytes of a body that stand for octets, in order, each with the octet if they are an escape; other bytes are octets
+/// themselves. Soft line breaks and blanks before a line end stand for nothing.
+fn pieces(bytes: &[u8]) -> impl Iterator<Item = (Span, Option<u8>)> {
+    let mut lines = Lines::new(bytes, Span::new(0, bytes.len()));
+    // What is not read yet of the current line's text, and the line end behind it, unless that is soft.
+    let (mut text, mut ending) = (Span::default(), None);
+    std::iter::from_fn(move || {
+        while text.is_empty() {
+            if let Some(ending) = ending.take() {
+                return Some((ending, None));
             }
-            let line = self.lines.next()?;
-            let mut text = line.content.of(self.bytes);
-            while let [front @ .., b' ' | b'\t'] = text {
-                text = front;
+            let line = lines.next()?;
+            let mut content = line.content.of(bytes);
+            while let [front @ .., b' ' | b'\t'] = content {
+                content = front;
             }
-            if let [front @ .., b'='] = text {
-                text = front;
+            if let [front @ .., b'='] = content {
+                content = front;
             } else {
-                self.ending = Some(Span::new(line.content.end, line.whole.end));
+                ending = Some(Span::new(line.content.end, line.whole.end));
             }
-            self.text = Span::new(line.content.start, line.content.start + text.len());
+            text = Span::new(line.content.start, line.content.start + content.len());
         }
-        let text = self.text.of(self.bytes);
-        let (escaped, length) = match text.split_first() {
+        let rest = text.of(bytes);
+        let (escaped, length) = match rest.split_first() {
             Some((b'=', behind)) => match Sign::read(behind) {
                 (Sign::Escape(octet), digits) => (Some(octet), 1 + digits),
                 // A soft line break was taken off the text's end.
                 (Sign::SoftBreak | Sign::Bare, _) => (None, 1),
             },
-            _ => (None, memchr(b'=', text).unwrap_or(text.len())),
+            _ => (None, memchr(b'=', rest).unwrap_or(rest.len())),
         };
-        let start = self.text.start;
-        self.text = Span::new(start + length, self.text.end);
-        Some(Piece {
-            bytes: Span::new(start, start + length),
-            escaped,
-        })
-    }
+        let piece = Span::new(text.start, text.start + length);
+        text.start = piece.end;
+        Some((piece, escaped))
+    })
 }
 
-/// Where octets stand among the bytes; asked for in order.
-pub(super) struct Places<'b> {
-    pieces: Pieces<'b>,
-    piece: Option<Piece>,
-    /// How many octets there are before the piece.
-    octets: usize,
-    /// Where the last piece ended.
-    end: usize,
-}
-
-impl<'b> Places<'b> {
-    pub(super) fn new(bytes: &'b [u8]) -> Self {
-        let mut pieces = Pieces::new(bytes);
-        Self {
-            piece: pieces.next(),
-            pieces,
-            octets: 0,
-            end: 0,
-        }
-    }
-
-    /// The bytes of an octet; behind the last one, no bytes at the end.
-    pub(super) fn of(&mut self, octet: usize) -> Span {
-        while let Some(piece) = self.piece {
-            let within = octet.saturating_sub(self.octets);
-            if within < piece.len() {
-                let start = piece.bytes.start + within;
-                let end = piece.escaped.map_or(start + 1, |_| piece.bytes.end);
-                return Span::new(start, end);
+/// Tells the bytes of octets, which are asked for in order; behind the last one, no bytes at the end.
+pub(super) fn places(bytes: &[u8]) -> impl FnMut(usize) -> Span {
+    let mut pieces = pieces(bytes).peekable();
+    // How many octets there are before the next piece, and where the last one ended.
+    let (mut octets, mut end) = (0, 0);
+    move |octet| {
+        while let Some(&(piece, escaped)) = pieces.peek() {
+            let length = escaped.map_or(piece.len(), |_| 1);
+            let start = piece.start + octet.saturating_sub(octets);
+            if octet.saturating_sub(octets) < length {
+                return Span::new(start, escaped.map_or(start + 1, |_| piece.end));
             }
-            self.octets += piece.len();
-            self.end = piece.bytes.end;
-            self.piece = self.pieces.next();
+            octets += length;
+            end = piece.end;
+            pieces.next();
         }
-        Span::new(self.end, self.end)
+        Span::empty_at(end)
     }
 }
 
@@ -215,16 +158,12 @@ pub(super) fn push_line(content: &[u8], newline: Newline, encoded: &mut Vec<u8>)
     }
 }
 
-/// One octet inside a quoted-printable line, at neither end of it: itself or an escape.
-pub(super) fn octet(octet: u8) -> Vec<u8> {
-    if octet == b' ' || (octet.is_ascii_graphic() && octet != b'=') {
-        vec![octet]
-    } else {
-        escape(octet).to_vec()
-    }
+/// Whether an octet is written as it is within a line, at neither end of it.
+pub(super) fn is_plain(octet: u8) -> bool {
+    matches!(octet, b' '..=b'<' | b'>'..=b'~')
 }
 
-fn escape(octet: u8) -> [u8; 3] {
+pub(super) fn escape(octet: u8) -> [u8; 3] {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     let digit = |nibble: u8| HEX.get(usize::from(nibble)).copied().unwrap_or(b'0');
     [b'=', digit(octet >> 4), digit(octet & 15)]

@@ -18,7 +18,7 @@
 
 use memchr::memmem;
 
-use super::header::{self, End, Front, Header};
+use super::header::{self, Header, SectionEnd};
 use super::media_type::{DEFAULT_TYPE, MediaType};
 use super::message::{Content, Limit, Multipart, Part, PartId, ScanLimits, Tree};
 use super::transfer::TransferEncoding;
@@ -57,55 +57,36 @@ struct Scanner<'a> {
     floor: usize,
 }
 
-/// A boundary line that was found.
-struct Delimiter {
-    /// Index into `open`.
-    level: usize,
-    /// The line with its terminator and, where free, the line break in front.
-    span: Span,
-    side: Side,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Between,
-    Close,
-}
-
 impl Scanner<'_> {
     fn run(&mut self) {
         let finder = memmem::Finder::new(b"\n--");
         self.enter(0, None, DEFAULT_TYPE);
-        while let Some(delimiter) = self.next_delimiter(&finder) {
-            self.close_above(delimiter.level + 1, delimiter.span.start);
-            self.floor = delimiter.span.end;
-            let parent = self.open[delimiter.level].part;
+        while let Some((level, is_close, delimiter)) = self.next_delimiter(&finder) {
+            self.close_above(level + 1, delimiter.start);
+            self.floor = delimiter.end;
+            let parent = self.open[level].part;
             let full = self.parts.len() >= self.limits.parts;
             let Content::Multipart(multipart) = &mut self.parts[parent].content else {
                 continue;
             };
             if multipart.preamble.end == usize::MAX {
-                multipart.preamble.end = delimiter.span.start;
+                multipart.preamble.end = delimiter.start;
             }
-            match delimiter.side {
-                Side::Close => {
-                    multipart.close = Some(delimiter.span);
-                    multipart.epilogue = Span::empty_at(delimiter.span.end);
-                    self.open[delimiter.level].is_open = false;
-                }
-                Side::Between if full => {
-                    multipart.overflow = Some(Limit::TooManyParts);
-                    multipart.epilogue = Span::empty_at(delimiter.span.start);
-                    self.open[delimiter.level].is_open = false;
-                }
-                Side::Between => {
-                    multipart.delimiters.push(delimiter.span);
-                    let default = match self.parts[parent].essence.as_str() {
-                        "multipart/digest" => "message/rfc822",
-                        _ => DEFAULT_TYPE,
-                    };
-                    self.enter(delimiter.span.end, Some(parent), default);
-                }
+            if is_close {
+                multipart.close = Some(delimiter);
+                multipart.epilogue = Span::empty_at(delimiter.end);
+                self.open[level].is_open = false;
+            } else if full {
+                multipart.overflow = Some(Limit::TooManyParts);
+                multipart.epilogue = Span::empty_at(delimiter.start);
+                self.open[level].is_open = false;
+            } else {
+                multipart.delimiters.push(delimiter);
+                let default = match self.parts[parent].essence.as_str() {
+                    "multipart/digest" => "message/rfc822",
+                    _ => DEFAULT_TYPE,
+                };
+                self.enter(delimiter.end, Some(parent), default);
             }
         }
         self.close_above(0, self.original.len());
@@ -136,14 +117,11 @@ impl Scanner<'_> {
     fn read_part(&mut self, start: usize, parent: Option<usize>, default: &str) -> Part {
         let original = self.original;
         let above = parent.and_then(|parent| self.parts.get(parent));
-        let front = match above {
-            Some(above) if above.content != Content::Message => Front::Part,
-            _ => Front::Message,
-        };
+        let is_message = above.is_none_or(|above| above.content == Content::Message);
         let within = Span::new(start, original.len());
-        let header = Header::read(original, within, front, self.limits.header, |line| {
-            self.matching(line).is_some()
-        });
+        let limit = self.limits.header;
+        let is_boundary = |line: &[u8]| self.matching(line).is_some();
+        let header = Header::read_until(original, within, is_message, limit, is_boundary);
         let value = |name| header.fields.value(original, name);
         let essence = value("Content-Type").map_or_else(
             || default.to_owned(),
@@ -170,8 +148,8 @@ impl Scanner<'_> {
         part
     }
 
-    fn content_of(&self, part: &Part, end: End) -> Content {
-        if end == End::TooLarge {
+    fn content_of(&self, part: &Part, end: SectionEnd) -> Content {
+        if end == SectionEnd::TooLarge {
             return Content::Opaque(Limit::HeaderTooLarge);
         }
         let container = match part.essence.as_str() {
@@ -209,8 +187,9 @@ impl Scanner<'_> {
         (!boundary.is_empty()).then_some(boundary)
     }
 
-    /// The next line that is a boundary of an open multipart.
-    fn next_delimiter(&self, finder: &memmem::Finder<'_>) -> Option<Delimiter> {
+    /// The next line that is a boundary of an open multipart: which one, as in `open`, and whether it closes that; and the
+    /// line with its terminator and, where free, the line break in front.
+    fn next_delimiter(&self, finder: &memmem::Finder<'_>) -> Option<(usize, bool, Span)> {
         if self.open.iter().all(|open| !open.is_open) {
             return None;
         }
@@ -230,21 +209,18 @@ impl Scanner<'_> {
             let content = Span::new(start, line).of(self.original);
             let content = content.strip_suffix(b"\n").unwrap_or(content);
             let content = content.strip_suffix(b"\r").unwrap_or(content);
-            if let Some((level, side)) = self.matching(content) {
-                return Some(Delimiter {
-                    level,
-                    span: Span::new(self.line_break_before(start), line),
-                    side,
-                });
+            if let Some((level, is_close)) = self.matching(content) {
+                let span = Span::new(self.line_break_before(start), line);
+                return Some((level, is_close, span));
             }
             // The line's own terminator may be the break in front of the next candidate.
             from = line.saturating_sub(1).max(start + 1);
         }
     }
 
-    /// Which open multipart a line delimits, innermost first. Of the line, not more is compared than
-    /// it has octets, for each of at most [`ScanLimits::depth`] boundaries.
-    fn matching(&self, line: &[u8]) -> Option<(usize, Side)> {
+    /// Which open multipart a line delimits, innermost first, and whether it closes that. Of the line, not more is compared
+    /// than it has octets, for each of at most [`ScanLimits::depth`] boundaries.
+    fn matching(&self, line: &[u8]) -> Option<(usize, bool)> {
         let dashes = line.strip_prefix(b"--")?;
         let open = self.open.iter().enumerate().rev();
         let mut open = open.filter(|(_, open)| open.is_open);
@@ -253,10 +229,10 @@ impl Scanner<'_> {
             let rest = dashes.strip_prefix(boundary)?;
             let blank = |rest: &[u8]| rest.iter().all(|byte| matches!(byte, b' ' | b'\t'));
             if blank(rest) {
-                return Some((level, Side::Between));
+                return Some((level, false));
             }
             let rest = rest.strip_prefix(b"--")?;
-            blank(rest).then_some((level, Side::Close))
+            blank(rest).then_some((level, true))
         })
     }
 

@@ -14,7 +14,6 @@ mod opaque;
 mod protection;
 mod references;
 mod rivals;
-mod unusable;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

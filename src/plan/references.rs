@@ -7,11 +7,10 @@ use super::bases::Bases;
 use super::content_id::ContentIds;
 use super::item::{Item, Step, shown_url};
 use super::protection::protection;
-use super::unusable::refusal_of;
 use crate::external_body::{Claim, ExternalBody, Form, Target};
 use crate::link::base::Base;
 use crate::link::url;
-use crate::mime::header::End;
+use crate::mime::header::SectionEnd;
 use crate::mime::{Content, Limit, PartId, Tree};
 use crate::policy::Policy;
 use crate::report::{Detail, Kind, Reason, Refusal, Setting};
@@ -94,7 +93,8 @@ impl Planner<'_> {
 
     fn is_cut(&self, body: &ExternalBody<'_>) -> bool {
         let content = &self.tree.part(body.part).content;
-        *content == Content::Opaque(Limit::HeaderTooLarge) || body.phantom.end == End::TooLarge
+        *content == Content::Opaque(Limit::HeaderTooLarge)
+            || body.phantom.end == SectionEnd::TooLarge
     }
 
     /// The URL to show and what to do; or the URL to show and why nothing is done.
@@ -103,7 +103,7 @@ impl Planner<'_> {
         body: &ExternalBody<'_>,
     ) -> Result<(Option<String>, Step), (Option<String>, Refusal)> {
         let (shown, step) = match &body.target {
-            Err(unusable) => return Err((None, refusal_of(unusable))),
+            Err(refusal) => return Err((None, refusal.clone())),
             Ok(Target::Data(url)) => (shorten(url), Ok(Step::Decode)),
             Ok(Target::ContentId {
                 content_id,

@@ -1,7 +1,7 @@
 //! What octets are: whole small files of each kind, written out here, their beginnings, and what only
 //! pretends.
 
-use embody::mime::picture::{Kind, sniff, sniff_font, sniff_media};
+use embody::mime::picture::{FileType, sniff, sniff_font, sniff_media};
 use proptest::prelude::*;
 
 fn box_of(name: &[u8], content: &[u8]) -> Vec<u8> {
@@ -55,8 +55,12 @@ const ICO: &[u8] = b"\0\0\x01\0\x02\0\x10\x10\0\0\x01\0\x20\0\x04\0\0\0\x26\0\0\
 
 const TIFF: &[u8] = b"II*\0\x08\0\0\0\x02\0\0\x01\x03\0\x01\0\0\0\x2c\x01\0\0\x01\x01\x03\0\x01\0\0\0\xc8\0\0\0\0\0\0\0";
 
-fn kind(essence: &'static str, extension: &'static str, size: Option<(u32, u32)>) -> Option<Kind> {
-    let kind = Kind {
+fn kind(
+    essence: &'static str,
+    extension: &'static str,
+    size: Option<(u32, u32)>,
+) -> Option<FileType> {
+    let kind = FileType {
         essence,
         extension,
         size,
@@ -65,7 +69,7 @@ fn kind(essence: &'static str, extension: &'static str, size: Option<(u32, u32)>
 }
 
 /// Whole files with their kinds.
-fn pictures() -> Vec<(Vec<u8>, Option<Kind>)> {
+fn pictures() -> Vec<(Vec<u8>, Option<FileType>)> {
     let large = Some((300, 200));
     let mut all = vec![
         (png(), kind("image/png", "png", Some((300, 1)))),
@@ -248,7 +252,7 @@ proptest! {
             let at = at.index(octets.len());
             octets[at] = octet;
         }
-        if let Some(Kind { size: Some((width, height)), .. }) = sniff(&octets) {
+        if let Some(FileType { size: Some((width, height)), .. }) = sniff(&octets) {
             prop_assert!(width > 0 && height > 0);
         }
         let _ = (sniff_media(&octets), sniff_font(&octets));

@@ -304,7 +304,7 @@ proptest! {
         let (plain, folded) = (DataUrl::parse(url.as_bytes()), DataUrl::parse(with_blanks.as_bytes()));
         prop_assert_eq!(plain.as_ref().err(), folded.as_ref().err());
         if let (Ok(plain), Ok(folded)) = (plain, folded) {
-            prop_assert_eq!(plain.declared, folded.declared);
+            prop_assert_eq!(&plain.declared, &folded.declared);
             prop_assert_eq!(plain.media_type(), folded.media_type());
             prop_assert_eq!(plain.decoded_len(), folded.decoded_len());
             prop_assert_eq!(plain.decode(NO_LIMIT), folded.decode(NO_LIMIT));

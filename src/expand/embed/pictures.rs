@@ -15,7 +15,7 @@ use crate::link::svg::is_harmless_svg;
 use crate::link::value::Role;
 use crate::mime::charset::Charset;
 use crate::mime::entity::{NewPart, sha256};
-use crate::mime::picture::{self, Kind};
+use crate::mime::picture::{self, FileType};
 use crate::mime::{PartId, TransferEncoding, Tree};
 use crate::plan::protection;
 use crate::policy::{Policy, Trackers};
@@ -33,7 +33,7 @@ const LABEL: usize = 40;
 /// One content.
 struct Picture {
     octets: Rc<Octets>,
-    kind: Kind,
+    kind: FileType,
     /// The charset that the source of a style sheet or an SVG names.
     charset: Option<String>,
     /// Where the first of equal ones came from.
@@ -128,7 +128,7 @@ impl<'p> Pictures<'p> {
 
     /// The picture that stands for all trackers.
     pub(super) fn blank(&mut self) -> usize {
-        let kind = Kind {
+        let kind = FileType {
             essence: "image/gif",
             extension: "gif",
             size: Some((1, 1)),
@@ -141,7 +141,7 @@ impl<'p> Pictures<'p> {
     pub(super) fn add_text(
         &mut self,
         octets: Rc<Octets>,
-        (kind, charset): (Kind, Option<String>),
+        (kind, charset): (FileType, Option<String>),
         source: Option<String>,
         times: Times,
     ) -> usize {
@@ -322,7 +322,7 @@ fn holds(original: &[u8], tree: &Tree, policy: &Policy, part: PartId, octets: &[
 /// The charset of an SVG, where its source names one that its octets do not say by themselves. In some, octets are
 /// not the markup that they look like, and what was found harmless may be none.
 fn charset(
-    kind: &Kind,
+    kind: &FileType,
     octets: &[u8],
     (declared, label): (&str, Option<String>),
 ) -> Result<Option<String>, Refusal> {
@@ -367,7 +367,7 @@ fn admitted(
     declared: Option<&str>,
     role: Option<Role>,
     policy: &Policy,
-) -> Result<Kind, Refusal> {
+) -> Result<FileType, Refusal> {
     policy.judge_size(octets.len() as u64)?;
     let is_wanted = |wanted: Role| role.is_none_or(|role| role == wanted);
     let found = picture::sniff(octets)

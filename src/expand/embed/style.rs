@@ -10,7 +10,7 @@ use super::pictures::{Pictures, label, spaces_kept};
 use crate::expand::answer::{Answer, Octets, Times};
 use crate::expand::content::not_decoded;
 use crate::link::data::DataUrl;
-use crate::mime::picture::{self, Kind};
+use crate::mime::picture::{self, FileType};
 use crate::plan::documents::sheet;
 use crate::policy::Policy;
 use crate::report::{Reason, Refusal};
@@ -69,8 +69,8 @@ pub(super) fn of_answer(
 }
 
 /// What every style sheet is.
-pub(super) fn kind() -> Kind {
-    Kind {
+pub(super) fn kind() -> FileType {
+    FileType {
         essence: ESSENCE,
         extension: "css",
         size: None,

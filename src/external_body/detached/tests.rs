@@ -1,6 +1,6 @@
 use super::*;
 
-fn text(target: Result<Target<'_>, Unusable>) -> String {
+fn text(target: Result<Target<'_>, Refusal>) -> String {
     match target {
         Ok(Target::Url(url)) => url,
         other => format!("{other:?}"),
@@ -20,7 +20,7 @@ fn a_url_in_a_field_keeps_its_blanks_and_loses_its_folds() {
     ] {
         assert_eq!(text(url_of_field(field.as_bytes())), url);
     }
-    assert_eq!(url_of_field(b"  "), Err(Unusable::MissingUrl));
+    assert_eq!(url_of_field(b"  "), Err(missing_url()));
 }
 
 #[test]
@@ -51,10 +51,7 @@ fn the_url_of_a_cloud_part_ends_where_a_known_parameter_begins() {
         " cloudFile; url=",
         " cloudFile; provider=x",
     ] {
-        assert_eq!(
-            url_of_cloud_part(field.as_bytes()),
-            Err(Unusable::MissingUrl)
-        );
+        assert_eq!(url_of_cloud_part(field.as_bytes()), Err(missing_url()));
     }
 }
 

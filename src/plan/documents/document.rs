@@ -144,7 +144,7 @@ impl<'d> Document<'d> {
     pub(super) fn value(&self, link: &LinkValue) -> Option<Cow<'_, [u8]>> {
         let is_whole = link.span.of(&self.text) == link.span.of(self.octets);
         let value = is_whole.then(|| link.decoded(&self.text))?;
-        let may_have_trail_bytes = matches!(self.charset, Some(Charset::TrailBytes(_)));
+        let may_have_trail_bytes = self.charset.is_some_and(Charset::has_trail_bytes);
         (!may_have_trail_bytes || value.is_ascii()).then_some(value)
     }
 

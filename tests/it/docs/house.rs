@@ -12,6 +12,7 @@ const MODULES: &[(&str, u8)] = &[
     ("span", 0),
     ("detail", 0),
     ("error", 0),
+    ("report", 0),
     // Edits know nothing but spans; what maps decoded bodies back makes them.
     ("edit", 0),
     ("disk", 1),
@@ -19,7 +20,6 @@ const MODULES: &[(&str, u8)] = &[
     ("link", 1),
     ("external_body", 1),
     ("lengths", 2),
-    ("report", 2),
     ("policy", 2),
     ("ledger", 3),
     ("plan", 3),
@@ -38,8 +38,9 @@ const MODULES: &[(&str, u8)] = &[
 const ALSO: &[(&str, &str)] = &[
     // An edit is a span and what stands there instead.
     ("edit", "span"),
-    // What stops a run is said in a sentence.
+    // What stops a run is said in a sentence, and so is why a part is left.
     ("error", "detail"),
+    ("report", "detail"),
     // References are read from parts, and phantom headers are headers.
     ("external_body", "mime"),
     ("external_body", "link"),
@@ -55,8 +56,6 @@ const ALSO: &[(&str, &str)] = &[
     ("milter", "expand"),
     // What is planned is asked for in the ledger.
     ("plan", "ledger"),
-    // A refusal names its reason.
-    ("policy", "report"),
 ];
 
 /// What mailboxes may know: messages are bytes to them, and stores and caches are folders that they pass.
