@@ -14,7 +14,7 @@ use ureq::http::header;
 use url::Url;
 
 use super::index::{self, Capture};
-use super::secret::{self, Tells};
+use super::secret;
 use super::template::{IndexTemplate, Template};
 use super::time;
 use crate::fetch::{
@@ -39,24 +39,19 @@ impl Window {
     }
 }
 
-/// What the options say of the archive.
-#[derive(Clone, Debug)]
-pub(crate) struct Settings {
+/// One archive.
+pub(crate) struct Archive {
     pub(crate) template: Template,
     pub(crate) index: Option<IndexTemplate>,
     pub(crate) window: Window,
-    pub(crate) tells: Tells,
-}
-
-/// One archive.
-pub(crate) struct Archive {
+    /// `--archive-any`: it is told of every URL that may be retrieved, and else of none that looks like a secret.
+    pub(crate) is_told_any: bool,
     pub(crate) policy: Arc<Policy>,
-    pub(crate) settings: Settings,
     pub(crate) servers: Arc<Servers>,
 }
 
 /// A capture with content.
-struct Found {
+struct Captured {
     original: Target,
     at: i64,
     answer: Answer,
@@ -64,9 +59,9 @@ struct Found {
 
 /// What came of asking for the nearest capture.
 enum Nearest {
-    Found(Found),
+    Wanted(Captured),
     /// It is not what is wanted: why, and what it is, if it has content all the same.
-    Other(Detail, Option<Found>),
+    Other(Detail, Option<Captured>),
 }
 
 /// What is asked for, and until when.
@@ -112,7 +107,7 @@ impl Fetch for Archive {
 }
 
 impl Archive {
-    fn find(&self, request: &Request, how: How) -> Result<Found, Refusal> {
+    fn find(&self, request: &Request, how: How) -> Result<Captured, Refusal> {
         let date = request.date.ok_or_else(undated)?;
         let original = self.original(&request.url)?;
         let accept = request.accept.as_deref().filter(|wanted| {
@@ -125,10 +120,10 @@ impl Archive {
             allowance: Allowance::until(request.deadline),
         };
         let (why, instead) = match self.nearest(&wish, original.clone(), wish.date)? {
-            Nearest::Found(found) => return Ok(found),
+            Nearest::Wanted(found) => return Ok(found),
             Nearest::Other(why, instead) => (why, instead),
         };
-        let Some(index) = &self.settings.index else {
+        let Some(index) = &self.index else {
             return instead.ok_or_else(|| not_archived(why));
         };
         let listed = self.listed(&wish, index, &original);
@@ -137,7 +132,7 @@ impl Archive {
             None => Ok(None),
         });
         match (better, instead) {
-            (Ok(Some(Nearest::Found(found))), _) | (Ok(_), Some(found)) => Ok(found),
+            (Ok(Some(Nearest::Wanted(found))), _) | (Ok(_), Some(found)) => Ok(found),
             (Ok(_), None) => Err(not_archived(why)),
             (Err(refusal), _) => Err(Refusal {
                 detail: why.then(", and of another: ").then(refusal.detail),
@@ -157,7 +152,7 @@ impl Archive {
                 "the archive is never told of a URL with a user name",
             ));
         }
-        match secret::why(&original).filter(|_| self.settings.tells == Tells::Public) {
+        match secret::why(&original).filter(|_| !self.is_told_any) {
             Some(why) => Err(secret_url(&format!(
                 "the archive is not told of this URL, because {why}"
             ))),
@@ -167,7 +162,7 @@ impl Archive {
 
     /// The capture nearest to a time.
     fn nearest(&self, wish: &Wish<'_>, original: Target, at: i64) -> Result<Nearest, Refusal> {
-        let template = &self.settings.template;
+        let template = &self.template;
         let mut original = original;
         let url = template.expand(&time::stamp(at), &original.request_url());
         let mut target = self.policy.judge_url(&url)?;
@@ -182,7 +177,7 @@ impl Archive {
                 (200, Some(at)) => {
                     return Ok(self.weighed(
                         wish,
-                        Found {
+                        Captured {
                             original,
                             at,
                             answer,
@@ -221,7 +216,7 @@ impl Archive {
         target: &Target,
         original: &Target,
     ) -> Result<(Target, Target), Refusal> {
-        let template = &self.settings.template;
+        let template = &self.template;
         let location = answer.headers.get(header::LOCATION);
         let location = location
             .and_then(|value| std::str::from_utf8(value.as_bytes()).ok())
@@ -255,16 +250,16 @@ impl Archive {
     }
 
     /// Whether a capture is what is wanted.
-    fn weighed(&self, wish: &Wish<'_>, found: Found) -> Nearest {
+    fn weighed(&self, wish: &Wish<'_>, found: Captured) -> Nearest {
         let when = time::words(found.at);
-        if !self.settings.window.holds(wish.date, found.at) {
+        if !self.window.holds(wish.date, found.at) {
             let why = Detail::from(format!("its nearest capture, of {when}, is outside "))
                 .naming(Setting::ArchiveWindow);
             return Nearest::Other(why, None);
         }
         let named = media_type(&found.answer);
         match agrees(wish.accept, named.as_deref()) {
-            true => Nearest::Found(found),
+            true => Nearest::Wanted(found),
             false => {
                 let why = format!("its nearest capture, of {when}, has another type");
                 Nearest::Other(why.into(), Some(found))
@@ -293,7 +288,7 @@ impl Archive {
             status => return Err(own_status(status)),
         }
         let is_wanted = |capture: &Capture| {
-            self.settings.window.holds(wish.date, capture.at)
+            self.window.holds(wish.date, capture.at)
                 && agrees(wish.accept, capture.media_type.as_deref())
         };
         let captures = index::captures(&answer.body).into_iter().filter(is_wanted);

@@ -10,6 +10,5 @@ mod secret;
 mod template;
 mod time;
 
-pub(crate) use lookup::{Archive, Settings, Window};
-pub(crate) use secret::Tells;
+pub(crate) use lookup::{Archive, Window};
 pub(crate) use template::{IndexTemplate, Template};

@@ -1,19 +1,9 @@
 //! Which URLs an archive is told. Whoever has the URL of a personal page has the page, and an archive may capture what it is
-//! asked for; names of one's own network are nobody else's business.
+//! asked for; the names of a private network stay in it.
 
 use std::net::IpAddr;
 
 use crate::policy::{Host, Policy, Target};
-
-/// `--archive-any`.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) enum Tells {
-    /// No URL that looks like a secret.
-    #[default]
-    Public,
-    /// Every URL that may be retrieved.
-    Any,
-}
 
 /// A run of letters and digits of so many octets that has both is a token.
 const MIXED: usize = 16;
@@ -40,7 +30,7 @@ pub(super) fn why(target: &Target) -> Option<&'static str> {
     holds_token(behind).then_some("it holds what looks like a token")
 }
 
-/// Whether the world may know a host. This machine names nobody, and only who tests allows it to be asked.
+/// Whether the world may know a host. The loopback addresses name nobody, and only tests allow them to be asked.
 fn is_public(host: &Host) -> bool {
     match host.known_addresses() {
         Some(addresses) => {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::args::{ArchiveArgs, Asking, CacheArgs};
 use super::values::CacheMax;
-use crate::archive::{Archive, Settings, Window};
+use crate::archive::{Archive, Window};
 use crate::cache::{self, CacheFolder, Ignoring, Kept, cannot_write, is_of_disk, the_cache, trust};
 use crate::error::Error;
 use crate::fetch::{Disk, Fetcher, IsStopped, Pace, Servers, SystemNames};
@@ -97,13 +97,11 @@ impl Cache {
         let mut fetcher = Fetcher::over(Arc::clone(policy), Arc::clone(&servers))?.stop(is_stopped);
         if let Some(template) = &self.archive.archive {
             let archive = Archive {
+                template: template.clone(),
+                index: self.archive.archive_cdx.clone(),
+                window: self.archive.archive_window.unwrap_or(WINDOW),
+                is_told_any: self.archive.archive_any,
                 policy: Arc::clone(policy),
-                settings: Settings {
-                    template: template.clone(),
-                    index: self.archive.archive_cdx.clone(),
-                    window: self.archive.archive_window.unwrap_or(WINDOW),
-                    tells: self.archive.archive_any,
-                },
                 servers,
             };
             fetcher = fetcher.archive(self.archive.archive_first, archive);

@@ -33,19 +33,9 @@ pub enum Form {
     Thunderbird,
 }
 
-/// What becomes of a part.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Verdict {
-    /// It is not one of those.
-    None,
-    /// It leaves, if it can come back.
-    Leaves,
-    /// It would, but for this.
-    Stays(Refusal),
-}
-
 impl Choice {
-    /// Judges a part. `policy` is what protects parts: the default one, whatever the options.
+    /// Whether a part leaves, if it can come back, or why it stays; none if it is not one of the chosen. `policy` is what
+    /// protects parts: the default one, whatever the options.
     pub(super) fn judge(
         &self,
         original: &[u8],
@@ -53,7 +43,7 @@ impl Choice {
         part: PartId,
         policy: &Policy,
         limits: &ScanLimits,
-    ) -> Verdict {
+    ) -> Option<Result<(), Refusal>> {
         let entity = tree.part(part);
         let essence = entity.essence.as_str();
         let is_chosen = self.types.is_empty() || self.types.iter().any(|it| it.matches(essence));
@@ -62,22 +52,22 @@ impl Choice {
             || !is_chosen
             || !is_leaf(original, tree, part)
         {
-            return Verdict::None;
+            return None;
         }
         if is_encrypted(essence) {
             let detail = format!("it is {essence}");
-            return Verdict::Stays(Refusal::lasting(Reason::Encrypted, detail));
+            return Some(Err(Refusal::lasting(Reason::Encrypted, detail)));
         }
         if is_reference(original, tree, part, limits) {
-            return Verdict::None;
+            return None;
         }
         if let Some(refusal) = protection(tree, part, policy) {
-            return Verdict::Stays(refusal);
+            return Some(Err(refusal));
         }
-        match obstacle(original, tree, part) {
-            Some(detail) => Verdict::Stays(Refusal::lasting(Reason::NotRestorable, detail)),
-            None => Verdict::Leaves,
-        }
+        Some(match obstacle(original, tree, part) {
+            Some(detail) => Err(Refusal::lasting(Reason::NotRestorable, detail)),
+            None => Ok(()),
+        })
     }
 }
 

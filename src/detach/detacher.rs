@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::choice::{Choice, Form, Verdict};
+use super::choice::{Choice, Form};
 use super::part::{Leaving, content_of};
 use crate::edit::{Edit, Edits, Group};
 use crate::error::Error;
 use crate::expand::refusal_of;
-use crate::external_body::{ExternalBody, Reading, Scanned, Shortcuts, Wanted, relisted, restored};
+use crate::external_body::{ExternalBody, Reading, Scanned, Shortcuts, relisted, restored};
 use crate::lengths::{Lengths, corrected};
 use crate::mime::{self, PartId, ScanLimits, Tree};
 use crate::plan::documents::shown_inline;
@@ -29,8 +29,8 @@ pub struct Settings {
     pub choice: Choice,
     /// What is left.
     pub form: Form,
-    /// Whether a text in the mail names what left.
-    pub text: Wanted,
+    /// Whether a text in the mail is to name what left. Where there is one, it is kept true.
+    pub text: bool,
     /// What to do when the store fails for a while.
     pub on_failure: OnFailure,
     /// Bounds of structure.
@@ -224,23 +224,20 @@ impl Run<'_> {
         let (choice, limits) = (&settings.choice, &settings.limits);
         let mut verdicts = Vec::new();
         for part in self.tree.ids() {
-            match choice.judge(self.message, self.tree, part, policy, limits) {
-                Verdict::None => {}
-                verdict => verdicts.push((part, verdict)),
-            }
+            let verdict = choice.judge(self.message, self.tree, part, policy, limits);
+            verdicts.extend(verdict.map(|verdict| (part, verdict)));
         }
         let leaving: Vec<PartId> = verdicts
             .iter()
-            .filter(|(_, verdict)| *verdict == Verdict::Leaves && !choice.takes_shown)
+            .filter(|(_, verdict)| verdict.is_ok() && !choice.takes_shown)
             .map(|&(part, _)| part)
             .collect();
         let mut shown = shown_inline(self.message, self.tree, policy, &leaving);
         for (part, verdict) in verdicts {
             let decided = match (verdict, shown.remove(&part)) {
-                (Verdict::None, _) => continue,
-                (Verdict::Stays(refusal), _) => Err(refusal),
-                (_, Some(why)) => Err(Refusal::lasting(Reason::ShownInline, why)),
-                (Verdict::Leaves, None) => self.leave(part),
+                (Err(refusal), _) => Err(refusal),
+                (Ok(()), Some(why)) => Err(Refusal::lasting(Reason::ShownInline, why)),
+                (Ok(()), None) => self.leave(part),
             };
             self.part(part, decided);
         }
@@ -289,7 +286,8 @@ impl Run<'_> {
     /// Stores a part's content and makes its edits.
     fn leave(&self, part: PartId) -> Result<(Key, usize, Group), Refusal> {
         let content = content_of(self.message, self.tree, part).map_err(not_restorable)?;
-        let key = self.detacher.put(&content.octets)?;
+        let (octets, _) = &content;
+        let key = self.detacher.put(octets)?;
         let leaving = Leaving {
             original: self.message,
             tree: self.tree,
@@ -300,7 +298,7 @@ impl Run<'_> {
             is_rehearsal: self.detacher.settings.store.is_none(),
         };
         let group = leaving.edits(&content).map_err(not_restorable)?;
-        Ok((key, content.octets.len(), group))
+        Ok((key, octets.len(), group))
     }
 
     /// The edits of the whole message; none if something of it could not come back, or the store did not keep what
@@ -391,8 +389,8 @@ impl Run<'_> {
         }
         let [before, after] = [(self.message, self.tree), (output, &tree)]
             .map(|(original, tree)| Scanned { original, tree });
-        let wanted = self.detacher.settings.text;
-        Ok(Edits::from(relisted(before, after, &reading, wanted)))
+        let new = self.detacher.settings.text;
+        Ok(Edits::from(relisted(before, after, &reading, new)))
     }
 }
 

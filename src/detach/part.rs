@@ -23,12 +23,6 @@ const NOT_QUOTABLE: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'\\').add(b'<
 const WORD: usize = 40;
 
 /// The content of a part, and how it was written.
-pub(super) struct Content {
-    pub(super) octets: Vec<u8>,
-    pub(super) wording: Wording,
-}
-
-/// Decodes a part's body.
 ///
 /// # Errors
 /// Why the part could not come back as it is.
@@ -36,7 +30,7 @@ pub(super) fn content_of(
     original: &[u8],
     tree: &Tree,
     part: PartId,
-) -> Result<Content, &'static str> {
+) -> Result<(Vec<u8>, Wording), &'static str> {
     let entity = tree.part(part);
     let body = entity.body.of(original);
     let newline = newline_of(original, tree, part);
@@ -46,7 +40,7 @@ pub(super) fn content_of(
     if is_plain && has_boundary(body, &tree.boundaries_around(part)) {
         return Err("its body holds a line that begins like a boundary of the message");
     }
-    Ok(Content { octets, wording })
+    Ok((octets, wording))
 }
 
 /// One part whose content leaves.
@@ -67,7 +61,10 @@ impl Leaving<'_> {
     ///
     /// # Errors
     /// Why the part could not come back as it is.
-    pub(super) fn edits(&self, content: &Content) -> Result<Group, &'static str> {
+    pub(super) fn edits(
+        &self,
+        (octets, wording): &(Vec<u8>, Wording),
+    ) -> Result<Group, &'static str> {
         let (original, tree) = (self.original, self.tree);
         let newline = newline_of(original, tree, self.part);
         let is_message = tree.is_message(self.part);
@@ -96,7 +93,6 @@ impl Leaving<'_> {
             .collect();
         let fields: Vec<Field> = moved.iter().map(|&(field, _)| field).collect();
         let of = |name| fields.iter().find(|field| field.is(original, name));
-        let wording = &content.wording;
         let encoding = of("Content-Transfer-Encoding");
         let encoding = match self.form {
             Form::ExternalBody => noted_encoding_field(original, encoding, wording, newline)
@@ -108,7 +104,7 @@ impl Leaving<'_> {
         let note = Note {
             sha256: self.sha256.to_owned(),
             // A reference has it in a parameter, which its readers know.
-            size: (self.form == Form::Thunderbird).then_some(content.octets.len()),
+            size: (self.form == Form::Thunderbird).then_some(octets.len()),
             wording: *wording,
             encoding,
             digest_added,
@@ -122,12 +118,9 @@ impl Leaving<'_> {
             .ok_or("what would have to be noted is too long")?;
         let (front, mut body) = match self.form {
             Form::ExternalBody => {
-                let front = reference_field(self.url, content.octets.len(), newline);
-                let octets = match self.is_rehearsal {
-                    true => &[],
-                    false => content.octets.as_slice(),
-                };
-                let digest = digest_added.then(|| Md5::digest(octets).into());
+                let front = reference_field(self.url, octets.len(), newline);
+                let hashed: &[u8] = if self.is_rehearsal { &[] } else { octets };
+                let digest = digest_added.then(|| Md5::digest(hashed).into());
                 (
                     front,
                     phantom_header(original, &fields, digest, &note, newline),

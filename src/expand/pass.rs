@@ -19,7 +19,7 @@ use super::stored;
 use super::substitute::{Content, Substitute};
 use super::unseen;
 use crate::edit::{Edit, Edits, Group};
-use crate::external_body::{Claim, Form, Note, Scanned, Target, Wanted, relisted, restored};
+use crate::external_body::{Claim, Form, Note, Scanned, Target, relisted, restored};
 use crate::lengths::{Lengths, corrected};
 use crate::link::base::Base;
 use crate::mime::exact::Manner;
@@ -446,7 +446,7 @@ impl Pending<'_> {
             tree: &tree,
         };
         let reading = session.policy().reading();
-        let text = Edits::from(relisted(before, after, &reading, Wanted::Kept));
+        let text = Edits::from(relisted(before, after, &reading, false));
         edits.then(self.entity.len(), text)
     }
 

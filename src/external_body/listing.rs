@@ -1,8 +1,8 @@
 //! The text that names what was detached, for readers who know no external bodies: one part at the end of a
 //! message's multipart/mixed (`embody detach --note`).
 //!
-//! It is derived from the parts it names. So who restores them can tell whether it is still what embody wrote, and
-//! takes it out only then; who wrote into it has made it theirs.
+//! The text is derived from the parts it names. So the restorer can tell whether it is still what embody wrote, and takes
+//! it out only then; a text that somebody changed is theirs.
 
 use std::fmt::Write as _;
 
@@ -21,15 +21,6 @@ const LISTING: &str = "listing";
 /// Characters of a file's name that are shown.
 const LONGEST_NAME: usize = 100;
 
-/// Whether a text is put in where there is none.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Wanted {
-    /// It is.
-    New,
-    /// It is only kept true, or taken out.
-    Kept,
-}
-
 /// A message and its parts.
 #[derive(Clone, Copy, Debug)]
 pub struct Scanned<'s> {
@@ -40,17 +31,18 @@ pub struct Scanned<'s> {
 }
 
 /// The edit of `after` that makes its text name what is detached there; none if there is nothing to do. `before` is what
-/// it was made of: its text is embody's only if it names what was detached there.
+/// it was made of: its text is embody's only if it names what was detached there. Where there is no text, one is put in
+/// only if it is `new`.
 #[must_use]
 pub fn relisted(
     before: Scanned<'_>,
     after: Scanned<'_>,
     reading: &Reading,
-    wanted: Wanted,
+    new: bool,
 ) -> Option<Edit> {
-    let new = after.written(reading);
+    let written = after.written(reading);
     let Some(part) = before.listing() else {
-        return after.inserted(&new.filter(|_| wanted == Wanted::New)?);
+        return after.inserted(&written.filter(|_| new)?);
     };
     let bytes = before.bytes_of(part);
     if before.written(reading).as_deref() != Some(bytes) {
@@ -60,9 +52,9 @@ pub fn relisted(
         .listing()
         .filter(|&part| after.bytes_of(part) == bytes)?;
     let place = after.span_of(part);
-    match new {
-        Some(new) if new == bytes => None,
-        Some(new) => Some(Edit::replace(place, new)),
+    match written {
+        Some(written) if written == bytes => None,
+        Some(written) => Some(Edit::replace(place, written)),
         None => {
             let delimiter = after.delimiter(part)?;
             Some(Edit::remove(Span::new(delimiter.start, place.end)))

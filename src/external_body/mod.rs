@@ -38,7 +38,7 @@ pub use self::detached::{ALTERED_FIELD, SENTENCE, URL_FIELD, is_reference_field}
 pub use self::exact::{is_of_content, newline_of, restored};
 #[cfg(feature = "cli")]
 pub use self::facility::Facility;
-pub use self::listing::{Scanned, Wanted, relisted};
+pub use self::listing::{Scanned, relisted};
 #[cfg_attr(not(feature = "cli"), allow(unused_imports))]
 pub use self::note::{
     Claim, LONGEST_FIELD, NOTE_FIELD, Note, noted_encoding_field, usual_encoding_field,

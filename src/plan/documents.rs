@@ -21,7 +21,6 @@ mod siblings;
 use std::rc::Rc;
 
 pub(crate) use self::candidates::Fallbacks;
-use self::digest::Digest;
 pub(crate) use self::document::subtypes;
 use self::document::{Document, Language, unsupported};
 pub(crate) use self::link_text::cid_escaped;
@@ -43,13 +42,6 @@ use crate::report::{Reason, Refusal};
 
 /// Octets of a link, at most: no server takes as many, and it would be held several times.
 const LONGEST: usize = 1 << 20;
-
-/// The edits of a document.
-struct Edited {
-    edits: Group,
-    /// What became of its Content-MD5, if it has one.
-    digest: Option<Digest>,
-}
 
 /// The documents of a message, looked at one after the other. What they have in common, as which part has which
 /// Content-Location, is gathered once: there may be ten thousand of them.
@@ -75,8 +67,8 @@ impl<'p> Documents<'p> {
         self.siblings.identity(part)
     }
 
-    /// Decodes and reads a document, and makes the changes that `decide` wants; none if the part is no
-    /// document, or nothing changes. Unless `always`, a document without any base or sibling is not looked at.
+    /// Decodes and reads a document, and makes the changes that `decide` wants; none if the part is no document, or nothing
+    /// changes. Gives what was decided, the edits, and what became of its Content-MD5, if it has one. Unless `always`, a document without any base or sibling is not looked at.
     fn looked_at<T>(
         &mut self,
         part: PartId,
@@ -88,7 +80,7 @@ impl<'p> Documents<'p> {
             &MappedBody<'_>,
             &mut Document<'_>,
         ) -> Result<(Changes, T), Refusal>,
-    ) -> Option<Result<(T, Edited), Refusal>> {
+    ) -> Option<Result<(T, Group, Option<&'static str>), Refusal>> {
         let language = self.language(part)?;
         let base = self.siblings.base_of(part);
         let related = match self.siblings.around(part, ledger) {
@@ -175,7 +167,7 @@ impl<'p> Documents<'p> {
         if let Err(refusal) = ledger.grow(growth) {
             return Some(Err(refusal));
         }
-        Some(Ok((decided, Edited { edits, digest })))
+        Some(Ok((decided, edits, digest)))
     }
 
     /// What kind of document a part is; none if it is none, or an attachment.

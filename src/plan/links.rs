@@ -97,7 +97,7 @@ impl Links {
                     row.remark(&unclear(new.unclear));
                 }
                 if let Some(digest) = new.digest {
-                    row.remark(digest.note());
+                    row.remark(digest);
                 }
             }
             Err(refusal) => row.tell_refusal(refusal.clone()),

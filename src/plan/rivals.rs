@@ -14,8 +14,10 @@ use crate::mime::{PartId, Tree};
 /// Items (by their position) that offer one object, in the order in which they are tried.
 pub(super) fn rivals(tree: &Tree, items: &[Item<'_>]) -> Vec<Vec<usize>> {
     let mut is_choice: HashMap<PartId, bool> = HashMap::new();
-    let mut bearers: HashMap<(PartId, Sign<'_>), usize> = HashMap::new();
-    let mut objects = Objects::of(items.len());
+    // The first item with a Content-ID or a Content-MD5, which cannot be taken for one another.
+    let mut bearers: HashMap<(PartId, &str, &[u8]), usize> = HashMap::new();
+    // Disjoint sets: of each item an earlier one of the same object; the item itself if it is the first.
+    let mut earlier: Vec<usize> = (0..items.len()).collect();
     for (index, item) in items.iter().enumerate() {
         let Some(parent) = tree.part(item.body.part).parent else {
             continue;
@@ -29,19 +31,18 @@ pub(super) fn rivals(tree: &Tree, items: &[Item<'_>]) -> Vec<Vec<usize>> {
         if !choice {
             continue;
         }
-        let content_id = item.body.content_id.as_deref().map(Sign::ContentId);
-        let content_md5 = item.body.content_md5.map(Sign::ContentMd5);
-        for sign in content_id.into_iter().chain(content_md5) {
-            let first = *bearers.entry((parent, sign)).or_insert(index);
-            objects.join(first, index);
+        let content_id = item.body.content_id.as_deref().map(str::as_bytes);
+        for (field, value) in [("id", content_id), ("md5", item.body.content_md5)] {
+            let Some(value) = value else { continue };
+            let other = *bearers.entry((parent, field, value)).or_insert(index);
+            let (one, other) = (first_of(&mut earlier, index), first_of(&mut earlier, other));
+            earlier[one.max(other)] = one.min(other);
         }
     }
     let mut groups: HashMap<usize, Vec<usize>> = HashMap::new();
     for index in 0..items.len() {
-        groups
-            .entry(objects.first_of(index))
-            .or_default()
-            .push(index);
+        let first = first_of(&mut earlier, index);
+        groups.entry(first).or_default().push(index);
     }
     let mut groups: Vec<Vec<usize>> = groups.into_values().collect();
     groups.retain(|members| members.len() > 1);
@@ -52,47 +53,13 @@ pub(super) fn rivals(tree: &Tree, items: &[Item<'_>]) -> Vec<Vec<usize>> {
     groups
 }
 
-/// What two external bodies have in common if they are one object.
-#[derive(PartialEq, Eq, Hash)]
-enum Sign<'a> {
-    ContentId(&'a str),
-    ContentMd5(&'a [u8]),
-}
-
-/// Which items are one object: disjoint sets.
-struct Objects {
-    /// An earlier item of the same object; the item itself if it is the first.
-    earlier: Vec<usize>,
-}
-
-impl Objects {
-    fn of(items: usize) -> Self {
-        Self {
-            earlier: (0..items).collect(),
-        }
+/// The first item of the same object. Halving the path keeps long chains cheap.
+fn first_of(earlier: &mut [usize], mut index: usize) -> usize {
+    while earlier[index] != index {
+        earlier[index] = earlier[earlier[index]];
+        index = earlier[index];
     }
-
-    fn first_of(&mut self, index: usize) -> usize {
-        let mut at = index;
-        while let Some(&earlier) = self.earlier.get(at)
-            && earlier != at
-        {
-            // Halving the path keeps long chains cheap.
-            let further = self.earlier.get(earlier).copied().unwrap_or(earlier);
-            if let Some(slot) = self.earlier.get_mut(at) {
-                *slot = further;
-            }
-            at = further;
-        }
-        at
-    }
-
-    fn join(&mut self, one: usize, other: usize) {
-        let (one, other) = (self.first_of(one), self.first_of(other));
-        if let Some(slot) = self.earlier.get_mut(one.max(other)) {
-            *slot = one.min(other);
-        }
-    }
+    index
 }
 
 fn offers_one_of_many(tree: &Tree, part: PartId) -> bool {

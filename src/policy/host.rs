@@ -99,13 +99,8 @@ fn reached(address: IpAddr) -> IpAddr {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct HostPattern {
     host: Host,
-    reach: Reach,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Reach {
-    Exact,
-    Beneath,
+    /// Whether the names beneath it are meant, and not the host itself.
+    is_beneath: bool,
 }
 
 impl HostPattern {
@@ -116,7 +111,7 @@ impl HostPattern {
                 Host::Address(address) => Host::Address(reached(*address)),
                 Host::Name(name) => Host::Name(name.trim_end_matches('.').to_owned()),
             },
-            reach: Reach::Exact,
+            is_beneath: false,
         }
     }
 
@@ -124,7 +119,7 @@ impl HostPattern {
     pub(super) fn beneath(name: &str) -> Self {
         Self {
             host: Host::Name(name.to_owned()),
-            reach: Reach::Beneath,
+            is_beneath: true,
         }
     }
 
@@ -151,11 +146,11 @@ impl HostPattern {
             (Host::Address(own), Host::Address(other)) => reached(*own) == reached(*other),
             (Host::Name(own), Host::Name(other)) => {
                 let other = other.trim_end_matches('.');
-                match self.reach {
-                    Reach::Exact => own == other,
-                    Reach::Beneath => other
-                        .strip_suffix(own.as_str())
-                        .and_then(|rest| rest.strip_suffix('.'))
+                let front = other.strip_suffix(own.as_str());
+                match self.is_beneath {
+                    false => own == other,
+                    true => front
+                        .and_then(|front| front.strip_suffix('.'))
                         .is_some_and(|label| !label.is_empty()),
                 }
             }
@@ -178,24 +173,20 @@ impl FromStr for HostPattern {
             .strip_prefix('*')
             .unwrap_or(trimmed)
             .strip_prefix('.');
-        let (reach, name) = match beneath {
-            Some(name) => (Reach::Beneath, name),
-            None => (Reach::Exact, trimmed),
-        };
-        let name = name.trim_end_matches('.');
+        let is_beneath = beneath.is_some();
+        let name = beneath.unwrap_or(trimmed).trim_end_matches('.');
         // An address may come without its brackets.
         let host = match name.parse::<IpAddr>() {
             Ok(address) => Host::Address(address),
             Err(_) => Host::parse(name).ok_or_else(wrong)?,
         };
-        match (&host, reach) {
-            (Host::Address(_), Reach::Beneath) => Err(wrong()),
-            (Host::Name(name), _)
-                if name.is_empty() || name.contains('*') || name.starts_with('.') =>
-            {
-                Err(wrong())
-            }
-            _ => Ok(Self { host, reach }),
+        let is_wrong = match &host {
+            Host::Address(_) => is_beneath,
+            Host::Name(name) => name.is_empty() || name.contains('*') || name.starts_with('.'),
+        };
+        if is_wrong {
+            return Err(wrong());
         }
+        Ok(Self { host, is_beneath })
     }
 }

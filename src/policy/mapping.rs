@@ -31,7 +31,7 @@ impl Mapping {
         let blind = authority_end(&self.from);
         let (from_blind, from_exact) = self.from.split_at_checked(blind)?;
         let (head_blind, head_exact) = head.split_at_checked(blind)?;
-        let inside_host = matches!(End::of(&self.from), End::InHost);
+        let inside_host = matches!(PrefixEnd::of(&self.from), PrefixEnd::InHost);
         if !from_blind.eq_ignore_ascii_case(head_blind)
             || from_exact != head_exact
             || (inside_host && !rest.is_empty() && !rest.starts_with(['/', '?', '#']))
@@ -44,7 +44,7 @@ impl Mapping {
 
 /// Where a prefix of a URL ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum End {
+enum PrefixEnd {
     /// Before any host or path, behind so many slashes: `http:`, `http://`.
     BeforeHost(usize),
     /// In or right behind the host: `http://example.org`.
@@ -53,7 +53,7 @@ enum End {
     Beyond,
 }
 
-impl End {
+impl PrefixEnd {
     fn of(prefix: &str) -> Self {
         let behind = prefix.split_once(':').map_or(prefix, |(_, behind)| behind);
         let slashes = behind.len() - behind.trim_start_matches('/').len();
@@ -109,8 +109,8 @@ impl FromStr for Mapping {
         {
             return Err(format!("'{text}' holds white space or a control character"));
         }
-        let end = End::of(to);
-        if end != End::Beyond && end != End::of(from) {
+        let end = PrefixEnd::of(to);
+        if end != PrefixEnd::Beyond && end != PrefixEnd::of(from) {
             return Err(format!(
                 "'{text}': what follows FROM would become part of the host that '{to}' begins; let TO end with '/'"
             ));

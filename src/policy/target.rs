@@ -18,11 +18,11 @@ use crate::report::{Reason, Refusal};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
     scheme: Scheme,
-    place: Place,
+    location: Location,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Place {
+enum Location {
     Server(Url),
     File { path: PathBuf, url: String },
 }
@@ -49,9 +49,9 @@ impl Target {
     /// The file, absolute, percent-decoded once; none for servers.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
-        match &self.place {
-            Place::File { path, .. } => Some(path),
-            Place::Server(_) => None,
+        match &self.location {
+            Location::File { path, .. } => Some(path),
+            Location::Server(_) => None,
         }
     }
 
@@ -95,9 +95,9 @@ impl Target {
     /// What may be written down: no fragment, no password.
     #[must_use]
     pub fn public_url(&self) -> String {
-        match &self.place {
-            Place::File { url, .. } => url.clone(),
-            Place::Server(url) => {
+        match &self.location {
+            Location::File { url, .. } => url.clone(),
+            Location::Server(url) => {
                 let mut url = url.clone();
                 url.set_fragment(None);
                 let _ = url.set_password(None);
@@ -114,9 +114,9 @@ impl Target {
     }
 
     fn server(&self) -> Option<&Url> {
-        match &self.place {
-            Place::Server(url) => Some(url),
-            Place::File { .. } => None,
+        match &self.location {
+            Location::Server(url) => Some(url),
+            Location::File { .. } => None,
         }
     }
 
@@ -128,7 +128,7 @@ impl Target {
             return Err(bad("it holds white space or a control character"));
         }
         let (_, rest) = split_scheme(url)?;
-        let place = if scheme.has_server() {
+        let location = if scheme.has_server() {
             parse_server(url, rest)?
         } else {
             parse_file(url, rest)?
@@ -139,11 +139,11 @@ impl Target {
                 "%00, %0a and %0d may not stand in an {name} URL"
             )));
         }
-        Ok(Self { scheme, place })
+        Ok(Self { scheme, location })
     }
 }
 
-fn parse_server(url: &str, rest: &str) -> Result<Place, Refusal> {
+fn parse_server(url: &str, rest: &str) -> Result<Location, Refusal> {
     let authority = rest
         .strip_prefix("//")
         .filter(|authority| !authority.is_empty() && !authority.starts_with(['/', '\\', '?', '#']))
@@ -163,11 +163,11 @@ fn parse_server(url: &str, rest: &str) -> Result<Place, Refusal> {
     if parsed.host_str().is_none_or(str::is_empty) {
         return Err(bad("it names no host"));
     }
-    Ok(Place::Server(parsed))
+    Ok(Location::Server(parsed))
 }
 
 /// RFC 8089 §2: `file:/path`, `file:///path`, `file://localhost/path`.
-fn parse_file(url: &str, rest: &str) -> Result<Place, Refusal> {
+fn parse_file(url: &str, rest: &str) -> Result<Location, Refusal> {
     let without_fragment = rest.split_once('#').map_or(rest, |(before, _)| before);
     let path = match without_fragment.strip_prefix("//") {
         None => without_fragment,
@@ -196,7 +196,7 @@ fn parse_file(url: &str, rest: &str) -> Result<Place, Refusal> {
         return Err(bad("it holds a NUL"));
     }
     let fragment = url.find('#').unwrap_or(url.len());
-    Ok(Place::File {
+    Ok(Location::File {
         path: path_of(octets)?,
         url: url.get(..fragment).unwrap_or(url).to_owned(),
     })

@@ -11,7 +11,6 @@ use super::lengths::{self, Says, filled, number};
 use crate::detach::{Choice, Detacher, Form, Settings};
 use crate::edit::Edits;
 use crate::expand::Expander;
-use crate::external_body::Wanted;
 use crate::mime::ScanLimits;
 use crate::policy::{Limits, Links, OnFailure, Policy};
 use crate::report::{Outcome, Reason, Report};
@@ -45,14 +44,14 @@ impl Store for Memory {
 }
 
 pub(super) fn detacher(store: &Arc<Memory>, form: Form) -> Detacher {
-    detacher_with(store, form, Wanted::Kept)
+    detacher_with(store, form, false)
 }
 
-pub(super) fn detacher_with(store: &Arc<Memory>, form: Form, text: Wanted) -> Detacher {
+pub(super) fn detacher_with(store: &Arc<Memory>, form: Form, text: bool) -> Detacher {
     Detacher::new(settings(store, form, text))
 }
 
-pub(super) fn settings(store: &Arc<Memory>, form: Form, text: Wanted) -> Settings {
+pub(super) fn settings(store: &Arc<Memory>, form: Form, text: bool) -> Settings {
     Settings {
         store: Some(Arc::clone(store) as Arc<dyn Store>),
         base_url: store.base_url(),
@@ -92,13 +91,13 @@ pub(super) fn made(message: &[u8], edits: &Edits) -> Vec<u8> {
 
 /// There, there again, and back.
 pub(super) fn there_and_back(message: &[u8], form: Form) -> (Vec<u8>, Report, Vec<u8>) {
-    there_and_back_with(message, form, Wanted::Kept)
+    there_and_back_with(message, form, false)
 }
 
 pub(super) fn there_and_back_with(
     message: &[u8],
     form: Form,
-    text: Wanted,
+    text: bool,
 ) -> (Vec<u8>, Report, Vec<u8>) {
     let store = Arc::new(Memory::default());
     let detacher = detacher_with(&store, form, text);
@@ -290,7 +289,6 @@ proptest! {
 
     #[test]
     fn what_comes_back_is_what_left(message in messages(), as_crlf: bool, thunderbird: bool, text: bool) {
-        let text = if text { Wanted::New } else { Wanted::Kept };
         let mail = if as_crlf { crlf(message.as_bytes()) } else { message.into_bytes() };
         let form = if thunderbird { Form::Thunderbird } else { Form::ExternalBody };
         let (detached, report, back) = there_and_back_with(&mail, form, text);
@@ -560,7 +558,7 @@ fn counted(says: Says) -> Vec<u8> {
 fn lengths_of_what_is_around_an_attachment_are_true_while_it_is_away_if_they_were() {
     for says in [Says::Body, Says::More, Says::Wrong] {
         for form in [Form::ExternalBody, Form::Thunderbird] {
-            for text in [Wanted::Kept, Wanted::New] {
+            for text in [false, true] {
                 for mail in [counted(says), filled(&crlf(&counted(says)), says)] {
                     let (detached, report, back) = there_and_back_with(&mail, form, text);
                     assert_eq!(report.detached(), 1, "{:?}", report.rows);
@@ -621,7 +619,7 @@ fn the_text_about_attachments_is_kept_true_and_goes_with_the_last_of_them() {
                 types: Vec::new(),
                 takes_shown: false,
             },
-            ..settings(&store, Form::ExternalBody, Wanted::New)
+            ..settings(&store, Form::ExternalBody, true)
         });
         let detachment = first.detach(&mail, "test").unwrap();
         let once = made(&mail, &detachment.edits);

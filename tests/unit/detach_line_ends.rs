@@ -8,7 +8,6 @@ use proptest::prelude::*;
 use super::common::mail::{assert_bytes, crlf};
 use super::detach::{Memory, detacher, detacher_with, made, messages, restorer, there_and_back};
 use crate::detach::Form;
-use crate::external_body::Wanted;
 
 /// The mail with LF, as `tr -d '\r'` makes it.
 fn lf(mail: &[u8]) -> Vec<u8> {
@@ -132,7 +131,7 @@ fn the_text_about_attachments_goes_with_the_last_of_them_in_a_mail_that_was_conv
     );
     let twin = crlf(mail.as_bytes());
     let store = Arc::new(Memory::default());
-    let detacher = detacher_with(&store, Form::ExternalBody, Wanted::New);
+    let detacher = detacher_with(&store, Form::ExternalBody, true);
     let detachment = detacher.detach(&twin, "test").unwrap();
     let on_its_way = lf(&made(&twin, &detachment.edits));
     assert!(memchr::memmem::find(&on_its_way, b"were moved to").is_some());

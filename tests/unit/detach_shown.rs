@@ -8,14 +8,13 @@ use super::detach::{Memory, base64, made, restorer, settings};
 use super::embed::{data, gif};
 use crate::detach::{Choice, Detacher, Form};
 use crate::expand::Expander;
-use crate::external_body::Wanted;
 use crate::policy::{Embed, Policy, TypePattern};
 use crate::report::{Outcome, Reason};
 
 fn detacher(store: &Arc<Memory>, choice: Choice) -> Detacher {
     Detacher::new(crate::detach::Settings {
         choice,
-        ..settings(store, Form::ExternalBody, Wanted::Kept)
+        ..settings(store, Form::ExternalBody, false)
     })
 }
 

@@ -10,7 +10,6 @@ use super::retrieval::{CacheArgs, RetrievalArgs, ServerArgs, TimeArgs};
 use super::walk::{SayingArgs, WalkArgs};
 use crate::cli::values::{at_least_one, base_url, choice, duration_or_none, file, size};
 use crate::detach::{Choice, Form};
-use crate::external_body::Wanted;
 use crate::policy::{Limits, Links, Policy, TypePattern};
 
 /// What leaves if nothing else is said: 100k.
@@ -60,8 +59,8 @@ pub struct DetachArgs {
     /// Add a text to the mail that names what left [default: off]
     ///
     /// With sizes and URLs.
-    #[arg(long, action = ArgAction::SetTrue, value_parser = choice([Wanted::Kept, Wanted::New]))]
-    pub note: Wanted,
+    #[arg(long)]
+    pub note: bool,
     #[command(flatten)]
     failure: FailureArgs,
     #[command(flatten)]

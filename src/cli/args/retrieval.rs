@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args};
 
-use crate::archive::{IndexTemplate, Tells, Template, Window};
+use crate::archive::{IndexTemplate, Template, Window};
 use crate::cli::values::{
     CacheMax, HostList, cache_max, choice, duration_or_none, file, host_list, scheme, window,
 };
@@ -170,6 +170,6 @@ pub struct ArchiveArgs {
     )]
     pub archive_cdx: Option<IndexTemplate>,
     /// Tell the archive also URLs that look like secrets, or name no public host [default: off]
-    #[arg(hide_short_help = true, long, requires = "archive", action = ArgAction::SetTrue, value_parser = choice([Tells::Public, Tells::Any]))]
-    pub archive_any: Tells,
+    #[arg(hide_short_help = true, long, requires = "archive")]
+    pub archive_any: bool,
 }

@@ -11,7 +11,6 @@ use crate::detach::{Choice, Detacher, Form, Settings, is_attachment};
 use crate::edit::Edits;
 use crate::error::Error;
 use crate::expand::{Seen, Target, date};
-use crate::external_body::Wanted;
 use crate::lengths::Lengths;
 use crate::link::url::Reference;
 use crate::link::value::Role;
@@ -49,7 +48,7 @@ impl Surveying {
                 takes_shown: false,
             },
             form: Form::ExternalBody,
-            text: Wanted::Kept,
+            text: false,
             on_failure: OnFailure::Leave,
             limits: limits.scan(),
         };

@@ -10,25 +10,6 @@ use crate::span::Span;
 
 const FIELD: &str = "Content-MD5";
 
-/// What became of the field.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Digest {
-    /// It was right, and is.
-    Computed,
-    /// It was wrong.
-    Removed,
-}
-
-impl Digest {
-    /// For the detail of a row.
-    pub(crate) fn note(self) -> &'static str {
-        match self {
-            Self::Computed => "Content-MD5 was computed anew",
-            Self::Removed => "Content-MD5, which was wrong, was removed",
-        }
-    }
-}
-
 /// A digest of octets that come piece by piece: a copy in canonical form would be another document.
 struct Hash {
     md5: Md5,
@@ -69,14 +50,14 @@ impl Hash {
     }
 }
 
-/// What becomes of a part's digest when its octets change; none if it has none.
+/// What becomes of a part's digest when its octets change, for the detail of a row, and the edits; none if it has none.
 pub(super) fn renewed(
     original: &[u8],
     tree: &Tree,
     part: PartId,
     before: &[u8],
     after: impl FnOnce(&mut dyn FnMut(&[u8])),
-) -> Option<(Digest, Group)> {
+) -> Option<(&'static str, Group)> {
     let fields: Vec<Field> = fields(original, tree, part).collect();
     let (first, others) = fields.split_first()?;
     let is_text = tree.part(part).essence.starts_with("text/");
@@ -90,13 +71,14 @@ pub(super) fn renewed(
         written == hash.finish().as_bytes()
     });
     if !was_right {
-        return Some((Digest::Removed, removed(&fields)));
+        let remark = "Content-MD5, which was wrong, was removed";
+        return Some((remark, removed(&fields)));
     }
     let mut group = removed(others);
     let mut hash = Hash::new(is_text);
     after(&mut |octets| hash.update(octets));
     group.insert(0, Edit::replace(value, hash.finish()));
-    Some((Digest::Computed, group))
+    Some(("Content-MD5 was computed anew", group))
 }
 
 fn fields<'t>(

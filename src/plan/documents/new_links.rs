@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use super::digest::Digest;
 use super::document::Document;
 use super::link_text::{ascii, cid_escaped, raw, readable};
 use super::resolved::{Memory, Resolved, Stage};
@@ -30,7 +29,7 @@ pub(crate) struct NewLinks {
     /// Parts that links are pointed at.
     pub(crate) named: BTreeSet<PartId>,
     /// What became of the document's Content-MD5, if it has one.
-    pub(crate) digest: Option<Digest>,
+    pub(crate) digest: Option<&'static str>,
 }
 
 impl Documents<'_> {
@@ -41,9 +40,9 @@ impl Documents<'_> {
         ledger: &mut Ledger,
     ) -> Option<Result<NewLinks, Refusal>> {
         let new = self.looked_at(part, ledger, false, Self::resolve)?;
-        Some(new.map(|(new, edited)| NewLinks {
-            edits: edited.edits,
-            digest: edited.digest,
+        Some(new.map(|(new, edits, digest)| NewLinks {
+            edits,
+            digest,
             ..new
         }))
     }

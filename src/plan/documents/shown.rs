@@ -187,7 +187,7 @@ impl Documents<'_> {
             });
             Ok((changes, ()))
         })?;
-        Some(rewritten.map(|(_, edited)| edited.edits))
+        Some(rewritten.map(|(_, edits, _)| edits))
     }
 }
 
