@@ -95,12 +95,12 @@ impl fmt::Display for Setting {
 pub struct Detail {
     text: String,
     /// In the order of the text.
-    named: Vec<Named>,
+    named: Vec<Mention>,
 }
 
 /// A setting that a sentence speaks of.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Named {
+struct Mention {
     setting: Setting,
     /// Where its words stand in the text.
     at: usize,
@@ -136,7 +136,7 @@ impl Detail {
 
     /// It speaks of a setting next.
     pub(crate) fn naming(mut self, setting: Setting) -> Self {
-        self.named.push(Named {
+        self.named.push(Mention {
             setting,
             at: self.text.len(),
             measured: None,
@@ -164,17 +164,18 @@ impl Detail {
         let more = more.into();
         let at = self.text.len();
         self.text.push_str(&more.text);
-        self.named.extend(more.named.into_iter().map(|named| Named {
-            at: named.at + at,
-            ..named
-        }));
+        self.named
+            .extend(more.named.into_iter().map(|named| Mention {
+                at: named.at + at,
+                ..named
+            }));
     }
 
     /// What stands behind so many octets of it.
     pub(crate) fn behind(&self, octets: usize) -> Self {
-        let later = |named: &Named| {
+        let later = |named: &Mention| {
             let at = named.at.checked_sub(octets)?;
-            Some(Named {
+            Some(Mention {
                 at,
                 ..named.clone()
             })

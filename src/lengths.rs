@@ -49,13 +49,6 @@ impl Measure {
     }
 }
 
-/// What a field says of a body: its count, or that with what stands behind the body.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Truth {
-    Exact,
-    WithLineEnd,
-}
-
 /// What is counted of a body.
 #[derive(Clone, Copy)]
 struct Count {
@@ -65,17 +58,17 @@ struct Count {
 }
 
 impl Count {
-    /// What a field says that has these digits; none if it is false.
-    fn told_by(self, digits: &[u8]) -> Option<Truth> {
-        [Truth::Exact, Truth::WithLineEnd]
+    /// Whether a field with these digits counts the line end as well; none if it is false.
+    fn told_by(self, digits: &[u8]) -> Option<bool> {
+        [false, true]
             .into_iter()
-            .find(|truth| self.written(*truth).as_bytes() == digits)
+            .find(|&with_line_end| self.written(with_line_end).as_bytes() == digits)
     }
 
-    fn written(self, truth: Truth) -> String {
-        match truth {
-            Truth::Exact => self.body.to_string(),
-            Truth::WithLineEnd => (self.body + self.behind).to_string(),
+    fn written(self, with_line_end: bool) -> String {
+        match with_line_end {
+            true => (self.body + self.behind).to_string(),
+            false => self.body.to_string(),
         }
     }
 }
@@ -96,7 +89,7 @@ pub(crate) fn corrected(
 ) -> (Edits, bool) {
     let told = match edits.is_empty() {
         true => Vec::new(),
-        false => Told::all(original, tree, &edits),
+        false => told_fields(original, tree, &edits),
     };
     if told.is_empty() {
         return (edits, true);
@@ -104,8 +97,8 @@ pub(crate) fn corrected(
     let (output, edits) = edits.put_together(original);
     let after = mime::scan(&output, limits);
     let mut correction = Correction {
-        before: Counted::new(original, tree),
-        after: Counted::new(&output, &after),
+        before: BodyCounts::new(original, tree),
+        after: BodyCounts::new(&output, &after),
         edits: &edits,
         lengths,
         growth: HashMap::new(),
@@ -114,9 +107,9 @@ pub(crate) fn corrected(
     };
     for part in after.ids().rev() {
         for field in after.fields(part).iter(&output) {
-            let place = told.binary_search_by_key(&field.whole.start, |told| told.now);
-            if let Some(told) = place.ok().and_then(|place| told.get(place)) {
-                correction.field(told, part, &field);
+            let place = told.binary_search_by_key(&field.whole.start, |&(now, _)| now);
+            if let Some(&(_, before)) = place.ok().and_then(|place| told.get(place)) {
+                correction.field(before, part, &field);
             }
         }
         correction.leave(part);
@@ -131,40 +124,33 @@ pub(crate) fn corrected(
     (edits.then(original.len(), fields), is_reversible)
 }
 
-/// A field that no edit touches, and that may not be true any more.
-struct Told {
-    part: PartId,
-    /// Where it stands in the output.
-    now: usize,
-}
-
-impl Told {
-    fn all(original: &[u8], tree: &Tree, edits: &Edits) -> Vec<Self> {
-        let mut all = Vec::new();
-        let mut moved = Moved::by(edits);
-        for part in tree.ids() {
-            // The digest of a document is known to what changes it.
-            let is_around = tree.part(part).content != Content::Leaf;
-            let fields = tree.fields(part).iter(original).filter(|field| {
-                is_length(original, field) || (is_around && field.is(original, "Content-MD5"))
-            });
-            let places = fields.filter_map(|field| moved.place_of(field.whole));
-            let room = MOST - all.len();
-            all.extend(places.map(|now| Self { part, now }).take(room));
-        }
-        all
+/// The fields that no edit touches, and that may not be true any more: where each stands in the output, and in which part
+/// of the original.
+fn told_fields(original: &[u8], tree: &Tree, edits: &Edits) -> Vec<(usize, PartId)> {
+    let mut all = Vec::new();
+    let mut moved = Moved::by(edits);
+    for part in tree.ids() {
+        // The digest of a document is known to what changes it.
+        let is_around = tree.part(part).content != Content::Leaf;
+        let fields = tree.fields(part).iter(original).filter(|field| {
+            is_length(original, field) || (is_around && field.is(original, "Content-MD5"))
+        });
+        let places = fields.filter_map(|field| moved.place_of(field.whole));
+        let room = MOST - all.len();
+        all.extend(places.map(|now| (now, part)).take(room));
     }
+    all
 }
 
 /// A message of whose bodies something is counted.
-struct Counted<'c> {
+struct BodyCounts<'c> {
     bytes: &'c [u8],
     tree: &'c Tree,
     /// How many line ends stand in front of where bodies start and end.
     line_ends: BTreeMap<usize, usize>,
 }
 
-impl<'c> Counted<'c> {
+impl<'c> BodyCounts<'c> {
     /// Each octet is looked at once, however many bodies it is in.
     fn new(bytes: &'c [u8], tree: &'c Tree) -> Self {
         let has_lines = |part: &PartId| {
@@ -236,8 +222,8 @@ impl Growth {
 
 /// The fields that change, from the last part to the first: what becomes of them changes the lengths of what is around.
 struct Correction<'c> {
-    before: Counted<'c>,
-    after: Counted<'c>,
+    before: BodyCounts<'c>,
+    after: BodyCounts<'c>,
     edits: &'c Edits,
     lengths: Lengths,
     /// Of the headers in a part's body, and of its own one.
@@ -247,8 +233,9 @@ struct Correction<'c> {
 }
 
 impl Correction<'_> {
-    fn field(&mut self, told: &Told, part: PartId, field: &Field) {
-        let was = self.before.tree.part(told.part).body;
+    /// Corrects a field of a part, which was another part of the original.
+    fn field(&mut self, before: PartId, part: PartId, field: &Field) {
+        let was = self.before.tree.part(before).body;
         if was.len() == self.after.tree.part(part).body.len() && !self.edits.meets(was) {
             return;
         }
@@ -263,10 +250,10 @@ impl Correction<'_> {
         let value = trimmed(bytes, field.value);
         let says = value.of(bytes);
         let now = self.now(part, measure);
-        match self.before.count(told.part, measure).told_by(says) {
-            Some(truth) => {
-                let written = now.written(truth);
-                self.is_reversible &= now.told_by(written.as_bytes()) == Some(truth);
+        match self.before.count(before, measure).told_by(says) {
+            Some(with_line_end) => {
+                let written = now.written(with_line_end);
+                self.is_reversible &= now.told_by(written.as_bytes()) == Some(with_line_end);
                 self.replace(part, value, written);
             }
             None if self.lengths == Lengths::Reversible => {
@@ -275,7 +262,7 @@ impl Correction<'_> {
             // It was of what is back.
             None if now.told_by(says).is_some() => {}
             None if part == PartId::ROOT => {
-                self.replace(part, value, now.written(Truth::Exact));
+                self.replace(part, value, now.written(false));
             }
             None => self.replace(part, field.whole, String::new()),
         }

@@ -25,7 +25,7 @@ pub struct Choice {
 /// How a part refers to its content.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
-pub enum Form {
+pub enum Stub {
     /// message/external-body with a URL (RFC 2017).
     #[default]
     ExternalBody,

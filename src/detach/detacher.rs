@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::choice::{Choice, Form};
+use super::choice::{Choice, Stub};
 use super::part::{Leaving, content_of};
 use crate::edit::{Edit, Edits, Group};
 use crate::error::Error;
@@ -28,7 +28,7 @@ pub struct Settings {
     /// Which parts leave.
     pub choice: Choice,
     /// What is left.
-    pub form: Form,
+    pub form: Stub,
     /// Whether a text in the mail is to name what left. Where there is one, it is kept true.
     pub text: bool,
     /// What to do when the store fails for a while.

@@ -11,5 +11,5 @@ mod choice;
 mod detacher;
 mod part;
 
-pub use self::choice::{Choice, Form, is_attachment};
+pub use self::choice::{Choice, Stub, is_attachment};
 pub use self::detacher::{Detacher, Settings};

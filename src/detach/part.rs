@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use md5::{Digest as _, Md5};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
-use super::choice::Form;
+use super::choice::Stub;
 use crate::edit::{Edit, Group};
 use crate::external_body::{
     ALTERED_FIELD, LONGEST_FIELD, Note, SENTENCE, URL_FIELD, is_of_content, newline_of,
@@ -48,7 +48,7 @@ pub(super) struct Leaving<'l> {
     pub(super) original: &'l [u8],
     pub(super) tree: &'l Tree,
     pub(super) part: PartId,
-    pub(super) form: Form,
+    pub(super) form: Stub,
     /// SHA-256 of the content in hexadecimal digits.
     pub(super) sha256: &'l str,
     pub(super) url: &'l str,
@@ -95,16 +95,16 @@ impl Leaving<'_> {
         let of = |name| fields.iter().find(|field| field.is(original, name));
         let encoding = of("Content-Transfer-Encoding");
         let encoding = match self.form {
-            Form::ExternalBody => noted_encoding_field(original, encoding, wording, newline)
+            Stub::ExternalBody => noted_encoding_field(original, encoding, wording, newline)
                 .ok_or("its Content-Transfer-Encoding field cannot be noted")?,
             // The quotation has the field as it was.
-            Form::Thunderbird => usual_encoding_field(wording.manner),
+            Stub::Thunderbird => usual_encoding_field(wording.manner),
         };
-        let digest_added = self.form == Form::ExternalBody && of("Content-MD5").is_none();
+        let digest_added = self.form == Stub::ExternalBody && of("Content-MD5").is_none();
         let note = Note {
             sha256: self.sha256.to_owned(),
             // A reference has it in a parameter, which its readers know.
-            size: (self.form == Form::Thunderbird).then_some(octets.len()),
+            size: (self.form == Stub::Thunderbird).then_some(octets.len()),
             wording: *wording,
             encoding,
             digest_added,
@@ -117,7 +117,7 @@ impl Leaving<'_> {
             .field(newline)
             .ok_or("what would have to be noted is too long")?;
         let (front, mut body) = match self.form {
-            Form::ExternalBody => {
+            Stub::ExternalBody => {
                 let front = reference_field(self.url, octets.len(), newline);
                 let hashed: &[u8] = if self.is_rehearsal { &[] } else { octets };
                 let digest = digest_added.then(|| Md5::digest(hashed).into());
@@ -126,7 +126,7 @@ impl Leaving<'_> {
                     phantom_header(original, &fields, digest, &note, newline),
                 )
             }
-            Form::Thunderbird => (
+            Stub::Thunderbird => (
                 self.front_of_thunderbird(
                     of("Content-Type"),
                     of("Content-Disposition"),
@@ -136,7 +136,7 @@ impl Leaving<'_> {
                 quotation(original, &fields, newline),
             ),
         };
-        if front.len() > LONGEST_FIELD && self.form == Form::ExternalBody {
+        if front.len() > LONGEST_FIELD && self.form == Stub::ExternalBody {
             return Err("the URL of its content is too long for a header field");
         }
         self.finish(&mut body, newline);

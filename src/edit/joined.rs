@@ -15,28 +15,28 @@ impl Edits {
             return next;
         }
         let mut joined = Joined::default();
-        let mut pieces = Pieces::of(self, original_length);
+        let mut chunks = Chunks::of(self, original_length);
         let mut at = 0;
         for edit in next {
-            pieces.take(edit.span.start - at, |piece| joined.push(piece));
-            pieces.take(edit.span.end - edit.span.start, |_| ());
-            joined.push(Piece::New(edit.replacement));
+            chunks.take(edit.span.start - at, |chunk| joined.push(chunk));
+            chunks.take(edit.span.end - edit.span.start, |_| ());
+            joined.push(Chunk::New(edit.replacement));
             at = edit.span.end;
         }
-        pieces.take(usize::MAX, |piece| joined.push(piece));
+        chunks.take(usize::MAX, |chunk| joined.push(chunk));
         joined.finish(original_length)
     }
 }
 
 /// A stretch of output.
-enum Piece {
+enum Chunk {
     /// Bytes of the original.
     Kept(Span),
     /// Other bytes.
     New(Bytes),
 }
 
-impl Piece {
+impl Chunk {
     fn len(&self) -> usize {
         match self {
             Self::Kept(span) => span.len(),
@@ -44,7 +44,7 @@ impl Piece {
         }
     }
 
-    /// Bytes `from..to` of the piece.
+    /// Bytes `from..to` of the chunk.
     fn slice(&self, from: usize, to: usize) -> Self {
         match self {
             Self::Kept(span) => Self::Kept(Span::new(span.start + from, span.start + to)),
@@ -54,50 +54,50 @@ impl Piece {
 }
 
 /// The output of edits, piece by piece.
-struct Pieces {
-    /// Pieces that are still to be taken, the first one last.
-    rest: Vec<Piece>,
+struct Chunks {
+    /// Chunks that are still to be taken, the first one last.
+    rest: Vec<Chunk>,
     /// How much of the first one is taken already. Cutting it off would copy what is behind each time.
     used: usize,
 }
 
-impl Pieces {
+impl Chunks {
     fn of(edits: Edits, original_length: usize) -> Self {
         let mut rest = Vec::with_capacity(edits.len() * 2 + 1);
         let mut at = 0;
         for edit in edits {
-            rest.push(Piece::Kept(Span::new(at, edit.span.start)));
-            rest.push(Piece::New(edit.replacement));
+            rest.push(Chunk::Kept(Span::new(at, edit.span.start)));
+            rest.push(Chunk::New(edit.replacement));
             at = edit.span.end;
         }
-        rest.push(Piece::Kept(Span::new(at, original_length)));
+        rest.push(Chunk::Kept(Span::new(at, original_length)));
         rest.reverse();
         Self { rest, used: 0 }
     }
 
     /// Takes that many bytes of output off the front, or what there is.
-    fn take(&mut self, mut length: usize, mut taken: impl FnMut(Piece)) {
+    fn take(&mut self, mut length: usize, mut taken: impl FnMut(Chunk)) {
         while length > 0 {
-            let Some(piece) = self.rest.pop() else { return };
-            let left = piece.len() - self.used;
+            let Some(chunk) = self.rest.pop() else { return };
+            let left = chunk.len() - self.used;
             if left > length {
-                taken(piece.slice(self.used, self.used + length));
+                taken(chunk.slice(self.used, self.used + length));
                 self.used += length;
-                self.rest.push(piece);
+                self.rest.push(chunk);
                 return;
             }
             length -= left;
             if self.used == 0 {
-                taken(piece);
+                taken(chunk);
             } else {
-                taken(piece.slice(self.used, self.used + left));
+                taken(chunk.slice(self.used, self.used + left));
                 self.used = 0;
             }
         }
     }
 }
 
-/// Pieces put together to edits again.
+/// Chunks put together to edits again.
 #[derive(Default)]
 struct Joined {
     edits: Vec<Edit>,
@@ -112,20 +112,20 @@ impl Joined {
     /// What is longer stays an edit of its own, and is not copied.
     const LONG: usize = 4 << 10;
 
-    fn push(&mut self, piece: Piece) {
-        match piece {
-            Piece::Kept(span) if span.is_empty() => {}
-            Piece::Kept(span) => {
+    fn push(&mut self, chunk: Chunk) {
+        match chunk {
+            Chunk::Kept(span) if span.is_empty() => {}
+            Chunk::Kept(span) => {
                 self.close(span.start);
                 self.at = span.end;
             }
-            Piece::New(bytes) if bytes.is_empty() => {}
-            Piece::New(bytes) if !self.has_new() => self.shared = bytes,
-            Piece::New(bytes) if bytes.len().max(self.shared.len()) > Self::LONG => {
+            Chunk::New(bytes) if bytes.is_empty() => {}
+            Chunk::New(bytes) if !self.has_new() => self.shared = bytes,
+            Chunk::New(bytes) if bytes.len().max(self.shared.len()) > Self::LONG => {
                 self.close(self.at);
                 self.shared = bytes;
             }
-            Piece::New(bytes) => {
+            Chunk::New(bytes) => {
                 let first = std::mem::take(&mut self.shared);
                 self.own.extend_from_slice(&first);
                 self.own.extend_from_slice(&bytes);

@@ -42,7 +42,7 @@ pub use super::names::Syntax;
 
 /// The links of a document.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Found {
+pub struct HtmlLinks {
     /// In document order; their spans are disjoint.
     pub links: Links,
     /// The `href` of the first `<base>` that has one. Its value may be empty, relative, or of a
@@ -57,17 +57,17 @@ pub struct Found {
 /// The links of a text/html document: [`locate_in`] with [`Syntax::Html`].
 #[cfg(any(test, feature = "internals"))]
 #[must_use]
-pub fn locate(document: &[u8]) -> Found {
+pub fn locate(document: &[u8]) -> HtmlLinks {
     locate_in(document, Syntax::Html)
 }
 
 /// The links of a document in an ASCII-compatible charset.
 #[must_use]
-pub fn locate_in(document: &[u8], syntax: Syntax) -> Found {
+pub fn locate_in(document: &[u8], syntax: Syntax) -> HtmlLinks {
     let mut locator = Locator {
         document,
         syntax,
-        found: Found::default(),
+        found: HtmlLinks::default(),
         opens_tag: false,
         hidden: false,
     };
@@ -142,7 +142,7 @@ fn may_break(document: &[u8], at: usize) -> bool {
 struct Locator<'a> {
     document: &'a [u8],
     syntax: Syntax,
-    found: Found,
+    found: HtmlLinks,
     /// Whether the next link is the first of its tag.
     opens_tag: bool,
     /// Whether the tag declares its picture to be hidden or tiny.

@@ -1,4 +1,4 @@
-//! What becomes of the links of the documents of a message (docs/design.md, "Links"): an item for each document in
+//! What becomes of the links of the documents of a message (docs/design.md, "DocumentLinks"): an item for each document in
 //! which something would change, or may not.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ use crate::report::{Kind, Outcome, Refusal, Row};
 
 /// The links of one document.
 #[derive(Clone, Debug)]
-pub struct Links {
+pub struct DocumentLinks {
     /// The part's number, as reports write it.
     number: String,
     essence: String,
@@ -30,7 +30,7 @@ pub(super) fn links(
     tree: &Tree,
     policy: &Policy,
     ledger: &mut Ledger,
-) -> (Vec<Links>, BTreeMap<PartId, String>) {
+) -> (Vec<DocumentLinks>, BTreeMap<PartId, String>) {
     let mut documents = Documents::new(original, tree, policy);
     let mut links = Vec::new();
     let mut content_ids = BTreeMap::new();
@@ -44,7 +44,7 @@ pub(super) fn links(
                 content_ids.insert(*named, identity.content_id.clone());
             }
         }
-        links.push(Links {
+        links.push(DocumentLinks {
             number: tree.number(part),
             essence: tree.part(part).essence.clone(),
             octets: tree.part(part).body.len(),
@@ -54,7 +54,7 @@ pub(super) fn links(
     (links, content_ids)
 }
 
-impl Links {
+impl DocumentLinks {
     /// The edits of the document, and the parts that it is pointed at; none if it is left.
     #[must_use]
     pub fn edits(&mut self) -> Option<(Group, BTreeSet<PartId>)> {

@@ -20,7 +20,7 @@ use std::rc::Rc;
 
 pub use self::bases::Bases;
 pub use self::item::{Item, Step};
-use self::links::Links;
+use self::links::DocumentLinks;
 pub use self::opaque::opaque_parts;
 pub use self::protection::protection;
 use crate::ledger::Ledger;
@@ -39,7 +39,7 @@ pub struct Plan<'a> {
     /// Octets of the URLs that a base made absolute, as they were counted.
     pub held: usize,
     /// One per document whose links would change, or are left, in the order of the message.
-    pub links: Vec<Links>,
+    pub links: Vec<DocumentLinks>,
     /// The Content-IDs that parts are to get because links mean them.
     pub content_ids: BTreeMap<PartId, String>,
 }

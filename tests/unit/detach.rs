@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::common::mail::{assert_bytes, crlf};
 use super::lengths::{self, Says, filled, number};
-use crate::detach::{Choice, Detacher, Form, Settings};
+use crate::detach::{Choice, Detacher, Settings, Stub};
 use crate::edit::Edits;
 use crate::expand::Expander;
 use crate::mime::ScanLimits;
@@ -43,15 +43,15 @@ impl Store for Memory {
     }
 }
 
-pub(super) fn detacher(store: &Arc<Memory>, form: Form) -> Detacher {
+pub(super) fn detacher(store: &Arc<Memory>, form: Stub) -> Detacher {
     detacher_with(store, form, false)
 }
 
-pub(super) fn detacher_with(store: &Arc<Memory>, form: Form, text: bool) -> Detacher {
+pub(super) fn detacher_with(store: &Arc<Memory>, form: Stub, text: bool) -> Detacher {
     Detacher::new(settings(store, form, text))
 }
 
-pub(super) fn settings(store: &Arc<Memory>, form: Form, text: bool) -> Settings {
+pub(super) fn settings(store: &Arc<Memory>, form: Stub, text: bool) -> Settings {
     Settings {
         store: Some(Arc::clone(store) as Arc<dyn Store>),
         base_url: store.base_url(),
@@ -90,13 +90,13 @@ pub(super) fn made(message: &[u8], edits: &Edits) -> Vec<u8> {
 }
 
 /// There, there again, and back.
-pub(super) fn there_and_back(message: &[u8], form: Form) -> (Vec<u8>, Report, Vec<u8>) {
+pub(super) fn there_and_back(message: &[u8], form: Stub) -> (Vec<u8>, Report, Vec<u8>) {
     there_and_back_with(message, form, false)
 }
 
 pub(super) fn there_and_back_with(
     message: &[u8],
-    form: Form,
+    form: Stub,
     text: bool,
 ) -> (Vec<u8>, Report, Vec<u8>) {
     let store = Arc::new(Memory::default());
@@ -148,7 +148,7 @@ const PDF: &str = "Content-Type: application/pdf;\n name=\"a b.pdf\"\nContent-De
 #[test]
 fn an_attachment_leaves_and_comes_back() {
     let mail = mixed(&format!("{PDF}{}\n", base64(5000, 76, "\n")));
-    for form in [Form::ExternalBody, Form::Thunderbird] {
+    for form in [Stub::ExternalBody, Stub::Thunderbird] {
         for mail in [mail.clone().into_bytes(), crlf(mail.as_bytes())] {
             let (detached, report, back) = there_and_back(&mail, form);
             assert_eq!(report.detached(), 1, "{:?}", report.rows);
@@ -290,7 +290,7 @@ proptest! {
     #[test]
     fn what_comes_back_is_what_left(message in messages(), as_crlf: bool, thunderbird: bool, text: bool) {
         let mail = if as_crlf { crlf(message.as_bytes()) } else { message.into_bytes() };
-        let form = if thunderbird { Form::Thunderbird } else { Form::ExternalBody };
+        let form = if thunderbird { Stub::Thunderbird } else { Stub::ExternalBody };
         let (detached, report, back) = there_and_back_with(&mail, form, text);
         prop_assert_eq!(mail.escape_ascii().to_string(), back.escape_ascii().to_string(), "{:?}", report.rows);
         for line in detached.split(|&byte| byte == b'\n') {
@@ -306,7 +306,7 @@ proptest! {
     ) {
         let mail = mixed(&format!("{PDF}{}\n", base64(5000, 76, "\n"))).into_bytes();
         let store = Arc::new(Memory::default());
-        let form = if thunderbird { Form::Thunderbird } else { Form::ExternalBody };
+        let form = if thunderbird { Stub::Thunderbird } else { Stub::ExternalBody };
         let detachment = detacher(&store, form).detach(&mail, "test").unwrap();
         let mut forged = made(&mail, &detachment.edits);
         let place = place % forged.len();
@@ -331,7 +331,7 @@ fn the_mails_of_the_property_do_lose_their_attachments() {
     for _ in 0..200 {
         let mail = messages().new_tree(&mut runner).unwrap().current();
         let store = Arc::new(Memory::default());
-        let detachment = detacher(&store, Form::ExternalBody)
+        let detachment = detacher(&store, Stub::ExternalBody)
             .detach(mail.as_bytes(), "test")
             .unwrap();
         for row in detachment.report.rows {
@@ -344,7 +344,7 @@ fn the_mails_of_the_property_do_lose_their_attachments() {
     assert!(reasons["not-restorable"] > 20, "{reasons:?}");
 }
 
-fn detached_pdf(form: Form) -> (Arc<Memory>, Vec<u8>, String) {
+fn detached_pdf(form: Stub) -> (Arc<Memory>, Vec<u8>, String) {
     let mail = mixed(&format!("{PDF}{}\n", base64(5000, 76, "\n"))).into_bytes();
     let store = Arc::new(Memory::default());
     let detachment = detacher(&store, form).detach(&mail, "test").unwrap();
@@ -367,7 +367,7 @@ fn is_left(store: &Arc<Memory>, mail: &str, reason: Reason) {
 
 #[test]
 fn a_note_that_is_not_as_it_was_written_leaves_the_part() {
-    let (store, _, detached) = detached_pdf(Form::ExternalBody);
+    let (store, _, detached) = detached_pdf(Stub::ExternalBody);
     let digest = detached.split("sha256=").nth(1).unwrap()[..64].to_owned();
     let other = Key::of(b"other").to_string();
     is_left(
@@ -416,7 +416,7 @@ fn fields_that_came_on_the_way_stay() {
         "From: a@example.org\nContent-Type: application/pdf\nSubject: x\nContent-Transfer-Encoding: base64\nX-Last: y\n\n{}\n",
         base64(3000, 76, "\n")
     );
-    for form in [Form::ExternalBody, Form::Thunderbird] {
+    for form in [Stub::ExternalBody, Stub::Thunderbird] {
         let store = Arc::new(Memory::default());
         let detachment = detacher(&store, form)
             .detach(mail.as_bytes(), "test")
@@ -494,7 +494,7 @@ fn what_is_signed_encrypted_evidence_or_shown_stays() {
         ),
     ] {
         let store = Arc::new(Memory::default());
-        let detachment = detacher(&store, Form::ExternalBody)
+        let detachment = detacher(&store, Stub::ExternalBody)
             .detach(mail.as_bytes(), "test")
             .unwrap();
         assert!(detachment.edits.is_empty(), "{mail}");
@@ -518,7 +518,7 @@ fn two_attachments_with_one_content_both_come_back() {
         base64(3000, 76, "\n")
     );
     let mail = format!("Content-Type: multipart/alternative; boundary=b0\n\n{part}{part}--b0--\n");
-    let (_, report, back) = there_and_back(mail.as_bytes(), Form::ExternalBody);
+    let (_, report, back) = there_and_back(mail.as_bytes(), Stub::ExternalBody);
     assert_eq!(report.detached(), 2);
     assert_bytes(&back, mail.as_bytes(), "both");
 }
@@ -533,7 +533,7 @@ fn a_count_that_was_wrong_stays_wrong_and_one_that_was_right_is_right() {
     };
     for (length, is_true) in [(body.len(), true), (17, false)] {
         let mail = mail(length);
-        let (detached, _, back) = there_and_back(mail.as_bytes(), Form::ExternalBody);
+        let (detached, _, back) = there_and_back(mail.as_bytes(), Stub::ExternalBody);
         assert_bytes(&back, mail.as_bytes(), "counts");
         let detached = String::from_utf8(detached).unwrap();
         let behind = detached.split_once("\n\n").unwrap().1;
@@ -557,7 +557,7 @@ fn counted(says: Says) -> Vec<u8> {
 #[test]
 fn lengths_of_what_is_around_an_attachment_are_true_while_it_is_away_if_they_were() {
     for says in [Says::Body, Says::More, Says::Wrong] {
-        for form in [Form::ExternalBody, Form::Thunderbird] {
+        for form in [Stub::ExternalBody, Stub::Thunderbird] {
             for text in [false, true] {
                 for mail in [counted(says), filled(&crlf(&counted(says)), says)] {
                     let (detached, report, back) = there_and_back_with(&mail, form, text);
@@ -584,7 +584,7 @@ fn lengths_of_what_is_around_an_attachment_are_true_while_it_is_away_if_they_wer
 #[test]
 fn nothing_leaves_where_a_wrong_length_of_a_message_in_a_message_would_become_right() {
     let mail = counted(Says::Wrong);
-    let (detached, ..) = there_and_back(&mail, Form::ExternalBody);
+    let (detached, ..) = there_and_back(&mail, Stub::ExternalBody);
     let (tree, all) = lengths::fields(&detached);
     let (_, before) = lengths::fields(&mail);
     for (index, says) in [(2, Says::Body), (4, Says::Body), (2, Says::More)] {
@@ -596,7 +596,7 @@ fn nothing_leaves_where_a_wrong_length_of_a_message_in_a_message_would_become_ri
         let mut mail = mail.clone();
         let end = span.end;
         mail.splice(end - value.len()..end, count.into_bytes());
-        let (_, report, _) = there_and_back(&mail, Form::ExternalBody);
+        let (_, report, _) = there_and_back(&mail, Stub::ExternalBody);
         assert_eq!(report.detached(), 0, "{index}, {says:?}");
         assert_eq!(report.rows[0].reason, Some(Reason::NotRestorable));
     }
@@ -619,7 +619,7 @@ fn the_text_about_attachments_is_kept_true_and_goes_with_the_last_of_them() {
                 types: Vec::new(),
                 takes_shown: false,
             },
-            ..settings(&store, Form::ExternalBody, true)
+            ..settings(&store, Stub::ExternalBody, true)
         });
         let detachment = first.detach(&mail, "test").unwrap();
         let once = made(&mail, &detachment.edits);
@@ -631,7 +631,7 @@ fn the_text_about_attachments_is_kept_true_and_goes_with_the_last_of_them() {
             "{text}"
         );
         // A second attachment leaves later, and the text names it too.
-        let detachment = detacher(&store, Form::ExternalBody)
+        let detachment = detacher(&store, Stub::ExternalBody)
             .detach(&once, "test")
             .unwrap();
         let twice = made(&once, &detachment.edits);

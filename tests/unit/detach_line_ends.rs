@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::common::mail::{assert_bytes, crlf};
 use super::detach::{Memory, detacher, detacher_with, made, messages, restorer, there_and_back};
-use crate::detach::Form;
+use crate::detach::Stub;
 
 /// The mail with LF, as `tr -d '\r'` makes it.
 fn lf(mail: &[u8]) -> Vec<u8> {
@@ -38,7 +38,7 @@ const ENCODINGS: [&str; 6] = [
 ];
 
 /// Detaches a mail, converts what is left, and restores that.
-fn converted(mail: &[u8], form: Form, convert: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
+fn converted(mail: &[u8], form: Stub, convert: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     let store = Arc::new(Memory::default());
     let detachment = detacher(&store, form).detach(mail, "test").unwrap();
     assert_eq!(detachment.report.detached(), 1, "{:?}", detachment.report);
@@ -50,7 +50,7 @@ fn converted(mail: &[u8], form: Form, convert: fn(&[u8]) -> Vec<u8>) -> Vec<u8> 
 
 #[test]
 fn text_comes_back_with_the_line_ends_that_the_mail_has_now() {
-    for form in [Form::ExternalBody, Form::Thunderbird] {
+    for form in [Stub::ExternalBody, Stub::Thunderbird] {
         for essence in TYPES {
             for encoding in ENCODINGS {
                 let mail = patch(essence, encoding);
@@ -71,7 +71,7 @@ fn text_comes_back_with_the_line_ends_that_the_mail_has_now() {
 fn what_is_no_text_comes_back_with_its_octets() {
     let mail = patch("Content-Type: application/octet-stream\n", ENCODINGS[2]);
     let twin = crlf(mail.as_bytes());
-    let back = converted(&twin, Form::ExternalBody, lf);
+    let back = converted(&twin, Stub::ExternalBody, lf);
     let body = crlf("+line of a patch\n".repeat(80).as_bytes());
     assert!(memchr::memmem::find(&back, &body).is_some());
     // Its header is that of the mail, and so is all around it.
@@ -90,7 +90,7 @@ fn mixed_line_ends_come_back_as_they_were() {
         .unwrap()
         .replace("text/x-patch\r\n", "text/x-patch\n");
     let others = mail.replace(&lines, &lines.replace('\n', "\r\n"));
-    for form in [Form::ExternalBody, Form::Thunderbird] {
+    for form in [Stub::ExternalBody, Stub::Thunderbird] {
         for mail in [&crlf_in_lf, &header_is_mixed, &others] {
             let (detached, report, back) = there_and_back(mail.as_bytes(), form);
             assert_eq!(report.detached(), 1);
@@ -99,7 +99,7 @@ fn mixed_line_ends_come_back_as_they_were() {
         }
     }
     // The note says that these are not the header's.
-    let back = converted(crlf_in_lf.as_bytes(), Form::ExternalBody, crlf);
+    let back = converted(crlf_in_lf.as_bytes(), Stub::ExternalBody, crlf);
     assert!(memchr::memmem::find(&back, body.as_bytes()).is_some());
 }
 
@@ -108,7 +108,7 @@ fn mixed_line_ends_come_back_as_they_were() {
 fn a_note_without_a_newline_goes_by_the_header_of_now() {
     let mail = crlf(patch("Content-Type: text/x-patch\n", "").as_bytes());
     let store = Arc::new(Memory::default());
-    let detachment = detacher(&store, Form::ExternalBody)
+    let detachment = detacher(&store, Stub::ExternalBody)
         .detach(&mail, "test")
         .unwrap();
     let detached = String::from_utf8(made(&mail, &detachment.edits)).unwrap();
@@ -131,7 +131,7 @@ fn the_text_about_attachments_goes_with_the_last_of_them_in_a_mail_that_was_conv
     );
     let twin = crlf(mail.as_bytes());
     let store = Arc::new(Memory::default());
-    let detacher = detacher_with(&store, Form::ExternalBody, true);
+    let detacher = detacher_with(&store, Stub::ExternalBody, true);
     let detachment = detacher.detach(&twin, "test").unwrap();
     let on_its_way = lf(&made(&twin, &detachment.edits));
     assert!(memchr::memmem::find(&on_its_way, b"were moved to").is_some());
@@ -164,7 +164,7 @@ proptest! {
         message in messages(), ends in prop::collection::vec(prop::bool::weighted(0.2), 1..200), thunderbird: bool,
     ) {
         let mail = with_ends(&message, &ends);
-        let form = if thunderbird { Form::Thunderbird } else { Form::ExternalBody };
+        let form = if thunderbird { Stub::Thunderbird } else { Stub::ExternalBody };
         let (_, report, back) = there_and_back(&mail, form);
         prop_assert_eq!(mail.escape_ascii().to_string(), back.escape_ascii().to_string(), "{:?}", report.rows);
     }
@@ -180,7 +180,7 @@ proptest! {
             .replace("Lines:", "X-Lines:");
         let convert = |mail: &[u8]| if to_crlf { crlf(mail) } else { lf(mail) };
         let mail = if to_crlf { message.into_bytes() } else { crlf(message.as_bytes()) };
-        let form = if thunderbird { Form::Thunderbird } else { Form::ExternalBody };
+        let form = if thunderbird { Stub::Thunderbird } else { Stub::ExternalBody };
         let store = Arc::new(Memory::default());
         let detachment = detacher(&store, form).detach(&mail, "test").unwrap();
         let on_its_way = convert(&made(&mail, &detachment.edits));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::common::mail::{assert_bytes, crlf};
 use super::detach::{Memory, base64, made, restorer, settings};
 use super::embed::{data, gif};
-use crate::detach::{Choice, Detacher, Form};
+use crate::detach::{Choice, Detacher, Stub};
 use crate::expand::Expander;
 use crate::policy::{Embed, Policy, TypePattern};
 use crate::report::{Outcome, Reason};
@@ -14,7 +14,7 @@ use crate::report::{Outcome, Reason};
 fn detacher(store: &Arc<Memory>, choice: Choice) -> Detacher {
     Detacher::new(crate::detach::Settings {
         choice,
-        ..settings(store, Form::ExternalBody, false)
+        ..settings(store, Stub::ExternalBody, false)
     })
 }
 

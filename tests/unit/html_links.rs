@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use embody::link::html::{Found, Syntax, locate, locate_in};
+use embody::link::html::{HtmlLinks, Syntax, locate, locate_in};
 use embody::link::value::Role;
 
 /// Place and raw text of every link.
@@ -174,7 +174,7 @@ fn the_first_attribute_of_a_name_counts() {
 #[test]
 fn the_base_is_the_first_that_has_an_href() {
     let base = |document: &'static str| {
-        let Found {
+        let HtmlLinks {
             links, base_href, ..
         } = locate(document.as_bytes());
         assert!(links.is_empty());

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgAction, Args};
+use clap::Args;
 
 use super::policy::FailureArgs;
 use super::retrieval::{CacheArgs, RetrievalArgs, ServerArgs, TimeArgs};
 use super::walk::{SayingArgs, WalkArgs};
-use crate::cli::values::{at_least_one, base_url, choice, duration_or_none, file, size};
-use crate::detach::{Choice, Form};
+use crate::cli::values::{at_least_one, base_url, duration_or_none, file, size};
+use crate::detach::{Choice, Stub};
 use crate::policy::{Limits, Links, Policy, TypePattern};
 
 /// What leaves if nothing else is said: 100k.
@@ -55,7 +55,7 @@ pub struct DetachArgs {
     inline: bool,
     /// What is left in their place [default: external-body]
     #[arg(long, value_enum, value_name = "FORM")]
-    pub form: Option<Form>,
+    pub form: Option<Stub>,
     /// Add a text to the mail that names what left [default: off]
     ///
     /// With sizes and URLs.

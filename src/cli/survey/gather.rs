@@ -7,7 +7,7 @@ use mail_parser::DateTime;
 use super::super::verb::{Expanding, Said, Work};
 use super::sum::{Detach, SIZES, Survey};
 use super::tally::{Counts as _, Probe};
-use crate::detach::{Choice, Detacher, Form, Settings, is_attachment};
+use crate::detach::{Choice, Detacher, Settings, Stub, is_attachment};
 use crate::edit::Edits;
 use crate::error::Error;
 use crate::expand::{Seen, Target, date};
@@ -47,7 +47,7 @@ impl Surveying {
                 types: Vec::new(),
                 takes_shown: false,
             },
-            form: Form::ExternalBody,
+            form: Stub::ExternalBody,
             text: false,
             on_failure: OnFailure::Leave,
             limits: limits.scan(),

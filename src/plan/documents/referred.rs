@@ -92,14 +92,14 @@ pub(crate) fn shown_inline(
 /// The parts that no document was found to refer to yet, by what they are referred to. A name goes with its parts when
 /// it is met: ten thousand links to ten thousand parts of one name are found once.
 #[derive(Default)]
-struct Names {
+struct Unreferred {
     /// By Content-ID, in lower case.
     ids: HashMap<String, Vec<PartId>>,
     /// By the absolute Content-Location, as equal URLs are equal.
     locations: HashMap<String, Vec<PartId>>,
 }
 
-impl Names {
+impl Unreferred {
     fn is_empty(&self) -> bool {
         self.ids.is_empty() && self.locations.is_empty()
     }
@@ -149,8 +149,8 @@ impl Documents<'_> {
         parts: &[PartId],
         ledger: &mut Ledger,
         shown: &mut HashMap<PartId, String>,
-    ) -> Names {
-        let mut names = Names::default();
+    ) -> Unreferred {
+        let mut names = Unreferred::default();
         for &part in parts {
             if let Some(value) = self.tree.value(self.original, part, "Content-ID") {
                 names.ids.entry(folded(value)).or_default().push(part);
@@ -176,7 +176,7 @@ impl Documents<'_> {
     fn refer(
         &mut self,
         part: PartId,
-        (ledger, names): (&mut Ledger, &mut Names),
+        (ledger, names): (&mut Ledger, &mut Unreferred),
         found: &mut dyn FnMut(PartId),
     ) -> Option<()> {
         let language = self.language(part)?;
