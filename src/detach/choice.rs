@@ -22,7 +22,7 @@ pub struct Choice {
     pub takes_shown: bool,
 }
 
-/// How a part refers to its content.
+/// What is left in the place of a part that is detached.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Stub {

@@ -1,4 +1,4 @@
-//! What becomes of the links of the documents of a message (docs/design.md, "DocumentLinks"): an item for each document in
+//! What becomes of the links of the documents of a message (docs/design.md, "Links"): an item for each document in
 //! which something would change, or may not.
 
 use std::collections::{BTreeMap, BTreeSet};
