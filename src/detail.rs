@@ -134,7 +134,6 @@ impl Detail {
         text
     }
 
-    /// It speaks of a setting next.
     pub(crate) fn naming(mut self, setting: Setting) -> Self {
         self.named.push(Mention {
             setting,
@@ -153,13 +152,11 @@ impl Detail {
         self
     }
 
-    /// It goes on so.
     pub(crate) fn then(mut self, more: impl Into<Self>) -> Self {
         self.push(more);
         self
     }
 
-    /// The same, in place.
     pub(crate) fn push(&mut self, more: impl Into<Self>) {
         let more = more.into();
         let at = self.text.len();

@@ -115,7 +115,6 @@ fn not_as_expected(path: &Path) -> Detail {
         .then(" describes; it changed since it was split")
 }
 
-/// What to do about a lock that is a file.
 fn holder(path: &Path, lock: &Path) -> String {
     if path == lock {
         return "; wait until it is done, or end it (fuser names it), and try again".to_owned();

@@ -1,7 +1,7 @@
 //! The bounds of one message, in one place: what it may gain, how often it may ask, how many octets
 //! may be looked at for it.
 //!
-//! Bounds are met in the order of the document: what fits is done, what does not is left with its
+//! Bounds are met in the order of the document: references that fit are followed, the others are left with their
 //! reason. The same message always meets the same bounds. Only the end of the time that a message has
 //! ([`Ledger::until`]) depends on the machine: it is there for what the other bounds let through.
 
@@ -94,7 +94,6 @@ impl Ledger {
         Ok(())
     }
 
-    /// The refusal of something that would make the message too large.
     pub(crate) fn too_much_growth(&self, what: &str) -> Refusal {
         Refusal::lasting(
             Reason::GrowthLimit,
@@ -107,7 +106,6 @@ impl Ledger {
         )
     }
 
-    /// What the message has gained so far.
     pub(crate) fn gained(&self) -> i64 {
         self.gained
     }
@@ -122,7 +120,6 @@ impl Ledger {
         self.gained = self.gained.saturating_sub(octets);
     }
 
-    /// Octets that the message may still gain.
     pub(crate) fn room(&self) -> u64 {
         let room = signed(self.limits.growth).saturating_sub(self.gained);
         u64::try_from(room).unwrap_or_default()
@@ -140,7 +137,6 @@ impl Ledger {
         Ok(())
     }
 
-    /// Why nothing more is asked for.
     pub(crate) fn enough_retrievals(&self) -> Refusal {
         Refusal::lasting(
             Reason::TooManyFetches,
@@ -152,12 +148,11 @@ impl Ledger {
     }
 
     /// Octets that further retrieved bodies may have together: what cannot be put in need not be held.
-    /// Once there was one too many, nothing more is retrieved.
+    /// After one too many, nothing more is retrieved.
     pub(crate) fn room_for_bodies(&self) -> u64 {
         self.limits.growth.saturating_sub(self.retrieved)
     }
 
-    /// Counts a body that was retrieved.
     pub(crate) fn hold(&mut self, octets: usize) {
         self.retrieved = self.retrieved.saturating_add(octets as u64);
     }
@@ -174,8 +169,8 @@ impl Ledger {
     ///
     /// # Errors
     /// [`Reason::TooMuchWork`] if the message would cost more than [`Limits::work`] allows, and as
-    /// [`Ledger::in_time`]; then nothing is counted. What a mail can make us look at again and again must be
-    /// counted before it is looked at.
+    /// [`Ledger::in_time`]; then nothing is counted. Octets that a mail can make us look at again and again must be
+    /// counted before.
     pub(crate) fn work(&mut self, octets: usize) -> Result<(), Refusal> {
         self.in_time()?;
         let total = self.work.saturating_add(octets as u64);
@@ -277,7 +272,6 @@ impl Ledger {
         self.work = self.work.saturating_add(octets as u64);
     }
 
-    /// Octets looked at so far.
     pub(crate) fn spent(&self) -> u64 {
         self.work
     }

@@ -5,8 +5,8 @@
 //! carries the fields of the message's own header once more ([`Measure`]).
 //!
 //! A field that was true stays true in the way in which it counts: the line end in front of a boundary line is part
-//! of the body for some writers. One that was false is made true in the message's own header, and goes from a part, of
-//! which nobody knows what it counted.
+//! of the body for some writers. A false one is made true in the message's own header, and goes from a part, because
+//! nobody knows what it counted there.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -38,7 +38,6 @@ pub(crate) enum Measure {
 }
 
 impl Measure {
-    /// What the field of this name counts.
     pub(crate) fn of(name: &[u8]) -> Option<Self> {
         let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
         match name.len() {
@@ -73,7 +72,6 @@ impl Count {
     }
 }
 
-/// Whether a field says how long a body is.
 pub(crate) fn is_length(original: &[u8], field: &Field) -> bool {
     Measure::of(field.name.of(original)).is_some()
 }
@@ -281,7 +279,6 @@ impl Correction<'_> {
         }
     }
 
-    /// Replaces something of a part's header.
     fn replace(&mut self, part: PartId, span: Span, new: String) {
         let old = span.of(self.after.bytes);
         if old == new.as_bytes() {

@@ -28,7 +28,7 @@
 //!
 //! # Retrieve in one's own way
 //!
-//! What is not in the mail is asked of a [`fetch::Fetch`], for what the policy allows. What is left stays byte
+//! Content that is not in the mail is asked of a [`fetch::Fetch`], as far as the policy allows. A part that is left stays byte
 //! for byte, and a [`report::Row`] says why:
 //!
 //! ```

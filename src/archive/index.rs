@@ -7,16 +7,14 @@ use super::time;
 /// An index with more octets is not read.
 pub(super) const LONGEST: usize = 1 << 20;
 
-/// One capture.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Capture {
     /// When, in seconds since 1970.
     pub(super) at: i64,
-    /// The media type, if the index says one.
     pub(super) media_type: Option<String>,
 }
 
-/// The captures with status 200. What cannot be read is passed over.
+/// The captures with status 200. Lines that cannot be read are passed over.
 pub(super) fn captures(index: &[u8]) -> Vec<Capture> {
     if index.trim_ascii_start().starts_with(b"[") {
         return of_array(index);

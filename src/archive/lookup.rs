@@ -39,7 +39,6 @@ impl Window {
     }
 }
 
-/// One archive.
 pub(crate) struct Archive {
     pub(crate) template: Template,
     pub(crate) index: Option<IndexTemplate>,
@@ -90,7 +89,6 @@ impl Fetch for Archive {
         })
     }
 
-    /// Whether it has any.
     fn probe(&self, request: &Request) -> Result<Probed, Refusal> {
         let found = self.find(request, How::Unread)?;
         Ok(Probed {
@@ -160,7 +158,6 @@ impl Archive {
         }
     }
 
-    /// The capture nearest to a time.
     fn nearest(&self, wish: &Wish<'_>, original: Target, at: i64) -> Result<Nearest, Refusal> {
         let template = &self.template;
         let mut original = original;
@@ -249,7 +246,6 @@ impl Archive {
         Ok((self.policy.judge_url(&meant)?, next))
     }
 
-    /// Whether a capture is what is wanted.
     fn weighed(&self, wish: &Wish<'_>, found: Captured) -> Nearest {
         let when = time::words(found.at);
         if !self.window.holds(wish.date, found.at) {
@@ -316,7 +312,7 @@ impl Archive {
         self.servers.exchange(&asked).map_err(|failed| {
             let refusal = failed.refusal;
             match refusal.reason {
-                // What came instead of an answer: the cache knows of a pause.
+                // There was no answer: the cache knows of a pause.
                 Reason::HttpStatus => Refusal {
                     reason: Reason::ArchiveBusy,
                     ..refusal
@@ -335,7 +331,6 @@ fn secret_url(detail: &str) -> Refusal {
     Refusal::lasting(Reason::SecretUrl, detail)
 }
 
-/// What a status of the archive itself says.
 fn own_status(status: u16) -> Refusal {
     let detail = format!("the archive answered {status}");
     match status {

@@ -1,4 +1,4 @@
-//! Which URLs an archive is told. Whoever has the URL of a personal page has the page, and an archive may capture what it is
+//! Which URLs an archive is told. The URL of a personal page may be the only key to it, and an archive may capture what it is
 //! asked for; the names of a private network stay in it.
 
 use std::net::IpAddr;

@@ -10,7 +10,6 @@ pub(super) fn seconds(time: SystemTime) -> i64 {
     since.map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(0))
 }
 
-/// The time that is so many seconds after 1970.
 pub(super) fn time(seconds: i64) -> SystemTime {
     let seconds = u64::try_from(seconds).unwrap_or(0);
     UNIX_EPOCH
@@ -48,7 +47,6 @@ pub(super) fn of_stamp(stamp: &str) -> Option<i64> {
     date.is_valid().then(|| date.to_timestamp())
 }
 
-/// In words.
 pub(super) fn words(seconds: i64) -> String {
     DateTime::from_timestamp(seconds).to_rfc3339()
 }

@@ -83,7 +83,6 @@ fn is_leaf(original: &[u8], tree: &Tree, part: PartId) -> bool {
         && !is_shown(original, tree, part)
 }
 
-/// Whether a part refers to its content.
 fn is_reference(original: &[u8], tree: &Tree, part: PartId, limits: &ScanLimits) -> bool {
     let reading = Reading {
         header_limit: limits.header,
@@ -92,7 +91,7 @@ fn is_reference(original: &[u8], tree: &Tree, part: PartId, limits: &ScanLimits)
     ExternalBody::read(original, tree, part, &reading).is_some()
 }
 
-/// What was not taken apart, but has parts all the same: it may not stand under an encoding (RFC 2045 §6.4).
+/// Whether a type has parts, although it was not taken apart: it may not stand under an encoding (RFC 2045 §6.4).
 fn is_composite(essence: &str) -> bool {
     essence.starts_with("multipart/") || essence.starts_with("message/")
 }
@@ -105,7 +104,6 @@ fn is_encrypted(essence: &str) -> bool {
     )
 }
 
-/// Whether a reader shows the part as text of the mail.
 fn is_shown(original: &[u8], tree: &Tree, part: PartId) -> bool {
     let essence = tree.part(part).essence.as_str();
     let is_text = essence.starts_with("text/") || essence == "application/xhtml+xml";

@@ -42,7 +42,7 @@ pub struct Detacher {
     settings: Settings,
     /// What protects parts: no option does away with it.
     policy: Policy,
-    /// What a dry run would store: the octets of each object; none if nobody asks.
+    /// What a dry run would store: the octets of each object; none if the caller does not ask.
     foreseen: Option<Mutex<HashMap<Key, u64>>>,
 }
 
@@ -86,7 +86,7 @@ impl Detacher {
         }
     }
 
-    /// The same for whoever adds up the objects of a dry run alone: it remembers none.
+    /// The same, but a dry run does not remember its objects: the caller adds them up.
     #[must_use]
     pub fn without_memory(self) -> Self {
         Self {
@@ -202,7 +202,6 @@ impl fmt::Debug for Detacher {
     }
 }
 
-/// One message while it is worked on.
 struct Run<'r> {
     detacher: &'r Detacher,
     message: &'r [u8],
@@ -216,7 +215,7 @@ struct Run<'r> {
 }
 
 impl Run<'_> {
-    /// Decides about each part. What documents show is found once, and only where something would leave.
+    /// Decides about each part. The parts that documents show are found once, and only where something would leave.
     fn parts(&mut self) {
         let Detacher {
             settings, policy, ..
@@ -283,7 +282,6 @@ impl Run<'_> {
         self.rows.push(row);
     }
 
-    /// Stores a part's content and makes its edits.
     fn leave(&self, part: PartId) -> Result<(Key, usize, Group), Refusal> {
         let content = content_of(self.message, self.tree, part).map_err(not_restorable)?;
         let (octets, _) = &content;
@@ -359,9 +357,9 @@ impl Run<'_> {
         }
     }
 
-    /// Reads what was made as one who restores it will, and compares the header of each part with what it was:
+    /// Reads the output as a restorer will, and compares the header of each part with the original one:
     /// nothing leaves a mail that its reader would not bring back. Gives the edit of `output` that makes the text
-    /// true which names what was detached.
+    /// true which names the detached parts.
     fn judge(&self, output: &[u8], parts: impl Iterator<Item = PartId>) -> Result<Edits, Refusal> {
         let limits = &self.detacher.settings.limits;
         let tree = mime::scan(output, limits);

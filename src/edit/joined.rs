@@ -44,7 +44,6 @@ impl Chunk {
         }
     }
 
-    /// Bytes `from..to` of the chunk.
     fn slice(&self, from: usize, to: usize) -> Self {
         match self {
             Self::Kept(span) => Self::Kept(Span::new(span.start + from, span.start + to)),
@@ -109,7 +108,7 @@ struct Joined {
 }
 
 impl Joined {
-    /// What is longer stays an edit of its own, and is not copied.
+    /// A longer replacement stays an edit of its own, and is not copied.
     const LONG: usize = 4 << 10;
 
     fn push(&mut self, chunk: Chunk) {

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 
 use super::answer::{Answer, Octets, Times};
-use crate::external_body::{ExternalBody, Form, Note, Target, size_in_words};
+use crate::external_body::{ExternalBody, Form, Note, Referent, size_in_words};
 use crate::link::data::{DataUrl, DataUrlError};
 use crate::mime::date;
 use crate::mime::media_type::DEFAULT_TYPE;
@@ -66,7 +66,7 @@ pub(super) fn not_decoded(error: DataUrlError) -> Refusal {
 
 /// Decodes a `data:` URL.
 pub(super) fn decode(body: &ExternalBody<'_>, policy: &Policy) -> Result<Obtained, Refusal> {
-    let Ok(Target::Data(url)) = &body.target else {
+    let Ok(Referent::Data(url)) = &body.target else {
         return Err(Refusal::lasting(Reason::BadDataUrl, "not a data: URL"));
     };
     let url = DataUrl::parse(url).map_err(not_decoded)?;

@@ -19,7 +19,7 @@ use super::stored;
 use super::substitute::{Content, Substitute};
 use super::unseen;
 use crate::edit::{Edit, Edits, Group};
-use crate::external_body::{Claim, Form, Note, Scanned, Target, relisted, restored};
+use crate::external_body::{Claim, Form, Note, Referent, Scanned, relisted, restored};
 use crate::lengths::{Lengths, corrected};
 use crate::link::base::Base;
 use crate::mime::exact::Manner;
@@ -385,8 +385,8 @@ impl Pending<'_> {
         };
         let mut row = self.row(session, item);
         // A part that comes in elsewhere may be the one that is meant.
-        self.pass.waits |=
-            matches!(item.body.target, Ok(Target::ContentId { .. })) && !refusal.reason.is_bound();
+        self.pass.waits |= matches!(item.body.target, Ok(Referent::ContentId { .. }))
+            && !refusal.reason.is_bound();
         if refusal.retry == Retry::Later {
             self.pass
                 .temporary

@@ -1,4 +1,4 @@
-//! Parameters of `message/external-body` → [`Target`], one way for each access type (RFC 2046 §5.2.3,
+//! Parameters of `message/external-body` → [`Referent`], one way for each access type (RFC 2046 §5.2.3,
 //! RFC 2017, RFC 1873).
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
@@ -6,7 +6,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use super::access_types::{Access, access_of};
 use super::unusable::{bad_value, cut_off, deleted, missing_parameter, missing_url};
 use super::url::read_url;
-use super::{Target, identifier};
+use super::{Referent, identifier};
 use crate::mime::media_type::Lookup;
 use crate::mime::{MediaType, PartId, Tree};
 use crate::report::{Reason, Refusal};
@@ -19,7 +19,7 @@ pub(super) fn target_of<'a>(
     part: PartId,
     media_type: &MediaType<'a>,
     phantom_id: Option<&str>,
-) -> Result<Target<'a>, Refusal> {
+) -> Result<Referent<'a>, Refusal> {
     let name = name_of(media_type);
     if name.is_empty() {
         let detail = "the part has no access-type parameter";
@@ -36,8 +36,8 @@ pub(super) fn target_of<'a>(
             Lookup::None => Err(missing_url()),
             Lookup::SectionMissing(section) => Err(missing_parameter("URL", Some(section))),
         },
-        Access::Ftp => ftp_url(media_type).map(Target::Url),
-        Access::LocalFile => file_url(media_type).map(Target::Url),
+        Access::Ftp => ftp_url(media_type).map(Referent::Url),
+        Access::LocalFile => file_url(media_type).map(Referent::Url),
         Access::ContentId => content_id_target(original, tree, part, phantom_id),
         Access::Deleted => Err(deleted()),
         Access::Unsupported => {
@@ -61,13 +61,13 @@ fn content_id_target<'a>(
     tree: &Tree,
     part: PartId,
     phantom_id: Option<&str>,
-) -> Result<Target<'a>, Refusal> {
+) -> Result<Referent<'a>, Refusal> {
     let outer = tree
         .value(original, part, "Content-ID")
         .map(identifier)
         .filter(|id| !id.is_empty());
     match outer.or_else(|| phantom_id.map(str::to_owned)) {
-        Some(content_id) => Ok(Target::ContentId {
+        Some(content_id) => Ok(Referent::ContentId {
             content_id,
             message_id: None,
         }),
@@ -90,7 +90,7 @@ fn ftp_url(media_type: &MediaType<'_>) -> Result<String, Refusal> {
     let name = required(media_type, "name")?;
     let is_host = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     if !site.bytes().all(is_host) {
-        // What stands in front of an @ may be a password.
+        // The text in front of an @ may be a password.
         let host = site.rsplit('@').next().unwrap_or_default();
         return Err(bad_value(format!(
             "the site of '{host}' is not a host name"

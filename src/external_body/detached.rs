@@ -21,7 +21,7 @@ use super::note::NOTE_FIELD;
 use super::reference::size_of;
 use super::unusable::{cut_off, deleted, encoded, missing_url, own_content};
 use super::url::read_url;
-use super::{ExternalBody, Form, Reading, Target};
+use super::{ExternalBody, Form, Reading, Referent};
 use crate::mime::header::{self, SectionEnd};
 use crate::mime::{Content, Field, Fields, Header, MediaType, PartId, TransferEncoding, Tree};
 use crate::report::Refusal;
@@ -34,7 +34,6 @@ pub const ALTERED_FIELD: &str = "X-Mozilla-Altered";
 const CLOUD_FIELD: &str = "X-Mozilla-Cloud-Part";
 /// The fields that make a part refer elsewhere.
 const REFERENCE_FIELDS: [&str; 3] = [URL_FIELD, ALTERED_FIELD, CLOUD_FIELD];
-/// The type of what was deleted.
 const DELETED_ESSENCE: &str = "text/x-moz-deleted";
 
 /// The first line of a detached part's body; never translated.
@@ -151,8 +150,8 @@ impl<'a> Reader<'a, '_> {
     fn unless_cut_off(
         &self,
         field: &Field,
-        target: Result<Target<'a>, Refusal>,
-    ) -> Result<Target<'a>, Refusal> {
+        target: Result<Referent<'a>, Refusal>,
+    ) -> Result<Referent<'a>, Refusal> {
         if self.tree.ends_in(field) {
             return Err(cut_off("URL"));
         }
@@ -162,7 +161,7 @@ impl<'a> Reader<'a, '_> {
     /// The part gets back the header it had.
     fn detached(
         &self,
-        target: Result<Target<'a>, Refusal>,
+        target: Result<Referent<'a>, Refusal>,
         quotation: Quotation,
     ) -> ExternalBody<'a> {
         let entity = self.tree.part(self.part);
@@ -193,7 +192,7 @@ impl<'a> Reader<'a, '_> {
     }
 
     /// The part keeps its header; the note in it goes.
-    fn beside_a_note(&self, form: Form, target: Result<Target<'a>, Refusal>) -> ExternalBody<'a> {
+    fn beside_a_note(&self, form: Form, target: Result<Referent<'a>, Refusal>) -> ExternalBody<'a> {
         let entity = self.tree.part(self.part);
         let own_type = self.content_type();
         let disposition = self
@@ -252,7 +251,6 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// Whether the body may begin with fields that a stray empty line cut off.
     fn starts_like_a_header(&self) -> bool {
         let body = self.tree.part(self.part).body.of(self.original);
         let start = body.get(..body.len().min(16)).unwrap_or_default();
@@ -349,7 +347,7 @@ fn first_word(value: &[u8]) -> &[u8] {
 
 /// The URL of a field that holds nothing else. Blanks in it are part of a file's name: some programs do
 /// not escape them. Line ends with the blanks behind them are folds.
-fn url_of_field(value: &[u8]) -> Result<Target<'_>, Refusal> {
+fn url_of_field(value: &[u8]) -> Result<Referent<'_>, Refusal> {
     let value = value.trim_ascii();
     if !value.iter().any(u8::is_ascii_whitespace) {
         return read_url(Cow::Borrowed(value));
@@ -404,7 +402,7 @@ fn split_cloud_part(value: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((bare.unwrap_or(url), behind))
 }
 
-fn url_of_cloud_part(value: &[u8]) -> Result<Target<'_>, Refusal> {
+fn url_of_cloud_part(value: &[u8]) -> Result<Referent<'_>, Refusal> {
     let (url, _) = split_cloud_part(value).ok_or_else(missing_url)?;
     url_of_field(url)
 }

@@ -36,7 +36,7 @@ pub(super) fn claim_of(original: &[u8], tree: &Tree, body: &ExternalBody<'_>) ->
     let Some(mut note) = Note::read(field.value.of(original), newline) else {
         return Claim::Unreadable;
     };
-    // A system that converts line ends does so in the header as in text. What is no text is what its digest says.
+    // A system that converts line ends does so in the header as in text. The digest tells the octets of all else.
     let header = tree.part(body.part).header;
     let is_uniform = |span: Span| newline.is_throughout(span.of(original));
     if !is_text(body) || !is_uniform(header) || !is_uniform(body.phantom.span) {

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use super::note::NOTE_FIELD;
-use super::reference::{ExternalBody, Form, Reading, Target};
+use super::reference::{ExternalBody, Form, Reading, Referent};
 use crate::edit::Edit;
 use crate::mime::entity::NewPart;
 use crate::mime::header::{decoded_words, unfold};
@@ -140,7 +140,7 @@ impl Scanned<'_> {
 
 /// The lines about one attachment: its name and size, and where it is.
 fn line(original: &[u8], body: &ExternalBody<'_>) -> String {
-    let Ok(Target::Url(url)) = &body.target else {
+    let Ok(Referent::Url(url)) = &body.target else {
         return String::new();
     };
     let named = |field, parameter| {

@@ -14,7 +14,7 @@
 //!   on the sender's account.
 
 mod access;
-// What only the program prints is in the same tables as what is looked up.
+// The tables that are looked up hold text besides that only the program prints.
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 pub mod access_types;
 mod detached;
@@ -44,6 +44,7 @@ pub use self::note::{
     Claim, LONGEST_FIELD, NOTE_FIELD, Note, noted_encoding_field, usual_encoding_field,
 };
 pub use self::reference::{
-    ESSENCE, ExternalBody, Form, Reading, Shortcuts, Target, holds_blank, identifier, size_in_words,
+    ESSENCE, ExternalBody, Form, Reading, Referent, Shortcuts, holds_blank, identifier,
+    size_in_words,
 };
 pub use self::scheme::Scheme;

@@ -2,9 +2,9 @@
 //!
 //! One field, `X-Embody-Detached`, says what the reader of the part cannot know: how the body was written, which
 //! Content-Transfer-Encoding field it had, and where its fields stood in a message's header. With it the part comes
-//! back octet for octet. Without it, or for who does not know it, the part is an external body like others.
+//! back octet for octet. Without it, and to readers that do not know it, the part is an external body like others.
 //!
-//! A note may come from a stranger: what is not exactly a note as it is written here is none, and what it says is
+//! A note may come from a stranger: a field that is not exactly as it is written here is none, and the numbers in it are
 //! bounded.
 
 use std::fmt::Write as _;
@@ -28,7 +28,7 @@ const MOST_PLACES: usize = 64;
 
 const ENCODING_FIELD: &str = "Content-Transfer-Encoding";
 
-/// What stays readable in an encoded field. A `%` and a `;` do not.
+/// The characters that are escaped in an encoded field, `%` and `;` among them.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -327,7 +327,7 @@ mod tests {
         fn a_note_is_read_as_it_was_written(note in notes(), crlf: bool) {
             let newline = if crlf { Newline::CrLf } else { Newline::Lf };
             let mut note = note;
-            // What keeps its own line ends has others than the header.
+            // A body that keeps its own line ends has others than the header.
             if let Manner::Identity { keeps_line_ends } = note.wording.manner {
                 note.wording.newline = if keeps_line_ends { newline.other() } else { newline };
             }

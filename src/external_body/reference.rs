@@ -58,7 +58,7 @@ pub struct ExternalBody<'a> {
     /// The access type as written; empty if there is none.
     pub access_type: String,
     /// What is referred to, or why that cannot be said.
-    pub target: Result<Target<'a>, Refusal>,
+    pub target: Result<Referent<'a>, Refusal>,
     /// The phantom header: the fields the content would have. For a detached part those that it quotes,
     /// or its own Content-Type if that describes the content.
     pub phantom: Header,
@@ -80,7 +80,7 @@ pub struct ExternalBody<'a> {
 
 /// What an external body refers to.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Target<'a> {
+pub enum Referent<'a> {
     /// A `data:` URL, as it stands in the parameter: folds and blanks still in it.
     Data(Cow<'a, [u8]>),
     /// A part of the same message.
@@ -100,7 +100,7 @@ impl<'a> ExternalBody<'a> {
         original: &'a [u8],
         part: PartId,
         form: Form,
-        target: Result<Target<'a>, Refusal>,
+        target: Result<Referent<'a>, Refusal>,
         phantom: Header,
     ) -> Self {
         let field = |name| phantom.fields.value(original, name);
@@ -155,14 +155,13 @@ impl<'a> ExternalBody<'a> {
     }
 }
 
-/// The `size` parameter, in octets.
 pub(super) fn size_of(media_type: &MediaType<'_>) -> Option<u64> {
     let value = media_type.parameter("size")?;
     let digits = value.trim_ascii();
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    // What is more than a number can say is more than every limit.
+    // A larger number than can be held is above every limit.
     let number = std::str::from_utf8(digits).ok()?.parse();
     Some(number.unwrap_or(u64::MAX))
 }

@@ -1,5 +1,5 @@
 //! Every URL scheme that embody knows: the facts that the code asks for, and the rows that `embody schemes`
-//! prints. What retrieves one is in `fetch/system/`.
+//! prints. The code that retrieves them is in `fetch/system/`.
 
 use super::facility::Facility;
 
@@ -44,7 +44,6 @@ impl Scheme {
         Self::ALL.map(Self::as_str).join(", ")
     }
 
-    /// The scheme of an absolute URL.
     pub(crate) fn of_url(url: &str) -> Option<Self> {
         let (name, _) = url.split_once(':')?;
         Self::from_name(name.as_bytes())

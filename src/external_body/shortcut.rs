@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use super::unusable::{bad_value, cut_off, missing_url};
 use super::url::read_url;
-use super::{ExternalBody, Form, Reading, Shortcuts, Target};
+use super::{ExternalBody, Form, Reading, Referent, Shortcuts};
 use crate::link::url::with_octets_escaped;
 use crate::mime::{Content, Header, MediaType, PartId, Tree};
 use crate::report::Refusal;
@@ -75,7 +75,7 @@ fn read<'a>(
 }
 
 /// What a shortcut refers to; none if the text is no shortcut.
-fn target(file: &[u8]) -> Option<Result<Target<'static>, Refusal>> {
+fn target(file: &[u8]) -> Option<Result<Referent<'static>, Refusal>> {
     let text = text_of(file);
     let mut section = "";
     let mut is_shortcut = false;
@@ -130,7 +130,7 @@ mod tests {
 
     fn url(file: &[u8]) -> Option<String> {
         match target(file)? {
-            Ok(Target::Url(url)) => Some(url),
+            Ok(Referent::Url(url)) => Some(url),
             other => Some(format!("{other:?}")),
         }
     }

@@ -2,7 +2,6 @@
 
 use crate::report::{Detail, Reason, Refusal};
 
-/// No URL where one has to be.
 pub(super) fn missing_url() -> Refusal {
     Refusal::lasting(Reason::MissingUrl, "there is no URL")
 }
@@ -23,7 +22,6 @@ pub(super) fn cut_off(name: &str) -> Refusal {
     ))
 }
 
-/// A value that cannot be part of a URL.
 pub(super) fn bad_value(what: impl Into<Detail>) -> Refusal {
     Refusal::lasting(Reason::BadUrl, what)
 }

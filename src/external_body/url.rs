@@ -1,11 +1,11 @@
-//! A URL as it stands in a parameter or a header field → [`Target`] (RFC 2017 §3.1, RFC 2392, the draft's
+//! A URL as it stands in a parameter or a header field → [`Referent`] (RFC 2017 §3.1, RFC 2392, the draft's
 //! appendix E).
 
 use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-use super::Target;
+use super::Referent;
 use super::scheme::{Locator, locate};
 use super::unusable::{bad_value, missing_url};
 use crate::link::url::with_octets_escaped;
@@ -20,9 +20,9 @@ const LONGEST: usize = 64 << 10;
 /// # Errors
 /// [`Reason::MissingUrl`](crate::report::Reason::MissingUrl) when nothing is left without the white space, and
 /// [`Reason::BadUrl`](crate::report::Reason::BadUrl) for octets that no URL may have, or too many of them.
-pub fn read_url(value: Cow<'_, [u8]>) -> Result<Target<'_>, Refusal> {
+pub fn read_url(value: Cow<'_, [u8]>) -> Result<Referent<'_>, Refusal> {
     if starts_with_scheme(&value, b"data:") {
-        return Ok(Target::Data(unwrap_data(value)));
+        return Ok(Referent::Data(unwrap_data(value)));
     }
     let length = value.iter().filter(|byte| !byte.is_ascii_whitespace());
     if length.count() > LONGEST {
@@ -40,12 +40,12 @@ pub fn read_url(value: Cow<'_, [u8]>) -> Result<Target<'_>, Refusal> {
         )));
     }
     match locate(&text) {
-        (Locator::Part, content_id) => Ok(Target::ContentId {
+        (Locator::Part, content_id) => Ok(Referent::ContentId {
             content_id: percent_decoded(content_id),
             message_id: None,
         }),
         (Locator::PartOfMessage, both) => match both.split_once('/') {
-            Some((message_id, content_id)) => Ok(Target::ContentId {
+            Some((message_id, content_id)) => Ok(Referent::ContentId {
                 content_id: percent_decoded(content_id),
                 message_id: Some(percent_decoded(message_id)),
             }),
@@ -53,7 +53,7 @@ pub fn read_url(value: Cow<'_, [u8]>) -> Result<Target<'_>, Refusal> {
                 "the mid: URL names a whole message, not a part of this one",
             )),
         },
-        (Locator::Within | Locator::Elsewhere, _) => Ok(Target::Url(text)),
+        (Locator::Within | Locator::Elsewhere, _) => Ok(Referent::Url(text)),
     }
 }
 
@@ -113,7 +113,7 @@ mod tests {
         };
         assert!(matches!(
             read_url(url("http://h/", LONGEST - 9)),
-            Ok(Target::Url(_))
+            Ok(Referent::Url(_))
         ));
         assert!(matches!(
             read_url(url("http://h/", LONGEST)),
@@ -124,7 +124,7 @@ mod tests {
         ));
         assert!(matches!(
             read_url(url("data:,", LONGEST)),
-            Ok(Target::Data(_))
+            Ok(Referent::Data(_))
         ));
     }
 }

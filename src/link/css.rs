@@ -92,7 +92,6 @@ struct Scanner<'a, F> {
     depth: usize,
     /// The depth at which strings are members of an `image-set()`.
     image_set: Option<usize>,
-    /// What the next option of it is.
     option: ImageSet,
     awaits: Awaits,
     /// Whether this is inside `@namespace`, up to its `;`.
@@ -281,7 +280,7 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
                 FontFace::Inside(_) => Role::Font,
                 FontFace::Outside | FontFace::Announced => Role::Picture,
             };
-            // What stands in quotes in `url()` or `src()` is one parenthesis deeper.
+            // A string in `url()` or `src()` is one parenthesis deeper.
             let around = match grammar {
                 Grammar::CssString(_) if place != "image-set()" => self.depth.checked_sub(1),
                 _ => Some(self.depth),
@@ -424,7 +423,6 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
 }
 
 impl FontFace {
-    /// Behind a `;`, `{` or `}`.
     fn behind(self, delimiter: u8) -> Self {
         match (self, delimiter) {
             (Self::Announced, b'{') => Self::Inside(1),

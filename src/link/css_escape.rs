@@ -6,7 +6,7 @@ use super::entity::{character, push_character};
 use super::srcset::is_blank;
 use super::value::{Markup, Quote};
 
-/// The text of a CSS name, string or URL. What names a character outside ASCII, or NUL, reads
+/// The text of a CSS name, string or URL. An escape of a character outside ASCII, or of NUL, reads
 /// percent-encoded, for the reason given in [`entity`](super::entity).
 pub(super) fn unescape(css: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr2(b'\\', 0, css).is_none() {

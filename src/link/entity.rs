@@ -27,7 +27,6 @@ const LONGEST_NAME: usize = 32;
 /// No name that may stand without its `;` is longer.
 const LONGEST_OPEN_NAME: usize = 6;
 
-/// Where references stand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Within {
     Attribute,
@@ -234,7 +233,6 @@ pub(super) fn character(code_point: u32) -> char {
     }
 }
 
-/// What a reference stands for.
 enum Meaning {
     Character(char),
     /// That of a named one, in UTF-8.

@@ -1,7 +1,7 @@
 //! Whether a picture's own tag says that nobody is meant to see it: what trackers in mail look like.
 //!
 //! Read are `width`, `height`, `hidden` and `style` of that tag. No style sheet, no other element and no
-//! octet of the picture is asked, so no answer "no" proves anything.
+//! octet of the picture is asked, so an answer "no" proves nothing.
 //!
 //! CSS is read as browsers do in quirks mode, in which mail is shown: numbers without a unit are pixels, the
 //! last valid declaration wins unless an earlier one is `!important`, comments separate. Not read: `calc()`
@@ -125,7 +125,6 @@ fn first_declaration(text: &[u8]) -> (&[u8], &[u8]) {
     (text, &[])
 }
 
-/// Where the comment ends that begins there.
 fn behind_comment(text: &[u8], at: usize) -> usize {
     let content = text.get(at + 2..).unwrap_or_default();
     memmem::find(content, b"*/").map_or(text.len(), |length| at + 2 + length + 2)
@@ -199,7 +198,6 @@ fn dimension(value: &[u8]) -> f64 {
     }
 }
 
-/// The number that a text begins with, and what follows.
 fn number_in_front(text: &[u8]) -> Option<(f64, &[u8])> {
     let length = text
         .iter()

@@ -415,7 +415,6 @@ const LOADING: [&[u8]; 7] = [
     b"manifest",
 ];
 
-/// Whether a `<link>` names one of these relations.
 fn is_related(document: &[u8], all: &[Attribute], relations: &[&[u8]]) -> bool {
     attribute_is(document, all, Name::Rel, |value| {
         value.split(|&byte| is_blank(byte)).any(|word| {

@@ -23,9 +23,7 @@ pub(super) struct Scopes {
 #[derive(Clone, Copy, Default, Debug)]
 struct Region {
     opened_by: Opener,
-    /// How many `<svg>` are open in it.
     svg: usize,
-    /// How many `<math>` are open in it.
     math: usize,
 }
 

@@ -132,7 +132,6 @@ struct Document<'a> {
     rest: &'a [u8],
     /// Open elements.
     depth: usize,
-    /// Whether the root was there.
     has_root: bool,
     /// The text of the `<style>` that is open.
     style: Option<Vec<u8>>,

@@ -23,7 +23,6 @@ use super::srcset::is_blank;
 use super::value::{Markup, Quote};
 use crate::span::Span;
 
-/// What [`Tags`] finds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Event {
     /// A whole start tag; its attributes are in [`Tags::attributes`].
@@ -101,7 +100,7 @@ impl<'a> Tags<'a> {
         Some(self.tag_start + distance as usize)
     }
 
-    /// Remembers white space of the current tag. What stands too far in it is passed over.
+    /// Remembers white space of the current tag. Offsets that a number of 32 bits cannot hold are passed over.
     fn remember_blanks(&mut self, places: std::ops::Range<usize>) {
         let tag_start = self.tag_start;
         if let Some(blanks) = &mut self.blanks {

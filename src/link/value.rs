@@ -15,8 +15,8 @@
 //!
 //! Shift_JIS, GBK, GB18030, Big5 and windows-949 are ASCII-compatible but have ASCII second bytes:
 //! letters, `@ [ \ ] ^ _ { | } ~` and the grave accent, and digits in GB18030. None of `" ' < > & / =` or white space
-//! is among them, so tags, attributes and their spans hold. What does not hold is a value that
-//! contains such a character (its `\` is no backslash), and CSS, where that `\` may hide the end
+//! is among them, so tags, attributes and their spans hold. But a value that contains such a character may be misread
+//! (its `\` is no backslash), and so may CSS, where that `\` may hide the end
 //! of a string. In those charsets the caller shall search the document
 //! [without trail bytes](crate::mime::Charset::without_trail_bytes), and leave values alone whose decoded
 //! form is not ASCII.
@@ -28,7 +28,7 @@ use crate::span::Span;
 pub struct LinkValue {
     /// The raw bytes of the URL in the document: no quotes, no outer white space, no descriptors.
     pub span: Span,
-    /// What holds the value that it is in.
+    /// The markup around the value that it is in.
     pub markup: Markup,
     /// The grammar within the value.
     pub grammar: Grammar,

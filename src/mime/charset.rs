@@ -266,11 +266,7 @@ mod tests {
 
     #[test]
     fn characters_are_told_apart_from_the_left() {
-        let masked = |leads, text: &[u8]| {
-            Charset::TrailBytes(leads)
-                .without_trail_bytes(text)
-                .into_owned()
-        };
+        let masked = |charset: Charset, text: &[u8]| charset.without_trail_bytes(text).into_owned();
         // The second byte of the first character is the lead byte of none.
         assert_eq!(masked(Charset::ShiftJis, b"\x83\x83\\"), b"\x83\x83\\");
         assert_eq!(masked(Charset::ShiftJis, b"\x83\\\\"), b"\x83\xff\\");

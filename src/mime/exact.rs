@@ -202,7 +202,7 @@ fn read_base64(body: &[u8], newline: Newline) -> Option<(Vec<u8>, Wording)> {
         1..=LONGEST_LINE => first,
         _ => return None,
     };
-    // What is not in lines of that length shows in the comparison below; only the length has to fit here.
+    // Lines of another length show in the comparison below; only the length has to fit here.
     let mut symbols = Vec::with_capacity(core.len());
     match line {
         0 => symbols.extend_from_slice(core),

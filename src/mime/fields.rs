@@ -35,7 +35,6 @@ impl Field {
         start.is_some_and(|start| start.eq_ignore_ascii_case(PREFIX))
     }
 
-    /// The field that these bytes are.
     pub(crate) fn of(original: &[u8], whole: Span) -> Self {
         let bytes = whole.of(original);
         let content = bytes.strip_suffix(b"\n").map_or(bytes, |content| {
@@ -58,9 +57,7 @@ impl Field {
 pub struct Fields {
     /// What the offsets count from.
     origin: usize,
-    /// Where the last field ends.
     end: usize,
-    /// Where each field begins.
     starts: Vec<u32>,
     /// Whether something else stands between two of them.
     has_gaps: bool,
@@ -106,7 +103,6 @@ impl Fields {
         }
     }
 
-    /// Makes the last field longer.
     pub(super) fn extend_last(&mut self, end: usize) {
         self.end = end;
     }
@@ -171,7 +167,6 @@ impl Fields {
         self.at(original, self.len().checked_sub(1)?)
     }
 
-    /// The field at this position.
     fn at(&self, original: &[u8], index: usize) -> Option<Field> {
         let mut whole = self.whole(index)?;
         if self.has_gaps {
@@ -205,7 +200,7 @@ impl Fields {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mime::header::{Front, Header};
+    use crate::mime::header::Header;
     use proptest::prelude::*;
 
     /// What the lines say, read as slowly and plainly as can be.

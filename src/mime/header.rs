@@ -153,7 +153,6 @@ fn is_envelope(line: &[u8]) -> bool {
     line.starts_with(b"From ") || line.starts_with(b">From ")
 }
 
-/// Whether a line begins a field.
 fn is_field(original: &[u8], line: Line) -> bool {
     let bytes = line.content.of(original);
     let name = memchr(b':', bytes).and_then(|colon| bytes.get(..colon));

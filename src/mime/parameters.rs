@@ -1,5 +1,5 @@
 //! The parameters of a Content-Type value and fields like it, as they are written (RFC 2045 §5.1, RFC 2231):
-//! slices of the field. What they mean together is [`MediaType`](super::MediaType)'s to say, which lists the
+//! slices of the field. [`MediaType`](super::MediaType) says what they mean together, and lists the
 //! deviations.
 //!
 //! However often a name, a section or an open parenthesis is repeated, each octet is read a fixed number
@@ -64,7 +64,7 @@ pub enum Quoting {
     Bare,
     /// A quoted-string.
     Quoted,
-    /// What has no end: a quoted-string, mostly.
+    /// A value without an end: mostly a quoted-string that is never closed.
     Unclosed,
 }
 
@@ -119,7 +119,6 @@ impl<'a> Parameters<'a> {
         }
     }
 
-    /// Whether the last parameter stood at the end.
     pub(super) fn is_at_end(&self) -> bool {
         self.at >= self.bytes.len()
     }

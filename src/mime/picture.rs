@@ -43,7 +43,7 @@ const PICTURE_BRANDS: [(&[u8], &str, &str); 8] = [
     (b"hevx", "image/heic", "heic"),
 ];
 
-/// Those that are sound or video. What else begins like one (3GP, a bare `mp42`) is video, too.
+/// Those that are sound or video. Other ISO base media files (3GP, a bare `mp42`) are video, too.
 const SOUND_BRANDS: [&[u8]; 3] = [b"M4A ", b"M4B ", b"F4A "];
 
 /// How many octets of a file name its brands; a file with more brands is none we know.

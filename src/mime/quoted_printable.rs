@@ -39,7 +39,6 @@ impl Sign {
     }
 }
 
-/// The octets of a body.
 pub(super) fn decode(body: &[u8]) -> Vec<u8> {
     let mut octets = Vec::with_capacity(body.len());
     for (piece, escaped) in pieces(body) {
@@ -55,7 +54,7 @@ pub(super) fn decode(body: &[u8]) -> Vec<u8> {
 /// themselves. Soft line breaks and blanks before a line end stand for nothing.
 fn pieces(bytes: &[u8]) -> impl Iterator<Item = (Span, Option<u8>)> {
     let mut lines = Lines::new(bytes, Span::new(0, bytes.len()));
-    // What is not read yet of the current line's text, and the line end behind it, unless that is soft.
+    // The unread text of the current line, and the line end behind it, unless that is soft.
     let (mut text, mut ending) = (Span::default(), None);
     std::iter::from_fn(move || {
         while text.is_empty() {
@@ -89,7 +88,8 @@ fn pieces(bytes: &[u8]) -> impl Iterator<Item = (Span, Option<u8>)> {
     })
 }
 
-/// Tells the bytes of octets, which are asked for in order; behind the last one, no bytes at the end.
+/// A function that gives the bytes of an octet. Octets must be asked for in order; behind the last one it gives no bytes,
+/// at the end.
 pub(super) fn places(bytes: &[u8]) -> impl FnMut(usize) -> Span {
     let mut pieces = pieces(bytes).peekable();
     // How many octets there are before the next piece, and where the last one ended.
@@ -127,7 +127,7 @@ pub(super) fn push_line(content: &[u8], newline: Newline, encoded: &mut Vec<u8>)
     let mut column = 0;
     for (index, &byte) in content.iter().enumerate() {
         let is_last = index + 1 == content.len();
-        // What starts an encoded line may do so behind a soft line break as well.
+        // A soft line break may put any octet at the start of an encoded line.
         let is_literal = |column| match byte {
             b' ' | b'\t' => !is_last,
             b'-' | b'F' | b'.' if column == 0 => {

@@ -247,7 +247,6 @@ impl Scanner<'_> {
         }
     }
 
-    /// Ends every open part from `level` on at `end`.
     fn close_above(&mut self, level: usize, end: usize) {
         while self.open.len() > level {
             let Some(open) = self.open.pop() else { break };

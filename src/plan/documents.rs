@@ -43,8 +43,8 @@ use crate::report::{Reason, Refusal};
 /// Octets of a link, at most: no server takes as many, and it would be held several times.
 const LONGEST: usize = 1 << 20;
 
-/// The documents of a message, looked at one after the other. What they have in common, as which part has which
-/// Content-Location, is gathered once: there may be ten thousand of them.
+/// The documents of a message, looked at one after the other. Facts that they share, such as which part has which
+/// Content-Location, are gathered once: there may be ten thousand of them.
 pub(crate) struct Documents<'p> {
     original: &'p [u8],
     tree: &'p Tree,
@@ -62,7 +62,6 @@ impl<'p> Documents<'p> {
         }
     }
 
-    /// The Content-ID that a part has or will have.
     pub(super) fn identity(&mut self, part: PartId) -> &Identity {
         self.siblings.identity(part)
     }
@@ -177,7 +176,6 @@ impl<'p> Documents<'p> {
         (is_leaf && !self.is_somebodys_file(part)).then_some(language)
     }
 
-    /// Whether a part is a document that is looked at.
     #[cfg(feature = "cli")]
     pub(crate) fn is_document(&self, part: PartId) -> bool {
         self.language(part).is_some()

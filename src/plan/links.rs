@@ -15,7 +15,6 @@ use crate::report::{Kind, Outcome, Refusal, Row};
 /// The links of one document.
 #[derive(Clone, Debug)]
 pub struct DocumentLinks {
-    /// The part's number, as reports write it.
     number: String,
     essence: String,
     /// Octets of the document as it is encoded.

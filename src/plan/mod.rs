@@ -2,7 +2,7 @@
 //! not with the others.
 //!
 //! No I/O. The plan cannot know whether a retrieval will succeed or what it will bring;
-//! [`expand`](crate::expand) finds out. What a reference brings may be what a link means, so links are planned
+//! [`expand`](crate::expand) finds out. A link may mean content that a reference brings, so links are planned
 //! over the message as the references have left it.
 
 mod bases;

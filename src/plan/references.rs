@@ -7,7 +7,7 @@ use super::bases::Bases;
 use super::content_id::ContentIds;
 use super::item::{Item, Step, shown_url};
 use super::protection::protection;
-use crate::external_body::{Claim, ExternalBody, Form, Target};
+use crate::external_body::{Claim, ExternalBody, Form, Referent};
 use crate::link::base::Base;
 use crate::link::url;
 use crate::mime::header::SectionEnd;
@@ -62,7 +62,7 @@ impl Planner<'_> {
             Err((shown, refusal)) => (shown, Step::Leave(refusal)),
         };
         let step = if self.is_cut(&body) {
-            // What stands behind the limit was not read: the URL, the type or the digest may be cut.
+            // Nothing behind the limit was read: the URL, the type or the digest may be cut.
             let detail = Detail::from("its header, or the phantom header, is larger than ")
                 .naming(Setting::Header);
             Step::Leave(Refusal::lasting(Reason::HeaderTooLarge, detail))
@@ -104,8 +104,8 @@ impl Planner<'_> {
     ) -> Result<(Option<String>, Step), (Option<String>, Refusal)> {
         let (shown, step) = match &body.target {
             Err(refusal) => return Err((None, refusal.clone())),
-            Ok(Target::Data(url)) => (shorten(url), Ok(Step::Decode)),
-            Ok(Target::ContentId {
+            Ok(Referent::Data(url)) => (shorten(url), Ok(Step::Decode)),
+            Ok(Referent::ContentId {
                 content_id,
                 message_id,
             }) => (
@@ -121,7 +121,7 @@ impl Planner<'_> {
                     )
                     .map(Step::Copy),
             ),
-            Ok(Target::Url(reference)) => self.retrieve(body, reference),
+            Ok(Referent::Url(reference)) => self.retrieve(body, reference),
         };
         let declared = body.declared.as_ref().map(|declared| &declared.essence);
         let allowed = declared.map_or(Ok(()), |essence| self.policy.judge_type(essence));

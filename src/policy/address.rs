@@ -5,7 +5,7 @@
 //! either. Stricter than they are: all of 192.0.0.0/24, 192.88.99.0/24, 2001::/23 and 2002::/16
 //! is refused, exceptions for relays and anycast services included.
 //!
-//! What cannot be known: a NAT64 gateway with a prefix of its own (RFC 6052 §2.2) looks like any
+//! Not known: a NAT64 gateway with a prefix of its own (RFC 6052 §2.2) looks like any
 //! other global network. Behind one, allow named hosts only (`--allow-host`).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -15,7 +15,7 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 /// Reads `ADDRESS/PREFIX` or an address alone: `10.1.0.0/16`, `fd00::/8`, `192.0.2.7`.
 ///
 /// # Errors
-/// A sentence, also when the address has bits set beyond the prefix: whoever writes
+/// A sentence, also when the address has bits set beyond the prefix: the writer of
 /// 10.1.2.3/8 may have meant 10.1.2.3 alone.
 pub fn parse_network(text: &str) -> Result<IpNet, String> {
     let trimmed = text.trim();

@@ -202,7 +202,6 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Those of the structure.
     pub(crate) fn scan(&self) -> ScanLimits {
         ScanLimits {
             depth: self.depth,

@@ -131,7 +131,6 @@ impl HostPattern {
         }
     }
 
-    /// Octets of the name.
     pub(super) fn name_len(&self) -> usize {
         match &self.host {
             Host::Name(name) => name.len(),

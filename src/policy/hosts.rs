@@ -10,18 +10,15 @@ use super::{Host, HostPattern};
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub(crate) struct HostPatterns {
     patterns: Arc<HashSet<HostPattern>>,
-    /// Octets of the longest name.
     longest: usize,
 }
 
 impl HostPatterns {
-    /// Whether there is none.
     #[must_use]
     pub(crate) fn is_empty(&self) -> bool {
         self.patterns.is_empty()
     }
 
-    /// Adds one.
     #[cfg(any(feature = "cli", test))]
     pub(crate) fn push(&mut self, pattern: HostPattern) {
         self.extend([pattern]);
@@ -37,7 +34,7 @@ impl HostPatterns {
             return false;
         };
         let name = name.trim_end_matches('.');
-        // A stranger's name may have any number of labels; what is longer than all patterns is none of them.
+        // A stranger's name may have any number of labels; a name longer than all patterns is none of them.
         let from = name.len().saturating_sub(self.longest + 1);
         let dots = name.bytes().enumerate().skip(from.max(1));
         dots.filter(|(_, byte)| *byte == b'.').any(|(dot, _)| {

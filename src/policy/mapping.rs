@@ -42,7 +42,6 @@ impl Mapping {
     }
 }
 
-/// Where a prefix of a URL ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum PrefixEnd {
     /// Before any host or path, behind so many slashes: `http:`, `http://`.

@@ -10,8 +10,8 @@
 //!    for files instead of 3 to 6: the roots.
 //!
 //! The host that is judged is the host that is asked: [`Target`] keeps what the `url` crate (the
-//! WHATWG parser) understood, and `fetch` sends that, never the text of the mail. What a name
-//! resolves to is judged by `fetch` with [`Policy::judge_address`], at connect time.
+//! WHATWG parser) understood, and `fetch` sends that, never the text of the mail. `fetch` judges the
+//! addresses of a name with [`Policy::judge_address`], at connect time.
 
 mod address;
 mod choice;
@@ -141,7 +141,7 @@ impl Policy {
                     .naming(Setting::Fetch)
                     .then(" names"),
             );
-            // What is no URL under any policy should not send the user to the schemes.
+            // A text that is no URL under any policy should not send the user to the schemes.
             if let Err(broken) = Target::parse(scheme, url)
                 && broken.reason == Reason::BadUrl
             {
@@ -271,7 +271,7 @@ impl Policy {
                 let (Err(four), Err(six)) = (four, six) else {
                     return Ok(());
                 };
-                // What is denied stays so whatever network is opened.
+                // A denied address stays denied whatever network is opened.
                 let denied = |refusal: &Refusal| refusal.reason == Reason::HostNotAllowed;
                 let is_this = format!("{host} is this machine");
                 Err(match [four, six].into_iter().find(denied) {
@@ -329,7 +329,6 @@ impl Policy {
         Err(Refusal::lasting(Reason::TypeNotAllowed, detail))
     }
 
-    /// How references are read.
     pub(crate) fn reading(&self) -> Reading {
         Reading {
             header_limit: self.limits.header,

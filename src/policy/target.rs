@@ -1,4 +1,5 @@
-//! What a URL names: a scheme, a server or a file. Parsed once; what is judged is what is asked.
+//! What a URL names: a scheme, a server or a file. A URL is parsed once: the server that is judged is the one that is
+//! asked.
 //!
 //! Deviations from the WHATWG parser, all of them refusals ([`Reason::BadUrl`]): white space and
 //! control characters anywhere (it drops some of them), anything but `//` and a host after
@@ -14,7 +15,7 @@ use url::Url;
 use super::{Host, Scheme};
 use crate::report::{Reason, Refusal};
 
-/// A URL that was understood. Only [`super::Policy`] makes one, so whoever holds one may use it.
+/// A URL that was understood. Only [`super::Policy`] makes one, so it may be retrieved.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
     scheme: Scheme,
@@ -175,7 +176,7 @@ fn parse_file(url: &str, rest: &str) -> Result<Location, Refusal> {
             let slash = authority.find('/').ok_or_else(|| bad("it names no file"))?;
             let (host, path) = authority.split_at(slash);
             if !host.is_empty() && !host.eq_ignore_ascii_case("localhost") {
-                // What stands in front of an @ may be a password.
+                // The text in front of an @ may be a password.
                 let machine = host.rsplit('@').next().unwrap_or_default();
                 return Err(Refusal::lasting(
                     Reason::UnsupportedScheme,

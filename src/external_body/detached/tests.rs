@@ -1,8 +1,8 @@
 use super::*;
 
-fn text(target: Result<Target<'_>, Refusal>) -> String {
+fn text(target: Result<Referent<'_>, Refusal>) -> String {
     match target {
-        Ok(Target::Url(url)) => url,
+        Ok(Referent::Url(url)) => url,
         other => format!("{other:?}"),
     }
 }

@@ -133,7 +133,7 @@ impl Stage {
         let count = count.min(self.room()).min(symbols.len());
         let end = self.length + count;
         // A copy of fixed length is a few moves, one of any length is a call, which counts for
-        // words of 40. What is copied too much is overwritten later, or lies in the slack.
+        // words of 40. Symbols copied too much are overwritten later, or lie in the slack.
         let free = self.symbols.get_mut(self.length..);
         if let Some(free) = free.and_then(<[u8]>::first_chunk_mut::<BLOCK>)
             && let Some(block) = symbols.first_chunk::<BLOCK>()

@@ -70,7 +70,7 @@ pub fn relation(base: Option<&str>, reference: &str) -> Relation {
 /// * `///x` under a network base is host `x`, as the standard has it; the `url` crate 2.5 refuses
 ///   it;
 /// * dot segments stay in a path of a network URL that has a segment like `c:`: the standard does
-///   not care about drives there, the `url` crate does; who parses the result decides;
+///   not care about drives there, the `url` crate does; the parser of the result decides;
 /// * a `file:` path with drive letters where the standard, its history and the crate differ is
 ///   [`Unresolvable::UncertainDrive`]: a drive elsewhere than first, `c|`, a drive behind a host, a
 ///   drive in the reference, a segment like `c:x`;
@@ -135,7 +135,7 @@ pub fn behind_slashes(reference: &str) -> Option<Cow<'_, str>> {
     (slashes >= 2).then(|| forward(&reference[slashes..]))
 }
 
-/// What kinds of schemes the standard tells apart.
+/// The kinds of schemes that the standard tells apart.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Family {
     /// "Special", with a host: a reference may begin with the scheme and still be relative.
@@ -267,7 +267,7 @@ fn without_path(base: Reference<'_>, relative: &str) -> Option<String> {
         Some(_) => return None,
     };
     let mut text = unchanged.recompose();
-    // What stood before the base's fragment stands at the end now, where a parser trims it.
+    // Without the fragment, blanks in front of it stand at the end, where a parser trims them.
     let kept = text.trim_end_matches(is_c0_or_space).len();
     if kept < text.len() {
         let blanks = text.split_off(kept);

@@ -8,7 +8,7 @@
 //! * [`from_parameter`]: a URL as mail carries it (RFC 2017 §3.1, the draft's appendix E).
 //! * [`masked`], [`without_fragment`]: what reports and header fields show.
 //!
-//! Everything is textual. What an algorithm does not have to touch keeps its bytes: nothing is
+//! Everything is textual. Text that an algorithm does not have to touch keeps its bytes: nothing is
 //! percent-encoded, decoded, lower-cased or sorted, no port is dropped, no host is looked at.
 //! References are `&str`: every character that means something in a URL is ASCII, but results
 //! are put into HTML and JSON, so what a document's bytes mean is settled by the caller before.

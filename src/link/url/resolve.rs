@@ -104,7 +104,6 @@ fn remove_dot_segments(path: &str) -> String {
     output
 }
 
-/// The path without what follows its last slash; empty if it has none.
 pub(super) fn up_to_last_slash(path: &str) -> &str {
     path.rfind('/').map_or("", |at| &path[..=at])
 }

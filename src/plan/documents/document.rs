@@ -28,13 +28,12 @@ const TYPES: [(&str, &str, Language); 3] = [
     ("text", "css", Language::Css),
 ];
 
-/// The subtypes of documents.
 pub(crate) fn subtypes() -> impl Iterator<Item = &'static [u8]> {
     TYPES.iter().map(|(_, subtype, _)| subtype.as_bytes())
 }
 
 impl Language {
-    /// That of a media type in lower case.
+    /// The language of a media type in lower case.
     pub(super) fn of(essence: &str) -> Option<Self> {
         let essence = essence.split_once('/')?;
         let mut types = TYPES.iter();
@@ -62,7 +61,6 @@ pub(super) struct Document<'d> {
     pub(super) charset: Option<Charset>,
     pub(super) links: Links,
     pub(super) base_href: Option<LinkValue>,
-    /// The base that holds for its links.
     pub(super) base: Option<Rc<Base>>,
     /// Every multipart/related around it in which a link may mean a part, the nearest first.
     pub(super) related: Vec<PartId>,

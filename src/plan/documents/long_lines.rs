@@ -68,7 +68,6 @@ impl<'c> Stretches<'c> {
         from + memchr::memchr(b'\n', rest).unwrap_or(rest.len())
     }
 
-    /// Whether a line in this part of the document is too long.
     fn is_long(&self, from: usize, to: usize) -> bool {
         let lines = self.document.get(from..to).unwrap_or_default();
         // Mostly they are one short line.

@@ -16,10 +16,8 @@ use crate::mime::PartId;
 use crate::mime::mapped::{Changes, MappedBody};
 use crate::report::{Reason, Refusal};
 
-/// What the links of one document become.
 #[derive(Clone, Debug)]
 pub(crate) struct NewLinks {
-    /// What makes them.
     pub(crate) edits: Group,
     pub(crate) absolute: u64,
     pub(crate) to_parts: u64,
@@ -72,7 +70,7 @@ impl Documents<'_> {
         let mut gained = -i64::try_from(mapped.spare()).unwrap_or(i64::MAX);
         let mut memory = Memory::default();
         let mut links = links.iter();
-        // What gains more than the document has octets is only counted at first: it may be too much, and
+        // Links that make the document twice as large are only counted at first: they may be too much, and
         // nothing shall be held for that.
         for stage in [Stage::Begun, Stage::Counted, Stage::Made] {
             let from = links.clone();
@@ -149,7 +147,6 @@ impl Documents<'_> {
         Ok((changes, made))
     }
 
-    /// What becomes of one link.
     fn reference(
         &mut self,
         ledger: &mut Ledger,
@@ -211,7 +208,6 @@ fn scheme(base_url: &str) -> Option<&str> {
     base_url.split_inclusive(':').next()
 }
 
-/// Why so many links are left.
 pub(crate) fn unclear(links: u64) -> String {
     format!(
         "{links} relative links are not ASCII, and in its charset a byte may be half of a character"

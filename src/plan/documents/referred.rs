@@ -137,7 +137,6 @@ impl Unreferred {
     }
 }
 
-/// A Content-ID as it is compared.
 fn folded(id: &[u8]) -> String {
     identifier(id).to_lowercase()
 }

@@ -46,7 +46,7 @@ impl Memory {
     }
 
     pub(super) fn keep(&mut self, value: &[u8], resolved: &Resolved) {
-        // What a map takes for an entry is not counted to the octet.
+        // An estimate: a map takes some octets more for an entry.
         let taken = resolved.replacement.as_ref().map_or(0, Vec::len);
         let octets = size_of::<(Vec<u8>, Resolved)>() + value.len() + taken;
         if self.octets + octets <= Self::MOST && !self.known.contains_key(value) {

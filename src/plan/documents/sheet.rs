@@ -19,7 +19,7 @@ use crate::report::{Detail, Reason, Refusal, Setting};
 /// hundred.
 const MOST_LINKS: usize = 10_000;
 
-/// The octets of a style sheet with all its URLs absolute. What has no URL of its own, as what stands in a
+/// The octets of a style sheet with all its URLs absolute. A sheet without a URL of its own, as one in a
 /// `data:` URL, may hold no relative one: in the mail it would get the base of the mail.
 pub(crate) fn absolute<'s>(
     octets: &'s [u8],

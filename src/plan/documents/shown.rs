@@ -35,7 +35,6 @@ pub(crate) struct Shown<'d> {
     pub(crate) written: Written,
 }
 
-/// How a link is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Written {
     /// With a scheme.
@@ -149,7 +148,7 @@ impl Documents<'_> {
         absolute: Cow<'d, str>,
         meant: Option<PartId>,
     ) -> Shown<'d> {
-        // What is no style sheet styles nothing, and a document is no picture.
+        // Only a style sheet styles, and a document is no picture.
         let is_fit = |part: &PartId| {
             let language = Language::of(&self.tree.part(*part).essence);
             match link.role {
@@ -192,7 +191,7 @@ impl Documents<'_> {
 }
 
 /// A value as text, without the line ends that browsers take out of it. A `data:` URL keeps them: it may be long,
-/// and whoever decodes it takes them out.
+/// and its decoder takes them out.
 pub(super) fn cleaned(value: &[u8]) -> Cow<'_, str> {
     let text = match std::str::from_utf8(value) {
         Ok(text) => Cow::Borrowed(text),

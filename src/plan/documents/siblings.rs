@@ -22,7 +22,6 @@ use crate::report::{Reason, Refusal};
 /// The type of an aggregate: a root and what it refers to (RFC 2387).
 pub(super) const RELATED: &str = "multipart/related";
 
-/// The siblings of all documents of a message.
 pub(super) struct Siblings<'p> {
     original: &'p [u8],
     tree: &'p Tree,
@@ -68,7 +67,6 @@ impl<'p> Siblings<'p> {
         }
     }
 
-    /// The base that holds for a part.
     pub(super) fn base_of(&mut self, part: PartId) -> Option<Rc<Base>> {
         self.bases.of(self.original, self.tree, part)
     }
@@ -104,7 +102,7 @@ impl<'p> Siblings<'p> {
         related: &[PartId],
         absolute: &str,
     ) -> Option<PartId> {
-        // What a document stands in, as the document itself, is no other part.
+        // Neither the document nor a part around it is another part.
         let span = self.tree.part(document).span;
         self.located(document, related, absolute)
             .find(|&sibling| sibling != document && !self.tree.part(sibling).span.contains(span))
@@ -137,7 +135,6 @@ impl<'p> Siblings<'p> {
         }
     }
 
-    /// The Content-ID that the part has or will have.
     pub(super) fn identity(&mut self, part: PartId) -> &Identity {
         let identity = match self.identities.remove(&part) {
             Some(known) => known,
@@ -257,7 +254,7 @@ impl<'p> Siblings<'p> {
             .collect();
         let message = self.tree.message_of(part);
         let bearers = self.bearers();
-        // Whoever wrote the mail could know the first one.
+        // The writer of the mail could know the first one.
         let mut content_id = format!("{hex}@embody.invalid");
         let mut further = 0u32;
         while bearers.contains_key(&(message, content_id.clone())) {
