@@ -10,7 +10,7 @@
 //! Pure: values come in as bytes, no tree is known here. Not done: RFC 822 comments in the two
 //! fields (`(` may stand in a URL), and values of more than [`VALUE_LIMIT`] bytes.
 
-use std::fmt;
+use std::borrow::Cow;
 
 use mail_parser::parsers::MessageStream;
 use memchr::memmem;
@@ -28,52 +28,13 @@ pub const VALUE_LIMIT: usize = 8_192;
 /// full of openings that are never closed would be read once for each.
 const WORD_LIMIT: usize = 1_024;
 
-/// Where a base comes from.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Origin {
-    /// `<base href>` in the document (the draft, 5.1.1).
-    Document,
-    /// The Content-Base field of a part (5.1.1, 5.1.2).
-    ContentBase {
-        /// The part's number; empty for the message itself.
-        part: String,
-    },
-    /// The Content-Location field of a part.
-    ContentLocation {
-        /// The part's number; empty for the message itself.
-        part: String,
-    },
-    /// The URL that the entity was retrieved from (5.1.3).
-    Retrieval,
-    /// Nothing declares one (5.1.4; RFC 2557 §5).
-    Default,
-}
-
-impl fmt::Display for Origin {
-    /// The words that `inspect` prints: `Content-Base of part 1.2`.
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (field, part) = match self {
-            Self::Document => return formatter.write_str("the document's <base href>"),
-            Self::Retrieval => return formatter.write_str("the URL it was retrieved from"),
-            Self::Default => return formatter.write_str("none declared"),
-            Self::ContentBase { part } => ("Content-Base", part),
-            Self::ContentLocation { part } => ("Content-Location", part),
-        };
-        if part.is_empty() {
-            write!(formatter, "{field} of the message")
-        } else {
-            write!(formatter, "{field} of part {part}")
-        }
-    }
-}
-
 /// An absolute URL that relative references are resolved against.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Base {
     /// The URL; it has a scheme and a hierarchy.
     pub url: String,
-    /// Where it comes from.
-    pub origin: Origin,
+    /// What declares it, in words: `Content-Base of part 1.2`.
+    pub origin: Cow<'static, str>,
 }
 
 impl Base {
@@ -82,7 +43,7 @@ impl Base {
     pub fn this_message() -> Self {
         Self {
             url: THIS_MESSAGE.to_owned(),
-            origin: Origin::Default,
+            origin: "none declared".into(),
         }
     }
 
@@ -92,7 +53,7 @@ impl Base {
     pub fn of_retrieval(url: &str) -> Option<Self> {
         is_usable(url).then(|| Self {
             url: url.to_owned(),
-            origin: Origin::Retrieval,
+            origin: "the URL it was retrieved from".into(),
         })
     }
 
@@ -112,25 +73,19 @@ impl Base {
         content_location: Option<&[u8]>,
         part: &str,
     ) -> Option<Self> {
-        let declared = content_base
-            .and_then(header_base_value)
-            .filter(|url| is_usable(url))
-            .map(|url| Self {
-                url,
-                origin: Origin::ContentBase {
-                    part: part.to_owned(),
-                },
-            });
-        let located = || {
-            let url = location(enclosing, content_location?)?;
+        let of_field = |field: &str, url: String| {
+            let entity = match part {
+                "" => "the message".to_owned(),
+                part => format!("part {part}"),
+            };
             is_usable(&url).then(|| Self {
                 url,
-                origin: Origin::ContentLocation {
-                    part: part.to_owned(),
-                },
+                origin: format!("{field} of {entity}").into(),
             })
         };
-        declared.or_else(located).or_else(|| enclosing.cloned())
+        let declared = || of_field("Content-Base", header_base_value(content_base?)?);
+        let located = || of_field("Content-Location", location(enclosing, content_location?)?);
+        declared().or_else(located).or_else(|| enclosing.cloned())
     }
 
     /// The base that holds for the links of an HTML document. `href` is that of its first `<base>`
@@ -148,7 +103,7 @@ impl Base {
         };
         let declared = meant.filter(|url| is_usable(url)).map(|url| Self {
             url,
-            origin: Origin::Document,
+            origin: "the document's <base href>".into(),
         });
         declared.or_else(|| entity.cloned())
     }
@@ -421,7 +376,10 @@ mod tests {
             ("https:d/a", "https://d/a"),
         ] {
             let base = Base::of_document(Some(&outer), href).unwrap();
-            assert_eq!((base.url.as_str(), base.origin), (url, Origin::Document));
+            assert_eq!(
+                (base.url.as_str(), &*base.origin),
+                (url, "the document's <base href>")
+            );
         }
         for href in [
             "",

@@ -39,7 +39,7 @@ pub(super) fn scan(css: &[u8], markup: Markup, found: impl FnMut(LinkValue)) {
             option: ImageSet::First,
             awaits: Awaits::Nothing,
             is_namespace: false,
-            font_face: FontFace::Outside,
+            font_face: None,
             found,
         }
         .run();
@@ -74,16 +74,6 @@ enum Awaits {
     Import,
 }
 
-/// Where the scanner is with regard to `@font-face`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum FontFace {
-    Outside,
-    /// Behind the keyword.
-    Announced,
-    /// In its block, with that many open braces.
-    Inside(usize),
-}
-
 struct Scanner<'a, F> {
     css: &'a [u8],
     markup: Markup,
@@ -96,7 +86,8 @@ struct Scanner<'a, F> {
     awaits: Awaits,
     /// Whether this is inside `@namespace`, up to its `;`.
     is_namespace: bool,
-    font_face: FontFace,
+    /// Open braces since `@font-face`; none outside of it.
+    font_face: Option<usize>,
     found: F,
 }
 
@@ -152,7 +143,12 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
                 self.depth = 0;
                 self.image_set = None;
                 self.is_namespace = false;
-                self.font_face = self.font_face.behind(byte);
+                self.font_face = match (self.font_face, byte) {
+                    (Some(braces), b'{') => Some(braces + 1),
+                    (Some(braces @ 2..), b'}') => Some(braces - 1),
+                    (Some(braces @ 1..), b';') => Some(braces),
+                    _ => None,
+                };
             }
             _ => {}
         }
@@ -167,8 +163,8 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
             self.awaits = Awaits::Import;
         } else if self.is_named(start, b"namespace") {
             self.is_namespace = true;
-        } else if self.is_named(start, b"font-face") && self.font_face == FontFace::Outside {
-            self.font_face = FontFace::Announced;
+        } else if self.is_named(start, b"font-face") {
+            self.font_face.get_or_insert(0);
         }
     }
 
@@ -277,8 +273,8 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
         if !self.is_namespace {
             let role = match self.font_face {
                 _ if place == "@import" => Role::StyleSheet,
-                FontFace::Inside(_) => Role::Font,
-                FontFace::Outside | FontFace::Announced => Role::Picture,
+                Some(1..) => Role::Font,
+                _ => Role::Picture,
             };
             // A string in `url()` or `src()` is one parenthesis deeper.
             let around = match grammar {
@@ -419,18 +415,6 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
         let written = written.of(self.css);
         // An escape is at most eight bytes long, so a longer text cannot be the name.
         written.len() <= 8 * name.len() && unescape(written).eq_ignore_ascii_case(name)
-    }
-}
-
-impl FontFace {
-    fn behind(self, delimiter: u8) -> Self {
-        match (self, delimiter) {
-            (Self::Announced, b'{') => Self::Inside(1),
-            (Self::Inside(braces), b'{') => Self::Inside(braces + 1),
-            (Self::Inside(braces), b'}') if braces > 1 => Self::Inside(braces - 1),
-            (Self::Inside(_), b';') => self,
-            _ => Self::Outside,
-        }
     }
 }
 

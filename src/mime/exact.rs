@@ -8,12 +8,11 @@
 //! A wording may come from a stranger's mail. So the lengths in it are bounded, and what it makes of octets is
 //! known before it is made ([`Wording::length`]).
 
-use base64_simd::AsOut as _;
 use memchr::memchr;
 
 use super::header::has_control_character;
 use super::quoted_printable;
-use super::transfer::{TransferEncoding, with_newlines};
+use super::transfer::{TransferEncoding, push_base64, with_newlines};
 use crate::span::Newline;
 
 /// The longest line of base64 that is divided (RFC 5322 §2.1.1).
@@ -131,7 +130,7 @@ impl Wording {
         let mut body = match self.manner {
             Manner::Base64 { line } => {
                 let mut body = Vec::with_capacity(self.length(octets));
-                push_base64(octets, line, self.newline, &mut |piece| {
+                push_base64(octets, line, self.newline, |piece| {
                     body.extend_from_slice(piece);
                     true
                 });
@@ -218,18 +217,11 @@ fn read_base64(body: &[u8], newline: Newline) -> Option<(Vec<u8>, Wording)> {
         .len();
     symbols.truncate(length);
     let mut rest = core;
-    let is_same = push_base64(
-        &symbols,
-        line,
-        newline,
-        &mut |piece| match rest.strip_prefix(piece) {
-            Some(behind) => {
-                rest = behind;
-                true
-            }
-            None => false,
-        },
-    );
+    let is_same = push_base64(&symbols, line, newline, |piece| {
+        let behind = rest.strip_prefix(piece);
+        rest = behind.unwrap_or(rest);
+        behind.is_some()
+    });
     let wording = Wording {
         manner: Manner::Base64 { line },
         newline,
@@ -251,42 +243,6 @@ fn read_quoted_printable(body: &[u8], newline: Newline) -> Option<(Vec<u8>, Word
         tail,
     };
     (quoted_printable::encode(&octets, newline) == core).then_some((octets, wording))
-}
-
-/// Hands base64 on piece by piece, as long as `sink` takes it; whether it took all.
-fn push_base64(
-    octets: &[u8],
-    line: usize,
-    newline: Newline,
-    sink: &mut dyn FnMut(&[u8]) -> bool,
-) -> bool {
-    // Many lines are encoded at a time, at SIMD speed, and then cut.
-    const STAGED: usize = 57 * 64;
-    let mut stage = [0; STAGED / 3 * 4];
-    let mut column = 0;
-    for block in octets.chunks(STAGED) {
-        let encoded = base64_simd::STANDARD.encode(block, stage.as_mut_slice().as_out());
-        let mut symbols: &[u8] = encoded;
-        while !symbols.is_empty() {
-            if line > 0 && column == line {
-                if !sink(newline.bytes()) {
-                    return false;
-                }
-                column = 0;
-            }
-            let fit = match line {
-                0 => symbols.len(),
-                line => symbols.len().min(line - column),
-            };
-            let (now, behind) = symbols.split_at(fit);
-            if !sink(now) {
-                return false;
-            }
-            column += fit;
-            symbols = behind;
-        }
-    }
-    true
 }
 
 #[cfg(test)]

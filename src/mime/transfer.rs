@@ -179,21 +179,47 @@ pub fn base64_length_with(octets: usize, newline: Newline) -> usize {
 
 /// As [`encode_base64`], behind what is there.
 pub fn append_base64(octets: &[u8], newline: Newline, body: &mut Vec<u8>) {
-    const LINE_OCTETS: usize = ENCODED_COLUMNS / 4 * 3;
+    push_base64(octets, ENCODED_COLUMNS, newline, |piece| {
+        body.extend_from_slice(piece);
+        true
+    });
+}
+
+/// Hands base64 on piece by piece, as long as `sink` takes it; whether it took all. `line` is the columns of a line, 0 for
+/// one line.
+pub(super) fn push_base64(
+    octets: &[u8],
+    line: usize,
+    newline: Newline,
+    mut sink: impl FnMut(&[u8]) -> bool,
+) -> bool {
     // Many lines are encoded at a time, at SIMD speed, and then cut.
-    const STAGED_LINES: usize = 64;
-    let mut stage = [0; STAGED_LINES * ENCODED_COLUMNS];
-    let terminator = newline.bytes();
-    let start = body.len();
-    for block in octets.chunks(STAGED_LINES * LINE_OCTETS) {
+    const STAGED: usize = ENCODED_COLUMNS / 4 * 3 * 64;
+    let mut stage = [0; STAGED / 3 * 4];
+    let mut column = 0;
+    for block in octets.chunks(STAGED) {
         let encoded = base64_simd::STANDARD.encode(block, stage.as_mut_slice().as_out());
-        for line in encoded.chunks(ENCODED_COLUMNS) {
-            if body.len() > start {
-                body.extend_from_slice(terminator);
+        let mut symbols: &[u8] = encoded;
+        while !symbols.is_empty() {
+            if line > 0 && column == line {
+                if !sink(newline.bytes()) {
+                    return false;
+                }
+                column = 0;
             }
-            body.extend_from_slice(line);
+            let fit = match line {
+                0 => symbols.len(),
+                line => symbols.len().min(line - column),
+            };
+            let (now, behind) = symbols.split_at(fit);
+            if !sink(now) {
+                return false;
+            }
+            column += fit;
+            symbols = behind;
         }
     }
+    true
 }
 
 /// Encodes octets as they were encoded before, if that loses nothing; none where another encoding has

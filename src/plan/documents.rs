@@ -43,6 +43,9 @@ use crate::report::{Reason, Refusal};
 /// Octets of a link, at most: no server takes as many, and it would be held several times.
 const LONGEST: usize = 1 << 20;
 
+/// The edits of a document, and what became of its Content-MD5, if it has one.
+type Edited = (Group, Option<&'static str>);
+
 /// The documents of a message, looked at one after the other. Facts that they share, such as which part has which
 /// Content-Location, are gathered once: there may be ten thousand of them.
 pub(crate) struct Documents<'p> {
@@ -67,7 +70,7 @@ impl<'p> Documents<'p> {
     }
 
     /// Decodes and reads a document, and makes the changes that `decide` wants; none if the part is no document, or nothing
-    /// changes. Gives what was decided, the edits, and what became of its Content-MD5, if it has one. Unless `always`, a document without any base or sibling is not looked at.
+    /// changes. Unless `always`, a document without any base or sibling is not looked at.
     fn looked_at<T>(
         &mut self,
         part: PartId,
@@ -79,7 +82,7 @@ impl<'p> Documents<'p> {
             &MappedBody<'_>,
             &mut Document<'_>,
         ) -> Result<(Changes, T), Refusal>,
-    ) -> Option<Result<(T, Group, Option<&'static str>), Refusal>> {
+    ) -> Option<Result<(T, Edited), Refusal>> {
         let language = self.language(part)?;
         let base = self.siblings.base_of(part);
         let related = match self.siblings.around(part, ledger) {
@@ -166,7 +169,7 @@ impl<'p> Documents<'p> {
         if let Err(refusal) = ledger.grow(growth) {
             return Some(Err(refusal));
         }
-        Some(Ok((decided, edits, digest)))
+        Some(Ok((decided, (edits, digest))))
     }
 
     /// What kind of document a part is; none if it is none, or an attachment.

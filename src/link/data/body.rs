@@ -40,12 +40,12 @@ fn decode_lines<'a>(
     let mut word = 0;
     loop {
         let undecoded = rest;
-        stage.clear();
-        while !rest.is_empty() && !stage.is_full() {
-            let reach = if stage.is_empty() {
+        stage.length = 0;
+        while !rest.is_empty() && stage.length < STAGE {
+            let reach = if stage.length == 0 {
                 STRETCH
             } else {
-                stage.room()
+                STAGE - stage.length
             };
             // The limit keeps one endless line from being searched again for each stage.
             let ahead = rest.get(..reach).unwrap_or(rest);
@@ -55,7 +55,7 @@ fn decode_lines<'a>(
                 let line = memchr(b'\n', ahead).and_then(|end| ahead.get(..end));
                 word = trim_folding_end(line.unwrap_or(ahead)).len();
             }
-            if stage.is_empty() && word > STAGE {
+            if stage.length == 0 && word > STAGE {
                 // All but the last symbols, which may be padding.
                 let symbols = rest.get(..(word - 1) / 4 * 4).unwrap_or_default();
                 decode_whole(symbols, content).ok_or(undecoded)?;
@@ -74,14 +74,14 @@ fn decode_lines<'a>(
 }
 
 fn decode_pieces(body: &[u8], stage: &mut Stage, content: &mut Vec<u8>) -> Option<()> {
-    stage.clear();
+    stage.length = 0;
     for mut symbols in pieces(body) {
         // White space that was escaped, and form feeds, are ignored in base64 only.
         if matches!(symbols, [octet] if octet.is_ascii_whitespace()) {
             continue;
         }
         while !symbols.is_empty() {
-            if stage.is_full() {
+            if stage.length == STAGE {
                 stage.flush(content)?;
             }
             let taken = stage.take(symbols, symbols.len());
@@ -112,25 +112,9 @@ impl Default for Stage {
 }
 
 impl Stage {
-    fn clear(&mut self) {
-        self.length = 0;
-    }
-
-    fn is_empty(&self) -> bool {
-        self.length == 0
-    }
-
-    fn is_full(&self) -> bool {
-        self.length == STAGE
-    }
-
-    fn room(&self) -> usize {
-        STAGE - self.length
-    }
-
     /// Copies the first `count` of `symbols`, or as many as there is room for, and says how many.
     fn take(&mut self, symbols: &[u8], count: usize) -> usize {
-        let count = count.min(self.room()).min(symbols.len());
+        let count = count.min(STAGE - self.length).min(symbols.len());
         let end = self.length + count;
         // A copy of fixed length is a few moves, one of any length is a call, which counts for
         // words of 40. Symbols copied too much are overwritten later, or lie in the slack.

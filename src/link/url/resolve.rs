@@ -119,12 +119,6 @@ mod tests {
     }
 
     #[test]
-    fn a_base_without_path_gets_its_slash() {
-        assert_eq!(resolve("http://a", "g").unwrap(), "http://a/g");
-        assert_eq!(resolve("http://a?q", "g").unwrap(), "http://a/g");
-    }
-
-    #[test]
     fn a_relative_base_resolves_nothing_relative() {
         assert_eq!(resolve("/a/", "g"), Err(Unresolvable::BaseNotAbsolute));
         assert_eq!(resolve("/a/", "x:g").unwrap(), "x:g");

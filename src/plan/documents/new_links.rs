@@ -38,7 +38,7 @@ impl Documents<'_> {
         ledger: &mut Ledger,
     ) -> Option<Result<NewLinks, Refusal>> {
         let new = self.looked_at(part, ledger, false, Self::resolve)?;
-        Some(new.map(|(new, edits, digest)| NewLinks {
+        Some(new.map(|(new, (edits, digest))| NewLinks {
             edits,
             digest,
             ..new

@@ -186,7 +186,7 @@ impl Documents<'_> {
             });
             Ok((changes, ()))
         })?;
-        Some(rewritten.map(|(_, edits, _)| edits))
+        Some(rewritten.map(|(_, (edits, _))| edits))
     }
 }
 
