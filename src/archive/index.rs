@@ -7,15 +7,9 @@ use super::time;
 /// An index with more octets is not read.
 pub(super) const LONGEST: usize = 1 << 20;
 
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Capture {
-    /// When, in seconds since 1970.
-    pub(super) at: i64,
-    pub(super) media_type: Option<String>,
-}
-
-/// The captures with status 200. Lines that cannot be read are passed over.
-pub(super) fn captures(index: &[u8]) -> Vec<Capture> {
+/// The captures with status 200: when, in seconds since 1970, and their media types. Lines that cannot be read are passed
+/// over.
+pub(super) fn captures(index: &[u8]) -> Vec<(i64, Option<String>)> {
     if index.trim_ascii_start().starts_with(b"[") {
         return of_array(index);
     }
@@ -26,14 +20,13 @@ pub(super) fn captures(index: &[u8]) -> Vec<Capture> {
         .collect()
 }
 
-fn capture(stamp: &str, status: &str, media_type: &str) -> Option<Capture> {
-    Some(Capture {
-        at: time::of_stamp(stamp).filter(|_| status == "200")?,
-        media_type: media_type.contains('/').then(|| media_type.to_owned()),
-    })
+fn capture(stamp: &str, status: &str, media_type: &str) -> Option<(i64, Option<String>)> {
+    let at = time::of_stamp(stamp).filter(|_| status == "200")?;
+    let media_type = media_type.contains('/').then(|| media_type.to_owned());
+    Some((at, media_type))
 }
 
-fn of_line(line: &str) -> Option<Capture> {
+fn of_line(line: &str) -> Option<(i64, Option<String>)> {
     if line.starts_with('{') {
         let object = serde_json::from_str(line).ok()?;
         return of_object(&object, text(&object, "timestamp"));
@@ -49,7 +42,7 @@ fn of_line(line: &str) -> Option<Capture> {
     capture(stamp, status, media_type)
 }
 
-fn of_object(object: &Value, stamp: Option<&str>) -> Option<Capture> {
+fn of_object(object: &Value, stamp: Option<&str>) -> Option<(i64, Option<String>)> {
     let media_type = text(object, "mime").or_else(|| text(object, "mimetype"));
     let status = text(object, "status").or_else(|| text(object, "statuscode"));
     capture(stamp?, status?, media_type.unwrap_or_default())
@@ -60,7 +53,7 @@ fn text<'v>(object: &'v Value, name: &str) -> Option<&'v str> {
 }
 
 /// A first row with the names of the columns, and rows.
-fn of_array(index: &[u8]) -> Vec<Capture> {
+fn of_array(index: &[u8]) -> Vec<(i64, Option<String>)> {
     let rows: Vec<Vec<String>> = serde_json::from_slice(index).unwrap_or_default();
     let Some((names, rows)) = rows.split_first() else {
         return Vec::new();
@@ -95,10 +88,8 @@ mod tests {
             "[[\"urlkey\",\"timestamp\",\"original\",\"mimetype\",\"statuscode\"],\n[\"k\",\"20030502100000\",\"u\",\"text/html\",\"404\"],\n[\"k\",\"20030602100000\",\"u\",\"image/gif\",\"200\"]]",
         ];
         for form in forms {
-            let expected = Capture {
-                at: time::of_stamp("20030602100000").unwrap(),
-                media_type: Some("image/gif".to_owned()),
-            };
+            let at = time::of_stamp("20030602100000").unwrap();
+            let expected = (at, Some("image/gif".to_owned()));
             assert_eq!(captures(form.as_bytes()), [expected], "{form}");
         }
         for nothing in [

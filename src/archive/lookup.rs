@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use ureq::http::header;
 use url::Url;
 
-use super::index::{self, Capture};
+use super::index;
 use super::secret;
 use super::template::{IndexTemplate, Template};
 use super::time;
@@ -283,13 +283,11 @@ impl Archive {
             404 => return Ok(None),
             status => return Err(own_status(status)),
         }
-        let is_wanted = |capture: &Capture| {
-            self.window.holds(wish.date, capture.at)
-                && agrees(wish.accept, capture.media_type.as_deref())
-        };
-        let captures = index::captures(&answer.body).into_iter().filter(is_wanted);
+        let captures = index::captures(&answer.body).into_iter();
         Ok(captures
-            .map(|capture| capture.at)
+            .filter(|(_, media_type)| agrees(wish.accept, media_type.as_deref()))
+            .map(|(at, _)| at)
+            .filter(|&at| self.window.holds(wish.date, at))
             .min_by_key(|at| (at.abs_diff(wish.date), *at)))
     }
 

@@ -85,16 +85,6 @@ struct Reader<'a, 'r> {
     reading: &'r Reading,
 }
 
-/// The body of a detached part.
-struct Quotation {
-    /// Fields that a stray empty line cut off from the part's header.
-    strays: Fields,
-    /// The header the part had.
-    quoted: Header,
-    /// Whether there is nothing else in the body.
-    is_all: bool,
-}
-
 impl<'a> Reader<'a, '_> {
     fn read(&self) -> Option<ExternalBody<'a>> {
         let own = self.tree.fields(self.part);
@@ -106,7 +96,7 @@ impl<'a> Reader<'a, '_> {
             return None;
         }
         let quotation = self.quotation();
-        let strays = quotation.as_ref().map(|quotation| &quotation.strays);
+        let strays = quotation.as_ref().map(|(strays, ..)| strays);
         let field = |name| {
             let find = |fields: &Fields| fields.first(self.original, name);
             find(own).or_else(|| strays.and_then(find))
@@ -127,7 +117,7 @@ impl<'a> Reader<'a, '_> {
         if let Some(url) = field(URL_FIELD) {
             let target = self.unless_cut_off(&url, url_of_field(url.value.of(self.original)));
             return Some(match quotation {
-                Some(quotation) => self.detached(target, quotation),
+                Some((_, quoted, is_all)) => self.detached(target, quoted, is_all),
                 None => self.beside_a_note(Form::Enclosure, target),
             });
         }
@@ -158,15 +148,16 @@ impl<'a> Reader<'a, '_> {
         target
     }
 
-    /// The part gets back the header it had.
+    /// The part gets back the header it had, if that is all in its body.
     fn detached(
         &self,
         target: Result<Referent<'a>, Refusal>,
-        quotation: Quotation,
+        quoted: Header,
+        is_all: bool,
     ) -> ExternalBody<'a> {
         let entity = self.tree.part(self.part);
         let target = match &entity.content {
-            _ if !quotation.is_all => Err(own_content(
+            _ if !is_all => Err(own_content(
                 "there is more in the part than the header it had",
             )),
             Content::Multipart(_) if !entity.children.is_empty() => {
@@ -176,13 +167,7 @@ impl<'a> Reader<'a, '_> {
             _ if entity.encoding == TransferEncoding::QuotedPrintable => Err(encoded()),
             _ => target,
         };
-        let mut body = ExternalBody::with(
-            self.original,
-            self.part,
-            Form::Detached,
-            target,
-            quotation.quoted,
-        );
+        let mut body = ExternalBody::with(self.original, self.part, Form::Detached, target, quoted);
         if body.declared.is_none() {
             // RFC 2045 §5.2, as for any part.
             let own = self.tree.value(self.original, self.part, "Content-Type");
@@ -258,8 +243,9 @@ impl<'a> Reader<'a, '_> {
         start.starts_with(b"content-") || start.starts_with(b"x-mozilla-")
     }
 
-    /// The body as [`SENTENCE`] and a header, if that is what it starts with.
-    fn quotation(&self) -> Option<Quotation> {
+    /// The header behind [`SENTENCE`], if the body starts with that; the fields in front of it, which a stray empty line cut
+    /// off from the part's header; and whether there is nothing else in the body.
+    fn quotation(&self) -> Option<(Fields, Header, bool)> {
         const STRAY_BLOCKS: usize = 2;
         let body = self.tree.part(self.part).body;
         let mut at = body.start;
@@ -268,11 +254,7 @@ impl<'a> Reader<'a, '_> {
             at = self.behind_empty_lines(at, body.end);
             if let Some(behind) = self.behind_sentence(at, body.end) {
                 let (quoted, is_all) = self.quoted_header(behind, body.end);
-                return Some(Quotation {
-                    strays,
-                    quoted,
-                    is_all,
-                });
+                return Some((strays, quoted, is_all));
             }
             let block = self.block(at, body.end)?;
             strays.append(&block.fields);

@@ -41,18 +41,12 @@ pub fn scan(original: &[u8], limits: &ScanLimits) -> Tree {
     }
 }
 
-/// A part whose end has not been found.
-struct Open {
-    part: usize,
-    /// Whether its boundary is looked for; not of leaves, messages, and closed multiparts.
-    is_open: bool,
-}
-
 struct Scanner<'a> {
     original: &'a [u8],
     limits: &'a ScanLimits,
     parts: Vec<Part>,
-    open: Vec<Open>,
+    /// Parts whose end has not been found, the outermost first.
+    open: Vec<usize>,
     /// Where the current body text starts: no line break before it is free for a boundary.
     floor: usize,
 }
@@ -64,7 +58,7 @@ impl Scanner<'_> {
         while let Some((level, is_close, delimiter)) = self.next_delimiter(&finder) {
             self.close_above(level + 1, delimiter.start);
             self.floor = delimiter.end;
-            let parent = self.open[level].part;
+            let parent = self.open[level];
             let full = self.parts.len() >= self.limits.parts;
             let Content::Multipart(multipart) = &mut self.parts[parent].content else {
                 continue;
@@ -75,11 +69,9 @@ impl Scanner<'_> {
             if is_close {
                 multipart.close = Some(delimiter);
                 multipart.epilogue = Span::empty_at(delimiter.end);
-                self.open[level].is_open = false;
             } else if full {
                 multipart.overflow = Some(Limit::TooManyParts);
                 multipart.epilogue = Span::empty_at(delimiter.start);
-                self.open[level].is_open = false;
             } else {
                 multipart.delimiters.push(delimiter);
                 let default = match self.parts[parent].essence.as_str() {
@@ -99,7 +91,6 @@ impl Scanner<'_> {
             let index = self.parts.len();
             let part = self.read_part(start, parent, default);
             self.floor = part.body.start;
-            let is_open = part.content.boundary().is_some();
             if part.content == Content::Message {
                 next = Some((part.body.start, Some(index), DEFAULT_TYPE));
             }
@@ -107,10 +98,7 @@ impl Scanner<'_> {
             if let Some(parent) = parent {
                 self.parts[parent].children.push(PartId(index as u32));
             }
-            self.open.push(Open {
-                part: index,
-                is_open,
-            });
+            self.open.push(index);
         }
     }
 
@@ -190,9 +178,7 @@ impl Scanner<'_> {
     /// The next line that is a boundary of an open multipart: which one, as in `open`, and whether it closes that; and the
     /// line with its terminator and, where free, the line break in front.
     fn next_delimiter(&self, finder: &memmem::Finder<'_>) -> Option<(usize, bool, Span)> {
-        if self.open.iter().all(|open| !open.is_open) {
-            return None;
-        }
+        self.boundaries().next()?;
         let mut from = self.floor;
         // The floor is the start of a line: it needs no line break in front.
         let mut at_floor = true;
@@ -222,10 +208,7 @@ impl Scanner<'_> {
     /// than it has octets, for each of at most [`ScanLimits::depth`] boundaries.
     fn matching(&self, line: &[u8]) -> Option<(usize, bool)> {
         let dashes = line.strip_prefix(b"--")?;
-        let open = self.open.iter().enumerate().rev();
-        let mut open = open.filter(|(_, open)| open.is_open);
-        open.find_map(|(level, open)| {
-            let boundary = self.parts.get(open.part)?.content.boundary()?;
+        self.boundaries().find_map(|(level, boundary)| {
             let rest = dashes.strip_prefix(boundary)?;
             let blank = |rest: &[u8]| rest.iter().all(|byte| matches!(byte, b' ' | b'\t'));
             if blank(rest) {
@@ -233,6 +216,17 @@ impl Scanner<'_> {
             }
             let rest = rest.strip_prefix(b"--")?;
             blank(rest).then_some((level, true))
+        })
+    }
+
+    /// The boundaries that are looked for, innermost first: not those of closed multiparts.
+    fn boundaries(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        let open = self.open.iter().enumerate().rev();
+        open.filter_map(|(level, &part)| match &self.parts.get(part)?.content {
+            Content::Multipart(it) if it.close.is_none() && it.overflow.is_none() => {
+                Some((level, it.boundary.as_slice()))
+            }
+            _ => None,
         })
     }
 
@@ -249,8 +243,8 @@ impl Scanner<'_> {
 
     fn close_above(&mut self, level: usize, end: usize) {
         while self.open.len() > level {
-            let Some(open) = self.open.pop() else { break };
-            let part = &mut self.parts[open.part];
+            let Some(part) = self.open.pop() else { break };
+            let part = &mut self.parts[part];
             // An empty body may end where a boundary took the line break of the part above it.
             part.span.end = end.max(part.body.start);
             part.body.end = part.span.end;
