@@ -11,7 +11,6 @@ pub struct Links {
     packed: Vec<u8>,
     /// One link of each kind, without its place; a document has few.
     kinds: Vec<LinkValue>,
-    count: usize,
     /// The kind of the last link, and where it ends.
     last: (usize, usize),
 }
@@ -41,21 +40,20 @@ impl Links {
             self.write(index as u64);
         }
         self.last = (index, link.span.end);
-        self.count += 1;
     }
 
     /// How many there are.
     #[cfg(any(test, feature = "internals"))]
     #[must_use]
     pub fn len(&self) -> usize {
-        self.count
+        self.iter().count()
     }
 
     /// Whether there are none.
     #[cfg(any(test, feature = "internals"))]
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.count == 0
+        self.packed.is_empty()
     }
 
     /// The links, in order.
