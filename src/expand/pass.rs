@@ -16,7 +16,7 @@ use super::retrieve::{Contents, Found};
 use super::session::Session;
 use super::settings::Scope;
 use super::stored;
-use super::substitute::{Content, Substitute};
+use super::substitute::{ContentKind, Substitute};
 use super::unseen;
 use crate::edit::{Edit, Edits, Group};
 use crate::external_body::{Claim, Form, Note, Referent, Scanned, relisted, restored};
@@ -284,17 +284,17 @@ impl Pending<'_> {
             Ok(substitute) => substitute,
             Err(refusal) => return Ok(Err(refusal)),
         };
-        let is_reference = substitute.content == Content::Reference;
+        let is_reference = substitute.content == ContentKind::Reference;
         let mut inside = Pass::default();
         let body = match substitute.content {
-            Content::Composite => match self.composite(session, item, &mut substitute)? {
+            ContentKind::Composite => match self.composite(session, item, &mut substitute)? {
                 Ok((body, pass)) => {
                     inside = pass;
                     Some(body)
                 }
                 Err(refusal) => return Ok(Err(refusal)),
             },
-            Content::Leaf | Content::Reference => None,
+            ContentKind::Leaf | ContentKind::Reference => None,
         };
         Ok(substitute.finish(body).map(|group| Put {
             group,

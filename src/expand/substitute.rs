@@ -34,7 +34,7 @@ use crate::span::{Newline, Span};
 
 /// What kind of content is put in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Content {
+pub(super) enum ContentKind {
     /// Octets.
     Leaf,
     /// Octets that may be a reference themselves.
@@ -54,7 +54,7 @@ pub(super) struct Substitute<'p> {
     obtained: Obtained,
     /// The Content-Type field of the new part, with its terminator.
     content_type: Vec<u8>,
-    pub(super) content: Content,
+    pub(super) content: ContentKind,
 }
 
 impl<'p> Substitute<'p> {
@@ -73,10 +73,10 @@ impl<'p> Substitute<'p> {
             _ if obtained.essence == ESSENCE => {
                 return Err(composite::refused("it is an external body itself"));
             }
-            Some("multipart" | "message") => Content::Composite,
+            Some("multipart" | "message") => ContentKind::Composite,
             // With --shortcuts all such a file is a reference itself.
-            _ if obtained.essence.ends_with("internet-shortcut") => Content::Reference,
-            _ => Content::Leaf,
+            _ if obtained.essence.ends_with("internet-shortcut") => ContentKind::Reference,
+            _ => ContentKind::Leaf,
         };
         let mut substitute = Self {
             original,

@@ -287,6 +287,8 @@ pub(super) fn access_of(name: &str) -> Option<Access> {
 /// Access types first, then the other forms, then the schemes.
 pub fn facilities() -> impl Iterator<Item = &'static Facility> {
     let access_types = ACCESS_TYPES.iter().map(|(_, facility)| facility);
-    let schemes = SCHEMES.iter().map(|(_, facility)| facility);
-    access_types.chain(&RELATIVES).chain(schemes).chain(&OTHERS)
+    access_types
+        .chain(&RELATIVES)
+        .chain(&SCHEMES)
+        .chain(&OTHERS)
 }

@@ -86,151 +86,104 @@ impl Scheme {
     }
 }
 
-/// Where the content of a URL is, as its scheme says.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Locator {
-    /// In the URL.
-    Within,
-    /// In another part of the message.
-    Part,
-    /// In a part of the message; the URL names both (`mid:`).
-    PartOfMessage,
-    /// Elsewhere: the policy decides.
-    Elsewhere,
-}
-
 /// The schemes, in the order of docs/schemes.md. A URL of any other scheme is left.
-pub(super) const SCHEMES: [(Locator, Facility); 7] = [
-    (
-        Locator::Within,
-        Facility {
-            name: "data:",
-            maps_to: "its own text (RFC 2397)",
-            operation: "decode",
-            example: Some(
-                "Content-Type: message/external-body; access-type=URL; URL=\"data:,x\"\n\nContent-Type: text/plain\n",
-            ),
-            allowed_by: "",
-            syntax: "not hierarchical: absolute, and no base",
-            characters: "percent-escaped octets or base64; the charset is a parameter",
-            utility: "content without a server",
-            disclosure: "nobody",
-            danger: "hides content from those who look at parts only; `--deny-type` holds here too",
-        },
-    ),
-    (
-        Locator::Part,
-        Facility {
-            name: "cid:",
-            maps_to: "the part of the message with that Content-ID (RFC 2392)",
-            operation: "copy",
-            example: Some(
-                "Content-Type: message/external-body; access-type=URL; URL=\"cid:x@example.org\"\n\n\n--b\nContent-ID: <x@example.org>\n\nx\n",
-            ),
-            allowed_by: "",
-            syntax: "not hierarchical; no `//`",
-            characters: "the identifier, percent-escaped",
-            utility: "one content in two places of a message",
-            disclosure: "nobody",
-            danger: "circles, and growth: `--max-growth`",
-        },
-    ),
-    (
-        Locator::PartOfMessage,
-        Facility {
-            name: "mid:",
-            maps_to: "`mid:message/part`, if it names this message (RFC 2392)",
-            operation: "copy",
-            example: Some(
-                "Content-Type: message/external-body; access-type=URL;\n URL=\"mid:m@example.org/x@example.org\"\n\n\n--b\nContent-ID: <x@example.org>\n\nx\n",
-            ),
-            allowed_by: "",
-            syntax: "not hierarchical; its `/` divides two identifiers",
-            characters: "the same, each of the two",
-            utility: "as `cid:`",
-            disclosure: "nobody; other messages are not looked for",
-            danger: "the same",
-        },
-    ),
-    (
-        Locator::Elsewhere,
-        Facility {
-            name: "https:",
-            maps_to: "HTTP over TLS (RFC 9110)",
-            operation: "GET",
-            example: Some(
-                "Content-Type: message/external-body; access-type=URL; URL=\"https://example.org/x\"\n\nContent-Type: text/plain\n",
-            ),
-            allowed_by: "--fetch https",
-            syntax: "hierarchical, with `//`; may be relative",
-            characters: "as written; what is no URL character is escaped as UTF-8",
-            utility: "where content is today",
-            disclosure: "the server learns our address, when the mail came, and what the URL holds; no cookie, no Referer, no login without `--allow-userinfo`",
-            danger: "names of this network: addresses are judged when they are connected to; redirects are judged anew",
-        },
-    ),
-    (
-        Locator::Elsewhere,
-        Facility {
-            name: "http:",
-            maps_to: "HTTP (RFC 9110)",
-            operation: "GET",
-            example: Some(
-                "Content-Type: message/external-body; access-type=URL; URL=\"http://example.org/x\"\n\nContent-Type: text/plain\n",
-            ),
-            allowed_by: "--fetch http",
-            syntax: "the same",
-            characters: "the same",
-            utility: "where content was",
-            disclosure: "the same, and everybody on the way",
-            danger: "the same; and whoever is on the way may answer: Content-MD5 is compared",
-        },
-    ),
-    (
-        Locator::Elsewhere,
-        Facility {
-            name: "ftp:",
-            maps_to: "FTP, passive mode (RFC 1738)",
-            operation: "RETR",
-            example: Some(
-                "Content-Type: message/external-body; access-type=URL; URL=\"ftp://example.org/x\"\n\nContent-Type: text/plain\n",
-            ),
-            allowed_by: "--fetch ftp",
-            syntax: "hierarchical, with `//`; `;type=` at its end",
-            characters: "octets, percent-escaped; `%00`, `%0a` and `%0d` are refused",
-            utility: "archives",
-            disclosure: "as http; a password stands in the URL in the clear: `--allow-userinfo`",
-            danger: "as http; data connections go to the server's own address only",
-        },
-    ),
-    (
-        Locator::Elsewhere,
-        Facility {
-            name: "file:",
-            maps_to: "a file of this machine (RFC 8089)",
-            operation: "read",
-            example: Some(
-                "Content-Type: message/external-body; access-type=URL; URL=\"file:///usr/share/x\"\n\nContent-Type: text/plain\n",
-            ),
-            allowed_by: "--fetch file --file-root DIR",
-            syntax: "hierarchical; `file://machine/` is another machine's and refused",
-            characters: "octets, percent-escaped",
-            utility: "detached attachments",
-            disclosure: "nobody learns of it; what is read goes where the mail goes",
-            danger: "`..`, links and devices: beneath a root only, regular files only",
-        },
-    ),
+pub(super) const SCHEMES: [Facility; 7] = [
+    Facility {
+        name: "data:",
+        maps_to: "its own text (RFC 2397)",
+        operation: "decode",
+        example: Some(
+            "Content-Type: message/external-body; access-type=URL; URL=\"data:,x\"\n\nContent-Type: text/plain\n",
+        ),
+        allowed_by: "",
+        syntax: "not hierarchical: absolute, and no base",
+        characters: "percent-escaped octets or base64; the charset is a parameter",
+        utility: "content without a server",
+        disclosure: "nobody",
+        danger: "hides content from those who look at parts only; `--deny-type` holds here too",
+    },
+    Facility {
+        name: "cid:",
+        maps_to: "the part of the message with that Content-ID (RFC 2392)",
+        operation: "copy",
+        example: Some(
+            "Content-Type: message/external-body; access-type=URL; URL=\"cid:x@example.org\"\n\n\n--b\nContent-ID: <x@example.org>\n\nx\n",
+        ),
+        allowed_by: "",
+        syntax: "not hierarchical; no `//`",
+        characters: "the identifier, percent-escaped",
+        utility: "one content in two places of a message",
+        disclosure: "nobody",
+        danger: "circles, and growth: `--max-growth`",
+    },
+    Facility {
+        name: "mid:",
+        maps_to: "`mid:message/part`, if it names this message (RFC 2392)",
+        operation: "copy",
+        example: Some(
+            "Content-Type: message/external-body; access-type=URL;\n URL=\"mid:m@example.org/x@example.org\"\n\n\n--b\nContent-ID: <x@example.org>\n\nx\n",
+        ),
+        allowed_by: "",
+        syntax: "not hierarchical; its `/` divides two identifiers",
+        characters: "the same, each of the two",
+        utility: "as `cid:`",
+        disclosure: "nobody; other messages are not looked for",
+        danger: "the same",
+    },
+    Facility {
+        name: "https:",
+        maps_to: "HTTP over TLS (RFC 9110)",
+        operation: "GET",
+        example: Some(
+            "Content-Type: message/external-body; access-type=URL; URL=\"https://example.org/x\"\n\nContent-Type: text/plain\n",
+        ),
+        allowed_by: "--fetch https",
+        syntax: "hierarchical, with `//`; may be relative",
+        characters: "as written; what is no URL character is escaped as UTF-8",
+        utility: "where content is today",
+        disclosure: "the server learns our address, when the mail came, and what the URL holds; no cookie, no Referer, no login without `--allow-userinfo`",
+        danger: "names of this network: addresses are judged when they are connected to; redirects are judged anew",
+    },
+    Facility {
+        name: "http:",
+        maps_to: "HTTP (RFC 9110)",
+        operation: "GET",
+        example: Some(
+            "Content-Type: message/external-body; access-type=URL; URL=\"http://example.org/x\"\n\nContent-Type: text/plain\n",
+        ),
+        allowed_by: "--fetch http",
+        syntax: "the same",
+        characters: "the same",
+        utility: "where content was",
+        disclosure: "the same, and everybody on the way",
+        danger: "the same; and whoever is on the way may answer: Content-MD5 is compared",
+    },
+    Facility {
+        name: "ftp:",
+        maps_to: "FTP, passive mode (RFC 1738)",
+        operation: "RETR",
+        example: Some(
+            "Content-Type: message/external-body; access-type=URL; URL=\"ftp://example.org/x\"\n\nContent-Type: text/plain\n",
+        ),
+        allowed_by: "--fetch ftp",
+        syntax: "hierarchical, with `//`; `;type=` at its end",
+        characters: "octets, percent-escaped; `%00`, `%0a` and `%0d` are refused",
+        utility: "archives",
+        disclosure: "as http; a password stands in the URL in the clear: `--allow-userinfo`",
+        danger: "as http; data connections go to the server's own address only",
+    },
+    Facility {
+        name: "file:",
+        maps_to: "a file of this machine (RFC 8089)",
+        operation: "read",
+        example: Some(
+            "Content-Type: message/external-body; access-type=URL; URL=\"file:///usr/share/x\"\n\nContent-Type: text/plain\n",
+        ),
+        allowed_by: "--fetch file --file-root DIR",
+        syntax: "hierarchical; `file://machine/` is another machine's and refused",
+        characters: "octets, percent-escaped",
+        utility: "detached attachments",
+        disclosure: "nobody learns of it; what is read goes where the mail goes",
+        danger: "`..`, links and devices: beneath a root only, regular files only",
+    },
 ];
-
-/// Where the content of a URL is, and the URL without its scheme.
-pub(super) fn locate(url: &str) -> (Locator, &str) {
-    SCHEMES
-        .iter()
-        .find_map(|(locator, facility)| {
-            let (scheme, rest) = url.split_at_checked(facility.name.len())?;
-            scheme
-                .eq_ignore_ascii_case(facility.name)
-                .then_some((*locator, rest))
-        })
-        .unwrap_or((Locator::Elsewhere, url))
-}

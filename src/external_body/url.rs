@@ -6,7 +6,6 @@ use std::borrow::Cow;
 use percent_encoding::percent_decode_str;
 
 use super::Referent;
-use super::scheme::{Locator, locate};
 use super::unusable::{bad_value, missing_url};
 use crate::link::url::with_octets_escaped;
 use crate::report::Refusal;
@@ -39,22 +38,21 @@ pub fn read_url(value: Cow<'_, [u8]>) -> Result<Referent<'_>, Refusal> {
             u32::from(control)
         )));
     }
-    match locate(&text) {
-        (Locator::Part, content_id) => Ok(Referent::ContentId {
-            content_id: percent_decoded(content_id),
-            message_id: None,
-        }),
-        (Locator::PartOfMessage, both) => match both.split_once('/') {
-            Some((message_id, content_id)) => Ok(Referent::ContentId {
-                content_id: percent_decoded(content_id),
-                message_id: Some(percent_decoded(message_id)),
-            }),
-            None => Err(bad_value(
-                "the mid: URL names a whole message, not a part of this one",
-            )),
-        },
-        (Locator::Within | Locator::Elsewhere, _) => Ok(Referent::Url(text)),
-    }
+    let (scheme, rest) = text.split_once(':').unwrap_or_default();
+    let (message_id, content_id) = if scheme.eq_ignore_ascii_case("cid") {
+        (None, rest)
+    } else if scheme.eq_ignore_ascii_case("mid") {
+        let (message_id, content_id) = rest.split_once('/').ok_or_else(|| {
+            bad_value("the mid: URL names a whole message, not a part of this one")
+        })?;
+        (Some(percent_decoded(message_id)), content_id)
+    } else {
+        return Ok(Referent::Url(text));
+    };
+    Ok(Referent::ContentId {
+        content_id: percent_decoded(content_id),
+        message_id,
+    })
 }
 
 /// Whether a folded value starts with this scheme, past white space, `<` and `URL:`.

@@ -20,7 +20,7 @@ use super::tags::Attribute;
 /// The largest side of a picture that counts as none, in pixels.
 const TINY: f64 = 3.0;
 
-/// The properties that matter. At nothing of one of the first four a picture is hidden; the last two are its sides.
+/// The properties that matter. A picture is hidden where one of the first four is 0; the last two are its sides.
 const PROPERTIES: [&[u8]; 6] = [
     b"display",
     b"visibility",

@@ -22,18 +22,10 @@ pub(super) struct Scopes {
 
 #[derive(Clone, Copy, Default, Debug)]
 struct Region {
-    opened_by: Opener,
+    /// Else it is the document, or an element of SVG or MathML that holds HTML.
+    is_template: bool,
     svg: usize,
     math: usize,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-enum Opener {
-    #[default]
-    Document,
-    Template,
-    /// An element of SVG or MathML that holds HTML.
-    Integration,
 }
 
 impl Region {
@@ -85,7 +77,7 @@ impl Scopes {
         let Some(region) = self.regions.last_mut() else {
             return;
         };
-        let opened_by = match name {
+        let is_template = match name {
             b"svg" => {
                 region.svg += 1;
                 return;
@@ -94,23 +86,24 @@ impl Scopes {
                 region.math += 1;
                 return;
             }
-            b"template" if !is_foreign => Opener::Template,
+            b"template" if !is_foreign => true,
             _ if (region.svg > 0 && is_html_in_svg(name))
                 || (region.math > 0 && is_html_in_math(name)) =>
             {
-                Opener::Integration
+                false
             }
             _ => return,
         };
-        self.templates += usize::from(opened_by == Opener::Template);
+        self.templates += usize::from(is_template);
         self.regions.push(Region {
-            opened_by,
+            is_template,
             ..Region::default()
         });
     }
 
     /// An end tag; `name` is in lower case.
     pub(super) fn close(&mut self, name: &[u8]) {
+        let is_nested = self.regions.len() > 1;
         let Some(region) = self.regions.last_mut() else {
             return;
         };
@@ -119,13 +112,14 @@ impl Scopes {
             b"math" => region.math = region.math.saturating_sub(1),
             b"template" if self.templates > 0 => {
                 while let Some(closed) = self.regions.pop() {
-                    if closed.opened_by == Opener::Template {
+                    if closed.is_template {
                         self.templates -= 1;
                         break;
                     }
                 }
             }
-            _ if region.opened_by == Opener::Integration
+            _ if is_nested
+                && !region.is_template
                 && (is_html_in_svg(name) || is_html_in_math(name)) =>
             {
                 self.regions.pop();

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::document::Document;
 use super::link_text::{ascii, cid_escaped, raw, readable};
-use super::resolved::{Memory, Resolved, Stage};
+use super::resolved::{Memory, Resolved};
 use super::{Documents, LONGEST};
 use crate::edit::Group;
 use crate::ledger::Ledger;
@@ -70,12 +70,12 @@ impl Documents<'_> {
         let mut gained = -i64::try_from(mapped.spare()).unwrap_or(i64::MAX);
         let mut memory = Memory::default();
         let mut links = links.iter();
-        // Links that make the document twice as large are only counted at first: they may be too much, and
-        // nothing shall be held for that.
-        for stage in [Stage::Begun, Stage::Counted, Stage::Made] {
+        // Links are counted and made, until they would make the document twice as large. The others are counted before one
+        // of them is made: they may be too much, and nothing shall be held for that.
+        for (is_counted, is_made) in [(true, true), (true, false), (false, true)] {
             let from = links.clone();
             loop {
-                if stage == Stage::Begun && gained > document.octets.len() as i64 {
+                if is_counted && is_made && gained > document.octets.len() as i64 {
                     break;
                 }
                 let Some(link) = links.next() else { break };
@@ -83,7 +83,7 @@ impl Documents<'_> {
                     continue;
                 }
                 let Some(value) = document.value(&link) else {
-                    let is_left = stage != Stage::Counted && !is_within_message && {
+                    let is_left = is_made && !is_within_message && {
                         let reference = document.unclear(&link);
                         relation(scheme(&base_url), &reference) == Relation::Relative
                     };
@@ -109,21 +109,21 @@ impl Documents<'_> {
                         &new
                     }
                 };
-                if resolved.is_relative && stage != Stage::Made {
+                if resolved.is_relative && is_counted {
                     // Growth does not bound `/y` or `../y` times a long base: they stay short.
                     ledger.work(base_url.len())?;
                 }
                 let Some(replacement) = &resolved.replacement else {
                     continue;
                 };
-                if stage != Stage::Made {
+                if is_counted {
                     gained += mapped.least_gain(link.span.len(), replacement).max(0);
                     if gained > room {
                         // Hostile: a long base times many links.
                         return Err(ledger.too_much_growth("its links"));
                     }
                 }
-                if stage == Stage::Counted {
+                if !is_made {
                     continue;
                 }
                 match resolved.part {
@@ -136,7 +136,7 @@ impl Documents<'_> {
                 let octets = link.span.start..link.span.end;
                 changes.push(octets, replacement);
             }
-            if stage == Stage::Counted {
+            if !is_made {
                 links = from;
             }
         }

@@ -5,17 +5,6 @@ use std::collections::HashMap;
 use crate::link::value::{Grammar, Markup};
 use crate::mime::PartId;
 
-/// How far the links of a document are.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// They are counted and made, as long as they gain little.
-    Begun,
-    /// The others are counted.
-    Counted,
-    /// They are made.
-    Made,
-}
-
 /// What a reference becomes; none if it stays.
 #[derive(Clone)]
 pub(super) struct Resolved {
