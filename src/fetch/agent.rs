@@ -1,5 +1,5 @@
-//! What connects: ureq with rustls, the system's certificates, `--ca-file` and `--proxy`. Whom it may connect to is
-//! for the resolver to say that it is given.
+//! What connects: ureq with rustls, the system's certificates, `--ca-file` and `--proxy`. The resolver that it is
+//! given says to which addresses it may connect.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,6 +10,7 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
 use ureq::unversioned::resolver::Resolver;
 use ureq::unversioned::transport::Connector;
 
+use super::forward::Forward;
 use crate::error::Error;
 use crate::policy::Policy;
 
@@ -26,18 +27,22 @@ pub(super) fn agent(
         .root_certs(RootCerts::new_with_certs(roots))
         .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .build();
-    let config = Agent::config_builder()
-        .tls_config(tls)
-        // Its default comes from the environment; who made the policy has checked this one.
-        .proxy(proxy(policy).ok().flatten())
-        .user_agent(USER_AGENT)
-        .http_status_as_error(false)
-        .max_redirects(0)
-        .max_redirects_will_error(false)
-        .max_idle_connections_per_host(policy.limits.in_flight)
-        .max_idle_connections(policy.limits.in_flight.saturating_mul(2))
-        .build();
-    Agent::with_parts(config, connector, resolver)
+    let config = |proxy| {
+        Agent::config_builder()
+            .tls_config(tls.clone())
+            // Its default comes from the environment.
+            .proxy(proxy)
+            .user_agent(USER_AGENT)
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .max_idle_connections_per_host(policy.limits.in_flight)
+            .max_idle_connections(policy.limits.in_flight.saturating_mul(2))
+            .build()
+    };
+    let connector = Forward::new(connector, config(None));
+    // The maker of the policy has checked the proxy.
+    Agent::with_parts(config(proxy(policy).ok().flatten()), connector, resolver)
 }
 
 /// The certificates that the system trusts.

@@ -15,6 +15,8 @@ mod direct;
 #[cfg(feature = "http")]
 mod exchange;
 mod fetcher;
+#[cfg(feature = "http")]
+mod forward;
 mod gate;
 mod memory;
 #[cfg(any(feature = "http", feature = "ftp"))]

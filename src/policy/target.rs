@@ -242,7 +242,7 @@ fn bad(why: &str) -> Refusal {
     Refusal::lasting(Reason::BadUrl, format!("not a usable URL: {why}"))
 }
 
-/// `--proxy URL`: an HTTP proxy that is asked to CONNECT.
+/// `--proxy URL`: an HTTP proxy, which is asked for http: URLs, and to CONNECT for https: URLs.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Proxy(Url);
 

@@ -1,6 +1,6 @@
 //! A small server that says exactly what a test wants said, true or not.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -56,22 +56,49 @@ impl Raw {
         })
     }
 
-    /// A proxy that leads to one server, whatever port is asked for, and to no other host than this.
-    pub fn tunnel(host: &'static str, to: SocketAddr) -> Self {
-        Self::connections(move |mut client| {
-            let Some(asked) = head(&client) else { return };
-            if !asked.starts_with(&format!("CONNECT {host}")) {
+    /// A proxy that leads to one server, whatever port is asked for, and to no other host than this: by CONNECT, or by
+    /// requests in absolute form, which it hands on in origin form (RFC 9112 §3.2).
+    pub fn proxy(host: &'static str, to: SocketAddr) -> Self {
+        let heads: Arc<Mutex<Vec<String>>> = Arc::default();
+        let seen = Arc::clone(&heads);
+        let proxy = Self::connections(move |mut client| {
+            let Some(asked) = exact_head(&mut client) else {
+                return;
+            };
+            seen.lock().unwrap().push(asked.clone());
+            let (method, target) = asked.split_once(' ').unwrap();
+            let authority = match method {
+                "CONNECT" => Some(target),
+                _ => target.strip_prefix("http://"),
+            };
+            let port = authority.and_then(|authority| authority.strip_prefix(host));
+            let Some(rest) = port.filter(|rest| rest.starts_with([':', '/'])) else {
                 let _ = client.write_all(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
                 return;
-            }
+            };
             let mut server = TcpStream::connect(to).unwrap();
-            let _ = client.write_all(b"HTTP/1.1 200 Connected\r\n\r\n");
+            if method == "CONNECT" {
+                let _ = client.write_all(b"HTTP/1.1 200 Connected\r\n\r\n");
+            } else {
+                let (line, fields) = rest.split_once("\r\n").unwrap();
+                let path = line.find('/').map_or("/ HTTP/1.1", |at| &line[at..]);
+                let mut head = format!("{method} {path}\r\nConnection: close\r\n");
+                for field in fields.lines().filter(|field| {
+                    !field
+                        .to_ascii_lowercase()
+                        .starts_with("proxy-authorization:")
+                }) {
+                    head.push_str(&format!("{field}\r\n"));
+                }
+                let _ = server.write_all(head.as_bytes());
+            }
             let (mut from_client, mut to_server) =
                 (client.try_clone().unwrap(), server.try_clone().unwrap());
             std::thread::spawn(move || std::io::copy(&mut from_client, &mut to_server));
             let _ = std::io::copy(&mut server, &mut client);
             let _ = client.shutdown(std::net::Shutdown::Both);
-        })
+        });
+        Self { heads, ..proxy }
     }
 
     pub fn url(&self, path: &str) -> String {
@@ -98,6 +125,17 @@ pub fn head(stream: &TcpStream) -> Option<String> {
         }
     }
     Some(head)
+}
+
+/// The same, and nothing of what stands behind it is taken.
+pub fn exact_head(stream: &mut TcpStream) -> Option<String> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut octet = [0];
+        stream.read_exact(&mut octet).ok()?;
+        head.push(octet[0]);
+    }
+    String::from_utf8(head).ok()
 }
 
 /// A 200 with a Content-Length.

@@ -86,7 +86,8 @@ impl RetrievalArgs {
 pub struct ServerArgs {
     /// Go through this proxy for http and https [default: none]
     ///
-    /// It resolves the names behind it, so the addresses behind names are not checked: names of an own
+    /// http://[user:password@]host[:port], or https:// for a proxy with TLS. It is asked for http: URLs themselves, and to
+    /// CONNECT for https: URLs. It resolves the names behind it, so the addresses behind names are not checked: names of an own
     /// network (without a dot, .local, .internal, .home.arpa) need --allow-host, and what else may not be
     /// reached the proxy has to refuse.
     #[arg(hide_short_help = true, long, value_name = "URL")]

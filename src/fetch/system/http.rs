@@ -16,7 +16,7 @@ use super::servers::Servers;
 use crate::fetch::allowance::Allowance;
 use crate::fetch::exchange::{Answer, Asked, Failed, How, Source, Whose, is_redirect};
 use crate::fetch::{Probed, Request};
-use crate::policy::{Policy, Target};
+use crate::policy::{Policy, Scheme, Target};
 use crate::report::{Detail, Reason, Refusal, Setting};
 
 /// One retrieval.
@@ -115,7 +115,7 @@ impl Http<'_> {
                     }
                     asked.push(next);
                 }
-                _ => return Err(not_200(status)),
+                _ => return Err(not_200(status, self.policy, &target)),
             }
         }
     }
@@ -134,8 +134,12 @@ fn text(headers: &HeaderMap, name: &header::HeaderName) -> Option<String> {
     Some(value.trim().to_owned()).filter(|value| !value.is_empty())
 }
 
-fn not_200(status: u16) -> Refusal {
-    let detail = format!("the server answered {status}");
+fn not_200(status: u16, policy: &Policy, target: &Target) -> Refusal {
+    let mut detail = format!("the server answered {status}");
+    // What a proxy answers itself looks like an answer of the server's (RFC 9110 §7.7).
+    if let (Some(proxy), Scheme::Http) = (&policy.proxy, target.scheme()) {
+        detail.push_str(&format!(", through the proxy {}", proxy.place()));
+    }
     if matches!(status, 408 | 429 | 500..=599) {
         Refusal::temporary(Reason::HttpStatus, detail)
     } else {

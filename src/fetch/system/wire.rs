@@ -11,10 +11,12 @@
 //!   undo.
 //! * gzip is the only content coding asked for and understood, once; `--max-body` counts what comes
 //!   out of it, while it comes.
-//! * With a proxy, every URL, http ones too, goes through CONNECT; names are then resolved by
-//!   the proxy, so only addresses that stand in the URL itself can be judged.
+//! * With a proxy, https goes through CONNECT, and http is asked for in absolute form ([`forward`]). Names are then
+//!   resolved by the proxy, so only addresses that stand in the URL itself can be judged.
 //! * A connection that breaks before the answer is tried once more: servers close idle
 //!   connections at any time, also at the moment when they are used again.
+//!
+//! [`forward`]: crate::fetch::forward
 
 use std::collections::HashMap;
 use std::io;
@@ -86,6 +88,13 @@ impl Wire {
     pub(super) fn exchange(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
         let response = self.ask(asked)?;
         let status = response.status().as_u16();
+        if let (407, Some(proxy)) = (status, &self.policy.proxy) {
+            // It speaks of itself (RFC 9110 §15.5.8). A CONNECT that is so answered is a failed connection, too.
+            let place = proxy.place();
+            let detail =
+                format!("the proxy {place}: it answered 407, so it wants another password");
+            return Err(Refusal::temporary(Reason::ConnectionFailed, detail).into());
+        }
         let headers = response.headers().clone();
         let body = match asked.how {
             How::Whole if status == 200 => {

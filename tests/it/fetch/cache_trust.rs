@@ -114,7 +114,7 @@ fn what_came_through_one_proxy_is_not_given_through_another_or_without() {
         fresh(b"GIF89a of the first"),
         fresh(b"GIF89a of the second"),
     ];
-    let proxies = [0, 1].map(|at| Raw::tunnel("127.0.0.1:", servers[at].address));
+    let proxies = [0, 1].map(|at| Raw::proxy("127.0.0.1", servers[at].address));
     let folder = tempfile::tempdir().unwrap();
     // Nobody is there, where no proxy leads elsewhere.
     let port = free_port();

@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::common::filter::{filled, filter, mail, open, reference};
-use crate::common::programs::{free_port, ftp, nginx};
+use crate::common::programs::{ftp, nginx};
 use crate::common::raw::{Raw, ok, redirect};
 
 const GIF: &[u8] =
@@ -515,79 +515,4 @@ fn a_map_leads_to_another_server_before_anything_is_judged() {
         "text/plain",
         TEXT,
     )]));
-}
-
-#[test]
-fn a_proxy_is_used_when_it_is_named_and_its_password_is_not_told() {
-    let (server, _) = saying("text/plain", TEXT);
-    let proxy = Raw::tunnel("www.example.org:", server.address);
-    let url = "http://www.example.org/x";
-    let before = mail(&[
-        reference(url, "text/plain"),
-        reference("http://127.0.0.1/x", "text/plain"),
-        reference("ftp://www.example.org/x", "text/plain"),
-    ]);
-    let options = format!(
-        "--fetch http,ftp --proxy http://user:secret@{}",
-        proxy.address
-    );
-    let ran = filter(&options, &before);
-    ran.gives(&mail(&[
-        filled(Some(url), "text/plain", TEXT),
-        reference("http://127.0.0.1/x", "text/plain"),
-        reference("ftp://www.example.org/x", "text/plain"),
-    ]));
-    assert_eq!(
-        ran.column("reason"),
-        ["-", "private-address", "unsupported-scheme"]
-    );
-    assert_eq!(proxy.count(), 1);
-    let other = mail(&[reference("http://other.example.org/x", "text/plain")]);
-    let refused = filter(&options, &other);
-    refused.leaves(&other, &["connection-failed"]);
-    for ran in [ran, refused] {
-        assert!(
-            !format!("{}{:?}", ran.stderr, ran.rows).contains("secret"),
-            "{}",
-            ran.stderr
-        );
-    }
-}
-
-#[test]
-fn a_proxy_that_is_away_is_named_and_mail_waits_for_it() {
-    let url = "http://www.example.org/x";
-    let before = mail(&[reference(url, "text/plain")]);
-    let port = free_port();
-    for proxy in [format!("127.0.0.1:{port}"), "proxy.invalid:3128".to_owned()] {
-        let options = format!("--fetch http --proxy http://user:secret@{proxy}");
-        let ran = filter(&options, &before);
-        ran.leaves(&before, &["connection-failed"]);
-        let named = format!("the proxy {proxy}: ");
-        assert!(ran.stderr.contains(&named), "{}", ran.stderr);
-        let ran = filter(&format!("{options} --on-failure defer"), &before);
-        assert_eq!(ran.code, Some(75), "{}", ran.stderr);
-        assert!(ran.stderr.contains(&named), "{}", ran.stderr);
-        assert!(ran.stderr.contains(&format!("<{url}>")), "{}", ran.stderr);
-        assert!(!ran.stderr.contains("secret"), "{}", ran.stderr);
-    }
-}
-
-#[test]
-fn an_https_server_is_reached_through_the_proxy_and_verified() {
-    let name = "an_https_server_is_reached_through_the_proxy_and_verified";
-    let Some(server) = nginx(name, FILES) else {
-        return;
-    };
-    let proxy = Raw::tunnel("www.example.org:", ([127, 0, 0, 1], server.secure).into());
-    let url = "https://www.example.org/dot.gif";
-    let before = mail(&[reference(url, "image/gif")]);
-    let ca = server.folder.path().join("ca.pem");
-    let options = format!(
-        "--fetch https --proxy http://{} --ca-file {}",
-        proxy.address,
-        ca.display()
-    );
-    // The certificate is for www.example.test.
-    filter(&options, &before).leaves(&before, &["tls-failed"]);
 }

@@ -1,12 +1,12 @@
 //! http servers that lie, loop, drip and say nothing (docs/design.md, "Retrieval", P5).
 
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::net::TcpListener;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::common::programs::again;
-use crate::common::raw::{Raw, head, ok, redirect};
+use crate::common::raw::{Raw, ok, redirect};
 use crate::common::world::{fetch, policy, refused, request};
 use embody::fetch::{Fetch as _, Fetcher};
 use embody::policy::{Policy, Scheme, Userinfo};
@@ -431,40 +431,6 @@ fn a_cookie_is_not_sent_back() {
             .iter()
             .all(|head| !head.to_ascii_lowercase().contains("cookie"))
     );
-}
-
-#[test]
-fn a_proxy_is_asked_to_connect_and_private_addresses_stay_refused() {
-    let proxy = Raw::connections(|mut stream| {
-        let Some(connect) = head(&stream) else { return };
-        assert!(
-            connect.starts_with("CONNECT www.example.org:80 "),
-            "{connect}"
-        );
-        stream.write_all(b"HTTP/1.1 200 Connected\r\n\r\n").unwrap();
-        let Some(asked) = head(&stream) else { return };
-        assert!(asked.starts_with("GET /x "), "{asked}");
-        let _ = stream.write_all(&ok("text/plain", b"through"));
-        let _ = stream.read(&mut [0]);
-    });
-    let mut policy = policy(&[]);
-    // The proxy's own address is the user's wish.
-    policy.allow_nets.clear();
-    policy.proxy = Some(format!("http://{}", proxy.address).parse().unwrap());
-    let got = fetch(&policy, "http://www.example.org/x").unwrap();
-    assert_eq!(got.body, b"through".as_slice());
-    for url in ["http://127.0.0.1/x", "http://localhost/x", "https://[::1]/"] {
-        assert_eq!(
-            refused(&policy, url).reason,
-            Reason::PrivateAddress,
-            "{url}"
-        );
-    }
-    assert_eq!(
-        refused(&policy, "ftp://ftp.example.org/x").reason,
-        Reason::UnsupportedScheme
-    );
-    assert_eq!(proxy.count(), 1);
 }
 
 const CHILD: &str = "EMBODY_TEST_URL";

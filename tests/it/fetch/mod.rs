@@ -17,4 +17,6 @@ mod fetch_file;
 mod fetch_ftp;
 mod fetch_hostile;
 mod fetch_http;
+mod fetch_proxy;
 mod names_and_limits;
+mod proxies;
