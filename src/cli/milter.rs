@@ -23,7 +23,9 @@ use crate::error::Error;
 use crate::expand::Expander;
 use crate::fetch::{Fetcher, Pace};
 use crate::mailbox::Stop;
-use crate::milter::{Journal, Left, Listener, Metrics, Processed, Server, Service, Verdict};
+use crate::milter::{
+    Address, Counters, Journal, Left, Listener, Metrics, Processed, Server, Service, Verdict,
+};
 use crate::policy::Policy;
 use crate::report::{Report, Row};
 
@@ -69,15 +71,15 @@ fn serve(args: &MilterArgs, reread: Reread<'_>) -> Result<Status, Failure> {
     // Before any other file is opened: they are known by their numbers.
     let mut listeners = handed_over()?;
     limits_on_files_are_failed_writes();
-    let mut deadline = args.policy()?.limits.deadline;
-    let (service, log) = work(args)?;
+    let counters = Arc::new(Counters::default());
+    let (service, mut log) = work(args, &counters)?;
     // Watched before anybody can connect: a signal never finds a process that it would kill.
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(cannot("watch signals"))?;
     for address in &args.listen {
         let failed = cannot(&format!("listen on {address}"));
-        listeners.push(
-            Listener::bind(address, args.socket_mode.unwrap_or(SOCKET_MODE)).map_err(failed)?,
-        );
+        let mode = args.socket_mode.unwrap_or(SOCKET_MODE);
+        let listener = Listener::bind(address, mode, args.socket_group).map_err(failed)?;
+        listeners.push(listener);
     }
     if listeners.is_empty() {
         let what = "nowhere to listen: name --listen unix:/path or inet:host:port";
@@ -88,22 +90,33 @@ fn serve(args: &MilterArgs, reread: Reread<'_>) -> Result<Status, Failure> {
         .as_ref()
         .map(|address| Metrics::bind(address).map_err(cannot(&format!("listen on {address}"))))
         .transpose()?;
-    let server = Server::new(service, log, args.max_connections.unwrap_or(CONNECTIONS))
-        .map_err(cannot("start"))?;
-    let server = Arc::new(server);
+    let started = started(args, listeners.len());
+    let most = args.max_connections.unwrap_or(CONNECTIONS);
+    let server = Server::new(service, log.clone(), most, Arc::clone(&counters));
+    let server = Arc::new(server.map_err(cannot("start"))?);
     server.start(listeners, metrics).map_err(cannot("start"))?;
     notify(&[NotifyState::Ready]);
+    log.event(&started);
+    let mut stopped_by = "";
     for signal in signals.forever() {
         if signal == SIGHUP {
             notify_reloading();
-            match reload(&server, reread) {
-                Ok(new) => deadline = new,
+            match reload(&server, &counters, reread) {
+                Ok(new) => {
+                    log = new;
+                    log.event("configuration reloaded");
+                }
                 Err(problem) => say::tell(&format!(
-                    "the configuration is not read anew, what was in force stays: {problem}"
+                    "reload failed; keeping the previous configuration: {problem}"
                 )),
             }
             notify(&[NotifyState::Ready]);
         } else {
+            stopped_by = if signal == SIGTERM {
+                "SIGTERM"
+            } else {
+                "SIGINT"
+            };
             break;
         }
     }
@@ -112,11 +125,32 @@ fn serve(args: &MilterArgs, reread: Reread<'_>) -> Result<Status, Failure> {
     for signal in [SIGTERM, SIGINT] {
         let _ = signal_hook::flag::register_conditional_default(signal, Arc::new(true.into()));
     }
-    let open = server.drain(deadline.saturating_add(DRAINING));
-    if open > 0 {
-        say::tell(&format!("stopped with {open} connections that did not end"));
+    let open = server.drain(log.policy.limits.deadline.saturating_add(DRAINING));
+    match open {
+        0 => log.event(&format!("stopped by {stopped_by}")),
+        open => say::tell(&format!(
+            "stopped by {stopped_by}; {open} connections did not end"
+        )),
     }
     Ok(Status::Success)
+}
+
+/// Where it listens, for the line that says that it does.
+fn started(args: &MilterArgs, listeners: usize) -> String {
+    let mut places: Vec<String> = args.listen.iter().map(Address::to_string).collect();
+    match listeners.saturating_sub(places.len()) {
+        0 => {}
+        1 => places.push("a socket that was handed over".to_owned()),
+        more => places.push(format!("{more} sockets that were handed over")),
+    }
+    let metrics = args.metrics.as_ref();
+    let metrics = metrics.map(|address| format!("; metrics on {address}"));
+    format!(
+        "version {} listens on {}{}",
+        env!("CARGO_PKG_VERSION"),
+        places.join(", "),
+        metrics.unwrap_or_default()
+    )
 }
 
 fn cannot(what: &str) -> impl FnOnce(io::Error) -> Failure + use<> {
@@ -154,7 +188,7 @@ fn handed_over() -> Result<Vec<Listener>, Failure> {
 }
 
 /// What is done to messages, and who is told.
-fn work(args: &MilterArgs) -> Result<(Service, Arc<Log>), Error> {
+fn work(args: &MilterArgs, counters: &Arc<Counters>) -> Result<(Service, Arc<Log>), Error> {
     let common = &args.common;
     let cache = Cache::open(
         &common.policy.cache,
@@ -162,7 +196,7 @@ fn work(args: &MilterArgs) -> Result<(Service, Arc<Log>), Error> {
         Asking::ForContent,
     )?;
     let expander = Expander::builder(args.policy()?)
-        .fetch_with(|policy| fetcher(policy, &cache))?
+        .fetch_with(|policy| fetcher(policy, &cache, Arc::clone(counters)))?
         .mark(common.mark)
         .build()?;
     let log = Arc::new(Log::new(args, expander.policy().clone(), cache));
@@ -170,20 +204,25 @@ fn work(args: &MilterArgs) -> Result<(Service, Arc<Log>), Error> {
 }
 
 /// One for all messages: connections stay open, and what was retrieved is remembered for a while.
-fn fetcher(policy: &Arc<Policy>, cache: &Cache) -> Result<Fetcher, Error> {
+fn fetcher(policy: &Arc<Policy>, cache: &Cache, counters: Arc<Counters>) -> Result<Fetcher, Error> {
     let fetcher = cache.fetcher(policy, Pace::of_service(), &Stop::default())?;
     Ok(fetcher
+        .observed(Arc::new(move |answer| counters.asked(answer)))
         .in_flight(policy.limits.in_flight)
         .memory(Fetcher::MEMORY, Some(AGE)))
 }
 
-/// The policy and the report anew; the sockets and the connections stay. The deadline that holds from now on.
-fn reload(server: &Server, reread: Reread<'_>) -> Result<Duration, String> {
+/// The policy and the report anew; the sockets and the connections stay. Who is told from now on.
+fn reload(
+    server: &Server,
+    counters: &Arc<Counters>,
+    reread: Reread<'_>,
+) -> Result<Arc<Log>, String> {
     let args = reread()?;
-    let (service, log) = work(&args).map_err(|error| say::error(&error))?;
-    let deadline = service.expander().policy().limits.deadline;
-    server.replace(service, log, args.max_connections.unwrap_or(CONNECTIONS));
-    Ok(deadline)
+    let (service, log) = work(&args, counters).map_err(|error| say::error(&error))?;
+    let most = args.max_connections.unwrap_or(CONNECTIONS);
+    server.replace(service, log.clone(), most);
+    Ok(log)
 }
 
 /// What is said on stderr, and written into the report.
@@ -210,6 +249,13 @@ impl Log {
                 .report
                 .clone()
                 .map(|path| (path, Mutex::new(None))),
+        }
+    }
+
+    /// What an administrator looks for: that it started, read its configuration again, stopped.
+    fn event(&self, line: &str) {
+        if self.volume >= Volume::Normal {
+            say::tell(line);
         }
     }
 

@@ -207,6 +207,26 @@ pub(super) fn octal(text: &str) -> Result<u32, String> {
         .ok_or_else(|| format!("'{text}' is no mode such as 0660"))
 }
 
+/// A group by its number, or by its name in /etc/group: what a directory service alone knows needs its number.
+#[cfg(feature = "milter")]
+pub(super) fn group(text: &str) -> Result<u32, String> {
+    let text = text.trim();
+    // The last number stands for none.
+    if let Some(number) = text.parse().ok().filter(|number| *number != u32::MAX) {
+        return Ok(number);
+    }
+    let groups = std::fs::read("/etc/group").unwrap_or_default();
+    let groups = String::from_utf8_lossy(&groups);
+    let mut numbers = groups.lines().filter_map(|line| {
+        let mut fields = line.split(':');
+        let is_named = fields.next() == Some(text) && !text.is_empty();
+        fields.nth(1).filter(|_| is_named)?.parse().ok()
+    });
+    numbers.next().ok_or_else(|| {
+        format!("/etc/group has no group '{text}'; name one that it has, or a number")
+    })
+}
+
 pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
     text.parse()
         .ok()

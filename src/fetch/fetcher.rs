@@ -33,9 +33,14 @@ pub struct Fetcher {
     archive: Option<(Order, Arc<dyn Fetch>)>,
     memory: Option<Memory>,
     gate: Gate,
+    /// Is told how each retrieval ended; of what the memory knows there was none.
+    observer: Option<Observer>,
     wanted: Wanted,
     source: Arc<dyn Fetch>,
 }
+
+/// Is told of a retrieval.
+pub(crate) type Observer = Arc<dyn Fn(&Result<Retrieved, Refusal>) + Send + Sync>;
 
 /// What is asked of a source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,10 +56,14 @@ impl Fetch for Fetcher {
         self.either(request, |whom, request| {
             let ask = || {
                 let _turn = self.gate.turn(request.deadline)?;
-                match self.wanted {
+                let answer = match self.wanted {
                     Wanted::Content => whom.fetch(request),
                     Wanted::Answer => Err(answered(&whom.probe(request)?)),
+                };
+                if let Some(observer) = &self.observer {
+                    observer(&answer);
                 }
+                answer
             };
             match &self.memory {
                 Some(memory) => memory.answer(request, ask),
@@ -127,6 +136,7 @@ impl Fetcher {
             archive: None,
             memory: None,
             gate: Gate::default(),
+            observer: None,
             wanted: Wanted::Content,
             source: Arc::new(source),
         }
@@ -205,6 +215,13 @@ impl Fetcher {
     /// Asks nothing more once the run is to stop.
     pub(crate) fn stop(mut self, is_stopped: super::IsStopped) -> Self {
         self.gate.is_stopped = is_stopped;
+        self
+    }
+
+    /// Tells of each retrieval.
+    #[cfg(feature = "milter")]
+    pub(crate) fn observed(mut self, observer: Observer) -> Self {
+        self.observer = Some(observer);
         self
     }
 

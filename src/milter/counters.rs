@@ -5,10 +5,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::service::{Left, Verdict};
-use crate::report::Report;
+use crate::fetch::Retrieved;
+use crate::report::{Kind, Outcome, Reason, Refusal, Report, Retry};
+
+/// The upper bounds of the histogram, in seconds: most messages take milliseconds; those with retrievals as long as
+/// networks do, and none much longer than the longest `--deadline`.
+const BOUNDS: [f64; 14] = [
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 2.5, 10.0, 30.0, 60.0, 120.0, 240.0,
+];
 
 /// Counts of one server. Each only grows, but [`Counters::open`].
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Counters {
     /// Messages that went on unchanged, because nothing was to be done or everything was left.
     unchanged: AtomicU64,
@@ -17,8 +24,15 @@ pub struct Counters {
     too_large: AtomicU64,
     trouble: AtomicU64,
     expanded: AtomicU64,
-    left: AtomicU64,
+    /// In the order of [`Reason::ALL`].
+    left: [AtomicU64; Reason::ALL.len()],
     links: AtomicU64,
+    retrieved: AtomicU64,
+    refused: AtomicU64,
+    failed: AtomicU64,
+    octets: AtomicU64,
+    /// Messages by how long they took: up to each of [`BOUNDS`] and above the one before, and those above all.
+    took: [AtomicU64; BOUNDS.len() + 1],
     microseconds: AtomicU64,
     connections: AtomicU64,
     full: AtomicU64,
@@ -26,8 +40,38 @@ pub struct Counters {
     open: AtomicU64,
 }
 
+impl Default for Counters {
+    fn default() -> Self {
+        let none = AtomicU64::default;
+        Self {
+            unchanged: none(),
+            changed: none(),
+            later: none(),
+            too_large: none(),
+            trouble: none(),
+            expanded: none(),
+            left: std::array::from_fn(|_| none()),
+            links: none(),
+            retrieved: none(),
+            refused: none(),
+            failed: none(),
+            octets: none(),
+            took: std::array::from_fn(|_| none()),
+            microseconds: none(),
+            connections: none(),
+            full: none(),
+            malformed: none(),
+            open: none(),
+        }
+    }
+}
+
 fn add(counter: &AtomicU64, count: u64) {
     counter.fetch_add(count, Ordering::Relaxed);
+}
+
+fn value(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
 }
 
 impl Counters {
@@ -42,10 +86,34 @@ impl Counters {
         };
         add(counter, 1);
         add(&self.expanded, report.expanded() as u64);
-        add(&self.left, report.left() as u64);
+        for row in &report.rows {
+            let is_left = row.outcome == Outcome::Left && row.kind != Kind::Link;
+            let reason = row.reason.filter(|_| is_left);
+            let place = Reason::ALL.iter().position(|one| Some(*one) == reason);
+            if let Some(counter) = place.and_then(|place| self.left.get(place)) {
+                add(counter, 1);
+            }
+        }
         add(&self.links, report.links());
+        let seconds = elapsed.as_secs_f64();
+        let above = BOUNDS.iter().position(|bound| seconds <= *bound);
+        if let Some(counter) = self.took.get(above.unwrap_or(BOUNDS.len())) {
+            add(counter, 1);
+        }
         let elapsed = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
         add(&self.microseconds, elapsed);
+    }
+
+    /// One retrieval ended so.
+    pub fn asked(&self, answer: &Result<Retrieved, Refusal>) {
+        match answer {
+            Ok(retrieved) => {
+                add(&self.retrieved, 1);
+                add(&self.octets, retrieved.body.len() as u64);
+            }
+            Err(refusal) if refusal.retry == Retry::Later => add(&self.failed, 1),
+            Err(_) => add(&self.refused, 1),
+        }
     }
 
     /// A message was put off because there were too many connections.
@@ -72,38 +140,67 @@ impl Counters {
     /// All of it in Prometheus's text format, version 0.0.4.
     #[must_use]
     pub fn text(&self) -> String {
-        let mut text = String::new();
-        let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let outcomes = [
+        let mut page = Page::default();
+        page.head(
+            "build_info",
+            "gauge",
+            "Always 1; the label is the version that runs.",
+        );
+        page.line(
+            "build_info",
+            Some(("version", env!("CARGO_PKG_VERSION"))),
+            1,
+        );
+        page.head(
+            "messages_total",
+            "counter",
+            "Messages, by what became of them.",
+        );
+        for (outcome, counter) in [
             ("unchanged", &self.unchanged),
             ("changed", &self.changed),
             ("later", &self.later),
             ("too_large", &self.too_large),
             ("trouble", &self.trouble),
-        ];
-        head(
-            &mut text,
-            "messages_total",
+        ] {
+            page.line("messages_total", Some(("outcome", outcome)), value(counter));
+        }
+        self.histogram(&mut page);
+        page.head(
+            "references_left_total",
             "counter",
-            "Messages, by what became of them.",
+            "References that were left, by reason (docs/reasons.md).",
         );
-        for (outcome, counter) in outcomes {
-            let value = value(counter);
-            let _ = writeln!(
-                text,
-                "embody_milter_messages_total{{outcome=\"{outcome}\"}} {value}"
+        for (reason, counter) in Reason::ALL.iter().zip(&self.left) {
+            let reason = Some(("reason", reason.as_str()));
+            page.line("references_left_total", reason, value(counter));
+        }
+        page.head(
+            "retrievals_total",
+            "counter",
+            "Retrievals, by how they ended; failed ones may succeed later. An answer in memory takes none.",
+        );
+        for (outcome, counter) in [
+            ("retrieved", &self.retrieved),
+            ("refused", &self.refused),
+            ("failed", &self.failed),
+        ] {
+            page.line(
+                "retrievals_total",
+                Some(("outcome", outcome)),
+                value(counter),
             );
         }
-        let counters = [
+        for (name, help, counter) in [
+            (
+                "retrieved_bytes_total",
+                "Bytes of the contents that were retrieved.",
+                &self.octets,
+            ),
             (
                 "references_expanded_total",
                 "References whose content was put in.",
                 &self.expanded,
-            ),
-            (
-                "references_left_total",
-                "References that were left.",
-                &self.left,
             ),
             ("links_total", "Links that were changed.", &self.links),
             (
@@ -121,33 +218,53 @@ impl Counters {
                 "Connections ended by what came over them.",
                 &self.malformed,
             ),
-        ];
-        for (name, help, counter) in counters {
-            head(&mut text, name, "counter", help);
-            let _ = writeln!(text, "embody_milter_{name} {}", value(counter));
+        ] {
+            page.head(name, "counter", help);
+            page.line(name, None, value(counter));
+        }
+        page.head("connections", "gauge", "Open connections of mail systems.");
+        page.line("connections", None, value(&self.open));
+        page.0
+    }
+
+    fn histogram(&self, page: &mut Page) {
+        page.head(
+            "processing_seconds",
+            "histogram",
+            "Time that messages took, retrievals included.",
+        );
+        let mut count = 0;
+        let bounds = BOUNDS.iter().map(f64::to_string);
+        let bounds = bounds.chain(["+Inf".to_owned()]);
+        for (bound, counter) in bounds.zip(&self.took) {
+            count += value(counter);
+            page.line("processing_seconds_bucket", Some(("le", &bound)), count);
         }
         let seconds = value(&self.microseconds) as f64 / 1e6;
-        head(
-            &mut text,
-            "processing_seconds_total",
-            "counter",
-            "Time spent on messages, retrievals included.",
-        );
-        let _ = writeln!(text, "embody_milter_processing_seconds_total {seconds}");
-        head(
-            &mut text,
-            "connections",
-            "gauge",
-            "Open connections of mail systems.",
-        );
-        let _ = writeln!(text, "embody_milter_connections {}", value(&self.open));
-        text
+        page.line("processing_seconds_sum", None, seconds);
+        // Not read again: it is what the last bucket says, whatever has been counted meanwhile.
+        page.line("processing_seconds_count", None, count);
     }
 }
 
-fn head(text: &mut String, name: &str, kind: &str, help: &str) {
-    let _ = writeln!(
-        text,
-        "# HELP embody_milter_{name} {help}\n# TYPE embody_milter_{name} {kind}"
-    );
+/// The page that is read.
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
+        let _ = writeln!(
+            self.0,
+            "# HELP embody_milter_{name} {help}\n# TYPE embody_milter_{name} {kind}"
+        );
+    }
+
+    /// No label has a value that would have to be escaped.
+    fn line(&mut self, name: &str, label: Option<(&str, &str)>, value: impl std::fmt::Display) {
+        let _ = write!(self.0, "embody_milter_{name}");
+        if let Some((label, text)) = label {
+            let _ = write!(self.0, "{{{label}=\"{text}\"}}");
+        }
+        let _ = writeln!(self.0, " {value}");
+    }
 }

@@ -117,11 +117,13 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
 }
 
 impl Listener {
-    /// Listens there. `mode` is that of a socket's file.
+    /// Listens there. A socket's file has this mode, and this group if one is named, before anybody but its owner can
+    /// connect.
     ///
     /// # Errors
-    /// What the system says; a file there that is no socket, or a socket that somebody answers on.
-    pub fn bind(address: &Address, mode: u32) -> io::Result<Self> {
+    /// What the system says; a file there that is no socket, or a socket that somebody answers on; a group that this
+    /// process may not give it.
+    pub fn bind(address: &Address, mode: u32, group: Option<u32>) -> io::Result<Self> {
         match address {
             Address::Inet(name) => {
                 let addresses: Vec<_> = name.to_socket_addrs()?.collect();
@@ -129,12 +131,20 @@ impl Listener {
             }
             Address::Unix(path) => {
                 remove_stale(path)?;
-                let listener = with_mode(mode, || UnixListener::bind(path))?;
+                // The group of this process is to reach it as little as others, while it has that group.
+                let first = group.map_or(mode, |_| mode & 0o700);
+                let listener = with_mode(first, || UnixListener::bind(path))?;
                 let file = identity(path)?;
-                let path = path.clone();
+                let own = Own {
+                    path: path.clone(),
+                    file,
+                };
+                if let Some(group) = group {
+                    give(&own, group, mode)?;
+                }
                 Ok(Self {
                     socket: Socket::Unix(listener),
-                    _file: Some(Own { path, file }),
+                    _file: Some(own),
                 })
             }
         }
@@ -181,6 +191,35 @@ fn with_mode<T>(mode: u32, work: impl FnOnce() -> io::Result<T>) -> io::Result<T
     let done = work();
     rustix::process::umask(before);
     done
+}
+
+/// Gives the file a group and then a mode. It is held meanwhile, so that neither goes to a file that somebody else may
+/// have put there.
+#[cfg(target_os = "linux")]
+fn give(own: &Own, group: u32, mode: u32) -> io::Result<()> {
+    use rustix::fs::{Mode, OFlags, open};
+    use std::os::fd::AsRawFd as _;
+    use std::os::unix::fs::{PermissionsExt as _, chown};
+
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let held = fs::File::from(open(&own.path, flags, Mode::empty())?);
+    let file = held.metadata()?;
+    if (file.dev(), file.ino()) != own.file {
+        return Err(io::Error::other("another file has taken its place"));
+    }
+    // What is held so can only be changed by this name of it.
+    let held = format!("/proc/self/fd/{}", held.as_raw_fd());
+    chown(&held, None, Some(group)).map_err(|error| {
+        let why = format!("its group cannot become {group}: {error}");
+        io::Error::new(error.kind(), why)
+    })?;
+    fs::set_permissions(&held, fs::Permissions::from_mode(mode))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn give(_own: &Own, _group: u32, _mode: u32) -> io::Result<()> {
+    let why = "the group of a socket can be set on Linux only";
+    Err(io::Error::new(io::ErrorKind::Unsupported, why))
 }
 
 /// Removes a socket that nobody answers on, left by a process that was killed; nothing else.
@@ -335,19 +374,56 @@ mod tests {
         let path = folder.path().join("socket");
         let address = Address::Unix(path.clone());
         fs::write(&path, "a file").expect("it can be written");
-        assert!(Listener::bind(&address, 0o660).is_err());
+        assert!(Listener::bind(&address, 0o660, None).is_err());
         assert_eq!(fs::read(&path).expect("it is there"), b"a file");
         fs::remove_file(&path).expect("it can be removed");
 
         drop(UnixListener::bind(&path).expect("a socket"));
         assert!(path.exists(), "it is left behind");
-        let listener = Listener::bind(&address, 0o640).expect("nobody answers");
+        let listener = Listener::bind(&address, 0o640, None).expect("nobody answers");
         let mode = fs::metadata(&path).expect("it is there").mode();
         assert_eq!(mode & 0o777, 0o640);
-        let second = Listener::bind(&address, 0o660).expect_err("somebody answers");
+        let second = Listener::bind(&address, 0o660, None).expect_err("somebody answers");
         assert!(second.to_string().contains("another process"), "{second}");
         drop(listener);
         assert!(!path.exists(), "it was ours");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_socket_gets_its_group_and_mode_and_nothing_else_does() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("socket");
+        let address = Address::Unix(path.clone());
+        // A group that every process may give is its own; the super-user may give any.
+        let (group, other) = match rustix::process::geteuid().is_root() {
+            true => (4_321, None),
+            false => (rustix::process::getegid().as_raw(), Some(0)),
+        };
+        let listener = Listener::bind(&address, 0o620, Some(group)).expect("it may be given");
+        let made = fs::metadata(&path).expect("it is there");
+        assert_eq!((made.mode() & 0o777, made.gid()), (0o620, group));
+        drop(listener);
+        if let Some(other) = other {
+            let error = Listener::bind(&address, 0o660, Some(other)).expect_err("not ours");
+            assert!(error.to_string().contains("its group cannot"), "{error}");
+            assert!(!path.exists(), "it was ours");
+        }
+
+        // Somebody puts another file there meanwhile.
+        let listener = Listener::bind(&address, 0o600, None).expect("nobody is there");
+        let file = identity(&path).expect("it is there");
+        fs::rename(&path, folder.path().join("moved")).expect("it can be renamed");
+        fs::write(&path, "another").expect("it can be written");
+        let before = fs::metadata(&path).expect("it is there").mode();
+        let own = Own {
+            path: path.clone(),
+            file,
+        };
+        assert!(give(&own, group, 0o666).is_err());
+        assert_eq!(fs::metadata(&path).expect("it is there").mode(), before);
+        drop((own, listener));
+        assert!(path.exists(), "it is not ours");
     }
 
     #[test]
@@ -360,7 +436,8 @@ mod tests {
         rustix::net::listen(&busy, 0).expect("it listens");
         let _waiting = UnixStream::connect(&path).expect("one may wait");
         assert_eq!(connect(&path), Err(Errno::AGAIN));
-        let error = Listener::bind(&Address::Unix(path.clone()), 0o660).expect_err("it is taken");
+        let error =
+            Listener::bind(&Address::Unix(path.clone()), 0o660, None).expect_err("it is taken");
         assert!(error.to_string().contains("another process"), "{error}");
         assert!(path.exists());
     }

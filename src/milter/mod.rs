@@ -18,6 +18,7 @@ mod server;
 mod service;
 mod session;
 
+pub use self::counters::Counters;
 #[cfg(any(test, feature = "internals"))]
 pub use self::draft::Incoming;
 pub use self::listen::{Address, Listener};

@@ -77,7 +77,7 @@ struct Work {
 /// A server and its connections.
 pub struct Server {
     work: RwLock<Work>,
-    counters: Counters,
+    counters: Arc<Counters>,
     connections: Mutex<Connections>,
     ended: Condvar,
     /// A word here ends the accepting of connections.
@@ -105,7 +105,12 @@ impl Server {
     ///
     /// # Errors
     /// What the system says.
-    pub fn new(service: Service, journal: Arc<dyn Journal>, most: usize) -> io::Result<Self> {
+    pub fn new(
+        service: Service,
+        journal: Arc<dyn Journal>,
+        most: usize,
+        counters: Arc<Counters>,
+    ) -> io::Result<Self> {
         let (wake, woken) = UnixStream::pair()?;
         Ok(Self {
             work: RwLock::new(Work {
@@ -113,7 +118,7 @@ impl Server {
                 journal,
                 most,
             }),
-            counters: Counters::default(),
+            counters,
             connections: Mutex::default(),
             ended: Condvar::new(),
             wake,

@@ -90,12 +90,6 @@ impl Service {
         }
     }
 
-    /// The expander.
-    #[must_use]
-    pub fn expander(&self) -> &Expander {
-        &self.expander
-    }
-
     /// What a message that was not held is left for.
     #[must_use]
     pub fn untouched(&self, why: &Untouched) -> Left {

@@ -53,8 +53,9 @@ impl House {
         let path = folder.path().join("socket");
         let notes = Arc::new(Notes::default());
         let journal: Arc<Notes> = Arc::clone(&notes);
-        let server = Arc::new(Server::new(Service::new(expander), journal, most).unwrap());
-        let listener = Listener::bind(&Address::Unix(path), 0o600).unwrap();
+        let server = Server::new(Service::new(expander), journal, most, Arc::default());
+        let server = Arc::new(server.unwrap());
+        let listener = Listener::bind(&Address::Unix(path), 0o600, None).unwrap();
         server.start(vec![listener], None).unwrap();
         Self {
             folder,

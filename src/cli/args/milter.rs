@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::policy::{Common, FailureArgs};
-use crate::cli::values::{at_least_one, octal};
+use crate::cli::values::{at_least_one, group, octal};
 use crate::error::Error;
 use crate::milter::Address;
 use crate::policy::Policy;
@@ -31,6 +31,12 @@ pub struct MilterArgs {
     /// given, and what systemd hands over comes besides.
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Vec<Address>,
+    /// Group of the socket's file, by name or number [default: none]
+    ///
+    /// The mail system's, so that it may connect and nobody else. Without it the socket has the group of this process.
+    /// Only the super-user and members of the group may give it away.
+    #[arg(hide_short_help = true, long, value_name = "GROUP", value_parser = group)]
+    pub socket_group: Option<u32>,
     /// Permissions of the socket's file, in octal [default: 0660]
     #[arg(hide_short_help = true, long, value_name = "MODE", value_parser = octal)]
     pub socket_mode: Option<u32>,

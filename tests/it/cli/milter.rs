@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -14,7 +15,9 @@ use crate::common::mail::with_url;
 use crate::common::mail_system::{Became, MailSystem, packet};
 use crate::common::milter::Milter;
 use crate::common::mta::{House, eventually};
-use crate::common::programs::{embody, free_port, program, signalled, skipped, stderr};
+use crate::common::programs::{
+    embody, fed, free_port, has_python, program, signalled, skipped, stderr,
+};
 use crate::common::raw::{Raw, ok};
 
 fn socket(house: &House) -> PathBuf {
@@ -112,12 +115,205 @@ fn hup_reads_the_configuration_and_opens_the_report_again_and_connections_stay()
             &wrong.replace("mark = true", "mark = true\nmark = true"),
         );
         milter.signal("HUP");
-        eventually(60, "it is said", || {
-            milter.log()[seen..].contains("what was in force stays")
-        });
+        eventually(60, "it is said", || milter.log()[seen..].ends_with('\n'));
+        let said = milter.log()[seen..].to_owned();
+        let begins = "embody: reload failed; keeping the previous configuration: ";
+        assert!(said.starts_with(begins), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
         assert!(is_marked(
             &mail_system.filter("4third", &letter()).message()
         ));
+    }
+}
+
+#[test]
+fn start_reload_and_stop_are_a_line_each() {
+    let house = House::new();
+    house.write("embody.toml", "");
+    let port = free_port();
+    let metrics = format!("inet:{port}");
+    let mut milter = start(&house, &["--metrics", &metrics]);
+    let path = house.text("milter.sock");
+    let mut expected = format!(
+        "embody: version {} listens on unix:{path}; metrics on inet:127.0.0.1:{port}\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    eventually(60, "the start", || milter.log() == expected);
+    milter.signal("HUP");
+    expected.push_str("embody: configuration reloaded\n");
+    eventually(60, "the reload", || milter.log() == expected);
+    milter.signal("TERM");
+    assert_eq!(milter.status(), Some(0));
+    expected.push_str("embody: stopped by SIGTERM\n");
+    assert_eq!(milter.log(), expected);
+
+    // Only what is wrong.
+    let seen = milter.log().len();
+    let mut milter = start(&house, &["--quiet"]);
+    milter.signal("HUP");
+    milter.signal("INT");
+    assert_eq!(milter.status(), Some(0));
+    assert_eq!(milter.log()[seen..], *"");
+}
+
+#[test]
+fn a_socket_has_the_group_and_the_mode_that_are_named() {
+    let groups = fs::read_to_string("/etc/group").unwrap();
+    let fields = |line: &str| {
+        let mut fields = line.split(':');
+        let name = fields.next()?.to_owned();
+        Some((name, fields.nth(1)?.parse::<u32>().ok()?))
+    };
+    let house = House::new();
+    let made = |milter: &Milter| {
+        let _ = milter.id();
+        let made = fs::metadata(socket(&house)).unwrap();
+        (made.gid(), made.mode() & 0o777)
+    };
+    // A group of this process; the super-user may give any.
+    let own = fs::metadata(house.folder.path()).unwrap();
+    let is_ours = |gid: u32| own.uid() == 0 || gid == own.gid();
+    let mut named = groups
+        .lines()
+        .filter_map(fields)
+        .filter(|(_, gid)| is_ours(*gid));
+    let (name, gid) = named.next_back().unwrap();
+    for group in [name, gid.to_string()] {
+        let options = ["--socket-group", &group, "--socket-mode", "0620"];
+        // Of a repeated option the last wins.
+        let milter = start(&house, &options);
+        assert_eq!(made(&milter), (gid, 0o620), "{group}");
+        assert_ne!(connect(&house).filter("1", &letter()).message(), letter());
+    }
+    for (group, word) in [
+        ("no such group", "/etc/group"),
+        ("4294967295", "/etc/group"),
+        ("", "/etc/group"),
+    ] {
+        let listen = format!("unix:{}", house.text("other.sock"));
+        let output = embody()
+            .args(["milter", "--listen", &listen, "--socket-group", group])
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(stderr(&output).contains(word), "{}", stderr(&output));
+        assert!(!house.path("other.sock").exists());
+    }
+}
+
+/// Prometheus's own reader, in Python, and what it finds.
+const READER: &str = r"
+import sys
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as strict
+text = sys.stdin.read()
+families = list(text_string_to_metric_families(text))
+assert len({(family.name, family.type) for family in families}) == len(families)
+for family in families:
+    assert family.name.startswith('embody_milter_') and family.documentation and family.type != 'unknown', family
+    for sample in family.samples:
+        labels = ','.join(f'{name}={value}' for name, value in sorted(sample.labels.items()))
+        print(family.type, sample.name, labels, float(sample.value))
+# The reader of OpenMetrics, which names counters otherwise, holds the histogram: buckets that grow, the last of them all.
+histogram = [line for line in text.splitlines(True) if 'processing_seconds' in line]
+assert len(histogram) > 10
+list(strict(''.join(histogram) + '# EOF\n'))
+";
+
+#[test]
+fn prometheus_reads_what_is_counted() {
+    if !has_python(
+        "prometheus_reads_what_is_counted",
+        "prometheus_client",
+        "prometheus_client",
+    ) {
+        return;
+    }
+    let content = [b'x'; 1000];
+    let http = Raw::saying(ok("text/plain", &content));
+    let gone = Raw::saying("HTTP/1.1 404 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    let busy = Raw::saying("HTTP/1.1 503 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    let house = House::new();
+    let open = [&http, &gone, &busy].map(|server| server.address.port().to_string());
+    house.write(
+        "embody.toml",
+        &format!(
+            "fetch = [\"http\"]\nallow-net = [\"127.0.0.0/8\"]\nallow-port = [{}]\n",
+            open.join(", ")
+        ),
+    );
+    let port = free_port();
+    let metrics = format!("inet:{port}");
+    let milter = start(&house, &["--metrics", &metrics]);
+    let read = || {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let (_, text) = text.split_once("\r\n\r\n").unwrap();
+        let output = fed(
+            Command::new("python3").args(["-c", READER]),
+            text.as_bytes(),
+        );
+        assert!(output.status.success(), "{}\n{text}", stderr(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let has = |told: &str, line: &str| told.lines().any(|one| one == line);
+    let before = read();
+    for line in [
+        concat!(
+            "gauge embody_milter_build_info version=",
+            env!("CARGO_PKG_VERSION"),
+            " 1.0"
+        ),
+        "histogram embody_milter_processing_seconds_bucket le=0.001 0.0",
+        "histogram embody_milter_processing_seconds_bucket le=+Inf 0.0",
+        "counter embody_milter_references_left_total reason=timeout 0.0",
+        "counter embody_milter_retrievals_total outcome=retrieved 0.0",
+    ] {
+        assert!(has(&before, line), "{line}:\n{before}");
+    }
+    let mut mail_system = connect(&house);
+    let letters = [
+        (http.url("/x"), 3),
+        (gone.url("/x"), 1),
+        (busy.url("/x"), 1),
+        ("https://www.example.org/".to_owned(), 1),
+    ];
+    for (url, times) in &letters {
+        for _ in 0..*times {
+            mail_system
+                .filter("1", &with_url(url, "Content-Type: text/plain"))
+                .message();
+        }
+    }
+    // What is counted outlives the options.
+    milter.signal("HUP");
+    eventually(60, "the reload", || milter.log().contains("reloaded"));
+    eventually(60, "all is counted", || {
+        has(
+            &read(),
+            "counter embody_milter_messages_total outcome=unchanged 3.0",
+        )
+    });
+    let after = read();
+    for line in [
+        "counter embody_milter_messages_total outcome=changed 3.0",
+        "counter embody_milter_references_expanded_total  3.0",
+        // Two of them from memory.
+        "counter embody_milter_retrievals_total outcome=retrieved 1.0",
+        "counter embody_milter_retrievals_total outcome=refused 1.0",
+        "counter embody_milter_retrievals_total outcome=failed 1.0",
+        "counter embody_milter_retrieved_bytes_total  1000.0",
+        "counter embody_milter_references_left_total reason=http-status 2.0",
+        "counter embody_milter_references_left_total reason=scheme-not-allowed 1.0",
+        "counter embody_milter_references_left_total reason=timeout 0.0",
+        "histogram embody_milter_processing_seconds_count  6.0",
+        "histogram embody_milter_processing_seconds_bucket le=+Inf 6.0",
+        "histogram embody_milter_processing_seconds_bucket le=240 6.0",
+        "gauge embody_milter_connections  1.0",
+    ] {
+        assert!(has(&after, line), "{line}:\n{after}");
     }
 }
 
@@ -201,7 +397,7 @@ fn what_was_done_is_logged_with_the_queue_id_and_counted() {
         "embody_milter_messages_total{outcome=\"unchanged\"} 2",
         "embody_milter_messages_total{outcome=\"too_large\"} 1",
         "embody_milter_references_expanded_total 1",
-        "embody_milter_references_left_total 1",
+        "embody_milter_references_left_total{reason=\"scheme-not-allowed\"} 1",
         "embody_milter_connections 1",
     ] {
         assert!(text.contains(&format!("\n{line}\n")), "{line}:\n{text}");

@@ -40,6 +40,12 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
         "tests/it/fetch/fetch_cli.rs",
         "fn http_and_https_bring_the_body_compressed_and_redirected",
     ),
+    // It serves until it is stopped.
+    (
+        "embody milter --config /etc/embody/milter.toml --listen unix:/var/spool/postfix/embody/milter.sock --socket-group postfix",
+        "tests/it/mta/milter.rs",
+        "fn the_lines_of_the_page_work_as_they_are_pasted",
+    ),
     (
         "cargo bench --features internals --bench micro",
         ".ci/run",

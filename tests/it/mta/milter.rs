@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::fs;
 use std::io::{self, Read as _};
 use std::net::Shutdown;
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixStream;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -16,7 +18,7 @@ use crate::common::mailboxes::Numbers;
 use crate::common::milter::Milter;
 use crate::common::mta::{House, Letter, NOBODY, eventually, many};
 use crate::common::postfix::Postfix;
-use crate::common::programs::{embody, fed, free_port};
+use crate::common::programs::{embody, fed, free_port, stderr};
 use crate::common::raw::{Raw, ok};
 use crate::common::smtp::Smtp;
 
@@ -26,23 +28,14 @@ fn unix(house: &House) -> String {
 
 /// Postfix with these milters, as the recipe has it; its own program for virtual mailboxes delivers.
 pub(super) fn postfix(house: &House, milters: &str, changes: &[(&str, &str)]) -> Postfix {
-    house.maildir_of("Maildir", Some(NOBODY));
-    let own = format!("smtpd_milters = {milters}");
-    let all = [
-        &[
-            (
-                "smtpd_milters = inet:127.0.0.1:8892, unix:embody/milter.sock, inet:127.0.0.1:8893",
-                own.as_str(),
-            ),
-            (
-                "non_smtpd_milters = unix:embody/milter.sock, inet:127.0.0.1:8893",
-                "",
-            ),
-        ],
-        changes,
-    ]
-    .concat();
+    let all = [&[("unix:embody/milter.sock", milters)], changes].concat();
     let main = fs::read_to_string(house.recipe("milter/main.cf", &all)).unwrap();
+    delivering(house, &main)
+}
+
+/// Postfix with these lines, and its own program for virtual mailboxes to deliver.
+fn delivering(house: &House, main: &str) -> Postfix {
+    house.maildir_of("Maildir", Some(NOBODY));
     let mailboxes = format!(
         "local_header_rewrite_clients =\n\
          virtual_mailbox_base = {}\n\
@@ -54,7 +47,7 @@ pub(super) fn postfix(house: &House, milters: &str, changes: &[(&str, &str)]) ->
     );
     Postfix::start(
         house,
-        &format!("{main}{mailboxes}"),
+        &format!("{main}\n{mailboxes}"),
         "127.0.0.1:PORT inet n - n - - smtpd\n",
     )
 }
@@ -189,6 +182,52 @@ fn all_arrive(listen: &str, milters: &str, house: &House) {
         postfix.log()
     );
     assert!(!milter.log().contains("defect"), "{}", milter.log());
+}
+
+/// The blocks of docs/milter.md for Postfix, without a change: the configuration of embody, the lines of main.cf.
+#[test]
+fn the_lines_of_the_page_work_as_they_are_pasted() {
+    if !possible("the lines of docs/milter.md in Postfix") {
+        return;
+    }
+    let page = include_str!("../../../docs/milter.md");
+    let (_, page) = page.split_once("\n## Postfix\n").unwrap();
+    let block = |language: &str| {
+        let (_, rest) = page.split_once(&format!("\n```{language}\n")).unwrap();
+        rest.split_once("```").unwrap().0
+    };
+    let house = House::new();
+    house.write("embody.toml", block("toml"));
+    let postfix = delivering(&house, block("text"));
+    let folder = house.path("postfix");
+    // What Postfix does not know, it only warns of.
+    let output = Command::new("postconf")
+        .arg("-n")
+        .arg("-c")
+        .arg(&folder)
+        .output();
+    let said = stderr(&output.unwrap());
+    assert!(
+        !said.contains("embody") && !said.contains("unused"),
+        "{said}"
+    );
+
+    waits(&postfix, &Letter::data("nobody-answers"));
+    let socket = folder.join("queue/embody/milter.sock");
+    fs::create_dir(socket.parent().unwrap()).unwrap();
+    // As the page has it without systemd: Postfix's own user connects, who is not ours.
+    let listen = format!("unix:{}", socket.display());
+    let options = ["--socket-group", "postfix", "--socket-mode", "0660"];
+    let milter = Milter::start(&house, &listen, &options);
+    let made = fs::metadata(&socket).unwrap();
+    assert_eq!(made.mode() & 0o777, 0o660);
+    for letter in [Letter::data("pasted"), Letter::text("text")] {
+        Smtp::connect(postfix.port).send(&letter);
+        arrives(&house, &letter);
+    }
+    let log = postfix.log();
+    assert!(!log.contains("unused parameter"), "{log}");
+    assert!(milter.log().contains(": version "), "{}", milter.log());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The order of samples/recipes/milter/main.cf, with OpenDKIM before embody and behind it: the signature that comes
+//! The order of samples/recipes/milter/dkim.cf, with OpenDKIM before embody and behind it: the signature that comes
 //! is verified, and the one that goes holds for what embody made.
 
 use std::fs;
@@ -128,7 +128,13 @@ fn opendkim_verifies_what_comes_and_signs_what_embody_made() {
     };
     let socket = format!("unix:{}", house.text("milter.sock"));
     let _milter = Milter::start(&house, &socket, &[]);
-    let order = format!("inet:127.0.0.1:{verifies}, {socket}, inet:127.0.0.1:{signs}");
+    let lines = include_str!("../../../samples/recipes/milter/dkim.cf").lines();
+    let mut order = lines.filter_map(|line| line.strip_prefix("smtpd_milters = "));
+    let order = order.next().unwrap();
+    let order = order
+        .replace("8892", &verifies.to_string())
+        .replace("8893", &signs.to_string())
+        .replace("unix:embody/milter.sock", &socket);
     let postfix = postfix(&house, &order, &[]);
     // The second one embody accepts before it saw the body, which is no word for those behind it.
     for (mut letter, is_changed) in [
