@@ -142,11 +142,20 @@ impl Beside {
     pub(crate) fn finished_as_new(self) -> Result<Finished, Error> {
         let new = tempfile::tempfile_in(folder_of(&self.target));
         let new = new.map_err(cannot_write(&self.target))?;
-        self.finished(&new)
+        self.finished_now(&new)
     }
 
-    /// Everything written, and what `like` has besides bytes given to the file.
+    /// Everything written, and what `like` has besides bytes given to the file: it is to be that, or a message of that
+    /// date.
     pub(crate) fn finished(self, like: &File) -> Result<Finished, Error> {
+        let finished = self.finished_now(like)?;
+        let dated = date(finished.temporary.as_file(), like);
+        dated.map_err(cannot_write(&finished.target))?;
+        Ok(finished)
+    }
+
+    /// The same without the time: it is another file, made now.
+    pub(crate) fn finished_now(self, like: &File) -> Result<Finished, Error> {
         let Self { target, writer } = self;
         let writer = match writer {
             Writer::Plain(writer) => writer,
@@ -352,7 +361,16 @@ pub(crate) fn sync_folder(folder: &Path) -> Result<(), Error> {
         .map_err(cannot_write(folder))
 }
 
-/// Gives `new` the owner, mode, attributes and time of `like`.
+/// Gives `new` the time of `like`.
+fn date(new: &File, like: &File) -> io::Result<()> {
+    let wanted = like.metadata()?;
+    let times = FileTimes::new()
+        .set_modified(wanted.modified()?)
+        .set_accessed(wanted.accessed()?);
+    new.set_times(times)
+}
+
+/// Gives `new` the owner, mode and attributes of `like`.
 fn dress(new: &File, like: &File) -> io::Result<()> {
     let wanted = like.metadata()?;
     let has = new.metadata()?;
@@ -362,11 +380,7 @@ fn dress(new: &File, like: &File) -> io::Result<()> {
         rustix::fs::fchown(new, owner, group)?;
     }
     new.set_permissions(wanted.permissions())?;
-    copy_attributes(new, like)?;
-    let times = FileTimes::new()
-        .set_modified(wanted.modified()?)
-        .set_accessed(wanted.accessed()?);
-    new.set_times(times)
+    copy_attributes(new, like)
 }
 
 fn copy_attributes(new: &File, like: &File) -> io::Result<()> {

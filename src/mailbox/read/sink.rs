@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::mailbox::compressed::Method;
 use crate::mailbox::failure::cannot_write;
+use crate::mailbox::find::Kind;
 use crate::mailbox::place::replace::{Beside, check_replaceable, start_of};
 
 /// Where a result is to go.
@@ -120,13 +121,15 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// All is written: the file gets its name.
-    pub(crate) fn appear(self, like: Option<&File>) -> Result<(), Error> {
+    /// All is written: the file gets its name. A message's own file keeps its time, which says when it came; a mailbox is
+    /// as old as it is.
+    pub(crate) fn appear(self, like: Option<&File>, kind: Kind) -> Result<(), Error> {
         match self {
             Self::Nowhere | Self::InPlace(_) => Ok(()),
             Self::Directly(path, mut writer) => writer.flush().map_err(cannot_write(&path)),
             Self::Beside(beside) => match like {
-                Some(like) => beside.finished(like)?.appear(),
+                Some(like) if kind == Kind::Eml => beside.finished(like)?.appear(),
+                Some(like) => beside.finished_now(like)?.appear(),
                 None => beside.finished_as_new()?.appear(),
             },
         }

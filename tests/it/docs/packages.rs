@@ -63,6 +63,44 @@ fn what_the_package_is_to_hold_is_in_the_repository_or_made_by_the_script() {
     }
 }
 
+/// Pictures, samples and pages that README names, beside it wherever it is installed.
+#[test]
+fn what_readme_names_is_in_every_package() {
+    let readme = read("README.md");
+    let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || "./_-".contains(letter);
+    let words = readme.split(|letter| !is_of_name(letter));
+    let names = words.map(|word| word.trim_end_matches(['.', '/']));
+    let names: BTreeSet<&str> = names
+        .filter(|name| name.starts_with("docs/") || name.starts_with("samples/"))
+        .collect();
+    assert!(names.len() > 20, "{names:?}");
+    assert!(names.iter().any(|name| name.ends_with(".png")), "{names:?}");
+    let manifest: toml::Table = toml::from_str(&read("Cargo.toml")).unwrap();
+    let package = &manifest["package"];
+    assert!(package.get("include").is_none());
+    let excluded = package["exclude"].as_array().unwrap();
+    let assets = assets();
+    let archive = read(".ci/packages");
+    for name in names {
+        assert!(root().join(name).exists(), "{name}: no such file");
+        let is_excluded = |text: &toml::Value| name.starts_with(text.as_str().unwrap());
+        assert!(!excluded.iter().any(is_excluded), "{name} is not published");
+        let folder = name.split('/').next().unwrap();
+        let suffix = name.rsplit('.').next().unwrap();
+        let source = match folder {
+            "samples" => "samples/**/*".to_owned(),
+            _ => format!("docs/*.{suffix}"),
+        };
+        let place = format!("usr/share/doc/embody/{folder}/");
+        assert!(
+            assets.contains(&(source.clone(), place)),
+            "{name}: {source}"
+        );
+        let copied = source.split("/**").next().unwrap();
+        assert!(archive.contains(&format!(" {copied} ")), "{name}: {copied}");
+    }
+}
+
 #[test]
 fn the_page_says_where_all_of_it_is_installed() {
     let page = read("docs/packages.md");

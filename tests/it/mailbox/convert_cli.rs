@@ -44,6 +44,52 @@ fn mailbox() -> String {
     .concat()
 }
 
+/// What stands in place of a mailbox keeps its time; another file was made when it was made.
+#[test]
+fn a_new_file_has_the_time_at_which_it_was_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let old = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+    let dated = |path: &Path| {
+        let file = fs::File::options().write(true).open(path).unwrap();
+        file.set_modified(old).unwrap();
+    };
+    let modified = |name: &str| {
+        let made = fs::metadata(folder.path().join(name)).unwrap();
+        made.modified().unwrap()
+    };
+    let ran = |arguments: &[&str]| {
+        let output = embody().args(arguments).current_dir(folder.path()).output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{output:?}");
+    };
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
+    fs::create_dir(folder.path().join("messages")).unwrap();
+    for (from, to) in [
+        ("mailbox.mbox", "old.mbox"),
+        ("postcard.in.eml", "old.eml"),
+        ("postcard.in.eml", "messages/old.eml"),
+    ] {
+        let to = folder.path().join(to);
+        fs::copy(samples.join(from), &to).unwrap();
+        dated(&to);
+    }
+    let since = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
+    for new in ["new.mbox", "new.mbox.gz"] {
+        ran(&["convert", "--quiet", "old.mbox", "--output", new]);
+        assert!(modified(new) > since, "{new}");
+    }
+    // The time of a message's own file is when it came.
+    for (from, to, new) in [
+        ("old.eml", "new.eml", "new.eml"),
+        ("messages", "others", "others/old.eml"),
+    ] {
+        ran(&["convert", "--quiet", from, "--output", to]);
+        assert_eq!(modified(new), old, "{new}");
+    }
+    ran(&["convert", "--quiet", "--in-place", "old.mbox"]);
+    assert_eq!(modified("old.mbox"), old);
+}
+
 #[test]
 fn a_mailbox_is_converted_beside_and_in_place_alike() {
     let before = mailbox();
