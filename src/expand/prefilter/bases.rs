@@ -8,7 +8,7 @@
 
 use memchr::{memchr_iter, memrchr_iter};
 
-use crate::mime::header::{End, Front};
+use crate::mime::header::SectionEnd;
 use crate::mime::transfer::append_letters;
 use crate::mime::{Header, TransferEncoding};
 use crate::span::Span;
@@ -100,8 +100,8 @@ impl Documents {
 /// Whether the part whose media type `bytes` start with, in base64, has a base; if no other part starts before its body.
 fn decodes_to_base(bytes: &[u8]) -> bool {
     let within = Span::new(0, bytes.len());
-    let header = Header::read(bytes, within, Front::Part, usize::MAX, |_| true);
-    if header.end == End::Boundary {
+    let header = Header::read_until(bytes, within, false, usize::MAX, |_| true);
+    if header.end == SectionEnd::Boundary {
         return true;
     }
     let mut letters = Vec::new();
