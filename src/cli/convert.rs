@@ -33,11 +33,7 @@ use crate::policy::Policy;
 use crate::store::{Mail, Store, User};
 
 /// Converts mailboxes.
-pub(super) fn run(args: &ConvertArgs) -> Status {
-    Status::of(convert(args))
-}
-
-fn convert(args: &ConvertArgs) -> Result<Status, Error> {
+pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
     let signals = Signals::watch();
     let common = &args.common;
     let policy = common.policy.policy();

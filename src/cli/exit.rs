@@ -30,6 +30,17 @@ impl Status {
         done.unwrap_or_else(|error| Self::told(&error))
     }
 
+    /// What a filter comes to: a mail system tries again what failed.
+    pub(super) fn of_filter(done: Result<(), Error>) -> Self {
+        match done {
+            Ok(()) => Self::Success,
+            Err(error) => {
+                say::tell(&say::error(&error));
+                Self::TryAgain
+            }
+        }
+    }
+
     /// Says an error. The status that comes of it.
     pub(super) fn told(error: &Error) -> Self {
         say::tell(&say::error(error));

@@ -33,17 +33,7 @@ use crate::policy::Policy;
 use crate::report::{Report, Row};
 
 /// Filters one message.
-pub(super) fn run(args: &FilterArgs) -> Status {
-    match filter(args) {
-        Ok(()) => Status::Success,
-        Err(error) => {
-            say::tell(&say::error(&error));
-            Status::TryAgain
-        }
-    }
-}
-
-fn filter(args: &FilterArgs) -> Result<(), Error> {
+pub(super) fn run(args: &FilterArgs) -> Result<(), Error> {
     let common = &args.common;
     let begun = Begun::now(&common.saying, args.file.as_deref())?;
     let cache = Cache::open(

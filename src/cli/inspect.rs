@@ -34,11 +34,7 @@ use crate::mime::scan;
 use crate::policy::Policy;
 
 /// Inspects messages and mailboxes.
-pub(super) fn run(args: &InspectArgs) -> Status {
-    Status::of(inspect_all(args))
-}
-
-fn inspect_all(args: &InspectArgs) -> Result<Status, Error> {
+pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
     drop(output::open()?);
     let is_page_printed = args.html.as_deref().is_some_and(is_standard);
     if is_page_printed && args.json {

@@ -89,7 +89,7 @@ fn parse_and_run(arguments: &[OsString]) -> Status {
         && name == "filter"
     {
         // The options take as long to build as a small mail to filter.
-        return filter::run(&FilterArgs::default());
+        return Status::of_filter(filter::run(&FilterArgs::default()));
     }
     let mut options = options(arguments);
     let (merged, file) = match config::merged(arguments, &mut options) {
@@ -195,14 +195,14 @@ fn dispatch(command: Command, arguments: &[OsString]) -> Status {
     #[cfg(not(feature = "milter"))]
     let _ = arguments;
     match command {
-        Command::Filter(args) => filter::run(&args.0),
-        Command::Convert(args) => convert::run(&args.0),
+        Command::Filter(args) => Status::of_filter(filter::run(&args.0)),
+        Command::Convert(args) => Status::of(convert::run(&args.0)),
         Command::Detach(args) => detach::detach(&args.0),
         Command::Restore(args) => detach::restore(&args.0),
-        Command::Inspect(args) => inspect::run(&args.0),
+        Command::Inspect(args) => Status::of(inspect::run(&args.0)),
         #[cfg(feature = "milter")]
         Command::Milter(args) => milter::run(&args.0, &|| reread(arguments)),
-        Command::Split(args) => split::run(&args.0),
+        Command::Split(args) => Status::of(split::run(&args.0)),
         Command::Store(args) => store::run(&args.0),
         Command::Schemes => schemes::run(),
         Command::Man(args) => manual::man(args.0.folder.as_deref()),

@@ -40,11 +40,7 @@ struct Line<'l> {
 }
 
 /// Splits mailboxes.
-pub(super) fn run(args: &SplitArgs) -> Status {
-    Status::of(split_all(args))
-}
-
-fn split_all(args: &SplitArgs) -> Result<Status, Error> {
+pub(super) fn run(args: &SplitArgs) -> Result<Status, Error> {
     drop(output::open()?);
     let size = args.size.unwrap_or(SIZE);
     if size == 0 {

@@ -174,7 +174,8 @@ impl Expander {
     /// # Errors
     /// [`Error::Deferred`] if a retrieval failed for a while only and the policy says to try later.
     pub fn expand<'m>(&self, message: &'m [u8], name: &str) -> Result<Expansion<'m>, Error> {
-        self.expand_known(message, self.prefilter().kinds(message), name)
+        let kinds = self.prefilter().kinds(message);
+        self.run(message, kinds, name, Asking::Of(&*self.fetch))
     }
 
     /// The same of a message of which it is known which kinds of words stand in it.
