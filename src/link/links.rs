@@ -9,7 +9,7 @@ use crate::span::Span;
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Links {
     packed: Vec<u8>,
-    /// One link of each kind, without its place; a document has few.
+    /// The first link of each kind; a document has few.
     kinds: Vec<LinkValue>,
     /// The kind of the last link, and where it ends.
     last: (usize, usize),
@@ -18,13 +18,13 @@ pub struct Links {
 impl Links {
     /// Adds a link. One that does not follow the last one costs a few octets more.
     pub fn push(&mut self, link: LinkValue) {
-        let kind = LinkValue {
-            span: Span::empty_at(0),
-            opens_tag: false,
-            ..link
+        let kind_of = |link: &LinkValue| {
+            let drawn = (link.role, link.hidden, link.image_set);
+            (link.markup, link.grammar, drawn, link.place)
         };
+        let is_alike = |known: &LinkValue| kind_of(known) == kind_of(&link);
         let (last_kind, last_end) = self.last;
-        let is_same = self.kinds.get(last_kind) == Some(&kind);
+        let is_same = self.kinds.get(last_kind).is_some_and(is_alike);
         self.write(link.span.start.wrapping_sub(last_end) as u64);
         self.write(
             (link.span.len() as u64) << 2 | u64::from(link.opens_tag) << 1 | u64::from(!is_same),
@@ -32,9 +32,9 @@ impl Links {
         let mut index = last_kind;
         if !is_same {
             // A kind is a place, a grammar and a markup: a few hundred at most, whatever the document.
-            let known = self.kinds.iter().position(|known| *known == kind);
+            let known = self.kinds.iter().position(is_alike);
             index = known.unwrap_or_else(|| {
-                self.kinds.push(kind);
+                self.kinds.push(link);
                 self.kinds.len() - 1
             });
             self.write(index as u64);

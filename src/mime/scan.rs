@@ -45,8 +45,9 @@ struct Scanner<'a> {
     original: &'a [u8],
     limits: &'a ScanLimits,
     parts: Vec<Part>,
-    /// Parts whose end has not been found, the outermost first.
-    open: Vec<usize>,
+    /// Parts whose end has not been found, the outermost first; and whether the boundary of each is looked for, which is not
+    /// that of leaves, messages, and closed multiparts.
+    open: Vec<(usize, bool)>,
     /// Where the current body text starts: no line break before it is free for a boundary.
     floor: usize,
 }
@@ -58,8 +59,9 @@ impl Scanner<'_> {
         while let Some((level, is_close, delimiter)) = self.next_delimiter(&finder) {
             self.close_above(level + 1, delimiter.start);
             self.floor = delimiter.end;
-            let parent = self.open[level];
-            let full = self.parts.len() >= self.limits.parts;
+            let (parent, is_open) = &mut self.open[level];
+            let parent = *parent;
+            *is_open = !is_close && self.parts.len() < self.limits.parts;
             let Content::Multipart(multipart) = &mut self.parts[parent].content else {
                 continue;
             };
@@ -69,7 +71,7 @@ impl Scanner<'_> {
             if is_close {
                 multipart.close = Some(delimiter);
                 multipart.epilogue = Span::empty_at(delimiter.end);
-            } else if full {
+            } else if !*is_open {
                 multipart.overflow = Some(Limit::TooManyParts);
                 multipart.epilogue = Span::empty_at(delimiter.start);
             } else {
@@ -91,6 +93,7 @@ impl Scanner<'_> {
             let index = self.parts.len();
             let part = self.read_part(start, parent, default);
             self.floor = part.body.start;
+            let is_open = part.content.boundary().is_some();
             if part.content == Content::Message {
                 next = Some((part.body.start, Some(index), DEFAULT_TYPE));
             }
@@ -98,7 +101,7 @@ impl Scanner<'_> {
             if let Some(parent) = parent {
                 self.parts[parent].children.push(PartId(index as u32));
             }
-            self.open.push(index);
+            self.open.push((index, is_open));
         }
     }
 
@@ -219,15 +222,13 @@ impl Scanner<'_> {
         })
     }
 
-    /// The boundaries that are looked for, innermost first: not those of closed multiparts.
+    /// The boundaries that are looked for, innermost first.
     fn boundaries(&self) -> impl Iterator<Item = (usize, &[u8])> {
         let open = self.open.iter().enumerate().rev();
-        open.filter_map(|(level, &part)| match &self.parts.get(part)?.content {
-            Content::Multipart(it) if it.close.is_none() && it.overflow.is_none() => {
-                Some((level, it.boundary.as_slice()))
-            }
-            _ => None,
-        })
+        open.filter(|(_, (_, is_open))| *is_open)
+            .filter_map(|(level, (part, _))| {
+                Some((level, self.parts.get(*part)?.content.boundary()?))
+            })
     }
 
     fn line_break_before(&self, line: usize) -> usize {
@@ -243,7 +244,9 @@ impl Scanner<'_> {
 
     fn close_above(&mut self, level: usize, end: usize) {
         while self.open.len() > level {
-            let Some(part) = self.open.pop() else { break };
+            let Some((part, _)) = self.open.pop() else {
+                break;
+            };
             let part = &mut self.parts[part];
             // An empty body may end where a boundary took the line break of the part above it.
             part.span.end = end.max(part.body.start);

@@ -196,26 +196,23 @@ pub(super) fn push_base64(
     // Many lines are encoded at a time, at SIMD speed, and then cut.
     const STAGED: usize = ENCODED_COLUMNS / 4 * 3 * 64;
     let mut stage = [0; STAGED / 3 * 4];
-    let mut column = 0;
+    let line = if line == 0 { usize::MAX } else { line };
+    let mut room = line;
     for block in octets.chunks(STAGED) {
         let encoded = base64_simd::STANDARD.encode(block, stage.as_mut_slice().as_out());
         let mut symbols: &[u8] = encoded;
         while !symbols.is_empty() {
-            if line > 0 && column == line {
+            if room == 0 {
                 if !sink(newline.bytes()) {
                     return false;
                 }
-                column = 0;
+                room = line;
             }
-            let fit = match line {
-                0 => symbols.len(),
-                line => symbols.len().min(line - column),
-            };
-            let (now, behind) = symbols.split_at(fit);
+            let (now, behind) = symbols.split_at(symbols.len().min(room));
             if !sink(now) {
                 return false;
             }
-            column += fit;
+            room -= now.len();
             symbols = behind;
         }
     }
