@@ -168,7 +168,7 @@ impl Detail {
             }));
     }
 
-    /// What stands behind so many octets of it.
+    /// The sentence without so many octets at its start.
     pub(crate) fn behind(&self, octets: usize) -> Self {
         let later = |named: &Mention| {
             let at = named.at.checked_sub(octets)?;

@@ -66,10 +66,10 @@ pub(crate) type Group = Vec<Edit>;
 /// Sorted, disjoint edits of one original.
 #[derive(Clone, Default, Debug)]
 pub struct Edits {
-    /// Those that were added in the order of the original, as most are.
+    /// The edits that were added in the order of the original, as most are.
     edits: Vec<Edit>,
-    /// Those that were added behind one that stands further on, by their place and how many were added before them:
-    /// ten thousand of them may not each move all that is there.
+    /// The edits that were added behind one that stands further on, by their place and how many were added before them:
+    /// a sorted vector would move for each of them.
     late: BTreeMap<(Span, usize), Edit>,
 }
 
@@ -91,7 +91,7 @@ impl Edits {
         self.len() == 0
     }
 
-    /// How many there are.
+    /// Number of edits.
     #[must_use]
     pub fn len(&self) -> usize {
         self.edits.len() + self.late.len()

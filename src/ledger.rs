@@ -262,7 +262,7 @@ impl Ledger {
         self.urls = self.urls.saturating_add(octets);
     }
 
-    /// They are not held any more.
+    /// URLs of so many octets are not held any more.
     pub(crate) fn release_urls(&mut self, octets: usize) {
         self.urls = self.urls.saturating_sub(octets);
     }

@@ -17,10 +17,10 @@ use crate::span::Span;
 /// What becomes of Content-Length and Lines where the body changes that they tell of.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Lengths {
-    /// They become true, or go.
+    /// The fields become true, or go.
     #[default]
     Corrected,
-    /// Those that were true become true. The others keep their value, so that a change can be undone.
+    /// Fields that were true become true. Others keep their value, so that a change can be undone.
     Reversible,
 }
 

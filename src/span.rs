@@ -97,7 +97,7 @@ impl Newline {
         }
     }
 
-    /// The one that this is not.
+    /// The other terminator.
     #[must_use]
     pub fn other(self) -> Self {
         match self {

@@ -5,13 +5,13 @@ use std::net::IpAddr;
 
 use crate::policy::{Host, Policy, Target};
 
-/// A run of letters and digits of so many octets that has both is a token.
+/// Octets from which on a run of letters and digits that has both is a token.
 const MIXED: usize = 16;
-/// So is one of digits: more than a time, with its fractions, has.
+/// Digits from which on a run is a token: more than a time has with its fractions.
 const DIGITS: usize = 20;
-/// So is one of letters.
+/// Letters from which on a run is a token.
 const LETTERS: usize = 40;
-/// And so is one with hyphens, if most of it is not words, names or numbers.
+/// Octets from which on a run with hyphens is a token, if most of it is not words, names or numbers.
 const HYPHENED: usize = 32;
 
 /// Why an archive is not told of a URL; none if it may be told.

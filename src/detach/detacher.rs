@@ -27,13 +27,13 @@ pub struct Settings {
     pub base_url: String,
     /// Which parts leave.
     pub choice: Choice,
-    /// What is left.
+    /// What is left in the place of a part.
     pub form: Stub,
     /// Whether a text in the mail is to name what left. Where there is one, it is kept true.
     pub text: bool,
     /// What to do when the store fails for a while.
     pub on_failure: OnFailure,
-    /// Bounds of structure.
+    /// Bounds of the structure that is scanned.
     pub limits: ScanLimits,
 }
 
@@ -49,9 +49,9 @@ pub struct Detacher {
 /// What became of one message.
 #[derive(Clone, Debug)]
 pub struct Detachment {
-    /// What changes in it.
+    /// The edits of the message.
     pub edits: Edits,
-    /// What was done and what was not.
+    /// A row for each attachment that is large enough.
     pub report: Report,
     /// The attachment that each row is about.
     pub attachments: Vec<Attachment>,
@@ -62,7 +62,7 @@ pub struct Detachment {
 pub struct Attachment {
     /// Octets of its body in the mail.
     pub octets: u64,
-    /// What it is in the store; none if it stays.
+    /// Its key in the store; none if it stays.
     pub key: Option<Key>,
 }
 

@@ -45,11 +45,11 @@ pub fn usual_encoding_field(manner: Manner) -> Option<Vec<u8>> {
 /// What a part says of having been detached by embody.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Claim {
-    /// Nothing.
+    /// No note.
     None,
-    /// Something that cannot be read as a note.
+    /// A note field that cannot be read.
     Unreadable,
-    /// This.
+    /// A note.
     Note(Box<Note>),
 }
 

@@ -51,7 +51,7 @@ pub use self::media_type::MediaTypeText;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataUrlError {
-    /// The scheme is another one.
+    /// The scheme is not `data:`.
     #[error("not a data: URL")]
     NotADataUrl,
     /// Nothing separates the media type from the data (the fragment does not count).

@@ -42,14 +42,14 @@ impl Links {
         self.last = (index, link.span.end);
     }
 
-    /// How many there are.
+    /// Number of links.
     #[cfg(any(test, feature = "internals"))]
     #[must_use]
     pub fn len(&self) -> usize {
         self.iter().count()
     }
 
-    /// Whether there are none.
+    /// Whether no link was added.
     #[cfg(any(test, feature = "internals"))]
     #[must_use]
     pub fn is_empty(&self) -> bool {

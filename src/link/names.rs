@@ -59,7 +59,7 @@ macro_rules! names {
         pub(super) enum Name { $(#[doc = $text] $variant),+ }
 
         impl Name {
-            /// Lower case.
+            /// The name in lower case.
             pub(super) fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text),+ }
             }

@@ -56,7 +56,7 @@ pub enum Markup {
     StyleElement,
     /// The text of a `<style>` of XHTML or SVG: its `<` and `&` are markup.
     StyleText,
-    /// A CDATA section in one.
+    /// A CDATA section in a `<style>` of XHTML or SVG.
     StyleSection,
     /// An attribute value.
     Attribute {
@@ -97,7 +97,7 @@ pub enum Quote {
 }
 
 impl Quote {
-    /// The quote itself.
+    /// The octet of the quote.
     #[must_use]
     pub fn byte(self) -> u8 {
         match self {

@@ -1,4 +1,4 @@
-//! How a body was written, said in a few words, so that its octets give the same body again.
+//! How a body was written, noted in a few words, so that its octets give the same body again.
 //!
 //! RFC 2045 leaves writers many choices: how long a line is, which line ends, what follows the last line. A body
 //! is decoded here together with those choices, and only if writing the octets with them gives the same body,
@@ -20,12 +20,12 @@ pub const LONGEST_LINE: usize = 998;
 /// Line ends behind the last line, at most.
 pub const LONGEST_TAIL: usize = 1000;
 
-/// How a body says octets.
+/// How a body represents octets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Manner {
     /// base64 in lines of so many columns, the last one shorter or equal; 0 is one line of any length.
     Base64 {
-        /// Columns.
+        /// Symbols of a full line.
         line: usize,
     },
     /// Quoted-printable, escaped and divided as embody's own writer does it.
@@ -40,7 +40,7 @@ pub enum Manner {
 /// How a body was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wording {
-    /// How it says octets.
+    /// How it represents octets.
     pub manner: Manner,
     /// What ends its lines; the other one than the header's where both stand under [`Manner::Identity`].
     pub newline: Newline,

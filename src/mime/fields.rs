@@ -78,7 +78,7 @@ impl Fields {
         }
     }
 
-    /// This one.
+    /// A list of one field.
     #[must_use]
     pub fn one(field: &Field) -> Self {
         Self {
@@ -120,19 +120,19 @@ impl Fields {
         self.len() == before + others.len()
     }
 
-    /// How many there are.
+    /// Number of fields.
     #[must_use]
     pub fn len(&self) -> usize {
         self.starts.len()
     }
 
-    /// Whether there are none.
+    /// Whether there is no field.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.starts.is_empty()
     }
 
-    /// All of them, in order.
+    /// The fields, in order.
     pub fn iter<'f>(&'f self, original: &'f [u8]) -> impl DoubleEndedIterator<Item = Field> + 'f {
         (0..self.len()).filter_map(|index| self.at(original, index))
     }
@@ -161,7 +161,7 @@ impl Fields {
             .map(|field| field.value.of(original))
     }
 
-    /// The last one.
+    /// The last field.
     #[must_use]
     pub fn last(&self, original: &[u8]) -> Option<Field> {
         self.at(original, self.len().checked_sub(1)?)

@@ -116,7 +116,7 @@ impl Header {
         Self::read_until(message, within, true, limit, |_| false)
     }
 
-    /// No section.
+    /// An empty section.
     #[must_use]
     pub fn none_at(start: usize) -> Self {
         Self {

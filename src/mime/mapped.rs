@@ -38,7 +38,7 @@ impl<'a> MappedBody<'a> {
         })
     }
 
-    /// The octets.
+    /// The decoded octets.
     #[must_use]
     pub fn octets(&self) -> &[u8] {
         &self.octets

@@ -25,7 +25,7 @@ pub enum Lookup<'a> {
 }
 
 impl<'a> Lookup<'a> {
-    /// What there is of the value.
+    /// The value, whole or cut off.
     pub(super) fn value(self) -> Option<Cow<'a, [u8]>> {
         match self {
             Self::Whole(value) | Self::CutOff(value) => Some(value),

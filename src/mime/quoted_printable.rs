@@ -17,7 +17,7 @@ pub enum Sign {
     Escape(u8),
     /// Nothing: the line goes on in the next one.
     SoftBreak,
-    /// Itself.
+    /// An `=`: nothing behind it makes it an escape.
     Bare,
 }
 

@@ -11,15 +11,15 @@ pub struct OpaquePart {
     pub part: PartId,
     /// Its number; empty for the message itself.
     pub number: String,
-    /// What was not looked into.
+    /// The octets that were not looked into.
     pub span: Span,
-    /// The bound.
+    /// Why: which bound was reached.
     pub refusal: Refusal,
 }
 
 #[cfg(feature = "cli")]
 impl OpaquePart {
-    /// The part, and why.
+    /// The part and the bound, as a sentence.
     #[must_use]
     pub fn detail(&self) -> Detail {
         let place = match self.number.as_str() {

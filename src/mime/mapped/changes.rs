@@ -37,13 +37,13 @@ impl Changes {
         self.end = octets.end;
     }
 
-    /// Whether there are none.
+    /// Whether nothing changes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 
-    /// Where the first one begins.
+    /// The first octet that changes.
     #[must_use]
     pub fn first(&self) -> Option<usize> {
         Some(self.iter().next()?.0.start)
@@ -70,7 +70,7 @@ impl Changes {
         }
     }
 
-    /// The same and others: at each of `places`, which are in order and in no change, `bytes` come for one
+    /// Adds changes: at each of `places`, which are in order and in no change, `bytes` replace one
     /// octet.
     #[must_use]
     pub fn with(self, places: &[usize], bytes: &[u8]) -> Self {
