@@ -131,9 +131,9 @@ pub fn convert_in_place<S: Send>(
     }
     if options.backup.is_some() && finds.mailboxes.iter().any(|found| found.kind.is_folder()) {
         let detail = Detail::default().naming(Setting::Backup);
-        return Err(Error::Usage(detail.then(format!(
+        return Err(Error::Usage(detail.then(
             " is not for a Maildir or an MH folder, where a copy of a message is one more message; copy the folder",
-        ))));
+        )));
     }
     let job = Job {
         path: source,
