@@ -3,7 +3,7 @@
 
     cargo build --release; NODE_PATH=.../node_modules benches/embed.py [--embody FILE]
 
-1,000 pictures of 10 KB in `data:` URLs, beside nodemailer's attachDataUrls: whole processes, and nodemailer without the
+1,000 pictures of 10 kB in `data:` URLs, beside nodemailer's attachDataUrls: whole processes, and nodemailer without the
 start of node. 30 pictures on a server that waits 20 ms, beside `curl --parallel`, the same number at a time. The
 best of seven runs each, by turns.
 """

@@ -184,7 +184,7 @@ class Bench:
 
     def filter(self, mails):
         quiet = [self.embody, 'filter', '--quiet']
-        small = {f'embody {how}, 4 KB, {what}': ([self.embody, *words], mails[name]) for how, words in FILTERS.items()
+        small = {f'embody {how}, 4 kB, {what}': ([self.embody, *words], mails[name]) for how, words in FILTERS.items()
                  for what, name in (('nothing to do', 'plain'), ('one data: URL', 'reference'))}
         times = turns(600, {'cat': (['cat'], mails['plain']), **small}, statistics.median)
         for what in small:
@@ -300,7 +300,7 @@ http {{
             for what, name in (('nothing to do', 'plain'), ('one data: URL', 'reference')):
                 runs = {program: ([program, *words], files[name]) for program in both}
                 times = turns(600, {'cat': (['cat'], files[name]), **runs}, statistics.median)
-                compare(f'start-up: `{how}`, 4 KB, {what}; `cat` {short(times["cat"] * 1e3)} ms', [times[one] * 1e3 for one in both])
+                compare(f'start-up: `{how}`, 4 kB, {what}; `cat` {short(times["cat"] * 1e3)} ms', [times[one] * 1e3 for one in both])
         for what, name in (('scanning: `filter`, 34 MB of text, one reference that is left', 'scanned'),
                            ('links: `filter`, 20 MB of HTML', 'links'), ('`filter`, 35 MB in one data: URL', 'large')):
             times = turns(15, {program: ([program, *quiet, *LARGE], files[name], out + str(at)) for at, program in enumerate(both)})

@@ -31,9 +31,9 @@ fn main() -> io::Result<()> {
 }
 
 const MAILS: [&str; 3] = [
-    "text, 4 KB each",
-    "text and HTML, 40 KB each",
-    "with attachments, 400 KB each",
+    "text, 4 kB each",
+    "text and HTML, 40 kB each",
+    "with attachments, 400 kB each",
 ];
 
 fn on_mails(bencher: Bencher<'_, '_>, kind: &str, work: impl Fn(&[u8])) {
@@ -328,7 +328,7 @@ fn newsletter(kind: &str, random: &mut Random) -> String {
     out
 }
 
-/// A message with about so many KB of text and HTML, and of base64.
+/// A message with about so many kB of text and HTML, and of base64.
 fn mail(number: u64, text: usize, attached: usize, random: &mut Random) -> String {
     let mut mail = String::new();
     for hop in 0..6 {

@@ -62,7 +62,7 @@ settings! {
     Cache "the cache" "The folder that keeps answers.";
     ArchiveAny "the archive" "Whether an archive is told of any URL.";
     ArchiveWindow "the window" "How far from the mail's date a capture may be.";
-    Expanded "the limit of expanded octets" "Octets of what is compressed, when it is expanded.";
+    Expanded "the limit of expanded bytes" "Octets of what is compressed, when it is expanded.";
     Format "the format" "What the sources are said to be.";
     InPlace "a conversion in place" "Whether the source is replaced.";
     Output "a destination" "Where the result goes.";

@@ -74,7 +74,7 @@ impl Ledger {
     pub(crate) fn would_fit(&self, octets: i64) -> Result<(), Refusal> {
         let total = self.gained.saturating_add(octets);
         if octets > 0 && total > signed(self.limits.growth) {
-            let refusal = self.too_much_growth(&format!("it would add {octets} octets, which"));
+            let refusal = self.too_much_growth(&format!("it would add {octets} bytes, which"));
             return Err(refusal);
         }
         let result = signed(self.message).saturating_add(total);
@@ -85,7 +85,7 @@ impl Ledger {
         {
             return Err(Refusal::lasting(
                 Reason::MessageLimit,
-                Detail::from(format!("the message would have {result} octets; "))
+                Detail::from(format!("the message would have {result} bytes; "))
                     .naming(Setting::Message)
                     .measuring(most, result.unsigned_abs())
                     .then(format!(" is {most}")),

@@ -169,7 +169,7 @@ reasons! {
     TooLarge "too-large" Body "the content, or its declared size, is above the limit of one body";
     GrowthLimit "growth-limit" Growth "the message would gain more than it may";
     MessageLimit "message-limit" Message "the message would be larger than it may";
-    TooMuchWork "too-much-work" Work "this would mean reading more octets than the limit of work allows, or holding more than is in proportion to the message, which no option changes";
+    TooMuchWork "too-much-work" Work "this would mean reading more bytes than the limit of work allows, or holding more than is in proportion to the message, which no option changes";
     TooManyFetches "too-many-fetches" Fetches "the message asks for more retrievals than it may";
     TooManyRedirects "too-many-redirects" Redirects "more redirects than are allowed, or a redirect loop";
     RedirectRefused "redirect-refused" Fetch "a redirect leads to a scheme that is not allowed, from https to http, or nowhere";
@@ -198,7 +198,7 @@ reasons! {
     ReferenceLoop "reference-loop" none "the reference leads back to itself, or to a part that it is inside of";
     CompositeTarget "composite-target" none "the Content-ID belongs to a multipart or a message, which is not copied";
     BoundaryCollision "boundary-collision" none "the content holds a line that is a boundary of the message it would be put into, or is a multipart that would swallow the parts that follow";
-    UnfitComposite "unfit-composite" none "the content is a multipart or a message that cannot stand here without an encoding: it has no boundary, 8-bit octets or lines that are too long, or is itself an external body";
+    UnfitComposite "unfit-composite" none "the content is a multipart or a message that cannot stand here without an encoding: it has no boundary, 8-bit bytes or lines that are too long, or is itself an external body";
     ControlCharacter "control-character" none "a phantom header field, or a multipart or message that would be put in, holds a bare CR or a NUL, which other readers take for a line end";
     Signed "signed" Protected "the part is signed, or inside a signed part";
     Encrypted "encrypted" Protected "the part is encrypted, or inside an encrypted part";
@@ -207,13 +207,13 @@ reasons! {
     CharsetNotSupported "charset-not-supported" none "the text is in a charset that is not a superset of ASCII";
     UndecodableBody "undecodable-body" none "the body's transfer encoding is damaged";
     LooksEncoded "looks-encoded" none "the text looks quoted-printable, but is not labelled so";
-    LineTooLong "line-too-long" none "the change would make a line of a 7bit or 8bit body longer than 998 octets";
+    LineTooLong "line-too-long" none "the change would make a line of a 7bit or 8bit body longer than 998 bytes";
     RivalExpanded "rival-expanded" none "another source of the same object was put in, and this one was removed";
     TooDeep "too-deep" Depth "the part is nested deeper than is looked into";
     TooManyParts "too-many-parts" Parts "the message has more parts than are looked at";
     HoldsSeparator "holds-separator" none "what would change holds a line that starts with \"From \", where another message of the mailbox may start";
     ShownInline "shown-inline" Inline "a document of the mail shows the part or refers to it, or may do so but cannot be read; or it is an inline picture beside HTML: detach leaves it";
-    NotRestorable "not-restorable" none "the part could not be put back octet for octet: detach leaves it";
+    NotRestorable "not-restorable" none "the part could not be put back byte for byte: detach leaves it";
     StoreFailed "store-failed" none "the store of detached attachments could not be written, or read";
     NotInStore "not-in-store" none "the store does not have the content of the attachment";
     BadNote "bad-note" none "the note that detach left, X-Embody-Detached, cannot be read or does not fit the part";

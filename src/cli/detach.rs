@@ -39,7 +39,7 @@ pub(super) fn detach(args: &DetachArgs) -> Status {
             let (objects, octets) = detacher.foreseen();
             match args.walk.dry_run {
                 true => {
-                    format!("the store would hold {objects} objects of {octets} octets for them\n")
+                    format!("the store would hold {objects} objects of {octets} bytes for them\n")
                 }
                 false => String::new(),
             }

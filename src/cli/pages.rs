@@ -2,14 +2,24 @@
 //! what else to read. One text for both: a line at the margin that ends with a colon begins a section,
 //! one that is indented by two blanks is what is explained, one by six explains it.
 
-/// How values are written: the same for all commands that take the policy's options.
-macro_rules! values {
+/// How sizes are written: what a section of values begins with.
+macro_rules! size {
     () => {
         "\
 Values:
   SIZE
-      25M, 1.5M, 512k, 1e6, 1000
-  DUR
+      25M, 1.5M, 512k, 1e6, 1000: bytes; k, M, G and T are powers of two (1M is
+      1,048,576), and so are KiB and MiB; kB and MB are powers of ten
+"
+    };
+}
+
+/// How values are written: the same for all commands that take the policy's options.
+macro_rules! values {
+    () => {
+        concat!(
+            size!(),
+            "  DUR
       20s, 500ms, 1m30s
   PAT of a host
       www.example.org, or *.example.org for all hosts beneath it (.example.org
@@ -22,6 +32,7 @@ Values:
       the N of --allow-port) add up
 
 "
+        )
     };
 }
 
@@ -104,7 +115,7 @@ Examples:
   embody convert takeout-001.tgz --output mail.mbox
       The mboxes of a zip or tar archive become one; nothing is unpacked
   embody convert --range 8388608-16777216 archive.mbox --output part-2
-      What begins in these octets; embody split says where to cut
+      What begins in these bytes; embody split says where to cut
 
 ",
     values!(),
@@ -135,16 +146,20 @@ See also:
 "
 );
 
-pub(super) const SPLIT: &str = "\
+pub(super) const SPLIT: &str = concat!(
+    "\
 Examples:
   embody split --size 128M ~/Mail > ranges.jsonl
       Each line is a range for convert --range
   embody split --count archive.mbox
       With the messages of each range
 
+",
+    size!(),
+    "
 Lines:
   path, from, to
-      The file, and the octets: messages that begin in them
+      The file, and the bytes: messages that begin in them
   messages
       How many those are, with --count
   message_id
@@ -176,9 +191,11 @@ Files:
 
 See also:
   embody(1), embody-convert(1), mbox(5), parallel(1)
-";
+"
+);
 
-pub(super) const DETACH: &str = "\
+pub(super) const DETACH: &str = concat!(
+    "\
 Examples:
   embody detach --store /srv/store < in.eml > out.eml
       One message; attachments of 100k and more go into the store
@@ -188,10 +205,9 @@ Examples:
   embody detach --store /srv/store --dry-run ~/Mail/archive.mbox
       What would be saved
 
-Values:
-  SIZE
-      25M, 1.5M, 512k, 1e6, 1000
-  PAT of a media type
+",
+    size!(),
+    "  PAT of a media type
       application/pdf, or video/* for all of them
   FORM
       external-body is message/external-body with a URL (RFC 2017); thunderbird
@@ -213,7 +229,7 @@ Exit status:
 
 Files:
   DIR/ab/cd/SHA256
-      The attachments in the store, by the hash of their octets
+      The attachments in the store, by the hash of their bytes
   FILE of --config
       Options in TOML, under their long names without the hyphens in front
   FILE of --report
@@ -221,9 +237,11 @@ Files:
 
 See also:
   embody(1), embody-restore(1), mbox(5), maildir(5), RFC 2017
-";
+"
+);
 
-pub(super) const RESTORE: &str = "\
+pub(super) const RESTORE: &str = concat!(
+    "\
 Examples:
   embody restore --store /srv/store < in.eml > out.eml
       One message, as it was before detach
@@ -234,8 +252,9 @@ Examples:
   embody restore --store /srv/store --dry-run ~/Mail/archive.mbox
       Whether all attachments are there, each read and its hash compared
 
-Values:
-  DUR
+",
+    size!(),
+    "  DUR
       20s, 500ms, 1m30s
   FROM=TO of --map
       Starts of URLs: where a store has moved that is asked over the network
@@ -262,7 +281,8 @@ Files:
 
 See also:
   embody(1), embody-detach(1), mbox(5), maildir(5), RFC 2017
-";
+"
+);
 
 pub(super) const INSPECT: &str = concat!(
     "\
@@ -369,7 +389,7 @@ Exit status:
 
 Files:
   DIR/ab/cd/SHA256
-      An object, under the SHA-256 of its octets
+      An object, under the SHA-256 of its bytes
   DIR/.lock
       Held by whoever puts objects, and alone by gc while it removes some
   DIR/.users

@@ -44,7 +44,7 @@ pub(super) fn run(args: &SplitArgs) -> Result<Status, Error> {
     drop(output::open()?);
     let size = args.size.unwrap_or(SIZE);
     if size == 0 {
-        return Err(Error::Usage("--size 0: a range needs octets".into()));
+        return Err(Error::Usage("--size 0: a range needs bytes".into()));
     }
     let options = args.compressed.added_to(Options::default());
     let splitting = Splitting {

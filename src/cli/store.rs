@@ -102,7 +102,7 @@ fn check(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
             .is_err()
         {
             missing += 1;
-            let _ = writeln!(lines, "missing {key} {} near octet {at}", shown(path));
+            let _ = writeln!(lines, "missing {key} {} near byte {at}", shown(path));
         }
     }
     stdout.write_all(lines.as_bytes()).map_err(write_error)?;

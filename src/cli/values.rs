@@ -21,17 +21,24 @@ pub(super) fn scheme(text: &str) -> Result<Scheme, String> {
         .ok_or_else(|| format!("'{text}' is none of {}", Scheme::names()))
 }
 
-/// `25M`, `1.5M`, `512k`, `1e6`, `1000`: octets; the letters are powers of 1024. A fraction of an octet
-/// is cut off.
+/// `25M`, `1.5M`, `512k`, `1e6`, `1000`: octets. The letters alone, and `MiB`, are powers of 1024, `MB` of 1000. A
+/// fraction of an octet is cut off.
 pub(super) fn size(text: &str) -> Result<u64, String> {
     let wrong = || format!("'{text}' is not a size such as 25M, 1.5M, 512k or 1000");
     let lower = text.trim().to_ascii_lowercase();
-    let number = lower.trim_end_matches("ib").trim_end_matches('b');
-    let units = [('k', 10), ('m', 20), ('g', 30), ('t', 40)];
+    let (number, step, needs_unit) = match (lower.strip_suffix("ib"), lower.strip_suffix('b')) {
+        (Some(number), _) => (number, 1024_u128, true),
+        (None, Some(number)) => (number, 1000, false),
+        (None, None) => (lower.as_str(), 1024, false),
+    };
+    let units = [('k', 1), ('m', 2), ('g', 3), ('t', 4)];
     let unit = units
         .into_iter()
-        .find_map(|(letter, shift)| Some((number.strip_suffix(letter)?, shift)));
-    let (number, shift) = unit.unwrap_or((number, 0));
+        .find_map(|(letter, power)| Some((number.strip_suffix(letter)?, power)));
+    if needs_unit && unit.is_none() {
+        return Err(wrong());
+    }
+    let (number, power) = unit.unwrap_or((number, 0));
     let (mantissa, exponent) = number
         .trim()
         .split_once('e')
@@ -46,7 +53,7 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
         let digits: u128 = format!("{whole}{fraction}").parse().ok()?;
         let scaled = digits
             .checked_mul(decimal(exponent.parse().ok()?)?)?
-            .checked_mul(1 << shift)?;
+            .checked_mul(step.pow(power))?;
         u64::try_from(scaled / decimal(u32::try_from(fraction.len()).ok()?)?).ok()
     };
     octets().ok_or_else(wrong)
@@ -122,7 +129,7 @@ pub(super) struct Expected {
 
 /// `A-B`, or `A-` up to the end.
 pub(super) fn range(text: &str) -> Result<Range<u64>, String> {
-    let wrong = || format!("'{text}' is not a range of octets such as 0-8388608 or 8388608-");
+    let wrong = || format!("'{text}' is not a range of bytes such as 0-8388608 or 8388608-");
     let (start, end) = text.split_once('-').ok_or_else(wrong)?;
     let start = number(start).ok_or_else(wrong)?;
     let end = match end {
@@ -351,7 +358,13 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_powers_of_1024() {
+    fn sizes_are_powers_of_1024_and_those_of_1000_say_so() {
+        assert_eq!(size("25MB"), Ok(25_000_000));
+        assert_eq!(size("1.5 kB"), Ok(1500));
+        assert_eq!(size("2 GB"), Ok(2_000_000_000));
+        assert_eq!(size("1KiB"), Ok(1024));
+        assert_eq!(size("0.5 mib"), Ok(1 << 19));
+        assert_eq!(size("7B"), Ok(7));
         assert_eq!(size("25M"), Ok(25 << 20));
         assert_eq!(size("512k"), Ok(512 << 10));
         assert_eq!(size("1GiB"), Ok(1 << 30));
@@ -369,6 +382,10 @@ mod tests {
             ".5M",
             "1.5.M",
             "1x",
+            "1iB",
+            "1bb",
+            "1MBiB",
+            "1kM",
             "1e",
             "1e-3",
             "1e99",

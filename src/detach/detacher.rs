@@ -260,7 +260,7 @@ impl Run<'_> {
                 let is_done = settings.store.is_some();
                 row.outcome = Outcome::Detached;
                 let verb = if is_done { "left" } else { "would leave" };
-                row.detail = format!("{} octets {verb} the mail", gain.saturating_neg()).into();
+                row.detail = format!("{} bytes {verb} the mail", gain.saturating_neg()).into();
                 row.url = Some(self.detacher.url_of(&key));
                 row.bytes = Some(octets as u64);
                 self.left.push(Left {

@@ -133,7 +133,7 @@ impl From<Retrieved> for Probed {
     }
 }
 
-/// As the end of a sentence about the source: `HEAD was answered: image/png, 125 octets`.
+/// As the end of a sentence about the source: `HEAD was answered: image/png, 125 bytes`.
 impl fmt::Display for Probed {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let media_type = self.media_type.as_deref().unwrap_or("no type");
@@ -143,7 +143,7 @@ impl fmt::Display for Probed {
             method => write!(formatter, "{method} was answered: {media_type}")?,
         }
         match self.length {
-            Some(length) => write!(formatter, ", {length} octets"),
+            Some(length) => write!(formatter, ", {length} bytes"),
             None => formatter.write_str(", length not said"),
         }
     }

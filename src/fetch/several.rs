@@ -109,7 +109,7 @@ fn too_much(octets: u64) -> Refusal {
     Refusal::lasting(
         Reason::GrowthLimit,
         Detail::from(format!(
-            "with the bodies before it, it has more octets than the {octets} that "
+            "with the bodies before it, it has more bytes than the {octets} that "
         ))
         .naming(Setting::Growth)
         .then(" still allows"),

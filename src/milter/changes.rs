@@ -296,7 +296,7 @@ impl Comparison<'_> {
         let length = name.len() + value.len();
         match length > LONGEST_FIELD {
             true => Err(Unsaid::TooMuch(format!(
-                "it would have a header field of {length} octets; a milter may say {LONGEST_FIELD}"
+                "it would have a header field of {length} bytes; a milter may say {LONGEST_FIELD}"
             ))),
             false => Ok(Text { name, value }),
         }

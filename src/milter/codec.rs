@@ -57,7 +57,7 @@ pub mod option {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Malformed {
     /// Longer than [`LARGEST`].
-    #[error("a packet of {0} octets")]
+    #[error("a packet of {0} bytes")]
     TooLarge(usize),
     /// Without the octet that says what it is.
     #[error("an empty packet")]

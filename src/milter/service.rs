@@ -96,7 +96,7 @@ impl Service {
         match why {
             Untouched::NothingToDo => Left::AsItIs,
             Untouched::TooLarge => Left::TooLarge(
-                Detail::from(format!("it has more than {} octets, which is ", self.most))
+                Detail::from(format!("it has more than {} bytes, which is ", self.most))
                     .naming(Setting::Message),
             ),
             Untouched::OddHeader(what) => Left::Trouble((*what).to_owned()),
@@ -146,7 +146,7 @@ impl Service {
         let length = edits.splice(&incoming.bytes).len();
         if length > self.most && length > incoming.bytes.len() {
             return Err(Left::TooLarge(
-                Detail::from(format!("it would have {length} octets; "))
+                Detail::from(format!("it would have {length} bytes; "))
                     .naming(Setting::Message)
                     .measuring(self.most as u64, length as u64)
                     .then(format!(" is {}", self.most)),

@@ -235,7 +235,7 @@ impl Store for Folder {
         let size = file.metadata().map_err(trouble)?.len();
         if size > at_most {
             return Err(StoreError::lasting(format!(
-                "{}: {size} octets, more than the {at_most} that are allowed",
+                "{}: {size} bytes, more than the {at_most} that are allowed",
                 self.path().join(key.path()).display()
             )));
         }

@@ -94,7 +94,7 @@ impl Web {
     fn too_large(&self, path: &str, at_most: u64) -> StoreError {
         let object = self.named(path);
         StoreError::lasting(format!(
-            "{object}: more than the {at_most} octets that are allowed"
+            "{object}: more than the {at_most} bytes that are allowed"
         ))
     }
 

@@ -163,10 +163,7 @@ impl MailSystem {
         let mut length = [0; 4];
         self.stream.read_exact(&mut length)?;
         let length = u32::from_be_bytes(length) as usize;
-        assert!(
-            (1..=65_536).contains(&length),
-            "a packet of {length} octets"
-        );
+        assert!((1..=65_536).contains(&length), "a packet of {length} bytes");
         let mut packet = vec![0; length];
         self.stream.read_exact(&mut packet)?;
         let data = packet.split_off(1);

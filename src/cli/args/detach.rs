@@ -40,7 +40,7 @@ pub struct DetachArgs {
     /// What their URLs begin with [default: the file: URL of the store]
     #[arg(long, value_name = "URL", value_parser = base_url)]
     pub base_url: Option<String>,
-    /// Only what has so many octets in the mail [default: 100k]
+    /// Only what has so many bytes in the mail [default: 100k]
     ///
     /// Counted as the attachment is encoded there.
     #[arg(long, value_name = "SIZE", value_parser = size)]

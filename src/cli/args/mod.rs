@@ -109,7 +109,7 @@ pub(super) enum Command {
     /// Move large attachments into a store; what is left refers to them
     #[command(after_help = "Example: embody detach --store /srv/store < in.eml > out.eml", after_long_help = pages::DETACH)]
     Detach(Deferred<DetachArgs>),
-    /// Put back, octet for octet, what detach moved into a store
+    /// Put back, byte for byte, what detach moved into a store
     #[command(after_help = "Example: embody restore --store /srv/store < in.eml > out.eml", after_long_help = pages::RESTORE)]
     Restore(Deferred<RestoreArgs>),
     /// Say what is in mail and what the same options would do
@@ -213,7 +213,7 @@ pub(super) struct InspectArgs {
         value_name = "WHAT,..."
     )]
     pub(super) by: Vec<Group>,
-    /// Survey what detach would do with attachments of so many octets in the mail [default: 100k]
+    /// Survey what detach would do with attachments of so many bytes in the mail [default: 100k]
     #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = size)]
     larger_than: Option<u64>,
     /// Name files that hold no mail on stderr [default: off]

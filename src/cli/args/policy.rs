@@ -215,7 +215,7 @@ struct LimitArgs {
     /// One header section [default: 64M]
     #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = size)]
     max_header: Option<u64>,
-    /// How many times the octets of a message, and of what was put into it, may be read [default: 32]
+    /// How many times the bytes of a message, and of what was put into it, may be read [default: 32]
     #[arg(hide_short_help = true, long, value_name = "N")]
     max_work: Option<u64>,
 }

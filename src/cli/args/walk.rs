@@ -173,9 +173,9 @@ impl SayingArgs {
 #[derive(Args, Clone, Debug)]
 #[group(skip)]
 pub struct CutArgs {
-    /// Only the messages of an mbox that begin in these octets, from A up to but not B [default: all]
+    /// Only the messages of an mbox that begin in these bytes, from A up to but not B [default: all]
     ///
-    /// Parts of ranges that lie side by side, put together, are octet for octet what one run writes, wherever the
+    /// Parts of ranges that lie side by side, put together, are byte for byte what one run writes, wherever the
     /// cuts are; embody split names such ranges. Messages count from 1 in each. See docs/scale.md.
     #[arg(
         hide_short_help = true,

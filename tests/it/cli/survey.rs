@@ -432,7 +432,7 @@ fn what_detach_would_save_is_what_its_dry_run_says() {
         let said = stderr(&output);
         let objects = &detach["objects"];
         let line = format!(
-            "the store would hold {} objects of {} octets for them\n",
+            "the store would hold {} objects of {} bytes for them\n",
             objects["count"], objects["octets"]
         );
         assert!(said.contains(&line), "{detach}: {said}");

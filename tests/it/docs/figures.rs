@@ -14,15 +14,15 @@ found = figures.divan('''
 micro                             fastest       │ slowest       │ median        │ mean          │ samples │ iters
 ├─ expand                         50.11 ms      │ 51 ms         │ 50 ms         │ 50 ms         │ 5       │ 5
 ├─ scan_mail                                    │               │               │               │         │
-│  ├─ text, 4 KB each             980.4 µs      │ 990 µs        │ 985 µs        │ 985 µs        │ 5       │ 5
+│  ├─ text, 4 kB each             980.4 µs      │ 990 µs        │ 985 µs        │ 985 µs        │ 5       │ 5
 │  │                              1.28 GB/s     │ 1.2 GB/s      │ 1.25 GB/s     │ 1.25 GB/s     │         │
 │  ╰─ with attachments            2 s           │ 3 s           │ 2 s           │ 2 s           │ 5       │ 5
 │                                 512 MB/s      │ 500 MB/s      │ 500 MB/s      │ 500 MB/s      │         │
 ╰─ url                                          │               │               │               │         │
    ╰─ LF TAB                      8.7 ns        │ 9 ns          │ 9 ns          │ 9 ns          │ 5       │ 5
 ''')
-expected = {('expand', False): 0.05011, ('scan_mail/text, 4 KB each', False): 980.4e-6,
-            ('scan_mail/text, 4 KB each', True): 1.28e9, ('scan_mail/with attachments', False): 2,
+expected = {('expand', False): 0.05011, ('scan_mail/text, 4 kB each', False): 980.4e-6,
+            ('scan_mail/text, 4 kB each', True): 1.28e9, ('scan_mail/with attachments', False): 2,
             ('scan_mail/with attachments', True): 512e6, ('url/LF TAB', False): 8.7e-9}
 assert found.keys() == expected.keys(), found
 assert all(abs(found[key] / expected[key] - 1) < 1e-9 for key in found), found

@@ -67,6 +67,21 @@ fn the_long_help_says_all_options_within_80_columns() {
 }
 
 #[test]
+fn sizes_are_in_bytes_and_the_help_says_what_their_letters_mean() {
+    let mut with_sizes = 0;
+    for command in commands() {
+        let help = printed(&[&command, "--help"]);
+        let words = help.replace("application/octet-stream", "");
+        assert!(!words.contains("octet"), "{command}: {words}");
+        assert!(!words.contains("KB"), "{command}: {words}");
+        let has_sizes = words.contains("<SIZE>");
+        with_sizes += usize::from(has_sizes);
+        assert_eq!(words.contains("powers of two"), has_sizes, "{command}");
+    }
+    assert!(with_sizes >= 6, "{with_sizes}");
+}
+
+#[test]
 fn a_page_is_printed_or_one_for_each_command_is_written() {
     let printed = printed(&["man"]);
     assert!(printed.contains(".TH embody 1"), "{printed}");

@@ -183,7 +183,7 @@ fn a_probe_asks_each_source_once_and_never_a_link() {
         ["would-fetch", "http-status", "too-large", "would-expand"]
     );
     assert!(
-        dry[0].1.contains("HEAD was answered: text/plain, 5 octets"),
+        dry[0].1.contains("HEAD was answered: text/plain, 5 bytes"),
         "{dry:?}"
     );
     assert!(said.contains("sources only probed"), "{said}");
@@ -221,7 +221,7 @@ fn a_server_without_head_is_asked_by_get_and_its_content_is_left_there() {
     let (dry, _) = mailbox.dry(" --probe");
     assert_eq!(words(&dry), ["would-fetch", "would-expand"]);
     assert!(
-        dry[0].1.contains("GET was answered: no type, 9000 octets"),
+        dry[0].1.contains("GET was answered: no type, 9000 bytes"),
         "{dry:?}"
     );
 }
