@@ -477,6 +477,74 @@ fn every_module_is_in_the_table_and_every_row_is_a_module() {
     }
 }
 
+/// The body of the first function of this name, which `within` says the type of, if one does.
+fn body_of(file: &str, within: Option<&str>, name: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let source = fs::read_to_string(root.join(file)).unwrap();
+    let start = within.map_or(0, |within| {
+        let headed = source.match_indices("\nimpl").map(|(at, _)| at);
+        let head = |at: usize| source[at + 1..].split('{').next().unwrap_or_default();
+        let mut of_type = headed.filter(|&at| words(head(at)).any(|word| word == within));
+        of_type.next().unwrap_or_else(|| panic!("{file}: {within}"))
+    });
+    let from = |at: usize| source[start..].find(&format!("fn {name}{}", ["(", "<"][at]));
+    let at = start
+        + from(0)
+            .into_iter()
+            .chain(from(1))
+            .min()
+            .unwrap_or_else(|| panic!("{file}: {name}"));
+    let indent = at - source[..at].rfind('\n').map_or(0, |end| end + 1);
+    let close = format!(
+        "\n{}}}\n",
+        if indent >= 4 && within.is_some() {
+            "    "
+        } else {
+            ""
+        }
+    );
+    let end = source[at..].find(&close).unwrap_or(source.len() - at);
+    source[at..at + end].to_owned()
+}
+
+#[test]
+fn each_call_on_the_way_is_one_and_there_are_few() {
+    let page = include_str!("../../../docs/design.md");
+    let section = page.split("## The calls on the way").nth(1).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let ways: Vec<&str> = section.split("\n1. ").skip(1).collect();
+    assert_eq!(ways.len(), 2);
+    for (way, most) in ways.into_iter().zip([14, 18]) {
+        let calls: Vec<(&str, &str)> = way
+            .lines()
+            .filter_map(|line| {
+                let mut names = line.split('`').skip(1).step_by(2);
+                let (file, call) = (names.next()?, names.next()?);
+                (file.ends_with(".rs") && line.ends_with(&format!("`: `{call}`")))
+                    .then_some((file, call))
+            })
+            .collect();
+        assert!((10..=most).contains(&calls.len()), "{calls:?}");
+        let mut before = String::new();
+        for pair in calls.windows(2) {
+            let (within, name) = match pair[0].1.split_once("::") {
+                Some((within, name)) => (Some(within), name),
+                None => (None, pair[0].1),
+            };
+            let body = body_of(pair[0].0, within, name);
+            let next = pair[1].1.rsplit("::").next().unwrap();
+            // A closure may be handed on to what calls it.
+            let calls = |body: &str| {
+                ["", "_program"]
+                    .iter()
+                    .any(|more| body.contains(&format!("{next}{more}(")))
+            };
+            assert!(calls(&body) || calls(&before), "{pair:?}");
+            before = body;
+        }
+    }
+}
+
 #[test]
 fn no_file_is_too_long() {
     let long: Vec<String> = sources()
