@@ -1,5 +1,6 @@
 //! Whether bytes can hold anything that embody works on, told without parsing.
 
+mod base64;
 mod bases;
 mod data;
 mod document_type;

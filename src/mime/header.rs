@@ -59,7 +59,7 @@ impl Header {
     ///
     /// `limit` is the largest section that is read, in octets: it fends off messages that are
     /// nothing but fields. It is at most [`Fields::LONGEST`].
-    pub(crate) fn read_until(
+    pub(super) fn read_until(
         original: &[u8],
         within: Span,
         is_message: bool,
