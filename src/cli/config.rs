@@ -132,7 +132,7 @@ const OF_WALKS: [&str; 5] = ["format", "jobs", "backup", "progress", "max-expand
 
 /// Whether a command is a filter or walks, as its options say.
 fn is_both(command: &Command) -> bool {
-    ["detach", "restore"].contains(&command.get_name())
+    ["detach", "restore", "embed"].contains(&command.get_name())
 }
 
 fn takes_config(command: &Command) -> bool {

@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::args::walk::{ONE_AT_A_TIME, ONLY_WALKS};
 use super::args::{ArchiveArgs, Asking, DetachArgs, RestoreArgs, SayingArgs, WalkArgs};
 use super::cache::Cache;
 use super::convert::{Walk, shared_fetcher, user};
@@ -160,12 +161,10 @@ impl Way<'_> {
         let file = self.sources.first().map(PathBuf::as_path);
         let begun = Begun::now(self.saying, file)?;
         if self.sources.len() > 1 {
-            let what = "one message at a time; name --output or --in-place for several sources";
-            return Err(Error::Usage(what.into()));
+            return Err(Error::Usage(ONE_AT_A_TIME.into()));
         }
         if self.walk.is_told_more() {
-            let what = "--format, --jobs, --backup, --progress and --max-expanded go with --output or --in-place";
-            return Err(Error::Usage(what.into()));
+            return Err(Error::Usage(ONLY_WALKS.into()));
         }
         let transform = make(&Stop::default())?;
         if let Some(store) = store(&transform) {

@@ -70,7 +70,7 @@ impl Status {
         match name.to_str() {
             Some("filter") => Self::TryAgain,
             // With one of these they take mailboxes.
-            Some("detach" | "restore") => match arguments.iter().any(walks) {
+            Some("detach" | "restore" | "embed") => match arguments.iter().any(walks) {
                 true => Self::Usage,
                 false => Self::TryAgain,
             },
@@ -83,7 +83,11 @@ impl Status {
     /// The status when help could not be printed: mail may have been what was waited for.
     pub(super) fn of_lost_output(command: Option<&OsString>) -> Self {
         match command {
-            Some(name) if ["filter", "detach", "restore"].iter().any(|it| name == it) => {
+            Some(name)
+                if ["filter", "detach", "restore", "embed"]
+                    .iter()
+                    .any(|it| name == it) =>
+            {
                 Self::TryAgain
             }
             _ => Self::Trouble,

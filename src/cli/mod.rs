@@ -51,7 +51,7 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory as _, FromArgMatches as _};
 
-use self::args::{Cli, Command, Deferred, FilterArgs, FilterCli};
+use self::args::{Cli, Command, Deferred, EmbedArgs, FilterArgs, FilterCli};
 use self::exit::Status;
 use crate::error::Error;
 use crate::link::url::masked;
@@ -191,12 +191,24 @@ fn reread(arguments: &[OsString]) -> Result<args::MilterArgs, String> {
     }
 }
 
+/// `convert` or `filter` with other defaults.
+fn embed(args: EmbedArgs) -> Status {
+    let walks = args.walk.output.is_some() || args.walk.in_place || args.walk.dry_run;
+    match args.preset() {
+        Ok(Ok(convert)) => Status::of(convert::run(&convert)),
+        Ok(Err(filter)) => Status::of_filter(filter::run(&filter)),
+        Err(error) if walks => Status::told(&error),
+        Err(error) => Status::of_filter(Err(error)),
+    }
+}
+
 fn dispatch(command: Command, arguments: &[OsString]) -> Status {
     #[cfg(not(feature = "milter"))]
     let _ = arguments;
     match command {
         Command::Filter(args) => Status::of_filter(filter::run(&args.0)),
         Command::Convert(args) => Status::of(convert::run(&args.0)),
+        Command::Embed(args) => embed(args.0),
         Command::Detach(args) => detach::detach(&args.0),
         Command::Restore(args) => detach::restore(&args.0),
         Command::Inspect(args) => Status::of(inspect::run(&args.0)),

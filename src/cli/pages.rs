@@ -146,6 +146,47 @@ See also:
 "
 );
 
+pub(super) const EMBED: &str = concat!(
+    "\
+Examples:
+  embody embed ~/Mail/archive.mbox --output kept.mbox
+      convert with --embed data,remote --fetch http,https
+  embody embed --dry-run ~/Maildir --in-place
+      How many pictures there are, and where; nobody is asked
+  embody embed --in-place --backup .old --trackers blank ~/Mail/archive.mbox
+      In place; invisible pictures, which tell that a mail was read, become
+      blank, and nobody is asked for them
+  embody embed < in.eml > out.eml
+      One message, as filter does it
+
+",
+    values!(),
+    "\
+Exit status:
+  0
+      Everything was done
+  1
+      Something could not be read or written, is damaged, or is no mailbox
+  2
+      The command line is wrong
+  75
+      Of one message: anything but a whole message on stdout
+  128 and the signal's number
+      Stopped by a signal
+
+Files:
+  SOURCE.lock
+      The dotlock of an mbox while it is replaced
+  FILE of --config
+      Options in TOML, under their long names without the hyphens in front
+  DIR of --cache
+      Answers of servers, and where nobody answers
+
+See also:
+  embody(1), embody-convert(1), embody-filter(1), embody-inspect(1)
+"
+);
+
 pub(super) const SPLIT: &str = concat!(
     "\
 Examples:

@@ -12,7 +12,7 @@ mod policy;
 mod retrieval;
 #[cfg(test)]
 mod tests;
-mod walk;
+pub(super) mod walk;
 
 use std::path::PathBuf;
 
@@ -30,6 +30,7 @@ pub(super) use self::walk::{ProgressOption, SayingArgs, Volume, WalkArgs};
 use super::pages;
 use super::survey::Group;
 use super::values::size;
+use crate::error::Error;
 use crate::mailbox::Format;
 use crate::policy::{Embed, Policy, Trackers};
 
@@ -106,6 +107,9 @@ pub(super) enum Command {
     /// Do the same to mailboxes of any kind, and to folders of them
     #[command(after_help = "Example: embody convert --in-place --backup .old ~/Mail/archive.mbox", after_long_help = pages::CONVERT)]
     Convert(Deferred<ConvertArgs>),
+    /// Keep the pictures that HTML mail shows: put them into the mail
+    #[command(after_help = "Example: embody embed ~/Mail/archive.mbox --output kept.mbox", after_long_help = pages::EMBED)]
+    Embed(Deferred<EmbedArgs>),
     /// Move large attachments into a store; what is left refers to them
     #[command(after_help = "Example: embody detach --store /srv/store < in.eml > out.eml", after_long_help = pages::DETACH)]
     Detach(Deferred<DetachArgs>),
@@ -182,6 +186,78 @@ impl ConvertArgs {
             (true, false) => Asking::Nobody,
             (true, true) => Asking::WhetherThereIsAnAnswer,
         }
+    }
+}
+
+// `convert` or `filter` with `--embed data,remote --fetch http,https`.
+#[derive(Args, Debug)]
+#[group(skip)]
+#[command(group(clap::ArgGroup::new("where").args(["output", "in_place"])))]
+#[command(mut_arg("embed", |option| option.help(EMBEDDED).long_help(EMBEDDED)))]
+#[command(mut_arg("fetch", |option| option.help(EMBEDDED_FROM)))]
+#[command(mut_arg("links", |option| option.hide_short_help(true)))]
+#[command(mut_arg("max_body", |option| option.hide_short_help(true)))]
+#[command(mut_arg("on_failure", |option| option.hide_short_help(true)))]
+pub(super) struct EmbedArgs {
+    /// One message, or with --output or --in-place mboxes, Maildirs, messages or folders of them;
+    /// standard input if none is given
+    #[arg(hide_short_help = true, value_name = "FILE|SOURCE")]
+    sources: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) walk: WalkArgs,
+    #[command(flatten)]
+    failure: FailureArgs,
+    /// With --dry-run: ask each source whether it answers, HEAD or GET [default: off]
+    #[arg(hide_short_help = true, long, requires = "dry_run")]
+    probe: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+const EMBEDDED: &str = "Pictures of HTML from data, remote [default: data,remote]";
+const EMBEDDED_FROM: &str = "Retrieve by: http, https, ... as filter has it [default: http,https]";
+
+impl EmbedArgs {
+    /// The options of the command that does it: `convert` for mailboxes, else `filter`.
+    ///
+    /// # Errors
+    /// [`Error::Usage`]: what only mailboxes need was given for one message, or the other way round.
+    pub(super) fn preset(self) -> Result<Result<ConvertArgs, FilterArgs>, Error> {
+        let common = Common {
+            policy: self.common.policy.embedding(),
+            ..self.common
+        };
+        let walk = self.walk;
+        if walk.in_place || walk.output.is_some() || walk.dry_run {
+            if self.failure.is_given() {
+                let what = "--on-failure is for one message, which a mail system tries again";
+                return Err(Error::Usage(what.into()));
+            }
+            if self.sources.is_empty() {
+                let what = "name mboxes, Maildirs or messages";
+                return Err(Error::Usage(what.into()));
+            }
+            return Ok(Ok(ConvertArgs {
+                sources: self.sources,
+                walk,
+                probe: self.probe,
+                cut: CutArgs::default(),
+                common,
+            }));
+        }
+        if walk.is_told_more() {
+            return Err(Error::Usage(walk::ONLY_WALKS.into()));
+        }
+        let mut sources = self.sources.into_iter();
+        let file = sources.next();
+        if sources.next().is_some() {
+            return Err(Error::Usage(walk::ONE_AT_A_TIME.into()));
+        }
+        Ok(Err(FilterArgs {
+            file,
+            failure: self.failure,
+            common,
+        }))
     }
 }
 

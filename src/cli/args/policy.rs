@@ -37,6 +37,10 @@ pub struct FailureArgs {
 }
 
 impl FailureArgs {
+    pub fn is_given(&self) -> bool {
+        self.on_failure.is_some()
+    }
+
     /// `policy` with this.
     pub fn added_to(&self, policy: Policy) -> Policy {
         Policy {
@@ -79,6 +83,17 @@ impl PolicyArgs {
             ..self.content.added_to(self.retrieval.policy())
         }
         .with_store(self.store.as_deref(), self.base_url.as_deref())
+    }
+
+    /// The same with `--embed data,remote` and `--fetch http,https`, unless others are given.
+    pub fn embedding(mut self) -> Self {
+        if self.content.embed.is_empty() {
+            self.content.embed = ["data", "remote"].map(str::to_owned).to_vec();
+        }
+        if self.retrieval.fetch.is_empty() {
+            self.retrieval.fetch = vec![Scheme::Http, Scheme::Https];
+        }
+        self
     }
 
     /// What the URLs of the store begin with, if there is one.

@@ -27,7 +27,7 @@ pub struct RetrievalArgs {
         long, value_name = "SCHEME,...", value_delimiter = ',', value_parser = scheme,
         help = format!("Retrieve by: {} [default: none]", Scheme::names())
     )]
-    fetch: Vec<Scheme>,
+    pub(super) fetch: Vec<Scheme>,
     /// Only NAME,*.example.org,... [default: all public]
     #[arg(long, value_name = "PAT", value_delimiter = ',')]
     allow_host: Vec<HostPattern>,

@@ -61,6 +61,14 @@ pub struct WalkArgs {
     compressed: CompressedArgs,
 }
 
+/// What is said of several sources where one message goes to standard output.
+pub const ONE_AT_A_TIME: &str =
+    "one message at a time; name --output or --in-place for several sources";
+
+/// What is said of options that do nothing for one message.
+pub const ONLY_WALKS: &str =
+    "--format, --jobs, --backup, --progress and --max-expanded go with --output or --in-place";
+
 /// How what is compressed is read.
 #[derive(Args, Debug)]
 #[group(skip)]
@@ -170,7 +178,7 @@ impl SayingArgs {
 }
 
 // A run does one piece of one source.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Default, Debug)]
 #[group(skip)]
 pub struct CutArgs {
     /// Only the messages of an mbox that begin in these bytes, from A up to but not B [default: all]

@@ -4,6 +4,7 @@ mod command_line;
 mod config_file;
 mod faults;
 mod milter;
+mod preset;
 mod refused;
 mod report_file;
 mod signals;

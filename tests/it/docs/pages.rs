@@ -301,7 +301,7 @@ fn help(command: &str) -> String {
 #[test]
 fn commands_and_options_within_the_text_exist() {
     let all = [
-        "filter", "convert", "inspect", "split", "detach", "restore", "store", "milter",
+        "filter", "convert", "embed", "inspect", "split", "detach", "restore", "store", "milter",
     ]
     .map(help)
     .concat();

@@ -1,0 +1,102 @@
+//! `embody embed` is `convert`, and for one message `filter`, with other defaults.
+
+use std::fs;
+
+use crate::common::programs::{embody, fed, stderr};
+use crate::common::raw::{Raw, ok};
+
+/// A picture of 9 by 9.
+const GIF: &[u8] =
+    b"GIF89a\x09\0\x09\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0;";
+
+/// A mail that shows a picture of the server and one of a `data:` URL.
+fn mail(server: &Raw) -> Vec<u8> {
+    format!(
+        "Subject: pictures\nMIME-Version: 1.0\nContent-Type: text/html\n\n\
+         <img src=\"{}\" width=9 height=9><img src=\"data:image/gif;base64,R0lGODlhAgABAIAAAAAAAP///ywAAAAAAgABAAACAkQBADs=\">\n",
+        server.url("/a.gif")
+    )
+    .into_bytes()
+}
+
+#[test]
+fn it_does_what_the_other_commands_do_with_these_options() {
+    let server = Raw::saying(ok("image/gif", GIF));
+    let network = format!(
+        "--allow-net 127.0.0.0/8 --allow-port {}",
+        server.address.port()
+    );
+    let mail = mail(&server);
+    let run = |line: &str, input: &[u8]| {
+        let output = fed(embody().args(line.split_whitespace()), input);
+        assert_eq!(output.status.code(), Some(0), "{line}: {}", stderr(&output));
+        output.stdout
+    };
+    let embedded = run(&format!("embed {network}"), &mail);
+    let preset = "--embed data,remote --fetch http,https";
+    assert_eq!(embedded, run(&format!("filter {preset} {network}"), &mail));
+    assert_eq!(memchr::memmem::find_iter(&embedded, b"cid:").count(), 2);
+
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let mbox = [b"From a@b Sat Jan  3 01:05:34 1996\n", &*mail, b"\n"].concat();
+    fs::write(at("in"), mbox.repeat(2)).unwrap();
+    run(
+        &format!("embed {network} {} --output {}", at("in"), at("one")),
+        b"",
+    );
+    run(
+        &format!(
+            "convert {preset} {network} {} --output {}",
+            at("in"),
+            at("other")
+        ),
+        b"",
+    );
+    let result = fs::read(at("one")).unwrap();
+    assert_eq!(result, fs::read(at("other")).unwrap());
+    assert_eq!(memchr::memmem::find_iter(&result, b"cid:").count(), 4);
+    run(&format!("embed {network} --in-place {}", at("in")), b"");
+    assert_eq!(result, fs::read(at("in")).unwrap());
+
+    // What is given counts, and a dry run asks nobody.
+    let asked = server.count();
+    assert_eq!(
+        run(&format!("embed --embed data {network}"), &mail),
+        run("filter --embed data", &mail)
+    );
+    fs::write(at("in"), &mbox).unwrap();
+    run(
+        &format!("embed {network} --dry-run {} --in-place", at("in")),
+        b"",
+    );
+    assert_eq!(server.count(), asked);
+    assert_eq!(fs::read(at("in")).unwrap(), mbox);
+}
+
+#[test]
+fn what_it_cannot_do_is_refused_with_the_status_of_that_command() {
+    for (line, status, word) in [
+        ("embed a.eml b.eml", 75, "name --output or --in-place"),
+        ("embed --jobs 2", 75, "go with --output or --in-place"),
+        ("embed --no-such-option", 75, "--no-such-option"),
+        ("embed --output new", 2, "name mboxes, Maildirs or messages"),
+        (
+            "embed in --output new --on-failure defer",
+            2,
+            "--on-failure",
+        ),
+        ("embed in --output new --in-place", 2, "--in-place"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = embody();
+        let output = fed(
+            command.args(line.split(' ')).current_dir(folder.path()),
+            b"",
+        );
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(status), "{line}: {said}");
+        assert!(said.contains(word), "{line}: {said}");
+        assert!(output.stdout.is_empty(), "{line}");
+    }
+}
