@@ -179,8 +179,6 @@ Files:
       The dotlock of an mbox while it is replaced
   FILE of --config
       Options in TOML, under their long names without the hyphens in front
-  DIR of --cache
-      Answers of servers, and where nobody answers
 
 See also:
   embody(1), embody-convert(1), embody-filter(1), embody-inspect(1)

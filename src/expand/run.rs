@@ -57,7 +57,7 @@ impl Session<'_> {
             report.notes.push(note.to_owned());
         }
         #[cfg(debug_assertions)]
-        if !self.is_forecast() && !self.is_rehearsal() && !self.written.is_empty() {
+        if !self.is_rehearsal() && !self.written.is_empty() {
             super::last_look::assert_each_names_a_part(
                 &outcomes.edits.splice(message).into_bytes(),
                 &self.policy().limits.scan(),

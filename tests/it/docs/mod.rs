@@ -1,6 +1,7 @@
 //! Documents, figures, public types and the layout of the source, held against what is there.
 
 mod figures;
+mod first_screen;
 mod house;
 mod manual;
 mod packages;
