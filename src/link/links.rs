@@ -18,11 +18,15 @@ pub struct Links {
 impl Links {
     /// Adds a link. One that does not follow the last one costs a few octets more.
     pub fn push(&mut self, link: LinkValue) {
-        let kind_of = |link: &LinkValue| {
-            let drawn = (link.role, link.hidden, link.image_set);
-            (link.markup, link.grammar, drawn, link.place)
+        // First what differs most often: this is asked several times for each link.
+        let is_alike = |known: &LinkValue| {
+            known.role == link.role
+                && known.grammar == link.grammar
+                && known.hidden == link.hidden
+                && known.image_set == link.image_set
+                && known.markup == link.markup
+                && known.place == link.place
         };
-        let is_alike = |known: &LinkValue| kind_of(known) == kind_of(&link);
         let (last_kind, last_end) = self.last;
         let is_same = self.kinds.get(last_kind).is_some_and(is_alike);
         self.write(link.span.start.wrapping_sub(last_end) as u64);
