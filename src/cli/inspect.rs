@@ -20,6 +20,7 @@ use super::report_file::{ReportFile, json};
 use super::reporter::{Counts, Reporter};
 use super::say::{self, harmless};
 use super::survey::{Line, Looked, Survey, Surveying, lines, page, write_page};
+use super::totals::HOSTS;
 use super::verb::{Expanding, Work};
 use super::wording;
 use crate::error::Error;
@@ -304,7 +305,7 @@ impl Inspection {
             summary.mailboxes,
             summary.messages,
             summary.bytes_in,
-            totals.table(),
+            totals.table(HOSTS),
             forecast
         );
         print(text.as_bytes())?;

@@ -15,13 +15,13 @@ use super::verb::Said;
 use super::wording;
 use crate::mailbox::{Observer, Summary};
 use crate::policy::Policy;
-use crate::report::{Detail, Outcome, Reason, Row};
+use crate::report::{Detail, Row};
 
 /// Hears what a run does.
 pub(super) struct Reporter<'r> {
     pub(super) display: Display,
     pub(super) volume: Volume,
-    /// Whether a line is said of each row that tells of trouble.
+    /// Whether rows are said on stderr, or what would change them: not by `inspect`, which prints them.
     pub(super) says_rows: bool,
     /// What remedies are named for.
     pub(super) policy: &'r Policy,
@@ -84,17 +84,10 @@ impl Reporter<'_> {
     }
 
     fn say_rows(&self, origin: &Origin, rows: &[Row]) {
-        // Twenty years of mail hold too many references to name each one that went well, or each picture that stays
-        // where it is seen.
-        let is_trouble =
-            |row: &Row| row.outcome == Outcome::Left && row.reason != Some(Reason::ShownInline);
-        let is_said = |row: &&Row| self.volume == Volume::Verbose || is_trouble(row);
-        let said: Vec<&Row> = rows.iter().filter(is_said).collect();
+        let said: Vec<&Row> = rows.iter().collect();
         let name = rows.first().map_or("", |row| row.message.as_str());
         let message = say::harmless(name);
-        if self.volume == Volume::Verbose
-            && let Some(described) = origin.described()
-        {
+        if let Some(described) = origin.described() {
             self.display.say(&format!("message {message}, {described}"));
         }
         for line in say::lines(&said, self.policy, self.volume) {
@@ -126,7 +119,11 @@ impl Observer<Said> for Reporter<'_> {
         counts.totals.count(&said.report);
         counts.of_mailbox.count(&said.report);
         let rows = &said.report.rows;
-        if self.says_rows {
+        if self.says_rows && self.volume > Volume::Quiet {
+            counts.of_mailbox.count_remedies(&said.report, self.policy);
+        }
+        // Twenty years of mail hold too many references to name each.
+        if self.says_rows && self.volume == Volume::Verbose {
             self.say_rows(&origin, rows);
         }
         if let Ok(Some(file)) = &mut counts.rows

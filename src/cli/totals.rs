@@ -4,14 +4,17 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::forecast::Forecast;
+use super::remedy::remedy;
 use super::say::harmless;
 use super::survey::{NAMES, Named, Survey, add};
 use crate::link::url::Reference;
 use crate::mailbox::{Effect, Summary};
+use crate::policy::Policy;
 use crate::report::{Kind, Outcome, Reason, Report};
 
-/// Most hosts that a table names.
-const HOSTS: usize = 40;
+/// Most hosts that a table of `inspect` names, and a sum.
+pub(super) const HOSTS: usize = 40;
+const HOSTS_OF_SUM: usize = 10;
 
 /// What many rows come to.
 #[derive(Default, Debug)]
@@ -30,6 +33,8 @@ pub(super) struct Totals {
     schemes: Named<u64>,
     hosts: Named<u64>,
     outcomes: BTreeMap<String, u64>,
+    /// Of what was left, how many an option would allow.
+    remedies: BTreeMap<String, u64>,
     skipped: BTreeMap<&'static str, u64>,
 }
 
@@ -71,6 +76,15 @@ impl Totals {
         }
     }
 
+    /// Counts the options that would have allowed what was left.
+    pub(super) fn count_remedies(&mut self, report: &Report, policy: &Policy) {
+        for remedy in report.rows.iter().filter_map(|row| remedy(row, policy)) {
+            if self.remedies.len() < NAMES || self.remedies.contains_key(&remedy) {
+                *self.remedies.entry(remedy).or_default() += 1;
+            }
+        }
+    }
+
     /// Counts files that hold no mail, but that.
     pub(super) fn count_skipped(&mut self, what: &'static str, count: u64) {
         *self.skipped.entry(what).or_default() += count;
@@ -91,11 +105,13 @@ impl Totals {
         self.schemes.add(other.schemes);
         self.hosts.add(other.hosts);
         add(&mut self.outcomes, other.outcomes);
+        add(&mut self.remedies, other.remedies);
         add(&mut self.skipped, other.skipped);
     }
 
     /// Totals per kind, scheme, host and outcome, and per kind of what was skipped.
-    pub(super) fn table(&self) -> String {
+    /// Of hosts there are `most`.
+    pub(super) fn table(&self, most: usize) -> String {
         let mut text = String::new();
         section(
             &mut text,
@@ -103,7 +119,7 @@ impl Totals {
             self.kinds.iter().map(|(name, count)| (*name, *count)),
             99,
         );
-        for (title, names, most) in [("scheme", &self.schemes, 99), ("host", &self.hosts, HOSTS)] {
+        for (title, names, most) in [("scheme", &self.schemes, 99), ("host", &self.hosts, most)] {
             let counted = names.names().map(|(name, count)| (name, *count));
             section(&mut text, title, counted, most);
             if let Some(count) = names.others() {
@@ -212,6 +228,20 @@ pub(super) fn summary(summary: &Summary, totals: &Totals, effect: Effect, second
             let _ = writeln!(text, "{count} {what}");
         }
     }
-    text.push_str(&totals.table());
+    text.push_str(&totals.table(HOSTS_OF_SUM));
+    let most = totals.remedies.iter().max_by_key(|(_, count)| **count);
+    if let Some((remedy, count)) = most {
+        let what = match *count == totals.left {
+            true => "what was left".to_owned(),
+            false => format!("{count} of what was left"),
+        };
+        let _ = writeln!(text, "{} would allow {what}", harmless(remedy));
+    }
+    if totals.left > 0 {
+        let _ = writeln!(
+            text,
+            "--verbose names each; --report FILE writes each as JSON"
+        );
+    }
     text
 }
