@@ -125,13 +125,13 @@ fn open(policy: &mut Policy, reason: Reason, url: &str) -> Option<String> {
         Reason::HostNotAllowed => {
             let host = site?.host.to_ascii_lowercase();
             let pattern: HostPattern = host.parse().ok()?;
-            policy.allow_hosts.push(pattern);
+            policy.allow_hosts.extend([pattern]);
             given(Setting::AllowHost, &host)
         }
         Reason::PrivateAddress => {
             let host = Host::parse(site?.host)?;
             if host.is_own_name() && policy.proxy.is_some() {
-                policy.allow_hosts.push(host.to_string().parse().ok()?);
+                policy.allow_hosts.extend([host.to_string().parse().ok()?]);
                 return Some(given(Setting::AllowHost, &host));
             }
             let opened = IpNet::from(*host.known_addresses()?.first()?);

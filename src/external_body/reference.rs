@@ -166,7 +166,7 @@ pub(super) fn size_of(media_type: &MediaType<'_>) -> Option<u64> {
     Some(number.unwrap_or(u64::MAX))
 }
 
-/// A size in words; [`size_of`] gives the largest number for what none says.
+/// A size in words; the largest number stands for a size that no number says.
 #[must_use]
 pub fn size_in_words(octets: u64) -> String {
     let more = if octets == u64::MAX { " or more" } else { "" };

@@ -1,6 +1,6 @@
 //! The charset that a document itself names, used where the mail names none: in a `<meta>` of HTML, in the
 //! XML declaration of XHTML, in the `@charset` of a style sheet. Labels are given as they are written;
-//! [`Charset`](crate::mime::Charset) knows what they mean.
+//! [`Charset`](crate::mime::charset::Charset) knows what they mean.
 
 use memchr::{memchr, memmem};
 

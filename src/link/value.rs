@@ -18,7 +18,7 @@
 //! is among them, so tags, attributes and their spans hold. But a value that contains such a character may be misread
 //! (its `\` is no backslash), and so may CSS, where that `\` may hide the end
 //! of a string. In those charsets the caller shall search the document
-//! [without trail bytes](crate::mime::Charset::without_trail_bytes), and leave values alone whose decoded
+//! [without trail bytes](crate::mime::charset::Charset::without_trail_bytes), and leave values alone whose decoded
 //! form is not ASCII.
 
 use crate::span::Span;

@@ -19,12 +19,7 @@ impl HostPatterns {
         self.patterns.is_empty()
     }
 
-    #[cfg(any(feature = "cli", test))]
-    pub(crate) fn push(&mut self, pattern: HostPattern) {
-        self.extend([pattern]);
-    }
-
-    /// Whether one of them [`matches`](HostPattern::matches) the host.
+    /// Whether the host falls under one of them.
     #[must_use]
     pub(crate) fn matches(&self, host: &Host) -> bool {
         if self.patterns.contains(&HostPattern::exactly(host)) {
@@ -62,12 +57,6 @@ impl FromIterator<HostPattern> for HostPatterns {
     }
 }
 
-impl From<Vec<HostPattern>> for HostPatterns {
-    fn from(patterns: Vec<HostPattern>) -> Self {
-        patterns.into_iter().collect()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -82,7 +71,7 @@ mod tests {
         ) {
             let patterns: Vec<HostPattern> =
                 patterns.iter().map(|pattern| pattern.parse().expect("a pattern")).collect();
-            let set = HostPatterns::from(patterns.clone());
+            let set = HostPatterns::from_iter(patterns.clone());
             for host in hosts.iter().filter_map(|host| Host::parse(host)) {
                 let expected = patterns.iter().any(|pattern| pattern.matches(&host));
                 prop_assert_eq!(set.matches(&host), expected, "{}", host);

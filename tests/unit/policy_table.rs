@@ -6,7 +6,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use embody::policy::{
-    Host, HostPattern, Mapping, Policy, Proxy, Scheme, Userinfo, parse_network, parse_port,
+    Host, HostPattern, HostPatterns, Mapping, Policy, Proxy, Scheme, Userinfo, parse_network,
+    parse_port,
 };
 use embody::report::{Reason, Setting};
 
@@ -365,7 +366,8 @@ fn a_net_opens_its_addresses_and_no_others() {
 #[test]
 fn an_allowed_host_does_not_open_a_private_address() {
     let mut policy = open_policy();
-    policy.allow_hosts = vec!["127.0.0.1".parse().unwrap(), "localhost".parse().unwrap()].into();
+    policy.allow_hosts =
+        HostPatterns::from_iter(["127.0.0.1", "localhost"].map(|it| it.parse().unwrap()));
     for url in ["http://127.0.0.1/", "http://localhost/"] {
         assert_eq!(
             policy.judge_url(url).expect_err(url).reason,
@@ -378,16 +380,10 @@ fn an_allowed_host_does_not_open_a_private_address() {
 #[test]
 fn deny_wins_and_case_and_trailing_dots_do_not_matter() {
     let mut policy = open_policy();
-    policy.allow_hosts = vec![
-        "*.Example.org.".parse().unwrap(),
-        "example.net".parse().unwrap(),
-    ]
-    .into();
-    policy.deny_hosts = vec![
-        "EVIL.example.org".parse().unwrap(),
-        "8.8.8.8".parse().unwrap(),
-    ]
-    .into();
+    policy.allow_hosts =
+        HostPatterns::from_iter(["*.Example.org.", "example.net"].map(|it| it.parse().unwrap()));
+    policy.deny_hosts =
+        HostPatterns::from_iter(["EVIL.example.org", "8.8.8.8"].map(|it| it.parse().unwrap()));
     for url in [
         "http://www.example.org/",
         "http://WWW.EXAMPLE.ORG./",
@@ -601,7 +597,7 @@ fn a_map_may_end_where_the_other_side_does() {
 fn a_denied_host_is_denied_under_every_spelling_that_reaches_it() {
     let denying = |pattern: &str| {
         let mut policy = open_policy();
-        policy.deny_hosts.push(pattern.parse().expect(pattern));
+        policy.deny_hosts.extend([pattern.parse().expect(pattern)]);
         policy
     };
     for (pattern, url) in [
@@ -709,7 +705,7 @@ fn behind_a_proxy_names_of_the_own_network_are_refused_unless_they_are_named() {
         ..direct.clone()
     };
     let named = Policy {
-        allow_hosts: vec!["wiki".parse().unwrap(), "*.internal".parse().unwrap()].into(),
+        allow_hosts: HostPatterns::from_iter(["wiki", "*.internal"].map(|it| it.parse().unwrap())),
         ..proxied.clone()
     };
     for (url, is_named) in [

@@ -2,7 +2,7 @@
 //!
 //! * [`Reference`]: the components, by the regular expression of draft-fielding-url-syntax-05
 //!   appendix B (the same as RFC 3986 appendix B).
-//! * [`resolve`]: RFC 3986 §5.2.
+//! * [`resolve()`]: RFC 3986 §5.2.
 //! * [`resolve_as_browser`]: what a browser makes of a reference that stands in HTML.
 //! * [`equivalent`]: the draft's §6.
 //! * [`from_parameter`]: a URL as mail carries it (RFC 2017 §3.1, the draft's appendix E).
