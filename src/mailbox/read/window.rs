@@ -227,13 +227,9 @@ impl Windows {
             if chunk.length > 0 || whole {
                 break whole;
             }
-            // Not one whole message: the window grows, at least by half if it is looked at again from its start, so
-            // that the time spent on that stays in proportion.
-            let more = match self.searched {
-                0 => filled / 2,
-                _ => self.window.max(filled / 8),
-            };
-            let least = filled + more + 1;
+            // Not one whole message: the window grows by a part of it, so that the time stays in proportion also where it is
+            // looked at again from its start. What it is too long by is memory.
+            let least = filled + self.window.max(filled / 8) + 1;
             let most = self.max_message.max(filled + 1);
             full = wanted.max(least).min(most);
             if full > buffer.len() {
