@@ -147,7 +147,11 @@ impl Walk<'_> {
             };
             let seconds = start.elapsed().as_secs_f64();
             let text = totals::summary(&summary, &counts, self.options.effect, seconds);
-            say::tell(format!("{word}{text}{}", more()).trim_end());
+            let names = match counts.left > 0 && self.saying.volume() == Volume::Normal {
+                true => "--verbose names each; --report FILE writes each as JSON\n",
+                false => "",
+            };
+            say::tell(format!("{word}{text}{names}{}", more()).trim_end());
         }
         if status == Status::Success && failure.is_some() {
             status = Status::Trouble;
