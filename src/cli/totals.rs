@@ -237,11 +237,5 @@ pub(super) fn summary(summary: &Summary, totals: &Totals, effect: Effect, second
         };
         let _ = writeln!(text, "{} would allow {what}", harmless(remedy));
     }
-    if totals.left > 0 {
-        let _ = writeln!(
-            text,
-            "--verbose names each; --report FILE writes each as JSON"
-        );
-    }
     text
 }
