@@ -123,7 +123,7 @@ impl Forecast {
         }
         let _ = writeln!(
             text,
-            "{} pictures would be retrieved, {} are trackers, {} in data: URLs have {} octets",
+            "{} pictures would be retrieved, {} are trackers, {} in data: URLs have {} bytes",
             self.remote, self.trackers, self.data, self.data_octets
         );
         let hosts = self.hosts.heaviest(|count| *count);
@@ -144,16 +144,16 @@ impl Forecast {
         let each = in_base64(limits.body);
         let _ = match self.remote {
             0 if self.open == 0 => {
-                writeln!(text, "{whose} would grow by at most {} octets", self.growth)
+                writeln!(text, "{whose} would grow by at most {} bytes", self.growth)
             }
             0 => writeln!(
                 text,
-                "{whose} would grow by at most {} octets and what is retrieved, which is not known, at most {} by --max-growth{per}",
+                "{whose} would grow by at most {} bytes and what is retrieved, which is not known, at most {} by --max-growth{per}",
                 self.growth, limits.growth
             ),
             remote => writeln!(
                 text,
-                "{whose} would grow by at most {} octets and what is retrieved, which is not known: {remote} times at most {each} octets by --max-body, all together at most {} by --max-growth{per}",
+                "{whose} would grow by at most {} bytes and what is retrieved, which is not known: {remote} times at most {each} bytes by --max-body, all together at most {} by --max-growth{per}",
                 self.growth, limits.growth
             ),
         };

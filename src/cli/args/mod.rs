@@ -42,7 +42,9 @@ use crate::policy::{Embed, Policy, Trackers};
     propagate_version = true,
     max_term_width = 80,
     args_override_self = true,
-    after_help = "Example: embody filter --fetch https < in.eml > out.eml",
+    after_help = "Examples: embody inspect --html report.html takeout.zip\n          \
+        embody embed takeout.zip --output kept.mbox\n          \
+        embody filter --fetch https < in.eml > out.eml",
     after_long_help = pages::EMBODY
 )]
 pub(super) struct Cli {
@@ -104,7 +106,7 @@ impl<T: FromArgMatches> FromArgMatches for Deferred<T> {
 pub(super) enum Command {
     #[command(about = FILTER_ABOUT, after_help = FILTER_HELP, after_long_help = pages::FILTER)]
     Filter(Deferred<FilterArgs>),
-    /// Do the same to mailboxes of any kind, and to folders of them
+    /// Process whole mailboxes: mbox, Maildir, MH, archives
     #[command(after_help = "Example: embody convert --in-place --backup .old ~/Mail/archive.mbox", after_long_help = pages::CONVERT)]
     Convert(Deferred<ConvertArgs>),
     /// Keep the pictures that HTML mail shows: put them into the mail
@@ -116,10 +118,10 @@ pub(super) enum Command {
     /// Put back, byte for byte, what detach moved into a store
     #[command(after_help = "Example: embody restore --store /srv/store < in.eml > out.eml", after_long_help = pages::RESTORE)]
     Restore(Deferred<RestoreArgs>),
-    /// Say what is in mail and what the same options would do
+    /// Show what a mailbox holds and what would change
     #[command(after_help = "Example: embody inspect --fetch https message.eml", after_long_help = pages::INSPECT)]
     Inspect(Deferred<InspectArgs>),
-    /// Do what filter does inside Postfix and Sendmail, in one process
+    /// Run as a milter for Postfix and Sendmail
     #[cfg(feature = "milter")]
     #[command(after_help = "Example: embody milter --listen inet:8891 --fetch https", after_long_help = pages::MILTER)]
     Milter(Deferred<Box<MilterArgs>>),

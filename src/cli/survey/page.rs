@@ -177,7 +177,7 @@ impl Page<'_> {
         self.add("<h2>Mail by year</h2>");
         let dates = &survey.dates;
         self.add(&format!(
-            "<p>By the Date field. {} messages have none, and {} have one that no clock showed: it cannot be read, or is before 1971 or in the future. embody changes no date; <code>embody inspect --by year</code> prints these numbers.</p>",
+            "<p>By the Date field. {} messages have none, and {} have an unusable one: it cannot be read, or is before 1971 or in the future. embody changes no date; <code>embody inspect --by year</code> prints these numbers.</p>",
             grouped(dates.missing), grouped(dates.insane)
         ));
         if let (Some(&first), Some(&last)) = (numbers.iter().min(), numbers.iter().max()) {

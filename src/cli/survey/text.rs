@@ -11,16 +11,16 @@ use super::tally::{Counts, Host, Named, Type};
 /// Most lines of one table.
 const LINES: usize = 40;
 
-/// `1.5 MB`: octets in the units that options take, powers of 1024.
+/// `1.5 MiB`: octets in the units that options take, powers of 1024.
 pub(super) fn size(octets: u64) -> String {
-    let units = ["octets", "KB", "MB", "GB", "TB"];
+    let units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
     let mut unit = 0;
     let mut divisor = 1_u64;
     while octets / divisor >= 1024 && unit + 1 < units.len() {
         divisor *= 1024;
         unit += 1;
     }
-    let name = units.get(unit).unwrap_or(&"octets");
+    let name = units.get(unit).unwrap_or(&"bytes");
     match unit {
         0 => format!("{octets} {name}"),
         // One digit behind the point, cut and not rounded: it is never more than there is.
@@ -42,7 +42,7 @@ pub(super) fn option_size(octets: u64) -> String {
     octets.to_string()
 }
 
-/// `10 KB to 100 KB`: what a class of sizes holds.
+/// `10 KiB to 100 KiB`: what a class of sizes holds.
 pub(super) fn class(number: usize) -> String {
     let from = SIZES.get(number).copied().unwrap_or_default();
     let short = |octets| size(octets).replace(".0 ", " ");
@@ -65,7 +65,7 @@ fn write_all(text: &mut String, survey: &Survey, looked: &Looked<'_>) -> std::fm
     let day = |date: Option<i64>| date.map_or("-".to_owned(), day);
     writeln!(
         text,
-        "dates        {} to {}; {} messages without a date, {} with an insane one",
+        "dates        {} to {}; {} messages without a date, {} with an unusable one",
         day(dates.first),
         day(dates.last),
         dates.missing,
@@ -79,7 +79,7 @@ fn write_all(text: &mut String, survey: &Survey, looked: &Looked<'_>) -> std::fm
     if shown + pictures.trackers > 0 {
         writeln!(
             text,
-            "pictures     {} from the web, {} in the mail, {} in data: URLs of {} octets, {} elsewhere; {} trackers",
+            "pictures     {} from the web, {} in the mail, {} in data: URLs of {} bytes, {} elsewhere; {} trackers",
             pictures.remote,
             pictures.in_mail,
             pictures.data,
@@ -146,7 +146,7 @@ fn attachments(text: &mut String, survey: &Survey, looked: &Looked<'_>) -> std::
     let (objects, duplicates) = (detach.objects(), detach.duplicates());
     writeln!(
         text,
-        "             the store would hold {} objects of {} octets; {} are duplicates, {} octets; the mail would be {} octets smaller",
+        "             the store would hold {} objects of {} bytes; {} are duplicates, {} bytes; the mail would be {} bytes smaller",
         objects.count, objects.octets, duplicates.count, duplicates.octets, detach.saves
     )?;
     if detach.shown_inline.count > 0 {
@@ -172,7 +172,10 @@ fn references(text: &mut String, survey: &Survey) -> std::fmt::Result {
     let mut kinds = Vec::new();
     for (kind, schemes) in &survey.kinds {
         for (scheme, count) in schemes.heaviest(|it| *it).into_iter().take(LINES) {
-            kinds.push(format!("{count} {kind} by {}", harmless(scheme)));
+            kinds.push(match scheme {
+                "none" => format!("{count} {kind} without a URL"),
+                scheme => format!("{count} {kind} by {}", harmless(scheme)),
+            });
         }
         if let Some(count) = schemes.others() {
             kinds.push(format!("{count} {kind} by others"));
@@ -267,19 +270,19 @@ mod tests {
     #[test]
     fn sizes_are_never_more_than_there_is() {
         for (octets, said) in [
-            (0, "0 octets"),
-            (1023, "1023 octets"),
-            (1024, "1.0 KB"),
-            (1 << 20, "1.0 MB"),
-            ((1 << 20) - 1, "1023.9 KB"),
+            (0, "0 bytes"),
+            (1023, "1023 bytes"),
+            (1024, "1.0 KiB"),
+            (1 << 20, "1.0 MiB"),
+            ((1 << 20) - 1, "1023.9 KiB"),
             (u64::MAX, "16777215.9 TB"),
         ] {
             assert_eq!(size(octets), said);
         }
         assert_eq!(option_size(100 << 10), "100k");
         assert_eq!(option_size(1000), "1000");
-        assert_eq!(class(0), "less than 10 KB");
-        assert_eq!(class(2), "100 KB to 1 MB");
-        assert_eq!(class(SIZES.len() - 1), "100 MB and more");
+        assert_eq!(class(0), "less than 10 KiB");
+        assert_eq!(class(2), "100 KiB to 1 MiB");
+        assert_eq!(class(SIZES.len() - 1), "100 MiB and more");
     }
 }

@@ -474,8 +474,8 @@ fn the_lines_of_a_mailbox_say_the_survey() {
     fs::write(folder.path().join("box"), mail).unwrap();
     let text = printed(&["inspect", "--by", "host,year", "box"], folder.path());
     for line in [
-        "dates        2015-07-06 to 2015-07-06; 0 messages without a date, 0 with an insane one",
-        "pictures     2 from the web, 0 in the mail, 0 in data: URLs of 0 octets, 0 elsewhere; 0 trackers",
+        "dates        2015-07-06 to 2015-07-06; 0 messages without a date, 0 with an unusable one",
+        "pictures     2 from the web, 0 in the mail, 0 in data: URLs of 0 bytes, 0 elsewhere; 0 trackers",
         "links        3 in 1 documents; 2 are relative: 0 have a base, 0 mean a part of the mail",
         "            1            0            0            0            0            0  b.example",
     ] {

@@ -31,7 +31,7 @@ fn inspect(options: &[&str]) -> String {
 fn a_message_is_told_with_hosts_trackers_and_growth() {
     let text = inspect(&["--max-body", "1M"]);
     for line in [
-        "3 pictures would be retrieved, 1 are trackers, 1 in data: URLs have 35 octets",
+        "3 pictures would be retrieved, 1 are trackers, 1 in data: URLs have 35 bytes",
         "  2 from a.example",
         "  1 from b.example",
     ] {
@@ -102,7 +102,7 @@ fn rows_and_mailboxes_say_the_same() {
         .output()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("6 pictures would be retrieved, 2 are trackers, 2 in data: URLs have 70 octets\n  4 from a.example\n"), "{text}");
+    assert!(text.contains("6 pictures would be retrieved, 2 are trackers, 2 in data: URLs have 70 bytes\n  4 from a.example\n"), "{text}");
     assert!(text.contains("for each message"), "{text}");
     // The last line is about all sources.
     let output = embody()
