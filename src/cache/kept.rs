@@ -18,7 +18,7 @@ use super::entry::{Body, Entry, From, Gone, KeptAnswer};
 use super::folder::CacheFolder;
 use super::hosts;
 use super::record::seconds;
-use super::semantics::{self, Ignoring, State, header_map};
+use super::semantics::{self, Freshness, Ignoring, header_map};
 use crate::disk::Key;
 use crate::disk::layout::Area;
 use crate::fetch::{
@@ -127,18 +127,18 @@ impl Kept {
             .filter(|kept| kept.from.judge(&self.policy).is_ok());
         let state = match &usable {
             Some(kept) => semantics::state(&url, kept, asked),
-            None => State::Other,
+            None => Freshness::Other,
         };
         // Being gone came later.
         let is_gone = entry.gone.is_some();
         match (&usable, state) {
-            (Some(kept), State::Fresh) if !is_gone => {
+            (Some(kept), Freshness::Fresh) if !is_gone => {
                 if let Some(body) = self.body(kept)? {
                     return Ok(answer(kept, body));
                 }
                 self.renew(asked, &mut entry, ask)
             }
-            (Some(kept), State::Stale(conditions))
+            (Some(kept), Freshness::Stale(conditions))
                 if asked.how == How::Whole && !conditions.is_empty() =>
             {
                 // What is too large by now is for the server to say again.

@@ -194,7 +194,7 @@ pub(super) fn gone_for(
 
 /// What a kept answer is good for.
 #[derive(Debug)]
-pub(super) enum State {
+pub(super) enum Freshness {
     /// It is the answer.
     Fresh,
     /// The server is to be asked, with these header fields, whether it still is.
@@ -204,7 +204,7 @@ pub(super) enum State {
 }
 
 /// What a kept answer is good for now.
-pub(super) fn state(url: &str, kept: &KeptAnswer, asked: &Asked<'_>) -> State {
+pub(super) fn state(url: &str, kept: &KeptAnswer, asked: &Asked<'_>) -> Freshness {
     let now = SystemTime::now();
     let at = time(kept.at);
     let fields = of_request(asked);
@@ -213,14 +213,14 @@ pub(super) fn state(url: &str, kept: &KeptAnswer, asked: &Asked<'_>) -> State {
         request(url, &fields),
     );
     let (Some(policy), Some(request)) = parts else {
-        return State::Other;
+        return Freshness::Other;
     };
     match policy.before_request(&request, now) {
         // A clock that went back makes nothing younger.
-        BeforeRequest::Fresh(_) if at <= now => State::Fresh,
-        BeforeRequest::Fresh(_) => State::Stale(conditions(&kept.headers)),
-        BeforeRequest::Stale { matches: false, .. } => State::Other,
-        BeforeRequest::Stale { request, .. } => State::Stale(
+        BeforeRequest::Fresh(_) if at <= now => Freshness::Fresh,
+        BeforeRequest::Fresh(_) => Freshness::Stale(conditions(&kept.headers)),
+        BeforeRequest::Stale { matches: false, .. } => Freshness::Other,
+        BeforeRequest::Stale { request, .. } => Freshness::Stale(
             [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE]
                 .into_iter()
                 .filter_map(|name| Some((name.clone(), request.headers.get(name)?.clone())))

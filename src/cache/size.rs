@@ -129,7 +129,7 @@ impl Sum {
 }
 
 /// A file of the cache.
-struct Found {
+struct OnDisk {
     /// Nanoseconds.
     used: i128,
     octets: u64,
@@ -164,7 +164,7 @@ fn evict(root: &OwnedFd, most: u64) -> u64 {
 }
 
 /// The files beneath a folder, so many levels down. No link is followed.
-fn collect(folder: &OwnedFd, path: &str, depth: usize, found: &mut Vec<Found>) {
+fn collect(folder: &OwnedFd, path: &str, depth: usize, found: &mut Vec<OnDisk>) {
     let Ok(entries) = Dir::read_from(folder) else {
         return;
     };
@@ -183,7 +183,7 @@ fn collect(folder: &OwnedFd, path: &str, depth: usize, found: &mut Vec<Found>) {
             continue;
         }
         if let Ok(status) = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
-            found.push(Found {
+            found.push(OnDisk {
                 used: i128::from(status.st_mtime) * 1_000_000_000
                     + i128::from(status.st_mtime_nsec),
                 octets: on_disk(u64::try_from(status.st_size).unwrap_or(0)),

@@ -109,13 +109,13 @@ pub(super) fn check(
             format!("--report {}: {what}", path.display()).into(),
         ))
     };
-    let Some(place) = Place::of(path) else {
+    let Some(place) = FileIdentity::of(path) else {
         return Ok(());
     };
     for output in outputs.iter().map(AsRef::as_ref) {
         let written = match is_standard(output) {
-            true => Place::of_stream(io::stdout()),
-            false => Place::of(output),
+            true => FileIdentity::of_stream(io::stdout()),
+            false => FileIdentity::of(output),
         };
         if written.as_ref() == Some(&place) {
             return wrong("is the output as well; name another file".to_owned());
@@ -123,8 +123,8 @@ pub(super) fn check(
     }
     for source in sources.iter().map(AsRef::as_ref) {
         let is_read = match is_standard(source) {
-            true => Place::of_stream(io::stdin()).as_ref() == Some(&place),
-            false => Place::of(source).as_ref() == Some(&place),
+            true => FileIdentity::of_stream(io::stdin()).as_ref() == Some(&place),
+            false => FileIdentity::of(source).as_ref() == Some(&place),
         };
         if is_read {
             return wrong("is a source as well; name another file".to_owned());
@@ -146,14 +146,14 @@ pub(super) fn check(
 
 /// What tells whether two names are one file.
 #[derive(PartialEq, Eq, Debug)]
-enum Place {
+enum FileIdentity {
     /// The device and inode of what is there.
     There(u64, u64),
     /// The device and inode of the folder, and the name that would be new in it.
     New(u64, u64, OsString),
 }
 
-impl Place {
+impl FileIdentity {
     /// None for a terminal or the null device, which many may write to, and where nothing can be.
     fn of(path: &Path) -> Option<Self> {
         if let Ok(found) = fs::metadata(path) {

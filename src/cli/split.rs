@@ -22,7 +22,7 @@ const SIZE: u64 = 128 << 20;
 
 /// A line.
 #[derive(Serialize)]
-struct Line<'l> {
+struct RangeLine<'l> {
     path: &'l str,
     from: u64,
     to: u64,
@@ -113,7 +113,7 @@ fn lines(found: &Found, splitting: &Splitting<'_>) -> Result<(Vec<u8>, Option<St
     let modified = mtime(&metadata);
     let mut add = |piece: &Piece, quoting: Option<Quoting>| {
         let origin = Origin::new(name, 1, &piece.header);
-        let line = Line {
+        let line = RangeLine {
             path: name,
             from: piece.range.start,
             to: piece.range.end,

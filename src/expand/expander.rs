@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::mark::has_mark;
 use super::prefilter::Prefilter;
 use super::prefilter::kinds::Kinds;
-use super::session::{Asking, Session};
+use super::session::{Retrieving, Session};
 #[cfg(feature = "cli")]
 use super::settings::Scope;
 use super::settings::{Mark, Settings};
@@ -175,7 +175,7 @@ impl Expander {
     /// [`Error::Deferred`] if a retrieval failed for a while only and the policy says to try later.
     pub fn expand<'m>(&self, message: &'m [u8], name: &str) -> Result<Expansion<'m>, Error> {
         let kinds = self.prefilter().kinds(message);
-        self.run(message, kinds, name, Asking::Of(&*self.fetch))
+        self.run(message, kinds, name, Retrieving::Of(&*self.fetch))
     }
 
     /// The same of a message of which it is known which kinds of words stand in it.
@@ -185,7 +185,7 @@ impl Expander {
         kinds: Kinds,
         name: &str,
     ) -> Result<Expansion<'m>, Error> {
-        self.run(message, kinds, name, Asking::Of(&*self.fetch))
+        self.run(message, kinds, name, Retrieving::Of(&*self.fetch))
     }
 
     /// The same for a run that writes nothing: pictures that would be retrieved count as embedded where links are
@@ -197,7 +197,7 @@ impl Expander {
         name: &str,
     ) -> Result<Expansion<'m>, Error> {
         let kinds = self.prefilter().kinds(message);
-        self.run(message, kinds, name, Asking::Rehearsing(&*self.fetch))
+        self.run(message, kinds, name, Retrieving::Rehearsing(&*self.fetch))
     }
 
     fn run<'m>(
@@ -205,7 +205,7 @@ impl Expander {
         message: &'m [u8],
         kinds: Kinds,
         name: &str,
-        asking: Asking<'_>,
+        asking: Retrieving<'_>,
     ) -> Result<Expansion<'m>, Error> {
         let is_marked = self.settings.mark == Mark::Field && has_mark(message);
         if !is_marked && !self.prefilter().matters(message, kinds) {
@@ -231,7 +231,7 @@ impl Expander {
     #[must_use]
     pub fn forecast(&self, message: &[u8], name: &str) -> Report {
         let kinds = self.prefilter().kinds(message);
-        let mut session = Session::new(&self.settings, message, kinds, name, Asking::Nobody);
+        let mut session = Session::new(&self.settings, message, kinds, name, Retrieving::Nobody);
         session.run(message).report.would()
     }
 

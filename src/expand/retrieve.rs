@@ -8,7 +8,7 @@ use url::Url;
 
 use super::answer::Answer;
 use super::content::{self, Obtained};
-use super::session::{Answered, Asking, Session};
+use super::session::{Answered, Retrieving, Session};
 use crate::fetch::{Request, fetch_all};
 use crate::mime::{PartId, TransferEncoding, Tree};
 use crate::plan::{Item, Plan, Step};
@@ -250,7 +250,7 @@ impl Session<'_> {
                 self.retrieved.insert(key, Answered::Unasked);
             }
         }
-        let (Asking::Of(fetch) | Asking::Rehearsing(fetch)) = self.asking else {
+        let (Retrieving::Of(fetch) | Retrieving::Rehearsing(fetch)) = self.asking else {
             return;
         };
         if requests.is_empty() {

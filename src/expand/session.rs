@@ -27,7 +27,7 @@ pub(super) struct Session<'s> {
     pub(super) kinds: Kinds,
     /// What rows call the message.
     pub(super) name: &'s str,
-    pub(super) asking: Asking<'s>,
+    pub(super) asking: Retrieving<'s>,
     /// When nothing is retrieved any more. Work ends a little later.
     pub(super) deadline: Instant,
     /// When the message was on its way, if whoever is asked heeds that.
@@ -53,7 +53,7 @@ pub(super) enum Answered {
 
 /// Who is asked for what is not in the message.
 #[derive(Clone, Copy)]
-pub(super) enum Asking<'s> {
+pub(super) enum Retrieving<'s> {
     /// This one.
     Of(&'s dyn Fetch),
     /// This one, for a run that writes nothing: what it does not retrieve would come.
@@ -69,7 +69,7 @@ impl<'s> Session<'s> {
         message: &[u8],
         kinds: Kinds,
         name: &'s str,
-        asking: Asking<'s>,
+        asking: Retrieving<'s>,
     ) -> Self {
         let limits = &settings.policy.limits;
         // Instants end somewhere; whoever waits longer than this waits for ever.
@@ -83,7 +83,7 @@ impl<'s> Session<'s> {
             asking,
             deadline,
             date: match asking {
-                Asking::Of(fetch) | Asking::Rehearsing(fetch) if fetch.heeds_date() => {
+                Retrieving::Of(fetch) | Retrieving::Rehearsing(fetch) if fetch.heeds_date() => {
                     date::of(message, SystemTime::now())
                 }
                 _ => None,
@@ -108,11 +108,11 @@ impl<'s> Session<'s> {
 
     /// Whether it is only to be said what would be done.
     pub(super) fn is_forecast(&self) -> bool {
-        matches!(self.asking, Asking::Nobody)
+        matches!(self.asking, Retrieving::Nobody)
     }
 
     /// Whether nothing of it will be written.
     pub(super) fn is_rehearsal(&self) -> bool {
-        !matches!(self.asking, Asking::Of(_))
+        !matches!(self.asking, Retrieving::Of(_))
     }
 }

@@ -13,7 +13,7 @@ use crate::report::{Reason, Refusal, Retry};
 /// URL without fragment, the type asked for, and the date where that counts.
 type Key = (String, Option<String>, Option<SystemTime>);
 type Answer = Result<Retrieved, Refusal>;
-type Answers = Cache<Key, Answer, Octets>;
+type Answers = Cache<Key, Answer, ByWeight>;
 
 /// What one entry costs besides its body, roughly.
 const ENTRY: usize = 512;
@@ -100,20 +100,20 @@ fn answers(octets: usize) -> Answers {
     match options.build() {
         Ok(options) => Cache::with_options(
             options,
-            Octets,
+            ByWeight,
             DefaultHashBuilder::default(),
             DefaultLifecycle::default(),
         ),
         // No number is missing, which would be the only error.
-        Err(_) => Cache::with_weighter(1000, octets as u64, Octets),
+        Err(_) => Cache::with_weighter(1000, octets as u64, ByWeight),
     }
 }
 
 /// Weighs an answer in octets.
 #[derive(Clone)]
-struct Octets;
+struct ByWeight;
 
-impl Weighter<Key, Answer> for Octets {
+impl Weighter<Key, Answer> for ByWeight {
     fn weight(&self, key: &Key, answer: &Answer) -> u64 {
         let body = answer.as_ref().map_or(0, |retrieved| retrieved.body.len());
         (key.0.len() + ENTRY + body) as u64

@@ -16,7 +16,7 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(500);
 
 /// How often, and how long not.
 #[derive(Clone, Copy, Debug)]
-struct Limits {
+struct Rates {
     /// Between two requests: eight a second.
     between: Duration,
     /// Between two questions to the index.
@@ -29,7 +29,7 @@ struct Limits {
     end: Option<Duration>,
 }
 
-impl Default for Limits {
+impl Default for Rates {
     fn default() -> Self {
         Self {
             between: Duration::from_millis(125),
@@ -44,7 +44,7 @@ impl Default for Limits {
 /// When an archive may be asked next. One for a run.
 #[derive(Debug)]
 pub(crate) struct Pace {
-    limits: Limits,
+    limits: Rates,
     state: Mutex<State>,
 }
 
@@ -88,20 +88,20 @@ impl Why {
 
 impl Default for Pace {
     fn default() -> Self {
-        Self::with(Limits::default())
+        Self::with(Rates::default())
     }
 }
 
 impl Pace {
     /// That of a process that runs for months: after the end it begins again, a day later.
     pub(crate) fn of_service() -> Self {
-        Self::with(Limits {
+        Self::with(Rates {
             end: Some(Duration::from_secs(24 * 60 * 60)),
-            ..Limits::default()
+            ..Rates::default()
         })
     }
 
-    fn with(limits: Limits) -> Self {
+    fn with(limits: Rates) -> Self {
         let now = Instant::now();
         Self {
             limits,
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     fn pace() -> Pace {
-        Pace::with(Limits {
+        Pace::with(Rates {
             between: Duration::from_millis(20),
             between_questions: Duration::from_millis(100),
             pause: Duration::from_millis(300),
@@ -229,7 +229,7 @@ mod tests {
 
     /// With pauses that end when no test runs any more, however slow the machine is.
     fn pausing() -> Pace {
-        Pace::with(Limits {
+        Pace::with(Rates {
             pause: Duration::from_secs(60 * 60),
             ..pace().limits
         })
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_service_begins_again_after_the_end() {
-        let pace = Pace::with(Limits {
+        let pace = Pace::with(Rates {
             strikes: 1,
             end: Some(Duration::from_secs(60 * 60)),
             ..pace().limits

@@ -22,7 +22,7 @@ pub fn fetch_all(
     octets: u64,
 ) -> Vec<Result<Retrieved, Refusal>> {
     let in_flight = in_flight.max(1);
-    let state = Mutex::new(State {
+    let state = Mutex::new(Several {
         next: 0,
         settled: 0,
         left: Some(octets),
@@ -79,7 +79,7 @@ pub fn fetch_all(
         .collect()
 }
 
-struct State {
+struct Several {
     /// The first request that nobody took yet.
     next: usize,
     /// How many answers from the front are there, and were judged.
@@ -89,7 +89,7 @@ struct State {
     answers: Vec<Option<Result<Retrieved, Refusal>>>,
 }
 
-impl State {
+impl Several {
     /// Judges the answers that have none missing in front.
     fn settle(&mut self, octets: u64) {
         while let Some(Some(answer)) = self.answers.get_mut(self.settled) {

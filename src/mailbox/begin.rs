@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::error::Error;
 use crate::mailbox::find::{self, Finds, Found, Kind};
 use crate::mailbox::not_mail::NotMail;
-use crate::mailbox::place::folder::{Destination, Place};
+use crate::mailbox::place::folder::{Destination, MessageFolder};
 use crate::mailbox::place::replace;
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::cut;
@@ -40,7 +40,7 @@ fn find_in(
     stop: &Stop,
 ) -> Result<Finds, Error> {
     let may_be = matches!(format, Format::Auto | Format::Maildir);
-    if may_be && let Some(place) = Place::within(source) {
+    if may_be && let Some(place) = MessageFolder::within(source) {
         // One message beside another is a file like any other.
         if place.is_folder() || matches!(destination, Destination::InPlace) {
             return Ok(Finds::of_source(source, Kind::Maildir, None));
@@ -120,7 +120,7 @@ pub(crate) fn sweep(finds: &Finds) {
     for found in &finds.mailboxes {
         match found.kind {
             Kind::Maildir | Kind::Mh => {
-                folders.extend(Place::of(&found.path, found.kind).folders_of_ours());
+                folders.extend(MessageFolder::of(&found.path, found.kind).folders_of_ours());
             }
             _ => {
                 let target = found.path.canonicalize();

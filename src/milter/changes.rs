@@ -209,7 +209,7 @@ fn fields(bytes: &[u8], section: Span) -> impl Iterator<Item = Field> {
 }
 
 /// What becomes of a field that came, or a field that is new, in the order of the output.
-enum Line {
+enum FieldLine {
     Stays(Field),
     Changes(Field, Text),
     Goes(Field),
@@ -219,7 +219,7 @@ enum Line {
 
 impl Comparison<'_> {
     /// The fields of both headers in one row.
-    fn walk(&self, mut each: impl FnMut(Line) -> Result<(), Unsaid>) -> Result<(), Unsaid> {
+    fn walk(&self, mut each: impl FnMut(FieldLine) -> Result<(), Unsaid>) -> Result<(), Unsaid> {
         let mut moved = Moved::by(self.edits);
         let mut comes = fields(self.front, self.comes).peekable();
         let mut gap = Vec::new();
@@ -243,7 +243,7 @@ impl Comparison<'_> {
             if comes.next().filter(same).is_none() {
                 return Err(defect("a field that no edit touches comes out otherwise"));
             }
-            each(Line::Stays(field))?;
+            each(FieldLine::Stays(field))?;
         }
         for next in comes {
             new.push(next);
@@ -258,7 +258,7 @@ impl Comparison<'_> {
         gap: &mut Vec<(usize, Field)>,
         new: &mut Vec<Field>,
         end: usize,
-        each: &mut impl FnMut(Line) -> Result<(), Unsaid>,
+        each: &mut impl FnMut(FieldLine) -> Result<(), Unsaid>,
     ) -> Result<(), Unsaid> {
         let mut before = gap.drain(..).peekable();
         for field in new.drain(..) {
@@ -269,14 +269,14 @@ impl Comparison<'_> {
                 name.eq_ignore_ascii_case(&text.name) && !text.value.is_empty()
             };
             each(match before.next_if(is_same) {
-                Some((_, old)) => Line::Changes(old, text),
+                Some((_, old)) => FieldLine::Changes(old, text),
                 None => {
                     let at = before.peek().map_or(end, |(number, _)| *number);
-                    Line::IsNew(at, text)
+                    FieldLine::IsNew(at, text)
                 }
             })?;
         }
-        before.try_for_each(|(_, old)| each(Line::Goes(old)))
+        before.try_for_each(|(_, old)| each(FieldLine::Goes(old)))
     }
 
     /// A field of the output as the protocol has it: folds are LF.
@@ -303,12 +303,12 @@ impl Comparison<'_> {
     }
 
     /// The name of a line's field, in lower case.
-    fn name(&self, line: &Line) -> Vec<u8> {
+    fn name(&self, line: &FieldLine) -> Vec<u8> {
         let name = match line {
-            Line::Stays(field) | Line::Goes(field) | Line::Changes(field, _) => {
+            FieldLine::Stays(field) | FieldLine::Goes(field) | FieldLine::Changes(field, _) => {
                 field.name.of(&self.incoming.bytes)
             }
-            Line::IsNew(_, text) => &text.name,
+            FieldLine::IsNew(_, text) => &text.name,
         };
         name.to_ascii_lowercase()
     }
@@ -318,7 +318,7 @@ impl Comparison<'_> {
         let mut names = HashMap::new();
         let mut changes = Vec::new();
         self.walk(|line| {
-            if matches!(line, Line::Stays(_)) {
+            if matches!(line, FieldLine::Stays(_)) {
                 return Ok(());
             }
             let name = self.name(&line);
@@ -348,14 +348,14 @@ impl Comparison<'_> {
             };
             *count += 1;
             match line {
-                Line::Stays(_) => {}
-                Line::Changes(_, text) => changed.push(FieldChange::Change(*count, text)),
-                Line::Goes(field) => {
+                FieldLine::Stays(_) => {}
+                FieldLine::Changes(_, text) => changed.push(FieldChange::Change(*count, text)),
+                FieldLine::Goes(field) => {
                     let name = field.name.of(&self.incoming.bytes).to_vec();
                     changed.push(FieldChange::Remove(*count, name));
                 }
-                Line::IsNew(at, text) if at == last => added.push(FieldChange::Add(text)),
-                Line::IsNew(at, text) => {
+                FieldLine::IsNew(at, text) if at == last => added.push(FieldChange::Add(text)),
+                FieldLine::IsNew(at, text) => {
                     let at = u32::try_from(at).map_err(|_| defect("too many fields"))?;
                     inserted.push(FieldChange::Insert(at, text));
                 }

@@ -140,7 +140,7 @@ impl Counters {
     /// All of it in Prometheus's text format, version 0.0.4.
     #[must_use]
     pub fn text(&self) -> String {
-        let mut page = Page::default();
+        let mut page = Exposition::default();
         page.head(
             "build_info",
             "gauge",
@@ -227,7 +227,7 @@ impl Counters {
         page.0
     }
 
-    fn histogram(&self, page: &mut Page) {
+    fn histogram(&self, page: &mut Exposition) {
         page.head(
             "processing_seconds",
             "histogram",
@@ -249,9 +249,9 @@ impl Counters {
 
 /// The page that is read.
 #[derive(Default)]
-struct Page(String);
+struct Exposition(String);
 
-impl Page {
+impl Exposition {
     fn head(&mut self, name: &str, kind: &str, help: &str) {
         let _ = writeln!(
             self.0,

@@ -26,4 +26,4 @@ pub use self::metrics::Metrics;
 pub use self::server::{Journal, Processed, Server};
 pub use self::service::{Left, Service, Verdict};
 #[cfg(any(test, feature = "internals"))]
-pub use self::session::{Place, Session, Step};
+pub use self::session::{Room, Session, Step};

@@ -25,7 +25,7 @@ use super::inbox::Inbox;
 use super::listen::{Listener, Stream};
 use super::metrics::Metrics;
 use super::service::{Judged, Service, Verdict};
-use super::session::{Place, Session, Step};
+use super::session::{Room, Session, Step};
 use crate::report::Report;
 
 /// Between two words to the mail system that it takes longer, and up to a [`TICK`] more.
@@ -228,10 +228,10 @@ impl Server {
             let mut connections = self.connections();
             let count = connections.open.len();
             let place = match count < most {
-                true => Place::Served,
-                false => Place::Full,
+                true => Room::Served,
+                false => Room::Full,
             };
-            self.counters.connected(place == Place::Full);
+            self.counters.connected(place == Room::Full);
             // Closed: the mail system does what it does when no filter is there.
             if count >= most.saturating_mul(2) {
                 return Ok(());

@@ -24,7 +24,7 @@ pub trait Interest {
 
 /// Whether there is place for the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum Room {
     /// Its messages are worked on.
     Served,
     /// There are enough connections: each message is to be tried again later, and none of it is held.
@@ -49,7 +49,7 @@ pub enum Step<'s> {
 /// One connection.
 #[derive(Debug)]
 pub struct Session {
-    place: Place,
+    place: Room,
     terms: Option<Terms>,
     /// What the mail system offered besides is not used.
     can_change: bool,
@@ -70,7 +70,7 @@ const NONE_OF: u32 = option::NO_CONNECT
 impl Session {
     /// A connection at its start.
     #[must_use]
-    pub fn new(place: Place) -> Self {
+    pub fn new(place: Room) -> Self {
         Self {
             place,
             terms: None,
@@ -133,7 +133,7 @@ impl Session {
                 Step::Wait
             }
             Command::Field { .. } | Command::EndOfHeader | Command::Body(_)
-                if self.place == Place::Full =>
+                if self.place == Room::Full =>
             {
                 self.answer_when_full(&command)
             }
@@ -169,7 +169,7 @@ impl Session {
                     false => Step::Say(Reply::Continue),
                 }
             }
-            Command::EndOfBody(_) if self.place == Place::Full => {
+            Command::EndOfBody(_) if self.place == Room::Full => {
                 self.forget();
                 Step::Refused
             }
@@ -219,8 +219,8 @@ impl Session {
 
     fn negotiate(&mut self, offer: Terms) -> Step<'static> {
         let wanted = match self.place {
-            Place::Full => NONE_OF | option::NO_BODY | option::NO_FIELDS | option::QUIET_FIELDS,
-            Place::Served => {
+            Room::Full => NONE_OF | option::NO_BODY | option::NO_FIELDS | option::QUIET_FIELDS,
+            Room::Served => {
                 NONE_OF
                     | option::SKIP
                     | option::QUIET_FIELDS
@@ -229,7 +229,7 @@ impl Session {
             }
         };
         self.can_change = offer.actions & ACTIONS == ACTIONS;
-        let actions = match self.can_change && self.place == Place::Served {
+        let actions = match self.can_change && self.place == Room::Served {
             true => ACTIONS,
             false => 0,
         };

@@ -25,14 +25,14 @@ const SIDE_BY_SIDE: usize = 16;
 
 /// An object that is not durable yet.
 #[derive(Debug)]
-pub(super) enum Pending {
+pub(super) enum ObjectFile {
     /// It has no name of its own yet.
     Written(Temporary),
     /// It had its name before this run; its time was set anew.
     Reused(File),
 }
 
-impl Pending {
+impl ObjectFile {
     fn file(&self) -> &File {
         match self {
             Self::Written(temporary) => &temporary.file,
@@ -42,15 +42,15 @@ impl Pending {
 }
 
 /// Makes all of them durable; those that could not be made so, and why.
-pub(super) fn commit(places: &Places, batch: HashMap<Key, Pending>) -> HashMap<Key, StoreError> {
+pub(super) fn commit(places: &Places, batch: HashMap<Key, ObjectFile>) -> HashMap<Key, StoreError> {
     let mut failed = HashMap::new();
-    let (keys, pending): (Vec<Key>, Vec<Pending>) = batch.into_iter().unzip();
+    let (keys, pending): (Vec<Key>, Vec<ObjectFile>) = batch.into_iter().unzip();
     let written = side_by_side(&pending, content_is_durable);
     let mut folders: BTreeMap<[String; 2], (OwnedFd, Vec<Key>)> = BTreeMap::new();
     for ((key, pending), read_back) in keys.iter().zip(pending).zip(written) {
         let placed = check(places, key, read_back).and_then(|()| {
             let folder = places.made(key)?;
-            if let Pending::Written(temporary) = pending {
+            if let ObjectFile::Written(temporary) = pending {
                 place(places, temporary, &folder, key)?;
             }
             Ok(folder)
@@ -113,11 +113,11 @@ fn side_by_side<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) ->
 }
 
 /// Syncs the content; for what was written, reads it back as the disk has it and hashes it.
-fn content_is_durable(pending: &Pending) -> io::Result<Option<Key>> {
+fn content_is_durable(pending: &ObjectFile) -> io::Result<Option<Key>> {
     sync(pending.file())?;
     match pending {
-        Pending::Reused(_) => Ok(None),
-        Pending::Written(temporary) => {
+        ObjectFile::Reused(_) => Ok(None),
+        ObjectFile::Written(temporary) => {
             // What is in memory would say nothing about the disk.
             #[cfg(target_os = "linux")]
             let _ = rustix::fs::fadvise(&temporary.file, 0, None, rustix::fs::Advice::DontNeed);

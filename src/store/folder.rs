@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::batch::{Pending, commit, reuse};
+use super::batch::{ObjectFile, commit, reuse};
 use super::places::Places;
 use super::users::list;
 use super::{Store, StoreError, User};
@@ -48,7 +48,7 @@ pub struct Folder {
 /// What was put, and what became of it.
 #[derive(Default, Debug)]
 struct Waiting {
-    pending: HashMap<Key, Pending>,
+    pending: HashMap<Key, ObjectFile>,
     octets: usize,
     failed: HashMap<Key, StoreError>,
 }
@@ -196,8 +196,8 @@ impl Store for Folder {
             return Ok(key);
         }
         let pending = match reuse(&self.places, &key)? {
-            Some(file) => Pending::Reused(file),
-            None => Pending::Written(self.write(temporaries, octets)?),
+            Some(file) => ObjectFile::Reused(file),
+            None => ObjectFile::Written(self.write(temporaries, octets)?),
         };
         let is_full = {
             let mut waiting = self.waiting();

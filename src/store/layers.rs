@@ -175,7 +175,7 @@ impl SoftBreaks {
 /// Finds what may be base64 (RFC 2045 §6.8): lines that start with its characters.
 #[derive(Debug)]
 struct Block {
-    state: State,
+    state: Base64State,
     /// Characters that are not decoded yet.
     characters: Vec<u8>,
     /// How many there were since the block began.
@@ -185,7 +185,7 @@ struct Block {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
+enum Base64State {
     /// In a line that is something else.
     Elsewhere,
     /// In a block.
@@ -199,7 +199,7 @@ enum State {
 impl Default for Block {
     fn default() -> Self {
         Self {
-            state: State::Inside,
+            state: Base64State::Inside,
             characters: Vec::new(),
             length: 0,
             line: 0,
@@ -215,12 +215,12 @@ impl Block {
     fn push(&mut self, octets: &[u8], inner: &mut dyn FnMut(Option<&[u8]>)) {
         let mut rest = octets;
         while let Some((&first, behind)) = rest.split_first() {
-            if self.state == State::Elsewhere {
+            if self.state == Base64State::Elsewhere {
                 let Some(end) = memchr(b'\n', rest) else {
                     return;
                 };
                 rest = rest.get(end + 1..).unwrap_or_default();
-                (self.state, self.line) = (State::Inside, 0);
+                (self.state, self.line) = (Base64State::Inside, 0);
                 continue;
             }
             match first {
@@ -232,23 +232,23 @@ impl Block {
                     if first == b'\n' {
                         self.line = 0;
                     }
-                    if self.state == State::Blank {
-                        self.state = State::Inside;
+                    if self.state == Base64State::Blank {
+                        self.state = Base64State::Inside;
                     }
                     rest = behind;
                 }
                 b' ' | b'\t' => {
-                    if self.line > 0 && self.state == State::Inside {
-                        self.state = State::Blank;
+                    if self.line > 0 && self.state == Base64State::Inside {
+                        self.state = Base64State::Blank;
                     }
                     rest = behind;
                 }
-                b'=' if self.state != State::Blank => {
-                    self.state = State::Padding;
+                b'=' if self.state != Base64State::Blank => {
+                    self.state = Base64State::Padding;
                     rest = behind;
                 }
-                _ if is_base64(first) && self.state != State::Blank => {
-                    if self.state == State::Padding {
+                _ if is_base64(first) && self.state != Base64State::Blank => {
+                    if self.state == Base64State::Padding {
                         // Several that were joined.
                         self.end(inner);
                     }
@@ -266,7 +266,7 @@ impl Block {
                 }
                 _ => {
                     self.end(inner);
-                    self.state = State::Elsewhere;
+                    self.state = Base64State::Elsewhere;
                 }
             }
         }

@@ -36,7 +36,7 @@ pub(super) fn retrieve(
     socket: TcpStream,
     allowance: Allowance,
 ) -> Result<Vec<u8>, Refusal> {
-    let place = Place::of(target)?;
+    let place = RemotePath::of(target)?;
     let watchdog = Watchdog::over(&socket, allowance)?;
     let outcome = converse(policy, target, &place, socket, &watchdog, allowance);
     // Whatever broke after the watchdog bit, broke because of it.
@@ -50,14 +50,14 @@ pub(super) fn retrieve(
 }
 
 /// Folders, file and transfer type; octets, as the server may not speak UTF-8.
-struct Place {
+struct RemotePath {
     folders: Vec<Vec<u8>>,
     file: Vec<u8>,
     /// The whole TYPE command.
     transfer: &'static str,
 }
 
-impl Place {
+impl RemotePath {
     fn of(target: &Target) -> Result<Self, Refusal> {
         let nothing = |why: &str| Refusal::lasting(Reason::UnsupportedScheme, why.to_owned());
         let path = target.server_path();
@@ -97,7 +97,7 @@ pub(super) fn connect(
     allowance: Allowance,
 ) -> Result<TcpStream, (Refusal, bool)> {
     // Nobody is asked for what cannot be had.
-    Place::of(target).map_err(|refusal| (refusal, false))?;
+    RemotePath::of(target).map_err(|refusal| (refusal, false))?;
     let remaining = || allowance.remaining().map_err(|late| (late, false));
     let mut last = None;
     for (tried, address) in addresses.iter().enumerate() {
@@ -124,32 +124,32 @@ pub(super) fn connect(
 fn converse(
     policy: &Policy,
     target: &Target,
-    place: &Place,
+    place: &RemotePath,
     socket: TcpStream,
     watchdog: &Watchdog,
     allowance: Allowance,
 ) -> Result<Vec<u8>, Refusal> {
     let peer = socket.peer_addr().map_err(|why| broken(&why))?.ip();
     let mut ftp = FtpStream::connect_with_stream(socket).map_err(|error| failed(&error))?;
-    ftp.set_encoding(Octets);
+    ftp.set_encoding(ByteChars);
     let sockets = Arc::clone(&watchdog.sockets);
     let mut ftp = ftp.passive_stream_builder(move |said| {
         data_connection(peer, said, &sockets, allowance).map_err(FtpError::ConnectionError)
     });
     let (user, password) = match target.userinfo() {
-        Some((user, password)) => (Octets.decode(&user), Octets.decode(&password)),
+        Some((user, password)) => (ByteChars.decode(&user), ByteChars.decode(&password)),
         None => (ANONYMOUS.0.to_owned(), ANONYMOUS.1.to_owned()),
     };
     ftp.login(user, password).map_err(|error| failed(&error))?;
     for folder in &place.folders {
-        ftp.cwd(Octets.decode(folder))
+        ftp.cwd(ByteChars.decode(folder))
             .map_err(|error| failed(&error))?;
     }
     // suppaftp's own transfer_type says "A N", which pyftpdlib for one does not know.
     ftp.custom_command(place.transfer, &[Status::CommandOk])
         .map_err(|error| failed(&error))?;
     ftp.set_mode(Mode::ExtendedPassive);
-    let file = Octets.decode(&place.file);
+    let file = ByteChars.decode(&place.file);
     let mut transfer = match ftp.retr_as_stream(&file) {
         Err(FtpError::UnexpectedResponse(response)) if does_not_know(response.status) => {
             ftp.set_mode(Mode::Passive);
@@ -308,9 +308,9 @@ fn shut(sockets: &Mutex<Vec<TcpStream>>) {
 
 /// One character per octet, both ways: what the URL holds is what the server gets.
 #[derive(Clone, Copy, Debug)]
-struct Octets;
+struct ByteChars;
 
-impl Encoding for Octets {
+impl Encoding for ByteChars {
     fn decode(&self, bytes: &[u8]) -> String {
         bytes.iter().map(|byte| char::from(*byte)).collect()
     }

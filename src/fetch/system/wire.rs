@@ -1,7 +1,7 @@
 //! One request of http or https by ureq and rustls; only this file, `agent`, which connects, `http_body`, which
 //! reads what is whole, and `direct` know either.
 //!
-//! * ureq finds the addresses of every connection through [`Judged`], which judges them; a pooled connection was
+//! * ureq finds the addresses of every connection through [`JudgedAddresses`], which judges them; a pooled connection was
 //!   judged when it was made.
 //! * No cookies, no Referer, no environment proxies, no `.netrc`. `Authorization` only when
 //!   `--allow-userinfo` let credentials through.
@@ -51,7 +51,7 @@ const MOST_HOSTS: usize = 10_000;
 const MOST_ADDRESSES: usize = 65;
 
 /// The addresses of the hosts that were connected to.
-type Found = Arc<Mutex<HashMap<(String, u16), Vec<IpAddr>>>>;
+type Resolved = Arc<Mutex<HashMap<(String, u16), Vec<IpAddr>>>>;
 
 /// Connections, made when they are first needed: reading the system's certificates costs
 /// milliseconds that a run without https does not pay.
@@ -59,7 +59,7 @@ type Found = Arc<Mutex<HashMap<(String, u16), Vec<IpAddr>>>>;
 pub(super) struct Wire {
     pub(super) policy: Arc<Policy>,
     names: Arc<dyn Names>,
-    found: Found,
+    found: Resolved,
     extra_roots: Vec<Certificate<'static>>,
     plain: OnceLock<Agent>,
     secure: OnceLock<Agent>,
@@ -158,7 +158,7 @@ impl Wire {
     }
 
     fn make_agent(&self, roots: &[Certificate<'static>]) -> Agent {
-        let resolver = Judged {
+        let resolver = JudgedAddresses {
             policy: Arc::clone(&self.policy),
             names: Arc::clone(&self.names),
             found: Arc::clone(&self.found),
@@ -215,13 +215,13 @@ impl std::error::Error for NoConnection {}
 
 /// Finds the addresses of each connection and judges every one.
 #[derive(Debug)]
-struct Judged {
+struct JudgedAddresses {
     policy: Arc<Policy>,
     names: Arc<dyn Names>,
-    found: Found,
+    found: Resolved,
 }
 
-impl Resolver for Judged {
+impl Resolver for JudgedAddresses {
     fn resolve(
         &self,
         uri: &Uri,

@@ -45,7 +45,7 @@ pub(super) struct Zip {
 
 struct Directory {
     archive: ZipArchive<Shared>,
-    members: VecDeque<Entry>,
+    members: VecDeque<ZipEntry>,
     /// Where members start, sorted, and the directory behind them.
     starts: Vec<u64>,
     length: u64,
@@ -53,7 +53,7 @@ struct Directory {
     around: Option<&'static str>,
 }
 
-struct Entry {
+struct ZipEntry {
     place: ZipArchiveEntryWayfinder,
     start: u64,
     /// Where the directory names it.
@@ -140,7 +140,7 @@ impl Directory {
             } else {
                 None
             };
-            members.push_back(Entry {
+            members.push_back(ZipEntry {
                 place: entry.wayfinder(),
                 start: entry.local_header_offset(),
                 at: entry.central_directory_offset(),

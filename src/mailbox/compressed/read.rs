@@ -162,13 +162,13 @@ pub(crate) struct Decoder<R> {
     method: Method,
     limits: Limits,
     octets: Octets<R>,
-    state: State<R>,
+    state: Decoding<R>,
     expanded: u64,
     /// Trouble with the reader that came behind what was given already.
     failed: Option<io::Error>,
 }
 
-enum State<R> {
+enum Decoding<R> {
     /// Before the first member, or behind one.
     Between(bool),
     /// And how many octets stood before it.
@@ -188,7 +188,7 @@ impl<R: Read> Decoder<R> {
             method,
             limits,
             octets,
-            state: State::Between(false),
+            state: Decoding::Between(false),
             expanded: 0,
             failed: None,
         }
@@ -205,7 +205,7 @@ impl<R: Read> Decoder<R> {
     }
 
     /// Behind a member: another one, the end, or something else.
-    fn next(&mut self, is_behind: bool) -> io::Result<State<R>> {
+    fn next(&mut self, is_behind: bool) -> io::Result<Decoding<R>> {
         let mut is_behind = is_behind;
         while self.method == Method::Bzip2 && is_empty_bzip2(self.octets.peek(MAGIC)?) {
             // A decoder for each would zero megabytes of memory to find that out.
@@ -221,8 +221,8 @@ impl<R: Read> Decoder<R> {
         let is_aligned = self.method != Method::Xz || zeros % 4 == 0;
         if start.is_empty() {
             return Ok(match is_aligned {
-                true => State::Ended,
-                false => State::Damaged(Damage {
+                true => Decoding::Ended,
+                false => Decoding::Damaged(Damage {
                     at: Some(at),
                     whole: true,
                     ..self.damage("padding behind the xz data that is no multiple of four octets")
@@ -232,7 +232,7 @@ impl<R: Read> Decoder<R> {
         // Only xz has padding between streams; gzip(1) and the others take what follows zeros for something else.
         let may_follow = zeros == 0 || self.method == Method::Xz && is_aligned;
         if may_follow && Method::of_start(start) == Some(self.method) {
-            return Ok(State::Within(self.member()?, self.octets.taken()));
+            return Ok(Decoding::Within(self.member()?, self.octets.taken()));
         }
         // Of data that were cut within the next magic.
         let is_cut = !is_behind
@@ -241,7 +241,7 @@ impl<R: Read> Decoder<R> {
             true => format!("{} data that are cut off", self.method.name()),
             false => format!("something else behind the {} data", self.method.name()),
         };
-        Ok(State::Damaged(Damage {
+        Ok(Decoding::Damaged(Damage {
             at: Some(at),
             whole: !is_cut,
             is_cut,
@@ -287,32 +287,32 @@ impl<R: Read> Decoder<R> {
     fn some(&mut self, into: &mut [u8]) -> io::Result<usize> {
         loop {
             // Where the reader fails nothing comes any more.
-            match std::mem::replace(&mut self.state, State::Ended) {
-                State::Ended => return Ok(0),
-                State::Damaged(damage) => {
-                    self.state = State::Damaged(damage.clone());
+            match std::mem::replace(&mut self.state, Decoding::Ended) {
+                Decoding::Ended => return Ok(0),
+                Decoding::Damaged(damage) => {
+                    self.state = Decoding::Damaged(damage.clone());
                     return Err(io::Error::other(damage));
                 }
-                State::Between(is_behind) => self.state = self.next(is_behind)?,
-                State::Within(mut member, before) => match member.read(&mut self.octets, into) {
+                Decoding::Between(is_behind) => self.state = self.next(is_behind)?,
+                Decoding::Within(mut member, before) => match member.read(&mut self.octets, into) {
                     // Not even its magic is whole. Without this there would be members without end.
                     Ok(0) if self.octets.taken() == before => {
                         let error = io::ErrorKind::UnexpectedEof.into();
-                        self.state = State::Damaged(self.broken(&error));
+                        self.state = Decoding::Damaged(self.broken(&error));
                     }
-                    Ok(0) => self.state = State::Between(true),
+                    Ok(0) => self.state = Decoding::Between(true),
                     Ok(read) => {
                         self.expanded += read as u64;
                         let exceeded = self.limits.exceeded(self.expanded, self.octets.taken());
                         if let Some(why) = exceeded {
-                            self.state = State::Damaged(self.damage(why));
+                            self.state = Decoding::Damaged(self.damage(why));
                             continue;
                         }
-                        self.state = State::Within(member, before);
+                        self.state = Decoding::Within(member, before);
                         return Ok(read);
                     }
                     Err(error) if self.octets.failed() => return Err(error),
-                    Err(error) => self.state = State::Damaged(self.broken(&error)),
+                    Err(error) => self.state = Decoding::Damaged(self.broken(&error)),
                 },
             }
         }

@@ -22,7 +22,7 @@ pub(crate) enum Destination<'a> {
 
 /// A Maildir, or what was named of one.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Place {
+pub(crate) struct MessageFolder {
     pub(crate) folder: PathBuf,
     /// Whether it is an MH folder, and no Maildir.
     pub(crate) is_mh: bool,
@@ -32,7 +32,7 @@ pub(crate) struct Place {
     name: Option<OsString>,
 }
 
-impl Place {
+impl MessageFolder {
     /// A Maildir's `cur` or `new`, or a message in one of them, as `path` names it.
     pub(crate) fn within(path: &Path) -> Option<Self> {
         let path = path.canonicalize().ok()?;
@@ -161,7 +161,7 @@ fn listed(
 
 /// Where in the folder `to` a message goes, and where it is written before: a Maildir becomes a
 /// Maildir, its `cur` alone a folder of the messages.
-pub(crate) fn target(to: &Path, name: &Path, place: &Place) -> (PathBuf, PathBuf) {
+pub(crate) fn target(to: &Path, name: &Path, place: &MessageFolder) -> (PathBuf, PathBuf) {
     match (&place.part, name.file_name()) {
         (Some(_), Some(name)) => (to.join(name), to.to_owned()),
         _ => (to.join(name), place.writing_in(to)),

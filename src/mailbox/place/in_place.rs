@@ -112,7 +112,7 @@ impl<S: Send> Job<'_, S> {
         let mut sink = self.sink(&lock, target);
         let mut summary = Summary::default();
         let mut digest = Md5::new();
-        let mut state = State::of(lock.file(), target)?;
+        let mut state = Moment::of(lock.file(), target)?;
         let (mut read, mut counted) = (0, Counted::default());
         for round in 0..ROUNDS {
             let end = state.identity.length();
@@ -132,7 +132,7 @@ impl<S: Send> Job<'_, S> {
                 Err(Error::Changed { .. }) => return Ok(None),
                 locked => locked?,
             };
-            let now = State::of(lock.file(), target)?;
+            let now = Moment::of(lock.file(), target)?;
             let whole = now.is_surely(&state)
                 || now.identity.length() >= read
                     && summary.bytes_in == read
@@ -194,14 +194,14 @@ impl<S: Send> Job<'_, S> {
 }
 
 /// A file at a moment when it was locked.
-struct State {
+struct Moment {
     identity: Identity,
     /// Unlike the time of modification nobody can set it.
     changed: (i64, i64),
     taken: SystemTime,
 }
 
-impl State {
+impl Moment {
     fn of(file: &File, path: &Path) -> Result<Self, Error> {
         let metadata = file.metadata().map_err(unreadable(path))?;
         Ok(Self {

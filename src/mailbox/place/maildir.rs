@@ -41,7 +41,7 @@ use crate::mailbox::failure::{cannot_read, cannot_write, unread};
 use crate::mailbox::find::Kind;
 use crate::mailbox::forms::{mh, rewrite};
 use crate::mailbox::job::Job;
-use crate::mailbox::place::folder::{Destination, Place, target};
+use crate::mailbox::place::folder::{Destination, MessageFolder, target};
 use crate::mailbox::place::lock::Dotlock;
 use crate::mailbox::place::replace::{Beside, Identity, sync_folder};
 use crate::mailbox::place::sizes::{base_of, resized};
@@ -64,7 +64,7 @@ impl<S: Send> Job<'_, S> {
         destination: Destination<'_>,
     ) -> Result<Summary, Error> {
         let (options, observer) = (self.options, self.observer);
-        let place = Place::of(self.path, kind);
+        let place = MessageFolder::of(self.path, kind);
         let folder = place.folder.as_path();
         let mut lock = None;
         if options.effect == Effect::Write {
@@ -192,7 +192,7 @@ fn twins(names: &[PathBuf]) -> HashMap<PathBuf, PathBuf> {
 
 struct Files<'a, S> {
     job: &'a Job<'a, S>,
-    place: &'a Place,
+    place: &'a MessageFolder,
     /// The other copy of a message that has two.
     twins: HashMap<PathBuf, PathBuf>,
     destination: Destination<'a>,

@@ -57,7 +57,7 @@ struct Slot<S: Stages> {
 
 /// Whether a thread can enter a stage that one thread at a time is in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Entry {
+enum Gate {
     Free,
     Taken,
     /// There is nothing more to read.
@@ -71,8 +71,8 @@ struct State<S: Stages> {
     first: u64,
     /// What `slots` and the item that is handed on weigh.
     weight: usize,
-    reading: Entry,
-    taking: Entry,
+    reading: Gate,
+    taking: Gate,
     over: bool,
     failure: Option<Error>,
     /// Threads that wait for work. To wake nobody is a call of the system, too.
@@ -86,7 +86,7 @@ impl<S: Stages> State<S> {
 
     /// Whether nothing is left to do, nor will be.
     fn is_done(&self) -> bool {
-        self.reading == Entry::Closed && self.taking == Entry::Free && self.slots.is_empty()
+        self.reading == Gate::Closed && self.taking == Gate::Free && self.slots.is_empty()
     }
 }
 
@@ -125,8 +125,8 @@ pub(crate) fn run<S: Stages>(
             slots: VecDeque::new(),
             first: 0,
             weight: 0,
-            reading: Entry::Free,
-            taking: Entry::Free,
+            reading: Gate::Free,
+            taking: Gate::Free,
             over: false,
             failure: None,
             waiting: 0,
@@ -232,12 +232,12 @@ where
             if state.over {
                 return Next::End;
             }
-            if state.taking == Entry::Free
+            if state.taking == Gate::Free
                 && state.first_is_finished()
                 && let Some(slot) = state.slots.pop_front()
             {
                 state.first += 1;
-                state.taking = Entry::Taken;
+                state.taking = Gate::Taken;
                 if !state.tasks.is_empty() {
                     self.wake_one(&state);
                 }
@@ -247,8 +247,8 @@ where
                 return Next::Work(task);
             }
             let weight = state.weight;
-            if state.reading == Entry::Free && (weight == 0 || weight < self.budget) {
-                state.reading = Entry::Taken;
+            if state.reading == Gate::Free && (weight == 0 || weight < self.budget) {
+                state.reading = Gate::Taken;
                 return Next::Read;
             }
             if state.is_done() {
@@ -276,7 +276,7 @@ where
         take(item, done.into_iter().flatten().collect())?;
         drop(take);
         let mut state = self.lock();
-        state.taking = Entry::Free;
+        state.taking = Gate::Free;
         state.weight -= weight;
         // This thread looks for itself; another one may read, and one may have waited for the end.
         self.wake_one(&state);
@@ -290,14 +290,14 @@ where
         drop(read);
         let mut state = self.lock();
         let Some((item, weight)) = item else {
-            state.reading = Entry::Closed;
+            state.reading = Gate::Closed;
             drop(state);
             self.work.notify_all();
             return Ok(());
         };
         let item = Arc::new(item);
         let number = state.first + state.slots.len() as u64;
-        state.reading = Entry::Free;
+        state.reading = Gate::Free;
         state.weight += weight;
         state.slots.push_back(Slot {
             item: Arc::clone(&item),

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 
 use embody::fetch::NoFetch;
 use embody::internals::milter::codec::{self, Reply, Terms};
-use embody::internals::milter::{Left, Place, Service, Session, Step, Verdict};
+use embody::internals::milter::{Left, Room, Service, Session, Step, Verdict};
 use embody::{Expander, Mark, Policy};
 
 /// A filter without a socket: what is written are the packets of a mail system, what is read the answers.
@@ -22,7 +22,7 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    pub fn new(service: Service, place: Place) -> Self {
+    pub fn new(service: Service, place: Room) -> Self {
         Self {
             service,
             session: Session::new(place),
@@ -105,9 +105,9 @@ pub fn check(data: &[u8]) {
     let mark = if how & 2 == 0 { Mark::Off } else { Mark::Field };
     let expander = expander.mark(mark).build().expect("nothing of the system");
     let place = if how & 4 == 0 {
-        Place::Served
+        Room::Served
     } else {
-        Place::Full
+        Room::Full
     };
     let mut conversation = Conversation::new(Service::new(expander), place);
     if how & 1 == 0 {

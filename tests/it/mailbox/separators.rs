@@ -24,7 +24,7 @@ fn converted(bytes: &[u8]) -> (Vec<u8>, String) {
     let path = folder.path().join("box");
     fs::write(&path, bytes).unwrap();
     let output = embody()
-        .args(["convert", "--in-place"])
+        .args(["convert", "--verbose", "--in-place"])
         .arg(&path)
         .output()
         .unwrap();
