@@ -161,7 +161,7 @@ pub struct SayingArgs {
 pub enum Volume {
     /// Errors only.
     Quiet,
-    /// One line per reference.
+    /// One line per reference of one message; over mailboxes a sum.
     Normal,
     /// Structure and a sum besides.
     Verbose,
