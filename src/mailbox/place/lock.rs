@@ -50,13 +50,16 @@ const RETRY_EVERY: Duration = Duration::from_millis(20);
 /// Who waits longer is told what for.
 const NAMED_AFTER: Duration = Duration::from_secs(2);
 
+/// Hears of a mailbox and its lock, which another program holds.
+type Tell<'a> = dyn Fn(&Path, &Path) + 'a;
+
 /// How long a lock is waited for, who is told, and who may end the waiting.
 pub(crate) struct Patience<'a> {
     began: Instant,
     until: Instant,
     told: Cell<bool>,
     stop: &'a Stop,
-    tell: Box<dyn Fn(&Path, &Path) + 'a>,
+    tell: Box<Tell<'a>>,
 }
 
 impl<'a> Patience<'a> {
