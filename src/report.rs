@@ -316,6 +316,7 @@ impl Row {
     }
 
     /// The word of its outcome, with the reason.
+    #[cfg(feature = "cli")]
     pub(crate) fn outcome_and_reason(&self) -> String {
         let outcome = self.outcome.as_str();
         match self.reason {

@@ -179,6 +179,7 @@ impl Expander {
     }
 
     /// The same of a message of which it is known which kinds of words stand in it.
+    #[cfg(feature = "milter")]
     pub(crate) fn expand_known<'m>(
         &self,
         message: &'m [u8],
