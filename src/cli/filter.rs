@@ -32,8 +32,12 @@ use crate::plan::opaque_parts;
 use crate::policy::Policy;
 use crate::report::{Report, Row};
 
-/// Filters one message.
-pub(super) fn run(args: &FilterArgs) -> Result<(), Error> {
+/// Filters one message, for the command of this name; `mailboxes` says what to do with a mailbox instead.
+pub(super) fn run(
+    args: &FilterArgs,
+    command: &'static str,
+    mailboxes: &'static str,
+) -> Result<(), Error> {
     let common = &args.common;
     let begun = Begun::now(&common.saying, args.file.as_deref())?;
     let cache = Cache::open(
@@ -59,8 +63,8 @@ pub(super) fn run(args: &FilterArgs) -> Result<(), Error> {
         policy: expander.policy(),
         limits: expander.policy().limits.scan(),
         mark: common.mark,
-        command: "filter",
-        mailboxes: "use embody convert",
+        command,
+        mailboxes,
     };
     job.run(&begun)?;
     say::cache_trouble(&cache, common.saying.volume());

@@ -89,7 +89,7 @@ fn parse_and_run(arguments: &[OsString]) -> Status {
         && name == "filter"
     {
         // The options take as long to build as a small mail to filter.
-        return Status::of_filter(filter::run(&FilterArgs::default()));
+        return filtered(&FilterArgs::default());
     }
     let mut options = options(arguments);
     let (merged, file) = match config::merged(arguments, &mut options) {
@@ -191,12 +191,19 @@ fn reread(arguments: &[OsString]) -> Result<args::MilterArgs, String> {
     }
 }
 
+fn filtered(args: &FilterArgs) -> Status {
+    Status::of_filter(filter::run(args, "filter", "use embody convert"))
+}
+
 /// `convert` or `filter` with other defaults.
 fn embed(args: EmbedArgs) -> Status {
     let walks = args.walk.output.is_some() || args.walk.in_place || args.walk.dry_run;
     match args.preset() {
         Ok(Ok(convert)) => Status::of(convert::run(&convert)),
-        Ok(Err(filter)) => Status::of_filter(filter::run(&filter)),
+        Ok(Err(filter)) => {
+            let mailboxes = "name --output or --in-place";
+            Status::of_filter(filter::run(&filter, "embed", mailboxes))
+        }
         Err(error) if walks => Status::told(&error),
         Err(error) => Status::of_filter(Err(error)),
     }
@@ -206,7 +213,7 @@ fn dispatch(command: Command, arguments: &[OsString]) -> Status {
     #[cfg(not(feature = "milter"))]
     let _ = arguments;
     match command {
-        Command::Filter(args) => Status::of_filter(filter::run(&args.0)),
+        Command::Filter(args) => filtered(&args.0),
         Command::Convert(args) => Status::of(convert::run(&args.0)),
         Command::Embed(args) => embed(args.0),
         Command::Detach(args) => detach::detach(&args.0),

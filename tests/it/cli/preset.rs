@@ -9,6 +9,8 @@ use crate::common::raw::{Raw, ok};
 const GIF: &[u8] =
     b"GIF89a\x09\0\x09\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0;";
 
+const MBOX: &str = "From a@b Sat Jan  3 01:05:34 1996\nSubject: x\n\nx\n\n";
+
 /// A mail that shows a picture of the server and one of a `data:` URL.
 fn mail(server: &Raw) -> Vec<u8> {
     format!(
@@ -78,6 +80,11 @@ fn it_does_what_the_other_commands_do_with_these_options() {
 fn what_it_cannot_do_is_refused_with_the_status_of_that_command() {
     for (line, status, word) in [
         ("embed a.eml b.eml", 75, "name --output or --in-place"),
+        (
+            "embed box",
+            75,
+            "embed takes one message; name --output or --in-place",
+        ),
         ("embed --jobs 2", 75, "go with --output or --in-place"),
         ("embed --no-such-option", 75, "--no-such-option"),
         ("embed --output new", 2, "name mboxes, Maildirs or messages"),
@@ -89,6 +96,7 @@ fn what_it_cannot_do_is_refused_with_the_status_of_that_command() {
         ("embed in --output new --in-place", 2, "--in-place"),
     ] {
         let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("box"), MBOX.repeat(2)).unwrap();
         let mut command = embody();
         let output = fed(
             command.args(line.split(' ')).current_dir(folder.path()),
