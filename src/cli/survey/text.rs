@@ -275,7 +275,7 @@ mod tests {
             (1024, "1.0 KiB"),
             (1 << 20, "1.0 MiB"),
             ((1 << 20) - 1, "1023.9 KiB"),
-            (u64::MAX, "16777215.9 TB"),
+            (u64::MAX, "16777215.9 TiB"),
         ] {
             assert_eq!(size(octets), said);
         }
