@@ -1,6 +1,7 @@
 //! A last look at what is handed on, where debug assertions are on, so in tests and when fuzzing: each `cid:` URL that was
 //! written names one part, where readers look for it.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use percent_encoding::percent_decode_str;
@@ -8,15 +9,21 @@ use percent_encoding::percent_decode_str;
 use crate::external_body::identifier;
 use crate::mime::{Content, PartId, ScanLimits, Tree};
 
-/// Looks for the `cid:` URLs among `written` in the documents of a message.
+/// Looks for the `cid:` URLs among `written` in the documents of a message that was made of `original`. What stood in a
+/// document of that, nobody wrote.
 ///
 /// # Panics
 /// If one names no part, or two, or one that is not in a multipart/related around its document.
 pub(super) fn assert_each_names_a_part(
+    original: &[u8],
     message: &[u8],
     limits: &ScanLimits,
     written: &HashSet<String>,
 ) {
+    let before = crate::mime::scan(original, limits);
+    let before =
+        documents(original, &before).flat_map(|(_, octets)| urls(&octets).collect::<Vec<_>>());
+    let before: HashSet<String> = before.collect();
     let tree = crate::mime::scan(message, limits);
     let mut bearers: HashMap<(PartId, String), Vec<PartId>> = HashMap::new();
     for part in tree.ids() {
@@ -25,17 +32,9 @@ pub(super) fn assert_each_names_a_part(
             bearers.entry(key).or_default().push(part);
         }
     }
-    for document in tree.ids() {
-        let entity = tree.part(document);
-        let is_document = ["html", "css"]
-            .iter()
-            .any(|end| entity.essence.ends_with(end));
-        if entity.content != Content::Leaf || !is_document {
-            continue;
-        }
-        let octets = entity.encoding.decode(entity.body.of(message));
-        for url in urls(&octets.unwrap_or_default()) {
-            if !written.contains(&url) {
+    for (document, octets) in documents(message, &tree) {
+        for url in urls(&octets) {
+            if !written.contains(&url) || before.contains(&url) {
                 continue;
             }
             let content_id = percent_decode_str(url.get(4..).unwrap_or_default());
@@ -51,6 +50,23 @@ pub(super) fn assert_each_names_a_part(
             );
         }
     }
+}
+
+/// The HTML and CSS of a message, decoded.
+fn documents<'m>(
+    message: &'m [u8],
+    tree: &'m Tree,
+) -> impl Iterator<Item = (PartId, Cow<'m, [u8]>)> {
+    let is_document = |part: &PartId| {
+        let entity = tree.part(*part);
+        let mut ends = ["html", "css"].into_iter();
+        entity.content == Content::Leaf && ends.any(|end| entity.essence.ends_with(end))
+    };
+    tree.ids().filter(is_document).map(|part| {
+        let entity = tree.part(part);
+        let octets = entity.encoding.decode(entity.body.of(message));
+        (part, octets.unwrap_or_default())
+    })
 }
 
 /// Whether a part stands in a multipart/related around a document, and in no other branch of an alternative.

@@ -59,6 +59,7 @@ impl Session<'_> {
         #[cfg(debug_assertions)]
         if !self.is_rehearsal() && !self.written.is_empty() {
             super::last_look::assert_each_names_a_part(
+                message,
                 &outcomes.edits.splice(message).into_bytes(),
                 &self.policy().limits.scan(),
                 &self.written,
