@@ -4,7 +4,6 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::args::walk::{ONE_AT_A_TIME, ONLY_WALKS};
 use super::args::{ArchiveArgs, Asking, DetachArgs, RestoreArgs, SayingArgs, WalkArgs};
 use super::cache::Cache;
 use super::convert::{Walk, shared_fetcher, user};
@@ -142,7 +141,7 @@ impl Way<'_> {
         more: impl FnOnce(&V) -> String,
         store: impl Fn(&V) -> Option<&dyn Store>,
     ) -> Status {
-        let is_walk = self.walk.in_place || self.walk.output.is_some() || self.walk.dry_run;
+        let is_walk = self.walk.walks();
         let done = match is_walk {
             true => self.walk(make, more, store),
             false => self.filter(make, store).map(|()| Status::Success),
@@ -160,12 +159,7 @@ impl Way<'_> {
     ) -> Result<(), Error> {
         let file = self.sources.first().map(PathBuf::as_path);
         let begun = Begun::now(self.saying, file)?;
-        if self.sources.len() > 1 {
-            return Err(Error::Usage(ONE_AT_A_TIME.into()));
-        }
-        if self.walk.is_told_more() {
-            return Err(Error::Usage(ONLY_WALKS.into()));
-        }
+        self.walk.one_message(self.sources)?;
         let transform = make(&Stop::default())?;
         if let Some(store) = store(&transform) {
             store.puts_from(user(None));

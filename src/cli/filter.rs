@@ -1,5 +1,6 @@
 //! `embody filter`: one message in, one message out; output appears only when it is whole.
 
+use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read as _, Seek as _, Write};
 use std::path::Path;
@@ -30,7 +31,7 @@ use crate::mailbox::{
 use crate::mime::{ScanLimits, scan};
 use crate::plan::opaque_parts;
 use crate::policy::Policy;
-use crate::report::{Report, Row};
+use crate::report::Row;
 
 /// Filters one message, for the command of this name; `mailboxes` says what to do with a mailbox instead.
 pub(super) fn run(
@@ -192,15 +193,20 @@ impl Job<'_> {
         drop(buffered);
         on_signal.mail_is_out();
         // The mail is out: nothing that goes wrong with the report may change the exit status.
-        self.report(start.as_ref(), &name, &said.report, &message);
+        self.report(start.as_ref(), &name, &said, &message);
         Ok(())
     }
 
     /// Says what was done: lines for a person, and the rows that were asked for.
-    fn report(&self, start: Option<&Start>, name: &str, report: &Report, message: &[u8]) {
+    fn report(&self, start: Option<&Start>, name: &str, said: &Said, message: &[u8]) {
+        let report = &said.report;
         let saying = self.saying;
         let volume = saying.volume();
-        let origin = || Origin::new(name, 1, message);
+        // Without rows nobody has read its header yet.
+        let origin = || match &said.origin {
+            Some(origin) => Cow::Borrowed(origin),
+            None => Cow::Owned(Origin::new(name, 1, message)),
+        };
         if volume >= Volume::Verbose
             && let Some(described) = origin().described()
         {

@@ -197,7 +197,7 @@ fn filtered(args: &FilterArgs) -> Status {
 
 /// `convert` or `filter` with other defaults.
 fn embed(args: EmbedArgs) -> Status {
-    let walks = args.walk.output.is_some() || args.walk.in_place || args.walk.dry_run;
+    let walks = args.walk.walks();
     match args.preset() {
         Ok(Ok(convert)) => Status::of(convert::run(&convert)),
         Ok(Err(filter)) => {

@@ -28,12 +28,7 @@ proptest! {
         original in proptest::collection::vec(any::<u8>(), 0..60),
         cuts in proptest::collection::vec((0usize..60, 0usize..6, "[a-c]{0,3}"), 0..8),
     ) {
-        let mut edits = Edits::new();
-        for (start, length, text) in cuts {
-            let start = start.min(original.len());
-            let end = (start + length).min(original.len());
-            let _ = edits.add(vec![Edit::replace(Span::new(start, end), text)]);
-        }
+        let edits = some_edits(original.len(), cuts);
         let list: Vec<Edit> = edits.iter().cloned().collect();
         let output = edits.splice(&original);
         prop_assert_eq!(output.len(), output.clone().into_bytes().len());
@@ -52,11 +47,17 @@ proptest! {
 }
 
 fn some_edits(length: usize, cuts: Vec<(usize, usize, String)>) -> Edits {
-    let mut edits = Edits::new();
+    let (mut edits, mut added) = (Edits::new(), 0);
     for (start, extent, text) in cuts {
         let start = start.min(length);
         let end = (start + extent).min(length);
-        let _ = edits.add(vec![Edit::replace(Span::new(start, end), text)]);
+        // What overlaps is left out.
+        added += usize::from(
+            edits
+                .add(vec![Edit::replace(Span::new(start, end), text)])
+                .is_ok(),
+        );
+        assert_eq!(edits.len(), added);
     }
     edits
 }

@@ -12,9 +12,9 @@ mod policy;
 mod retrieval;
 #[cfg(test)]
 mod tests;
-pub(super) mod walk;
+mod walk;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::Resettable;
 use clap::{ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
@@ -230,7 +230,7 @@ impl EmbedArgs {
             ..self.common
         };
         let walk = self.walk;
-        if walk.in_place || walk.output.is_some() || walk.dry_run {
+        if walk.walks() {
             if self.failure.is_given() {
                 let what = "--on-failure is for one message, which a mail system tries again";
                 return Err(Error::Usage(what.into()));
@@ -247,16 +247,9 @@ impl EmbedArgs {
                 common,
             }));
         }
-        if walk.is_told_more() {
-            return Err(Error::Usage(walk::ONLY_WALKS.into()));
-        }
-        let mut sources = self.sources.into_iter();
-        let file = sources.next();
-        if sources.next().is_some() {
-            return Err(Error::Usage(walk::ONE_AT_A_TIME.into()));
-        }
+        let file = walk.one_message(&self.sources)?;
         Ok(Err(FilterArgs {
-            file,
+            file: file.map(Path::to_owned),
             failure: self.failure,
             common,
         }))

@@ -1,7 +1,7 @@
 //! How mailboxes are walked, which piece of one is meant, and what is said.
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
@@ -61,14 +61,6 @@ pub struct WalkArgs {
     compressed: CompressedArgs,
 }
 
-/// What is said of several sources where one message goes to standard output.
-pub const ONE_AT_A_TIME: &str =
-    "one message at a time; name --output or --in-place for several sources";
-
-/// What is said of options that do nothing for one message.
-pub const ONLY_WALKS: &str =
-    "--format, --jobs, --backup, --progress and --max-expanded go with --output or --in-place";
-
 /// How what is compressed is read.
 #[derive(Args, Debug)]
 #[group(skip)]
@@ -104,8 +96,28 @@ pub enum ProgressOption {
 }
 
 impl WalkArgs {
+    /// Whether a command that is a filter otherwise goes over mailboxes.
+    pub fn walks(&self) -> bool {
+        self.in_place || self.output.is_some() || self.dry_run
+    }
+
+    /// The file that such a command filters, if one is named.
+    ///
+    /// # Errors
+    /// [`Error::Usage`]: what is said only goes with mailboxes.
+    pub fn one_message<'s>(&self, sources: &'s [PathBuf]) -> Result<Option<&'s Path>, Error> {
+        let what = match sources {
+            [_, _, ..] => "one message at a time; name --output or --in-place for several sources",
+            _ if self.is_told_more() => {
+                "--format, --jobs, --backup, --progress and --max-expanded go with --output or --in-place"
+            }
+            _ => return Ok(sources.first().map(PathBuf::as_path)),
+        };
+        Err(Error::Usage(what.into()))
+    }
+
     /// Whether anything is said that only mailboxes need.
-    pub fn is_told_more(&self) -> bool {
+    fn is_told_more(&self) -> bool {
         self.jobs.is_some()
             || self.backup.is_some()
             || self.format != Format::Auto

@@ -178,13 +178,15 @@ impl<'p> Shapes<'p> {
         let newline = self.tree.newline.bytes();
         let boundary = self.tree.part(related).content.boundary();
         let boundary = boundary.unwrap_or_default();
-        let mut inserted = Vec::with_capacity(octets(&self.new, self.boundary_line(related)));
-        for (part, _) in &self.new {
+        let line = self.boundary_line(related);
+        // Each is let go of when it was copied: together they may be what the message gains.
+        group.extend(self.new.iter().map(|(part, _)| {
+            let mut inserted = Vec::with_capacity(part.len() + line);
             push_line(&mut inserted, &[b"--", boundary], newline);
             part.append_to(&mut inserted, pictures, self.tree.newline);
             inserted.extend_from_slice(newline);
-        }
-        group.push(Edit::insert(end, inserted));
+            Edit::insert(end, inserted)
+        }));
         group
     }
 
@@ -195,12 +197,9 @@ impl<'p> Shapes<'p> {
         let mut front = self.fields(document, &boundary);
         front.extend_from_slice(newline);
         push_line(&mut front, &[b"--", boundary.as_bytes()], newline);
-        let mut behind = self.behind(&boundary, pictures);
-        if self.tree.abuts_boundary(self.original, document) {
-            behind.extend_from_slice(newline);
-        }
+        let abuts = self.tree.abuts_boundary(self.original, document);
         group.push(Edit::insert(entity.span.start, front));
-        group.push(Edit::insert(entity.span.end, behind));
+        self.put_behind(document, &boundary, pictures, abuts, &mut group);
         group
     }
 
@@ -240,12 +239,9 @@ impl<'p> Shapes<'p> {
         group.extend(of_header);
         inner.extend_from_slice(newline);
         group.push(Edit::insert(entity.body.start, inner));
-        let mut behind = self.behind(&boundary, pictures);
         let is_last = entity.span.end >= self.original.len();
-        if is_last || self.tree.abuts_boundary(self.original, document) {
-            behind.extend_from_slice(newline);
-        }
-        group.push(Edit::insert(entity.span.end, behind));
+        let ends_line = is_last || self.tree.abuts_boundary(self.original, document);
+        self.put_behind(document, &boundary, pictures, ends_line, &mut group);
         group
     }
 
@@ -281,20 +277,30 @@ impl<'p> Shapes<'p> {
         fields
     }
 
-    fn behind(&self, boundary: &str, pictures: &Pictures<'_>) -> Vec<u8> {
+    /// Puts the new parts behind a document, and the line that closes its multipart. That line has an end of its own
+    /// where none follows.
+    fn put_behind(
+        &self,
+        document: PartId,
+        boundary: &str,
+        pictures: &Pictures<'_>,
+        ends_line: bool,
+        group: &mut Group,
+    ) {
         let newline = self.tree.newline.bytes();
-        // A line end of the caller's may follow.
-        let mut behind = Vec::with_capacity(octets(&self.new, BOUNDARY_LINE) + BOUNDARY_LINE);
-        for (part, _) in &self.new {
-            behind.extend_from_slice(newline);
-            push_line(&mut behind, &[b"--", boundary.as_bytes()], newline);
-            part.append_to(&mut behind, pictures, self.tree.newline);
+        let end = self.tree.part(document).span.end;
+        group.extend(self.new.iter().map(|(part, _)| {
+            let mut inserted = Vec::with_capacity(part.len() + BOUNDARY_LINE);
+            inserted.extend_from_slice(newline);
+            push_line(&mut inserted, &[b"--", boundary.as_bytes()], newline);
+            part.append_to(&mut inserted, pictures, self.tree.newline);
+            Edit::insert(end, inserted)
+        }));
+        let mut close = [newline, b"--", boundary.as_bytes(), b"--"].concat();
+        if ends_line {
+            close.extend_from_slice(newline);
         }
-        behind.extend_from_slice(newline);
-        behind.extend_from_slice(b"--");
-        behind.extend_from_slice(boundary.as_bytes());
-        behind.extend_from_slice(b"--");
-        behind
+        group.push(Edit::insert(end, close));
     }
 
     fn boundary(&self, document: PartId) -> String {
@@ -310,12 +316,6 @@ impl<'p> Shapes<'p> {
             &around,
         )
     }
-}
-
-/// Octets of parts with a boundary line of so many octets each.
-fn octets(parts: &[(New, usize)], boundary_line: usize) -> usize {
-    let octets = parts.iter().map(|(part, _)| part.len() + boundary_line);
-    octets.sum()
 }
 
 fn push_line(bytes: &mut Vec<u8>, pieces: &[&[u8]], newline: &[u8]) {
