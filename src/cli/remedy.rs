@@ -8,7 +8,7 @@ use std::fmt::Display;
 
 use super::wording::{option, would_allow};
 use crate::link::url::Reference;
-use crate::policy::{Host, HostPattern, IpNet, Policy, Protected, Scheme, TypePattern, Userinfo};
+use crate::policy::{Host, HostPattern, IpNet, Policy, Protected, Scheme, Userinfo};
 use crate::report::{Kind, Outcome, Reason, Row, Setting};
 
 /// The options, filled in as far as the row tells; none if the row was not left, or none would do.
@@ -95,9 +95,7 @@ fn opening(row: &Row, url: &str, policy: &Policy, is_protected: bool) -> Option<
     if let Some(media_type) = &row.media_type
         && policy.judge_type(media_type).is_err()
     {
-        policy
-            .allow_types
-            .push(TypePattern::parse(media_type).ok()?);
+        policy.allow_types.push(media_type.parse().ok()?);
         policy.judge_type(media_type).ok()?;
         words.push(given(Setting::AllowType, &media_type));
     } else if row.reason == Some(Reason::TypeNotAllowed) && !policy.deny_types.is_empty() {

@@ -185,7 +185,9 @@ pub(crate) fn agrees(accept: &str, named: Option<&str>) -> bool {
     if accept == "*/*" || says_nothing(&accept.to_ascii_lowercase()) || says_nothing(&essence) {
         return true;
     }
-    TypePattern::parse(accept).map_or(true, |wanted| wanted.matches(&essence))
+    accept
+        .parse()
+        .map_or(true, |wanted: TypePattern| wanted.matches(&essence))
 }
 
 /// How servers are asked behind a [`Disk`].

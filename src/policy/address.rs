@@ -10,29 +10,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-
-/// Reads `ADDRESS/PREFIX` or an address alone: `10.1.0.0/16`, `fd00::/8`, `192.0.2.7`.
-///
-/// # Errors
-/// A sentence, also when the address has bits set beyond the prefix: the writer of
-/// 10.1.2.3/8 may have meant 10.1.2.3 alone.
-pub fn parse_network(text: &str) -> Result<IpNet, String> {
-    let trimmed = text.trim();
-    let network = match trimmed.parse() {
-        Ok(network) => Some(network),
-        Err(_) => trimmed.parse().ok().map(|address: IpAddr| address.into()),
-    };
-    let network: IpNet = network
-        .ok_or_else(|| format!("'{text}' is not a network such as 10.1.0.0/16 or fd00::/8"))?;
-    if network.trunc() != network {
-        return Err(format!(
-            "'{text}' has bits set beyond its prefix; the network is {}",
-            network.trunc()
-        ));
-    }
-    Ok(network)
-}
+use ipnet::{Ipv4Net, Ipv6Net};
 
 /// Why an address is not globally reachable, as the end of a sentence that starts with "it is";
 /// none if it is.

@@ -2,8 +2,10 @@
 //!
 //! Nothing here judges anything; [`super::Policy`] does.
 
+use std::str::FromStr;
 use std::time::Duration;
 
+use crate::error::Error;
 use crate::mime::ScanLimits;
 
 /// A media type or a range of them: `image/png`, `image/*`, `*/*`.
@@ -14,19 +16,33 @@ pub struct TypePattern {
 }
 
 impl TypePattern {
+    /// Whether `type/subtype` (any case, no parameters) falls under the pattern.
+    #[must_use]
+    pub fn matches(&self, essence: &str) -> bool {
+        let (main, sub) = essence.split_once('/').unwrap_or((essence, ""));
+        (self.main == "*" || self.main.eq_ignore_ascii_case(main))
+            && (self.sub == "*" || self.sub.eq_ignore_ascii_case(sub))
+    }
+}
+
+impl FromStr for TypePattern {
+    type Err = Error;
+
     /// Reads `type/subtype`, `type/*`, `*/*` or `*`, case-blind.
     ///
     /// # Errors
-    /// A sentence when the text is none of these.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    /// [`Error::Usage`] when the text is none of these.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let wrong = || {
+            let what = format!("'{text}' is not a media type such as image/png or image/*");
+            Error::Usage(what.into())
+        };
         let lower = text.trim().to_ascii_lowercase();
         let (main, sub) = match lower.split_once('/') {
             Some(halves) => halves,
             None if lower == "*" => ("*", "*"),
             None => {
-                return Err(format!(
-                    "'{text}' is not a media type such as image/png or image/*"
-                ));
+                return Err(wrong());
             }
         };
         let token = |part: &str| {
@@ -37,22 +53,12 @@ impl TypePattern {
                         .all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte)))
         };
         if !token(main) || !token(sub) || (main == "*" && sub != "*") {
-            return Err(format!(
-                "'{text}' is not a media type such as image/png or image/*"
-            ));
+            return Err(wrong());
         }
         Ok(Self {
             main: main.to_owned(),
             sub: sub.to_owned(),
         })
-    }
-
-    /// Whether `type/subtype` (any case, no parameters) falls under the pattern.
-    #[must_use]
-    pub fn matches(&self, essence: &str) -> bool {
-        let (main, sub) = essence.split_once('/').unwrap_or((essence, ""));
-        (self.main == "*" || self.main.eq_ignore_ascii_case(main))
-            && (self.sub == "*" || self.sub.eq_ignore_ascii_case(sub))
     }
 }
 

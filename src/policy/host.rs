@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
+use crate::error::Error;
+
 /// What `localhost` means, without asking anybody (RFC 6761 §6.3).
 pub(super) const LOOPBACK: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -159,14 +161,17 @@ impl HostPattern {
 }
 
 impl FromStr for HostPattern {
-    type Err = String;
+    type Err = Error;
 
     /// Reads a pattern.
     ///
     /// # Errors
-    /// A sentence when the text is no host and no `*.` with a name behind it.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("'{text}' is not a host such as www.example.org or *.example.org");
+    /// [`Error::Usage`] when the text is no host and no `*.` with a name behind it.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let wrong = || {
+            let what = format!("'{text}' is not a host such as www.example.org or *.example.org");
+            Error::Usage(what.into())
+        };
         let trimmed = text.trim();
         let beneath = trimmed
             .strip_prefix('*')

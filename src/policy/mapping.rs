@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use super::target::split_scheme;
+use crate::error::Error;
 
 /// One prefix rewrite.
 ///
@@ -73,7 +74,7 @@ fn authority_end(url: &str) -> usize {
 }
 
 impl FromStr for Mapping {
-    type Err = String;
+    type Err = Error;
 
     /// Reads `FROM=TO`, both beginning with a scheme.
     ///
@@ -81,11 +82,12 @@ impl FromStr for Mapping {
     /// that divides. A FROM that itself holds `=http:` cannot be written.
     ///
     /// # Errors
-    /// A sentence.
-    fn from_str(text: &str) -> Result<Self, String> {
+    /// [`Error::Usage`].
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let because = |why: &str| Error::Usage(format!("'{text}' {why}").into());
         let wrong = || {
-            format!(
-                "'{text}' is not FROM=TO with two URL prefixes such as ftp://old.example/=https://new.example/"
+            because(
+                "is not FROM=TO with two URL prefixes such as ftp://old.example/=https://new.example/",
             )
         };
         let text = text.trim();
@@ -106,13 +108,13 @@ impl FromStr for Mapping {
             .bytes()
             .any(|byte| byte <= b' ' || byte == 0x7f)
         {
-            return Err(format!("'{text}' holds white space or a control character"));
+            return Err(because("holds white space or a control character"));
         }
         let end = PrefixEnd::of(to);
         if end != PrefixEnd::Beyond && end != PrefixEnd::of(from) {
-            return Err(format!(
+            return Err(Error::Usage(format!(
                 "'{text}': what follows FROM would become part of the host that '{to}' begins; let TO end with '/'"
-            ));
+            ).into()));
         }
         Ok(Self {
             from: from.to_owned(),

@@ -30,7 +30,6 @@ use crate::external_body::{Reading, size_in_words};
 use crate::report::{Detail, Reason, Refusal, Setting};
 
 pub use crate::external_body::{Scheme, Shortcuts};
-pub use address::parse_network;
 pub use choice::{
     Embed, Limits, Links, Mismatch, OnFailure, Protected, Trackers, TypePattern, Userinfo,
 };
@@ -39,7 +38,7 @@ pub use host::HostPattern;
 pub(crate) use hosts::HostPatterns;
 pub use ipnet::IpNet;
 pub use mapping::Mapping;
-pub use target::{Proxy, Target, parse_file_root, parse_port};
+pub use target::{Proxy, Target};
 
 /// Everything the user decided about what may be done. Pure data and pure answers.
 ///
@@ -55,7 +54,7 @@ pub use target::{Proxy, Target, parse_file_root, parse_port};
 ///     .with_limits(Limits::default().with_body(1 << 20).with_timeout(Duration::from_secs(5)));
 /// assert!(policy.judge_url("https://www.example.org/note.txt").is_ok());
 /// assert!(policy.judge_url("http://www.example.org/note.txt").is_err());
-/// # Ok::<(), String>(())
+/// # Ok::<(), embody::Error>(())
 /// ```
 #[non_exhaustive]
 #[derive(Clone, Default, Debug)]

@@ -13,6 +13,7 @@ use percent_encoding::percent_decode_str;
 use url::Url;
 
 use super::{Host, Scheme};
+use crate::error::Error;
 use crate::report::{Reason, Refusal};
 
 /// A URL that was understood. Only [`super::Policy`] makes one, so it may be retrieved.
@@ -280,38 +281,19 @@ impl std::fmt::Debug for Proxy {
 }
 
 impl FromStr for Proxy {
-    type Err = String;
+    type Err = Error;
 
     /// Reads `http://[user:password@]host[:port]` or the same with https.
     ///
     /// # Errors
-    /// A sentence that does not repeat the text, which may hold a password.
-    fn from_str(text: &str) -> Result<Self, String> {
+    /// [`Error::Usage`], which does not repeat the text, which may hold a password.
+    fn from_str(text: &str) -> Result<Self, Error> {
         Url::parse(text.trim())
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https") && url.host().is_some())
             .map(Self)
-            .ok_or_else(|| "a proxy is a URL such as http://proxy.example.org:3128".to_owned())
+            .ok_or_else(|| {
+                Error::Usage("a proxy is a URL such as http://proxy.example.org:3128".into())
+            })
     }
-}
-
-/// Reads `--file-root DIR`: relative folders are made absolute against the current one.
-///
-/// # Errors
-/// A sentence when the text is empty or the folder cannot be made absolute. Whether it exists is
-/// seen when the world is made.
-pub fn parse_file_root(text: &str) -> Result<PathBuf, String> {
-    std::path::absolute(text).map_err(|why| format!("'{text}' is not a folder: {why}"))
-}
-
-/// Reads `--allow-port N`.
-///
-/// # Errors
-/// A sentence when the text is no number from 1 to 65535.
-pub fn parse_port(text: &str) -> Result<u16, String> {
-    text.trim()
-        .parse()
-        .ok()
-        .filter(|port| *port != 0)
-        .ok_or_else(|| format!("'{text}' is not a port from 1 to 65535"))
 }

@@ -8,7 +8,7 @@ use super::detach::{Memory, base64, made, restorer, settings};
 use super::embed::{data, gif};
 use crate::detach::{Choice, Detacher, Stub};
 use crate::expand::Expander;
-use crate::policy::{Embed, Policy, TypePattern};
+use crate::policy::{Embed, Policy};
 use crate::report::{Outcome, Reason};
 
 fn detacher(store: &Arc<Memory>, choice: Choice) -> Detacher {
@@ -207,7 +207,7 @@ fn a_type_alone_does_not_take_what_is_shown() {
     let mail = multipart("related", "r", &parts);
     let store = Arc::new(Memory::default());
     let of_type = Choice {
-        types: vec![TypePattern::parse("image/*").unwrap()],
+        types: vec!["image/*".parse().unwrap()],
         ..choice(false)
     };
     let detachment = detacher(&store, of_type)

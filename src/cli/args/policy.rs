@@ -11,7 +11,7 @@ use crate::cli::values::{at_least_one, base_url, choice, size, word};
 use crate::expand::Mark;
 use crate::policy::{
     Embed, Limits, Links, Mismatch, OnFailure, Policy, Protected, Scheme, Shortcuts, Trackers,
-    TypePattern, parse_file_root,
+    TypePattern,
 };
 
 // What `filter`, `convert` and `milter` share.
@@ -64,7 +64,7 @@ pub struct PolicyArgs {
     pub archive: ArchiveArgs,
     /// Put back what detach moved into this store: --fetch file, --file-root DIR and a --map from --base-url
     /// [default: none]
-    #[arg(hide_short_help = true, long, value_name = "DIR", value_parser = parse_file_root)]
+    #[arg(hide_short_help = true, long, value_name = "DIR", value_parser = super::retrieval::file_root)]
     store: Option<PathBuf>,
     /// What the URLs of that store begin with [default: none]
     #[arg(hide_short_help = true, long, value_name = "URL", requires = "store", value_parser = base_url)]
@@ -125,10 +125,20 @@ impl Policy {
 #[command(next_help_heading = "What may be put in")]
 struct ContentArgs {
     /// Only these media types, e.g. image/*; for data: URLs too [default: all]
-    #[arg(hide_short_help = true, long, value_name = "PAT,...", value_delimiter = ',', value_parser = TypePattern::parse)]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "PAT,...",
+        value_delimiter = ','
+    )]
     allow_type: Vec<TypePattern>,
     /// Never these media types; wins over --allow-type [default: none]
-    #[arg(hide_short_help = true, long, value_name = "PAT,...", value_delimiter = ',', value_parser = TypePattern::parse)]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "PAT,...",
+        value_delimiter = ','
+    )]
     deny_type: Vec<TypePattern>,
     /// Put in content whose type is not the declared one [default: off]
     #[arg(hide_short_help = true, long, action = ArgAction::SetTrue, value_parser = choice([Mismatch::Refuse, Mismatch::Accept]))]

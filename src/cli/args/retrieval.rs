@@ -1,5 +1,6 @@
 //! Where content may come from: servers, files, the cache and an archive.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,10 +11,7 @@ use crate::cli::values::{
     CacheMax, HostList, cache_max, choice, duration_or_none, file, host_list, scheme, window,
 };
 use crate::fetch::Order;
-use crate::policy::{
-    HostPattern, IpNet, Mapping, Policy, Proxy, Scheme, Userinfo, parse_file_root, parse_network,
-    parse_port,
-};
+use crate::policy::{HostPattern, IpNet, Mapping, Policy, Proxy, Scheme, Userinfo};
 
 // Where content may be retrieved from.
 #[derive(Args, Default, Debug)]
@@ -43,16 +41,16 @@ pub struct RetrievalArgs {
     #[arg(hide_short_help = true, long, value_name = "FILE", value_parser = host_list)]
     deny_host_file: Vec<HostList>,
     /// Also from addresses that are not globally reachable, e.g. 10.1.0.0/16 [default: none]
-    #[arg(hide_short_help = true, long, value_name = "CIDR,...", value_delimiter = ',', value_parser = parse_network)]
+    #[arg(hide_short_help = true, long, value_name = "CIDR,...", value_delimiter = ',', value_parser = network)]
     allow_net: Vec<IpNet>,
     /// Also from these ports, not only the scheme's own [default: none]
-    #[arg(hide_short_help = true, long, value_name = "N,...", value_delimiter = ',', value_parser = parse_port)]
+    #[arg(hide_short_help = true, long, value_name = "N,...", value_delimiter = ',', value_parser = port)]
     allow_port: Vec<u16>,
     /// Follow URLs with user:password@ [default: off]
     #[arg(hide_short_help = true, long, action = ArgAction::SetTrue, value_parser = choice([Userinfo::Refuse, Userinfo::Allow]))]
     allow_userinfo: Userinfo,
     /// Read file: and local-file only beneath these folders [default: none]
-    #[arg(hide_short_help = true, long, value_name = "DIR", value_parser = parse_file_root)]
+    #[arg(hide_short_help = true, long, value_name = "DIR", value_parser = file_root)]
     file_root: Vec<PathBuf>,
     /// Retrieve from TO what refers to FROM; the longest FROM wins [default: none]
     #[arg(hide_short_help = true, long, value_name = "FROM=TO")]
@@ -173,4 +171,82 @@ pub struct ArchiveArgs {
     /// Tell the archive also URLs that look like secrets, or name no public host [default: off]
     #[arg(hide_short_help = true, long, requires = "archive")]
     pub archive_any: bool,
+}
+
+/// Reads `ADDRESS/PREFIX` or an address alone: `10.1.0.0/16`, `fd00::/8`, `192.0.2.7`.
+///
+/// # Errors
+/// A sentence, also when the address has bits set beyond the prefix: the writer of
+/// 10.1.2.3/8 may have meant 10.1.2.3 alone.
+fn network(text: &str) -> Result<IpNet, String> {
+    let trimmed = text.trim();
+    let network = match trimmed.parse() {
+        Ok(network) => Some(network),
+        Err(_) => trimmed.parse().ok().map(|address: IpAddr| address.into()),
+    };
+    let network: IpNet = network
+        .ok_or_else(|| format!("'{text}' is not a network such as 10.1.0.0/16 or fd00::/8"))?;
+    if network.trunc() != network {
+        return Err(format!(
+            "'{text}' has bits set beyond its prefix; the network is {}",
+            network.trunc()
+        ));
+    }
+    Ok(network)
+}
+
+/// Reads `--file-root DIR`: relative folders are made absolute against the current one.
+///
+/// # Errors
+/// A sentence when the text is empty or the folder cannot be made absolute. Whether it exists is
+/// seen when the world is made.
+pub(super) fn file_root(text: &str) -> Result<PathBuf, String> {
+    std::path::absolute(text).map_err(|why| format!("'{text}' is not a folder: {why}"))
+}
+
+/// Reads `--allow-port N`.
+///
+/// # Errors
+/// A sentence when the text is no number from 1 to 65535.
+fn port(text: &str) -> Result<u16, String> {
+    text.trim()
+        .parse()
+        .ok()
+        .filter(|port| *port != 0)
+        .ok_or_else(|| format!("'{text}' is not a port from 1 to 65535"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_and_ports_that_make_no_sense_are_refused() {
+        for text in [
+            "",
+            "10.0.0.0/33",
+            "10.1.2.3/8",
+            "10.0.0.0/-1",
+            "10.0.0.0/+8",
+            "::/129",
+            "localhost/8",
+            "127.1/8",
+        ] {
+            assert!(network(text).is_err(), "{text}");
+        }
+        for (text, inside, outside) in [
+            ("0.0.0.0/0", "255.255.255.255", "::1"),
+            ("10.0.0.0/8", "10.255.0.1", "11.0.0.0"),
+            ("192.0.2.7", "192.0.2.7", "192.0.2.6"),
+            ("::/0", "ffff::", "1.2.3.4"),
+            ("2001:db8::/33", "2001:db8:7fff::", "2001:db8:8000::"),
+        ] {
+            let network = network(text).expect(text);
+            let holds = |address: &str| network.contains(&address.parse::<IpAddr>().unwrap());
+            assert!(holds(inside) && !holds(outside), "{text}");
+        }
+        for text in ["", "0", "65536", "-1", "http"] {
+            assert!(port(text).is_err(), "{text}");
+        }
+    }
 }

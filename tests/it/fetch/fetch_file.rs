@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use crate::common::world::{fetch, refused, request};
 use embody::Error;
 use embody::fetch::{Fetch as _, Fetcher};
-use embody::policy::{Policy, Scheme, parse_file_root};
+use embody::policy::{Policy, Scheme};
 use embody::report::Reason;
 use tempfile::TempDir;
 
@@ -41,7 +41,7 @@ fn ground() -> (TempDir, Policy) {
 fn policy_of(root: &Path) -> Policy {
     Policy::default()
         .with_fetch([Scheme::File])
-        .with_file_roots([parse_file_root(root.to_str().unwrap()).unwrap()])
+        .with_file_roots([root.to_owned()])
 }
 
 fn url(folder: &TempDir, path: &str) -> String {

@@ -10,7 +10,7 @@ use embody::report::Outcome;
 use embody::{Policy, Report};
 
 fn pattern(text: &str) -> TypePattern {
-    TypePattern::parse(text).unwrap()
+    text.parse().unwrap()
 }
 
 fn expanded(report: &Report) -> bool {
