@@ -22,6 +22,7 @@ mod failure;
 pub(crate) mod find;
 mod forms;
 mod job;
+mod messages;
 mod not_mail;
 mod ours;
 mod place;
@@ -52,6 +53,7 @@ pub use forms::quoting::Quoting;
 pub(crate) use forms::rewrite::takes_separators;
 #[cfg(feature = "cli")]
 pub(crate) use forms::shown;
+pub use messages::{Messages, OwnedMessage};
 #[cfg(feature = "cli")]
 pub(crate) use place::process::field_of_stat;
 #[cfg(feature = "cli")]

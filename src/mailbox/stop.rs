@@ -20,7 +20,7 @@ impl Stop {
         Self { flag, outer: None }
     }
 
-    /// One that is requested with this one, or alone: of a part of the run.
+    /// A child of it, for a part of the run: it stops with this one or alone.
     #[must_use]
     pub(crate) fn of_part(&self) -> Self {
         Self {

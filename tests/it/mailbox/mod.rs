@@ -14,6 +14,7 @@ mod large;
 mod lengths;
 mod maildir;
 mod mbox;
+mod messages;
 mod mh;
 mod mmdf;
 mod public_inbox;

@@ -1,0 +1,193 @@
+//! The messages of mailboxes of any kind, one after the other, for programs that only read.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use crate::detail::Detail;
+use crate::edit::Edits;
+use crate::error::Error;
+use crate::mailbox::{
+    Effect, Message, Observer, Options, Quoting, Stop, Summary, Transform, convert_in_place,
+};
+
+/// Messages that wait for the program that reads them.
+const AHEAD: usize = 16;
+
+/// The messages of an mbox, a Maildir, an MH folder, a single message, an archive or a folder of these, compressed or
+/// not, in their order. Nothing is written, locked or retrieved.
+///
+/// A mailbox that is damaged or cannot be read is an error among the messages, and the next one follows; so is one with
+/// messages above [`Options::max_message`], behind those of it that were read. Files that hold no mail are passed over.
+/// Of the options only those count that say how to read.
+///
+/// Another thread reads ahead; it ends when this is dropped.
+///
+/// ```
+/// use embody::mailbox::{Messages, Options};
+///
+/// let mbox = std::env::temp_dir().join(format!("embody-messages-{}.mbox", std::process::id()));
+/// std::fs::write(&mbox, "From a@example.org Sat Jan  3 01:05:34 1996\nSubject: one\n\nhello\n")?;
+/// for message in Messages::new(&mbox, Options::default()) {
+///     let message = message?;
+///     assert_eq!((message.number, &*message.content), (1, &b"Subject: one\n\nhello\n"[..]));
+/// }
+/// # std::fs::remove_file(mbox)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Messages {
+    /// None once the reader has ended.
+    next: Option<Receiver<Result<OwnedMessage, Error>>>,
+    stop: Stop,
+    reader: Option<JoinHandle<()>>,
+}
+
+/// One message, as [`Message`] has it, which outlives its mailbox.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct OwnedMessage {
+    /// Its place in the mailbox, from 1; of a Maildir in the order of the names of files, `cur` first.
+    pub number: u64,
+    /// The file that it is from.
+    pub source: PathBuf,
+    /// Header and body as they stand in the file: `From ` quoting is not undone ([`Quoting::unquote`] does that).
+    pub content: Vec<u8>,
+    /// How the mailbox quotes.
+    pub quoting: Quoting,
+}
+
+impl Messages {
+    /// The messages of `source`. A source that is not there is the first error.
+    pub fn new(source: impl Into<PathBuf>, options: Options) -> Self {
+        let (source, stop) = (source.into(), Stop::default());
+        let (sender, next) = sync_channel(AHEAD);
+        let reading = stop.clone();
+        let reader = std::thread::spawn(move || read(&source, options, sender, &reading));
+        Self {
+            next: Some(next),
+            stop,
+            reader: Some(reader),
+        }
+    }
+}
+
+impl Iterator for Messages {
+    type Item = Result<OwnedMessage, Error>;
+
+    /// # Panics
+    /// If the reader did.
+    fn next(&mut self) -> Option<Self::Item> {
+        let item = self.next.as_ref()?.recv();
+        if item.is_err() {
+            self.next = None;
+            if let Some(Err(panic)) = self.reader.take().map(JoinHandle::join) {
+                std::panic::resume_unwind(panic);
+            }
+        }
+        item.ok()
+    }
+}
+
+impl Drop for Messages {
+    fn drop(&mut self) {
+        self.stop.request();
+        // A reader that waits for room is told that nobody takes its message.
+        self.next = None;
+        if let Some(reader) = self.reader.take() {
+            // Its panic is nothing to those who want no more messages.
+            reader.join().ok();
+        }
+    }
+}
+
+fn read(
+    source: &Path,
+    options: Options,
+    sender: SyncSender<Result<OwnedMessage, Error>>,
+    stop: &Stop,
+) {
+    let options = Options {
+        effect: Effect::DryRun,
+        backup: None,
+        ..options
+    };
+    let telling = Telling {
+        sender,
+        stop,
+        mailbox: Mutex::default(),
+    };
+    let done = convert_in_place(source, &options, &Every, &telling, stop);
+    if let Err(error) = done {
+        telling.send(Err(error));
+    }
+}
+
+/// Takes each message as it is.
+struct Every;
+
+impl Transform<OwnedMessage> for Every {
+    fn next_touch(&self, _bytes: &[u8]) -> Option<usize> {
+        Some(0)
+    }
+
+    fn touched(&self, _bytes: &[u8], ends: &[usize]) -> Vec<usize> {
+        (0..ends.len()).collect()
+    }
+
+    fn transform(&self, message: &Message<'_>) -> Result<(Edits, OwnedMessage), Error> {
+        let owned = OwnedMessage {
+            number: message.number,
+            source: message.source.to_owned(),
+            content: message.content.to_owned(),
+            quoting: message.quoting,
+        };
+        Ok((Edits::new(), owned))
+    }
+}
+
+/// Hands messages on to the program that reads.
+struct Telling<'t> {
+    sender: SyncSender<Result<OwnedMessage, Error>>,
+    stop: &'t Stop,
+    /// The one that began last.
+    mailbox: Mutex<PathBuf>,
+}
+
+impl Telling<'_> {
+    fn send(&self, item: Result<OwnedMessage, Error>) {
+        if self.sender.send(item).is_err() {
+            self.stop.request();
+        }
+    }
+
+    fn cannot_read(&self, path: &Path, why: String) {
+        self.send(Err(Error::Unreadable {
+            path: path.to_owned(),
+            source: std::io::Error::other(why),
+        }));
+    }
+}
+
+impl Observer<OwnedMessage> for Telling<'_> {
+    fn message(&self, said: OwnedMessage, _is_refused: bool) {
+        self.send(Ok(said));
+    }
+
+    fn damaged(&self, path: &Path, why: &Detail) {
+        self.cannot_read(path, why.to_string());
+    }
+
+    fn begin(&self, mailbox: &Path) {
+        mailbox.clone_into(&mut self.mailbox.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn done(&self, summary: &Summary) {
+        if summary.oversized > 0 {
+            let mailbox = self.mailbox.lock().unwrap_or_else(PoisonError::into_inner);
+            let why = format!("{} messages are too large", summary.oversized);
+            self.cannot_read(&mailbox, why);
+        }
+    }
+}
