@@ -78,6 +78,7 @@ pub enum Error {
 
 impl Error {
     /// [`Error::Read`] for a file, or whatever bears that name.
+    #[cfg_attr(not(any(feature = "file", feature = "http")), allow(dead_code))]
     pub(crate) fn cannot_read(what: impl Display) -> impl Fn(io::Error) -> Self {
         move |source| Self::Read {
             what: what.to_string(),

@@ -4,6 +4,13 @@
 //! (RFC 2046 §5.2.3, RFC 2017). embody puts the content where the reference was, makes relative
 //! links in HTML and CSS work, and leaves every other byte unchanged.
 //!
+//! ```text
+//! cargo add embody --no-default-features --features http,mailbox
+//! ```
+//!
+//! Four programs stand in `examples/`: `fill` (one mail, with its pictures), `fetch` (answers of one's own), `senders` (reads
+//! any mailbox) and `detach` (moves attachments of a mailbox out, and back in).
+//!
 //! # Fill a mail
 //!
 //! An [`Expander`] has a [`Policy`] and works on one message after the other. By default nothing is
@@ -84,7 +91,9 @@
 //!
 //! # Walk a mailbox
 //!
-//! An expander is a [`mailbox::Transform`]: [`mailbox::convert_to`] and [`mailbox::convert_in_place`] do to each
+//! `mailbox::Messages` reads the messages of any mailbox, archive or folder, one after the other.
+//!
+//! To change them: an expander is a [`mailbox::Transform`]: [`mailbox::convert_to`] and [`mailbox::convert_in_place`] do to each
 //! message of an mbox file, a Maildir or a folder of messages what a transform says. They need the feature
 //! `mailbox`.
 //!
@@ -112,6 +121,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Detach, restore, and keep answers
+//!
+//! [`detach`] moves large attachments into a [`store`], and back byte for byte. With the feature `cache`, a folder keeps
+//! answers from run to run.
+//!
 //! # Promises
 //!
 //! * No mail is lost or cut short: output is whole, or there is an [`Error`]. Trouble with one reference leaves
@@ -127,10 +141,11 @@
 //!
 //! All are on by default. A library needs no `cli`: `default-features = false`.
 //!
+//! * `file`: `file:` URLs are read, beneath [`Policy::with_file_roots`] (cap-std).
 //! * `http`: `http:` and `https:` URLs are retrieved (ureq, rustls).
 //! * `ftp`: `ftp:` URLs are (suppaftp).
-//! * `mailbox`: the module [`mailbox`].
-//! * `cache`: what `--cache` of the program keeps from run to run; a library has no interface to it.
+//! * `mailbox`: the module `mailbox`.
+//! * `cache`: the module `cache`: answers that are kept from run to run; it needs `http`.
 //! * `milter`: the program has the command `embody milter`.
 //! * `cli`: the program `embody`, with all but that. Its options are in its manual pages, its reports and
 //!   recipes for mail systems in docs/.
@@ -163,13 +178,11 @@ mod archive;
 #[cfg(all(unix, feature = "cache"))]
 #[cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
 #[allow(unreachable_pub)]
-mod cache;
+pub mod cache;
 #[cfg(feature = "cli")]
 #[allow(unreachable_pub)]
 mod cli;
-#[cfg(feature = "cli")]
-#[allow(unreachable_pub)]
-mod detach;
+pub mod detach;
 mod detail;
 // Stores and caches lie in folders of ours.
 #[cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
@@ -202,10 +215,10 @@ pub mod policy;
 pub mod report;
 #[allow(unreachable_pub)]
 mod span;
-// The program alone puts objects into stores.
+// The program alone collects stores.
 #[cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
 #[allow(unreachable_pub)]
-mod store;
+pub mod store;
 
 #[cfg(feature = "cli")]
 #[doc(hidden)]

@@ -28,9 +28,9 @@ use crate::disk::{Key, Temporary, absent, open_file, open_folder, sweep};
 use crate::error::Error;
 use crate::report::{Detail, Setting};
 
-/// An open cache.
+/// An open cache. Other processes may use it at the same time.
 #[derive(Debug)]
-pub(crate) struct CacheFolder {
+pub struct CacheFolder {
     path: PathBuf,
     root: Arc<OwnedFd>,
     size: Size,
@@ -41,11 +41,11 @@ pub(crate) struct CacheFolder {
 }
 
 impl CacheFolder {
-    /// Opens a cache, and makes it if there is none. `at_most` is `--cache-max`.
+    /// Opens a cache, and makes it if there is none. Beyond `at_most` bytes the oldest answers go; `None` is no bound.
     ///
     /// # Errors
     /// As [`CacheFolder::open_to_read`]; [`Error::Write`] if it cannot be made.
-    pub(crate) fn open(path: &Path, at_most: Option<u64>) -> Result<Self, Error> {
+    pub fn open(path: &Path, at_most: Option<u64>) -> Result<Self, Error> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -60,7 +60,7 @@ impl CacheFolder {
     /// [`Error::Usage`] for a folder that is something else, or that others may enter; [`Error::Read`] if it cannot be
     /// opened; [`Error::Write`] for a new one that cannot be made a cache, other than because nothing can be written
     /// there: that is [`CacheFolder::trouble`].
-    pub(crate) fn open_to_read(path: &Path, at_most: Option<u64>) -> Result<Self, Error> {
+    pub fn open_to_read(path: &Path, at_most: Option<u64>) -> Result<Self, Error> {
         let failed = Error::cannot_read(the_cache(path));
         // The folder itself may be named by a link: what counts is where it leads.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -111,7 +111,7 @@ impl CacheFolder {
     }
 
     /// What kept the cache from being written, in words; none if nothing did.
-    pub(crate) fn trouble(&self) -> Option<&str> {
+    pub fn trouble(&self) -> Option<&str> {
         self.trouble.get().map(String::as_str)
     }
 

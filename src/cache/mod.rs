@@ -1,15 +1,31 @@
-//! What `--cache` keeps: answers of http servers, and where nobody answered (docs/cache.md).
+//! Answers of http servers that are kept in a folder from run to run, and where nobody answered (docs/cache.md).
 //!
-//! [`Kept`] stands between the redirects that one retrieval follows and the servers, as a [`Disk`]: each step is an answer
+//! ```
+//! use std::sync::Arc;
+//!
+//! use embody::cache::CacheFolder;
+//! use embody::policy::Scheme;
+//! use embody::{Expander, Policy};
+//!
+//! let folder = std::env::temp_dir().join(format!("embody-cache-{}", std::process::id()));
+//! let cache = Arc::new(CacheFolder::open(&folder, Some(2 << 30))?);
+//! let expander = Expander::builder(Policy::default().with_fetch([Scheme::Https]))
+//!     .fetch_with(|policy| cache.fetcher(Arc::clone(policy)))?
+//!     .build()?;
+//! # drop(expander);
+//! # std::fs::remove_dir_all(folder)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! `Kept` stands between the redirects that one retrieval follows and the servers, as a `Disk` of `fetch`: each step is an answer
 //! of its own, so each is judged by the policy as if a server had given it. `semantics` says what may be
 //! kept and what is fresh (RFC 9111), `entry` and `hosts` how it is written down, `folder` where.
 //!
 //! What is read here was written by this user, but what it says came from strangers: it names nothing but header
 //! values and hashes, and is not believed where it does not fit.
-//!
-//! [`Disk`]: crate::fetch::Disk
 
 mod entry;
+mod fetcher;
 mod folder;
 mod hosts;
 mod kept;
@@ -18,7 +34,9 @@ mod semantics;
 mod size;
 mod trust;
 
-pub(crate) use folder::{CacheFolder, cannot_write, is_of_disk, the_cache};
+pub use folder::CacheFolder;
+#[cfg(feature = "cli")]
+pub(crate) use folder::{cannot_write, is_of_disk, the_cache};
 pub(crate) use kept::{Asking, Kept};
 pub(crate) use semantics::Ignoring;
 pub(crate) use trust::trust;

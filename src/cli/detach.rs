@@ -12,7 +12,7 @@ use super::filter::{Begun, Job};
 use super::input::is_standard;
 use super::say;
 use super::signals::Signals;
-use super::verb::{Expanding, Said, Work};
+use super::verb::{Detaching, Expanding, Said, Work};
 use crate::detach::{Detacher, Settings};
 use crate::error::Error;
 use crate::expand::{Expander, Mark, Prefilter};
@@ -36,7 +36,7 @@ pub(super) fn detach(args: &DetachArgs) -> Status {
     way.done(
         |_| detacher(args),
         |detacher| {
-            let (objects, octets) = detacher.foreseen();
+            let (objects, octets) = detacher.0.foreseen();
             match args.walk.dry_run {
                 true => {
                     format!("the store would hold {objects} objects of {octets} bytes for them\n")
@@ -44,11 +44,11 @@ pub(super) fn detach(args: &DetachArgs) -> Status {
                 false => String::new(),
             }
         },
-        Detacher::store,
+        |detacher| detacher.0.store(),
     )
 }
 
-fn detacher(args: &DetachArgs) -> Result<Detacher, Error> {
+fn detacher(args: &DetachArgs) -> Result<Detaching, Error> {
     let policy = args.policy();
     let (store, base_url) = match args.walk.dry_run {
         // Not even the folder is made.
@@ -59,15 +59,14 @@ fn detacher(args: &DetachArgs) -> Result<Detacher, Error> {
             (Some(store), base_url)
         }
     };
-    Ok(Detacher::new(Settings {
+    Ok(Detaching(Detacher::new(Settings {
         store,
         base_url: args.base_url.clone().unwrap_or(base_url),
         choice: args.choice(),
         form: args.form.unwrap_or_default(),
         text: args.note,
         on_failure: policy.on_failure,
-        limits: Policy::default().limits.scan(),
-    }))
+    })))
 }
 
 /// Puts back what was detached.

@@ -111,22 +111,20 @@ impl Transform<Said> for Expanding {
     }
 }
 
-impl Transform<Said> for Detacher {
+/// A detacher at work.
+pub(super) struct Detaching(pub(super) Detacher);
+
+impl Transform<Said> for Detaching {
     fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
-        self.first_touch(bytes)
+        self.0.first_touch(bytes)
     }
 
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, Said), Error> {
-        let detachment = self.detach(message.content, "")?;
-        let report = match self.is_rehearsal() {
-            true => detachment.report.would(),
-            false => detachment.report,
-        };
-        Ok((detachment.edits, Said::of(message, report)))
+        let detachment = self.0.detach(message.content, "")?;
+        Ok((detachment.edits, Said::of(message, detachment.report)))
     }
 
-    // Both directions make true what was true, and no more: so that one undoes the other.
     fn lengths(&self) -> Lengths {
-        Lengths::Reversible
+        Transform::lengths(&self.0)
     }
 }

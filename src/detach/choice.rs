@@ -33,7 +33,21 @@ pub enum Stub {
     Thunderbird,
 }
 
+/// Attachments of 100 KiB and more, of all types, but not what documents of the mail show.
+impl Default for Choice {
+    fn default() -> Self {
+        Self {
+            larger_than: Self::LARGER_THAN,
+            types: Vec::new(),
+            takes_shown: false,
+        }
+    }
+}
+
 impl Choice {
+    /// Octets of a body from which on it leaves, unless somebody says otherwise.
+    pub const LARGER_THAN: u64 = 100 << 10;
+
     /// Whether a part leaves, if it can come back, or why it stays; none if it is not one of the chosen. `policy` is what
     /// protects parts: the default one, whatever the options.
     pub(super) fn judge(
@@ -72,7 +86,13 @@ impl Choice {
 }
 
 /// Whether a part is an attachment, of any size: it holds its content, and no reader shows it as text of the mail.
-pub fn is_attachment(original: &[u8], tree: &Tree, part: PartId, limits: &ScanLimits) -> bool {
+#[cfg(feature = "cli")]
+pub(crate) fn is_attachment(
+    original: &[u8],
+    tree: &Tree,
+    part: PartId,
+    limits: &ScanLimits,
+) -> bool {
     is_leaf(original, tree, part) && !is_reference(original, tree, part, limits)
 }
 

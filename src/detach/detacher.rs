@@ -33,15 +33,14 @@ pub struct Settings {
     pub text: bool,
     /// What to do when the store fails for a while.
     pub on_failure: OnFailure,
-    /// Bounds of the structure that is scanned.
-    pub limits: ScanLimits,
 }
 
 /// Moves attachments into a store.
 pub struct Detacher {
     settings: Settings,
-    /// What protects parts: no option does away with it.
+    /// What protects parts, and how deep they are looked for: no option does away with it.
     policy: Policy,
+    limits: ScanLimits,
     /// What a dry run would store: the octets of each object; none if the caller does not ask.
     foreseen: Option<Mutex<HashMap<Key, u64>>>,
 }
@@ -75,20 +74,39 @@ struct Left {
     row: usize,
 }
 
+impl Settings {
+    /// Attachments of 100 KiB and more go to this store, and message/external-body parts refer to them by the URLs that the
+    /// store gives them.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self {
+            base_url: store.base_url(),
+            store: Some(store),
+            choice: Choice::default(),
+            form: Stub::default(),
+            text: false,
+            on_failure: OnFailure::default(),
+        }
+    }
+}
+
 impl Detacher {
     /// A detacher with these settings.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
+        let policy = Policy::default();
         Self {
             settings,
-            policy: Policy::default(),
+            limits: policy.limits.scan(),
+            policy,
             foreseen: Some(Mutex::default()),
         }
     }
 
     /// The same, but a dry run does not remember its objects: the caller adds them up.
+    #[cfg(feature = "cli")]
     #[must_use]
-    pub fn without_memory(self) -> Self {
+    pub(crate) fn without_memory(self) -> Self {
         Self {
             foreseen: None,
             ..self
@@ -125,18 +143,13 @@ impl Detacher {
     }
 
     /// Where content goes; none in a dry run.
-    #[must_use]
-    pub fn store(&self) -> Option<&dyn Store> {
+    #[cfg(feature = "cli")]
+    pub(crate) fn store(&self) -> Option<&dyn Store> {
         self.settings.store.as_deref()
     }
 
-    /// Whether it only says what would leave.
-    #[must_use]
-    pub fn is_rehearsal(&self) -> bool {
-        self.settings.store.is_none()
-    }
-
-    /// Detaches what may leave one message. `name` is what the report calls it.
+    /// Detaches what may leave one message. `name` is what the report calls it. Without a store the edits are those
+    /// that would be made, and the rows say so.
     ///
     /// # Errors
     /// [`Error::Deferred`] if the store failed for a while only and the settings say to try later.
@@ -149,7 +162,7 @@ impl Detacher {
         if (message.len() as u64) < self.settings.choice.larger_than {
             return Ok(detachment);
         }
-        let tree = mime::scan(message, &self.settings.limits);
+        let tree = mime::scan(message, &self.limits);
         let mut run = Run {
             detacher: self,
             message,
@@ -165,6 +178,9 @@ impl Detacher {
         detachment.report.rows = run.rows;
         detachment.report.gained = detachment.edits.iter().map(Edit::growth).sum();
         detachment.attachments = run.attachments;
+        if self.settings.store.is_none() {
+            detachment.report = detachment.report.would();
+        }
         match run.temporary {
             Some(detail) if self.settings.on_failure == OnFailure::Defer => {
                 Err(Error::Deferred(detail))
@@ -218,9 +234,12 @@ impl Run<'_> {
     /// Decides about each part. The parts that documents show are found once, and only where something would leave.
     fn parts(&mut self) {
         let Detacher {
-            settings, policy, ..
+            settings,
+            policy,
+            limits,
+            ..
         } = self.detacher;
-        let (choice, limits) = (&settings.choice, &settings.limits);
+        let choice = &settings.choice;
         let mut verdicts = Vec::new();
         for part in self.tree.ids() {
             let verdict = choice.judge(self.message, self.tree, part, policy, limits);
@@ -347,7 +366,7 @@ impl Run<'_> {
 
     /// The edits, Content-Length and Lines made true that were.
     fn counted(&self, edits: Edits) -> Result<Edits, Refusal> {
-        let limits = &self.detacher.settings.limits;
+        let limits = &self.detacher.limits;
         match corrected(self.message, self.tree, edits, Lengths::Reversible, limits) {
             (edits, true) => Ok(edits),
             (_, false) => {
@@ -361,7 +380,7 @@ impl Run<'_> {
     /// nothing leaves a mail that its reader would not bring back. Gives the edit of `output` that makes the text
     /// true which names the detached parts.
     fn judge(&self, output: &[u8], parts: impl Iterator<Item = PartId>) -> Result<Edits, Refusal> {
-        let limits = &self.detacher.settings.limits;
+        let limits = &self.detacher.limits;
         let tree = mime::scan(output, limits);
         let reading = Reading {
             header_limit: limits.header,

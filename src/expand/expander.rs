@@ -7,9 +7,7 @@ use super::mark::has_mark;
 use super::prefilter::Prefilter;
 use super::prefilter::kinds::Kinds;
 use super::session::{Retrieving, Session};
-#[cfg(feature = "cli")]
-use super::settings::Scope;
-use super::settings::{Mark, Settings};
+use super::settings::{Mark, Scope, Settings};
 use super::stored::FromStore;
 use crate::edit::{Edits, Spliced};
 use crate::error::Error;
@@ -103,16 +101,14 @@ impl ExpanderBuilder {
     }
 
     /// Restores what embody detached, and does nothing else.
-    #[cfg(feature = "cli")]
-    pub(crate) fn restoring(mut self) -> Self {
+    pub fn restoring(mut self) -> Self {
         self.settings.scope = Scope::Detached;
         self.settings.prefilter = Prefilter::of_detached();
         self
     }
 
     /// Takes the content of what embody detached from here, by its hash; its URL is not asked.
-    #[cfg(feature = "cli")]
-    pub(crate) fn store(mut self, store: Arc<dyn Store>) -> Self {
+    pub fn store(mut self, store: Arc<dyn Store>) -> Self {
         self.settings.store = true;
         self.store = Some(store);
         self

@@ -47,5 +47,4 @@ pub use self::prefilter::Prefilter;
 #[cfg(feature = "milter")]
 pub use self::prefilter::kinds::Kinds;
 pub use self::settings::{MARK_FIELD, Mark};
-#[cfg(feature = "cli")]
 pub(crate) use self::stored::refusal_of;

@@ -82,7 +82,6 @@ impl Prefilter {
     }
 
     /// The search for what embody detached.
-    #[cfg(feature = "cli")]
     #[must_use]
     pub fn of_detached() -> Self {
         Self {
@@ -254,7 +253,6 @@ static ATTACHMENTS: Words = Words::new(
 );
 
 /// What every part has that embody detached.
-#[cfg(feature = "cli")]
 static DETACHED: Words = Words::new(&[word("x-embody-detached", 1)], b'-');
 
 static DOCUMENTS: Words = Words::new(

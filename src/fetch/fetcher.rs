@@ -202,16 +202,25 @@ impl fmt::Debug for Fetcher {
     }
 }
 
-#[cfg(feature = "cli")]
+#[cfg(feature = "cache")]
 impl Fetcher {
     /// A fetcher over servers that something stands in front of.
     ///
     /// # Errors
     /// [`Error::Read`] for a file root that cannot be opened.
     pub(crate) fn over(policy: Arc<Policy>, servers: Arc<Servers>) -> Result<Self, Error> {
-        System::new(policy, Arc::new(SystemNames), servers).map(Self::around)
+        let system = System::new(
+            policy,
+            #[cfg(feature = "ftp")]
+            Arc::new(SystemNames),
+            servers,
+        );
+        system.map(Self::around)
     }
+}
 
+#[cfg(feature = "cli")]
+impl Fetcher {
     /// Asks nothing more once the run is to stop.
     pub(crate) fn stop(mut self, is_stopped: super::IsStopped) -> Self {
         self.gate.is_stopped = is_stopped;

@@ -53,15 +53,15 @@ pub use fetcher::Fetcher;
 pub(crate) use gate::IsStopped;
 #[cfg(any(feature = "http", feature = "ftp"))]
 pub use names::Names;
-#[cfg(feature = "cli")]
+#[cfg(feature = "cache")]
 pub(crate) use names::SystemNames;
 #[cfg(feature = "cli")]
 pub(crate) use order::{Order, undated};
-#[cfg(feature = "cli")]
+#[cfg(feature = "cache")]
 pub(crate) use pace::Pace;
 #[cfg(feature = "cli")]
 pub(crate) use request::Unasked;
 pub use request::{Fetch, NoFetch, Probed, Request, Retrieved};
 pub use several::fetch_all;
-#[cfg(feature = "cli")]
+#[cfg(feature = "cache")]
 pub(crate) use system::Servers;

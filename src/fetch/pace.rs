@@ -94,6 +94,7 @@ impl Default for Pace {
 
 impl Pace {
     /// That of a process that runs for months: after the end it begins again, a day later.
+    #[cfg(any(test, feature = "milter"))]
     pub(crate) fn of_service() -> Self {
         Self::with(Rates {
             end: Some(Duration::from_secs(24 * 60 * 60)),

@@ -11,7 +11,6 @@ mod link_text;
 mod long_lines;
 pub(super) mod new_links;
 mod options;
-#[cfg(feature = "cli")]
 mod referred;
 mod resolved;
 pub(crate) mod sheet;
@@ -25,7 +24,6 @@ pub(crate) use self::document::subtypes;
 use self::document::{Document, Language, unsupported};
 pub(crate) use self::link_text::cid_escaped;
 use self::link_text::{mentions_base, readable};
-#[cfg(feature = "cli")]
 pub(crate) use self::referred::shown_inline;
 pub(crate) use self::shown::{Shown, Written};
 pub(crate) use self::siblings::Identity;

@@ -96,7 +96,8 @@ pub struct StoreError {
 
 impl StoreError {
     /// A later run would meet it again.
-    pub(crate) fn lasting(what: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn lasting(what: impl Into<String>) -> Self {
         Self {
             what: what.into(),
             source: None,
@@ -105,7 +106,8 @@ impl StoreError {
     }
 
     /// A later run may succeed.
-    pub(crate) fn temporary(what: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn temporary(what: impl Into<String>) -> Self {
         Self {
             is_temporary: true,
             ..Self::lasting(what)
@@ -114,7 +116,8 @@ impl StoreError {
 
     /// What the system said. A disk that is full, a server of files that is away and a folder that is not mounted
     /// are temporary; what may not be touched, or is not what it should be, is not.
-    pub(crate) fn io(what: impl Into<String>, source: io::Error) -> Self {
+    #[must_use]
+    pub fn io(what: impl Into<String>, source: io::Error) -> Self {
         let is_temporary = !matches!(
             source.kind(),
             io::ErrorKind::PermissionDenied

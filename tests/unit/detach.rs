@@ -11,7 +11,6 @@ use super::lengths::{self, Says, filled, number};
 use crate::detach::{Choice, Detacher, Settings, Stub};
 use crate::edit::Edits;
 use crate::expand::Expander;
-use crate::mime::ScanLimits;
 use crate::policy::{Limits, Links, OnFailure, Policy};
 use crate::report::{Outcome, Reason, Report};
 use crate::store::{Key, Store, StoreError};
@@ -63,7 +62,6 @@ pub(super) fn settings(store: &Arc<Memory>, form: Stub, text: bool) -> Settings 
         form,
         text,
         on_failure: OnFailure::Leave,
-        limits: ScanLimits::default(),
     }
 }
 

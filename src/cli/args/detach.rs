@@ -13,7 +13,7 @@ use crate::detach::{Choice, Stub};
 use crate::policy::{Limits, Links, Policy, TypePattern};
 
 /// What leaves if nothing else is said: 100k.
-pub const LARGER_THAN: u64 = 100 << 10;
+pub const LARGER_THAN: u64 = Choice::LARGER_THAN;
 
 /// What may come back if nothing else is said: 256M. More than mail systems take in one message, and less than a
 /// mail could ask for whose writer knows the hash of one large attachment and names it a thousand times.
@@ -46,7 +46,7 @@ pub struct DetachArgs {
     #[arg(long, value_name = "SIZE", value_parser = size)]
     larger_than: Option<u64>,
     /// Only these media types, e.g. video/* [default: all]
-    #[arg(long = "type", value_name = "PAT,...", value_delimiter = ',', value_parser = TypePattern::parse)]
+    #[arg(long = "type", value_name = "PAT,...", value_delimiter = ',')]
     types: Vec<TypePattern>,
     /// Also the pictures that the mail shows [default: off]
     ///

@@ -16,7 +16,7 @@ use crate::link::url::Reference;
 use crate::link::value::Role;
 use crate::mailbox::{Message, Transform};
 use crate::mime::{PartId, Tree, scan};
-use crate::policy::{OnFailure, Policy};
+use crate::policy::OnFailure;
 use crate::report::{Kind, Outcome, Reason, Report, Row};
 
 /// Looks at every message, besides what a forecast says of it.
@@ -38,7 +38,6 @@ impl Surveying {
         base_url: String,
         tells_embeds: bool,
     ) -> Self {
-        let limits = &Policy::default().limits;
         let settings = Settings {
             store: None,
             base_url,
@@ -50,7 +49,6 @@ impl Surveying {
             form: Stub::ExternalBody,
             text: false,
             on_failure: OnFailure::Leave,
-            limits: limits.scan(),
         };
         Self {
             expanding,

@@ -1,5 +1,6 @@
 //! http, https, ftp and file as this system reaches them, each behind the policy.
 
+#[cfg(feature = "file")]
 mod file;
 #[cfg(feature = "ftp")]
 mod ftp;
@@ -17,6 +18,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
+#[cfg(feature = "file")]
 use self::file::Roots;
 #[cfg(feature = "http")]
 use self::http::Http;
@@ -40,6 +42,7 @@ use crate::report::{Reason, Refusal};
 /// is refused with [`Reason::UnsupportedScheme`].
 pub(super) struct System {
     policy: Arc<Policy>,
+    #[cfg(feature = "file")]
     roots: Roots,
     #[cfg(feature = "ftp")]
     names: Arc<dyn Names>,
@@ -58,6 +61,7 @@ impl System {
         #[cfg(feature = "http")] servers: Arc<Servers>,
     ) -> Result<Self, Error> {
         Ok(Self {
+            #[cfg(feature = "file")]
             roots: Roots::open(&policy)?,
             policy,
             #[cfg(feature = "ftp")]
@@ -147,6 +151,7 @@ impl System {
 }
 
 /// A cache counts the octets of a body, not what was allocated to read it.
+#[cfg(any(feature = "file", feature = "ftp"))]
 fn compact(mut body: Vec<u8>) -> Bytes {
     body.shrink_to_fit();
     body.into()
@@ -155,7 +160,7 @@ fn compact(mut body: Vec<u8>) -> Bytes {
 /// The URL that answered, its Content-Type and the body.
 type Content = (String, Option<String>, Bytes);
 
-#[cfg(not(all(feature = "http", feature = "ftp")))]
+#[cfg(not(all(feature = "file", feature = "http", feature = "ftp")))]
 fn not_built_in(target: &Target) -> Refusal {
     let scheme = target.scheme().as_str();
     let detail = format!("this program was built without {scheme}:");
@@ -173,6 +178,9 @@ impl Fetch for System {
             #[cfg(not(feature = "http"))]
             Scheme::Http | Scheme::Https => return Err(not_built_in(&target)),
             Scheme::Ftp => self.over_ftp(&target, allowance)?,
+            #[cfg(not(feature = "file"))]
+            Scheme::File => return Err(not_built_in(&target)),
+            #[cfg(feature = "file")]
             Scheme::File => {
                 let path = target.path().unwrap_or(std::path::Path::new(""));
                 let body = self.roots.read(&self.policy, path, allowance)?;

@@ -46,8 +46,9 @@ const ALSO: &[(&str, &str)] = &[
     ("external_body", "link"),
     // Bases and links stand in header fields and parts.
     ("link", "mime"),
-    // An expander is what is done to each message of a mailbox.
+    // Expanders and detachers are what is done to each message of a mailbox.
     ("expand", "mailbox"),
+    ("detach", "mailbox"),
     // A store on a server is reached through the client that retrieves.
     ("store", "fetch"),
     // The way back is known where the way there is taken: counts, and what a store's trouble means.

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 /// More than these nobody reads.
-const MOST: usize = 60;
+const MOST: usize = 75;
 
 fn source(path: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
@@ -59,7 +59,9 @@ fn the_public_types_are_those_of_the_list_and_few() {
     }
     assert_eq!(
         Vec::from_iter(&modules),
-        ["fetch", "mailbox", "policy", "report"]
+        [
+            "cache", "detach", "fetch", "mailbox", "policy", "report", "store"
+        ]
     );
     for name in modules {
         let file = format!("{name}.rs");

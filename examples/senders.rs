@@ -1,0 +1,33 @@
+//! Counts the mails of each sender in mailboxes of any kind:
+//! `cargo run --example senders takeout.zip Maildir/ old.mbox.gz`
+//!
+//! embody says where messages begin and end; mail-parser, or any other library, reads them.
+
+use std::collections::BTreeMap;
+
+use embody::mailbox::{Messages, Options};
+use mail_parser::MessageParser;
+
+fn main() {
+    let mut senders: BTreeMap<String, u64> = BTreeMap::new();
+    for source in std::env::args_os().skip(1) {
+        for message in Messages::new(source, Options::default()) {
+            let message = match message {
+                Ok(message) => message,
+                // A mailbox that cannot be read; the next one follows.
+                Err(error) => {
+                    eprintln!("{error}");
+                    continue;
+                }
+            };
+            let parsed = MessageParser::default().parse_headers(&message.content);
+            let sender = parsed.as_ref().and_then(|it| it.from()?.first()?.address());
+            *senders
+                .entry(sender.unwrap_or_default().to_lowercase())
+                .or_default() += 1;
+        }
+    }
+    for (sender, count) in senders {
+        println!("{count:8} {sender}");
+    }
+}

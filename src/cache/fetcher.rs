@@ -1,0 +1,29 @@
+//! What retrieves with a cache in front of its servers, for programs that use the library.
+
+use std::sync::Arc;
+
+use super::{Asking, CacheFolder, Ignoring, Kept, trust};
+use crate::error::Error;
+use crate::fetch::{Fetcher, Pace, Servers, SystemNames};
+use crate::policy::Policy;
+
+impl CacheFolder {
+    /// A fetcher that asks the servers only for what this cache does not have, and keeps what they allow a shared cache
+    /// to keep (RFC 9111), refusals that last included. The policy is asked again of each answer that was kept.
+    ///
+    /// # Errors
+    /// As [`Fetcher::new`].
+    pub fn fetcher(self: &Arc<Self>, policy: impl Into<Arc<Policy>>) -> Result<Fetcher, Error> {
+        let policy = policy.into();
+        let kept = Kept {
+            folder: Arc::clone(self),
+            trust: trust(&policy)?,
+            policy: Arc::clone(&policy),
+            ignoring: Ignoring::Nothing,
+            asking: Asking::Servers,
+        };
+        let servers = Servers::new(&policy, Arc::new(SystemNames))?;
+        let servers = servers.behind(Some(Box::new(kept)), Pace::default(), Arc::new(|| false));
+        Fetcher::over(policy, Arc::new(servers))
+    }
+}

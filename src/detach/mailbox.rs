@@ -1,0 +1,26 @@
+//! A detacher as what is done to each message of a mailbox.
+
+use super::Detacher;
+use crate::edit::Edits;
+use crate::error::Error;
+use crate::lengths::Lengths;
+use crate::mailbox::{Message, Transform};
+use crate::report::Report;
+
+/// Detaches from every message, and gives the [`Observer`](crate::mailbox::Observer) of the run its report, which calls the
+/// message by its number.
+impl Transform<Report> for Detacher {
+    fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
+        self.first_touch(bytes)
+    }
+
+    fn transform(&self, message: &Message<'_>) -> Result<(Edits, Report), Error> {
+        let detachment = self.detach(message.content, &message.number.to_string())?;
+        Ok((detachment.edits, detachment.report))
+    }
+
+    // Both directions make true what was true, and no more: so that one undoes the other.
+    fn lengths(&self) -> Lengths {
+        Lengths::Reversible
+    }
+}
