@@ -28,7 +28,7 @@ pub(super) fn fit(
         return Err(Refusal::lasting(Reason::ControlCharacter, detail));
     }
     if has_long_line(&body) {
-        return Err(refused("a line of the content is longer than 998 octets"));
+        return Err(refused("a line of the content is longer than 998 bytes"));
     }
     let encoding = if body.is_ascii() {
         TransferEncoding::SevenBit
@@ -42,7 +42,7 @@ pub(super) fn fit(
         )
     };
     if encoding == TransferEncoding::EightBit && !enclosing.iter().all(allows) {
-        let detail = "the content has 8-bit octets, and what it would stand in is labelled 7bit";
+        let detail = "the content has 8-bit bytes, and what it would stand in is labelled 7bit";
         return Err(refused(detail));
     }
     if has_boundary(&body, boundaries) {

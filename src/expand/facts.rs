@@ -30,7 +30,7 @@ impl Facts {
             _ => Outcome::Expanded,
         };
         row.reason = None;
-        row.detail = format!("{} octets of {}", self.octets, self.essence).into();
+        row.detail = format!("{} bytes of {}", self.octets, self.essence).into();
         if let Some(location) = &self.location {
             row.detail.push(format!(" from {location}"));
         }

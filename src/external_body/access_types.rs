@@ -100,7 +100,7 @@ pub(super) const ACCESS_TYPES: [(Access, Facility); 9] = [
             ),
             allowed_by: "",
             syntax: "an identifier",
-            characters: "compared octet by octet",
+            characters: "compared byte by byte",
             utility: "one content in two places of a message",
             disclosure: "nobody",
             danger: "circles, and growth: `--max-growth`",

@@ -170,7 +170,7 @@ pub(super) fn size_of(media_type: &MediaType<'_>) -> Option<u64> {
 #[must_use]
 pub fn size_in_words(octets: u64) -> String {
     let more = if octets == u64::MAX { " or more" } else { "" };
-    format!("{octets} octets{more}")
+    format!("{octets} bytes{more}")
 }
 
 /// A Content-ID or Message-ID value without its `<>`, comments in front, and white space.

@@ -25,7 +25,7 @@ pub fn read_url(value: Cow<'_, [u8]>) -> Result<Referent<'_>, Refusal> {
     }
     let length = value.iter().filter(|byte| !byte.is_ascii_whitespace());
     if length.count() > LONGEST {
-        return Err(bad_value(format!("the URL has more than {LONGEST} octets")));
+        return Err(bad_value(format!("the URL has more than {LONGEST} bytes")));
     }
     let written = with_octets_escaped(&value);
     let text = crate::link::url::from_parameter(&written).into_owned();

@@ -61,7 +61,7 @@ pub enum DataUrlError {
     #[error("data: URL with invalid base64")]
     InvalidBase64,
     /// The decoded content would be larger than the limit.
-    #[error("data: URL of {size} octets, above the limit of {limit}")]
+    #[error("data: URL of {size} bytes, above the limit of {limit}")]
     TooLarge {
         /// Octets after decoding.
         size: u64,

@@ -143,7 +143,7 @@ impl<'p> Documents<'p> {
             return Some(Err(Refusal::lasting(
                 Reason::LineTooLong,
                 format!(
-                    "a line of its {} body would be longer than 998 octets, and there is no blank in a tag to break it at",
+                    "a line of its {} body would be longer than 998 bytes, and there is no blank in a tag to break it at",
                     encoding.as_str()
                 ),
             )));

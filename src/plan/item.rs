@@ -73,5 +73,5 @@ pub(super) fn shown_url(url: &str) -> String {
         return shown.into_owned();
     }
     let start: String = shown.chars().take(LONGEST).collect();
-    format!("{start}... ({} octets)", shown.len())
+    format!("{start}... ({} bytes)", shown.len())
 }

@@ -205,7 +205,7 @@ fn shorten(url: &[u8]) -> String {
         .take(SHOWN_DATA)
         .collect();
     if start.len() > SHOWN_DATA {
-        format!("{text}... ({} octets)", url.len())
+        format!("{text}... ({} bytes)", url.len())
     } else {
         text
     }

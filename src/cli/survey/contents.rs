@@ -37,7 +37,7 @@ impl Page<'_> {
             );
             self.act(
                 &format!(
-                    "This moves {} attachments into a store, and the mail is {} smaller. The store holds {} objects of {}; {} duplicates of {} are stored once. Mail and store together are {} less than the mail now. <code>--dry-run</code> instead of <code>--in-place</code> tries it, <code>embody restore</code> puts every octet back.",
+                    "This moves {} attachments into a store, and the mail is {} smaller. The store holds {} objects of {}; {} duplicates of {} are stored once. Mail and store together are {} less than the mail now. <code>--dry-run</code> instead of <code>--in-place</code> tries it, <code>embody restore</code> puts every byte back.",
                     grouped(detach.leave.count), size(saves),
                     grouped(objects.count), size(objects.octets), grouped(duplicates.count), size(duplicates.octets),
                     size(saves.saturating_sub(objects.octets))

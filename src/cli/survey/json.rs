@@ -230,5 +230,5 @@ impl<'s> By<'s> {
 
 /// What is said of names beyond the bound.
 pub(super) fn bound() -> String {
-    format!("beyond {NAMES} names, or of more than {LONGEST_NAME} octets")
+    format!("beyond {NAMES} names, or of more than {LONGEST_NAME} bytes")
 }

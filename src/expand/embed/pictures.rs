@@ -291,7 +291,7 @@ impl<'p> Pictures<'p> {
         row.media_type = Some(picture.kind.essence.to_owned());
         row.bytes = Some(octets as u64);
         row.ms = picture.times.milliseconds;
-        row.detail = format!("{octets} octets of {}", picture.kind.essence).into();
+        row.detail = format!("{octets} bytes of {}", picture.kind.essence).into();
         row.tell_capture(picture.times.captured);
     }
 }
@@ -382,11 +382,11 @@ fn admitted(
         return Err(match declared {
             Some(declared) if is_called_one => Refusal::lasting(
                 Reason::TypeMismatch,
-                format!("it is called {declared}, and its octets are none"),
+                format!("it is declared as {declared}, but its bytes are not"),
             ),
             _ => Refusal::lasting(
                 Reason::NotAnImage,
-                "its octets are no picture that is known",
+                "its bytes are no picture of a known format",
             ),
         });
     };

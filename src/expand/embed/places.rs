@@ -284,7 +284,7 @@ impl Places {
                 _ if shown.holds_octets() => Err(unclear()),
                 _ if steps > 1 && nested > self.most_nested => {
                     let detail =
-                        "the data: URLs in style sheets would be more than the message has octets";
+                        "the data: URLs in style sheets would be more than the message has bytes";
                     Err(Refusal::lasting(Reason::TooMuchWork, detail))
                 }
                 Role::StyleSheet => style::of_data(pictures, &shown.absolute, policy),
@@ -482,7 +482,7 @@ fn fragment(url: &str) -> &str {
 
 /// Why a URL is left that is not all text.
 fn unclear() -> Refusal {
-    let detail = "it holds octets that are no UTF-8, and which characters they are is not known";
+    let detail = "it is not UTF-8, and its charset is not known";
     Refusal::lasting(Reason::BadUrl, detail)
 }
 
@@ -490,7 +490,7 @@ fn unclear() -> Refusal {
 fn shortened(url: &str) -> String {
     let text: String = url.chars().take(SHOWN_DATA).collect();
     if text.len() < url.len() {
-        format!("{text}... ({} octets)", url.len())
+        format!("{text}... ({} bytes)", url.len())
     } else {
         text
     }

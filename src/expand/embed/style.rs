@@ -89,10 +89,10 @@ fn admit(octets: &[u8], declared: Option<&str>, policy: &Policy) -> Result<(), R
         }
     }
     if looks_like_markup(octets) {
-        return refuse("it is called text/css, and its octets are HTML".to_owned());
+        return refuse("it is declared as text/css, but its bytes are HTML".to_owned());
     }
     if memchr::memchr(0, octets).is_some() || picture::sniff(octets).is_some() {
-        return refuse("it is called text/css, and its octets are no text".to_owned());
+        return refuse("it is declared as text/css, but its bytes are not text".to_owned());
     }
     policy.judge_type(ESSENCE)
 }

@@ -31,7 +31,7 @@ impl Limits {
         if expanded > self.expanded {
             let most = self.expanded;
             return Some(
-                Detail::from(format!("they expand to more than {most} octets ("))
+                Detail::from(format!("they expand to more than {most} bytes ("))
                     .naming(Setting::Expanded)
                     .then(")"),
             );
@@ -110,7 +110,7 @@ impl Damage {
     pub(crate) fn detail(&self) -> Detail {
         let why = self.why.clone();
         match self.at {
-            Some(at) => why.then(format!(", at octet {at} of the compressed data")),
+            Some(at) => why.then(format!(", at byte {at} of the compressed data")),
             None => why,
         }
     }
@@ -225,7 +225,7 @@ impl<R: Read> Decoder<R> {
                 false => Decoding::Damaged(Damage {
                     at: Some(at),
                     whole: true,
-                    ..self.damage("padding behind the xz data that is no multiple of four octets")
+                    ..self.damage("padding behind the xz data that is no multiple of four bytes")
                 }),
             });
         }

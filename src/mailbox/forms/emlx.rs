@@ -62,7 +62,7 @@ pub(crate) fn message(file: &[u8]) -> Option<Result<Range<usize>, &'static str>>
         .ok()
         .and_then(|octets| start.checked_add(octets));
     let Some((end, behind)) = end.and_then(|end| Some((end, file.get(end..)?))) else {
-        return Some(Err("its first line counts more octets than there are"));
+        return Some(Err("its first line counts more bytes than there are"));
     };
     // A number that takes in the property list, too.
     let within = file.get(start..end).unwrap_or_default().trim_ascii_end();

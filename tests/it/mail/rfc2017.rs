@@ -333,7 +333,7 @@ fn a_declared_size_that_disagrees_is_told_and_stops_nothing() {
     );
     assert_eq!(
         report.rows[0].detail,
-        "3 octets of text/plain; the size parameter says 99 octets, the content has 3"
+        "3 bytes of text/plain; the size parameter says 99 bytes, the content has 3"
     );
 }
 
@@ -347,7 +347,7 @@ fn a_declared_size_that_no_number_holds_is_told_as_what_it_is() {
     assert!(expanded(&report));
     assert_eq!(
         report.rows[0].detail,
-        "3 octets of text/plain; the size parameter says 18446744073709551615 octets or more, the content has 3"
+        "3 bytes of text/plain; the size parameter says 18446744073709551615 bytes or more, the content has 3"
     );
 }
 

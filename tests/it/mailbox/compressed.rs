@@ -252,7 +252,7 @@ fn garbage_behind_is_said_and_never_dropped_in_place() {
             let output = run(&["convert", "box", "--output", "-"], folder.path(), b"");
             let said = stderr(&output);
             assert_eq!(status(&output), 1, "{said}");
-            let at = format!("at octet {}", compressed(method, &before).len());
+            let at = format!("at byte {}", compressed(method, &before).len());
             assert!(
                 said.contains("box: something else behind") && said.contains(&at),
                 "{said}"
@@ -564,7 +564,7 @@ fn what_expands_too_far_is_said_and_the_messages_before_come_out() {
         let said = stderr(&output);
         assert_eq!(status(&output), 1, "{said}");
         assert!(
-            said.contains("more than 307200 octets (--max-expanded)"),
+            said.contains("more than 307200 bytes (--max-expanded)"),
             "{said}"
         );
         let read = fs::read(folder.path().join("out")).unwrap();
