@@ -125,12 +125,12 @@ pub struct RestoreArgs {
     #[command(flatten)]
     pub cache: CacheArgs,
     /// What may come back into one message; what no longer fits is left [default: 256M]
-    #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = size)]
+    #[arg(hide_short_help = true, long, value_name = "SIZE", help_heading = "Limits", value_parser = size)]
     max_growth: Option<u64>,
     #[command(flatten)]
     time: TimeArgs,
     /// Retrievals at the same time, over all messages of a run [default: 8]
-    #[arg(hide_short_help = true, long, value_name = "N", value_parser = at_least_one)]
+    #[arg(hide_short_help = true, long, value_name = "N", help_heading = "Limits", value_parser = at_least_one)]
     max_in_flight: Option<usize>,
 }
 

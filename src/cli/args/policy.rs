@@ -17,6 +17,7 @@ use crate::policy::{
 // What `filter`, `convert` and `milter` share.
 #[derive(Args, Default, Debug)]
 #[group(skip)]
+#[command(next_help_heading = None::<&'static str>)]
 pub struct Common {
     /// Add one header field, X-Embody, to messages that hold references [default: off]
     #[arg(hide_short_help = true, long, action = ArgAction::SetTrue, value_parser = choice([Mark::Off, Mark::Field]))]
@@ -30,6 +31,7 @@ pub struct Common {
 // What those who deliver mail may put off.
 #[derive(Args, Default, Debug)]
 #[group(skip)]
+#[command(next_help_heading = None::<&'static str>)]
 pub struct FailureArgs {
     /// Temporary failure: leave or defer [default: leave]
     #[arg(long, value_parser = word::<OnFailure>(), hide_possible_values = true, value_name = "WHAT")]
@@ -50,6 +52,8 @@ impl FailureArgs {
     }
 }
 
+const DETACHED: &str = "What was detached";
+
 // No option has a `default_value`: clap parses each as if it were given, for every message. The defaults
 // are the policy's; a test holds the words of the help to them.
 #[derive(Args, Default, Debug)]
@@ -64,10 +68,10 @@ pub struct PolicyArgs {
     pub archive: ArchiveArgs,
     /// Put back what detach moved into this store: --fetch file, --file-root DIR and a --map from --base-url
     /// [default: none]
-    #[arg(hide_short_help = true, long, value_name = "DIR", value_parser = super::retrieval::file_root)]
+    #[arg(hide_short_help = true, long, value_name = "DIR", help_heading = DETACHED, value_parser = super::retrieval::file_root)]
     store: Option<PathBuf>,
     /// What the URLs of that store begin with [default: none]
-    #[arg(hide_short_help = true, long, value_name = "URL", requires = "store", value_parser = base_url)]
+    #[arg(hide_short_help = true, long, value_name = "URL", requires = "store", help_heading = DETACHED, value_parser = base_url)]
     base_url: Option<String>,
     #[command(flatten)]
     content: ContentArgs,

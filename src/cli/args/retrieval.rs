@@ -108,6 +108,7 @@ impl ServerArgs {
 // How long servers are waited for.
 #[derive(Args, Default, Debug)]
 #[group(skip)]
+#[command(next_help_heading = "Limits")]
 pub struct TimeArgs {
     /// One retrieval; 0 is no limit [default: 20s]
     #[arg(hide_short_help = true, long, value_name = "DUR", value_parser = duration_or_none)]
@@ -120,7 +121,7 @@ pub struct TimeArgs {
 // What is kept of answers.
 #[derive(Args, Clone, Default, Debug)]
 #[group(skip)]
-#[command(next_help_heading = "What may be retrieved")]
+#[command(next_help_heading = "What is kept from run to run")]
 pub struct CacheArgs {
     /// Keep what http and https servers answer in this folder, and use it [default: none]
     #[arg(hide_short_help = true, long, value_name = "DIR")]
@@ -148,7 +149,7 @@ pub struct CacheArgs {
 // What is asked of a web archive.
 #[derive(Args, Clone, Default, Debug)]
 #[group(skip)]
-#[command(next_help_heading = "What may be retrieved")]
+#[command(next_help_heading = "Web archives")]
 pub struct ArchiveArgs {
     /// Ask this web archive for what is gone, e.g. https://web.archive.org/web/{date}id_/{url} [default: none]
     #[arg(hide_short_help = true, long, value_name = "URL-TEMPLATE")]

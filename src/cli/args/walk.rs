@@ -15,14 +15,15 @@ use crate::policy::Policy;
 /// What a command that takes mailboxes may be told about them.
 #[derive(Args, Debug)]
 #[group(skip)]
+#[command(next_help_heading = "How mailboxes are read and written")]
 pub struct WalkArgs {
     /// The result: a new file or folder [default: none]
     ///
     /// A file whose name ends with .gz, .zst, .bz2 or .xz is compressed so.
-    #[arg(long, value_name = "DEST")]
+    #[arg(long, value_name = "DEST", help_heading = None::<&'static str>)]
     pub output: Option<PathBuf>,
     /// Replace each source, under lock [default: off]
-    #[arg(long)]
+    #[arg(long, help_heading = None::<&'static str>)]
     pub in_place: bool,
     /// What the sources are
     #[arg(
@@ -46,7 +47,7 @@ pub struct WalkArgs {
     )]
     backup: Option<std::ffi::OsString>,
     /// Write nothing, retrieve nothing; say what would be done [default: off]
-    #[arg(hide_short_help = true, long)]
+    #[arg(hide_short_help = true, long, help_heading = None::<&'static str>)]
     pub dry_run: bool,
     /// A progress bar on a terminal, lines elsewhere
     #[arg(
@@ -156,6 +157,7 @@ impl WalkArgs {
 
 #[derive(Args, Default, Debug)]
 #[group(skip)]
+#[command(next_help_heading = None::<&'static str>)]
 pub struct SayingArgs {
     /// Append JSON lines; - is stderr [default: none]
     #[arg(long, value_name = "FILE")]
