@@ -6,7 +6,6 @@
 use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use embody::fetch::{Bytes, Fetch, Fetcher, Request, Retrieved};
 use embody::policy::Scheme;
@@ -38,14 +37,10 @@ impl Fetch for Downloads {
             .file(&request.url)
             .and_then(|file| std::fs::read(file).ok())
         {
-            Some(content) => Ok(Retrieved {
-                url: request.url.clone(),
+            Some(content) => {
                 // What the part declares holds.
-                media_type: None,
-                body: Bytes::from(content),
-                elapsed: Duration::ZERO,
-                captured: None,
-            }),
+                Ok(Retrieved::new(&request.url, None, Bytes::from(content)))
+            }
             None => self.servers.fetch(request),
         }
     }

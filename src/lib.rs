@@ -40,7 +40,6 @@
 //!
 //! ```
 //! use std::collections::HashMap;
-//! use std::time::Duration;
 //!
 //! use embody::fetch::{Bytes, Fetch, Request, Retrieved};
 //! use embody::policy::Scheme;
@@ -54,13 +53,8 @@
 //!     fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
 //!         let refusal = || Refusal::lasting(Reason::FileNotReadable, "it is not in the archive");
 //!         let body = self.0.get(&*request.url).ok_or_else(refusal)?;
-//!         Ok(Retrieved {
-//!             url: request.url.clone(),
-//!             media_type: Some("text/plain".to_owned()),
-//!             body: Bytes::from(*body),
-//!             elapsed: Duration::ZERO,
-//!             captured: None,
-//!         })
+//!         let media_type = Some("text/plain".to_owned());
+//!         Ok(Retrieved::new(&request.url, media_type, Bytes::from(*body)))
 //!     }
 //! }
 //!

@@ -5,11 +5,15 @@
 //! compares it with docs/reasons.md. Rows hold the text of the mail: whoever prints one to a terminal
 //! removes control characters there (`cli/say.rs`). Passwords are masked before a row is made.
 
+mod reason;
+
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use mail_parser::DateTime;
 use serde::Serialize;
 
+pub use self::reason::Reason;
 pub use crate::detail::{Detail, Setting};
 
 /// What kind of reference a row is about.
@@ -45,6 +49,28 @@ impl Kind {
     }
 }
 
+/// Where content came from.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Provenance {
+    /// A server.
+    Network,
+    /// A cache on a disk, which had it from a server.
+    Cache,
+    /// A web archive.
+    Archive,
+    /// A file of this machine.
+    File,
+    /// The store that it was detached into.
+    Store,
+    /// The message itself.
+    Message,
+    /// No content came.
+    #[default]
+    None,
+}
+
 /// What became of a reference, or, in a forecast and a dry run, what would.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -58,6 +84,8 @@ pub enum Outcome {
     Detached,
     /// The part is what it was before its content was moved into a store.
     Restored,
+    /// An empty picture stands where a tracker was.
+    Blanked,
     /// The content is in the message itself and would be put in.
     WouldExpand,
     /// The policy allows a retrieval; whether it succeeds is not known.
@@ -68,6 +96,8 @@ pub enum Outcome {
     WouldDetach,
     /// The content is in the store, and the part would be what it was.
     WouldRestore,
+    /// An empty picture would stand where a tracker is.
+    WouldBlank,
     /// Every byte of it is unchanged, or would be.
     Left,
 }
@@ -81,11 +111,13 @@ impl Outcome {
             Self::Rewritten => "rewritten",
             Self::Detached => "detached",
             Self::Restored => "restored",
+            Self::Blanked => "blanked",
             Self::WouldExpand => "would-expand",
             Self::WouldFetch => "would-fetch",
             Self::WouldRewrite => "would-rewrite",
             Self::WouldDetach => "would-detach",
             Self::WouldRestore => "would-restore",
+            Self::WouldBlank => "would-blank",
             Self::Left => "left",
         }
     }
@@ -98,146 +130,9 @@ impl Outcome {
             Self::Rewritten => Self::WouldRewrite,
             Self::Detached => Self::WouldDetach,
             Self::Restored => Self::WouldRestore,
+            Self::Blanked => Self::WouldBlank,
             other => other,
         }
-    }
-}
-
-/// A setting by its name, or `none`.
-macro_rules! remedy {
-    (none) => {
-        None
-    };
-    ($setting:ident) => {
-        Some(Setting::$setting)
-    };
-}
-
-macro_rules! reasons {
-    ($($variant:ident $word:literal $remedy:ident $meaning:literal;)*) => {
-        /// Why a part was left unchanged: the one list. Words are stable.
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-        #[non_exhaustive]
-        pub enum Reason {
-            $(#[doc = concat!("`", $word, "`: ", $meaning)] $variant,)*
-        }
-
-        impl Reason {
-            /// Every reason, in the order of the table in docs/reasons.md.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
-
-            /// The stable kebab-case word.
-            #[must_use]
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $word,)* }
-            }
-
-            /// What it means, as a sentence without a full stop.
-            #[must_use]
-            pub fn meaning(self) -> &'static str {
-                match self { $(Self::$variant => $meaning,)* }
-            }
-
-            /// The setting that would have allowed it; none where none would.
-            #[must_use]
-            pub fn remedy(self) -> Option<Setting> {
-                match self { $(Self::$variant => remedy!($remedy),)* }
-            }
-        }
-    };
-}
-
-reasons! {
-    SchemeNotAllowed "scheme-not-allowed" Fetch "the URL's scheme is not among those that may be retrieved";
-    NotRetrieved "not-retrieved" none "a dry run retrieves nothing; a probe only asks whether the source answers";
-    Offline "offline" none "the run is offline: only the cache is asked, and it does not have this";
-    InArchive "in-archive" none "a dry run retrieves nothing; the source is gone, and the archive has a capture of it";
-    NotArchived "not-archived" none "the source is gone, and the archive has no capture of it that could be put in: none at all, none near enough to the mail, or only one of an error";
-    ArchiveBusy "archive-busy" none "the source is gone, and the archive is not asked now: it asked for a pause, or others are before";
-    SecretUrl "secret-url" ArchiveAny "the source is gone, and the archive is not told of a URL that looks like a secret or names no public host";
-    UnsupportedScheme "unsupported-scheme" none "the scheme can be retrieved, but not in this case: ftp through a proxy, a folder, a file of another machine";
-    HostNotAllowed "host-not-allowed" AllowHost "the host is denied, or not among the allowed ones";
-    PrivateAddress "private-address" AllowNet "the host is, or resolves to, an address that is not globally reachable";
-    PortNotAllowed "port-not-allowed" AllowPort "the port is not the scheme's own";
-    UserinfoNotAllowed "userinfo-not-allowed" AllowUserinfo "the URL carries a user name or password";
-    OutsideFileRoot "outside-file-root" FileRoot "the file is not beneath an allowed folder";
-    NotARegularFile "not-a-regular-file" none "the file is a directory, a device, a pipe or a socket";
-    FileNotReadable "file-not-readable" none "the file does not exist or cannot be read";
-    TypeNotAllowed "type-not-allowed" AllowType "the media type is denied, or not among the allowed ones";
-    TypeMismatch "type-mismatch" AcceptMismatch "the content's type is not the declared one";
-    DigestMismatch "digest-mismatch" none "the content does not have the declared Content-MD5, or the SHA-256 of the note that detach left";
-    TooLarge "too-large" Body "the content, or its declared size, is above the limit of one body";
-    GrowthLimit "growth-limit" Growth "the message would gain more than it may";
-    MessageLimit "message-limit" Message "the message would be larger than it may";
-    TooMuchWork "too-much-work" Work "this would mean reading more bytes than the limit of work allows, or holding more than is in proportion to the message, which no option changes";
-    TooManyFetches "too-many-fetches" Fetches "the message asks for more retrievals than it may";
-    TooManyRedirects "too-many-redirects" Redirects "more redirects than are allowed, or a redirect loop";
-    RedirectRefused "redirect-refused" Fetch "a redirect leads to a scheme that is not allowed, from https to http, or nowhere";
-    Timeout "timeout" Timeout "the retrieval took longer than one may";
-    Deadline "deadline" Deadline "the retrievals of the message, or the work on it, took longer than they may together";
-    ConnectionFailed "connection-failed" none "no connection could be made, or it broke";
-    NameNotFound "name-not-found" none "the host's name does not resolve";
-    TlsFailed "tls-failed" CaFile "the server's certificate or TLS handshake was not acceptable";
-    HttpStatus "http-status" none "the server answered with another status than 200";
-    FtpStatus "ftp-status" none "the FTP server refused a command";
-    IncompleteBody "incomplete-body" none "the content ended before it was whole: the server closed the connection, or the part referred to was cut off";
-    BadResponse "bad-response" none "the server's answer could not be understood";
-    BadUrl "bad-url" none "the URL cannot be understood, or holds what may not stand in it";
-    BadDataUrl "bad-data-url" none "the data: URL has no comma, or its base64 is damaged";
-    NoBase "no-base" none "the URL is relative and no base is declared";
-    MissingUrl "missing-url" none "access-type=URL without a URL parameter";
-    MissingParameter "missing-parameter" none "a parameter that the access type needs is missing";
-    NoAccessType "no-access-type" none "message/external-body without an access-type";
-    UnsupportedAccessType "unsupported-access-type" none "the access type is known, but embody does not retrieve by it";
-    UnknownAccessType "unknown-access-type" none "the access type is unknown";
-    UnsupportedDocument "unsupported-document" none "pictures are not embedded into this kind of document: AMP";
-    Tracker "tracker" Trackers "the picture is at most 3 by 3 or hidden: it is there to be asked for";
-    NotAnImage "not-an-image" none "the content is none that may be embedded, or an SVG that runs scripts or refers elsewhere";
-    Deleted "deleted" none "the attachment was deleted, not detached: there is nothing to retrieve";
-    ContentIdNotFound "content-id-not-found" none "no other part of the message has this Content-ID";
-    ReferenceLoop "reference-loop" none "the reference leads back to itself, or to a part that it is inside of";
-    CompositeTarget "composite-target" none "the Content-ID belongs to a multipart or a message, which is not copied";
-    BoundaryCollision "boundary-collision" none "the content holds a line that is a boundary of the message it would be put into, or is a multipart that would swallow the parts that follow";
-    UnfitComposite "unfit-composite" none "the content is a multipart or a message that cannot stand here without an encoding: it has no boundary, 8-bit bytes or lines that are too long, or is itself an external body";
-    ControlCharacter "control-character" none "a phantom header field, or a multipart or message that would be put in, holds a bare CR or a NUL, which other readers take for a line end";
-    Signed "signed" Protected "the part is signed, or inside a signed part";
-    Encrypted "encrypted" Protected "the part is encrypted, or inside an encrypted part";
-    InsideReport "inside-report" none "the part is inside a multipart/report, which is kept as evidence";
-    EncodedReference "encoded-reference" none "the external-body part is itself base64 or quoted-printable encoded";
-    CharsetNotSupported "charset-not-supported" none "the text is in a charset that is not a superset of ASCII";
-    UndecodableBody "undecodable-body" none "the body's transfer encoding is damaged";
-    LooksEncoded "looks-encoded" none "the text looks quoted-printable, but is not labelled so";
-    LineTooLong "line-too-long" none "the change would make a line of a 7bit or 8bit body longer than 998 bytes";
-    RivalExpanded "rival-expanded" none "another source of the same object was put in, and this one was removed";
-    TooDeep "too-deep" Depth "the part is nested deeper than is looked into";
-    TooManyParts "too-many-parts" Parts "the message has more parts than are looked at";
-    HoldsSeparator "holds-separator" none "what would change holds a line that starts with \"From \", where another message of the mailbox may start";
-    ShownInline "shown-inline" Inline "a document of the mail shows the part or refers to it, or may do so but cannot be read; or it is an inline picture beside HTML: detach leaves it";
-    NotRestorable "not-restorable" none "the part could not be put back byte for byte: detach leaves it";
-    StoreFailed "store-failed" none "the store of detached attachments could not be written, or read";
-    NotInStore "not-in-store" none "the store does not have the content of the attachment";
-    BadNote "bad-note" none "the note that detach left, X-Embody-Detached, cannot be read or does not fit the part";
-    HeaderTooLarge "header-too-large" Header "a header section is larger than is read";
-}
-
-impl Reason {
-    /// Whether a limit of the message was reached: a later run may do what was left.
-    #[must_use]
-    pub fn is_bound(self) -> bool {
-        matches!(
-            self,
-            Self::GrowthLimit
-                | Self::MessageLimit
-                | Self::TooManyFetches
-                | Self::TooMuchWork
-                | Self::Deadline
-        )
-    }
-}
-
-impl Serialize for Reason {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
     }
 }
 
@@ -270,6 +165,27 @@ pub struct Row {
     /// For what an archive gave: when it captured that, as in RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub archive: Option<String>,
+    /// Where the content came from.
+    pub from: Provenance,
+    /// The status of the answer, or the reply of an FTP server; also of one that gave no content.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// The URL that gave the content, after redirects, the password masked.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shared")]
+    pub final_url: Option<Arc<str>>,
+    /// SHA-256 of the content that was retrieved or detached, decoded, in hexadecimal digits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// When the source gave the content, as in RFC 3339; of a cache, when its source gave or last confirmed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retrieved_at: Option<String>,
+    /// When an archive captured the content, as in RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub captured_at: Option<String>,
+}
+
+fn shared<S: serde::Serializer>(text: &Option<Arc<str>>, serializer: S) -> Result<S::Ok, S::Error> {
+    text.as_deref().serialize(serializer)
 }
 
 impl Row {
@@ -288,6 +204,12 @@ impl Row {
             ms: None,
             links: None,
             archive: None,
+            from: Provenance::None,
+            status: None,
+            final_url: None,
+            sha256: None,
+            retrieved_at: None,
+            captured_at: None,
         }
     }
 
@@ -295,6 +217,10 @@ impl Row {
     pub(crate) fn tell_refusal(&mut self, refusal: Refusal) {
         self.reason = Some(refusal.reason);
         self.detail = refusal.detail;
+        if self.from == Provenance::Message {
+            self.from = Provenance::None;
+        }
+        self.status = refusal.status.or(self.status);
     }
 
     /// What a mail waits for that is to be tried later.
@@ -304,15 +230,12 @@ impl Row {
         detail.then(url.unwrap_or_default())
     }
 
-    /// Says that the content is from an archive.
-    pub(crate) fn tell_capture(&mut self, captured: Option<SystemTime>) {
-        let Some(captured) = captured else { return };
-        let seconds = captured
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |since| since.as_secs());
-        let time = DateTime::from_timestamp(i64::try_from(seconds).unwrap_or(0)).to_rfc3339();
-        self.remark(&format!("from the archive, captured {time}"));
-        self.archive = Some(time);
+    /// Says that the content that was put in is from an archive, if it is.
+    pub(crate) fn tell_capture(&mut self) {
+        if let Some(time) = self.captured_at.clone() {
+            self.remark(&format!("from the archive, captured {time}"));
+            self.archive = Some(time);
+        }
     }
 
     /// The word of its outcome, with the reason.
@@ -332,6 +255,13 @@ impl Row {
     }
 }
 
+/// A time as RFC 3339 has it, in UTC.
+pub(crate) fn rfc3339(time: SystemTime) -> String {
+    let since = time.duration_since(UNIX_EPOCH);
+    let seconds = since.map_or(0, |since| since.as_secs());
+    DateTime::from_timestamp(i64::try_from(seconds).unwrap_or(0)).to_rfc3339()
+}
+
 /// Why one reference could not be followed; becomes a [`Row`] that says `left`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Refusal {
@@ -341,6 +271,8 @@ pub struct Refusal {
     pub detail: Detail,
     /// Whether trying later may help (time-outs, refused connections, 408, 429, 5xx).
     pub retry: Retry,
+    /// The status with which a server refused, if it did: of HTTP, or the reply of FTP.
+    pub status: Option<u16>,
     /// Whether the source is gone, as far as an archive is concerned: 404, 410, no such host, nobody at the port.
     pub(crate) is_gone: bool,
 }
@@ -361,6 +293,7 @@ impl Refusal {
             reason,
             detail: detail.into(),
             retry: Retry::Never,
+            status: None,
             is_gone: false,
         }
     }
@@ -371,7 +304,16 @@ impl Refusal {
             reason,
             detail: detail.into(),
             retry: Retry::Later,
+            status: None,
             is_gone: false,
+        }
+    }
+
+    /// The same, with the status of the answer.
+    pub(crate) fn of_status(self, status: u16) -> Self {
+        Self {
+            status: Some(status),
+            ..self
         }
     }
 }
@@ -411,10 +353,10 @@ impl Report {
         self
     }
 
-    /// References whose content was put in.
+    /// References whose content was put in, and trackers that were blanked.
     #[must_use]
     pub fn expanded(&self) -> usize {
-        self.count(Outcome::Expanded)
+        self.count(Outcome::Expanded) + self.count(Outcome::Blanked)
     }
 
     /// Attachments that were moved into a store.
@@ -443,22 +385,5 @@ impl Report {
             .iter()
             .filter(|row| row.outcome == outcome)
             .count()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reasons_are_distinct_kebab_case_words() {
-        let mut words: Vec<_> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
-        assert!(words.iter().all(|word| {
-            word.bytes()
-                .all(|byte| byte.is_ascii_lowercase() || byte == b'-')
-        }));
-        words.sort_unstable();
-        words.dedup();
-        assert_eq!(words.len(), Reason::ALL.len());
     }
 }

@@ -22,7 +22,7 @@ use crate::fetch::{
     captured, is_redirect, undated,
 };
 use crate::policy::{Policy, Target};
-use crate::report::{Detail, Reason, Refusal, Setting};
+use crate::report::{Detail, Provenance, Reason, Refusal, Setting};
 
 /// `--archive-window`: how far from the mail's date a capture may be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,13 +80,11 @@ impl Fetch for Archive {
     fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
         let begun = Instant::now();
         let found = self.find(request, How::Whole)?;
-        Ok(Retrieved {
-            url: found.original.public_url(),
-            media_type: media_type(&found.answer),
-            body: found.answer.body,
-            elapsed: begun.elapsed(),
-            captured: Some(time::time(found.at)),
-        })
+        let mut retrieved = found.answer.retrieved(&found.original);
+        retrieved.from = Provenance::Archive;
+        retrieved.captured = Some(time::time(found.at));
+        retrieved.elapsed = begun.elapsed();
+        Ok(retrieved)
     }
 
     fn probe(&self, request: &Request) -> Result<Probed, Refusal> {
@@ -333,7 +331,7 @@ fn own_status(status: u16) -> Refusal {
     let detail = format!("the archive answered {status}");
     match status {
         429 => Refusal::temporary(Reason::ArchiveBusy, detail),
-        408 | 500..=599 => Refusal::temporary(Reason::HttpStatus, detail),
+        408 | 500..=599 => Refusal::temporary(Reason::HttpStatus, detail).of_status(status),
         404 | 410 => not_archived("the archive has no capture of it"),
         _ => not_archived(detail),
     }

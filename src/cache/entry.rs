@@ -77,7 +77,7 @@ impl From {
                 .contains(&addresses.len())
                 .then(|| Self::Addresses(addresses.clone())),
             Source::Proxy => Some(Self::Proxy),
-            Source::Kept => None,
+            Source::Kept(_) => None,
         }
     }
 

@@ -113,6 +113,7 @@ pub(super) fn check(
         return Err(Refusal {
             is_gone: matches!(reason, Reason::NameNotFound | Reason::ConnectionFailed),
             reason,
+            status: None,
             detail: not_now(&key, &silence.detail, silence.until).into(),
             retry: match silence.is_temporary {
                 true => Retry::Later,
@@ -131,7 +132,7 @@ pub(super) fn check(
         Some(page) => {
             let detail = asked_for_pause(page.status);
             let detail = not_now(&key, &detail, page.until);
-            Err(Refusal::temporary(Reason::HttpStatus, detail))
+            Err(Refusal::temporary(Reason::HttpStatus, detail).of_status(page.status))
         }
         None => Ok(()),
     }

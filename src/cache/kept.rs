@@ -398,7 +398,7 @@ fn answer(kept: &KeptAnswer, body: Bytes) -> Answer {
         status: kept.status,
         headers,
         body,
-        source: Source::Kept,
+        source: Source::Kept(kept.at),
     }
 }
 
@@ -407,6 +407,6 @@ fn gone_answer(gone: &Gone) -> Answer {
         status: gone.status,
         headers: Default::default(),
         body: Bytes::new(),
-        source: Source::Kept,
+        source: Source::Kept(gone.at),
     }
 }

@@ -242,7 +242,7 @@ impl Job<'_> {
         }
         if let (Some(path), Some(start)) = (&saying.report, start) {
             let written = ReportFile::open(path)
-                .and_then(|mut file| file.write(start, &origin(), &report.rows));
+                .and_then(|mut file| file.write(start, &origin(), wording::rows(&report.rows)));
             if let Err(error) = written {
                 say::tell(&format!(
                     "cannot write the report {}: {error}; the mail itself was passed on",

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::say::harmless;
 use super::survey::{NAMES, Named};
 use crate::link::url::Reference;
-use crate::policy::Policy;
+use crate::policy::{Policy, countable};
 use crate::report::{Kind, Outcome, Reason, Report, Row};
 
 /// Most hosts that are named.
@@ -69,18 +69,17 @@ impl Forecast {
                 (Outcome::WouldFetch, _) => {
                     self.remote += 1;
                     self.growth += AROUND + LOCATION * url.len() as u64;
-                    let site = reference.site().filter(|site| !site.host.is_empty());
-                    *self.hosts.of(site.map_or("", |site| site.host)) += 1;
-                }
-                (Outcome::Left, Some(Reason::Tracker)) => self.trackers += 1,
-                (Outcome::WouldExpand, _) => {
-                    let Some(octets) = row.bytes else { continue };
-                    if reference.has_scheme("data") {
-                        self.data += 1;
-                        self.data_octets += octets;
-                    } else {
-                        self.trackers += 1;
+                    let site = reference.site();
+                    if let Some(host) = site.and_then(|site| countable(site.host)) {
+                        *self.hosts.of(&host) += 1;
                     }
+                }
+                (Outcome::Left, Some(Reason::Tracker)) | (Outcome::WouldBlank, _) => {
+                    self.trackers += 1;
+                }
+                (Outcome::WouldExpand, _) if reference.has_scheme("data") => {
+                    self.data += 1;
+                    self.data_octets += row.bytes.unwrap_or(0);
                 }
                 _ => {}
             }

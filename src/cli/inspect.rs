@@ -76,6 +76,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
             args.larger_than(),
             base_url.clone(),
             tells_embeds,
+            args.json,
         ),
         asking: args.asking(),
         says: match (args.json, is_page_printed) {
@@ -335,8 +336,10 @@ impl Inspection {
         counted.forecast.count(&said.report);
         let mut text = Vec::new();
         if let (Says::Rows, Some(origin)) = (self.says, &said.origin) {
-            let rows = ReportFile::Stdout.write(&self.start, origin, &said.report.rows);
-            rows.map_err(write_error)?;
+            ReportFile::Stdout
+                .write(&self.start, origin, wording::rows(&said.report.rows))
+                .and_then(|()| ReportFile::Stdout.write(&self.start, origin, &said.listed))
+                .map_err(write_error)?;
         } else if self.says == Says::Text {
             if self.named {
                 text.extend(format!("{}:\n", harmless(&name)).bytes());

@@ -1,25 +1,25 @@
 //! Which message rows are about, so that a log can be matched to mail: where it came from, its place
 //! there, its Message-ID, its date and Subject.
 
-use std::borrow::Cow;
 use std::fs::Metadata;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
-use mail_parser::DateTime;
 use serde::Serialize;
 
 use super::say::harmless;
-use super::wording;
 use crate::expand::date;
 use crate::mime::Header;
 use crate::mime::header::{decoded_words, unfold};
-use crate::report::Row;
+use crate::report::rfc3339;
 
 /// A header section is searched up to here for Message-ID and Subject.
 const SEARCHED: usize = 1 << 20;
+
+/// So much of a Subject names a message, in characters.
+const SUBJECT: usize = 60;
 
 /// Where a message came from, and what it calls itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -47,9 +47,7 @@ impl Origin {
             index,
             message_id: value("Message-ID"),
             subject: value("Subject"),
-            date: date::of(message, SystemTime::now())
-                .and_then(|date| date.duration_since(UNIX_EPOCH).ok())
-                .map(|since| rfc3339(since.as_secs())),
+            date: date::of(message, SystemTime::now()).map(rfc3339),
         }
     }
 
@@ -61,6 +59,27 @@ impl Origin {
     /// The Message-ID, if it has one.
     pub(super) fn message_id(&self) -> Option<&str> {
         self.message_id.as_deref()
+    }
+
+    /// The message as a person knows it: by Subject and day; where it has neither, by its Message-ID or its place.
+    pub(super) fn called(&self) -> String {
+        let day = self.date.as_deref().and_then(|date| date.get(..10));
+        let subject = self.subject.as_deref().map(|subject| {
+            let short: String = subject.chars().take(SUBJECT).collect();
+            let cut = if short.len() < subject.len() {
+                "..."
+            } else {
+                ""
+            };
+            format!("\"{}{cut}\"", harmless(&short))
+        });
+        match (subject, day, &self.message_id) {
+            (Some(subject), Some(day), _) => format!("{subject} ({day})"),
+            (Some(subject), None, _) => subject,
+            (None, Some(day), _) => format!("a message of {day} without a subject"),
+            (None, None, Some(id)) => format!("the message {}", harmless(id)),
+            (None, None, None) => format!("message {}", self.index),
+        }
     }
 
     /// What the message calls itself, for a person; none where it has neither field.
@@ -76,10 +95,6 @@ impl Origin {
     }
 }
 
-fn rfc3339(seconds: u64) -> String {
-    DateTime::from_timestamp(seconds.cast_signed()).to_rfc3339()
-}
-
 /// When the run began, as RFC 3339 has it, in UTC.
 #[derive(Clone, Debug)]
 pub(super) struct Start {
@@ -91,10 +106,8 @@ pub(super) struct Start {
 impl Start {
     /// Now, for a piece of a source or all of it.
     pub(super) fn now(piece: Option<Piece>) -> Self {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        let seconds = since.map_or(0, |since| since.as_secs());
         Self {
-            time: rfc3339(seconds),
+            time: rfc3339(SystemTime::now()),
             piece,
         }
     }
@@ -104,9 +117,9 @@ impl Start {
     }
 }
 
-/// A row, and which message of which run it is about.
+/// A row, or a part that is listed, and which message of which run it is about.
 #[derive(Serialize, Debug)]
-pub(super) struct Entry<'a> {
+pub(super) struct Entry<'a, T: Serialize> {
     time: &'a str,
     source: &'a str,
     index: u64,
@@ -115,11 +128,11 @@ pub(super) struct Entry<'a> {
     #[serde(flatten)]
     piece: Option<&'a Piece>,
     #[serde(flatten)]
-    row: Cow<'a, Row>,
+    row: T,
 }
 
-impl<'a> Entry<'a> {
-    pub(super) fn new(start: &'a Start, origin: &'a Origin, row: &'a Row) -> Self {
+impl<'a, T: Serialize> Entry<'a, T> {
+    pub(super) fn new(start: &'a Start, origin: &'a Origin, row: T) -> Self {
         Self {
             time: &start.time,
             source: &origin.source,
@@ -127,7 +140,7 @@ impl<'a> Entry<'a> {
             message_id: origin.message_id.as_deref(),
             date: origin.date.as_deref(),
             piece: start.piece.as_ref(),
-            row: wording::row(row),
+            row,
         }
     }
 }

@@ -13,7 +13,6 @@ use serde::Serialize;
 use super::input::is_standard;
 use super::origin::{Entry, Origin, Start};
 use crate::error::Error;
-use crate::report::Row;
 
 /// How long a pipe's reader is waited for: mail is out by then, and who handed it over waits.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -62,8 +61,13 @@ impl ReportFile {
         }
     }
 
-    /// Writes the rows of one message.
-    pub(super) fn write(&mut self, start: &Start, origin: &Origin, rows: &[Row]) -> io::Result<()> {
+    /// Writes the rows of one message, or what is listed of it.
+    pub(super) fn write<T: Serialize>(
+        &mut self,
+        start: &Start,
+        origin: &Origin,
+        rows: impl IntoIterator<Item = T>,
+    ) -> io::Result<()> {
         for row in rows {
             let mut line = json(&Entry::new(start, origin, row))?;
             match self {

@@ -85,13 +85,17 @@ impl Reporter<'_> {
 
     fn say_rows(&self, origin: &Origin, rows: &[Row]) {
         let said: Vec<&Row> = rows.iter().collect();
-        let name = rows.first().map_or("", |row| row.message.as_str());
-        let message = say::harmless(name);
-        if let Some(described) = origin.described() {
-            self.display.say(&format!("message {message}, {described}"));
+        let called = origin.called();
+        let called = match (self.several, origin.place()) {
+            (true, (source, _)) => format!("{}: {called}", say::harmless(source)),
+            (false, _) => called,
+        };
+        if let Some(id) = origin.message_id() {
+            let id = say::harmless(id);
+            self.display.say(&format!("{called}, Message-ID {id}"));
         }
         for line in say::lines(&said, self.policy, self.volume) {
-            self.display.say(&format!("message {message}, {line}"));
+            self.display.say(&format!("{called}, {line}"));
         }
     }
 }
@@ -127,7 +131,9 @@ impl Observer<Said> for Reporter<'_> {
             self.say_rows(&origin, rows);
         }
         if let Ok(Some(file)) = &mut counts.rows
-            && let Err(error) = file.write(self.start, &origin, rows)
+            && let Err(error) = file
+                .write(self.start, &origin, wording::rows(rows))
+                .and_then(|()| file.write(self.start, &origin, &said.listed))
         {
             if self.says_rows {
                 self.display.say(&format!(

@@ -9,7 +9,7 @@ use super::say::harmless;
 use super::survey::{NAMES, Named, Survey, add};
 use crate::link::url::Reference;
 use crate::mailbox::{Effect, Summary};
-use crate::policy::Policy;
+use crate::policy::{Policy, countable};
 use crate::report::{Kind, Outcome, Reason, Report};
 
 /// Most hosts that a table of `inspect` names, and a sum.
@@ -45,7 +45,10 @@ impl Totals {
         for row in &report.rows {
             match row.outcome {
                 Outcome::Left => self.left += 1,
-                Outcome::Expanded | Outcome::WouldExpand => {
+                Outcome::Expanded
+                | Outcome::WouldExpand
+                | Outcome::Blanked
+                | Outcome::WouldBlank => {
                     self.expanded += 1;
                 }
                 Outcome::Detached | Outcome::WouldDetach => {
@@ -70,8 +73,9 @@ impl Totals {
             if let Some(scheme) = reference.scheme {
                 *self.schemes.of(scheme) += 1;
             }
-            if let Some(site) = reference.site().filter(|site| !site.host.is_empty()) {
-                *self.hosts.of(site.host) += 1;
+            let site = reference.site();
+            if let Some(host) = site.and_then(|site| countable(site.host)) {
+                *self.hosts.of(&host) += 1;
             }
         }
     }

@@ -2,7 +2,7 @@
 //! detached, or only say what would be done. `survey` adds what is in it.
 
 use super::origin::Origin;
-use super::survey::Survey;
+use super::survey::{Listed, Survey};
 use crate::detach::Detacher;
 use crate::edit::Edits;
 use crate::error::Error;
@@ -18,23 +18,33 @@ pub(super) struct Said {
     pub(super) report: Report,
     /// What is in it, if that is counted.
     pub(super) survey: Option<Box<Survey>>,
+    /// Its attachments and pictures, if they are listed.
+    pub(super) listed: Vec<Listed>,
 }
 
 impl Said {
     pub(super) fn of(message: &Message<'_>, report: Report) -> Self {
-        let source = || message.source.display().to_string();
-        let origin = || Origin::new(&source(), message.number, message.content);
         Self {
-            origin: (!report.rows.is_empty()).then(origin),
+            origin: (!report.rows.is_empty()).then(|| origin(message)),
             report,
             survey: None,
+            listed: Vec::new(),
         }
+    }
+
+    /// Lists the attachments of its message.
+    pub(super) fn list(&mut self, message: &Message<'_>, listed: Vec<Listed>) {
+        self.origin.get_or_insert_with(|| origin(message));
+        self.listed = listed;
     }
 
     /// Gives the message its name in each row.
     pub(super) fn name(&mut self, name: &str) {
         for row in &mut self.report.rows {
             name.clone_into(&mut row.message);
+        }
+        for listed in &mut self.listed {
+            name.clone_into(&mut listed.message);
         }
     }
 
@@ -50,6 +60,11 @@ impl Said {
             }
         }
     }
+}
+
+fn origin(message: &Message<'_>) -> Origin {
+    let source = message.source.display().to_string();
+    Origin::new(&source, message.number, message.content)
 }
 
 /// What an expander does with each message.

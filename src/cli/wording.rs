@@ -14,8 +14,13 @@ pub(super) fn detail(detail: &Detail) -> String {
     detail.worded(option)
 }
 
+/// Rows as they are told.
+pub(super) fn rows(rows: &[Row]) -> impl Iterator<Item = Cow<'_, Row>> {
+    rows.iter().map(row)
+}
+
 /// A row as it is told: its detail names options.
-pub(super) fn row(row: &Row) -> Cow<'_, Row> {
+fn row(row: &Row) -> Cow<'_, Row> {
     if row.detail.settings().next().is_none() {
         return Cow::Borrowed(row);
     }

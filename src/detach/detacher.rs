@@ -14,7 +14,7 @@ use crate::lengths::{Lengths, corrected};
 use crate::mime::{self, PartId, ScanLimits, Tree};
 use crate::plan::documents::shown_inline;
 use crate::policy::{OnFailure, Policy};
-use crate::report::{Detail, Kind, Outcome, Reason, Refusal, Report, Retry, Row};
+use crate::report::{Detail, Kind, Outcome, Provenance, Reason, Refusal, Report, Retry, Row};
 use crate::span::Span;
 use crate::store::{Key, Store};
 
@@ -254,7 +254,10 @@ impl Run<'_> {
         for (part, verdict) in verdicts {
             let decided = match (verdict, shown.remove(&part)) {
                 (Err(refusal), _) => Err(refusal),
-                (Ok(()), Some(why)) => Err(Refusal::lasting(Reason::ShownInline, why)),
+                (Ok(()), Some(why)) => {
+                    let why = why.words(self.tree);
+                    Err(Refusal::lasting(Reason::ShownInline, why))
+                }
                 (Ok(()), None) => self.leave(part),
             };
             self.part(part, decided);
@@ -281,6 +284,8 @@ impl Run<'_> {
                 let verb = if is_done { "left" } else { "would leave" };
                 row.detail = format!("{} bytes {verb} the mail", gain.saturating_neg()).into();
                 row.url = Some(self.detacher.url_of(&key));
+                row.from = Provenance::Message;
+                row.sha256 = Some(key.to_string());
                 row.bytes = Some(octets as u64);
                 self.left.push(Left {
                     part,

@@ -2,7 +2,8 @@
 
 use std::cell::OnceCell;
 use std::rc::Rc;
-use std::time::SystemTime;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use md5::{Digest as _, Md5};
@@ -11,6 +12,7 @@ use crate::fetch::Retrieved;
 use crate::mime::MediaType;
 use crate::mime::entity::sha256;
 use crate::mime::transfer::{base64_length, canonical_text};
+use crate::report::{Provenance, Row, rfc3339};
 
 /// Content that many references may share: thousands of them to one part must cost neither its
 /// size nor the time of its digest thousands of times.
@@ -19,17 +21,22 @@ pub(super) struct Octets {
     bytes: Bytes,
     digest: OnceCell<[u8; 16]>,
     canonical_digest: OnceCell<[u8; 16]>,
-    key: OnceCell<String>,
+    /// Shared by all messages of a run that get the same answer.
+    key: Arc<OnceLock<String>>,
     carriage_returns: OnceCell<usize>,
 }
 
 impl Octets {
     pub(super) fn shared(bytes: impl Into<Bytes>) -> Rc<Self> {
+        Self::with_key(bytes.into(), Arc::default())
+    }
+
+    fn with_key(bytes: Bytes, key: Arc<OnceLock<String>>) -> Rc<Self> {
         Rc::new(Self {
-            bytes: bytes.into(),
+            bytes,
             digest: OnceCell::new(),
             canonical_digest: OnceCell::new(),
-            key: OnceCell::new(),
+            key,
             carriage_returns: OnceCell::new(),
         })
     }
@@ -78,10 +85,10 @@ impl Octets {
 /// An answer of the world, its octets shared.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
-    pub(super) url: String,
+    pub(super) url: Arc<str>,
     pub(super) media_type: Option<String>,
     pub(super) octets: Rc<Octets>,
-    pub(super) times: Times,
+    pub(super) came: Came,
 }
 
 impl Answer {
@@ -111,6 +118,11 @@ impl Answer {
         &self.url
     }
 
+    /// The hash of its octets.
+    pub(super) fn sha256(&self) -> Option<String> {
+        self.came.sha256(&self.octets)
+    }
+
     /// The octets of what is said about the content: its URL and its type.
     pub(super) fn names_length(&self) -> usize {
         self.url.len() + self.media_type.as_ref().map_or(0, String::len)
@@ -119,23 +131,66 @@ impl Answer {
 
 impl From<Retrieved> for Answer {
     fn from(retrieved: Retrieved) -> Self {
+        let url: Arc<str> = retrieved.url.into();
+        // The name of an object in a store is ours, and no URL.
+        let has_url = retrieved.from != Provenance::Store;
         Self {
-            url: retrieved.url,
-            media_type: retrieved.media_type,
-            octets: Octets::shared(retrieved.body),
-            times: Times {
-                milliseconds: u64::try_from(retrieved.elapsed.as_millis()).ok(),
+            came: Came {
+                from: retrieved.from,
+                url: has_url.then(|| Arc::clone(&url)),
+                status: retrieved.status,
+                at: retrieved.at,
+                elapsed: Some(retrieved.elapsed),
                 captured: retrieved.captured,
             },
+            url,
+            media_type: retrieved.media_type,
+            octets: Octets::with_key(retrieved.body, retrieved.sha256),
         }
     }
 }
 
-/// What rows say of when content came.
-#[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Times {
-    /// How long the retrieval took.
-    pub(super) milliseconds: Option<u64>,
-    /// When an archive captured it.
-    pub(super) captured: Option<SystemTime>,
+/// How content came, as rows tell it.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Came {
+    from: Provenance,
+    /// Who gave it, after redirects.
+    url: Option<Arc<str>>,
+    status: Option<u16>,
+    at: Option<SystemTime>,
+    elapsed: Option<Duration>,
+    captured: Option<SystemTime>,
+}
+
+impl Came {
+    /// It was in the message.
+    pub(super) fn in_message() -> Self {
+        Self {
+            from: Provenance::Message,
+            ..Self::default()
+        }
+    }
+
+    /// The hash of what was retrieved; what is in the message has none in rows.
+    pub(super) fn sha256(&self, octets: &Octets) -> Option<String> {
+        self.elapsed.map(|_| octets.key().to_owned())
+    }
+
+    /// Tells how content of this hash came, whether it was put in or not.
+    pub(super) fn tell(&self, sha256: Option<String>, row: &mut Row) {
+        row.from = self.from;
+        row.status = self.status;
+        row.final_url.clone_from(&self.url);
+        row.retrieved_at = self.at.map(rfc3339);
+        row.captured_at = self.captured.map(rfc3339);
+        row.sha256 = sha256;
+    }
+
+    /// Tells it of what was put in.
+    pub(super) fn tell_of_content(&self, sha256: Option<String>, row: &mut Row) {
+        self.tell(sha256, row);
+        let elapsed = self.elapsed.map(|elapsed| elapsed.as_millis());
+        row.ms = elapsed.and_then(|elapsed| u64::try_from(elapsed).ok());
+        row.tell_capture();
+    }
 }

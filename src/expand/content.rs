@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 
-use super::answer::{Answer, Octets, Times};
+use super::answer::{Answer, Came, Octets};
 use crate::external_body::{ExternalBody, Form, Note, Referent, size_in_words};
 use crate::link::data::{DataUrl, DataUrlError};
 use crate::mime::date;
@@ -35,8 +35,8 @@ pub(super) struct Obtained {
     pub(super) octets: Rc<Octets>,
     /// The network URL it came from.
     pub(super) location: Option<String>,
-    /// Of its retrieval.
-    pub(super) times: Times,
+    /// How it came.
+    pub(super) came: Came,
     /// Things worth telling that stop nothing.
     pub(super) notes: Vec<String>,
 }
@@ -79,7 +79,7 @@ pub(super) fn decode(body: &ExternalBody<'_>, policy: &Policy) -> Result<Obtaine
         source_type,
         octets: Octets::shared(octets),
         location: None,
-        times: Times::default(),
+        came: Came::in_message(),
         notes: Vec::new(),
     })
 }
@@ -140,7 +140,7 @@ pub(super) fn copy(original: &[u8], tree: &Tree, part: PartId, octets: Rc<Octets
         parameters: parameters.unwrap_or_default().into(),
         octets,
         location: None,
-        times: Times::default(),
+        came: Came::in_message(),
         notes: Vec::new(),
     }
 }
@@ -201,7 +201,7 @@ pub(super) fn take(
             .into(),
         octets,
         location: (has_server(&retrieved.url) && has_server(location)).then(|| location.to_owned()),
-        times: retrieved.times,
+        came: retrieved.came.clone(),
         notes,
     })
 }

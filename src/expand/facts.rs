@@ -1,6 +1,6 @@
 //! What a row says of content that was put in.
 
-use super::answer::Times;
+use super::answer::Came;
 use super::content::Obtained;
 use crate::report::{Kind, Outcome, Row};
 
@@ -8,8 +8,9 @@ use crate::report::{Kind, Outcome, Row};
 pub(super) struct Facts {
     essence: String,
     octets: u64,
+    sha256: Option<String>,
     location: Option<String>,
-    times: Times,
+    came: Came,
     pub(super) notes: Vec<String>,
 }
 
@@ -18,8 +19,9 @@ impl Facts {
         Self {
             essence: obtained.essence.clone(),
             octets: obtained.octets.len() as u64,
+            sha256: obtained.came.sha256(&obtained.octets),
             location: obtained.location.clone(),
-            times: obtained.times,
+            came: obtained.came.clone(),
             notes: obtained.notes.clone(),
         }
     }
@@ -34,12 +36,16 @@ impl Facts {
         if let Some(location) = &self.location {
             row.detail.push(format!(" from {location}"));
         }
-        row.tell_capture(self.times.captured);
+        self.came.tell_of_content(self.sha256.clone(), row);
         for note in &self.notes {
             row.remark(note);
         }
         row.media_type = Some(self.essence.clone());
         row.bytes = Some(self.octets);
-        row.ms = self.times.milliseconds;
+    }
+
+    /// What is said of content that is only looked at: a forecast has it from the message.
+    pub(super) fn foresee(&self, row: &mut Row) {
+        self.came.tell(None, row);
     }
 }

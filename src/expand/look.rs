@@ -7,6 +7,7 @@ use crate::link::url::Reference;
 use crate::link::value::Role;
 use crate::mime::{PartId, Tree};
 use crate::plan::documents::{Documents, Shown, Written};
+use crate::policy::countable;
 
 /// A link of a document.
 #[derive(Clone, Debug)]
@@ -31,12 +32,12 @@ pub(crate) enum Target<'d> {
     Web {
         /// `http` or `https`.
         scheme: &'static str,
-        /// In the document's case.
+        /// In lower case.
         host: String,
     },
     /// Another scheme.
     Scheme(&'d str),
-    /// What has no base.
+    /// What has no base, or names no host that could be asked.
     Nowhere,
 }
 
@@ -91,12 +92,10 @@ fn target<'d>(shown: &'d Shown<'_>) -> Target<'d> {
         return Target::Part;
     }
     let web = |url: &str, scheme| {
-        let host = Reference::split(url)
-            .site()
-            .map(|site| site.host.to_owned());
-        Target::Web {
-            scheme,
-            host: host.unwrap_or_default(),
+        let site = Reference::split(url).site();
+        match site.and_then(|site| countable(site.host)) {
+            Some(host) => Target::Web { scheme, host },
+            None => Target::Nowhere,
         }
     };
     // `//host` is https, then http, as for `--embed`.

@@ -51,7 +51,7 @@ pub(super) fn marked(message: &[u8], edits: Edits, report: &Report, limits: &Sca
         let count = |is: &dyn Fn(&Row) -> bool| report.rows.iter().filter(|row| is(row)).count();
         let field = format!(
             "{MARK_FIELD}: expanded={} left={} links={}",
-            count(&|row| row.outcome == Outcome::Expanded),
+            count(&|row| matches!(row.outcome, Outcome::Expanded | Outcome::Blanked)),
             count(&|row| row.outcome == Outcome::Left && row.kind != Kind::Link),
             report.links()
         );

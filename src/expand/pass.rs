@@ -13,7 +13,7 @@ use super::facts::Facts;
 use super::part_edits::PartEdits;
 use super::removal::removal;
 use super::retrieve::{Contents, Found};
-use super::session::Session;
+use super::session::{Answered, Session};
 use super::settings::Scope;
 use super::stored;
 use super::substitute::{ContentKind, Substitute};
@@ -363,8 +363,9 @@ impl Pending<'_> {
         if item.body.note().is_none() {
             self.lengths = Lengths::Corrected;
         }
-        if !session.is_forecast() {
-            put.facts.describe(&mut row);
+        match session.is_forecast() {
+            true => put.facts.foresee(&mut row),
+            false => put.facts.describe(&mut row),
         }
         let number = &row.part;
         let notes = put.facts.notes.iter();
@@ -393,6 +394,13 @@ impl Pending<'_> {
                 .get_or_insert(row.waiting_for(&refusal.detail));
         }
         row.outcome = Outcome::Left;
+        // Something came, and was not what was wanted.
+        if let Step::Retrieve { url, accept } = &item.step
+            && let Some(Answered::Content(answer)) =
+                session.retrieved.get(&(url.clone(), accept.clone()))
+        {
+            answer.came.tell(answer.sha256(), &mut row);
+        }
         row.tell_refusal(refusal);
         self.pass.rows.push(row);
     }

@@ -1,10 +1,10 @@
 //! Content of what was detached, from its store.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use crate::fetch::{Fetch, Request, Retrieved};
-use crate::report::{Reason, Refusal};
+use crate::report::{Provenance, Reason, Refusal};
 use crate::store::{Key, Store};
 
 /// What the URL of an object begins with that is looked up by its hash. It stands in no mail: the plan makes it.
@@ -42,13 +42,13 @@ impl Fetch for FromStore {
             return Err(Refusal::lasting(Reason::BadNote, "the note names no hash"));
         };
         match self.store.get(&key, self.at_most) {
-            Ok(Some(octets)) => Ok(Retrieved {
-                url: request.url.clone(),
-                media_type: None,
-                body: octets.into(),
-                elapsed: begun.elapsed(),
-                captured: None,
-            }),
+            Ok(Some(octets)) => {
+                let mut retrieved = Retrieved::new(&request.url, None, octets);
+                retrieved.from = Provenance::Store;
+                retrieved.at = Some(SystemTime::now());
+                retrieved.elapsed = begun.elapsed();
+                Ok(retrieved)
+            }
             Ok(None) => {
                 let detail = format!("{} is not in the store", key.path());
                 Err(Refusal::lasting(Reason::NotInStore, detail))

@@ -10,7 +10,7 @@ use super::note::NOTE_FIELD;
 use super::reference::{ExternalBody, Form, Reading, Referent};
 use crate::edit::Edit;
 use crate::mime::entity::NewPart;
-use crate::mime::header::{decoded_words, unfold};
+use crate::mime::header::{Fields, decoded_words, unfold};
 use crate::mime::transfer::encode_text;
 use crate::mime::{Content, MediaType, PartId, Tree};
 use crate::span::{Newline, Span};
@@ -138,13 +138,10 @@ impl Scanned<'_> {
     }
 }
 
-/// The lines about one attachment: its name and size, and where it is.
-fn line(original: &[u8], body: &ExternalBody<'_>) -> String {
-    let Ok(Referent::Url(url)) = &body.target else {
-        return String::new();
-    };
+/// What an attachment with these header fields is called, without control characters, and not too long.
+pub(crate) fn file_name(original: &[u8], fields: &Fields) -> Option<String> {
     let named = |field, parameter| {
-        let value = body.phantom.fields.value(original, field)?;
+        let value = fields.value(original, field)?;
         let value = MediaType::parse(value).parameter(parameter)?;
         let name: String = decoded_words(&unfold(&value))
             .chars()
@@ -153,12 +150,20 @@ fn line(original: &[u8], body: &ExternalBody<'_>) -> String {
             .collect();
         (!name.trim().is_empty()).then_some(name)
     };
-    let name = named("Content-Disposition", "filename").or_else(|| named("Content-Type", "name"));
+    named("Content-Disposition", "filename").or_else(|| named("Content-Type", "name"))
+}
+
+/// The lines about one attachment: its name and size, and where it is.
+fn line(original: &[u8], body: &ExternalBody<'_>) -> String {
+    let Ok(Referent::Url(url)) = &body.target else {
+        return String::new();
+    };
     let essence = body
         .declared
         .as_ref()
         .map(|declared| declared.essence.to_string());
-    let name = name.or(essence).unwrap_or_else(|| "attachment".to_owned());
+    let name = file_name(original, &body.phantom.fields).or(essence);
+    let name = name.unwrap_or_else(|| "attachment".to_owned());
     let mut line = format!("\n- {name}");
     let size = match body.form {
         Form::ExternalBody => body.size,

@@ -38,6 +38,8 @@ pub use self::detached::{ALTERED_FIELD, SENTENCE, URL_FIELD, is_reference_field}
 pub use self::exact::{is_of_content, newline_of, restored};
 #[cfg(feature = "cli")]
 pub use self::facility::Facility;
+#[cfg(feature = "cli")]
+pub(crate) use self::listing::file_name;
 pub use self::listing::{Scanned, relisted};
 #[cfg_attr(not(feature = "cli"), allow(unused_imports))]
 pub use self::note::{

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use super::{Fetch, Request, Retrieved};
 use crate::report::{Reason, Refusal};
@@ -24,13 +23,7 @@ impl Canned {
     /// Adds a body under a URL.
     #[must_use]
     pub fn with(mut self, url: &str, media_type: Option<&str>, body: impl Into<Vec<u8>>) -> Self {
-        let answer = Retrieved {
-            url: url.to_owned(),
-            media_type: media_type.map(str::to_owned),
-            body: body.into().into(),
-            elapsed: Duration::ZERO,
-            captured: None,
-        };
+        let answer = Retrieved::new(url, media_type.map(str::to_owned), body.into());
         self.answers.insert(url.to_owned(), Ok(answer));
         self
     }

@@ -6,16 +6,13 @@
 #[cfg(feature = "cache")]
 use std::fmt;
 use std::net::IpAddr;
-use std::time::Duration;
-#[cfg(feature = "cache")]
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-#[cfg(feature = "cache")]
-use ureq::http::header;
-use ureq::http::{HeaderMap, HeaderName, HeaderValue};
+use ureq::http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::allowance::Allowance;
+use super::request::Retrieved;
 #[cfg(feature = "cache")]
 use crate::mime::date;
 #[cfg(all(feature = "cache", feature = "ftp"))]
@@ -23,7 +20,7 @@ use crate::policy::Host;
 use crate::policy::Target;
 #[cfg(feature = "cache")]
 use crate::policy::TypePattern;
-use crate::report::{Reason, Refusal};
+use crate::report::{Provenance, Reason, Refusal};
 
 /// One request.
 #[derive(Clone, Copy, Debug)]
@@ -77,6 +74,28 @@ pub(crate) struct Answer {
     pub(crate) source: Source,
 }
 
+impl Answer {
+    /// Its content as that of a URL.
+    pub(crate) fn retrieved(self, target: &Target) -> Retrieved {
+        let media_type = text(&self.headers, &header::CONTENT_TYPE);
+        let mut retrieved = Retrieved::new(target.public_url(), media_type, self.body);
+        retrieved.status = Some(self.status);
+        retrieved.at = Some(SystemTime::now());
+        if let Source::Kept(at) = self.source {
+            retrieved.from = Provenance::Cache;
+            retrieved.at = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(at));
+        }
+        retrieved
+    }
+}
+
+/// The value of a header field, if it is there and not empty.
+pub(crate) fn text(headers: &HeaderMap, name: &header::HeaderName) -> Option<String> {
+    // Not to_str(): a Location in raw UTF-8 is common, and no reason to give up.
+    let value = std::str::from_utf8(headers.get(name)?.as_bytes()).ok()?;
+    Some(value.trim().to_owned()).filter(|value| !value.is_empty())
+}
+
 /// Where an answer comes from.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[cfg_attr(not(feature = "cache"), allow(dead_code))]
@@ -85,8 +104,8 @@ pub(crate) enum Source {
     Server(Vec<IpAddr>),
     /// The server behind `--proxy`, which looked up its addresses.
     Proxy,
-    /// The cache.
-    Kept,
+    /// The cache; the server gave or last confirmed it at this time, in seconds since 1970.
+    Kept(u64),
 }
 
 /// Why there is no answer.

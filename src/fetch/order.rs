@@ -62,10 +62,12 @@ fn both(source: Refusal, archive: Refusal) -> Refusal {
     match archive.reason {
         Reason::InArchive => Refusal {
             detail: source.detail.then("; ").then(archive.detail),
+            status: source.status,
             ..archive
         },
         Reason::NotArchived | Reason::ArchiveBusy | Reason::SecretUrl => Refusal {
             detail: source.detail.then("; ").then(archive.detail),
+            status: source.status,
             retry,
             ..archive
         },

@@ -1,14 +1,14 @@
 //! One retrieval: what is asked, what comes back, and who is asked.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 
 #[cfg(feature = "cli")]
 use crate::link::url::masked;
-use crate::report::{Reason, Refusal};
+use crate::report::{Provenance, Reason, Refusal};
 
 /// One retrieval.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,7 +24,8 @@ pub struct Request {
 }
 
 /// A whole body, and what its source said about it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Retrieved {
     /// The URL that finally answered: after redirects, without fragment, without password.
     pub url: String,
@@ -36,6 +37,32 @@ pub struct Retrieved {
     pub elapsed: Duration,
     /// When an archive captured it; none for what its own source gave.
     pub captured: Option<SystemTime>,
+    /// Where the body came from.
+    pub from: Provenance,
+    /// The status of the answer, where there is such a number.
+    pub status: Option<u16>,
+    /// When the source gave the body; of a cache, when its source gave or last confirmed it.
+    pub at: Option<SystemTime>,
+    /// SHA-256 of the body in hexadecimal digits, once it was asked for; clones share it.
+    pub(crate) sha256: Arc<OnceLock<String>>,
+}
+
+impl Retrieved {
+    /// A body that this URL gave, from the network unless something else is said, in no time.
+    #[must_use]
+    pub fn new(url: impl Into<String>, media_type: Option<String>, body: impl Into<Bytes>) -> Self {
+        Self {
+            url: url.into(),
+            media_type,
+            body: body.into(),
+            elapsed: Duration::ZERO,
+            captured: None,
+            from: Provenance::Network,
+            status: None,
+            at: None,
+            sha256: Arc::default(),
+        }
+    }
 }
 
 /// Retrieves what is not in the message. Implementations are shared between threads.
@@ -46,7 +73,6 @@ pub struct Retrieved {
 ///
 /// ```
 /// use std::collections::HashMap;
-/// use std::time::Duration;
 ///
 /// use embody::fetch::{Fetch, Request, Retrieved};
 /// use embody::report::{Reason, Refusal};
@@ -59,13 +85,7 @@ pub struct Retrieved {
 ///         let body = self.0.get(&request.url).ok_or_else(|| {
 ///             Refusal::lasting(Reason::FileNotReadable, "it is not in the archive")
 ///         })?;
-///         Ok(Retrieved {
-///             url: request.url.clone(),
-///             media_type: None,
-///             body: body.clone().into(),
-///             elapsed: Duration::ZERO,
-///             captured: None,
-///         })
+///         Ok(Retrieved::new(&request.url, None, body.clone()))
 ///     }
 /// }
 /// ```

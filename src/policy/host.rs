@@ -70,6 +70,23 @@ impl Host {
     }
 }
 
+/// The name by which a host is counted, given what stands in a URL as its host: as it is asked for, in lower case. None
+/// for what can be no host of the web: nothing, blanks, other symbols, or a name without a dot, which means something in
+/// one's own network at most.
+#[cfg(feature = "cli")]
+pub(crate) fn countable(text: &str) -> Option<String> {
+    let host = Host::parse(text)?;
+    let is_named = match &host {
+        Host::Address(_) => true,
+        Host::Name(name) => {
+            let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+            let has_dot = name.trim_end_matches('.').contains('.') && !name.starts_with('.');
+            (has_dot || is_localhost(name)) && name.bytes().all(is_allowed)
+        }
+    };
+    is_named.then(|| host.to_string())
+}
+
 impl fmt::Display for Host {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

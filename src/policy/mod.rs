@@ -35,6 +35,8 @@ pub use choice::{
 };
 pub(crate) use host::Host;
 pub use host::HostPattern;
+#[cfg(feature = "cli")]
+pub(crate) use host::countable;
 pub(crate) use hosts::HostPatterns;
 pub use ipnet::IpNet;
 pub use mapping::Mapping;

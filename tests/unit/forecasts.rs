@@ -1,8 +1,6 @@
 //! A forecast is what a run then does: where nobody has to be asked, they have the same rows. And the rows of one
 //! report count the parts of the message as it came.
 
-use std::time::Duration;
-
 use embody::Policy;
 use embody::fetch::{Bytes, Fetch, Request, Retrieved};
 use embody::mime::{self, Content, ScanLimits};
@@ -237,13 +235,11 @@ impl Fetch for Some32 {
             Some("text/html") => ("text/html", b"<img src=16><a href=y>".to_vec()),
             _ => ("image/gif", gif(9, 9, number as u8)),
         };
-        Ok(Retrieved {
-            url: request.url.clone(),
-            media_type: Some(media_type.to_owned()),
-            body: Bytes::from(body),
-            elapsed: Duration::ZERO,
-            captured: None,
-        })
+        Ok(Retrieved::new(
+            &request.url,
+            Some(media_type.to_owned()),
+            Bytes::from(body),
+        ))
     }
 }
 

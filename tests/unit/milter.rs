@@ -319,13 +319,11 @@ impl Fetch for Slow {
             return Err(Refusal::temporary(Reason::Timeout, "it is away"));
         }
         assert!(!request.url.ends_with("defect"), "a fetcher with a defect");
-        Ok(Retrieved {
-            url: request.url.clone(),
-            media_type: Some("text/plain".to_owned()),
-            body: Bytes::from_static(b"remote"),
-            elapsed: Duration::ZERO,
-            captured: None,
-        })
+        Ok(Retrieved::new(
+            &request.url,
+            Some("text/plain".to_owned()),
+            Bytes::from_static(b"remote"),
+        ))
     }
 }
 

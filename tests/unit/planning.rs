@@ -38,13 +38,11 @@ impl Fetch for Everybody {
             true => ("text/css", format!("a{{b:url(p)}}/*{}*/", request.url)),
             false => ("image/gif", format!("GIF89a\x09\0\x09\0{}", request.url)),
         };
-        Ok(Retrieved {
-            url: request.url.clone(),
-            media_type: Some(media_type.to_owned()),
-            body: Bytes::from(body),
-            elapsed: Duration::ZERO,
-            captured: None,
-        })
+        Ok(Retrieved::new(
+            &request.url,
+            Some(media_type.to_owned()),
+            Bytes::from(body),
+        ))
     }
 }
 

@@ -433,13 +433,11 @@ impl embody::fetch::Fetch for Library {
             ),
             None => ("text/plain", name.to_owned()),
         };
-        Ok(embody::fetch::Retrieved {
-            url: request.url.clone(),
-            media_type: Some(media_type.to_owned()),
-            body: body.into(),
-            elapsed: std::time::Duration::ZERO,
-            captured: None,
-        })
+        Ok(embody::fetch::Retrieved::new(
+            &request.url,
+            Some(media_type.to_owned()),
+            body,
+        ))
     }
 }
 

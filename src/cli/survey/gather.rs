@@ -1,10 +1,12 @@
 //! What is in one message. Runs in the workers; the sums are made in the order of the messages.
 
+use std::collections::HashMap;
 use std::time::SystemTime;
 
 use mail_parser::DateTime;
 
 use super::super::verb::{Expanding, Said, Work};
+use super::listed::Listed;
 use super::sum::{Detach, SIZES, Survey};
 use super::tally::{Counts as _, Probe};
 use crate::detach::{Choice, Detacher, Settings, Stub, is_attachment};
@@ -16,8 +18,10 @@ use crate::link::url::Reference;
 use crate::link::value::Role;
 use crate::mailbox::{Message, Transform};
 use crate::mime::{PartId, Tree, scan};
-use crate::policy::OnFailure;
+use crate::plan::documents::shown_inline;
+use crate::policy::{OnFailure, countable};
 use crate::report::{Kind, Outcome, Reason, Report, Row};
+use crate::store::Key;
 
 /// Looks at every message, besides what a forecast says of it.
 pub struct Surveying {
@@ -28,6 +32,8 @@ pub struct Surveying {
     now: SystemTime,
     /// Whether `--embed` was given, or pictures are only asked for.
     pub tells_embeds: bool,
+    /// Whether attachments and pictures of the mail are listed.
+    pub lists: bool,
 }
 
 impl Surveying {
@@ -37,6 +43,7 @@ impl Surveying {
         larger_than: u64,
         base_url: String,
         tells_embeds: bool,
+        lists: bool,
     ) -> Self {
         let settings = Settings {
             store: None,
@@ -55,11 +62,17 @@ impl Surveying {
             detacher: Detacher::new(settings).without_memory(),
             now: SystemTime::now(),
             tells_embeds,
+            lists,
         }
     }
 
-    /// What is in a message, given the rows about it; and what `detach` would change in it.
-    fn survey(&self, message: &[u8], report: &Report) -> Result<(Edits, Survey), Error> {
+    /// What is in a message, given the rows about it; its attachments, if they are listed; and what `detach` would
+    /// change in it.
+    fn survey(
+        &self,
+        message: &[u8],
+        report: &Report,
+    ) -> Result<(Edits, Survey, Vec<Listed>), Error> {
         let mut survey = Survey {
             messages: 1,
             octets: message.len() as u64,
@@ -68,13 +81,20 @@ impl Surveying {
         let expander = &self.expanding.expander;
         let limits = expander.policy().limits.scan();
         let tree = scan(message, &limits);
-        for part in tree.ids() {
-            if is_attachment(message, &tree, part, &limits) {
-                let part = tree.part(part);
-                survey.attachment(&part.essence, part.body.len() as u64);
-            }
+        let is_attachment = |part: &PartId| is_attachment(message, &tree, *part, &limits);
+        let attachments: Vec<PartId> = tree.ids().filter(is_attachment).collect();
+        for &part in &attachments {
+            let part = tree.part(part);
+            survey.attachment(&part.essence, part.body.len() as u64);
         }
-        let edits = self.detach(message, &mut survey)?;
+        let (edits, keys) = self.detach(message, &mut survey)?;
+        let mut listed = Vec::new();
+        if self.lists {
+            let shown = shown_inline(message, &tree, expander.policy(), &attachments);
+            let known = |part: &PartId| (shown.get(part).copied(), keys.get(&tree.number(*part)));
+            let of = |part: &PartId| Listed::of(message, &tree, *part, known(part));
+            listed.extend(attachments.iter().map(of));
+        }
         let looked = expander.look(message, &tree, |seen| survey.link(&seen));
         survey.links.documents = looked.documents;
         survey.links.unread = looked.unread;
@@ -82,11 +102,17 @@ impl Surveying {
             survey.row(row, matches!(self.expanding.work, Work::Probe { .. }));
         }
         self.date(message, &tree, &mut survey);
-        Ok((edits, survey))
+        Ok((edits, survey, listed))
     }
 
-    fn detach(&self, message: &[u8], survey: &mut Survey) -> Result<Edits, Error> {
+    /// What `detach` would change, and the hashes of the contents that would leave, by the numbers of their parts.
+    fn detach(
+        &self,
+        message: &[u8],
+        survey: &mut Survey,
+    ) -> Result<(Edits, HashMap<String, Key>), Error> {
         let detachment = self.detacher.detach(message, "")?;
+        let mut keys = HashMap::new();
         for (row, attachment) in detachment.report.rows.iter().zip(&detachment.attachments) {
             let detach: &mut Detach = &mut survey.detach;
             let of_type = survey
@@ -97,6 +123,7 @@ impl Surveying {
             of_type.large_octets += attachment.octets;
             match (attachment.key, row.reason) {
                 (Some(key), _) => {
+                    keys.insert(row.part.clone(), key);
                     detach.leaves(attachment.octets, row.bytes.unwrap_or(0), key);
                     of_type.leave += 1;
                     of_type.leave_octets += attachment.octets;
@@ -111,7 +138,7 @@ impl Surveying {
             }
         }
         survey.detach.saves = -detachment.report.gained;
-        Ok(detachment.edits)
+        Ok((detachment.edits, keys))
     }
 
     /// Reads the date, and counts the message in its year. Comes last, when everything else is known.
@@ -164,11 +191,15 @@ impl Transform<Said> for Surveying {
             // Pictures were only asked for.
             said.report.rows.retain(|row| {
                 row.kind != Kind::Embed
-                    || (row.outcome != Outcome::WouldExpand && host_of(row).is_some())
+                    || (!matches!(row.outcome, Outcome::WouldExpand | Outcome::WouldBlank)
+                        && host_of(row).is_some())
             });
         }
-        let (edits, survey) = self.survey(content, &said.report)?;
+        let (edits, survey, listed) = self.survey(content, &said.report)?;
         said.survey = Some(Box::new(survey));
+        if !listed.is_empty() {
+            said.list(message, listed);
+        }
         Ok((edits, said))
     }
 
@@ -236,7 +267,7 @@ impl Survey {
             let url = row.url.as_deref().unwrap_or_default();
             let scheme = Reference::split(url).scheme.unwrap_or("none");
             *self.kinds.entry(row.kind.as_str()).or_default().of(scheme) += 1;
-            if let Some(host) = host {
+            if let Some(host) = &host {
                 self.hosts.of(host).references += 1;
             }
         }
@@ -245,10 +276,10 @@ impl Survey {
         }
     }
 
-    fn probed(&mut self, row: &Row, host: Option<&str>) {
+    fn probed(&mut self, row: &Row, host: Option<String>) {
         let answer = answer(row.reason);
         match host {
-            Some(host) => self.hosts.of(host).answered(&answer),
+            Some(host) => self.hosts.of(&host).answered(&answer),
             None if is_asked_for(row) => {}
             None => return,
         }
@@ -300,11 +331,10 @@ fn answer(reason: Option<Reason>) -> Probe {
 }
 
 /// The host that a row's URL names.
-fn host_of(row: &Row) -> Option<&str> {
+fn host_of(row: &Row) -> Option<String> {
     let reference = Reference::split(row.url.as_deref()?);
     reference.scheme?;
-    let site = reference.site()?;
-    (!site.host.is_empty()).then_some(site.host)
+    countable(reference.site()?.host)
 }
 
 /// Whether somebody would be asked for what a row's URL names: a server, or the file system.

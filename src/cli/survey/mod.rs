@@ -1,7 +1,7 @@
 //! What is in mailboxes, in numbers, before a long run (docs/survey.md).
 //!
 //! `gather` looks at one message, in the workers; `sum` adds surveys up in the order of the messages, with the
-//! bounded counts of `tally`; `json`, `text` and `page` say it; `looked` is what was asked. The page is made with
+//! bounded counts of `tally`; `json`, `text` and `page` say it, `listed` names its attachments; `looked` is what was asked. The page is made with
 //! `sheet` and `plot`, `contents` is its largest section, and it goes where `file` says.
 //!
 //! Of what a stranger may name without end, hosts, types and schemes, the first ten thousand of each are counted
@@ -11,6 +11,7 @@ mod contents;
 mod file;
 mod gather;
 mod json;
+mod listed;
 mod looked;
 mod page;
 mod plot;
@@ -22,6 +23,7 @@ mod text;
 pub(super) use self::file::write_page;
 pub(super) use self::gather::Surveying;
 pub(super) use self::json::Line;
+pub(super) use self::listed::Listed;
 pub(super) use self::looked::{Group, Looked};
 pub(super) use self::page::page;
 pub(super) use self::sum::Survey;

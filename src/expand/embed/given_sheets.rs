@@ -10,7 +10,7 @@ use super::shape::New;
 use super::style;
 use super::wanted::Wanted;
 use super::{Given, Pending};
-use crate::expand::answer::{Octets, Times};
+use crate::expand::answer::Octets;
 use crate::expand::session::{Answered, Session};
 use crate::mime::PartId;
 use crate::mime::transfer::base64_length_with;
@@ -230,8 +230,7 @@ impl Pending<'_> {
             false => {
                 let written = sheet::with_urls(octets.bytes(), charset.as_deref(), urls, fallbacks);
                 let text = Octets::shared(written);
-                self.pictures
-                    .add_text(text, (style::kind(), charset), None, Times::default())
+                self.pictures.add_text(text, (style::kind(), charset), None)
             }
         };
         let newline = self.tree.newline;

@@ -34,7 +34,7 @@ use crate::edit::{Edits, Group};
 use crate::mime::transfer::base64_length_with;
 use crate::mime::{PartId, Tree};
 use crate::plan::documents::{Documents, Fallbacks, cid_escaped};
-use crate::report::{Detail, Kind, Outcome, Reason, Refusal, Retry, Row, Setting};
+use crate::report::{Detail, Kind, Outcome, Provenance, Reason, Refusal, Retry, Row, Setting};
 
 /// What was decided about all documents of a message.
 #[derive(Default)]
@@ -244,7 +244,7 @@ impl Pending<'_> {
     /// How wide the picture of a place is, if that is known.
     fn width(&self, place: &Place) -> Option<u32> {
         let picture = match &place.meaning {
-            Meaning::Picture(picture) => *picture,
+            Meaning::Picture(picture) | Meaning::Blank(picture) => *picture,
             Meaning::Url(number) => *self.answers.get(number)?.as_ref().ok()?,
             _ => return None,
         };
@@ -288,7 +288,7 @@ impl Pending<'_> {
             Meaning::Nothing => return Given::Nothing,
             Meaning::Part(_, url) => return Given::Url(url.clone()),
             Meaning::Refused(refusal) => return Given::Refused((**refusal).clone()),
-            Meaning::Picture(picture) => *picture,
+            Meaning::Picture(picture) | Meaning::Blank(picture) => *picture,
             Meaning::Url(number) => match self.answer(session, *number, places) {
                 Some(Ok(picture)) => picture,
                 Some(Err(refusal)) => return Given::Refused(refusal),
@@ -375,38 +375,45 @@ impl Pending<'_> {
 
     fn row(
         &mut self,
-        session: &Session<'_>,
+        session: &mut Session<'_>,
         part: PartId,
         place: &Place,
         places: &Places,
         given: &Given,
     ) -> Option<Row> {
-        let url = match &place.meaning {
+        let wanted = match &place.meaning {
             Meaning::Url(number) => {
                 let instead = places.instead.get(number);
                 let came = instead.filter(|other| matches!(self.answers.get(other), Some(Ok(_))));
-                let wanted = places.urls.get(*came.unwrap_or(number));
-                wanted.map(|wanted| wanted.source.clone())
+                places.urls.get(*came.unwrap_or(number))
             }
-            _ => place.shown.clone(),
+            _ => None,
         };
         let mut row = self.left(session, part);
-        row.url = url;
+        row.url = match &place.meaning {
+            Meaning::Url(_) => wanted.map(|wanted| wanted.source.clone()),
+            _ => place.shown.clone(),
+        };
         // What is asked for, until it is there.
-        if let Meaning::Url(number) = &place.meaning
-            && places
-                .urls
-                .get(*number)
-                .is_some_and(|wanted| wanted.is_sheet)
-        {
+        if wanted.is_some_and(|wanted| wanted.is_sheet) {
             row.media_type = Some(SHEET.to_owned());
         }
+        let key = wanted.map(|wanted| (wanted.url.clone(), Some(wanted.accept().to_owned())));
+        let answer = match key.and_then(|key| session.retrieved.get(&key)) {
+            Some(Answered::Content(answer)) => Some(answer),
+            _ => None,
+        };
+        // A short URL may lead to a long one, which each document tells anew.
+        let is_told = answer.is_none_or(|it| session.ledger.work(it.names_length()).is_ok());
         match given {
             Given::Nothing => return None,
             Given::Refused(refusal) => {
                 if refusal.retry == Retry::Later {
                     let detail = row.waiting_for(&refusal.detail);
                     self.embedding.temporary.get_or_insert(detail);
+                }
+                if let Some(answer) = answer.filter(|_| is_told) {
+                    answer.came.tell(answer.sha256(), &mut row);
                 }
                 row.tell_refusal(refusal.clone());
                 return Some(row);
@@ -422,11 +429,19 @@ impl Pending<'_> {
         row.outcome = Outcome::Expanded;
         let picture = match &place.meaning {
             Meaning::Part(sibling, _) => {
+                row.from = Provenance::Message;
                 row.detail =
                     format!("part {} of the mail is shown", self.tree.number(*sibling)).into();
                 return Some(row);
             }
-            Meaning::Picture(picture) => *picture,
+            Meaning::Picture(picture) => {
+                row.from = Provenance::Message;
+                *picture
+            }
+            Meaning::Blank(picture) => {
+                row.outcome = Outcome::Blanked;
+                *picture
+            }
             Meaning::Url(number) => match self.answers.get(number) {
                 Some(Ok(picture)) => *picture,
                 _ => return Some(row),
@@ -434,6 +449,19 @@ impl Pending<'_> {
             Meaning::Nothing | Meaning::Refused(_) => return None,
         };
         self.pictures.describe(picture, &mut row);
+        match answer.filter(|_| is_told) {
+            // What came is in no part.
+            Some(answer) if self.pictures.is_blank(picture) => {
+                row.outcome = Outcome::Blanked;
+                answer.came.tell(answer.sha256(), &mut row);
+                row.remark("it was asked for, and turned out to be at most 3 by 3");
+            }
+            Some(answer) => answer.came.tell_of_content(answer.sha256(), &mut row),
+            None if row.outcome == Outcome::Blanked => {
+                row.remark("an empty picture in place of a tracker, which was not asked for");
+            }
+            None => {}
+        }
         Some(row)
     }
 

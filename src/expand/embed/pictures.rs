@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::super::answer::{Answer, Octets, Times};
+use super::super::answer::{Answer, Octets};
 use super::container::Container;
 use super::names::{DIGITS, Names};
 use crate::expand::content::not_decoded;
@@ -38,8 +38,6 @@ struct Picture {
     charset: Option<String>,
     /// Where the first of equal ones came from.
     source: Option<String>,
-    /// Of its retrieval.
-    times: Times,
     /// SHA-256 of the octets.
     hash: String,
     /// What ids are made of: the same where no charset tells equal octets apart.
@@ -57,6 +55,8 @@ pub(super) struct Pictures<'p> {
     pictures: Vec<Picture>,
     /// By SHA-256, media type and charset.
     known: HashMap<(String, &'static str, Option<String>), usize>,
+    /// The one that stands for trackers, once one is blanked.
+    blank: Option<usize>,
     /// Read when one is first asked for.
     names: Option<Names>,
 }
@@ -69,6 +69,7 @@ impl<'p> Pictures<'p> {
             policy,
             pictures: Vec::new(),
             known: HashMap::new(),
+            blank: None,
             names: None,
         }
     }
@@ -94,7 +95,7 @@ impl<'p> Pictures<'p> {
         let octets = Octets::shared(octets);
         let kind = admitted(octets.bytes(), Some(&declared), Some(role), policy)?;
         let charset = charset(&kind, octets.bytes(), (&declared, label))?;
-        Ok(self.add_text(octets, (kind, charset), None, Times::default()))
+        Ok(self.add_text(octets, (kind, charset), None))
     }
 
     /// The content of an answer.
@@ -123,7 +124,7 @@ impl<'p> Pictures<'p> {
         }
         let named = (declared.as_deref().unwrap_or_default(), label);
         let charset = charset(&kind, octets.bytes(), named)?;
-        Ok(self.add_text(octets, (kind, charset), source, answer.times))
+        Ok(self.add_text(octets, (kind, charset), source))
     }
 
     /// The picture that stands for all trackers.
@@ -133,8 +134,15 @@ impl<'p> Pictures<'p> {
             extension: "gif",
             size: Some((1, 1)),
         };
-        let octets = Octets::shared(BLANK.to_vec());
-        self.add_text(octets, (kind, None), None, Times::default())
+        let octets = Octets::shared(BLANK);
+        let number = self.add_text(octets, (kind, None), None);
+        self.blank = Some(number);
+        number
+    }
+
+    /// Whether a content is the picture that stands for trackers.
+    pub(super) fn is_blank(&self, number: usize) -> bool {
+        self.blank == Some(number)
     }
 
     /// Adds what has a charset, if its source names one.
@@ -143,9 +151,8 @@ impl<'p> Pictures<'p> {
         octets: Rc<Octets>,
         (kind, charset): (FileType, Option<String>),
         source: Option<String>,
-        times: Times,
     ) -> usize {
-        let hash = sha256(octets.bytes());
+        let hash = octets.key().to_owned();
         let number = self.pictures.len();
         let key = (hash.clone(), kind.essence, charset.clone());
         let known = *self.known.entry(key).or_insert(number);
@@ -161,7 +168,6 @@ impl<'p> Pictures<'p> {
             kind,
             charset,
             source,
-            times,
             hash,
             identity,
             content_ids: HashMap::new(),
@@ -290,9 +296,7 @@ impl<'p> Pictures<'p> {
         let octets = picture.octets.len();
         row.media_type = Some(picture.kind.essence.to_owned());
         row.bytes = Some(octets as u64);
-        row.ms = picture.times.milliseconds;
         row.detail = format!("{octets} bytes of {}", picture.kind.essence).into();
-        row.tell_capture(picture.times.captured);
     }
 }
 

@@ -23,7 +23,7 @@ const SHOWN_DATA: usize = 48;
 /// Octets that a place takes until it is written, its new URL and the edits included, and what a thing takes that is
 /// shown: its row, and its new part beside the content. Measured, and rounded up.
 const PLACE: usize = 400;
-const THING: usize = 1_800;
+const THING: usize = 2_100;
 
 /// What a place shows.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -34,6 +34,8 @@ pub(super) enum Meaning {
     Part(PartId, String),
     /// Content that is here: a number in [`Pictures`].
     Picture(usize),
+    /// A tracker that nobody asks for: the number of what stands in its place.
+    Blank(usize),
     /// What is to be retrieved: a number in [`Places::urls`].
     Url(usize),
     /// Something that is left.
@@ -317,7 +319,7 @@ impl Places {
                     let detail = "it is declared too small to be seen, or hidden";
                     Meaning::Refused(Box::new(Refusal::lasting(Reason::Tracker, detail)))
                 }
-                Trackers::Blank => Meaning::Picture(pictures.blank()),
+                Trackers::Blank => Meaning::Blank(pictures.blank()),
                 Trackers::Fetch => return self.retrieval(shown, policy, source),
             };
             return (meaning, Some(source));

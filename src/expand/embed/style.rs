@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use super::pictures::{Pictures, label, spaces_kept};
-use crate::expand::answer::{Answer, Octets, Times};
+use crate::expand::answer::{Answer, Octets};
 use crate::expand::content::not_decoded;
 use crate::link::data::DataUrl;
 use crate::mime::picture::{self, FileType};
@@ -30,12 +30,7 @@ pub(super) fn of_data(
     let octets = parsed.decode(policy.limits.body).map_err(not_decoded)?;
     admit(&octets, Some(media_type.essence()), policy)?;
     sheet::absolute(&octets, charset.as_deref(), None, policy.limits.body)?;
-    Ok(pictures.add_text(
-        Octets::shared(octets),
-        (kind(), charset),
-        None,
-        Times::default(),
-    ))
+    Ok(pictures.add_text(Octets::shared(octets), (kind(), charset), None))
 }
 
 /// The style sheet of an answer to this URL, which documents mean by `source`. Its base is the URL of who gave
@@ -65,7 +60,7 @@ pub(super) fn of_answer(
         Cow::Owned(written) => Octets::shared(written),
     };
     let source = Some(source.to_owned());
-    Ok(pictures.add_text(absolute, (kind(), charset), source, answer.times))
+    Ok(pictures.add_text(absolute, (kind(), charset), source))
 }
 
 /// What every style sheet is.

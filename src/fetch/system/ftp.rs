@@ -236,10 +236,14 @@ fn failed(error: &FtpError) -> Refusal {
         FtpError::UnexpectedResponse(response) => {
             let detail = format!("the server said {response}");
             // RFC 959 §4.2.1: 4yz are transient.
-            if (400..500).contains(&response.status.code()) {
-                Refusal::temporary(Reason::FtpStatus, detail)
-            } else {
-                Refusal::lasting(Reason::FtpStatus, detail)
+            let code = response.status.code();
+            let refusal = match (400..500).contains(&code) {
+                true => Refusal::temporary(Reason::FtpStatus, detail),
+                false => Refusal::lasting(Reason::FtpStatus, detail),
+            };
+            match u16::try_from(code) {
+                Ok(code) => refusal.of_status(code),
+                Err(_) => refusal,
             }
         }
         other => Refusal::lasting(Reason::BadResponse, other.to_string()),

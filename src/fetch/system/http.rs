@@ -8,14 +8,13 @@
 //! * Only a 200 is content.
 //! * One time-out runs from before the lookup to the last octet.
 
-use bytes::Bytes;
-use ureq::http::{HeaderMap, header};
+use ureq::http::header;
 
 use super::http_body::{Coding, content_coding};
 use super::servers::Servers;
 use crate::fetch::allowance::Allowance;
-use crate::fetch::exchange::{Answer, Asked, Failed, How, Source, Whose, is_redirect};
-use crate::fetch::{Probed, Request};
+use crate::fetch::exchange::{Answer, Asked, Failed, How, Source, Whose, is_redirect, text};
+use crate::fetch::{Probed, Request, Retrieved};
 use crate::policy::{Policy, Scheme, Target};
 use crate::report::{Detail, Reason, Refusal, Setting};
 
@@ -29,13 +28,9 @@ pub(super) struct Http<'r> {
 
 impl Http<'_> {
     /// The whole body, after redirects, or why not.
-    pub(super) fn retrieve(
-        &self,
-        target: Target,
-    ) -> Result<(String, Option<String>, Bytes), Refusal> {
+    pub(super) fn retrieve(&self, target: Target) -> Result<Retrieved, Refusal> {
         let (target, answer) = self.follow(target, How::Whole)?;
-        let media_type = text(&answer.headers, &header::CONTENT_TYPE);
-        Ok((target.public_url(), media_type, answer.body))
+        Ok(answer.retrieved(&target))
     }
 
     /// What the server says of the content: HEAD, and GET where a server has no answer to that. The
@@ -49,7 +44,7 @@ impl Http<'_> {
         };
         let (target, answer) = answer?;
         let method = match answer.source {
-            Source::Kept => "cache",
+            Source::Kept(_) => "cache",
             _ => method,
         };
         let headers = &answer.headers;
@@ -128,24 +123,18 @@ fn acceptable(accept: Option<&str>) -> &str {
         .unwrap_or("*/*")
 }
 
-fn text(headers: &HeaderMap, name: &header::HeaderName) -> Option<String> {
-    // Not to_str(): a Location in raw UTF-8 is common, and no reason to give up.
-    let value = std::str::from_utf8(headers.get(name)?.as_bytes()).ok()?;
-    Some(value.trim().to_owned()).filter(|value| !value.is_empty())
-}
-
 fn not_200(status: u16, policy: &Policy, target: &Target) -> Refusal {
     let mut detail = format!("the server answered {status}");
     // What a proxy answers itself looks like an answer of the server's (RFC 9110 §7.7).
     if let (Some(proxy), Scheme::Http) = (&policy.proxy, target.scheme()) {
         detail.push_str(&format!(", through the proxy {}", proxy.place()));
     }
-    if matches!(status, 408 | 429 | 500..=599) {
-        Refusal::temporary(Reason::HttpStatus, detail)
-    } else {
-        Refusal {
+    let refusal = match status {
+        408 | 429 | 500..=599 => Refusal::temporary(Reason::HttpStatus, detail),
+        _ => Refusal {
             is_gone: matches!(status, 404 | 410),
             ..Refusal::lasting(Reason::HttpStatus, detail)
-        }
-    }
+        },
+    };
+    refusal.of_status(status)
 }

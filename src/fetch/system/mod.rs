@@ -15,8 +15,8 @@ mod wire;
 
 use std::sync::Arc;
 use std::time::Instant;
-
-use bytes::Bytes;
+#[cfg(any(feature = "file", feature = "ftp"))]
+use std::time::SystemTime;
 
 #[cfg(feature = "file")]
 use self::file::Roots;
@@ -34,6 +34,8 @@ use crate::error::Error;
 #[cfg(all(feature = "http", feature = "ftp"))]
 use crate::policy::Host;
 use crate::policy::{Policy, Scheme, Target};
+#[cfg(feature = "file")]
+use crate::report::Provenance;
 #[cfg(feature = "ftp")]
 use crate::report::{Detail, Retry, Setting};
 use crate::report::{Reason, Refusal};
@@ -89,7 +91,7 @@ impl System {
     }
 
     #[cfg(feature = "ftp")]
-    fn over_ftp(&self, target: &Target, allowance: Allowance) -> Result<Content, Refusal> {
+    fn over_ftp(&self, target: &Target, allowance: Allowance) -> Result<Retrieved, Refusal> {
         if self.policy.proxy.is_some() {
             return Err(Refusal::lasting(
                 Reason::UnsupportedScheme,
@@ -120,7 +122,7 @@ impl System {
             }
         };
         let body = ftp::retrieve(&self.policy, target, socket, allowance)?;
-        Ok((target.public_url(), None, compact(body)))
+        Ok(retrieved(target, body))
     }
 
     /// Tells the cache of a host where nobody is.
@@ -145,20 +147,20 @@ impl System {
     }
 
     #[cfg(not(feature = "ftp"))]
-    fn over_ftp(&self, target: &Target, _allowance: Allowance) -> Result<Content, Refusal> {
+    fn over_ftp(&self, target: &Target, _allowance: Allowance) -> Result<Retrieved, Refusal> {
         Err(not_built_in(target))
     }
 }
 
-/// A cache counts the octets of a body, not what was allocated to read it.
+/// What came from a source that knows no media types. A cache counts the octets of a body, not what was allocated to
+/// read it.
 #[cfg(any(feature = "file", feature = "ftp"))]
-fn compact(mut body: Vec<u8>) -> Bytes {
+fn retrieved(target: &Target, mut body: Vec<u8>) -> Retrieved {
     body.shrink_to_fit();
-    body.into()
+    let mut retrieved = Retrieved::new(target.public_url(), None, body);
+    retrieved.at = Some(SystemTime::now());
+    retrieved
 }
-
-/// The URL that answered, its Content-Type and the body.
-type Content = (String, Option<String>, Bytes);
 
 #[cfg(not(all(feature = "file", feature = "http", feature = "ftp")))]
 fn not_built_in(target: &Target) -> Refusal {
@@ -172,7 +174,7 @@ impl Fetch for System {
         let begun = Instant::now();
         let target = self.policy.judge_url(&request.url)?;
         let allowance = self.allowance(request)?;
-        let (url, media_type, body) = match target.scheme() {
+        let mut answer = match target.scheme() {
             #[cfg(feature = "http")]
             Scheme::Http | Scheme::Https => self.http(request, allowance).retrieve(target)?,
             #[cfg(not(feature = "http"))]
@@ -184,16 +186,13 @@ impl Fetch for System {
             Scheme::File => {
                 let path = target.path().unwrap_or(std::path::Path::new(""));
                 let body = self.roots.read(&self.policy, path, allowance)?;
-                (target.public_url(), None, compact(body))
+                let mut answer = retrieved(&target, body);
+                answer.from = Provenance::File;
+                answer
             }
         };
-        Ok(Retrieved {
-            url,
-            media_type,
-            body,
-            elapsed: begun.elapsed(),
-            captured: None,
-        })
+        answer.elapsed = begun.elapsed();
+        Ok(answer)
     }
 
     fn probe(&self, request: &Request) -> Result<Probed, Refusal> {

@@ -23,13 +23,41 @@ use crate::link::url::{
 use crate::mime::{PartId, Tree};
 use crate::policy::Policy;
 
+/// Why a part belongs to what the mail shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Showing {
+    /// This document is the first that refers to it.
+    By(PartId),
+    /// This document cannot be read, and may refer to it.
+    PerhapsBy(PartId),
+    /// Its Content-Location is too long to be looked for.
+    Unknown,
+    /// It is an inline picture in a message with HTML.
+    Beside,
+}
+
+impl Showing {
+    /// The same as the end of a sentence.
+    pub(crate) fn words(self, tree: &Tree) -> String {
+        match self {
+            Self::By(document) => format!("part {} refers to it", tree.number(document)),
+            Self::PerhapsBy(document) => {
+                let number = tree.number(document);
+                format!("part {number} cannot be read, and may refer to it")
+            }
+            Self::Unknown => "its Content-Location is too long to look for".to_owned(),
+            Self::Beside => "it is an inline picture beside HTML".to_owned(),
+        }
+    }
+}
+
 /// Why parts belong to what the mail shows, of those among `parts` that do. Each document is read once.
 pub(crate) fn shown_inline(
     original: &[u8],
     tree: &Tree,
     policy: &Policy,
     parts: &[PartId],
-) -> HashMap<PartId, String> {
+) -> HashMap<PartId, Showing> {
     let mut shown = HashMap::new();
     let mut ledger = Ledger::new(&policy.limits, original.len());
     let mut documents = Documents::new(original, tree, policy);
@@ -47,11 +75,8 @@ pub(crate) fn shown_inline(
         if names.is_empty() {
             break;
         }
-        let number = tree.number(document);
         let mut refer = |part| {
-            shown
-                .entry(part)
-                .or_insert_with(|| format!("part {number} refers to it"));
+            shown.entry(part).or_insert(Showing::By(document));
         };
         let known = (&mut ledger, &mut names);
         if documents.refer(document, known, &mut refer).is_none() {
@@ -60,9 +85,7 @@ pub(crate) fn shown_inline(
     }
     for part in names.rest() {
         if let Some(&document) = unread.get(&tree.message_of(part)) {
-            let number = tree.number(document);
-            let why = format!("part {number} cannot be read, and may refer to it");
-            shown.entry(part).or_insert(why);
+            shown.entry(part).or_insert(Showing::PerhapsBy(document));
         }
     }
     let is_html = |part: &&PartId| {
@@ -82,8 +105,7 @@ pub(crate) fn shown_inline(
                 .eq_ignore_ascii_case(b"inline")
             && html.contains(&tree.message_of(part))
         {
-            let why = || "it is an inline picture beside HTML".to_owned();
-            shown.entry(part).or_insert_with(why);
+            shown.entry(part).or_insert(Showing::Beside);
         }
     }
     shown
@@ -147,7 +169,7 @@ impl Documents<'_> {
         &mut self,
         parts: &[PartId],
         ledger: &mut Ledger,
-        shown: &mut HashMap<PartId, String>,
+        shown: &mut HashMap<PartId, Showing>,
     ) -> Unreferred {
         let mut names = Unreferred::default();
         for &part in parts {
@@ -158,10 +180,7 @@ impl Documents<'_> {
                 continue;
             };
             if ledger.work(url.len()).is_err() || url.len() > ledger.room_for_urls() {
-                shown.insert(
-                    part,
-                    "its Content-Location is too long to look for".to_owned(),
-                );
+                shown.insert(part, Showing::Unknown);
                 continue;
             }
             ledger.hold_urls(url.len());

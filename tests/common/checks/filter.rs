@@ -1,8 +1,6 @@
 //! The filter is total, twice is once, growth is bounded, and every byte of what was left is there
 //! in its place: compared with the input's own spans, not with the edits that were made.
 
-use std::time::Duration;
-
 use embody::fetch::{Fetch, Request, Retrieved};
 use embody::internals::mime::{self, ScanLimits};
 use embody::policy::{Links, Mismatch, Policy, Protected, Scheme, Shortcuts};
@@ -122,13 +120,11 @@ impl Fetch for Echo {
             return Err(Refusal::temporary(Reason::HttpStatus, "503"));
         };
         let named = !main.is_empty() && request.url.starts_with("https:");
-        Ok(Retrieved {
-            url: request.url.clone(),
-            media_type: named.then(|| format!("{main}/{sub}")),
-            body: percent_encoding::percent_decode_str(content).collect(),
-            elapsed: Duration::ZERO,
-            captured: None,
-        })
+        Ok(Retrieved::new(
+            &request.url,
+            named.then(|| format!("{main}/{sub}")),
+            percent_encoding::percent_decode_str(content).collect::<Vec<u8>>(),
+        ))
     }
 }
 

@@ -342,7 +342,7 @@ fn what_is_embedded_can_stand_in_a_file() {
             "would-expand",
             "would-fetch",
             "host-not-allowed",
-            "would-expand"
+            "would-blank"
         ]
     );
     let small = format!("{all}max-message = \"400\"\n");

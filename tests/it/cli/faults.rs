@@ -528,15 +528,14 @@ impl embody::fetch::Fetch for Unreliable {
                 Reason::ALL[draw as usize / 4 % Reason::ALL.len()],
                 "it failed",
             )),
-            _ => Ok(embody::fetch::Retrieved {
-                url: request.url.clone(),
-                media_type: [None, Some("text/plain"), Some("???"), Some("image/png")]
-                    [draw as usize / 4 % 4]
-                    .map(str::to_owned),
-                body: vec![b'y'; draw as usize % 50].into(),
-                elapsed: std::time::Duration::MAX,
-                captured: None,
-            }),
+            _ => {
+                let types = [None, Some("text/plain"), Some("???"), Some("image/png")];
+                let media_type = types[draw as usize / 4 % 4].map(str::to_owned);
+                let body = vec![b'y'; draw as usize % 50];
+                let mut retrieved = embody::fetch::Retrieved::new(&request.url, media_type, body);
+                retrieved.elapsed = std::time::Duration::MAX;
+                Ok(retrieved)
+            }
         }
     }
 }

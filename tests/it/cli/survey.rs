@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use crate::common::browser::{chromium, page as shown};
 use crate::common::programs::{embody, fed, program, skipped, stderr};
@@ -304,7 +305,13 @@ fn the_survey_is_what_the_mailbox_was_made_of() {
         .filter_map(Value::as_u64)
         .sum();
     let text = printed(&["inspect", "--json", "box"], folder.path());
-    assert_eq!(rows as usize + 1, text.lines().count());
+    let lines = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let (parts, others): (Vec<Value>, Vec<Value>) = lines.partition(|line| line["kind"] == "part");
+    assert_eq!(rows as usize + 1, others.len());
+    // Each attachment is named.
+    assert_eq!(parts.len() as u64, of("attachments"));
     let sizes: u64 = survey["attachments"]["sizes"]
         .as_array()
         .unwrap()
@@ -632,7 +639,7 @@ fn hostile(folder: &Path) {
             "From a@b Mon Jul  6 10:00:00 2015\nDate: Mon, 06 Jul {} 10:00:00 +0000\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n\
              --b\nContent-Type: text/html\n\n<img src='https://{number}{}'><a href='x&lt;b&gt;:y'></a>\n\n\
              --b\nContent-Type: image/{}; name=x\nContent-Transfer-Encoding: base64\n\n{}\n\n\
-             --b\nContent-Type: message/external-body; access-type=URL; URL=\"<svg/onload=x>:{HOSTILE}\"\n\nContent-Type: text/plain\n\n--b--\n\n",
+             --b\nContent-Type: message/external-body; access-type=URL; URL=\"x<script><svg>:{HOSTILE}\"\n\nContent-Type: text/plain\n\n--b--\n\n",
             1990 + number,
             HOSTILE.replace('\'', "&#39;").replace('/', ""),
             HOSTILE.replace(['"', '/'], ""),
@@ -776,4 +783,150 @@ fn a_browser_shows_the_page_and_runs_nothing_of_it() {
     assert_eq!(dom.matches("<script").count(), 0);
     // The plots have their bars: 30 years with two each, classes of sizes, types, hosts.
     assert!(dom.matches("<rect").count() >= 60 + 6, "{dom}");
+}
+
+#[test]
+fn attachments_and_pictures_are_listed_one_by_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let part = |header: &str, body: &str| format!("--b\n{header}\n\n{body}\n");
+    let mail = [
+        "From a@b Mon Jul  6 10:00:00 2015\nDate: Mon, 06 Jul 2015 10:00:00 +0000\nMessage-ID: <1@x>\n\
+         MIME-Version: 1.0\nContent-Type: multipart/related; boundary=b\n\n",
+        &part("Content-Type: text/html", "<img src='cid:Shown@x'><img src=\"cid:%6doved\">"),
+        &part("Content-Type: text/html", "<img src='cid:shown@x'>"),
+        &part(
+            "Content-Type: image/gif\nContent-ID: <shown@x>\nContent-Transfer-Encoding: base64\nContent-Disposition: INLINE; filename=a.gif",
+            "R0lG ODlh",
+        ),
+        &part("Content-Type: image/png; name=\"=?utf-8?q?gr=C3=BCn=2Epng?=\"\nContent-ID: <moved>", "png"),
+        &part(
+            "Content-Type: application/pdf\nContent-Disposition: attachment;\n filename*=utf-8''%e2%82%ac.pdf\nContent-Transfer-Encoding: base64",
+            &"QUJD\n".repeat(1000),
+        ),
+        &part("Content-Type: application/x\nContent-Transfer-Encoding: base64", "A"),
+        "--b--\n\n",
+    ]
+    .concat();
+    fs::write(folder.path().join("box"), &mail).unwrap();
+    let text = printed(
+        &["inspect", "--json", "--larger-than", "1k", "box"],
+        folder.path(),
+    );
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .filter(|line: &Value| line["kind"] == "part")
+        .collect();
+    let hash = |octets: &[u8]| {
+        let digits = Sha256::digest(octets);
+        digits
+            .iter()
+            .map(|octet| format!("{octet:02x}"))
+            .collect::<String>()
+    };
+    let said: Vec<Value> = lines
+        .iter()
+        .map(|it| {
+            json!([
+                it["part"],
+                it["media_type"],
+                it["name"],
+                it["bytes"],
+                it["sha256"],
+                it["disposition"],
+                it["shown_by"]
+            ])
+        })
+        .collect();
+    let pdf = b"ABC".repeat(1000);
+    assert_eq!(
+        said,
+        [
+            json!(["3", "image/gif", "a.gif", 6, hash(b"GIF89a"), "inline", "1"]),
+            json!([
+                "4",
+                "image/png",
+                "gr\u{fc}n.png",
+                3,
+                hash(b"png"),
+                null,
+                "1"
+            ]),
+            json!([
+                "5",
+                "application/pdf",
+                "\u{20ac}.pdf",
+                3000,
+                hash(&pdf),
+                "attachment",
+                null
+            ]),
+            json!(["6", "application/x", null, null, null, null, null]),
+        ]
+    );
+    for line in &lines {
+        assert_eq!(line["message"], "1", "{line}");
+        assert_eq!(line["message_id"], "<1@x>", "{line}");
+        assert_eq!(line["date"], "2015-07-06T10:00:00Z", "{line}");
+        assert!(line.get("outcome").is_none(), "{line}");
+    }
+    // One message has them too, and its rows first.
+    let (_, message) = mail.split_once('\n').unwrap();
+    fs::write(folder.path().join("a.eml"), message).unwrap();
+    let alone = printed(&["inspect", "--json", "a.eml"], folder.path());
+    assert_eq!(alone.matches("\"kind\":\"part\"").count(), 4, "{alone}");
+}
+
+#[test]
+fn no_host_is_counted_that_nobody_could_ask() {
+    let folder = tempfile::tempdir().unwrap();
+    let urls = [
+        "http://a.example/1",
+        "https:///a.example/2",
+        "//A.example/3",
+        "http://a b.example/x",
+        "http:///",
+        "https://",
+        "http://dm/x",
+        "//dm",
+        "http://<b>.example/x",
+        "http://[::1/x",
+        "http://a.example@/x",
+        "http://user@b.example:80/x",
+        "http://127.1/x",
+    ];
+    let pictures: String = urls
+        .iter()
+        .map(|url| format!("<img src=\"{url}\">"))
+        .collect();
+    let mail = format!(
+        "From a@b Mon Jul  6 10:00:00 2015\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/html\n\n{pictures}\n\
+         --b\nContent-Type: message/external-body; access-type=anon-ftp; site=\"dm\"; name=x\n\n\n\
+         --b\nContent-Type: message/external-body; access-type=anon-ftp; site=\"one two\"; name=x\n\n\n\
+         --b\nContent-Type: message/external-body; access-type=anon-ftp; site=\"c.example\"; name=x\n\n\n--b--\n\n"
+    );
+    fs::write(folder.path().join("box"), mail).unwrap();
+    let survey = survey(&["--by", "host", "box"], folder.path());
+    let names: Vec<&String> = survey["by"]["host"]["names"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .collect();
+    assert_eq!(names, ["127.0.0.1", "a.example", "b.example", "c.example"]);
+    let pictures = &survey["pictures"];
+    assert_eq!(
+        (&pictures["remote"], &pictures["elsewhere"]),
+        (&json!(5), &json!(8)),
+        "{pictures}"
+    );
+    assert_eq!(
+        pictures["hosts"],
+        json!({"127.0.0.1": 1, "a.example": 3, "b.example": 1})
+    );
+    let table = printed(&["inspect", "box"], folder.path());
+    let hosts: Vec<&str> = table
+        .lines()
+        .filter(|line| line.starts_with("host "))
+        .collect();
+    assert_eq!(hosts.len(), 1, "{table}");
 }

@@ -24,13 +24,7 @@ impl Fetch for Thousands {
         if request.url.contains("missing") {
             return Err(Refusal::temporary(Reason::HttpStatus, "503"));
         }
-        Ok(Retrieved {
-            url: request.url.clone(),
-            media_type: None,
-            body: vec![b'x'; 1000].into(),
-            elapsed: Duration::ZERO,
-            captured: None,
-        })
+        Ok(Retrieved::new(&request.url, None, vec![b'x'; 1000]))
     }
 }
 

@@ -70,16 +70,14 @@ impl Fetch for Slow {
         if request.url.contains("busy") {
             return Err(Refusal::temporary(Reason::HttpStatus, "503"));
         }
-        Ok(Retrieved {
-            url: request.url.clone(),
-            media_type: request.accept.clone(),
-            body: match request.url.contains("large") {
-                true => vec![b'x'; 9_000].into(),
-                false => request.url.clone().into(),
+        Ok(Retrieved::new(
+            &request.url,
+            request.accept.clone(),
+            match request.url.contains("large") {
+                true => vec![b'x'; 9_000],
+                false => request.url.clone().into_bytes(),
             },
-            elapsed: Duration::ZERO,
-            captured: None,
-        })
+        ))
     }
 }
 

@@ -19,4 +19,5 @@ mod fetch_hostile;
 mod fetch_http;
 mod fetch_proxy;
 mod names_and_limits;
+mod provenance;
 mod proxies;

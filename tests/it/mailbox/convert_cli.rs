@@ -307,7 +307,7 @@ fn a_bar_goes_away_before_anything_else_is_written() {
     // What is asked for is said, the bar is drawn and taken away, then comes the sum.
     let shown: Vec<&str> = sent.split(CLEAR).collect();
     assert_eq!(shown.len(), 3, "{sent:?}");
-    assert!(shown[0].starts_with("embody: message 2, "), "{sent:?}");
+    assert!(shown[0].starts_with("embody: \"2\", part 1: "), "{sent:?}");
     assert!(shown[0].ends_with("\r\n"), "{sent:?}");
     assert!(shown[1].starts_with("[####"), "{sent:?}");
     assert!(

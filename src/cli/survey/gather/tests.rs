@@ -15,7 +15,7 @@ fn surveyed(mail: &str, larger_than: u64) -> Survey {
         lengths: Lengths::Reversible,
     };
     let base_url = "file:///srv/store/".to_owned();
-    let surveying = Surveying::new(expanding, larger_than, base_url, false);
+    let surveying = Surveying::new(expanding, larger_than, base_url, false, false);
     let message = Message {
         number: 1,
         source: Path::new("-"),

@@ -1,0 +1,160 @@
+//! Why a part was left: the one list of words, which a test compares with docs/reasons.md.
+
+use serde::Serialize;
+
+use crate::detail::Setting;
+
+/// A setting by its name, or `none`.
+macro_rules! remedy {
+    (none) => {
+        None
+    };
+    ($setting:ident) => {
+        Some(Setting::$setting)
+    };
+}
+
+macro_rules! reasons {
+    ($($variant:ident $word:literal $remedy:ident $meaning:literal;)*) => {
+        /// Why a part was left unchanged: the one list. Words are stable.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[non_exhaustive]
+        pub enum Reason {
+            $(#[doc = concat!("`", $word, "`: ", $meaning)] $variant,)*
+        }
+
+        impl Reason {
+            /// Every reason, in the order of the table in docs/reasons.md.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The stable kebab-case word.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word,)* }
+            }
+
+            /// What it means, as a sentence without a full stop.
+            #[must_use]
+            pub fn meaning(self) -> &'static str {
+                match self { $(Self::$variant => $meaning,)* }
+            }
+
+            /// The setting that would have allowed it; none where none would.
+            #[must_use]
+            pub fn remedy(self) -> Option<Setting> {
+                match self { $(Self::$variant => remedy!($remedy),)* }
+            }
+        }
+    };
+}
+
+reasons! {
+    SchemeNotAllowed "scheme-not-allowed" Fetch "the URL's scheme is not among those that may be retrieved";
+    NotRetrieved "not-retrieved" none "a dry run retrieves nothing; a probe only asks whether the source answers";
+    Offline "offline" none "the run is offline: only the cache is asked, and it does not have this";
+    InArchive "in-archive" none "a dry run retrieves nothing; the source is gone, and the archive has a capture of it";
+    NotArchived "not-archived" none "the source is gone, and the archive has no capture of it that could be put in: none at all, none near enough to the mail, or only one of an error";
+    ArchiveBusy "archive-busy" none "the source is gone, and the archive is not asked now: it asked for a pause, or others are before";
+    SecretUrl "secret-url" ArchiveAny "the source is gone, and the archive is not told of a URL that looks like a secret or names no public host";
+    UnsupportedScheme "unsupported-scheme" none "the scheme can be retrieved, but not in this case: ftp through a proxy, a folder, a file of another machine";
+    HostNotAllowed "host-not-allowed" AllowHost "the host is denied, or not among the allowed ones";
+    PrivateAddress "private-address" AllowNet "the host is, or resolves to, an address that is not globally reachable";
+    PortNotAllowed "port-not-allowed" AllowPort "the port is not the scheme's own";
+    UserinfoNotAllowed "userinfo-not-allowed" AllowUserinfo "the URL carries a user name or password";
+    OutsideFileRoot "outside-file-root" FileRoot "the file is not beneath an allowed folder";
+    NotARegularFile "not-a-regular-file" none "the file is a directory, a device, a pipe or a socket";
+    FileNotReadable "file-not-readable" none "the file does not exist or cannot be read";
+    TypeNotAllowed "type-not-allowed" AllowType "the media type is denied, or not among the allowed ones";
+    TypeMismatch "type-mismatch" AcceptMismatch "the content's type is not the declared one";
+    DigestMismatch "digest-mismatch" none "the content does not have the declared Content-MD5, or the SHA-256 of the note that detach left";
+    TooLarge "too-large" Body "the content, or its declared size, is above the limit of one body";
+    GrowthLimit "growth-limit" Growth "the message would gain more than it may";
+    MessageLimit "message-limit" Message "the message would be larger than it may";
+    TooMuchWork "too-much-work" Work "this would mean reading more bytes than the limit of work allows, or holding more than is in proportion to the message, which no option changes";
+    TooManyFetches "too-many-fetches" Fetches "the message asks for more retrievals than it may";
+    TooManyRedirects "too-many-redirects" Redirects "more redirects than are allowed, or a redirect loop";
+    RedirectRefused "redirect-refused" Fetch "a redirect leads to a scheme that is not allowed, from https to http, or nowhere";
+    Timeout "timeout" Timeout "the retrieval took longer than one may";
+    Deadline "deadline" Deadline "the retrievals of the message, or the work on it, took longer than they may together";
+    ConnectionFailed "connection-failed" none "no connection could be made, or it broke";
+    NameNotFound "name-not-found" none "the host's name does not resolve";
+    TlsFailed "tls-failed" CaFile "the server's certificate or TLS handshake was not acceptable";
+    HttpStatus "http-status" none "the server answered with another status than 200";
+    FtpStatus "ftp-status" none "the FTP server refused a command";
+    IncompleteBody "incomplete-body" none "the content ended before it was whole: the server closed the connection, or the part referred to was cut off";
+    BadResponse "bad-response" none "the server's answer could not be understood";
+    BadUrl "bad-url" none "the URL cannot be understood, or holds what may not stand in it";
+    BadDataUrl "bad-data-url" none "the data: URL has no comma, or its base64 is damaged";
+    NoBase "no-base" none "the URL is relative and no base is declared";
+    MissingUrl "missing-url" none "access-type=URL without a URL parameter";
+    MissingParameter "missing-parameter" none "a parameter that the access type needs is missing";
+    NoAccessType "no-access-type" none "message/external-body without an access-type";
+    UnsupportedAccessType "unsupported-access-type" none "the access type is known, but embody does not retrieve by it";
+    UnknownAccessType "unknown-access-type" none "the access type is unknown";
+    UnsupportedDocument "unsupported-document" none "pictures are not embedded into this kind of document: AMP";
+    Tracker "tracker" Trackers "the picture is at most 3 by 3 or hidden: it is there to be asked for";
+    NotAnImage "not-an-image" none "the content is none that may be embedded, or an SVG that runs scripts or refers elsewhere";
+    Deleted "deleted" none "the attachment was deleted, not detached: there is nothing to retrieve";
+    ContentIdNotFound "content-id-not-found" none "no other part of the message has this Content-ID";
+    ReferenceLoop "reference-loop" none "the reference leads back to itself, or to a part that it is inside of";
+    CompositeTarget "composite-target" none "the Content-ID belongs to a multipart or a message, which is not copied";
+    BoundaryCollision "boundary-collision" none "the content holds a line that is a boundary of the message it would be put into, or is a multipart that would swallow the parts that follow";
+    UnfitComposite "unfit-composite" none "the content is a multipart or a message that cannot stand here without an encoding: it has no boundary, 8-bit bytes or lines that are too long, or is itself an external body";
+    ControlCharacter "control-character" none "a phantom header field, or a multipart or message that would be put in, holds a bare CR or a NUL, which other readers take for a line end";
+    Signed "signed" Protected "the part is signed, or inside a signed part";
+    Encrypted "encrypted" Protected "the part is encrypted, or inside an encrypted part";
+    InsideReport "inside-report" none "the part is inside a multipart/report, which is kept as evidence";
+    EncodedReference "encoded-reference" none "the external-body part is itself base64 or quoted-printable encoded";
+    CharsetNotSupported "charset-not-supported" none "the text is in a charset that is not a superset of ASCII";
+    UndecodableBody "undecodable-body" none "the body's transfer encoding is damaged";
+    LooksEncoded "looks-encoded" none "the text looks quoted-printable, but is not labelled so";
+    LineTooLong "line-too-long" none "the change would make a line of a 7bit or 8bit body longer than 998 bytes";
+    RivalExpanded "rival-expanded" none "another source of the same object was put in, and this one was removed";
+    TooDeep "too-deep" Depth "the part is nested deeper than is looked into";
+    TooManyParts "too-many-parts" Parts "the message has more parts than are looked at";
+    HoldsSeparator "holds-separator" none "what would change holds a line that starts with \"From \", where another message of the mailbox may start";
+    ShownInline "shown-inline" Inline "a document of the mail shows the part or refers to it, or may do so but cannot be read; or it is an inline picture beside HTML: detach leaves it";
+    NotRestorable "not-restorable" none "the part could not be put back byte for byte: detach leaves it";
+    StoreFailed "store-failed" none "the store of detached attachments could not be written, or read";
+    NotInStore "not-in-store" none "the store does not have the content of the attachment";
+    BadNote "bad-note" none "the note that detach left, X-Embody-Detached, cannot be read or does not fit the part";
+    HeaderTooLarge "header-too-large" Header "a header section is larger than is read";
+}
+
+impl Reason {
+    /// Whether a limit of the message was reached: a later run may do what was left.
+    #[must_use]
+    pub fn is_bound(self) -> bool {
+        matches!(
+            self,
+            Self::GrowthLimit
+                | Self::MessageLimit
+                | Self::TooManyFetches
+                | Self::TooMuchWork
+                | Self::Deadline
+        )
+    }
+}
+
+impl Serialize for Reason {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_distinct_kebab_case_words() {
+        let mut words: Vec<_> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
+        assert!(words.iter().all(|word| {
+            word.bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte == b'-')
+        }));
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), Reason::ALL.len());
+    }
+}
