@@ -6,6 +6,8 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use clap::ValueEnum as _;
+
 use super::args::{Asking, InspectArgs, ProgressOption, Volume};
 use super::cache::Cache;
 use super::convert::shared_fetcher;
@@ -18,8 +20,8 @@ use super::output::{self, print, write_error};
 use super::progress::Display;
 use super::report_file::{ReportFile, json};
 use super::reporter::{Counts, Reporter};
-use super::say::{self, harmless};
-use super::survey::{Line, Looked, Survey, Surveying, lines, page, write_page};
+use super::say::{self, harmless, harmless_within};
+use super::survey::{Line, Looked, Source, SourceKind, Survey, Surveying, lines, page, write_page};
 use super::totals::HOSTS;
 use super::verb::{Expanding, Work};
 use super::wording;
@@ -28,8 +30,8 @@ use crate::expand::Expander;
 use crate::lengths::Lengths;
 use crate::mailbox::find::{Kind, NotMail, look_at};
 use crate::mailbox::{
-    Effect, Message, Opened, Options, Output, Quoting, Stop, Transform as _, convert_in_place,
-    convert_open, kind_of_open, shown,
+    Effect, Format, Message, Opened, Options, Output, Quoting, Stop, Transform as _,
+    convert_in_place, convert_open, kind_of_open, shown,
 };
 use crate::mime::scan;
 use crate::policy::Policy;
@@ -110,9 +112,12 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
     if inspection.trouble.get() {
         status = Status::Trouble;
     }
-    let names: Vec<String> = sources
+    let named: Vec<Source> = sources
         .iter()
-        .map(|source| source.display().to_string())
+        .map(|source| Source {
+            name: source.display().to_string(),
+            kind: source_kind(source, args.format),
+        })
         .collect();
     let looked = Looked {
         larger_than: args.larger_than(),
@@ -120,7 +125,12 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
         is_probed: args.asking() == Asking::WhetherThereIsAnAnswer,
         has_archive: args.policy.archive.archive.is_some(),
         by: &args.by,
-        sources: &names,
+        sources: &named,
+        store: args.policy.store(),
+        format: (args.format != Format::Auto)
+            .then(|| args.format.to_possible_value())
+            .flatten()
+            .map(|word| word.get_name().to_owned()),
         start: inspection.start.as_str(),
     };
     // One message is told by its outline or its rows; who wants it counted says so.
@@ -140,6 +150,26 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
         None => {}
     }
     Ok(status)
+}
+
+/// What can be done with a source. It is looked at again, because what was read of it is gone.
+fn source_kind(source: &Path, format: Format) -> SourceKind {
+    // A page shows no control characters.
+    let is_name = |name: &str| harmless_within(name) == name;
+    if !source.to_str().is_some_and(is_name) {
+        return SourceKind::Nameless;
+    }
+    if is_folder(source) {
+        return SourceKind::Folder;
+    }
+    // A pipe is read once.
+    if is_standard(source) || !source.is_file() {
+        return SourceKind::Nameless;
+    }
+    match look_at(source, format) {
+        Ok(Ok((Kind::Archive, _))) => SourceKind::Archive,
+        _ => SourceKind::File,
+    }
 }
 
 /// What was counted in one source, or in all.

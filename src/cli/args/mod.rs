@@ -274,7 +274,7 @@ pub(super) struct InspectArgs {
     /// It opens offline. An earlier page of that name is replaced, and nothing else; - is standard output.
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
-    /// Survey by host, type, year, outcome [default: none]
+    /// Survey by host, type, year, sender, outcome [default: none]
     #[arg(
         hide_short_help = true,
         long,

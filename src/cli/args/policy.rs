@@ -100,6 +100,12 @@ impl PolicyArgs {
         self
     }
 
+    /// The store, and what its URLs begin with, as they were given.
+    pub fn store(&self) -> Option<(String, Option<&str>)> {
+        let store = self.store.as_deref()?.to_str()?.to_owned();
+        Some((store, self.base_url.as_deref()))
+    }
+
     /// What the URLs of the store begin with, if there is one.
     pub fn store_url(&self) -> Option<String> {
         let store = self.store.as_deref()?;

@@ -10,22 +10,28 @@ const BARS: usize = 12;
 
 impl Page<'_> {
     pub(super) fn attachments(&mut self) {
-        let (survey, named) = (self.survey, self.named());
+        let survey = self.survey;
         let detach = &survey.detach;
         let large = option_size(self.looked.larger_than);
+        let shown = survey.shown();
         self.add("<h2>Attachments</h2>");
         self.add(&format!(
-            "<p>{} attachments have {} in the mail, as they are encoded there. Those of {large} and more are {}, with {}.</p>",
-            grouped(survey.attachments.count), size(survey.attachments.octets), grouped(detach.large.count), size(detach.large.octets)
+            "<p>{} attachments have {} in the mail, as they are encoded there. {} more, with {}, are pictures and the like that the mail itself shows; they are counted apart below. Of all of these, those of {large} and more are {}, with {}.</p>",
+            grouped(survey.attachments.count.saturating_sub(shown.count)),
+            size(survey.attachments.octets.saturating_sub(shown.octets)),
+            grouped(shown.count), size(shown.octets),
+            grouped(detach.large.count), size(detach.large.octets)
         ));
-        let sizes: Vec<Bar> = survey
-            .sizes
-            .iter()
-            .enumerate()
-            .map(|(number, amount)| Bar {
-                name: class(number),
-                value: amount.octets,
-                said: format!("{} in {}", size(amount.octets), grouped(amount.count)),
+        let classes = survey.sizes.iter().zip(&survey.inline).enumerate();
+        let sizes: Vec<Bar> = classes
+            .map(|(number, (all, inline))| {
+                let octets = all.octets.saturating_sub(inline.octets);
+                let count = grouped(all.count.saturating_sub(inline.count));
+                Bar {
+                    name: class(number),
+                    value: octets,
+                    said: format!("{} in {count}", size(octets)),
+                }
             })
             .collect();
         self.add(&lying("Attachments by size", &sizes));
@@ -33,11 +39,13 @@ impl Page<'_> {
             let (objects, duplicates) = (detach.objects(), detach.duplicates());
             let saves = u64::try_from(detach.saves).unwrap_or(0);
             let command = format!(
-                "embody detach --larger-than {large} --store /srv/store --in-place {named}"
+                "embody detach --larger-than {large} {}",
+                self.looked.storing()
             );
+            let command = self.looked.commands(&command, "detach");
             self.act(
                 &format!(
-                    "This moves {} attachments into a store, and the mail is {} smaller. The store holds {} objects of {}; {} duplicates of {} are stored once. Mail and store together are {} less than the mail now. <code>--dry-run</code> instead of <code>--in-place</code> tries it, <code>embody restore</code> puts every byte back.",
+                    "This moves {} attachments into a store, and the mail is {} smaller. The store holds {} objects of {}; {} duplicates of {} are stored once. Mail and store together are {} less than the mail now. <code>--dry-run</code> besides tries it, <code>embody restore</code> puts every byte back.",
                     grouped(detach.leave.count), size(saves),
                     grouped(objects.count), size(objects.octets), grouped(duplicates.count), size(duplicates.octets),
                     size(saves.saturating_sub(objects.octets))
@@ -61,7 +69,11 @@ impl Page<'_> {
                 .collect();
             self.add(&format!("<p>The others stay in the mail: {}. docs/reasons.md says what these words mean.</p>", stay.join(", ")));
         }
-        let bars = bars(&survey.types, |it| it.octets, size);
+        let bars = bars(
+            &survey.types,
+            |it| it.octets.saturating_sub(it.inline_octets),
+            |it| size(it.octets.saturating_sub(it.inline_octets)),
+        );
         if !bars.is_empty() {
             self.add("<h2>Attachments by type</h2>");
             self.add("<p>By what the mail calls them. With <code>--type</code>, <code>detach</code> takes only some: <code>--type 'video/*'</code>.</p>");
@@ -72,6 +84,8 @@ impl Page<'_> {
                 "type",
                 "attachments",
                 "size",
+                "of these shown by the mail",
+                "their size",
                 "large ones",
                 "their size",
                 "would leave",
@@ -82,6 +96,8 @@ impl Page<'_> {
                 vec![
                     grouped(it.attachments),
                     size(it.octets),
+                    grouped(it.inline),
+                    size(it.inline_octets),
                     grouped(it.large),
                     size(it.large_octets),
                     grouped(it.leave),
@@ -92,7 +108,7 @@ impl Page<'_> {
     }
 
     pub(super) fn pictures(&mut self) {
-        let (survey, named) = (self.survey, self.named());
+        let survey = self.survey;
         let pictures = &survey.pictures;
         self.add("<h2>Pictures</h2>");
         self.add(&format!(
@@ -101,23 +117,25 @@ impl Page<'_> {
         ));
         if pictures.remote > 0 {
             self.act(
-                "This retrieves the pictures from the web and makes them part of the mail, as long as their servers are there. Add <code>--probe</code> to <code>embody inspect</code> to ask first which are alive.",
-                &format!("embody convert --embed remote --fetch http,https --in-place {named}"),
+                "This retrieves the pictures from the web and makes them part of the mail, and those of data: URLs too, as long as their servers are there. Add <code>--probe</code> to <code>embody inspect</code> to ask first which are alive.",
+                &self.looked.commands("embody embed", "embed"),
             );
         }
         if pictures.data > 0 {
             self.act(
                 "This makes the pictures of data: URLs attachments, which every mail program shows. It asks nobody.",
-                &format!("embody convert --embed data --in-place {named}"),
+                &self.looked.commands("embody convert --embed data", "embed-data"),
             );
         }
         if pictures.trackers > 0 {
             self.act(
                 "This puts one empty picture in the place of all trackers, so that none of them is told when the mail is opened. It needs no network.",
-                &format!("embody convert --embed remote --trackers blank --in-place {named}"),
+                &self
+                    .looked
+                    .commands("embody convert --embed remote --trackers blank", "blank"),
             );
         }
-        let bars = bars(&survey.hosts, |it| it.pictures, grouped);
+        let bars = bars(&survey.hosts, |it| it.pictures, |it| grouped(it.pictures));
         if survey.hosts.names().next().is_some() {
             self.add("<h2>Hosts</h2>");
             self.add("<p>Whom the mail refers to. <code>--deny-host NAME</code> asks one of them never, <code>--allow-host NAME</code> only that one.</p>");
@@ -144,16 +162,16 @@ impl Page<'_> {
 }
 
 /// The heaviest names; `said` says what each weighs.
-fn bars<C: Counts>(
+pub(super) fn bars<C: Counts>(
     counts: &Named<C>,
     weight: impl Fn(&C) -> u64,
-    said: impl Fn(u64) -> String,
+    said: impl Fn(&C) -> String,
 ) -> Vec<Bar> {
     let heaviest = counts.heaviest(&weight);
     let bar = |(name, it): &(&str, &C)| Bar {
         name: (*name).to_owned(),
         value: weight(it),
-        said: said(weight(it)),
+        said: said(it),
     };
     heaviest.iter().take(BARS).map(bar).collect()
 }

@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::time::SystemTime;
 
 use mail_parser::DateTime;
+use mail_parser::parsers::MessageStream;
 
 use super::super::verb::{Expanding, Said, Work};
+use super::copies::Copies;
 use super::listed::Listed;
 use super::sum::{Detach, SIZES, Survey};
 use super::tally::{Counts as _, Probe};
@@ -22,6 +24,9 @@ use crate::plan::documents::shown_inline;
 use crate::policy::{OnFailure, countable};
 use crate::report::{Kind, Outcome, Reason, Report, Row};
 use crate::store::Key;
+
+/// So much of a From field is read, in octets.
+const LONGEST_FROM: usize = 4 << 10;
 
 /// Looks at every message, besides what a forecast says of it.
 pub struct Surveying {
@@ -83,14 +88,15 @@ impl Surveying {
         let tree = scan(message, &limits);
         let is_attachment = |part: &PartId| is_attachment(message, &tree, *part, &limits);
         let attachments: Vec<PartId> = tree.ids().filter(is_attachment).collect();
-        for &part in &attachments {
-            let part = tree.part(part);
-            survey.attachment(&part.essence, part.body.len() as u64);
+        let shown = shown_inline(message, &tree, expander.policy(), &attachments);
+        for &id in &attachments {
+            let part = tree.part(id);
+            let is_shown = shown.contains_key(&id);
+            survey.attachment(&part.essence, part.body.len() as u64, is_shown);
         }
         let (edits, keys) = self.detach(message, &mut survey)?;
         let mut listed = Vec::new();
         if self.lists {
-            let shown = shown_inline(message, &tree, expander.policy(), &attachments);
             let known = |part: &PartId| (shown.get(part).copied(), keys.get(&tree.number(*part)));
             let of = |part: &PartId| Listed::of(message, &tree, *part, known(part));
             listed.extend(attachments.iter().map(of));
@@ -101,6 +107,9 @@ impl Surveying {
         for row in &report.rows {
             survey.row(row, matches!(self.expanding.work, Work::Probe { .. }));
         }
+        survey.copies = Copies::of(message, &tree);
+        let sender = survey.senders.of(&sender(message, &tree));
+        sender.count(message.len() as u64);
         self.date(message, &tree, &mut survey);
         Ok((edits, survey, listed))
     }
@@ -209,15 +218,25 @@ impl Transform<Said> for Surveying {
 }
 
 impl Survey {
-    fn attachment(&mut self, essence: &str, octets: u64) {
+    fn attachment(&mut self, essence: &str, octets: u64, is_shown: bool) {
         self.attachments.count(octets);
-        let class = SIZES.iter().rposition(|&from| octets >= from);
-        if let Some(class) = class.and_then(|class| self.sizes.get_mut(class)) {
-            class.count(octets);
-        }
         let of_type = self.types.of(essence);
         of_type.attachments += 1;
         of_type.octets += octets;
+        if is_shown {
+            of_type.inline += 1;
+            of_type.inline_octets += octets;
+        }
+        let class = SIZES.iter().rposition(|&from| octets >= from);
+        for classes in [
+            Some(&mut self.sizes),
+            Some(&mut self.inline).filter(|_| is_shown),
+        ] {
+            let class = classes.zip(class).and_then(|(it, class)| it.get_mut(class));
+            if let Some(class) = class {
+                class.count(octets);
+            }
+        }
     }
 
     fn link(&mut self, seen: &Seen<'_>) {
@@ -328,6 +347,21 @@ fn answer(reason: Option<Reason>) -> Probe {
         | R::BadUrl => Probe { refused: 1, ..none },
         _ => Probe { unasked: 1, ..none },
     }
+}
+
+/// The domain that a message says it is from; `none` where it says nothing that can be one.
+fn sender(message: &[u8], tree: &Tree) -> String {
+    let value = tree
+        .value(message, PartId::ROOT, "From")
+        .unwrap_or_default();
+    let line = [value.get(..LONGEST_FROM).unwrap_or(value), b"\n"].concat();
+    let address = MessageStream::new(&line).parse_address();
+    let first = address.as_address().and_then(|it| it.first());
+    let address = first.and_then(|it| it.address.as_deref());
+    let domain = address.and_then(|it| it.rsplit_once('@')).map(|it| it.1);
+    domain
+        .and_then(countable)
+        .unwrap_or_else(|| "none".to_owned())
 }
 
 /// The host that a row's URL names.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::super::forecast::Embed;
+use super::copies::CopyCounts;
 use super::looked::{Group, Looked};
 use super::sum::{Dates, Detach, SIZES, Survey};
 use super::tally::{
@@ -29,6 +30,7 @@ struct Whole<'s> {
     pictures: Shown<'s>,
     links: Linked<'s>,
     references: References<'s>,
+    repeated: CopyCounts,
     outcomes: &'s BTreeMap<String, u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     probe: Option<Probed>,
@@ -52,6 +54,7 @@ struct Probed {
 struct Attachments {
     #[serde(flatten)]
     all: Amount,
+    inline: Amount,
     sizes: Vec<Size>,
 }
 
@@ -113,6 +116,8 @@ struct By<'s> {
     #[serde(skip_serializing_if = "Option::is_none")]
     year: Option<Table<'s, Year>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    sender: Option<Table<'s, Amount>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<&'s BTreeMap<String, u64>>,
 }
 
@@ -150,6 +155,7 @@ impl<'s> Line<'s> {
                     count: survey.references,
                     kinds: &survey.kinds,
                 },
+                repeated: survey.copies.counts(),
                 outcomes: &survey.outcomes,
                 probe: looked.is_probed.then(|| Probed {
                     of_sources: survey.probe,
@@ -168,6 +174,7 @@ impl Attachments {
         let sizes = SIZES.iter().zip(survey.sizes);
         Self {
             all: survey.attachments,
+            inline: survey.shown(),
             sizes: sizes.map(|(&from, amount)| Size { from, amount }).collect(),
         }
     }
@@ -223,6 +230,7 @@ impl<'s> By<'s> {
             host: wants(Group::Host).then(|| Table::of(&survey.hosts)),
             r#type: wants(Group::Type).then(|| Table::of(&survey.types)),
             year: wants(Group::Year).then(|| Table::of(&survey.years)),
+            sender: wants(Group::Sender).then(|| Table::of(&survey.senders)),
             outcome: wants(Group::Outcome).then_some(&survey.outcomes),
         })
     }

@@ -11,8 +11,30 @@ pub enum Group {
     Type,
     /// The years of the Date fields
     Year,
+    /// The domains of the From fields
+    Sender,
     /// What would become of references and documents
     Outcome,
+}
+
+/// A source, and what can be done with it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Source {
+    pub name: String,
+    pub kind: SourceKind,
+}
+
+/// What can be done with a source.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SourceKind {
+    /// A file, which `--in-place` replaces, and `--backup` keeps.
+    File,
+    /// An archive, or something else of which the result is another file.
+    Archive,
+    /// A folder: of a Maildir or MH folder there is no backup.
+    Folder,
+    /// Standard input, or a name that no command line of text can hold.
+    Nameless,
 }
 
 /// How mail was looked at.
@@ -26,7 +48,11 @@ pub struct Looked<'l> {
     /// The groups that are told.
     pub by: &'l [Group],
     /// The sources, as they were named.
-    pub sources: &'l [String],
+    pub sources: &'l [Source],
+    /// `--store`, as detach takes it, and what its URLs begin with.
+    pub store: Option<(String, Option<&'l str>)>,
+    /// The word of `--format`, if one was given.
+    pub format: Option<String>,
     /// When the run began.
     pub start: &'l str,
 }

@@ -2,12 +2,15 @@
 //!
 //! `gather` looks at one message, in the workers; `sum` adds surveys up in the order of the messages, with the
 //! bounded counts of `tally`; `json`, `text` and `page` say it, `listed` names its attachments; `looked` is what was asked. The page is made with
-//! `sheet` and `plot`, `contents` is its largest section, and it goes where `file` says.
+//! `sheet`, `plot` and `command`, `contents` is its largest section, and it goes where `file` says. `copies` knows which
+//! messages stand several times.
 //!
 //! Of what a stranger may name without end, hosts, types and schemes, the first ten thousand of each are counted
 //! apart, and of contents a million are compared. So memory has a bound, whatever is in the mail.
 
+mod command;
 mod contents;
+mod copies;
 mod file;
 mod gather;
 mod json;
@@ -24,7 +27,7 @@ pub(super) use self::file::write_page;
 pub(super) use self::gather::Surveying;
 pub(super) use self::json::Line;
 pub(super) use self::listed::Listed;
-pub(super) use self::looked::{Group, Looked};
+pub(super) use self::looked::{Group, Looked, Source, SourceKind};
 pub(super) use self::page::page;
 pub(super) use self::sum::Survey;
 pub(super) use self::tally::{NAMES, Named, add};

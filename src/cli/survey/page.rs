@@ -1,16 +1,23 @@
 //! The survey as one page that opens offline: numbers first, then tables and plots, each with what one would type.
 //!
-//! No script, nothing from elsewhere, and its own policy forbids both.
+//! Nothing comes from elsewhere, and its own policy forbids it. The one script, which copies commands, is allowed by its
+//! hash.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest as _, Sha256};
+
+use super::contents::bars;
 use super::file::BEGIN;
 use super::json::bound;
 use super::looked::Looked;
-use super::plot::{Column, escaped, grouped, standing};
+use super::plot::{Column, escaped, grouped, lying, standing};
 use super::sheet::{Order, Page, ROWS};
 use super::sum::{Survey, day};
 use super::text::{option_size, size};
 
 const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
 
 /// The page.
 pub fn page(survey: &Survey, looked: &Looked<'_>) -> String {
@@ -22,6 +29,7 @@ pub fn page(survey: &Survey, looked: &Looked<'_>) -> String {
     page.head();
     page.numbers();
     page.years();
+    page.senders();
     page.attachments();
     page.pictures();
     page.links();
@@ -33,12 +41,8 @@ pub fn page(survey: &Survey, looked: &Looked<'_>) -> String {
 
 impl Page<'_> {
     fn head(&mut self) {
-        let names: Vec<String> = self
-            .looked
-            .sources
-            .iter()
-            .map(|name| escaped(name))
-            .collect();
+        let sources = self.looked.sources.iter();
+        let names: Vec<String> = sources.map(|source| escaped(&source.name)).collect();
         let shown = names.get(..3).filter(|_| names.len() > 4).unwrap_or(&names);
         let mut title = shown.join(", ");
         if shown.len() < names.len() {
@@ -54,8 +58,8 @@ impl Page<'_> {
             false => "Nothing was changed, and nobody was asked.",
         };
         self.add(
-            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-             <meta name=\"viewport\" content=\"width=device-width\">",
+            &format!("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{}'\">\n\
+             <meta name=\"viewport\" content=\"width=device-width\">", STANDARD.encode(Sha256::digest(SCRIPT)))
         );
         self.add(&format!(
             "<title>What is in {title}</title>\n<style>\n{STYLE}</style>\n<body>"
@@ -69,6 +73,7 @@ impl Page<'_> {
             escaped(self.looked.start),
             env!("CARGO_PKG_VERSION"),
         ));
+        self.add("<p class=\"soft\">The commands below name the mail as it was named here: run them in the same folder. A file that is replaced stays beside the new one as a backup; of an archive or a folder the result is new, and the old one stays as it is.</p>");
         if survey.oversized > 0 {
             self.add(&format!(
                 "<p>{} messages are too large to be looked at, and are not counted below.</p>",
@@ -138,6 +143,17 @@ impl Page<'_> {
                 "attachments that are elsewhere, only referred to".to_owned(),
             ),
         ];
+        let repeated = survey.copies.counts().repeated;
+        if repeated.count > 0 {
+            tiles.push((
+                "",
+                grouped(repeated.count),
+                format!(
+                    "messages stand more than once, as under several labels: {}",
+                    size(repeated.octets)
+                ),
+            ));
+        }
         if self.looked.is_probed {
             let probe = survey.probe;
             tiles.push((
@@ -231,8 +247,27 @@ impl Page<'_> {
         );
     }
 
+    fn senders(&mut self) {
+        let senders = &self.survey.senders;
+        let bars = bars(
+            senders,
+            |it| it.octets,
+            |it| format!("{} in {}", size(it.octets), grouped(it.count)),
+        );
+        self.add("<h2>Mail by sender</h2>");
+        self.add("<p>By the domain of the From field, which anybody may write.</p>");
+        self.add(&lying("Mail by domain of the sender", &bars));
+        self.table(
+            &["sender", "messages", "size"],
+            senders,
+            |it| it.octets,
+            |it| vec![grouped(it.count), size(it.octets)],
+            Order::Heaviest,
+        );
+    }
+
     fn links(&mut self) {
-        let (survey, named) = (self.survey, self.named());
+        let survey = self.survey;
         let links = &survey.links;
         self.add("<h2>Links</h2>");
         let unread = match links.unread {
@@ -250,7 +285,7 @@ impl Page<'_> {
         if links.with_base + links.to_parts > 0 {
             self.act(
                 "This makes relative links work. It asks nobody.",
-                &format!("embody convert --in-place {named}"),
+                &self.looked.commands("embody convert", "links"),
             );
         }
         self.table(
@@ -263,7 +298,7 @@ impl Page<'_> {
     }
 
     fn references(&mut self) {
-        let (survey, named) = (self.survey, self.named());
+        let survey = self.survey;
         self.add("<h2>Attachments that are elsewhere</h2>");
         if survey.references == 0 {
             self.add("<p>The mail has none: no message/external-body, nothing that a mail program detached.</p>");
@@ -272,7 +307,9 @@ impl Page<'_> {
         self.add("<p>Parts of the mail that only refer to their content. What is in the mail itself, by cid: and data:, needs no network.</p>");
         self.act(
             "This puts the content where the references are, as far as it is still there.",
-            &format!("embody convert --fetch http,https,ftp --in-place {named}"),
+            &self
+                .looked
+                .commands("embody convert --fetch http,https,ftp", "filling"),
         );
         self.add("<table><tr><th>kind<th>scheme<th>references");
         let kinds = &survey.kinds;
@@ -298,7 +335,7 @@ impl Page<'_> {
     }
 
     fn outcomes(&mut self) {
-        let (survey, named) = (self.survey, self.named());
+        let survey = self.survey;
         if survey.outcomes.is_empty() {
             return;
         }
@@ -306,7 +343,7 @@ impl Page<'_> {
         self.add("<p>One row for each reference and each document. The word behind <code>left</code> is the reason; docs/reasons.md says which option would allow it.</p>");
         self.act(
             "This prints every row, with its message and its part.",
-            &format!("embody inspect --json {named}"),
+            &self.looked.reading("embody inspect --json"),
         );
         self.add("<table><tr><th>outcome<th>rows");
         for (outcome, count) in &survey.outcomes {
@@ -321,6 +358,7 @@ impl Page<'_> {
 
     fn foot(&mut self) {
         self.add("<footer>Sizes are in powers of 1024, cut and not rounded. docs/survey.md of embody says how each number is counted; <code>embody inspect --json</code> prints them for programs.</footer>");
+        self.add(&format!("<script>{SCRIPT}</script>"));
     }
 }
 

@@ -26,26 +26,12 @@ impl Page<'_> {
         self.html.push('\n');
     }
 
-    /// What one would type, and what comes of it. `words` is HTML, `command` is text.
-    pub fn act(&mut self, words: &str, command: &str) {
-        let command = escaped_command(command);
+    /// What one would type, and what comes of it. `words` is HTML, `commands` is text, a line each.
+    pub fn act(&mut self, words: &str, commands: &[String]) {
+        let command = escaped_commands(commands);
         self.add(&format!(
             "<div class=\"act\"><p>{words}</p><pre>{command}</pre></div>"
         ));
-    }
-
-    /// The sources, as a shell takes them.
-    pub fn named(&self) -> String {
-        let names = self.looked.sources;
-        match names {
-            [] => "MAILBOX".to_owned(),
-            _ if names.len() > 4 || names.iter().any(|name| name == "-") => "MAILBOX...".to_owned(),
-            _ => names
-                .iter()
-                .map(|name| quoted(name))
-                .collect::<Vec<_>>()
-                .join(" "),
-        }
     }
 
     /// A table of counts by name, with the sum of those beyond the bound.
@@ -95,32 +81,15 @@ pub enum Order {
     Heaviest,
 }
 
-/// A command as text of the page, whole: names of files are not cut as strangers' text is.
-fn escaped_command(command: &str) -> String {
-    let chars: Vec<char> = command.chars().collect();
-    chars
-        .chunks(200)
-        .map(|piece| escaped(&piece.iter().collect::<String>()))
-        .collect()
-}
-
-/// A file name as a shell takes it.
-fn quoted(name: &str) -> String {
-    let is_plain = |symbol: char| symbol.is_ascii_alphanumeric() || "/._-+:@,".contains(symbol);
-    match !name.is_empty() && !name.starts_with('-') && name.chars().all(is_plain) {
-        true => name.to_owned(),
-        false => format!("'{}'", name.replace('\'', "'\\''")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_shell_takes_a_name_as_one_word() {
-        assert_eq!(quoted("/srv/mail/a.mbox"), "/srv/mail/a.mbox");
-        assert_eq!(quoted("a b; rm -rf ~"), "'a b; rm -rf ~'");
-        assert_eq!(quoted("it's"), "'it'\\''s'");
-    }
+/// Commands as text of the page, whole: names of files are not cut as strangers' text is.
+fn escaped_commands(commands: &[String]) -> String {
+    let escaped = |command: &String| -> String {
+        let chars: Vec<char> = command.chars().collect();
+        let pieces = chars.chunks(200);
+        pieces
+            .map(|piece| escaped(&piece.iter().collect::<String>()))
+            .collect()
+    };
+    let lines: Vec<String> = commands.iter().map(escaped).collect();
+    lines.join("\n")
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use mail_parser::DateTime;
 use serde::{Serialize, Serializer};
 
+use super::copies::Copies;
 use super::tally::{Amount, Counts as _, Host, Links, Named, Pictures, Probe, Type, Year, add};
 use crate::mailbox::Summary;
 use crate::store::Key;
@@ -27,6 +28,8 @@ pub struct Survey {
     /// Attachments of any size, with the octets of their bodies in the mail.
     pub attachments: Amount,
     pub sizes: [Amount; SIZES.len()],
+    /// Those of them that the mail itself shows, in the same classes.
+    pub inline: [Amount; SIZES.len()],
     pub detach: Detach,
     pub pictures: Pictures,
     pub links: Links,
@@ -41,6 +44,9 @@ pub struct Survey {
     /// Outcomes of rows, with their reasons.
     pub outcomes: BTreeMap<String, u64>,
     pub years: Named<Year>,
+    /// Messages and their octets, by the domain of the From field.
+    pub senders: Named<Amount>,
+    pub copies: Copies,
     pub hosts: Named<Host>,
     pub types: Named<Type>,
 }
@@ -87,7 +93,8 @@ impl Survey {
         self.oversized += other.oversized;
         self.dates.add(other.dates);
         self.attachments.add(&other.attachments);
-        for (sum, more) in self.sizes.iter_mut().zip(&other.sizes) {
+        let sums = self.sizes.iter_mut().chain(&mut self.inline);
+        for (sum, more) in sums.zip(other.sizes.iter().chain(&other.inline)) {
             sum.add(more);
         }
         self.detach.add(other.detach);
@@ -102,8 +109,17 @@ impl Survey {
         self.probe.add(&other.probe);
         add(&mut self.outcomes, other.outcomes);
         self.years.add(other.years);
+        self.senders.add(other.senders);
+        self.copies.add(other.copies);
         self.hosts.add(other.hosts);
         self.types.add(other.types);
+    }
+
+    /// Attachments that the mail itself shows.
+    pub fn shown(&self) -> Amount {
+        let mut sum = Amount::default();
+        self.inline.iter().for_each(|it| sum.add(it));
+        sum
     }
 
     /// Takes what the walk over mailboxes counted. What `detach` would save is what their sizes say: it is

@@ -65,7 +65,11 @@ counts! {
 
 counts! {
     /// The attachments of one media type; `large` are those that `detach` looks at.
-    Type { attachments, octets, large, large_octets, leave, leave_octets, }
+    Type {
+        attachments, octets, large, large_octets, leave, leave_octets,
+        /// Of the attachments, those that the mail itself shows.
+        inline, inline_octets,
+    }
 }
 
 counts! {

@@ -6,7 +6,7 @@ use super::super::say::harmless;
 use super::json::bound;
 use super::looked::{Group, Looked};
 use super::sum::{SIZES, Survey, day};
-use super::tally::{Counts, Host, Named, Type};
+use super::tally::{Amount, Counts, Host, Named, Type};
 
 /// Most lines of one table.
 const LINES: usize = 40;
@@ -74,6 +74,15 @@ fn write_all(text: &mut String, survey: &Survey, looked: &Looked<'_>) -> std::fm
     if survey.attachments.count > 0 {
         attachments(text, survey, looked)?;
     }
+    let repeated = survey.copies.counts().repeated;
+    if repeated.count > 0 {
+        writeln!(
+            text,
+            "repeated     {} messages, with {}, of which an equal one stands elsewhere",
+            repeated.count,
+            size(repeated.octets)
+        )?;
+    }
     let pictures = &survey.pictures;
     let shown = pictures.remote + pictures.in_mail + pictures.data + pictures.elsewhere;
     if shown + pictures.trackers > 0 {
@@ -129,7 +138,20 @@ fn write_all(text: &mut String, survey: &Survey, looked: &Looked<'_>) -> std::fm
 
 fn attachments(text: &mut String, survey: &Survey, looked: &Looked<'_>) -> std::fmt::Result {
     let all = survey.attachments;
-    writeln!(text, "attachments  {} of {}", all.count, size(all.octets))?;
+    let shown = match survey.shown() {
+        none if none.count == 0 => String::new(),
+        shown => format!(
+            "; the mail itself shows {}, with {}",
+            shown.count,
+            size(shown.octets)
+        ),
+    };
+    writeln!(
+        text,
+        "attachments  {} of {}{shown}",
+        all.count,
+        size(all.octets)
+    )?;
     let detach = &survey.detach;
     let larger_than = option_size(looked.larger_than);
     if detach.large.count == 0 {
@@ -203,7 +225,19 @@ fn table(text: &mut String, survey: &Survey, group: Group, has_archive: bool) ->
         Group::Type => {
             let head = "attachments octets large large_octets leave leave_octets";
             let weight = |it: &Type| it.octets.max(1);
-            named(text, ("type", head), &survey.types, weight, Type::columns)
+            let row = |it: &Type| it.columns().into_iter().take(6).collect();
+            named(text, ("type", head), &survey.types, weight, row)
+        }
+        Group::Sender => {
+            let row = Amount::columns;
+            let weight = |it: &Amount| it.count;
+            named(
+                text,
+                ("sender", "messages octets"),
+                &survey.senders,
+                weight,
+                row,
+            )
         }
         Group::Year => {
             let head = "messages octets attachments octets pictures references";

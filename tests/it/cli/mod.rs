@@ -10,3 +10,4 @@ mod report_file;
 mod signals;
 mod standard_streams;
 mod survey;
+mod survey_page;

@@ -1,0 +1,148 @@
+//! The commands of the page: each does what it says with the sources that were looked at, and the mail as it was stays
+//! where it is, or as a backup.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use super::looked::{Looked, Source, SourceKind};
+
+/// Sources that a command names, at most.
+const SOURCES: usize = 20;
+
+/// Endings of names that say how a file is packed.
+const ENDINGS: [&str; 8] = ["zip", "tgz", "tar", "gz", "zst", "bz2", "xz", "mbox"];
+
+impl Looked<'_> {
+    /// What one would type to have this done to all sources, a line for each that is written beside: a command up to the
+    /// sources, and what becomes of them, in a word.
+    pub(super) fn commands(&self, command: &str, purpose: &str) -> Vec<String> {
+        let command = match &self.format {
+            Some(format) => format!("{command} --format {format}"),
+            None => command.to_owned(),
+        };
+        let in_place = format!("{command} --in-place --backup .before-{purpose}");
+        let Some(sources) = self.named() else {
+            return vec![format!("{in_place} MAILBOX...")];
+        };
+        let (files, others): (Vec<&Source>, Vec<&Source>) =
+            sources.iter().partition(|it| it.kind == SourceKind::File);
+        let mut lines = Vec::new();
+        if !files.is_empty() {
+            let names: Vec<String> = files.iter().map(|it| quoted(&it.name)).collect();
+            lines.push(format!("{in_place} {}", names.join(" ")));
+        }
+        let mut taken = HashSet::new();
+        for source in others {
+            let name = result(source, purpose, &mut taken);
+            lines.push(format!(
+                "{command} {} --output {}",
+                quoted(&source.name),
+                quoted(&name)
+            ));
+        }
+        lines
+    }
+
+    /// A command that only reads all sources.
+    pub(super) fn reading(&self, command: &str) -> Vec<String> {
+        let mut words = vec![command.to_owned()];
+        words.extend(
+            self.format
+                .iter()
+                .map(|format| format!("--format {format}")),
+        );
+        match self.named() {
+            Some(sources) => words.extend(sources.iter().map(|it| quoted(&it.name))),
+            None => words.push("MAILBOX...".to_owned()),
+        }
+        vec![words.join(" ")]
+    }
+
+    /// `--store` with a value, for detach: without one, a folder beside the results, which it makes.
+    pub(super) fn storing(&self) -> String {
+        match &self.store {
+            None => "--store mail-attachments".to_owned(),
+            Some((store, None)) => format!("--store {}", quoted(store)),
+            Some((store, Some(url))) => {
+                format!("--store {} --base-url {}", quoted(store), quoted(url))
+            }
+        }
+    }
+
+    fn named(&self) -> Option<&[Source]> {
+        let is_nameless = |it: &Source| it.kind == SourceKind::Nameless;
+        let is_few = (1..=SOURCES).contains(&self.sources.len());
+        (is_few && !self.sources.iter().any(is_nameless)).then_some(self.sources)
+    }
+}
+
+/// The name of a result in the folder where the command runs, none of those `taken`.
+fn result(source: &Source, purpose: &str, taken: &mut HashSet<String>) -> String {
+    let mut path = Path::new(&source.name);
+    while let (Some(stem), Some(ending)) = (path.file_stem(), path.extension())
+        && source.kind != SourceKind::Folder
+        && ENDINGS.iter().any(|it| ending.eq_ignore_ascii_case(it))
+    {
+        path = Path::new(stem);
+    }
+    let name = path.file_name().map(|name| name.to_string_lossy());
+    let name = name.as_deref().unwrap_or("mail");
+    let ending = match source.kind {
+        SourceKind::Folder => "",
+        _ => ".mbox",
+    };
+    let number = |number: usize| match number {
+        1 => format!("{name}-{purpose}{ending}"),
+        _ => format!("{name}-{purpose}-{number}{ending}"),
+    };
+    let free = (1..).map(number).find(|name| !taken.contains(name));
+    let free = free.unwrap_or_default();
+    taken.insert(free.clone());
+    free
+}
+
+/// A file name as a shell takes it, and as no option.
+fn quoted(name: &str) -> String {
+    let name = match name.starts_with('-') {
+        true => format!("./{name}"),
+        false => name.to_owned(),
+    };
+    let is_plain = |symbol: char| symbol.is_ascii_alphanumeric() || "/._-+:@,".contains(symbol);
+    match !name.is_empty() && name.chars().all(is_plain) {
+        true => name,
+        false => format!("'{}'", name.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_takes_a_name_as_one_word_and_embody_as_no_option() {
+        assert_eq!(quoted("/srv/mail/a.mbox"), "/srv/mail/a.mbox");
+        assert_eq!(quoted("a b; rm -rf ~"), "'a b; rm -rf ~'");
+        assert_eq!(quoted("it's"), "'it'\\''s'");
+        assert_eq!(quoted("-rf"), "./-rf");
+        assert_eq!(quoted("- x"), "'./- x'");
+    }
+
+    #[test]
+    fn results_stand_beside_and_have_names_of_their_own() {
+        let mut taken = HashSet::new();
+        let mut of = |name: &str, kind| {
+            let name = name.to_owned();
+            result(&Source { name, kind }, "embedded", &mut taken)
+        };
+        assert_eq!(
+            of("/a/takeout-1.tar.gz", SourceKind::Archive),
+            "takeout-1-embedded.mbox"
+        );
+        assert_eq!(
+            of("takeout-1.zip", SourceKind::Archive),
+            "takeout-1-embedded-2.mbox"
+        );
+        assert_eq!(of("Mail.zip/", SourceKind::Folder), "Mail.zip-embedded");
+        assert_eq!(of("..", SourceKind::Folder), "mail-embedded");
+    }
+}

@@ -1,0 +1,100 @@
+//! Messages that stand several times, as in an export with a mailbox for each label: by a hash of each, so that memory has
+//! a bound.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+use super::tally::{Amount, Counts as _};
+use crate::mime::{PartId, Tree};
+use crate::span::Span;
+
+/// Most messages that are compared: they take 48 MB at most.
+const MESSAGES: usize = 1 << 20;
+
+/// Fields that mailboxes and their programs write, which tell copies of one message apart.
+const OF_MAILBOXES: [&str; 12] = [
+    "Status",
+    "X-Status",
+    "X-UID",
+    "X-UIDL",
+    "X-Keywords",
+    "X-Mozilla-Status",
+    "X-Mozilla-Status2",
+    "X-Mozilla-Keys",
+    "X-Gmail-Labels",
+    "X-GM-THRID",
+    "Content-Length",
+    "Lines",
+];
+
+/// Half of a SHA-256: two messages that have it in common by chance are not met.
+type Hash = [u8; 16];
+
+/// The messages that were met, and those of them that are copies.
+#[derive(Default, Debug)]
+pub struct Copies {
+    /// The octets of each; none has 4 GiB.
+    known: HashMap<Hash, u32>,
+    counts: CopyCounts,
+}
+
+/// What is said of copies.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct CopyCounts {
+    /// Messages of which an equal one was met before.
+    #[serde(flatten)]
+    pub repeated: Amount,
+    /// Messages that were not compared, because there are too many.
+    pub uncompared: Amount,
+}
+
+impl Copies {
+    /// One message, without what its mailbox wrote into its header.
+    pub fn of(message: &[u8], tree: &Tree) -> Self {
+        let mut hash = Sha256::new();
+        let mut from = tree.root().envelope.end;
+        for field in tree.fields(PartId::ROOT).iter(message) {
+            if OF_MAILBOXES.iter().any(|name| field.is(message, name)) {
+                hash.update(Span::new(from, field.whole.start.max(from)).of(message));
+                from = field.whole.end;
+            }
+        }
+        hash.update(Span::new(from, message.len()).of(message));
+        let mut half = Hash::default();
+        for (to, from) in half.iter_mut().zip(hash.finalize()) {
+            *to = from;
+        }
+        let octets = u32::try_from(message.len()).unwrap_or(u32::MAX);
+        Self {
+            known: HashMap::from([(half, octets)]),
+            counts: CopyCounts::default(),
+        }
+    }
+
+    pub fn counts(&self) -> CopyCounts {
+        self.counts
+    }
+
+    pub fn add(&mut self, other: Self) {
+        self.counts.repeated.add(&other.counts.repeated);
+        self.counts.uncompared.add(&other.counts.uncompared);
+        if self.known.is_empty() {
+            self.known = other.known;
+            return;
+        }
+        // In an order of their own, so that the same mail always gives the same survey, at the bound too.
+        let mut known: Vec<(Hash, u32)> = other.known.into_iter().collect();
+        known.sort_unstable();
+        for (hash, octets) in known {
+            let is_full = self.known.len() >= MESSAGES;
+            match self.known.entry(hash) {
+                Entry::Occupied(_) => self.counts.repeated.count(octets.into()),
+                Entry::Vacant(_) if is_full => self.counts.uncompared.count(octets.into()),
+                Entry::Vacant(new) => drop(new.insert(octets)),
+            }
+        }
+    }
+}
