@@ -22,7 +22,7 @@ use super::report_file::{ReportFile, json};
 use super::reporter::{Counts, Reporter};
 use super::say::{self, harmless, harmless_within};
 use super::survey::{Line, Looked, Source, SourceKind, Survey, Surveying, lines, page, write_page};
-use super::totals::HOSTS;
+use super::totals::MOST;
 use super::verb::{Expanding, Work};
 use super::wording;
 use crate::error::Error;
@@ -336,7 +336,7 @@ impl Inspection {
             summary.mailboxes,
             summary.messages,
             summary.bytes_in,
-            totals.table(HOSTS),
+            totals.table(&MOST),
             forecast
         );
         print(text.as_bytes())?;

@@ -10,11 +10,26 @@ use super::survey::{NAMES, Named, Survey, add};
 use crate::link::url::Reference;
 use crate::mailbox::{Effect, Summary};
 use crate::policy::{Policy, countable};
-use crate::report::{Kind, Outcome, Reason, Report};
+use crate::report::{Kind, Outcome, Reason, Report, Row};
 
-/// Most hosts that a table of `inspect` names, and a sum.
-pub(super) const HOSTS: usize = 40;
-const HOSTS_OF_SUM: usize = 10;
+/// Most names in each part of a table.
+pub(super) struct Most {
+    hosts: usize,
+    /// Schemes, outcomes and kinds of files that were skipped.
+    others: [usize; 3],
+}
+
+/// Of a table of `inspect`.
+pub(super) const MOST: Most = Most {
+    hosts: 40,
+    others: [99; 3],
+};
+
+/// Of a sum: with all that may stand around it, it has at most 60 lines.
+const MOST_OF_SUM: Most = Most {
+    hosts: 10,
+    others: [6, 14, 6],
+};
 
 /// What many rows come to.
 #[derive(Default, Debug)]
@@ -65,7 +80,7 @@ impl Totals {
             }
             self.links += row.links.unwrap_or(0);
             *self.kinds.entry(row.kind.as_str()).or_default() += 1;
-            *self.outcomes.entry(row.outcome_and_reason()).or_default() += 1;
+            *self.outcomes.entry(outcome(row)).or_default() += 1;
             let Some(url) = row.url.as_deref().filter(|_| row.kind != Kind::Link) else {
                 continue;
             };
@@ -114,16 +129,19 @@ impl Totals {
     }
 
     /// Totals per kind, scheme, host and outcome, and per kind of what was skipped.
-    /// Of hosts there are `most`.
-    pub(super) fn table(&self, most: usize) -> String {
+    pub(super) fn table(&self, most: &Most) -> String {
         let mut text = String::new();
+        let [most_schemes, most_outcomes, most_skipped] = most.others;
         section(
             &mut text,
             "kind",
             self.kinds.iter().map(|(name, count)| (*name, *count)),
             99,
         );
-        for (title, names, most) in [("scheme", &self.schemes, 99), ("host", &self.hosts, most)] {
+        for (title, names, most) in [
+            ("scheme", &self.schemes, most_schemes),
+            ("host", &self.hosts, most.hosts),
+        ] {
             let counted = names.names().map(|(name, count)| (name, *count));
             section(&mut text, title, counted, most);
             if let Some(count) = names.others() {
@@ -139,15 +157,25 @@ impl Totals {
             self.outcomes
                 .iter()
                 .map(|(name, count)| (name.as_str(), *count)),
-            99,
+            most_outcomes,
         );
         section(
             &mut text,
             "skipped",
             self.skipped.iter().map(|(name, count)| (*name, *count)),
-            99,
+            most_skipped,
         );
         text
+    }
+}
+
+/// What became of a reference, with the reason, and the number with which a server refused it: a 404 is no 403.
+fn outcome(row: &Row) -> String {
+    let words = row.outcome_and_reason();
+    let is_status = matches!(row.reason, Some(Reason::HttpStatus | Reason::FtpStatus));
+    match row.status.filter(|_| is_status) {
+        Some(status) => format!("{words} {status}"),
+        None => words,
     }
 }
 
@@ -232,7 +260,7 @@ pub(super) fn summary(summary: &Summary, totals: &Totals, effect: Effect, second
             let _ = writeln!(text, "{count} {what}");
         }
     }
-    text.push_str(&totals.table(HOSTS_OF_SUM));
+    text.push_str(&totals.table(&MOST_OF_SUM));
     let most = totals.remedies.iter().max_by_key(|(_, count)| **count);
     if let Some((remedy, count)) = most {
         let what = match *count == totals.left {

@@ -9,5 +9,6 @@ mod refused;
 mod report_file;
 mod signals;
 mod standard_streams;
+mod summary;
 mod survey;
 mod survey_page;

@@ -1,0 +1,106 @@
+//! What a run over mailboxes says at its end: by reason, with the status of servers, on one screen or two.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+
+use crate::common::programs::{embody, stderr};
+use crate::common::raw::{Raw, ok};
+
+#[test]
+fn a_run_over_3000_messages_says_in_60_lines_what_was_left_and_why() {
+    let server = Raw::http(|path, stream| {
+        let status: u16 = path.trim_start_matches('/').parse().unwrap_or(200);
+        let answer = match status {
+            200 => ok("text/plain", b"here"),
+            _ => format!("HTTP/1.1 {status} No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+                .into_bytes(),
+        };
+        let _ = stream.write_all(&answer);
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir(at("in")).unwrap();
+    let mut mailbox = String::new();
+    for number in 0..3_000 {
+        // Some statuses often, many once; and names and schemes as strangers make them up.
+        let url = match number % 10 {
+            0 => server.url("/fine"),
+            1..=4 => server.url("/404"),
+            5 => server.url("/410"),
+            6 => server.url("/403"),
+            7 => server.url(&format!("/{}", 400 + number / 10 % 150)),
+            8 => format!("https://host{number}.example/"),
+            _ => format!("scheme{number}://a.example/"),
+        };
+        let _ = write!(
+            mailbox,
+            "From a@b Mon Jul  6 10:00:00 2015\nSubject: {number}\nMIME-Version: 1.0\nContent-Type: message/external-body; access-type=URL; URL=\"{url}\"\n\nContent-Type: text/plain\n\n\n"
+        );
+    }
+    fs::write(at("in/box"), mailbox).unwrap();
+    for (number, start) in [
+        "%PDF-1.7",
+        "PK\u{3}\u{4}",
+        "GIF89a",
+        "text",
+        "{}",
+        "\u{0}\u{0}",
+    ]
+    .iter()
+    .enumerate()
+    {
+        fs::write(at(&format!("in/{number}")), start).unwrap();
+    }
+    let port = server.address.port().to_string();
+    let convert = |options: &[&str]| {
+        let mut command = embody();
+        let command = command.arg("convert").arg(at("in")).args(options);
+        let output = command
+            .args([
+                "--fetch",
+                "http",
+                "--allow-net",
+                "127.0.0.0/8",
+                "--allow-port",
+                &port,
+            ])
+            .output()
+            .unwrap();
+        stderr(&output)
+    };
+    let out = at("out").display().to_string();
+    let said = convert(&["--output", &out]);
+    assert!(
+        said.lines().count() <= 60,
+        "{}: {said}",
+        said.lines().count()
+    );
+    let count = |line: &str| {
+        let line = said.lines().find(|it| it.ends_with(line));
+        let line = line.unwrap_or_else(|| panic!("{said}"));
+        line.split_whitespace()
+            .nth(1)
+            .unwrap()
+            .parse::<u64>()
+            .unwrap()
+    };
+    assert_eq!(count("  expanded"), 300);
+    // Those of the long list besides.
+    assert_eq!(count("  left: http-status 404"), 1_202);
+    assert_eq!(count("  left: http-status 410"), 302);
+    assert_eq!(count("  left: http-status 403"), 302);
+    assert!(said.contains("--fetch https would allow "), "{said}");
+    let others = said
+        .lines()
+        .filter(|line| line.starts_with("outcome "))
+        .last()
+        .unwrap();
+    assert!(
+        others.contains(" in ") && others.ends_with(" others"),
+        "{said}"
+    );
+    // --quiet says nothing.
+    let quiet = at("quiet").display().to_string();
+    assert_eq!(convert(&["--quiet", "--output", &quiet]), "");
+}
