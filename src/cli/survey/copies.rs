@@ -2,7 +2,6 @@
 //! a bound.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
@@ -11,8 +10,8 @@ use super::tally::{Amount, Counts as _};
 use crate::mime::{PartId, Tree};
 use crate::span::Span;
 
-/// Most messages that are compared: they take 48 MB at most.
-const MESSAGES: usize = 1 << 20;
+/// Most messages that are compared. As many as a table of a million buckets holds, 22 MB: one more would double it.
+const MESSAGES: usize = (1 << 20) / 8 * 7;
 
 /// Fields that mailboxes and their programs write, which tell copies of one message apart.
 const OF_MAILBOXES: [&str; 12] = [
@@ -38,6 +37,8 @@ type Hash = [u8; 16];
 pub struct Copies {
     /// The octets of each; none has 4 GiB.
     known: HashMap<Hash, u32>,
+    /// One that is not among them yet: a message alone needs no table.
+    alone: Option<(Hash, u32)>,
     counts: CopyCounts,
 }
 
@@ -69,7 +70,8 @@ impl Copies {
         }
         let octets = u32::try_from(message.len()).unwrap_or(u32::MAX);
         Self {
-            known: HashMap::from([(half, octets)]),
+            known: HashMap::new(),
+            alone: Some((half, octets)),
             counts: CopyCounts::default(),
         }
     }
@@ -81,20 +83,31 @@ impl Copies {
     pub fn add(&mut self, other: Self) {
         self.counts.repeated.add(&other.counts.repeated);
         self.counts.uncompared.add(&other.counts.uncompared);
-        if self.known.is_empty() {
-            self.known = other.known;
-            return;
+        if let Some(message) = self.alone.take() {
+            self.compare(message);
         }
-        // In an order of their own, so that the same mail always gives the same survey, at the bound too.
-        let mut known: Vec<(Hash, u32)> = other.known.into_iter().collect();
-        known.sort_unstable();
-        for (hash, octets) in known {
-            let is_full = self.known.len() >= MESSAGES;
-            match self.known.entry(hash) {
-                Entry::Occupied(_) => self.counts.repeated.count(octets.into()),
-                Entry::Vacant(_) if is_full => self.counts.uncompared.count(octets.into()),
-                Entry::Vacant(new) => drop(new.insert(octets)),
+        match self.known.is_empty() {
+            true => self.known = other.known,
+            false => {
+                // In an order of their own, so that the same mail always gives the same survey, at the bound too.
+                let mut known: Vec<(Hash, u32)> = other.known.into_iter().collect();
+                known.sort_unstable();
+                known.into_iter().for_each(|message| self.compare(message));
             }
+        }
+        if let Some(message) = other.alone {
+            self.compare(message);
+        }
+    }
+
+    fn compare(&mut self, (hash, octets): (Hash, u32)) {
+        // An entry would make room for one more.
+        if self.known.contains_key(&hash) {
+            self.counts.repeated.count(octets.into());
+        } else if self.known.len() >= MESSAGES {
+            self.counts.uncompared.count(octets.into());
+        } else {
+            self.known.insert(hash, octets);
         }
     }
 }

@@ -108,8 +108,7 @@ impl Surveying {
             survey.row(row, matches!(self.expanding.work, Work::Probe { .. }));
         }
         survey.copies = Copies::of(message, &tree);
-        let sender = survey.senders.of(&sender(message, &tree));
-        sender.count(message.len() as u64);
+        survey.sender = Some(sender(message, &tree).into());
         self.date(message, &tree, &mut survey);
         Ok((edits, survey, listed))
     }

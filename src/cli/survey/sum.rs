@@ -46,6 +46,8 @@ pub struct Survey {
     pub years: Named<Year>,
     /// Messages and their octets, by the domain of the From field.
     pub senders: Named<Amount>,
+    /// That of one message, which is counted when it is added: thousands may wait for their turn, each with its survey.
+    pub sender: Option<Box<str>>,
     pub copies: Copies,
     pub hosts: Named<Host>,
     pub types: Named<Type>,
@@ -87,6 +89,9 @@ pub struct Detach {
 impl Survey {
     /// Adds the counts of others.
     pub fn add(&mut self, other: Self) {
+        let sender = self.sender.take();
+        self.sent(sender, self.octets);
+        self.sent(other.sender, other.octets);
         self.mailboxes += other.mailboxes;
         self.messages += other.messages;
         self.octets += other.octets;
@@ -113,6 +118,12 @@ impl Survey {
         self.copies.add(other.copies);
         self.hosts.add(other.hosts);
         self.types.add(other.types);
+    }
+
+    fn sent(&mut self, sender: Option<Box<str>>, octets: u64) {
+        if let Some(sender) = sender {
+            self.senders.of(&sender).count(octets);
+        }
     }
 
     /// Attachments that the mail itself shows.
