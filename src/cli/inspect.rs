@@ -21,7 +21,9 @@ use super::progress::Display;
 use super::report_file::{ReportFile, json};
 use super::reporter::{Counts, Reporter};
 use super::say::{self, harmless, harmless_within};
-use super::survey::{Line, Looked, Source, SourceKind, Survey, Surveying, lines, page, write_page};
+use super::survey::{
+    Line, Looked, NamedSource, SourceKind, Survey, Surveying, lines, page, write_page,
+};
 use super::totals::MOST;
 use super::verb::{Expanding, Work};
 use super::wording;
@@ -112,9 +114,9 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
     if inspection.trouble.get() {
         status = Status::Trouble;
     }
-    let named: Vec<Source> = sources
+    let named: Vec<NamedSource> = sources
         .iter()
-        .map(|source| Source {
+        .map(|source| NamedSource {
             name: source.display().to_string(),
             kind: source_kind(source, args.format),
         })

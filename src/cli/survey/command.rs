@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use super::looked::{Looked, Source, SourceKind};
+use super::looked::{Looked, NamedSource, SourceKind};
 
 /// Sources that a command names, at most.
 const SOURCES: usize = 20;
@@ -24,7 +24,7 @@ impl Looked<'_> {
         let Some(sources) = self.named() else {
             return vec![format!("{in_place} MAILBOX...")];
         };
-        let (files, others): (Vec<&Source>, Vec<&Source>) =
+        let (files, others): (Vec<&NamedSource>, Vec<&NamedSource>) =
             sources.iter().partition(|it| it.kind == SourceKind::File);
         let mut lines = Vec::new();
         if !files.is_empty() {
@@ -69,15 +69,15 @@ impl Looked<'_> {
         }
     }
 
-    fn named(&self) -> Option<&[Source]> {
-        let is_nameless = |it: &Source| it.kind == SourceKind::Nameless;
+    fn named(&self) -> Option<&[NamedSource]> {
+        let is_nameless = |it: &NamedSource| it.kind == SourceKind::Nameless;
         let is_few = (1..=SOURCES).contains(&self.sources.len());
         (is_few && !self.sources.iter().any(is_nameless)).then_some(self.sources)
     }
 }
 
 /// The name of a result in the folder where the command runs, none of those `taken`.
-fn result(source: &Source, purpose: &str, taken: &mut HashSet<String>) -> String {
+fn result(source: &NamedSource, purpose: &str, taken: &mut HashSet<String>) -> String {
     let mut path = Path::new(&source.name);
     while let (Some(stem), Some(ending)) = (path.file_stem(), path.extension())
         && source.kind != SourceKind::Folder
@@ -132,7 +132,7 @@ mod tests {
         let mut taken = HashSet::new();
         let mut of = |name: &str, kind| {
             let name = name.to_owned();
-            result(&Source { name, kind }, "embedded", &mut taken)
+            result(&NamedSource { name, kind }, "embedded", &mut taken)
         };
         assert_eq!(
             of("/a/takeout-1.tar.gz", SourceKind::Archive),

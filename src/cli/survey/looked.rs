@@ -19,7 +19,7 @@ pub enum Group {
 
 /// A source, and what can be done with it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Source {
+pub struct NamedSource {
     pub name: String,
     pub kind: SourceKind,
 }
@@ -48,7 +48,7 @@ pub struct Looked<'l> {
     /// The groups that are told.
     pub by: &'l [Group],
     /// The sources, as they were named.
-    pub sources: &'l [Source],
+    pub sources: &'l [NamedSource],
     /// `--store`, as detach takes it, and what its URLs begin with.
     pub store: Option<(String, Option<&'l str>)>,
     /// The word of `--format`, if one was given.

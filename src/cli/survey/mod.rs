@@ -27,7 +27,7 @@ pub(super) use self::file::write_page;
 pub(super) use self::gather::Surveying;
 pub(super) use self::json::Line;
 pub(super) use self::listed::Listed;
-pub(super) use self::looked::{Group, Looked, Source, SourceKind};
+pub(super) use self::looked::{Group, Looked, NamedSource, SourceKind};
 pub(super) use self::page::page;
 pub(super) use self::sum::Survey;
 pub(super) use self::tally::{NAMES, Named, add};

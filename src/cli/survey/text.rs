@@ -233,7 +233,7 @@ fn table(text: &mut String, survey: &Survey, group: Group, has_archive: bool) ->
             let weight = |it: &Amount| it.count;
             named(
                 text,
-                ("sender", "messages octets"),
+                ("sender", "messages bytes"),
                 &survey.senders,
                 weight,
                 row,

@@ -94,7 +94,7 @@ fn a_run_over_3000_messages_says_in_60_lines_what_was_left_and_why() {
     let others = said
         .lines()
         .filter(|line| line.starts_with("outcome "))
-        .last()
+        .next_back()
         .unwrap();
     assert!(
         others.contains(" in ") && others.ends_with(" others"),
