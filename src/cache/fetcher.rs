@@ -21,6 +21,7 @@ impl CacheFolder {
             policy: Arc::clone(&policy),
             ignoring: Ignoring::Nothing,
             asking: Asking::Servers,
+            behind: None,
         };
         let servers = Servers::new(&policy, Arc::new(SystemNames))?;
         let servers = servers.behind(Some(Box::new(kept)), Pace::default(), Arc::new(|| false));

@@ -22,7 +22,7 @@ use rustix::io::Errno;
 
 use super::size::{Size, on_disk};
 use crate::disk::layout::{
-    Area, CACHE_TAG, CACHE_TAGGING, CACHE_TEMPORARIES, CACHE_WORDS, has_cache_tag,
+    Area, CACHE_TAG, CACHE_TAGGING, CACHE_TEMPORARIES, CACHE_WORDS, has_tag,
 };
 use crate::disk::{Key, Temporary, absent, open_file, open_folder, sweep};
 use crate::error::Error;
@@ -32,6 +32,7 @@ use crate::report::{Detail, Setting};
 #[derive(Debug)]
 pub struct CacheFolder {
     path: PathBuf,
+    is_of_run: bool,
     root: Arc<OwnedFd>,
     size: Size,
     swept: Once,
@@ -78,32 +79,49 @@ impl CacheFolder {
             return wrong("the folder belongs to another user; what is in it cannot be trusted");
         }
         let mut tagged = Ok(());
-        if has_cache_tag(&root) {
+        if has_tag(&root, CACHE_WORDS) {
             // The process that made it closed it before.
             if status()?.st_mode & 0o077 != 0 {
                 return wrong("other users may enter the folder; chmod 700 it, or name a new one");
             }
         } else if is_empty(&root).map_err(&failed)? {
             tagged = close_and_tag(&root);
-        } else if !has_cache_tag(&root) {
+        } else if !has_tag(&root, CACHE_WORDS) {
             return wrong(
                 "the folder is not empty and no cache of embody (a store of detach is none); name a new one",
             );
         }
-        let cache = Self {
-            path: path.to_owned(),
-            root,
-            size: Size::new(at_most),
-            swept: Once::new(),
-            is_tagged: AtomicBool::new(tagged.is_ok()),
-            trouble: OnceLock::new(),
-        };
+        let cache = Self::over(path, root, Size::at_most(at_most), false, tagged.is_ok());
         match tagged {
             Err(why) if is_of_disk(&why) => cache.failed(&why),
             Err(why) => return Err(Error::cannot_write(the_cache(path))(why)),
             Ok(()) => {}
         }
         Ok(cache)
+    }
+
+    /// One that is open.
+    pub(super) fn over(
+        path: &Path,
+        root: Arc<OwnedFd>,
+        size: Size,
+        is_of_run: bool,
+        is_tagged: bool,
+    ) -> Self {
+        Self {
+            path: path.to_owned(),
+            is_of_run,
+            root,
+            size,
+            swept: Once::new(),
+            is_tagged: AtomicBool::new(is_tagged),
+            trouble: OnceLock::new(),
+        }
+    }
+
+    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
+    pub(super) fn root(&self) -> &Arc<OwnedFd> {
+        &self.root
     }
 
     fn failed(&self, why: &io::Error) {
@@ -137,10 +155,13 @@ impl CacheFolder {
     /// Writes a file, whether it is there or not. What goes wrong is remembered and stops nothing.
     pub(super) fn write(&self, area: Area, key: &Key, octets: &[u8]) -> bool {
         let length = octets.len() as u64;
-        if !self.size.may_hold(length) {
-            return false;
-        }
-        match self.written(area, key, octets) {
+        let room = self.size.room(&self.root, length);
+        let written = match room {
+            Ok(true) => self.written(area, key, octets),
+            Ok(false) => return false,
+            Err(why) => Err(why),
+        };
+        match written {
             Ok(()) => {
                 self.size.grew(&self.root, on_disk(length));
                 true
@@ -155,7 +176,7 @@ impl CacheFolder {
     /// Where a file is.
     pub(super) fn path(&self, area: Area, key: &Key) -> PathBuf {
         let mut path = self.path.clone();
-        path.extend(area.folders(key));
+        path.extend(area.folders(key, self.is_of_run));
         path.join(key.to_string())
     }
 
@@ -168,7 +189,7 @@ impl CacheFolder {
 
     fn folder(&self, area: Area, key: &Key) -> Option<Arc<OwnedFd>> {
         let root = Arc::clone(&self.root);
-        area.folders(key)
+        area.folders(key, self.is_of_run)
             .try_fold(root, |at, name| open_folder(&at, &name).ok().map(Arc::new))
     }
 
@@ -180,7 +201,7 @@ impl CacheFolder {
         let temporaries = Arc::new(made(&self.root, CACHE_TEMPORARIES)?);
         self.swept.call_once(|| sweep(&temporaries, "", |_| true));
         let mut folder = Arc::clone(&self.root);
-        for name in area.folders(key) {
+        for name in area.folders(key, self.is_of_run) {
             folder = Arc::new(made(&folder, &name)?);
         }
         let mut temporary = Temporary::new(&temporaries, "")?;
@@ -189,8 +210,11 @@ impl CacheFolder {
     }
 }
 
-/// Makes a folder if it is not there, and opens it.
+/// Opens a folder, and makes it if it is not there. Most are, and making one locks the folder around it.
 fn made(at: impl AsFd, name: &str) -> io::Result<OwnedFd> {
+    if let Some(folder) = absent(open_folder(&at, name))? {
+        return Ok(folder);
+    }
     match rustix::fs::mkdirat(&at, name, Mode::RWXU) {
         Ok(()) | Err(Errno::EXIST) => open_folder(at, name),
         Err(why) => Err(why.into()),
@@ -208,17 +232,21 @@ fn is_empty(folder: &OwnedFd) -> io::Result<bool> {
         }
     }
     // What bears the name of the tag and says something else is somebody's.
-    Ok(has_cache_tag(folder) || absent(open_file(folder, CACHE_TAG))?.is_none())
+    Ok(has_tag(folder, CACHE_WORDS) || absent(open_file(folder, CACHE_TAG))?.is_none())
 }
 
 /// Says of a folder that it is a cache.
 fn tag(folder: &Arc<OwnedFd>) -> io::Result<()> {
-    let text = format!(
-        "Signature: 8a477f597d28d172789f06886806bc55\n{CACHE_WORDS}\n# All of it may be removed at any time.\n"
-    );
+    let rest = "# All of it may be removed at any time.";
+    tag_saying(folder, CACHE_WORDS, rest)?.replace(folder, CACHE_TAG)
+}
+
+/// A tag with these lines that has no name yet.
+pub(super) fn tag_saying(folder: &Arc<OwnedFd>, words: &str, rest: &str) -> io::Result<Temporary> {
+    let text = format!("Signature: 8a477f597d28d172789f06886806bc55\n{words}\n{rest}\n");
     let mut temporary = Temporary::new(folder, CACHE_TAGGING)?;
     temporary.file.write_all(text.as_bytes())?;
-    temporary.replace(folder, CACHE_TAG)
+    Ok(temporary)
 }
 
 /// Makes an empty folder a cache.

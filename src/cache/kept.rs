@@ -6,6 +6,8 @@
 //!   came from; else it is as if it were not there, and the server is asked, whose address is judged now.
 //! * What runs with other certificates or another proxy kept is not there.
 //! * A URL with a user name or password is neither looked up nor kept, nor is what it leads to.
+//! * The answers of one run are given as they came, whatever their age: so a run that is gone on with gives what it would
+//!   have given at once. What may be over later is not kept.
 //! * ftp is not kept (it knows no freshness), but asks here which hosts are silent. Files never come here.
 
 use std::sync::Arc;
@@ -22,7 +24,8 @@ use super::semantics::{self, Freshness, Ignoring, header_map};
 use crate::disk::Key;
 use crate::disk::layout::Area;
 use crate::fetch::{
-    Answer, Ask, Asked, Disk, Failed, How, Source, Whose, agrees, is_redirect, retry_after,
+    Answer, Ask, Asked, Disk, Failed, How, Source, Whose, agrees, is_redirect, is_temporary,
+    retry_after,
 };
 #[cfg(feature = "ftp")]
 use crate::policy::Host;
@@ -56,10 +59,18 @@ pub(crate) struct Kept {
     pub(crate) trust: String,
     pub(crate) ignoring: Ignoring,
     pub(crate) asking: Asking,
+    /// The cache that is asked in place of the servers, where this is that of one run.
+    pub(crate) behind: Option<Box<Kept>>,
 }
 
 impl Disk for Kept {
     fn answer(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Answer, Failed> {
+        if self.ignoring == Ignoring::Everything {
+            return self.of_run(asked, &|asked| match &self.behind {
+                Some(cache) => cache.answer(asked, ask),
+                None => ask(asked),
+            });
+        }
         match (self.asking, asked.is_personal) {
             (Asking::Nobody, true) => Err(offline(
                 "a URL with a user name or password, and what it leads to, is not kept",
@@ -74,6 +85,10 @@ impl Disk for Kept {
 
     #[cfg(feature = "ftp")]
     fn may_ask(&self, host: &Host, port: u16) -> Result<(), Refusal> {
+        if self.ignoring == Ignoring::Everything {
+            let cache = self.behind.as_ref();
+            return cache.map_or(Ok(()), |cache| cache.may_ask(host, port));
+        }
         match self.asking {
             Asking::Nobody => Err(offline("what came by ftp is not kept")),
             Asking::Servers => hosts::check(&self.folder, &self.trust, host, port, None),
@@ -82,6 +97,12 @@ impl Disk for Kept {
 
     #[cfg(feature = "ftp")]
     fn found_nobody(&self, host: &Host, port: u16, failed: &Failed) {
+        if self.ignoring == Ignoring::Everything {
+            if let Some(cache) = &self.behind {
+                cache.found_nobody(host, port, failed);
+            }
+            return;
+        }
         hosts::found_nobody(&self.folder, &self.trust, host, port, failed);
     }
 }
@@ -151,6 +172,32 @@ impl Kept {
             }
             _ => self.renew(asked, &mut entry, ask),
         }
+    }
+
+    /// What this run was answered, or was before it was stopped. Whoever is behind says what is personal.
+    fn of_run(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Answer, Failed> {
+        if asked.is_personal || asked.how != How::Whole {
+            return ask(asked);
+        }
+        let mut entry = Entry::load(&self.folder, asked, &self.trust);
+        if let Some(kept) = &entry.answer
+            && kept.from.judge(&self.policy).is_ok()
+            && let Some(body) = self.body(kept)?
+        {
+            return Ok(answer(kept, body));
+        }
+        let given = ask(asked)?;
+        let captured = semantics::capture_time(&given.headers);
+        // What an archive captured does not change.
+        let is_lasting = captured.is_some() || !is_temporary(given.status);
+        if is_lasting && let Some(from) = From::of(&given.source) {
+            let mut headers = semantics::relevant(&given.headers, self.ignoring);
+            headers.extend(captured);
+            let at = seconds(SystemTime::now());
+            entry.answer = self.kept_answer(asked, &given, headers, from, at);
+            entry.store(&self.folder);
+        }
+        Ok(given)
     }
 
     /// What an archive says: header fields about freshness are those of long ago, so they do not count. All answers

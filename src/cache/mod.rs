@@ -1,4 +1,5 @@
-//! Answers of http servers that are kept in a folder from run to run, and where nobody answered (docs/cache.md).
+//! Answers of http servers that are kept in a folder from run to run, and where nobody answered; and what one run over
+//! mailboxes keeps, so that it can be gone on with (docs/cache.md).
 //!
 //! ```
 //! use std::sync::Arc;
@@ -19,7 +20,8 @@
 //!
 //! `Kept` stands between the redirects that one retrieval follows and the servers, as a `Disk` of `fetch`: each step is an answer
 //! of its own, so each is judged by the policy as if a server had given it. `semantics` says what may be
-//! kept and what is fresh (RFC 9111), `entry` and `hosts` how it is written down, `folder` where.
+//! kept and what is fresh (RFC 9111), `entry` and `hosts` how it is written down, `folder` where. `run` has the folder of one run, and
+//! `made` which files of its output are there.
 //!
 //! What is read here was written by this user, but what it says came from strangers: it names nothing but header
 //! values and hashes, and is not believed where it does not fit.
@@ -29,7 +31,11 @@ mod fetcher;
 mod folder;
 mod hosts;
 mod kept;
+#[cfg(feature = "cli")]
+mod made;
 mod record;
+#[cfg(feature = "cli")]
+mod run;
 mod semantics;
 mod size;
 mod trust;
@@ -38,5 +44,9 @@ pub use folder::CacheFolder;
 #[cfg(feature = "cli")]
 pub(crate) use folder::{cannot_write, is_of_disk, the_cache};
 pub(crate) use kept::{Asking, Kept};
+#[cfg(feature = "cli")]
+pub(crate) use made::Made;
+#[cfg(feature = "cli")]
+pub(crate) use run::RunFolder;
 pub(crate) use semantics::Ignoring;
 pub(crate) use trust::trust;

@@ -12,13 +12,16 @@ use ureq::http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCo
 use super::entry::KeptAnswer;
 use crate::fetch::{Asked, MEMENTO_DATETIME, USER_AGENT};
 
-/// What `--cache-ignore` names.
+/// What does not count of what an answer says about being kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ignoring {
-    /// Nothing.
+    /// All of it counts.
     Nothing,
-    /// `no-store` and `private`.
+    /// `no-store` and `private` (`--cache-ignore`).
     NoStore,
+    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
+    /// Nothing of it counts: the answers are those of one run.
+    Everything,
 }
 
 /// How long a 404 or 410 is believed that says nothing of it.

@@ -4,14 +4,17 @@
 //! process overwrote counts twice, and what was removed by hand still counts. When it exceeds `--cache-max`, and once a
 //! day, one process counts what is there and takes the oldest files away. Whoever reads a file that goes has it
 //! open; who comes later has a miss.
+//!
+//! The cache of one run is bound by the disk alone, where what the run writes goes first.
 
 use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
 
 use super::record::seconds;
 use crate::disk::layout::{Area, CACHE_SIZE};
@@ -19,6 +22,13 @@ use crate::disk::open_folder;
 
 /// Files take whole blocks.
 const BLOCK: u64 = 4 << 10;
+
+/// What else a cache leaves that is bound by the disk: a twentieth of it, and no more than that.
+const SPARE: u64 = 1 << 30;
+
+/// The same of files, and as many as an output needs itself.
+const SPARE_FILES: u64 = 10_000;
+const FEW_FILES: u64 = 8;
 
 /// How long a sum is believed.
 const BELIEVED: Duration = Duration::from_secs(24 * 60 * 60);
@@ -32,25 +42,55 @@ pub(super) fn on_disk(length: u64) -> u64 {
 #[derive(Debug)]
 pub(super) struct Size {
     at_most: Option<u64>,
+    /// Octets that stay free on the disk. Nothing is summed up then.
+    leaves: Option<u64>,
     /// Octets that are not in the sum yet.
     added: AtomicU64,
 }
 
 impl Size {
-    pub(super) fn new(at_most: Option<u64>) -> Self {
+    pub(super) fn at_most(at_most: Option<u64>) -> Self {
         Self {
             at_most,
+            leaves: None,
             added: AtomicU64::new(0),
         }
     }
 
+    /// As much as the disk holds, but for so many octets that something else needs.
+    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
+    pub(super) fn leaving(octets: u64) -> Self {
+        Self {
+            leaves: Some(octets),
+            ..Self::at_most(None)
+        }
+    }
+
     /// Whether a file of this length may be in the cache at all.
-    pub(super) fn may_hold(&self, length: u64) -> bool {
-        self.at_most.is_none_or(|most| on_disk(length) <= most)
+    ///
+    /// # Errors
+    /// The disk has no more room than it is to keep.
+    pub(super) fn room(&self, root: &OwnedFd, length: u64) -> io::Result<bool> {
+        if let Some(leaves) = self.leaves {
+            let disk = rustix::fs::fstatvfs(root)?;
+            let spare = disk.f_blocks.saturating_mul(disk.f_frsize) / 20;
+            let wanted = leaves.saturating_add(spare.min(SPARE));
+            let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+            // Some file systems make inodes as they are needed, and have no number of them.
+            let spare = (disk.f_files / 20).min(SPARE_FILES) + FEW_FILES;
+            let has_no_files = disk.f_files > 0 && disk.f_favail < spare;
+            if has_no_files || free < wanted.saturating_add(on_disk(length)) {
+                return Err(Errno::NOSPC.into());
+            }
+        }
+        Ok(self.at_most.is_none_or(|most| on_disk(length) <= most))
     }
 
     /// Something was written. While another process counts or takes files away, it is added later.
     pub(super) fn grew(&self, root: &OwnedFd, octets: u64) {
+        if self.leaves.is_some() {
+            return;
+        }
         self.added.fetch_add(octets, Ordering::Relaxed);
         // What was planted there may be a pipe, which would be waited for.
         let flags = OFlags::RDWR

@@ -7,7 +7,9 @@ use std::time::Duration;
 use super::args::{ArchiveArgs, Asking, CacheArgs};
 use super::values::CacheMax;
 use crate::archive::{Archive, Window};
-use crate::cache::{self, CacheFolder, Ignoring, Kept, cannot_write, is_of_disk, the_cache, trust};
+use crate::cache::{
+    self, CacheFolder, Ignoring, Kept, RunFolder, cannot_write, is_of_disk, the_cache, trust,
+};
 use crate::error::Error;
 use crate::fetch::{Disk, Fetcher, IsStopped, Pace, Servers, SystemNames};
 use crate::mailbox::Stop;
@@ -30,6 +32,8 @@ const WINDOW: Window = Window {
 pub(super) struct Cache {
     args: CacheArgs,
     folder: Option<Arc<CacheFolder>>,
+    /// That of this run alone, which is asked first.
+    of_run: Option<Arc<CacheFolder>>,
     /// Why there is none, although one is named.
     trouble: Option<String>,
     archive: ArchiveArgs,
@@ -49,6 +53,7 @@ impl Cache {
         let mut cache = Self {
             args: args.clone(),
             folder: None,
+            of_run: None,
             trouble: None,
             archive: archive.clone(),
         };
@@ -73,6 +78,14 @@ impl Cache {
             Err(error) => return Err(error),
         }
         Ok(cache)
+    }
+
+    /// The same behind the cache of one run, if there is one.
+    pub(super) fn behind(self, run: Option<&RunFolder>) -> Self {
+        Self {
+            of_run: run.map(|run| Arc::clone(run.cache())),
+            ..self
+        }
     }
 
     /// What retrieves under this policy: from this cache, the archive, at this pace, and servers. Once the run is to stop,
@@ -110,22 +123,33 @@ impl Cache {
     }
 
     fn disk(&self, policy: &Arc<Policy>) -> Result<Option<Box<dyn Disk>>, Error> {
-        let Some(folder) = &self.folder else {
+        let (shared, of_run) = (self.folder.as_ref(), self.of_run.as_ref());
+        if shared.or(of_run).is_none() {
             return Ok(None);
+        }
+        let trust = trust(policy)?;
+        let kept = |folder: &Arc<CacheFolder>, ignoring, behind| {
+            Box::new(Kept {
+                folder: Arc::clone(folder),
+                policy: Arc::clone(policy),
+                trust: trust.clone(),
+                ignoring,
+                asking: match self.args.offline {
+                    true => cache::Asking::Nobody,
+                    false => cache::Asking::Servers,
+                },
+                behind,
+            })
         };
-        Ok(Some(Box::new(Kept {
-            folder: Arc::clone(folder),
-            policy: Arc::clone(policy),
-            trust: trust(policy)?,
-            ignoring: match self.args.cache_ignore.is_empty() {
-                true => Ignoring::Nothing,
-                false => Ignoring::NoStore,
-            },
-            asking: match self.args.offline {
-                true => cache::Asking::Nobody,
-                false => cache::Asking::Servers,
-            },
-        })))
+        let ignoring = match self.args.cache_ignore.is_empty() {
+            true => Ignoring::Nothing,
+            false => Ignoring::NoStore,
+        };
+        let shared = shared.map(|folder| kept(folder, ignoring, None));
+        Ok(match of_run {
+            Some(folder) => Some(kept(folder, Ignoring::Everything, shared)),
+            None => shared.map(|shared| shared as Box<dyn Disk>),
+        })
     }
 
     /// What kept the cache from being written, in words.

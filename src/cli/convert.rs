@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::args::{Asking, ConvertArgs, ProgressOption, SayingArgs, Volume, WalkArgs};
+use super::args::{Asking, ConvertArgs, ProgressOption, ResumeArgs, SayingArgs, Volume, WalkArgs};
 use super::cache::Cache;
 use super::exit::Status;
 use super::input::{is_folder, is_standard, stream};
@@ -15,13 +15,14 @@ use super::output;
 use super::progress::Display;
 use super::report_file::{self, ReportFile};
 use super::reporter::{Counts, Reporter};
+use super::resume::Resume;
 use super::say;
 use super::signals::{self, Signals};
 use super::targets;
 use super::totals;
 use super::verb::{Expanding, Said, Work};
 use crate::error::Error;
-use crate::expand::Expander;
+use crate::expand::{Expander, Mark};
 use crate::fetch::{Fetch, Fetcher, Pace, Unasked};
 use crate::lengths::Lengths;
 use crate::mailbox::find::{Kind, find, look_at, not_in_place};
@@ -54,7 +55,10 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
         signals: &signals,
     };
     walk.check()?;
-    let cache = Cache::open(&common.policy.cache, &common.policy.archive, args.asking())?;
+    let keeps = args.asking() == Asking::ForContent && !common.policy.cache.offline;
+    let resume = walk.resume(&args.resume, keeps, common.mark)?;
+    let cache = Cache::open(&common.policy.cache, &common.policy.archive, args.asking())?
+        .behind(resume.as_ref().and_then(Resume::folder));
     let expander = Expander::builder(policy.clone())
         .fetch_with(|policy| shared_fetcher(policy, &cache, args.asking(), signals.stop()))?
         .mark(common.mark)
@@ -67,7 +71,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
         },
         lengths: Lengths::Corrected,
     };
-    let done = walk.run(&expanding, None, String::new);
+    let done = walk.run(&expanding, None, resume.as_ref(), String::new);
     say::cache_trouble(&cache, common.saying.volume());
     done
 }
@@ -88,12 +92,51 @@ pub(super) struct Walk<'w> {
 }
 
 impl Walk<'_> {
-    /// Does to each message what `transform` says. `store` keeps a list of whose mail it holds attachments of; `more` is
-    /// what is said behind the sum.
+    /// Opens what keeps answers until the output is whole, if the run is to keep any: of http servers, for an output that
+    /// is a file or folder.
+    pub(super) fn resume(
+        &self,
+        args: &ResumeArgs,
+        keeps: bool,
+        mark: Mark,
+    ) -> Result<Option<Resume>, Error> {
+        let is_http = self.policy.fetch.iter().any(|scheme| scheme.is_http());
+        let output = self.output.filter(|_| {
+            keeps && is_http && !args.no_resume && self.options.effect == Effect::Write
+        });
+        let Some(output) = output else {
+            return Ok(None);
+        };
+        // As much is still to be written.
+        let size = |source: &PathBuf| size(source, &self.options, self.signals.stop(), true);
+        let leaves = self.sources.iter().map(size).sum();
+        let Policy {
+            fetch,
+            maps,
+            allow_types,
+            deny_types,
+            mismatch,
+            protected,
+            links,
+            shortcuts,
+            embed,
+            ..
+        } = self.policy;
+        let types = (allow_types, deny_types, mismatch);
+        let command = format!(
+            "{:?}",
+            (fetch, maps, types, protected, links, shortcuts, embed, mark)
+        );
+        Resume::beside(output, &command, leaves, self.saying.volume())
+    }
+
+    /// Does to each message what `transform` says. `store` keeps a list of whose mail it holds attachments of, `resume`
+    /// what was answered until all is done; `more` is what is said behind the sum.
     pub(super) fn run(
         &self,
         transform: &dyn Transform<Said>,
         store: Option<&dyn Store>,
+        resume: Option<&Resume>,
         more: impl FnOnce() -> String,
     ) -> Result<Status, Error> {
         let start = Instant::now();
@@ -105,8 +148,9 @@ impl Walk<'_> {
         }
         let range = self.options.range.as_ref();
         let started = Start::now(range.and_then(|range| Piece::of(range, self.sources.first()?)));
-        let reporter = self.reporter(&started)?;
+        let reporter = self.reporter(&started, resume)?;
         let mut status = Status::Success;
+        let (mut done, mut undone) = (0, 0);
         for (index, source) in self.sources.iter().enumerate() {
             let target = targets.get(index);
             let place = target.unwrap_or(source);
@@ -120,6 +164,12 @@ impl Walk<'_> {
                     convert_in_place(source, &self.options, transform, &reporter, stop)
                 }),
             };
+            match &result {
+                Ok(_) => done += 1,
+                // It would be none the next time, either.
+                Err(Error::NotAMailbox { .. }) => {}
+                Err(_) => undone += 1,
+            }
             match result {
                 Ok(summary) if summary.damaged > 0 => status = Status::Trouble,
                 Ok(_) => {}
@@ -135,6 +185,9 @@ impl Walk<'_> {
                     }
                 }
             }
+        }
+        if let Some(resume) = resume.filter(|_| done > 0 && undone == 0) {
+            resume.output_is_whole();
         }
         let (summary, counts, failure) = reporter.finish();
         if matches!(status, Status::Stopped(_)) {
@@ -159,13 +212,17 @@ impl Walk<'_> {
         Ok(status)
     }
 
-    fn reporter<'r>(&'r self, start: &'r Start) -> Result<Reporter<'r>, Error> {
+    fn reporter<'r>(
+        &'r self,
+        start: &'r Start,
+        resume: Option<&'r Resume>,
+    ) -> Result<Reporter<'r>, Error> {
         let volume = self.saying.volume();
         let progress = match volume {
             Volume::Quiet => ProgressOption::Never,
             _ => self.args.progress,
         };
-        let size = |source: &PathBuf| size(source, &self.options, self.signals.stop());
+        let size = |source: &PathBuf| size(source, &self.options, self.signals.stop(), false);
         let mut total: u64 = match progress {
             ProgressOption::Never => 0,
             _ => self.sources.iter().map(size).sum(),
@@ -184,6 +241,7 @@ impl Walk<'_> {
             says_rows: true,
             policy: self.policy,
             start,
+            made: resume.map(|resume| &resume.made),
             several: self.sources.len() > 1 || self.sources.iter().any(|source| is_folder(source)),
             counts: Counts::new(report.transpose()?),
         })
@@ -344,18 +402,18 @@ pub(super) fn shared_fetcher(
     })
 }
 
-/// Bytes in a source, for a progress bar; what cannot be looked at counts nothing, and how long something compressed is
-/// nobody knows.
-fn size(source: &Path, options: &Options, stop: &Stop) -> u64 {
+/// Bytes in a source; what cannot be looked at counts nothing. How long something compressed is nobody knows: it counts as
+/// it is, or nothing.
+fn size(source: &Path, options: &Options, stop: &Stop, compressed: bool) -> u64 {
     let length = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
     let finds = find(source, options.format, stop).unwrap_or_default();
     finds
         .mailboxes
         .iter()
         .map(|found| match found.kind {
-            Kind::Archive => 0,
-            Kind::Mbox | Kind::Eml if found.method.is_some() => 0,
-            Kind::Mbox | Kind::Eml => length(&found.path),
+            Kind::Archive if !compressed => 0,
+            Kind::Mbox | Kind::Eml if found.method.is_some() && !compressed => 0,
+            Kind::Mbox | Kind::Eml | Kind::Archive => length(&found.path),
             Kind::Maildir => ["cur", "new"]
                 .iter()
                 .filter_map(|folder| fs::read_dir(found.path.join(folder)).ok())

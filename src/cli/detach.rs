@@ -4,12 +4,13 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::args::{ArchiveArgs, Asking, DetachArgs, RestoreArgs, SayingArgs, WalkArgs};
+use super::args::{ArchiveArgs, Asking, DetachArgs, RestoreArgs, ResumeArgs, SayingArgs, WalkArgs};
 use super::cache::Cache;
 use super::convert::{Walk, shared_fetcher, user};
 use super::exit::Status;
 use super::filter::{Begun, Job};
 use super::input::is_standard;
+use super::resume::Resume;
 use super::say;
 use super::signals::Signals;
 use super::verb::{Detaching, Expanding, Said, Work};
@@ -34,7 +35,8 @@ pub(super) fn detach(args: &DetachArgs) -> Status {
         prefilter: Prefilter::of_attachments(),
     };
     way.done(
-        |_| detacher(args),
+        None,
+        |_, _| detacher(args),
         |detacher| {
             let (objects, octets) = detacher.0.foreseen();
             match args.walk.dry_run {
@@ -82,8 +84,10 @@ pub(super) fn restore(args: &RestoreArgs) -> Status {
         prefilter: Prefilter::of_detached(),
     };
     let opened = OnceCell::new();
+    let keeps = !args.walk.dry_run && !args.cache.offline;
     let status = way.done(
-        |stop| restorer(args, stop, &opened),
+        Some(&args.resume).filter(|_| keeps),
+        |stop, resume| restorer(args, stop, resume, &opened),
         |_| String::new(),
         |_| None,
     );
@@ -94,7 +98,12 @@ pub(super) fn restore(args: &RestoreArgs) -> Status {
 }
 
 /// An expander that only restores. Nothing of what it does is written in a dry run.
-fn restorer(args: &RestoreArgs, stop: &Stop, opened: &OnceCell<Cache>) -> Result<Expanding, Error> {
+fn restorer(
+    args: &RestoreArgs,
+    stop: &Stop,
+    resume: Option<&Resume>,
+    opened: &OnceCell<Cache>,
+) -> Result<Expanding, Error> {
     let (work, asking) = match args.walk.dry_run {
         true if args.cache.offline => (Work::Rehearse, Asking::WhetherThereIsAnAnswer),
         true => (Work::Rehearse, Asking::Nobody),
@@ -105,7 +114,8 @@ fn restorer(args: &RestoreArgs, stop: &Stop, opened: &OnceCell<Cache>) -> Result
         let what = "--offline asks no server, and --store names one";
         return Err(Error::Usage(what.into()));
     }
-    let cache = Cache::open(&args.cache, &ArchiveArgs::default(), asking)?;
+    let cache = Cache::open(&args.cache, &ArchiveArgs::default(), asking)?
+        .behind(resume.and_then(Resume::folder));
     let cache = opened.get_or_init(|| cache);
     let mut builder = Expander::builder(args.policy())
         .fetch_with(|policy| shared_fetcher(policy, cache, asking, stop))?
@@ -133,17 +143,20 @@ struct Way<'w> {
 
 impl Way<'_> {
     /// Makes the transform and does it. `more` is what is said behind the sum of a walk, `store` the store that gets
-    /// objects.
+    /// objects; with `resume` a walk keeps what it is answered.
     fn done<V: Transform<Said>>(
         &self,
-        make: impl FnOnce(&Stop) -> Result<V, Error>,
+        resume: Option<&ResumeArgs>,
+        make: impl FnOnce(&Stop, Option<&Resume>) -> Result<V, Error>,
         more: impl FnOnce(&V) -> String,
         store: impl Fn(&V) -> Option<&dyn Store>,
     ) -> Status {
         let is_walk = self.walk.walks();
         let done = match is_walk {
-            true => self.walk(make, more, store),
-            false => self.filter(make, store).map(|()| Status::Success),
+            true => self.walk(resume, make, more, store),
+            false => self
+                .filter(resume.unwrap_or(&ResumeArgs::default()), make, store)
+                .map(|()| Status::Success),
         };
         done.unwrap_or_else(|error| match (Status::told(&error), is_walk) {
             (status, true) => status,
@@ -153,13 +166,14 @@ impl Way<'_> {
 
     fn filter<V: Transform<Said>>(
         &self,
-        make: impl FnOnce(&Stop) -> Result<V, Error>,
+        resume: &ResumeArgs,
+        make: impl FnOnce(&Stop, Option<&Resume>) -> Result<V, Error>,
         store: impl Fn(&V) -> Option<&dyn Store>,
     ) -> Result<(), Error> {
         let file = self.sources.first().map(PathBuf::as_path);
         let begun = Begun::now(self.saying, file)?;
-        self.walk.one_message(self.sources)?;
-        let transform = make(&Stop::default())?;
+        self.walk.one_message(self.sources, resume)?;
+        let transform = make(&Stop::default(), None)?;
         if let Some(store) = store(&transform) {
             store.puts_from(user(None));
         }
@@ -192,7 +206,8 @@ impl Way<'_> {
 
     fn walk<V: Transform<Said>>(
         &self,
-        make: impl FnOnce(&Stop) -> Result<V, Error>,
+        resume: Option<&ResumeArgs>,
+        make: impl FnOnce(&Stop, Option<&Resume>) -> Result<V, Error>,
         more: impl FnOnce(&V) -> String,
         store: impl Fn(&V) -> Option<&dyn Store>,
     ) -> Result<Status, Error> {
@@ -220,8 +235,13 @@ impl Way<'_> {
             signals: &signals,
         };
         walk.check()?;
-        let transform = make(signals.stop())?;
-        walk.run(&transform, store(&transform), || more(&transform))
+        let resume = match resume {
+            Some(args) => walk.resume(args, true, Mark::Off)?,
+            None => None,
+        };
+        let resume = resume.as_ref();
+        let transform = make(signals.stop(), resume)?;
+        walk.run(&transform, store(&transform), resume, || more(&transform))
     }
 }
 

@@ -292,6 +292,7 @@ impl Inspection {
             says_rows: false,
             policy: self.policy(),
             start: &self.start,
+            made: None,
             several: self.named || is_folder(source),
             counts: Counts::new((self.says == Says::Rows).then_some(ReportFile::Stdout)),
         };

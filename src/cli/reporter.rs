@@ -1,6 +1,7 @@
 //! What is said and counted while a command goes over mailboxes: lines, rows, progress and sums, in the order of the
 //! messages.
 
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,6 +14,7 @@ use super::say;
 use super::totals::Totals;
 use super::verb::Said;
 use super::wording;
+use crate::cache::Made;
 use crate::mailbox::{Observer, Summary};
 use crate::policy::Policy;
 use crate::report::{Detail, Row};
@@ -26,6 +28,8 @@ pub(super) struct Reporter<'r> {
     /// What remedies are named for.
     pub(super) policy: &'r Policy,
     pub(super) start: &'r Start,
+    /// What was made by an earlier run, and is for a later one.
+    pub(super) made: Option<&'r Made>,
     /// Whether rows of an mbox name their file besides the message's number.
     pub(super) several: bool,
     pub(super) counts: Mutex<Counts>,
@@ -184,6 +188,16 @@ impl Observer<Said> for Reporter<'_> {
 
     fn damaged(&self, path: &Path, why: &Detail) {
         self.display.say(&say::damaged(path, &wording::detail(why)));
+    }
+
+    fn is_made(&self, source: &Path) -> bool {
+        self.made.is_some_and(|made| made.is_made(source))
+    }
+
+    fn makes(&self, source: &Path, target: &Path, file: &File) {
+        if let Some(made) = self.made {
+            made.makes(source, target, file);
+        }
     }
 
     fn waiting(&self, mailbox: &Path, lock: &Path) {

@@ -252,6 +252,10 @@ pub(super) fn summary(summary: &Summary, totals: &Totals, effect: Effect, second
         ),
         (summary.skipped_files, "files hold no mail and were skipped"),
         (
+            summary.made,
+            "files were made by the run before, and are not counted above",
+        ),
+        (
             summary.moved,
             "messages were moved by another program meanwhile and stay unchanged",
         ),

@@ -8,6 +8,7 @@
 //! .users/SHA256  who puts objects into it    size                  the sum, locked
 //!                                            tmp/                  what is being written
 //!                                            CACHEDIR.TAG          says that it is a cache
+//!                                            made                  of one run: files of its output
 //! ```
 //!
 //! People have folders of all kinds, and mail must not be passed over for where it lies. So a folder is a store or a
@@ -43,6 +44,11 @@ pub const CACHE_TAG: &str = "CACHEDIR.TAG";
 pub const CACHE_TAGGING: &str = ".tag-";
 /// What it says behind the signature in a cache of embody.
 pub const CACHE_WORDS: &str = "# This folder is a cache of embody (--cache).";
+/// What it says in the cache of one run, which goes with it.
+pub const RUN_WORDS: &str =
+    "# This folder keeps the answers of a run of embody that is not finished.";
+/// The file of such a cache that says which files of the output were made.
+pub const RUN_MADE: &str = "made";
 /// The folder in which a cache's files are written; their names begin with nothing.
 pub const CACHE_TEMPORARIES: &str = "tmp";
 /// The sum of what is in a cache, and its lock.
@@ -82,9 +88,11 @@ impl Area {
         }
     }
 
-    /// The folders in which a file lies beneath the cache.
-    pub fn folders(self, key: &Key) -> impl Iterator<Item = String> + use<> {
-        let beneath = key.folders().into_iter().take(self.depth());
+    /// The folders in which a file lies beneath the cache; beneath that of one run it is one, as it takes a disk longer to
+    /// make a folder than a file.
+    pub fn folders(self, key: &Key, is_of_run: bool) -> impl Iterator<Item = String> + use<> {
+        let depth = if is_of_run { 0 } else { self.depth() };
+        let beneath = key.folders().into_iter().take(depth);
         std::iter::once(self.name().to_owned()).chain(beneath)
     }
 }
@@ -127,12 +135,18 @@ pub fn is_store(folder: &Path) -> bool {
 #[must_use]
 pub fn is_cache(folder: &Path) -> bool {
     let flags = FOLDER.difference(OFlags::NOFOLLOW);
-    if !rustix::fs::open(folder, flags, Mode::empty()).is_ok_and(has_cache_tag) {
+    let opened = rustix::fs::open(folder, flags, Mode::empty());
+    let (is_of_run, is_shared) = match &opened {
+        Ok(opened) => (has_tag(opened, RUN_WORDS), has_tag(opened, CACHE_WORDS)),
+        Err(_) => (false, false),
+    };
+    if !is_of_run && !is_shared {
         return false;
     }
     all(folder, |entry| {
         let (name, path) = (entry.file_name(), entry.path());
         match Area::ALL.into_iter().find(|area| name == area.name()) {
+            Some(_) if is_of_run => all_files(&path, is_key),
             Some(area) => {
                 let first = OnceCell::new();
                 all(&path, |entry| are_keys(entry, b"", area.depth(), &first))
@@ -140,20 +154,30 @@ pub fn is_cache(folder: &Path) -> bool {
             None if name == CACHE_TEMPORARIES => all_files(&path, |name| is_temporary(name, "")),
             None => {
                 let is_tagging = is_temporary(name.as_bytes(), CACHE_TAGGING);
-                is_file(entry) && (name == CACHE_SIZE || name == CACHE_TAG || is_tagging)
+                is_file(entry)
+                    && ([CACHE_SIZE, CACHE_TAG, RUN_MADE].contains(&&*name.to_string_lossy())
+                        || is_tagging)
             }
         }
     })
 }
 
-/// Whether a folder says that it is a cache of embody. Programs that make backups leave it out, so it can be no store.
-pub fn has_cache_tag(folder: impl AsFd) -> bool {
-    let Ok(tag) = open_file(folder, CACHE_TAG) else {
-        return false;
-    };
+/// Whether a folder says that it is a cache of embody, or of one run. Programs that make backups leave it out, so it can be
+/// no store.
+pub fn is_tagged(folder: impl AsFd) -> bool {
+    has_tag(&folder, CACHE_WORDS) || has_tag(&folder, RUN_WORDS)
+}
+
+/// Whether the tag of a folder says these words.
+pub fn has_tag(folder: impl AsFd, words: &str) -> bool {
+    open_file(folder, CACHE_TAG).is_ok_and(|tag| says(&tag, words))
+}
+
+/// Whether a tag says these words.
+pub fn says(tag: &File, words: &str) -> bool {
     let mut text = String::new();
     let read = tag.take(1 << 10).read_to_string(&mut text);
-    read.is_ok() && text.lines().any(|line| line == CACHE_WORDS)
+    read.is_ok() && text.lines().any(|line| line == words)
 }
 
 /// Whether a file is of a store in which other things lie as well, and no object.

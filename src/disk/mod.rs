@@ -16,5 +16,7 @@ mod temporary;
 #[cfg(unix)]
 pub use self::files::{FOLDER, absent, open_file, open_folder, sync};
 pub use self::key::Key;
+#[cfg(all(unix, feature = "cli"))]
+pub(crate) use self::temporary::is_temporary;
 #[cfg(unix)]
 pub use self::temporary::{Temporary, sweep};

@@ -163,6 +163,11 @@ pub(crate) fn is_redirect(status: u16) -> bool {
     matches!(status, 301 | 302 | 303 | 307 | 308)
 }
 
+/// Whether an answer of this status may be another one later.
+pub(crate) fn is_temporary(status: u16) -> bool {
+    matches!(status, 408 | 429 | 500..=599)
+}
+
 /// What says that an archive captured an answer, and when (RFC 7089 §2.1.1).
 #[cfg(feature = "cache")]
 pub(crate) const MEMENTO_DATETIME: &str = "memento-datetime";

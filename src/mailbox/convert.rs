@@ -92,6 +92,11 @@ pub fn convert_to<S: Send>(
         }
         match found.kind {
             Kind::Maildir | Kind::Mh => job.folder(found.kind, Destination::Folder(&target)),
+            _ if options.effect == Effect::Write && observer.is_made(&found.path) => {
+                let made = Summary::of_made();
+                observer.done(&made);
+                Ok(made)
+            }
             kind => job.file_to(kind, Output::Path(&target)),
         }
     })

@@ -32,6 +32,7 @@ mod start;
 mod stop;
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -153,6 +154,15 @@ pub trait Observer<S = ()>: Sync {
     /// the source stays as it is. Or it could not be read at all, and the others go on.
     fn damaged(&self, _path: &Path, _why: &Detail) {}
 
+    /// Whether an earlier run that was to do the same made a file of `_source` that is there: it stays, and `_source` is
+    /// not read.
+    fn is_made(&self, _source: &Path) -> bool {
+        false
+    }
+
+    /// A file that was made of `_source` gets the name `_target` now.
+    fn makes(&self, _source: &Path, _target: &Path, _file: &File) {}
+
     /// Another program holds the lock of `_mailbox` for long; `_lock` is the file that says so.
     fn waiting(&self, _mailbox: &Path, _lock: &Path) {}
 }
@@ -272,12 +282,22 @@ pub struct Summary {
     pub late: u64,
     /// Messages of a Maildir or MH folder that another program moved or changed meanwhile; left alone.
     pub moved: u64,
+    /// Files of the result that an earlier run made ([`Observer::is_made`]): nothing else of them is counted.
+    pub made: u64,
     /// Files and folders that cannot be read, or whose compressed data are damaged, or whose message ends nobody knows
     /// where; each was told to [`Observer::damaged`].
     pub damaged: u64,
 }
 
 impl Summary {
+    /// One file of the result that an earlier run made.
+    pub(crate) fn of_made() -> Self {
+        Self {
+            made: 1,
+            ..Self::default()
+        }
+    }
+
     /// Adds the counts of another run.
     pub fn add(&mut self, other: &Self) {
         self.mailboxes += other.mailboxes;
@@ -289,6 +309,7 @@ impl Summary {
         self.skipped_files += other.skipped_files;
         self.late += other.late;
         self.moved += other.moved;
+        self.made += other.made;
         self.damaged += other.damaged;
     }
 }

@@ -21,7 +21,7 @@ use super::batch::{ObjectFile, commit, reuse};
 use super::places::Places;
 use super::users::list;
 use super::{Store, StoreError, User};
-use crate::disk::layout::{STORE_LOCK, STORE_PREFIX, STORE_TEMPORARIES, has_cache_tag};
+use crate::disk::layout::{STORE_LOCK, STORE_PREFIX, STORE_TEMPORARIES, is_tagged};
 use crate::disk::{Key, Temporary, sweep};
 
 /// How long another program's lock is waited for.
@@ -263,7 +263,7 @@ fn opened(path: &Path) -> Result<Places, StoreError> {
     let absolute: PathBuf = std::fs::canonicalize(path)
         .map_err(|why| StoreError::io(format!("the store {}", path.display()), why))?;
     let places = Places::open(absolute)?;
-    if has_cache_tag(places.root()) {
+    if is_tagged(places.root()) {
         return Err(StoreError::lasting(format!(
             "{} is a cache of embody, and no store: what is in it goes when room is needed",
             path.display()

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::policy::FailureArgs;
 use super::retrieval::{CacheArgs, RetrievalArgs, ServerArgs, TimeArgs};
-use super::walk::{SayingArgs, WalkArgs};
+use super::walk::{ResumeArgs, SayingArgs, WalkArgs};
 use crate::cli::values::{at_least_one, base_url, duration_or_none, file, size};
 use crate::detach::{Choice, Stub};
 use crate::policy::{Limits, Links, Policy, TypePattern};
@@ -124,6 +124,8 @@ pub struct RestoreArgs {
     retrieval: RetrievalArgs,
     #[command(flatten)]
     pub cache: CacheArgs,
+    #[command(flatten)]
+    pub resume: ResumeArgs,
     /// What may come back into one message; what no longer fits is left [default: 256M]
     #[arg(hide_short_help = true, long, value_name = "SIZE", help_heading = "Limits", value_parser = size)]
     max_growth: Option<u64>,

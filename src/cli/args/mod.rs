@@ -26,7 +26,7 @@ pub(super) use self::milter::MilterArgs;
 use self::policy::{Common, FailureArgs, PolicyArgs};
 pub(super) use self::retrieval::{ArchiveArgs, CacheArgs};
 use self::walk::{CompressedArgs, CutArgs};
-pub(super) use self::walk::{ProgressOption, SayingArgs, Volume, WalkArgs};
+pub(super) use self::walk::{ProgressOption, ResumeArgs, SayingArgs, Volume, WalkArgs};
 use super::pages;
 use super::survey::Group;
 use super::values::size;
@@ -176,6 +176,8 @@ pub(super) struct ConvertArgs {
     #[command(flatten)]
     pub(super) cut: CutArgs,
     #[command(flatten)]
+    pub(super) resume: ResumeArgs,
+    #[command(flatten)]
     pub(super) common: Common,
 }
 
@@ -213,6 +215,8 @@ pub(super) struct EmbedArgs {
     #[arg(hide_short_help = true, long, requires = "dry_run")]
     probe: bool,
     #[command(flatten)]
+    resume: ResumeArgs,
+    #[command(flatten)]
     common: Common,
 }
 
@@ -244,10 +248,11 @@ impl EmbedArgs {
                 walk,
                 probe: self.probe,
                 cut: CutArgs::default(),
+                resume: self.resume,
                 common,
             }));
         }
-        let file = walk.one_message(&self.sources)?;
+        let file = walk.one_message(&self.sources, &self.resume)?;
         Ok(Err(FilterArgs {
             file: file.map(Path::to_owned),
             failure: self.failure,

@@ -106,11 +106,15 @@ impl WalkArgs {
     ///
     /// # Errors
     /// [`Error::Usage`]: what is said only goes with mailboxes.
-    pub fn one_message<'s>(&self, sources: &'s [PathBuf]) -> Result<Option<&'s Path>, Error> {
+    pub fn one_message<'s>(
+        &self,
+        sources: &'s [PathBuf],
+        resume: &ResumeArgs,
+    ) -> Result<Option<&'s Path>, Error> {
         let what = match sources {
             [_, _, ..] => "one message at a time; name --output or --in-place for several sources",
-            _ if self.is_told_more() => {
-                "--format, --jobs, --backup, --progress and --max-expanded go with --output or --in-place"
+            _ if self.is_told_more() || resume.no_resume => {
+                "--format, --jobs, --backup, --progress, --max-expanded and --no-resume go with --output or --in-place"
             }
             _ => return Ok(sources.first().map(PathBuf::as_path)),
         };
@@ -153,6 +157,18 @@ impl WalkArgs {
             ..defaults
         })
     }
+}
+
+// Of commands that retrieve for mailboxes.
+#[derive(Args, Default, Debug)]
+#[group(skip)]
+pub struct ResumeArgs {
+    /// Keep no answers beside --output; a run that is stopped begins anew [default: off]
+    ///
+    /// Without it what servers answer is kept in DEST.embody-resume until the output is whole, and the same command
+    /// goes on with it: docs/cache.md.
+    #[arg(hide_short_help = true, long)]
+    pub no_resume: bool,
 }
 
 #[derive(Args, Default, Debug)]

@@ -13,7 +13,9 @@ use ureq::http::header;
 use super::http_body::{Coding, content_coding};
 use super::servers::Servers;
 use crate::fetch::allowance::Allowance;
-use crate::fetch::exchange::{Answer, Asked, Failed, How, Source, Whose, is_redirect, text};
+use crate::fetch::exchange::{
+    Answer, Asked, Failed, How, Source, Whose, is_redirect, is_temporary, text,
+};
 use crate::fetch::{Probed, Request, Retrieved};
 use crate::policy::{Policy, Scheme, Target};
 use crate::report::{Detail, Reason, Refusal, Setting};
@@ -129,9 +131,9 @@ fn not_200(status: u16, policy: &Policy, target: &Target) -> Refusal {
     if let (Some(proxy), Scheme::Http) = (&policy.proxy, target.scheme()) {
         detail.push_str(&format!(", through the proxy {}", proxy.place()));
     }
-    let refusal = match status {
-        408 | 429 | 500..=599 => Refusal::temporary(Reason::HttpStatus, detail),
-        _ => Refusal {
+    let refusal = match is_temporary(status) {
+        true => Refusal::temporary(Reason::HttpStatus, detail),
+        false => Refusal {
             is_gone: matches!(status, 404 | 410),
             ..Refusal::lasting(Reason::HttpStatus, detail)
         },

@@ -46,6 +46,7 @@ use crate::mailbox::place::lock::Dotlock;
 use crate::mailbox::place::replace::{Beside, Identity, sync_folder};
 use crate::mailbox::place::sizes::{base_of, resized};
 use crate::mailbox::place::supersede::Old;
+use crate::mailbox::place::temporary;
 use crate::mailbox::read::messages::Transformed;
 use crate::mailbox::read::pipeline::{self, Stages};
 use crate::mailbox::{Effect, Message, Quoting, Summary};
@@ -86,6 +87,9 @@ impl<S: Send> Job<'_, S> {
                     }
                 }
             }
+        }
+        if let (Effect::Write, Destination::Folder(to)) = (options.effect, destination) {
+            temporary::sweep(&place.writing_in(to));
         }
         let (names, others) = place.messages();
         for (path, why) in &others {
@@ -146,22 +150,26 @@ impl<S: Send> Job<'_, S> {
         if let (true, Destination::Folder(to), Ok(())) = (place.is_mh, destination, &outcome)
             && options.effect == Effect::Write
         {
-            copy_beside(folder, to, mh::SEQUENCES)?;
+            self.copy_beside(to, mh::SEQUENCES)?;
         }
         outcome.map(|()| summary)
     }
-}
 
-/// The flags of messages go with them, which have the same names.
-fn copy_beside(folder: &Path, to: &Path, name: &str) -> Result<(), Error> {
-    let path = folder.join(name);
-    let file = match File::open(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(cannot_read(&path)(error)),
-    };
-    let length = file.metadata().map_err(cannot_read(&path))?.len();
-    Beside::copy(&file, length, &path, to, &to.join(name))?.appear()
+    /// The flags of messages go with them, which have the same names.
+    fn copy_beside(&self, to: &Path, name: &str) -> Result<(), Error> {
+        let path = self.path.join(name);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(cannot_read(&path)(error)),
+        };
+        if self.observer.is_made(&path) {
+            return Ok(());
+        }
+        let length = file.metadata().map_err(cannot_read(&path))?.len();
+        let copy = Beside::copy(&file, length, &path, to, &to.join(name))?;
+        copy.appear_of(&path, self.observer)
+    }
 }
 
 fn make_folder(folder: &Path) -> Result<(), Error> {
@@ -273,6 +281,10 @@ impl<S> Files<'_, S> {
     ) -> Result<(Summary, Option<Detail>), Error> {
         let writes = self.job.options.effect == Effect::Write;
         let path = self.place.folder.join(name);
+        let is_beside = matches!(self.destination, Destination::Folder(_));
+        if writes && is_beside && self.job.observer.is_made(&path) {
+            return Ok((Summary::of_made(), None));
+        }
         let read = match self.read(&path) {
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -317,7 +329,8 @@ impl<S> Files<'_, S> {
             };
             if writes && let Destination::Folder(to) = self.destination {
                 let (target, folder) = target(to, name, self.place);
-                Beside::copy(&file, before.length(), &path, &folder, &target)?.appear()?;
+                let copy = Beside::copy(&file, before.length(), &path, &folder, &target)?;
+                copy.appear_of(&path, self.job.observer)?;
             }
             return Ok((summary, why));
         };
@@ -373,7 +386,7 @@ impl<S> Files<'_, S> {
                         Beside::of(new, &folder, &target, method)?.finished(&file)?
                     }
                 };
-                finished.appear()?;
+                finished.appear_of(&path, self.job.observer)?;
             }
         }
         Ok((summary, None))

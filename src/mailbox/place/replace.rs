@@ -22,6 +22,7 @@ use rustix::io::Errno;
 use tempfile::NamedTempFile;
 
 use crate::error::Error;
+use crate::mailbox::Observer;
 use crate::mailbox::compressed::{Encoder, Method};
 use crate::mailbox::failure::{cannot_read, cannot_write, unreadable};
 use crate::mailbox::place::temporary::{Temporary, folder_of, temporary_in};
@@ -269,6 +270,16 @@ impl Finished {
             "another program changed it at that moment{why}; what that one wrote is in {}",
             kept.display()
         )))
+    }
+
+    /// The same of what was made of `source`, for a run that may be gone on with.
+    pub(crate) fn appear_of<S>(
+        self,
+        source: &Path,
+        observer: &dyn Observer<S>,
+    ) -> Result<(), Error> {
+        observer.makes(source, &self.target, self.temporary.as_file());
+        self.appear()
     }
 
     /// Appears under a name that nothing has yet.

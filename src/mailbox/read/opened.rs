@@ -295,7 +295,7 @@ impl<S: Send> Job<'_, S> {
         }
         // Of damaged data of which nothing was read there is no result.
         if damage.is_none() || summary.messages > 0 {
-            sink.appear(original, kind)?;
+            sink.appear(original, kind, name, self.observer)?;
         }
         if let Some(damage) = damage {
             self.damaged(&damage, &mut summary);

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::Error;
+use crate::mailbox::Observer;
 use crate::mailbox::compressed::Method;
 use crate::mailbox::failure::cannot_write;
 use crate::mailbox::find::Kind;
@@ -121,17 +122,26 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// All is written: the file gets its name. A message's own file keeps its time, which says when it came; a mailbox is
-    /// as old as it is.
-    pub(crate) fn appear(self, like: Option<&File>, kind: Kind) -> Result<(), Error> {
+    /// All is written: the file gets its name; it was made of `source`. A message's own file keeps its time, which says when
+    /// it came; a mailbox is as old as it is.
+    pub(crate) fn appear<S>(
+        self,
+        like: Option<&File>,
+        kind: Kind,
+        source: &Path,
+        observer: &dyn Observer<S>,
+    ) -> Result<(), Error> {
         match self {
             Self::Nowhere | Self::InPlace(_) => Ok(()),
             Self::Directly(path, mut writer) => writer.flush().map_err(cannot_write(&path)),
-            Self::Beside(beside) => match like {
-                Some(like) if kind == Kind::Eml => beside.finished(like)?.appear(),
-                Some(like) => beside.finished_now(like)?.appear(),
-                None => beside.finished_as_new()?.appear(),
-            },
+            Self::Beside(beside) => {
+                let finished = match like {
+                    Some(like) if kind == Kind::Eml => beside.finished(like)?,
+                    Some(like) => beside.finished_now(like)?,
+                    None => beside.finished_as_new()?,
+                };
+                finished.appear_of(source, observer)
+            }
         }
     }
 }

@@ -165,7 +165,7 @@ fn a_stopped_run_over_an_mbox_leaves_it_as_it_was_and_nothing_beside_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("box");
         let before = started_and_waiting(&server);
-        for arguments in [&["--in-place"][..], &["--output", "out"]] {
+        for arguments in [&["--in-place"][..], &["--output", "out", "--no-resume"]] {
             asked.store(false, Ordering::SeqCst);
             fs::write(&path, &before).unwrap();
             let run = start(

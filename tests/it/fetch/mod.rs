@@ -21,3 +21,4 @@ mod fetch_proxy;
 mod names_and_limits;
 mod provenance;
 mod proxies;
+mod resume;

@@ -1,0 +1,149 @@
+//! Which files of an output a run made before it was stopped: in an output of many files those stay, and the same command
+//! goes on with the others.
+//!
+//! A line is written before a file gets its name, so that no kill comes in between. It counts only if that file is there
+//! as it was made, of a source that is what it was: the file that a person put there meanwhile is none of ours.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::fs::{self, File, Metadata};
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::{Mode, OFlags};
+
+use crate::disk::layout::RUN_MADE;
+use crate::disk::{Key, absent, open_file};
+
+/// The longest line: paths have at most 4096 octets, two digits each.
+const LONGEST: u64 = 16 << 10;
+
+/// Device, inode, length, and when it was modified, in nanoseconds.
+type Identity = (u64, u64, u64, i128);
+
+/// The files that were made, and those that are being made.
+#[derive(Debug)]
+pub(crate) struct Made {
+    /// What else decides about a result than its source.
+    command: String,
+    before: HashMap<Key, (PathBuf, Identity)>,
+    /// None if nothing can be written.
+    file: Mutex<Option<File>>,
+}
+
+impl Made {
+    /// What the folder of a run says; `command` is what else decides about a result than its source.
+    pub(super) fn open(root: &OwnedFd, command: &str) -> Self {
+        let before = absent(open_file(root, RUN_MADE)).ok().flatten();
+        let flags = OFlags::WRONLY
+            | OFlags::APPEND
+            | OFlags::CREATE
+            | OFlags::NOFOLLOW
+            | OFlags::NONBLOCK
+            | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(root, RUN_MADE, flags, Mode::RUSR | Mode::WUSR);
+        Self {
+            command: command.to_owned(),
+            before: before.map(read).unwrap_or_default(),
+            file: Mutex::new(file.ok().map(File::from)),
+        }
+    }
+
+    /// How many files were made before this run.
+    pub(crate) fn before(&self) -> usize {
+        self.before.len()
+    }
+
+    /// Whether any were made, by this run or before.
+    pub(crate) fn is_any(&self) -> bool {
+        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = file.as_ref().and_then(|file| file.metadata().ok());
+        !self.before.is_empty() || written.is_some_and(|written| written.len() > 0)
+    }
+
+    /// Whether an earlier run made a file of this source that is there.
+    pub(crate) fn is_made(&self, source: &Path) -> bool {
+        let known = || {
+            let (target, made) = self.before.get(&self.key(source)?)?;
+            let found = fs::symlink_metadata(target).ok()?;
+            Some(found.is_file() && identity(&found) == *made)
+        };
+        !self.before.is_empty() && known().unwrap_or(false)
+    }
+
+    /// A file is about to get its name.
+    pub(crate) fn makes(&self, source: &Path, target: &Path, file: &File) {
+        let line = || {
+            let (device, inode, length, modified) = identity(&file.metadata().ok()?);
+            let target = std::path::absolute(target).ok()?;
+            let key = self.key(source)?;
+            let mut line = format!("{key} {device} {inode} {length} {modified} ");
+            for octet in target.as_os_str().as_bytes() {
+                let _ = write!(line, "{octet:02x}");
+            }
+            let hash = Key::of(line.as_bytes());
+            // The line before may have been cut off.
+            Some(format!("\n{line} {hash}\n"))
+        };
+        let mut to = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = match (&mut *to, line()) {
+            (Some(file), Some(line)) => file.write_all(line.as_bytes()),
+            _ => Ok(()),
+        };
+        if written.is_err() {
+            // A disk that is full ends no run for this.
+            *to = None;
+        }
+    }
+
+    /// What stands for a source as it is now.
+    fn key(&self, source: &Path) -> Option<Key> {
+        let found = identity(&fs::metadata(source).ok()?);
+        let path = source.as_os_str().as_bytes();
+        let known = format!("{} {found:?} ", self.command);
+        Some(Key::of(&[known.as_bytes(), path].concat()))
+    }
+}
+
+fn identity(found: &Metadata) -> Identity {
+    let modified = i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec());
+    (found.dev(), found.ino(), found.len(), modified)
+}
+
+/// All lines that are whole.
+fn read(file: File) -> HashMap<Key, (PathBuf, Identity)> {
+    let mut made = HashMap::new();
+    let mut lines = BufReader::new(file);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let read = io::Read::take(&mut lines, LONGEST).read_until(b'\n', &mut line);
+        if !read.is_ok_and(|read| read > 0) {
+            return made;
+        }
+        if let Some((key, file)) = std::str::from_utf8(&line).ok().and_then(parsed) {
+            made.insert(key, file);
+        }
+    }
+}
+
+fn parsed(line: &str) -> Option<(Key, (PathBuf, Identity))> {
+    let (line, hash) = line.trim_end_matches('\n').rsplit_once(' ')?;
+    if Key::parse(hash)? != Key::of(line.as_bytes()) {
+        return None;
+    }
+    let mut fields = line.split(' ');
+    let key = Key::parse(fields.next()?)?;
+    let mut number = || fields.next()?.parse().ok();
+    let (device, inode, length) = (number()?, number()?, number()?);
+    let modified = fields.next()?.parse().ok()?;
+    let target = fields.next()?;
+    let octet = |at: usize| u8::from_str_radix(target.get(at..at + 2)?, 16).ok();
+    let target: Option<Vec<u8>> = (0..target.len()).step_by(2).map(octet).collect();
+    let target = PathBuf::from(std::ffi::OsString::from_vec(target?));
+    Some((key, (target, (device, inode, length, modified))))
+}

@@ -1,0 +1,227 @@
+//! The cache of one run over mailboxes, beside its output: what was answered before the run was stopped or killed, so that
+//! the same command goes on (docs/cache.md). It goes once the output is whole.
+//!
+//! Anybody may have put something there: where the output goes may be a folder that others write. So a folder is used,
+//! and removed, only if embody made it: it is no link, it is ours, nobody else may enter it, and it has our tag. The tag
+//! is the lock of the run, too. What else lies in it stays, and the folder with it.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, Dir, DirEntry, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::folder::{CacheFolder, tag_saying, the_cache};
+use super::made::Made;
+use super::size::Size;
+use crate::disk::layout::{
+    Area, CACHE_TAG, CACHE_TAGGING, CACHE_TEMPORARIES, RUN_MADE, RUN_WORDS, says,
+};
+use crate::disk::{FOLDER, Key, absent, is_temporary, open_folder};
+use crate::error::Error;
+
+/// What the tag says besides.
+const WORDS: &str = "# The same command goes on with them, and removes the folder once its output is whole. You may remove it, too.";
+
+/// How often a folder may go while it is opened.
+const TRIES: usize = 16;
+
+/// The open folder, locked until this is dropped.
+#[derive(Debug)]
+pub(crate) struct RunFolder {
+    cache: Arc<CacheFolder>,
+    path: PathBuf,
+    /// The folder around it, and its name there.
+    place: (OwnedFd, PathBuf),
+    _tag: File,
+}
+
+impl RunFolder {
+    /// Opens the folder that an earlier run left, or makes it. So many octets of the disk stay free.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for something there that embody did not make; [`Error::Locked`] if another run uses it;
+    /// [`Error::Write`] if there can be none, as on a disk that is full.
+    pub(crate) fn open(path: &Path, leaves: u64) -> Result<Self, Error> {
+        let failed = Error::cannot_write(the_cache(path));
+        let (folder, name) = match (path.parent(), path.file_name()) {
+            (Some(folder), Some(name)) if folder.as_os_str().is_empty() => (Path::new("."), name),
+            (Some(folder), Some(name)) => (folder, name),
+            _ => return Err(failed(Errno::INVAL.into())),
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let around = rustix::fs::open(folder, flags, Mode::empty());
+        let around = around.map_err(|why| failed(why.into()))?;
+        let size = Size::leaving(leaves);
+        for _ in 0..TRIES {
+            // What is left of an earlier run is read all the same.
+            let made = size
+                .room(&around, 0)
+                .and_then(|_| Ok(rustix::fs::mkdirat(&around, name, Mode::RWXU)?));
+            let root = rustix::fs::openat(&around, name, FOLDER, Mode::empty());
+            let root = match (root, &made) {
+                (Ok(root), _) => Arc::new(root),
+                (Err(Errno::NOENT), Err(why)) if why.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(failed(io::Error::from(why.kind())));
+                }
+                // The run that made it is done.
+                (Err(Errno::NOENT), _) => continue,
+                (Err(_), _) => return Err(not_ours(path)),
+            };
+            match Self::locked(path, &root) {
+                Ok(Some(tag)) => {
+                    return Ok(Self {
+                        cache: Arc::new(CacheFolder::over(path, root, size, true, true)),
+                        path: path.to_owned(),
+                        place: (around, name.into()),
+                        _tag: tag,
+                    });
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    if made.is_ok() {
+                        // The run may need what it takes on the disk.
+                        let _ = rustix::fs::unlinkat(&around, name, AtFlags::REMOVEDIR);
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Err(failed(Errno::AGAIN.into()))
+    }
+
+    /// The tag of a folder of ours, locked; none if whoever had the lock removed the folder before letting go.
+    fn locked(path: &Path, root: &Arc<OwnedFd>) -> Result<Option<File>, Error> {
+        let failed = Error::cannot_write(the_cache(path));
+        let found = rustix::fs::fstat(root).map_err(|why| failed(why.into()))?;
+        let is_ours = found.st_uid == rustix::process::geteuid().as_raw();
+        if !is_ours || found.st_mode & 0o077 != 0 {
+            return Err(not_ours(path));
+        }
+        let Some(tag) = tagged(root).map_err(&failed)? else {
+            return Err(not_ours(path));
+        };
+        match rustix::fs::flock(&tag, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => {
+                return Err(Error::Locked {
+                    path: path.to_owned(),
+                    lock: path.to_owned(),
+                });
+            }
+            Err(why) => return Err(failed(why.into())),
+        }
+        let found = rustix::fs::fstat(&tag).map_err(|why| failed(why.into()))?;
+        Ok((found.st_nlink > 0).then_some(tag))
+    }
+
+    /// What keeps the answers.
+    pub(crate) fn cache(&self) -> &Arc<CacheFolder> {
+        &self.cache
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Which files of the output there are; `command` is what decides about a result besides its source.
+    pub(crate) fn made(&self, command: &str) -> Made {
+        Made::open(self.cache.root(), command)
+    }
+
+    /// How many answers are kept.
+    pub(crate) fn answers(&self) -> usize {
+        let keys = open_folder(self.cache.root(), Area::Keys.name());
+        let count = |keys| names(&keys).iter().filter(|name| is_key(name)).count();
+        keys.map_or(0, count)
+    }
+
+    /// Removes what runs wrote there, and the folder; false if something else lies in it, which stays.
+    pub(crate) fn remove(self) -> bool {
+        let root = self.cache.root();
+        for area in Area::ALL {
+            if let Ok(folder) = open_folder(root, area.name()) {
+                clear(&folder, &is_key);
+                remove_folder(root, area.name());
+            }
+        }
+        // Those of the killed runs before, too: the lock says that nobody writes them.
+        if let Ok(folder) = open_folder(root, CACHE_TEMPORARIES) {
+            clear(&folder, &|name| is_temporary(name.as_bytes(), ""));
+            remove_folder(root, CACHE_TEMPORARIES);
+        }
+        clear(root, &|name| {
+            name == RUN_MADE || is_temporary(name.as_bytes(), CACHE_TAGGING)
+        });
+        if names(root).iter().any(|name| name != CACHE_TAG) {
+            return false;
+        }
+        let _ = rustix::fs::unlinkat(root, CACHE_TAG, AtFlags::empty());
+        let (around, name) = &self.place;
+        // What bears the name by now is removed only if it is an empty folder.
+        rustix::fs::unlinkat(around, name, AtFlags::REMOVEDIR).is_ok()
+    }
+}
+
+/// Something else stands where the folder would.
+fn not_ours(path: &Path) -> Error {
+    let what = "is not a folder that embody made, and answers would be kept there; move it away, or name another output";
+    Error::Usage(format!("{} {what}", path.display()).into())
+}
+
+/// The tag of a folder of ours; of an empty one, which a run was about to make that was killed, a new tag. None if
+/// something else lies there.
+fn tagged(root: &Arc<OwnedFd>) -> io::Result<Option<File>> {
+    if let Some(tag) = open_tag(root)? {
+        return Ok(says(&tag, RUN_WORDS).then_some(tag));
+    }
+    let is_ours = |name: &String| name == CACHE_TAG || is_temporary(name.as_bytes(), CACHE_TAGGING);
+    if !names(root).iter().all(is_ours) {
+        return Ok(None);
+    }
+    // Of two runs one writes it.
+    tag_saying(root, RUN_WORDS, WORDS)?.become_new(root, CACHE_TAG)?;
+    Ok(open_tag(root)?.filter(|tag| says(tag, RUN_WORDS)))
+}
+
+fn open_tag(root: &OwnedFd) -> io::Result<Option<File>> {
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let opened = rustix::fs::openat(root, CACHE_TAG, flags, Mode::empty());
+    let tag = absent(opened.map(File::from).map_err(io::Error::from))?;
+    match tag {
+        Some(tag) if !tag.metadata()?.is_file() => Err(Errno::INVAL.into()),
+        tag => Ok(tag),
+    }
+}
+
+fn is_key(name: &str) -> bool {
+    Key::parse(name).is_some()
+}
+
+/// Removes the files of these names in a folder.
+fn clear(folder: &OwnedFd, is_ours: &dyn Fn(&str) -> bool) {
+    for name in names(folder) {
+        if is_ours(&name) {
+            let _ = rustix::fs::unlinkat(folder, &name, AtFlags::empty());
+        }
+    }
+}
+
+fn remove_folder(at: impl AsFd, name: &str) {
+    let _ = rustix::fs::unlinkat(at, name, AtFlags::REMOVEDIR);
+}
+
+/// The names in a folder. One that is no text is changed, and is none of ours either way.
+fn names(folder: &OwnedFd) -> Vec<String> {
+    let name = |entry: io::Result<DirEntry>| {
+        let name = entry.ok()?.file_name().to_string_lossy().into_owned();
+        (name != "." && name != "..").then_some(name)
+    };
+    let entries = Dir::read_from(folder).into_iter().flatten();
+    entries
+        .filter_map(|entry| name(entry.map_err(Into::into)))
+        .collect()
+}

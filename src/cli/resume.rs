@@ -1,0 +1,118 @@
+//! Going on with a run over mailboxes that was stopped, killed, or failed: what it was answered is kept beside its output
+//! until that is whole (docs/cache.md).
+
+use std::cell::Cell;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::args::Volume;
+use super::input::is_standard;
+use super::say;
+use crate::cache::{Made, RunFolder};
+use crate::error::Error;
+
+/// What the folder beside the output is called besides.
+const SUFFIX: &str = ".embody-resume";
+
+/// What a run keeps for the next one. Dropping it removes it once the output is whole, and says else how to go on.
+pub(super) struct Resume {
+    folder: Option<RunFolder>,
+    /// Which files of the output there are.
+    pub(super) made: Made,
+    is_whole: Cell<bool>,
+}
+
+impl Resume {
+    /// What goes with this output; none for one that is no file or folder. `command` is what decides about a result besides
+    /// its source. So many octets of the disk stay free.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if something else is in its place; [`Error::Locked`] if a run with the same output is at work.
+    pub(super) fn beside(
+        output: &Path,
+        command: &str,
+        leaves: u64,
+        volume: Volume,
+    ) -> Result<Option<Self>, Error> {
+        let Some(path) = place(output) else {
+            return Ok(None);
+        };
+        let folder = match RunFolder::open(&path, leaves) {
+            Ok(folder) => folder,
+            Err(Error::Usage(why)) => return Err(Error::Usage(why.then(", or give --no-resume"))),
+            // No mail waits for a disk that is only good for keeping copies.
+            Err(error @ Error::Write { .. }) => {
+                if volume >= Volume::Normal {
+                    let why = say::error(&error);
+                    say::tell(&format!("{why}; a run that is stopped will begin anew"));
+                }
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        let (answers, made) = (folder.answers(), folder.made(command));
+        if (answers > 0 || made.before() > 0) && volume >= Volume::Normal {
+            let path = say::shown(folder.path());
+            say::tell(&format!(
+                "going on with {answers} answers that an earlier run kept in {path}"
+            ));
+        }
+        Ok(Some(Self {
+            folder: Some(folder),
+            made,
+            is_whole: Cell::new(false),
+        }))
+    }
+
+    /// What keeps the answers.
+    pub(super) fn folder(&self) -> Option<&RunFolder> {
+        self.folder.as_ref()
+    }
+
+    /// Nothing is left to go on with.
+    pub(super) fn output_is_whole(&self) {
+        self.is_whole.set(true);
+    }
+}
+
+impl Drop for Resume {
+    fn drop(&mut self) {
+        let Some(folder) = self.folder.take() else {
+            return;
+        };
+        let (answers, path) = (folder.answers(), say::shown(folder.path()));
+        let is_of_use = answers > 0 || self.made.is_any();
+        if self.is_whole.get() || !is_of_use {
+            if !folder.remove() {
+                let what = "holds files that embody did not make, and was not removed";
+                say::tell(&format!("{path} {what}"));
+            }
+            return;
+        }
+        let trouble = match folder.cache().trouble() {
+            Some(trouble) => format!(" (no more were kept: {})", say::harmless(trouble)),
+            None => String::new(),
+        };
+        say::tell(&format!(
+            "run the same command again to go on; {answers} answers are kept in {path}{trouble}"
+        ));
+    }
+}
+
+/// The folder beside an output; none if that is standard output or a device, or its folder is not there.
+fn place(output: &Path) -> Option<PathBuf> {
+    let is_device = |found: fs::Metadata| !found.is_file() && !found.is_dir();
+    if is_standard(output) || fs::metadata(output).is_ok_and(is_device) {
+        return None;
+    }
+    let whole = match output.file_name() {
+        Some(_) => output.to_owned(),
+        // As `.` and `..` are.
+        None => output.canonicalize().ok()?,
+    };
+    let mut name = whole.file_name()?.to_owned();
+    name.push(SUFFIX);
+    let place = whole.with_file_name(name);
+    let folder = place.parent()?;
+    (folder.as_os_str().is_empty() || folder.is_dir()).then_some(place)
+}
