@@ -55,6 +55,10 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
         signals: &signals,
     };
     walk.check()?;
+    if policy.embed.remote && !walk.retrieves_http() && args.asking() == Asking::ForContent {
+        let what = "--embed remote retrieves pictures, and --fetch allows neither http nor https; add --fetch http,https";
+        return Err(Error::Usage(what.into()));
+    }
     let keeps = args.asking() == Asking::ForContent && !common.policy.cache.offline;
     let resume = walk.resume(&args.resume, keeps, common.mark)?;
     let cache = Cache::open(&common.policy.cache, &common.policy.archive, args.asking())?
@@ -100,9 +104,11 @@ impl Walk<'_> {
         keeps: bool,
         mark: Mark,
     ) -> Result<Option<Resume>, Error> {
-        let is_http = self.policy.fetch.iter().any(|scheme| scheme.is_http());
         let output = self.output.filter(|_| {
-            keeps && is_http && !args.no_resume && self.options.effect == Effect::Write
+            keeps
+                && self.retrieves_http()
+                && !args.no_resume
+                && self.options.effect == Effect::Write
         });
         let Some(output) = output else {
             return Ok(None);
@@ -160,9 +166,7 @@ impl Walk<'_> {
             }
             let result = match target {
                 Some(target) => self.convert_source(source, target, transform, &reporter),
-                None => self.check_in_place(source).and_then(|()| {
-                    convert_in_place(source, &self.options, transform, &reporter, stop)
-                }),
+                None => convert_in_place(source, &self.options, transform, &reporter, stop),
             };
             match &result {
                 Ok(_) => done += 1,
@@ -275,26 +279,31 @@ impl Walk<'_> {
         convert_open(opened, source, to, options, transform, reporter, stop)
     }
 
-    /// A dry run says what the run would say.
-    fn check_in_place(&self, source: &Path) -> Result<(), Error> {
-        if self.args.in_place
-            && self.args.dry_run
-            && source.is_file()
-            && let Ok((Kind::Archive, _)) = look_at(source, self.options.format)?
-        {
-            return Err(not_in_place(source));
-        }
-        Ok(())
+    fn retrieves_http(&self) -> bool {
+        self.policy.fetch.iter().any(|scheme| scheme.is_http())
     }
 
     /// What cannot be done is known before anything is opened or made.
     pub(super) fn check(&self) -> Result<(), Error> {
         self.check_standard_streams()?;
+        self.check_in_place()?;
         report_file::check(
             self.saying.report.as_deref(),
             self.sources,
             &self.targets()?,
         )
+    }
+
+    /// A source that cannot be replaced is known before another one is.
+    fn check_in_place(&self) -> Result<(), Error> {
+        let files = self.sources.iter().filter(|source| source.is_file());
+        for source in files.filter(|_| self.args.in_place) {
+            // What cannot be read is said in its turn.
+            if let Ok(Ok((Kind::Archive, _))) = look_at(source, self.options.format) {
+                return Err(Error::Usage(not_in_place(source).detail()));
+            }
+        }
+        Ok(())
     }
 
     /// Where each source goes; nothing where it stays.

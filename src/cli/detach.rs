@@ -13,6 +13,7 @@ use super::input::is_standard;
 use super::resume::Resume;
 use super::say;
 use super::signals::Signals;
+use super::store::{is_missing, missing};
 use super::verb::{Detaching, Expanding, Said, Work};
 use crate::detach::{Detacher, Settings};
 use crate::error::Error;
@@ -249,6 +250,11 @@ impl Way<'_> {
 fn open(store: &str, purpose: Purpose, policy: &Policy) -> Result<Arc<dyn Store>, Error> {
     store::open(store, purpose, policy).map_err(|error| match error {
         OpenError::Usage(error) => error,
+        OpenError::Store(_)
+            if !is_remote(store) && purpose == Purpose::Read && is_missing(store) =>
+        {
+            missing(store)
+        }
         OpenError::Store(error) => {
             let why = std::io::Error::other(say::error(&error));
             match purpose {

@@ -2,9 +2,9 @@
 //! refers to (docs/store.md).
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::args::{StoreAction, StoreArgs};
@@ -28,6 +28,9 @@ pub(super) fn run(args: &StoreArgs) -> Status {
         say::tell("check and gc are for a store in a folder of this machine, not on a server");
         return Status::Usage;
     }
+    if is_missing(&args.folder) {
+        return Status::told(&missing(args.folder.display()));
+    }
     let signals = Signals::watch();
     let done = match args.action {
         StoreAction::Check => check(args, signals.stop()),
@@ -42,6 +45,17 @@ pub(super) fn run(args: &StoreArgs) -> Status {
         Err(Failure::Other(Error::Interrupted)) => signals.status(),
         Err(Failure::Other(error)) => Status::told(&error),
     }
+}
+
+/// Whether nothing is where a store is to be read.
+pub(super) fn is_missing(store: impl AsRef<Path>) -> bool {
+    let found = std::fs::metadata(store);
+    found.is_err_and(|why| why.kind() == io::ErrorKind::NotFound)
+}
+
+/// There is no such store.
+pub(super) fn missing(store: impl Display) -> Error {
+    Error::Usage(format!("there is no store {store}; embody detach makes one").into())
 }
 
 /// What ends a run.

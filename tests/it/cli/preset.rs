@@ -94,6 +94,29 @@ fn what_it_cannot_do_is_refused_with_the_status_of_that_command() {
             "--on-failure",
         ),
         ("embed in --output new --in-place", 2, "--in-place"),
+        (
+            "embed box --fetch ftp --output new",
+            2,
+            "add --fetch http,https",
+        ),
+        (
+            "convert --embed remote box --output new",
+            2,
+            "add --fetch http,https",
+        ),
+        (
+            "convert --embed remote box --in-place",
+            2,
+            "add --fetch http,https",
+        ),
+        (
+            "restore --store none box --output new",
+            2,
+            "there is no store none; embody detach makes one",
+        ),
+        ("restore --store none", 75, "there is no store none"),
+        ("store check none", 2, "there is no store none"),
+        ("store gc none box", 2, "there is no store none"),
     ] {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("box"), MBOX.repeat(2)).unwrap();
@@ -106,5 +129,20 @@ fn what_it_cannot_do_is_refused_with_the_status_of_that_command() {
         assert_eq!(output.status.code(), Some(status), "{line}: {said}");
         assert!(said.contains(word), "{line}: {said}");
         assert!(output.stdout.is_empty(), "{line}");
+        let left: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
+        assert_eq!(left.len(), 1, "{line}: {left:?}");
+    }
+    // Nobody is asked by these, and a filter's mail goes on.
+    for line in [
+        "convert --embed remote --dry-run box --output new",
+        "inspect --embed remote box",
+        "filter --embed remote",
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("box"), MBOX.repeat(2)).unwrap();
+        let mut command = embody();
+        let command = command.args(line.split(' ')).current_dir(folder.path());
+        let output = fed(command, b"Subject: x\n\nx\n");
+        assert_eq!(output.status.code(), Some(0), "{line}: {}", stderr(&output));
     }
 }

@@ -186,15 +186,29 @@ fn an_archive_is_not_changed_in_place_nor_read_in_a_folder() {
         };
         let path = folder.path();
         let before = fs::read(path.join("archive")).unwrap();
-        let refused = embody_in(path, &["convert", "--in-place", "archive"]);
-        assert_eq!(refused.status.code(), Some(1), "{name}");
+        // Before anything is made, of any source.
+        fs::write(path.join("first"), message("1")).unwrap();
+        let refused = embody_in(
+            path,
+            &[
+                "convert",
+                "--in-place",
+                "--backup",
+                ".old",
+                "first",
+                "archive",
+            ],
+        );
+        assert_eq!(refused.status.code(), Some(2), "{name}");
+        assert!(!path.join("first.old").exists());
+        fs::remove_file(path.join("first")).unwrap();
         assert!(
             stderr(&refused).contains("not changed in place; name a new mailbox as --output"),
             "{}",
             stderr(&refused)
         );
         let refused = embody_in(path, &["convert", "--in-place", "--dry-run", "archive"]);
-        assert_eq!(refused.status.code(), Some(1), "{name}");
+        assert_eq!(refused.status.code(), Some(2), "{name}");
         let dry = embody_in(path, &["convert", "--dry-run", "archive", "--output", "x"]);
         assert!(
             dry.status.success() && stderr(&dry).contains("5 messages"),

@@ -457,7 +457,7 @@ fn what_is_asked_wrongly_is_said() {
         .arg(place.path("mail.mbox"))
         .output()
         .unwrap();
-    ended(&output, 1);
+    ended(&output, 2);
     assert!(!place.path("none").exists());
     assert!(object.exists());
     // Standard input cannot be read twice, and a file of that name is not meant.
