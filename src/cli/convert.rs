@@ -18,8 +18,9 @@ use super::reporter::{Counts, Reporter};
 use super::resume::Resume;
 use super::say;
 use super::signals::{self, Signals};
+use super::survey::in_units;
 use super::targets;
-use super::totals;
+use super::totals::{self, Totals};
 use super::verb::{Expanding, Said, Work};
 use crate::error::Error;
 use crate::expand::{Expander, Mark};
@@ -114,8 +115,7 @@ impl Walk<'_> {
             return Ok(None);
         };
         // As much is still to be written.
-        let size = |source: &PathBuf| size(source, &self.options, self.signals.stop(), true);
-        let leaves = self.sources.iter().map(size).sum();
+        let leaves = self.sizes(true);
         let Policy {
             fetch,
             maps,
@@ -208,12 +208,40 @@ impl Walk<'_> {
                 true => "--verbose names each; --report FILE writes each as JSON\n",
                 false => "",
             };
-            say::tell(format!("{word}{text}{names}{}", more()).trim_end());
+            let plans = self.plans(&counts);
+            say::tell(format!("{word}{text}{names}{plans}{}", more()).trim_end());
         }
         if status == Status::Success && failure.is_some() {
             status = Status::Trouble;
         }
         Ok(status)
+    }
+
+    /// How much a dry run would retrieve, how long that takes, and what there is room for.
+    fn plans(&self, counts: &Totals) -> String {
+        let embeds = self.policy.embed.is_on();
+        let mut text = match self.options.effect {
+            Effect::DryRun if embeds => counts.forecast.lines(self.policy, true),
+            _ => String::new(),
+        };
+        let output = self.output.filter(|output| !is_standard(output));
+        let free = output.and_then(|output| free_beside(output).ok());
+        if let Some(free) = free.filter(|_| !text.is_empty()) {
+            let taken: u64 = self.sizes(true);
+            text.push_str(&format!(
+                "{} are free where the output goes; the sources have {}\n",
+                in_units(free),
+                in_units(taken)
+            ));
+        }
+        text
+    }
+
+    /// Bytes of all sources; what is compressed counts as it is, or nothing.
+    fn sizes(&self, compressed: bool) -> u64 {
+        let stop = self.signals.stop();
+        let size = |source: &PathBuf| size(source, &self.options, stop, compressed);
+        self.sources.iter().map(size).sum()
     }
 
     fn reporter<'r>(
@@ -226,10 +254,10 @@ impl Walk<'_> {
             Volume::Quiet => ProgressOption::Never,
             _ => self.args.progress,
         };
-        let size = |source: &PathBuf| size(source, &self.options, self.signals.stop(), false);
         let mut total: u64 = match progress {
             ProgressOption::Never => 0,
-            _ => self.sources.iter().map(size).sum(),
+            // In place, what is compressed is expanded before.
+            _ => self.sizes(self.output.is_some() || self.args.dry_run),
         };
         if let Some(range) = &self.options.range {
             total = range.end.min(total).saturating_sub(range.start);
@@ -411,8 +439,18 @@ pub(super) fn shared_fetcher(
     })
 }
 
-/// Bytes in a source; what cannot be looked at counts nothing. How long something compressed is nobody knows: it counts as
-/// it is, or nothing.
+/// Bytes that are free for a user where a path is, or will be.
+fn free_beside(path: &Path) -> io::Result<u64> {
+    let folder = match path.parent() {
+        _ if path.is_dir() => path,
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let disk = rustix::fs::statvfs(folder)?;
+    Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
+/// Bytes in a source; what cannot be looked at counts nothing. What is compressed counts as it lies on the disk, or nothing.
 fn size(source: &Path, options: &Options, stop: &Stop, compressed: bool) -> u64 {
     let length = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
     let finds = find(source, options.format, stop).unwrap_or_default();

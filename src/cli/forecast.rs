@@ -1,14 +1,16 @@
 //! What `--embed` would do, in numbers: pictures by host, trackers, `data:` URLs; and what the messages would gain by
 //! all that would be done.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use serde::Serialize;
 
-use super::say::harmless;
+use super::say::{duration, harmless};
 use super::survey::{NAMES, Named};
 use crate::link::url::Reference;
-use crate::policy::{Policy, countable};
+use crate::policy::{Limits, Policy, countable};
 use crate::report::{Kind, Outcome, Reason, Report, Row};
 
 /// Most hosts that are named.
@@ -19,11 +21,19 @@ const HOSTS: usize = 40;
 const AROUND: u64 = 800;
 const LOCATION: u64 = 4;
 
+/// URLs that are told apart: 2.4 MB of hashes.
+const URLS: usize = 200_000;
+
+/// How long a picture takes to come, in seconds: a connection, the TLS on it, an answer.
+const TYPICAL: f64 = 0.3;
+
 /// Counts over the rows of many messages.
 #[derive(Default, Debug)]
 pub(super) struct Forecast {
     hosts: Named<u64>,
     remote: u64,
+    /// Hashes of the URLs that would be retrieved, each once, as far as they are told apart.
+    urls: HashSet<u64>,
     trackers: u64,
     data: u64,
     data_octets: u64,
@@ -38,6 +48,8 @@ pub(super) struct Forecast {
 pub(super) struct Embed<'f> {
     /// What would be retrieved, and from where.
     remote: u64,
+    /// Different URLs of these.
+    distinct: u64,
     hosts: &'f Named<u64>,
     /// Of hosts beyond those that are counted apart.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,6 +80,7 @@ impl Forecast {
             match (row.outcome, row.reason) {
                 (Outcome::WouldFetch, _) => {
                     self.remote += 1;
+                    self.remember(url);
                     self.growth += AROUND + LOCATION * url.len() as u64;
                     let site = reference.site();
                     if let Some(host) = site.and_then(|site| countable(site.host)) {
@@ -86,8 +99,22 @@ impl Forecast {
         }
     }
 
+    /// A URL is asked for once, whatever its fragment and wherever it stands.
+    fn remember(&mut self, url: &str) {
+        let mut hasher = DefaultHasher::new();
+        url.split('#').next().hash(&mut hasher);
+        self.urls_add(hasher.finish());
+    }
+
+    fn urls_add(&mut self, url: u64) {
+        if self.urls.len() < URLS {
+            self.urls.insert(url);
+        }
+    }
+
     /// Adds the counts of others.
     pub(super) fn add(&mut self, other: Self) {
+        other.urls.into_iter().for_each(|url| self.urls_add(url));
         self.hosts.add(other.hosts);
         self.remote += other.remote;
         self.trackers += other.trackers;
@@ -103,6 +130,7 @@ impl Forecast {
         let others = self.open.saturating_mul(policy.limits.growth);
         Embed {
             remote: self.remote,
+            distinct: self.urls.len() as u64,
             hosts: &self.hosts,
             other_hosts: self.hosts.others().copied(),
             trackers: self.trackers,
@@ -136,6 +164,9 @@ impl Forecast {
             let _ = writeln!(text, "  {count} from others, beyond {NAMES} names");
         }
         let limits = &policy.limits;
+        if self.remote > 0 {
+            text.push_str(&self.time(limits));
+        }
         let (whose, per) = match is_mailbox {
             true => ("the messages", ", for each message"),
             false => ("the message", ""),
@@ -157,6 +188,32 @@ impl Forecast {
             ),
         };
         text
+    }
+}
+
+impl Forecast {
+    /// How many are asked for, and how long that takes; in a line.
+    fn time(&self, limits: &Limits) -> String {
+        let distinct = self.urls.len();
+        let more = match distinct < URLS {
+            true => "",
+            false => " or more",
+        };
+        let hosts = self.hosts.names().count();
+        let rounds = distinct.div_ceil(limits.in_flight.max(1)) as f64;
+        let longest = match limits.timeout.as_secs_f64() {
+            timeout if timeout < 3_600.0 => format!(
+                ", at most {} if each takes the {timeout} s of --timeout",
+                duration(rounds * timeout)
+            ),
+            _ => String::new(),
+        };
+        format!(
+            "{distinct}{more} different URLs on {hosts} hosts would be asked for once each: {} if one takes {TYPICAL} s and {} are asked for at \
+             the same time (--max-in-flight){longest}\n",
+            duration(rounds * TYPICAL),
+            limits.in_flight,
+        )
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use console::Term;
 
 use super::args::ProgressOption;
-use super::say::tell;
+use super::say::{duration, tell};
 use super::totals::Totals;
 
 /// How often the line on a terminal is written over.
@@ -147,26 +147,27 @@ impl Progress {
     fn text(&self, elapsed: Duration, totals: &Totals) -> String {
         let (unit, name) = unit(self.total.max(self.bytes));
         let in_units = |bytes: u64| bytes as f64 / unit as f64;
-        // Of a stream, and of what is compressed, nobody knows how long it is.
-        let of = match self.total {
-            0 => String::new(),
-            total => format!(" of {:.1}", in_units(total)),
+        // Of a stream nobody knows how long it is.
+        let (percent, of) = match self.total {
+            0 => (String::new(), String::new()),
+            total => {
+                let percent = u128::from(self.bytes.min(total)) * 100 / u128::from(total);
+                (
+                    format!("{percent} %, "),
+                    format!(" of {:.1}", in_units(total)),
+                )
+            }
         };
         let mut text = format!(
-            "{:.1}{of} {name}, {} messages, {} expanded, {} left",
+            "{percent}{:.1}{of} {name}, {} messages{}",
             in_units(self.bytes),
             self.messages,
-            totals.expanded,
-            totals.left
+            totals.so_far()
         );
         if self.bytes > 0 && self.total > 0 {
             let left = self.total.saturating_sub(self.bytes) as f64;
             let seconds = elapsed.as_secs_f64() * left / self.bytes as f64;
-            text.push_str(&match seconds {
-                ..100.0 => format!(", {seconds:.0} s to go"),
-                ..6_000.0 => format!(", {:.0} min to go", seconds / 60.0),
-                _ => format!(", {:.0} h to go", seconds / 3_600.0),
-            });
+            text.push_str(&format!(", {} to go", duration(seconds)));
         }
         text
     }
@@ -216,31 +217,36 @@ mod tests {
     fn the_text_says_what_is_done_and_how_long_it_will_take() {
         let mut totals = Totals::default();
         (totals.expanded, totals.left) = (3, 4);
+        assert_eq!(Totals::default().so_far(), "");
         let minute = Duration::from_secs(60);
         for (total, bytes, text) in [
             (
                 2048,
                 512,
-                "0.5 of 2.0 KiB, 12 messages, 3 expanded, 4 left, 3 min to go",
+                "25 %, 0.5 of 2.0 KiB, 12 messages, 3 expanded, 4 left, 3 min to go",
             ),
             (
                 5 << 20,
                 4 << 20,
-                "4.0 of 5.0 MiB, 12 messages, 3 expanded, 4 left, 15 s to go",
+                "80 %, 4.0 of 5.0 MiB, 12 messages, 3 expanded, 4 left, 15 s to go",
             ),
             (
                 500 << 30,
                 1 << 30,
-                "1.0 of 500.0 GiB, 12 messages, 3 expanded, 4 left, 8 h to go",
+                "0 %, 1.0 of 500.0 GiB, 12 messages, 3 expanded, 4 left, 8 h to go",
             ),
             // A mailbox that grew meanwhile.
             (
                 1024,
                 2048,
-                "2.0 of 1.0 KiB, 12 messages, 3 expanded, 4 left, 0 s to go",
+                "100 %, 2.0 of 1.0 KiB, 12 messages, 3 expanded, 4 left, 0 s to go",
             ),
             (0, 512, "0.5 KiB, 12 messages, 3 expanded, 4 left"),
-            (1024, 0, "0.0 of 1.0 KiB, 12 messages, 3 expanded, 4 left"),
+            (
+                1024,
+                0,
+                "0 %, 0.0 of 1.0 KiB, 12 messages, 3 expanded, 4 left",
+            ),
         ] {
             assert_eq!(progress(total, bytes).text(minute, &totals), text);
         }

@@ -45,6 +45,16 @@ pub(super) fn shown(path: &Path) -> String {
     harmless(&path.display().to_string()).into_owned()
 }
 
+/// A time in one number, as far as it matters to a person.
+pub(super) fn duration(seconds: f64) -> String {
+    match seconds {
+        ..100.0 => format!("{seconds:.0} s"),
+        ..6_000.0 => format!("{:.0} min", seconds / 60.0),
+        ..360_000.0 => format!("{:.0} h", seconds / 3_600.0),
+        _ => format!("{:.0} days", seconds / 86_400.0),
+    }
+}
+
 /// A file holds no mail, but that.
 pub(super) fn skipped(path: &Path, what: &str) -> String {
     format!("{}: skipped: {what}", shown(path))

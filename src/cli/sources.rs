@@ -234,7 +234,8 @@ impl Sources {
         let limits = Limits {
             expanded: Options::default().max_expanded,
         };
-        let unpacked = unpacked(&file, limits, judged, &Skipped::default(), stop);
+        let (skipped, consumed) = (Skipped::default(), Arc::default());
+        let unpacked = unpacked(&file, limits, judged, &skipped, &consumed, stop);
         let mut reader: Box<dyn Read> = match unpacked.map_err(&failed)? {
             None => Box::new(io::Cursor::new(start).chain(&*file)),
             Some(reader) => reader,

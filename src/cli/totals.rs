@@ -35,6 +35,8 @@ const MOST_OF_SUM: Most = Most {
 #[derive(Default, Debug)]
 pub(super) struct Totals {
     pub(super) expanded: u64,
+    /// Pictures and the like of these.
+    embedded: u64,
     pub(super) left: u64,
     pub(super) links: u64,
     detached: u64,
@@ -65,6 +67,7 @@ impl Totals {
                 | Outcome::Blanked
                 | Outcome::WouldBlank => {
                     self.expanded += 1;
+                    self.embedded += u64::from(row.kind == Kind::Embed);
                 }
                 Outcome::Detached | Outcome::WouldDetach => {
                     self.detached += 1;
@@ -104,6 +107,20 @@ impl Totals {
         }
     }
 
+    /// What was done so far, and left, each with a comma in front; what was not done is not said.
+    pub(super) fn so_far(&self) -> String {
+        let counts = [
+            (self.expanded - self.embedded, "expanded"),
+            (self.embedded, "embedded"),
+            (self.detached, "detached"),
+            (self.restored, "restored"),
+            (self.left, "left"),
+        ];
+        let said = counts.iter().filter(|(count, _)| *count > 0);
+        said.map(|(count, what)| format!(", {count} {what}"))
+            .collect()
+    }
+
     /// Counts files that hold no mail, but that.
     pub(super) fn count_skipped(&mut self, what: &'static str, count: u64) {
         *self.skipped.entry(what).or_default() += count;
@@ -112,6 +129,7 @@ impl Totals {
     /// Adds the counts of others.
     pub(super) fn add(&mut self, other: Self) {
         self.expanded += other.expanded;
+        self.embedded += other.embedded;
         self.left += other.left;
         self.links += other.links;
         self.detached += other.detached;

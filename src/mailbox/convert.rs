@@ -349,6 +349,7 @@ impl<S: Send> Job<'_, S> {
         seen: &mut (dyn FnMut(&[u8]) + Send),
     ) -> Result<(Counted, Source), Error> {
         let window = self.options.window;
+        let consumed = source.consumed();
         let mut windows = cut::windows(source, counted, self.options, self.path)?;
         let buffers = windows.buffers.clone();
         let stages = Messages {
@@ -393,7 +394,9 @@ impl<S: Send> Job<'_, S> {
                 summary.oversized += chunk.oversized;
                 summary.messages += messages;
                 summary.bytes_in += bytes.len() as u64;
-                self.observer.advance(bytes.len() as u64, messages);
+                let read = consumed.as_ref().map(|consumed| consumed.news());
+                let read = read.unwrap_or(bytes.len() as u64);
+                self.observer.advance(read, messages);
                 buffers.give_back(chunk.buffer, window);
                 Ok(())
             },

@@ -133,7 +133,8 @@ pub trait Observer<S = ()>: Sync {
     /// with it.
     fn message(&self, _said: S, _is_refused: bool) {}
 
-    /// That many more bytes of the source, holding that many messages, are done.
+    /// That many more bytes of the source, holding that many messages, are done: of an archive, or of an mbox that is
+    /// compressed, bytes as they lie on the disk.
     fn advance(&self, _bytes: u64, _messages: u64) {}
 
     /// What was done to the mailbox that began last, as it stands now: of one that an error or a

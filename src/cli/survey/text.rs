@@ -12,7 +12,7 @@ use super::tally::{Amount, Counts, Host, Named, Type};
 const LINES: usize = 40;
 
 /// `1.5 MiB`: octets in the units that options take, powers of 1024.
-pub(super) fn size(octets: u64) -> String {
+pub fn size(octets: u64) -> String {
     let units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
     let mut unit = 0;
     let mut divisor = 1_u64;

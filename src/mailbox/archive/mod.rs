@@ -20,6 +20,7 @@ use self::tar::{Passing, Tar};
 use self::zip::Zip;
 use crate::mailbox::Stop;
 use crate::mailbox::compressed::{Damage, Limits, Method, decompressed};
+use crate::mailbox::read::consumed::Consumed;
 use crate::mailbox::read::full::up_to;
 
 /// So many octets tell whether something is an archive.
@@ -42,14 +43,20 @@ pub(super) fn is_archive(start: &[u8]) -> bool {
 pub(super) struct FromStart {
     file: Arc<File>,
     at: u64,
+    consumed: Arc<Consumed>,
     stop: Stop,
 }
 
 impl FromStart {
     pub(super) fn new(file: &Arc<File>, stop: &Stop) -> Self {
+        Self::telling(file, &Arc::default(), stop)
+    }
+
+    fn telling(file: &Arc<File>, consumed: &Arc<Consumed>, stop: &Stop) -> Self {
         Self {
             file: Arc::clone(file),
             at: 0,
+            consumed: Arc::clone(consumed),
             stop: stop.clone(),
         }
     }
@@ -60,6 +67,7 @@ impl Read for FromStart {
         check(&self.stop)?;
         let read = self.file.read_at(into, self.at)?;
         self.at += read as u64;
+        self.consumed.read(read as u64);
         Ok(read)
     }
 }
@@ -69,12 +77,13 @@ impl Passing for FromStart {
         let left = self.file.metadata()?.len().saturating_sub(self.at);
         let passed = length.min(left);
         self.at += passed;
+        self.consumed.read(passed);
         Ok(passed)
     }
 }
 
 /// What is in `file`: of an archive the members that `judge` takes, which names the others to `skipped`. `None` if it is neither
-/// compressed nor an archive.
+/// compressed nor an archive. `consumed` is told how far the file was read.
 ///
 /// # Errors
 /// The system's. Once `stop` is requested, reading it ends with an error, too.
@@ -83,12 +92,13 @@ pub(crate) fn unpacked(
     limits: Limits,
     judge: Judge,
     skipped: &Skipped,
+    consumed: &Arc<Consumed>,
     stop: &Stop,
 ) -> io::Result<Option<Box<dyn Read + Send>>> {
     let start = up_to(LOOKED_AT, |rest, before| file.read_at(rest, before))?;
-    let whole = FromStart::new(file, stop);
+    let whole = FromStart::telling(file, consumed, stop);
     Ok(if is_zip(&start) {
-        let zip = Zip::new(Arc::clone(file), limits, stop);
+        let zip = Zip::new(Arc::clone(file), limits, consumed, stop);
         Some(Box::new(Joined::new(zip, judge, skipped)))
     } else if tar::is_header(&start) {
         Some(Box::new(Joined::new(Tar::new(whole), judge, skipped)))

@@ -19,6 +19,7 @@ use rawzip::{
 use super::joined::{Member, Members, Spoiled, check};
 use crate::mailbox::Stop;
 use crate::mailbox::compressed::{Damage, Limits};
+use crate::mailbox::read::consumed::Consumed;
 
 /// Members at most: each is kept in memory, without its name.
 const MEMBERS: u64 = 1 << 18;
@@ -40,6 +41,7 @@ pub(super) struct Zip {
     body: Option<ZipVerifier<Body>>,
     /// Octets of members that were read.
     expanded: u64,
+    consumed: Arc<Consumed>,
     stop: Stop,
 }
 
@@ -62,13 +64,15 @@ struct ZipEntry {
     is_stored: bool,
 }
 
-/// A file that others read, too.
+/// A file that others read, too, and what is told how much of it is read.
 #[derive(Clone)]
-struct Shared(Arc<File>);
+struct Shared(Arc<File>, Arc<Consumed>);
 
 impl ReaderAt for Shared {
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.0.read_at(into, offset)
+        let read = self.0.read_at(into, offset)?;
+        self.1.read(read as u64);
+        Ok(read)
     }
 }
 
@@ -92,8 +96,14 @@ fn damaged(why: impl std::fmt::Display) -> io::Error {
 }
 
 impl Zip {
-    pub(super) fn new(file: Arc<File>, limits: Limits, stop: &Stop) -> Self {
+    pub(super) fn new(
+        file: Arc<File>,
+        limits: Limits,
+        consumed: &Arc<Consumed>,
+        stop: &Stop,
+    ) -> Self {
         Self {
+            consumed: Arc::clone(consumed),
             stop: stop.clone(),
             file,
             limits,
@@ -109,7 +119,11 @@ impl Directory {
         let length = file.metadata()?.len();
         let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
         let archive = ZipLocator::new()
-            .locate_in_reader(Shared(Arc::clone(file)), &mut buffer, length)
+            .locate_in_reader(
+                Shared(Arc::clone(file), Arc::default()),
+                &mut buffer,
+                length,
+            )
             .map_err(|(_, error)| {
                 let why = format!("a zip archive that is damaged or cut off ({error})");
                 io::Error::other(Damage::of_cut_archive(why))
@@ -221,7 +235,10 @@ impl Members for Zip {
             return Err(damaged("members that lie in one another"));
         }
         if entry.closed.is_none() {
-            let range = RangeReader::new(Shared(Arc::clone(&self.file)), start..end);
+            let range = RangeReader::new(
+                Shared(Arc::clone(&self.file), Arc::clone(&self.consumed)),
+                start..end,
+            );
             let body = match entry.is_stored {
                 true => Body::Stored(range),
                 false => Body::Deflated(Box::new(DeflateDecoder::new(BufReader::with_capacity(

@@ -2,6 +2,7 @@
 //!
 //! * `source`: a file, or a stream that is read once, compressed or not, and what its start says;
 //! * `background`: a stream that a thread of its own reads, so that a stop need not wait for it; `full`: until a buffer is full;
+//! * `consumed`: how far a file was read whose mail is not what lies on the disk;
 //! * `window`: the walk over a source: batches of whole messages (`Chunk`); a window grows until it holds one;
 //! * `cut`: the walk over the messages that begin in a range of a file; `split`: where to cut one;
 //! * `pipeline`: batches on their way through the workers, in order;
@@ -10,6 +11,7 @@
 //! * `opened`: the driver for open files: standard input and output, what is compressed, archives.
 
 mod background;
+pub(super) mod consumed;
 pub(super) mod cut;
 pub(super) mod full;
 pub(super) mod messages;

@@ -58,9 +58,14 @@ impl Opened {
         let file = Arc::new(file);
         let skipped = Skipped::default();
         let ending = stop.of_part();
-        let unpacked = archive::unpacked(&file, limits(options), find::judged, &skipped, &ending);
+        let consumed = Arc::default();
+        let limits = limits(options);
+        let unpacked = archive::unpacked(&file, limits, find::judged, &skipped, &consumed, &ending);
         let source = match unpacked.map_err(|error| in_full(error, name))? {
-            Some(reader) => Source::stream(Background::start(|| Ok(reader), name.into(), ending)),
+            Some(reader) => {
+                let reader = Background::start(|| Ok(reader), name.into(), ending);
+                Source::content(reader, consumed)
+            }
             None => Source::file(&file),
         };
         Ok(Self {
@@ -290,6 +295,10 @@ impl<S: Send> Job<'_, S> {
             summary = self.message_to(&mut source, target, &mut sink)?;
         }
         let damage = source.damage().cloned();
+        let length = original.and_then(|original| original.metadata().ok());
+        if let (Some(consumed), Some(file)) = (source.consumed(), length) {
+            self.observer.advance(consumed.rest(file.len()), 0);
+        }
         if let Some(read) = read {
             read.check(name)?;
         }

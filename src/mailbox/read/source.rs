@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use crate::mailbox::compressed::Damage;
 use crate::mailbox::forms::quoting::{Extent, Quoting};
+use crate::mailbox::read::consumed::Consumed;
 use crate::mailbox::read::full::filled_by;
 
 /// How much of an mbox is read to see how it quotes.
@@ -41,6 +42,23 @@ impl Source {
 
     pub(crate) fn stream(reader: impl Read + Send + 'static) -> Self {
         Self::Stream(Box::new(Stream::new(Box::new(reader))))
+    }
+
+    /// What is in a file, of which so much was read.
+    pub(crate) fn content(reader: impl Read + Send + 'static, of: Arc<Consumed>) -> Self {
+        let stream = Stream::new(Box::new(reader));
+        Self::Stream(Box::new(Stream {
+            consumed: Some(of),
+            ..stream
+        }))
+    }
+
+    /// How far the file was read, where the mail is not what lies on the disk.
+    pub(crate) fn consumed(&self) -> Option<Arc<Consumed>> {
+        match self {
+            Self::File { .. } => None,
+            Self::Stream(stream) => stream.consumed.clone(),
+        }
     }
 
     /// The file, parts of which can be read besides.
@@ -153,6 +171,7 @@ fn read_between(file: &File, from: u64, end: u64, into: &mut [u8]) -> io::Result
 /// A stream, and what was read of it before it was taken.
 pub(crate) struct Stream {
     reader: Box<dyn Read + Send>,
+    consumed: Option<Arc<Consumed>>,
     held: VecDeque<u8>,
     /// What comes behind what is held.
     spilled: Option<Spilled>,
@@ -179,6 +198,7 @@ impl Stream {
     fn new(reader: Box<dyn Read + Send>) -> Self {
         Self {
             reader,
+            consumed: None,
             held: VecDeque::new(),
             spilled: None,
             ended: false,

@@ -4,6 +4,7 @@ use std::fs;
 
 use crate::common::mail::crlf;
 use crate::common::programs::{embody, fed};
+use crate::common::raw::{Raw, ok};
 
 /// One GIF of nine by nine pixels: 35 octets.
 const DATA: &str = "data:image/gif;base64,R0lGODlhCQAJAIAAAAAAAP///ywAAAAAAQABAAACAkQBADs=";
@@ -34,6 +35,8 @@ fn a_message_is_told_with_hosts_trackers_and_growth() {
         "3 pictures would be retrieved, 1 are trackers, 1 in data: URLs have 35 bytes",
         "  2 from a.example",
         "  1 from b.example",
+        "3 different URLs on 2 hosts would be asked for once each: 0 s if one takes 0.3 s and 8 are asked for at the same time \
+         (--max-in-flight), at most 20 s if each takes the 20 s of --timeout",
     ] {
         assert!(text.contains(&format!("{line}\n")), "{text}");
     }
@@ -136,6 +139,7 @@ fn rows_and_mailboxes_say_the_same() {
 #[track_caller]
 fn assert_survey(survey: &serde_json::Value, mails: u64) {
     let embed = &survey["survey"]["embed"];
+    assert_eq!(embed["distinct"], 3, "{survey}");
     let hosts = serde_json::json!({"a.example": 2 * mails, "b.example": mails});
     assert_eq!(embed["hosts"], hosts, "{survey}");
     for (name, number) in [
@@ -172,4 +176,45 @@ fn a_style_sheet_that_would_be_retrieved_says_its_type() {
         .map(|row| row["media_type"].as_str().map(str::to_owned))
         .collect();
     assert_eq!(types, [Some("text/css".to_owned()), None], "{text}");
+}
+
+#[test]
+fn a_dry_run_says_how_much_and_how_long_and_asks_nobody() {
+    let server = Raw::saying(ok("image/gif", b"GIF89a"));
+    let shown: String = (0..4000)
+        .map(|number| {
+            let url = server.url(&format!("/{}#part", number % 1000));
+            format!("From a@b Mon Jul  6 10:00:00 2026\nMIME-Version: 1.0\nContent-Type: text/html\n\n<img src=\"{url}\">\n\n")
+        })
+        .collect();
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("in"), shown).unwrap();
+    for (line, has_output) in [
+        ("embed --dry-run --output new in", true),
+        ("embed --dry-run --in-place in", false),
+        ("inspect --embed remote --fetch http in", false),
+    ] {
+        let output = embody()
+            .args(line.split(' '))
+            .args([
+                "--allow-net",
+                "127.0.0.0/8",
+                "--max-in-flight",
+                "4",
+                "--timeout",
+                "10s",
+            ])
+            .args(["--allow-port", &server.address.port().to_string()])
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(0), "{line}: {output:?}");
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        let time = "1000 different URLs on 1 hosts would be asked for once each: 75 s if one takes 0.3 s and 4 are asked for \
+            at the same time (--max-in-flight), at most 42 min if each takes the 10 s of --timeout\n";
+        assert!(said.contains(time), "{line}: {said}");
+        let room = " are free where the output goes; the sources have 4";
+        assert_eq!(said.contains(room), has_output, "{line}: {said}");
+        assert_eq!(server.count(), 0, "{line}");
+    }
 }

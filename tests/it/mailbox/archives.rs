@@ -489,3 +489,65 @@ fn detach_moves_what_is_in_an_archive_and_gc_sees_what_refers_to_the_store() {
         }
     }
 }
+
+#[test]
+fn progress_says_how_much_of_an_archive_or_a_compressed_file_was_read() {
+    let mut octets = Vec::new();
+    let mut numbers = crate::common::mailboxes::Numbers(9);
+    for number in 0..300 {
+        octets.extend_from_slice(
+            b"From a@b Sat Jan  3 01:05:34 1996\nSubject: x\nContent-Type: text/html\n\n",
+        );
+        octets.extend_from_slice(format!("<img src=\"data:image/gif;base64,R0lGODlhAgABAIAAAAAAAP///ywAAAAAAgABAAACAkQBADs=\">{number}\n").as_bytes());
+        for _ in 0..2000 {
+            octets.extend_from_slice(format!("{:x}\n", numbers.below(u64::MAX >> 33)).as_bytes());
+        }
+        octets.push(b'\n');
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fs::write(path.join("box"), &octets).unwrap();
+    let script = "import zipfile, tarfile, gzip, shutil\n\
+        z = zipfile.ZipFile('a.zip', 'w', zipfile.ZIP_DEFLATED)\n\
+        z.write('box', 'Takeout/Mail/a.mbox'); z.close()\n\
+        t = tarfile.open('a.tar', 'w'); t.add('box', 'a.mbox'); t.close()\n\
+        g = gzip.open('a.gz', 'wb', 6); g.write(open('box', 'rb').read()); g.close()\n";
+    let made = std::process::Command::new("python3")
+        .args(["-c", script])
+        .current_dir(path)
+        .status();
+    if !made.is_ok_and(|made| made.success()) {
+        return skipped("archives", "python3");
+    }
+    for source in ["box", "a.zip", "a.tar", "a.gz"] {
+        let length = fs::metadata(path.join(source)).unwrap().len();
+        let ran = embody_in(
+            path,
+            &[
+                "embed",
+                "--progress",
+                "always",
+                "--embed",
+                "data",
+                source,
+                "--output",
+                "out",
+            ],
+        );
+        let said = stderr(&ran);
+        assert!(ran.status.success(), "{source}: {said}");
+        let unit = match length {
+            0x40_0000.. => format!("{:.1} MiB, ", length as f64 / f64::from(1 << 20)),
+            _ => format!("{:.1} KiB, ", length as f64 / f64::from(1 << 10)),
+        };
+        let first = said.lines().next().unwrap();
+        assert!(first.contains(&format!(" of {unit}")), "{source}: {said}");
+        let words = [" %, ", " messages, ", " embedded", " to go"];
+        assert!(
+            words.iter().all(|word| first.contains(word)),
+            "{source}: {said}"
+        );
+        assert!(!first.contains("expanded"), "{source}: {said}");
+        fs::remove_file(path.join("out")).unwrap();
+    }
+}

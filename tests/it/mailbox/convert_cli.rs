@@ -311,7 +311,7 @@ fn a_bar_goes_away_before_anything_else_is_written() {
     assert!(shown[0].ends_with("\r\n"), "{sent:?}");
     assert!(shown[1].starts_with("[####"), "{sent:?}");
     assert!(
-        shown[1].contains("#] 0.5 of 0.5 KiB, 4 messages, 1 expanded, 1 left, "),
+        shown[1].contains("#] 100 %, 0.5 of 0.5 KiB, 4 messages, 1 expanded, 1 left, "),
         "{sent:?}"
     );
     // One column stays free.
@@ -326,7 +326,7 @@ fn a_bar_goes_away_before_anything_else_is_written() {
     let (dumb, _) = dumb.expect("there was a terminal");
     assert!(!dumb.contains('\u{1b}'), "{dumb:?}");
     assert!(
-        dumb.contains("embody: 0.5 of 0.5 KiB, 4 messages, "),
+        dumb.contains("embody: 100 %, 0.5 of 0.5 KiB, 4 messages, "),
         "{dumb:?}"
     );
     let short = on_a_terminal(
