@@ -64,6 +64,7 @@ settings! {
     ArchiveWindow "the window" "How far from the mail's date a capture may be.";
     Expanded "the limit of expanded bytes" "Octets of what is compressed, when it is expanded.";
     Format "the format" "What the sources are said to be.";
+    OutputFormat "the form of the result" "What the result is to be.";
     InPlace "a conversion in place" "Whether the source is replaced.";
     Output "a destination" "Where the result goes.";
     Range "the range" "Which piece of a mailbox is done.";

@@ -28,8 +28,8 @@ use crate::fetch::{Fetch, Fetcher, Pace, Unasked};
 use crate::lengths::Lengths;
 use crate::mailbox::find::{Kind, find, look_at, not_in_place};
 use crate::mailbox::{
-    Effect, Opened, Options, Output, Stop, Summary, Transform, convert_in_place, convert_open,
-    convert_to,
+    Effect, Format, Opened, Options, Output, Stop, Summary, Transform, check_early,
+    convert_folder_open, convert_in_place, convert_open, convert_to,
 };
 use crate::policy::Policy;
 use crate::store::{Mail, Store, User};
@@ -288,6 +288,10 @@ impl Walk<'_> {
         reporter: &Reporter<'_>,
     ) -> Result<Summary, Error> {
         let (options, stop) = (&self.options, self.signals.stop());
+        if is_standard(target) && is_folder(source) {
+            let to = output::open()?;
+            return convert_folder_open(source, to, options, transform, reporter, stop);
+        }
         let stream = stream(source, options, stop)?;
         if stream.is_none() && !is_standard(target) {
             return convert_to(source, target, options, transform, reporter, stop);
@@ -315,11 +319,14 @@ impl Walk<'_> {
     pub(super) fn check(&self) -> Result<(), Error> {
         self.check_standard_streams()?;
         self.check_in_place()?;
-        report_file::check(
-            self.saying.report.as_deref(),
-            self.sources,
-            &self.targets()?,
-        )
+        let targets = self.targets()?;
+        for (source, target) in self.sources.iter().zip(&targets) {
+            if !is_standard(source) {
+                let target = Some(target.as_path()).filter(|target| !is_standard(target));
+                check_early(source, target, &self.options, self.signals.stop())?;
+            }
+        }
+        report_file::check(self.saying.report.as_deref(), self.sources, &targets)
     }
 
     /// A source that cannot be replaced is known before another one is.
@@ -339,7 +346,7 @@ impl Walk<'_> {
         let Some(output) = self.output else {
             return Ok(Vec::new());
         };
-        targets::of(self.sources, output)
+        targets::of(self.sources, output, &self.options, self.signals.stop())
     }
 
     fn check_standard_streams(&self) -> Result<(), Error> {
@@ -359,9 +366,18 @@ impl Walk<'_> {
                 "standard input has no name in a folder; convert it on its own"
             }
             Some(output)
-                if is_standard(output) && self.sources.iter().any(|path| is_folder(path)) =>
+                if is_standard(output)
+                    && (self.options.by_label.is_some()
+                        || self.options.output_format == Format::Maildir) =>
             {
-                "a folder cannot go to standard output; name a new folder"
+                "standard output takes one mbox or message; name a folder for the result"
+            }
+            Some(output)
+                if is_standard(output)
+                    && self.options.output_format != Format::Mbox
+                    && self.sources.iter().any(|path| is_folder(path)) =>
+            {
+                "a folder cannot go to standard output; name a new folder, or say --output-format mbox"
             }
             _ => return Ok(()),
         };

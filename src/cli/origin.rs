@@ -12,7 +12,8 @@ use serde::Serialize;
 use super::say::harmless;
 use crate::expand::date;
 use crate::mime::Header;
-use crate::mime::header::{decoded_words, unfold};
+use crate::mime::encoded_words::decoded_words;
+use crate::mime::header::unfold;
 use crate::report::rfc3339;
 
 /// A header section is searched up to here for Message-ID and Subject.

@@ -1,16 +1,24 @@
 //! Where the results of several sources go.
 
 use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::input::is_folder;
 use crate::error::Error;
+use crate::mailbox::find::Kind;
+use crate::mailbox::{Format, Method, Options, Stop, result_of};
 
 /// Where each source goes: one source becomes DEST itself, several become DEST/name.
 ///
 /// # Errors
 /// [`Error::Usage`] for a source without a name, for two that would have the same, and for what is not written.
-pub(super) fn of(sources: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>, Error> {
+pub(super) fn of(
+    sources: &[PathBuf],
+    output: &Path,
+    options: &Options,
+    stop: &Stop,
+) -> Result<Vec<PathBuf>, Error> {
     check_suffix(sources, output)?;
     if let [_] = sources {
         return Ok(vec![output.to_owned()]);
@@ -23,7 +31,8 @@ pub(super) fn of(sources: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>, Err
             let what = format!("{shown}: has no name that it could have in {folder}");
             return Err(Error::Usage(what.into()));
         };
-        let target = output.join(name);
+        let name = renamed(source, name, options, stop);
+        let target = output.join(&name);
         if let Some(other) = taken.insert(name, source) {
             let what = format!(
                 "{} and {shown} would both be {}; convert them one by one, or into different folders",
@@ -35,6 +44,29 @@ pub(super) fn of(sources: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>, Err
         targets.push(target);
     }
     Ok(targets)
+}
+
+/// The name of what becomes of a source: one of another form does not end as the source does.
+fn renamed(source: &Path, name: &OsStr, options: &Options, stop: &Stop) -> OsString {
+    const SUFFIXES: [&str; 8] = ["mbox", "mbx", "eml", "emlx", "zip", "tgz", "tar", "txz"];
+    if options.output_format == Format::Auto && options.by_label.is_none() {
+        return name.to_owned();
+    }
+    let mut plain = Path::new(name);
+    if Method::of_name(plain).is_some() {
+        plain = Path::new(plain.file_stem().unwrap_or(name));
+    }
+    let suffix = plain.extension().and_then(OsStr::to_str);
+    if suffix.is_some_and(|suffix| SUFFIXES.iter().any(|it| suffix.eq_ignore_ascii_case(it))) {
+        plain = Path::new(plain.file_stem().unwrap_or(name));
+    }
+    let mut name = plain.as_os_str().to_owned();
+    match result_of(source, options, stop) {
+        Some(Kind::Mbox) => name.push(".mbox"),
+        Some(Kind::Eml) => name.push(".eml"),
+        _ => {}
+    }
+    name
 }
 
 /// What a name ends with says how the file is compressed.

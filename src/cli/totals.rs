@@ -265,6 +265,14 @@ pub(super) fn summary(summary: &Summary, totals: &Totals, effect: Effect, second
             "messages came while the mailbox was not locked and are left for the next run",
         ),
         (
+            summary.ambiguous,
+            "lines start with >From in an mbox that does not tell how it quotes, and were taken for quoted",
+        ),
+        (
+            summary.overlabelled,
+            "messages have more or longer labels than folders are made for; each stands in at least one",
+        ),
+        (
             summary.damaged,
             "files were not read whole; each is named above",
         ),

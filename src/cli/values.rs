@@ -12,7 +12,7 @@ use super::input::is_standard;
 use crate::archive::Window;
 use crate::error::Error;
 use crate::link::url::{Reference, masked};
-use crate::mailbox::check_backup_suffix;
+use crate::mailbox::{Format, check_backup_suffix};
 use crate::policy::HostPattern;
 use crate::policy::Scheme;
 
@@ -203,6 +203,14 @@ pub(super) fn cache_max(text: &str) -> Result<CacheMax, String> {
 /// What may stand behind a mailbox's name to make its backup's.
 pub(super) fn backup_suffix(suffix: OsString) -> Result<OsString, Error> {
     check_backup_suffix(&suffix).map(|()| suffix)
+}
+
+/// What a result may be; what is read besides is not written.
+pub(super) fn output_format(text: &str) -> Result<Format, String> {
+    let written = [Format::Auto, Format::Mbox, Format::Maildir, Format::Eml];
+    let known = Format::from_str(text, false).ok();
+    let known = known.filter(|format| written.contains(format));
+    known.ok_or_else(|| "name one of auto, mbox, maildir, eml".to_owned())
 }
 
 /// Permissions of a file: `0660`, `660`.

@@ -6,9 +6,9 @@ use super::survey::{Listed, Survey};
 use crate::detach::Detacher;
 use crate::edit::Edits;
 use crate::error::Error;
-use crate::expand::Expander;
+use crate::expand::{Expander, envelope};
 use crate::lengths::Lengths;
-use crate::mailbox::{Message, Transform};
+use crate::mailbox::{Envelope, Message, Transform};
 use crate::report::{Outcome, Reason, Report};
 
 /// What is said of one message.
@@ -121,6 +121,10 @@ impl Transform<Said> for Expanding {
         Ok((edits, Said::of(message, report)))
     }
 
+    fn envelope(&self, separator: &[u8], content: &[u8]) -> Envelope {
+        envelope::of(separator, content)
+    }
+
     fn lengths(&self) -> Lengths {
         self.lengths
     }
@@ -137,6 +141,10 @@ impl Transform<Said> for Detaching {
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, Said), Error> {
         let detachment = self.0.detach(message.content, "")?;
         Ok((detachment.edits, Said::of(message, detachment.report)))
+    }
+
+    fn envelope(&self, separator: &[u8], content: &[u8]) -> Envelope {
+        envelope::of(separator, content)
     }
 
     fn lengths(&self) -> Lengths {

@@ -80,6 +80,7 @@ fn words(setting: Setting) -> &'static str {
         Setting::ArchiveWindow => "--archive-window BEFORE,AFTER",
         Setting::Expanded => "--max-expanded SIZE",
         Setting::Format => "--format WHAT",
+        Setting::OutputFormat => "--output-format WHAT",
         Setting::InPlace => "--in-place",
         Setting::Output => "--output DEST",
         Setting::Range => "--range A-B",

@@ -3,8 +3,9 @@
 use super::Detacher;
 use crate::edit::Edits;
 use crate::error::Error;
+use crate::expand::envelope;
 use crate::lengths::Lengths;
-use crate::mailbox::{Message, Transform};
+use crate::mailbox::{Envelope, Message, Transform};
 use crate::report::Report;
 
 /// Detaches from every message, and gives the [`Observer`](crate::mailbox::Observer) of the run its report, which calls the
@@ -17,6 +18,10 @@ impl Transform<Report> for Detacher {
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, Report), Error> {
         let detachment = self.detach(message.content, &message.number.to_string())?;
         Ok((detachment.edits, detachment.report))
+    }
+
+    fn envelope(&self, separator: &[u8], content: &[u8]) -> Envelope {
+        envelope::of(separator, content)
     }
 
     // Both directions make true what was true, and no more: so that one undoes the other.

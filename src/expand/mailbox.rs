@@ -1,9 +1,10 @@
 //! An expander as what is done to each message of a mailbox.
 
+use super::envelope;
 use super::expander::Expander;
 use crate::edit::Edits;
 use crate::error::Error;
-use crate::mailbox::{Message, Transform, one_by_one};
+use crate::mailbox::{Envelope, Message, Transform, one_by_one};
 use crate::report::Report;
 
 /// Fills every message, and gives the [`Observer`](crate::mailbox::Observer) of the run its report, which calls the
@@ -20,6 +21,10 @@ impl Transform<Report> for Expander {
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, Report), Error> {
         let expansion = self.expand(message.content, &message.number.to_string())?;
         Ok((expansion.edits, expansion.report))
+    }
+
+    fn envelope(&self, separator: &[u8], content: &[u8]) -> Envelope {
+        envelope::of(separator, content)
     }
 }
 

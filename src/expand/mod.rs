@@ -15,6 +15,8 @@ mod composite;
 mod content;
 pub(crate) mod date;
 mod embed;
+#[cfg(feature = "mailbox")]
+pub(crate) mod envelope;
 mod expander;
 mod facts;
 mod field_names;

@@ -29,6 +29,7 @@ use crate::mailbox::read::messages::{Messages, Transformed};
 use crate::mailbox::read::pipeline;
 use crate::mailbox::read::sink::{Bytes, Output, Sink};
 use crate::mailbox::read::source::Source;
+use crate::mailbox::result;
 use crate::mailbox::{
     Effect, Message, Observer, Options, Quoting, Stop, Summary, Transform, check_backup_suffix,
 };
@@ -69,6 +70,7 @@ pub fn convert_to<S: Send>(
         return Err(cannot_write(destination)(missing));
     }
     let finds = look_at(source, options, Destination::Folder(destination), stop)?;
+    result::check(source, &finds, destination, options)?;
     let job = Job {
         path: source,
         options,
@@ -77,29 +79,32 @@ pub fn convert_to<S: Send>(
         observer,
         stop,
     };
-    let mut at_work_in = PathBuf::new();
-    job.each(&finds, |job, found| {
-        let target = if found.relative.as_os_str().is_empty() {
-            destination.to_path_buf()
-        } else {
-            destination.join(&found.relative)
-        };
-        let folder = temporary::folder_of(&target);
-        if options.effect == Effect::Write && folder != at_work_in {
-            fs::create_dir_all(folder).map_err(cannot_write(folder))?;
-            temporary::sweep(folder);
-            at_work_in = folder.to_owned();
-        }
-        match found.kind {
-            Kind::Maildir | Kind::Mh => job.folder(found.kind, Destination::Folder(&target)),
-            _ if options.effect == Effect::Write && observer.is_made(&found.path) => {
-                let made = Summary::of_made();
-                observer.done(&made);
-                Ok(made)
-            }
-            kind => job.file_to(kind, Output::Path(&target)),
-        }
-    })
+    job.transfer(&finds, Output::Path(destination))
+}
+
+/// Converts a folder to one mbox in an open file.
+///
+/// # Errors
+/// As [`convert_to`].
+#[cfg(feature = "cli")]
+pub(crate) fn convert_folder_open<S: Send>(
+    source: &Path,
+    output: File,
+    options: &Options,
+    transform: &dyn Transform<S>,
+    observer: &dyn Observer<S>,
+    stop: &Stop,
+) -> Result<Summary, Error> {
+    let finds = look_at(source, options, Destination::Folder(source), stop)?;
+    let job = Job {
+        path: source,
+        options,
+        method: None,
+        transform: Some(transform),
+        observer,
+        stop,
+    };
+    job.transfer(&finds, Output::Open(output))
 }
 
 /// Converts `source` in place. What does not change is not written.
@@ -157,29 +162,40 @@ pub fn convert_in_place<S: Send>(
     })
 }
 
-/// A file in a folder that cannot be read is named, and the others go on.
-fn or_named<S>(
-    done: Result<Summary, Error>,
-    found: &Found,
-    observer: &dyn Observer<S>,
-) -> Result<Summary, Error> {
-    match done {
-        // Of a folder of messages one was not read, and others may be done.
-        Err(Error::Unreadable { source, .. })
-            if !found.relative.as_os_str().is_empty() && !found.kind.is_folder() =>
-        {
-            let why = format!("{}; it was left", unread(&source));
-            observer.damaged(&found.path, &why.into());
-            Ok(Summary {
-                damaged: 1,
-                ..Summary::default()
-            })
-        }
-        done => done,
-    }
-}
-
 impl<S: Send> Job<'_, S> {
+    /// A file in a folder that cannot be read is named, and the others go on.
+    pub(crate) fn or_named(
+        &self,
+        done: Result<Summary, Error>,
+        found: &Found,
+    ) -> Result<Summary, Error> {
+        match done {
+            // Of a folder of messages one was not read, and others may be done.
+            Err(Error::Unreadable { source, .. })
+                if !found.relative.as_os_str().is_empty() && !found.kind.is_folder() =>
+            {
+                let why = format!("{}; it was left", unread(&source));
+                self.observer.damaged(&found.path, &why.into());
+                Ok(Summary {
+                    damaged: 1,
+                    ..Summary::default()
+                })
+            }
+            done => done,
+        }
+    }
+
+    /// The folder in which a result is made, in which it is at work from now on.
+    pub(crate) fn make_room(&self, target: &Path, at_work_in: &mut PathBuf) -> Result<(), Error> {
+        let folder = temporary::folder_of(target);
+        if self.options.effect == Effect::Write && folder != at_work_in {
+            fs::create_dir_all(folder).map_err(cannot_write(folder))?;
+            temporary::sweep(folder);
+            *at_work_in = folder.to_owned();
+        }
+        Ok(())
+    }
+
     /// Does `work` to each mailbox that was found.
     fn each(
         &self,
@@ -192,13 +208,9 @@ impl<S: Send> Job<'_, S> {
         let mut summary = begun(finds, self.observer);
         for found in &finds.mailboxes {
             self.stop.check()?;
-            let job = Job {
-                path: &found.path,
-                method: found.method,
-                ..*self
-            };
+            let job = self.of(found);
             self.observer.begin(&found.path);
-            summary.add(&or_named(work(&job, found), found, self.observer)?);
+            summary.add(&job.or_named(work(&job, found), found)?);
         }
         Ok(summary)
     }
@@ -356,6 +368,7 @@ impl<S: Send> Job<'_, S> {
             job: self,
             quoting,
             before: summary.messages,
+            is_plain: matches!(sink, Sink::Delivery(_)),
         };
         summary.mailboxes = 1;
         pipeline::run(
@@ -374,19 +387,23 @@ impl<S: Send> Job<'_, S> {
             |chunk, done| {
                 let bytes = chunk.bytes();
                 seen(bytes);
-                summary.bytes_out += bytes.len() as u64;
-                let mut copied = 0;
-                for (frame, done) in &done {
-                    let Some(new) = &done.new else { continue };
-                    let frame = chunk.frames[*frame];
-                    sink.put(&bytes[copied..frame.start], Bytes::Same)?;
-                    sink.put(new, Bytes::New)?;
-                    summary.bytes_out += new.len() as u64;
-                    summary.bytes_out -= (frame.end - frame.start) as u64;
-                    summary.changed += 1;
-                    copied = frame.end;
+                if let Sink::Delivery(delivery) = sink {
+                    self.deliver_chunk(&chunk, &done, quoting, delivery, summary)?;
+                } else {
+                    summary.bytes_out += bytes.len() as u64;
+                    let mut copied = 0;
+                    for (frame, done) in &done {
+                        let Some(new) = &done.new else { continue };
+                        let frame = chunk.frames[*frame];
+                        sink.put(&bytes[copied..frame.start], Bytes::Same)?;
+                        sink.put(new, Bytes::New)?;
+                        summary.bytes_out += new.len() as u64;
+                        summary.bytes_out -= (frame.end - frame.start) as u64;
+                        summary.changed += 1;
+                        copied = frame.end;
+                    }
+                    sink.put(&bytes[copied..], Bytes::Same)?;
                 }
-                sink.put(&bytes[copied..], Bytes::Same)?;
                 for (_, done) in done {
                     done.tell(self.observer);
                 }

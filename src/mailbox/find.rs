@@ -150,7 +150,9 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
             let relative = relative.join(&name);
             let own = name == "cur" || name == "new" || name == "tmp";
             if kind.is_dir() {
-                if let Some(what) = emlx::aside(&path, &name) {
+                if temporary::is_temporary(&name) {
+                    // What a run is filling, or was when it was killed.
+                } else if let Some(what) = emlx::aside(&path, &name) {
                     finds.skipped.push((entry.path(), NotMail::Beside(what)));
                 } else if let Some(what) = ours::folder(&entry.path()) {
                     finds.skipped.push((entry.path(), what));

@@ -7,7 +7,8 @@
 //! The rooms: `read` walks a mailbox and writes what becomes of it; `forms` has what is to know of each format; `compressed`
 //! the ways of compressing; `archive` the mboxes in zip and tar archives; `place` locks and replaces. Each says what is in it.
 //! Beside them `find` says what a path holds, `start` what the first octets of a file say, `ours` which folders are stores and
-//! caches, `not_mail` what it is if it holds no mail; `begin` says what there is to do, and `convert` is the driver.
+//! caches, `not_mail` what it is if it holds no mail; `begin` says what there is to do, `convert` is the driver, and `transfer`
+//! that of mail which goes to a mailbox of another form; `result` says what becomes of a source.
 //!
 //! What is not preserved: the last access time, holes in sparse files, and, for a Maildir, the
 //! inode number of a changed message.
@@ -28,8 +29,10 @@ mod ours;
 mod place;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod read;
+mod result;
 mod start;
 mod stop;
+mod transfer;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -47,6 +50,8 @@ use crate::lengths::Lengths;
 pub(crate) use archive::{Judged, Skipped, unpacked, untarred};
 #[cfg(feature = "cli")]
 pub(crate) use compressed::{Damage, Limits, Method};
+#[cfg(feature = "cli")]
+pub(crate) use convert::convert_folder_open;
 pub use convert::{convert_in_place, convert_to};
 pub use forms::Format;
 pub use forms::quoting::Quoting;
@@ -68,6 +73,8 @@ pub(crate) use read::sink::Output;
 #[cfg(feature = "cli")]
 pub(crate) use read::split::{Piece, Splitting, pieces};
 pub(crate) use read::touch::one_by_one;
+#[cfg(feature = "cli")]
+pub(crate) use result::{check_early, result_of};
 pub use stop::Stop;
 
 /// What is done to each message. `S` is what is said of one, for the [`Observer`] of the run.
@@ -100,6 +107,12 @@ pub trait Transform<S = ()>: Sync {
     /// Ends the whole run; the source stays as it is. Trouble with one message is not an error.
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, S), Error>;
 
+    /// What only MIME tells of a message that goes to a mailbox of another form; `separator` is what stood behind the
+    /// `From ` of its separator line, if it had one. The default knows nothing.
+    fn envelope(&self, _separator: &[u8], _content: &[u8]) -> Envelope {
+        Envelope::default()
+    }
+
     /// What becomes of Content-Length and Lines in the header of a message of an mbox that changes: new lines of its
     /// body may be quoted. In other mailboxes they are what the edits make of them.
     fn lengths(&self) -> Lengths {
@@ -120,6 +133,27 @@ pub struct Message<'a> {
     /// How the mailbox quotes. New text that lies in the body is quoted by the mailbox; a
     /// transformer that must *read* quoted text can undo it with [`Quoting::unquote`].
     pub quoting: Quoting,
+}
+
+/// What a mailbox holds of a message besides its content.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Envelope {
+    /// Its sender, an address without `<` and `>`; empty if nobody knows.
+    pub sender: String,
+    /// When it came.
+    pub date: Option<SystemTime>,
+    /// What it is filed under, as a person reads it, each once. They may be anybody's words.
+    pub labels: Vec<String>,
+}
+
+/// Where a mail with several labels goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
+pub enum ByLabel {
+    /// Once to each.
+    All,
+    /// To the first.
+    First,
 }
 
 /// Hears how far a run has come and what is said of its messages: from one thread at a time, in the order of the
@@ -197,6 +231,11 @@ pub enum Locking {
 pub struct Options {
     /// What the sources are.
     pub format: Format,
+    /// What the result is to be: mbox, Maildir, or messages in files of their own; `Auto`: as the source. In place, and
+    /// with a range, it is nothing else.
+    pub output_format: Format,
+    /// Whether the result is a folder with a mailbox for each label. Not in place, and not with a range.
+    pub by_label: Option<ByLabel>,
     /// Threads for the processor's work; at least one.
     pub jobs: usize,
     /// Messages being transformed at the same time; more than `jobs` pays when transforming waits
@@ -232,6 +271,8 @@ impl Default for Options {
         let jobs = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             format: Format::Auto,
+            output_format: Format::Auto,
+            by_label: None,
             jobs,
             max_in_flight: jobs,
             backup: None,
@@ -285,6 +326,11 @@ pub struct Summary {
     pub moved: u64,
     /// Files of the result that an earlier run made ([`Observer::is_made`]): nothing else of them is counted.
     pub made: u64,
+    /// Lines that start with `>From ` in an mbox that does not tell whether they were written so, of messages that went to a
+    /// mailbox of another form.
+    pub ambiguous: u64,
+    /// Messages with more labels, or longer ones, than folders are made for.
+    pub overlabelled: u64,
     /// Files and folders that cannot be read, or whose compressed data are damaged, or whose message ends nobody knows
     /// where; each was told to [`Observer::damaged`].
     pub damaged: u64,
@@ -311,6 +357,8 @@ impl Summary {
         self.late += other.late;
         self.moved += other.moved;
         self.made += other.made;
+        self.ambiguous += other.ambiguous;
+        self.overlabelled += other.overlabelled;
         self.damaged += other.damaged;
     }
 }

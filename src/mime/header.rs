@@ -11,9 +11,7 @@
 //! * a continuation line before any field is a field without a name;
 //! * a line of blanks only continues the field above it, it does not end the section.
 
-use mail_parser::HeaderValue;
-use mail_parser::parsers::MessageStream;
-use memchr::{memchr, memmem};
+use memchr::memchr;
 
 pub use super::fields::{Field, Fields};
 use crate::span::{Line, Lines, Span};
@@ -174,22 +172,6 @@ pub fn unfold(value: &[u8]) -> Vec<u8> {
     unfolded
 }
 
-/// Text with its encoded words undone (RFC 2047), which also stand, against its §5, in quoted
-/// parameters. Text of more than 4096 octets is given as it is: the reader starts anew at every `=?`
-/// that is never closed.
-#[must_use]
-pub fn decoded_words(text: &[u8]) -> String {
-    const LONGEST: usize = 4096;
-    if text.len() > LONGEST || memmem::find(text, b"=?").is_none() {
-        return String::from_utf8_lossy(text).into_owned();
-    }
-    let line = [text, b"\n"].concat();
-    match MessageStream::new(&line).parse_unstructured() {
-        HeaderValue::Text(decoded) => decoded.into_owned(),
-        _ => String::from_utf8_lossy(text).into_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,24 +220,5 @@ mod tests {
         let header = Header::read(mail, Span::new(0, mail.len()), 7);
         assert_eq!(header.end, SectionEnd::TooLarge);
         assert_eq!(header.fields.len(), 2);
-    }
-
-    #[test]
-    fn encoded_words_are_undone_and_other_text_is_not() {
-        for (text, decoded) in [
-            (
-                "=?utf-8?B?QmVyaWNodCBmw7xyLnVybA==?=",
-                "Bericht f\u{fc}r.url",
-            ),
-            (
-                "=?iso-8859-1?Q?f=FCr?= =?us-ascii?Q?_x?=.url",
-                "f\u{fc}r x .url",
-            ),
-            ("a =? b.url", "a =? b.url"),
-            ("Report (1).url", "Report (1).url"),
-            ("", ""),
-        ] {
-            assert_eq!(decoded_words(text.as_bytes()), decoded);
-        }
     }
 }

@@ -4,6 +4,7 @@
 
 pub mod charset;
 pub mod date;
+pub mod encoded_words;
 pub mod entity;
 // The program alone detaches, and reads how a body was written.
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]

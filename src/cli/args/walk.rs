@@ -7,9 +7,11 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 use crate::cli::input::is_standard;
-use crate::cli::values::{Expected, at_least_one, backup_suffix, expected, range, size};
+use crate::cli::values::{
+    Expected, at_least_one, backup_suffix, expected, output_format, range, size,
+};
 use crate::error::Error;
-use crate::mailbox::{self, Effect, Format, Locking};
+use crate::mailbox::{self, ByLabel, Effect, Format, Locking};
 use crate::policy::Policy;
 
 /// What a command that takes mailboxes may be told about them.
@@ -34,6 +36,34 @@ pub struct WalkArgs {
         hide_short_help = true
     )]
     format: Format,
+    /// What the result is to be: auto, mbox, maildir or eml [default: auto, as the source]
+    ///
+    /// eml is a folder of messages, each in a file of its own; of one message it is a file. docs/mailboxes.md says what
+    /// becomes of flags and dates.
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "WHAT",
+        conflicts_with = "in_place",
+        value_parser = output_format
+    )]
+    output_format: Option<Format>,
+    /// Make a mailbox for each label of Google Takeout (X-Gmail-Labels) [default: off]
+    ///
+    /// DEST is a folder of them. A mail with several labels stands once in each; with --by-label=first only in that of
+    /// its first.
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_enum,
+        value_name = "all|first",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "all",
+        hide_possible_values = true,
+        conflicts_with = "in_place"
+    )]
+    by_label: Option<ByLabel>,
     /// Threads for the processor's work [default: one for each core]
     #[arg(hide_short_help = true, long, value_name = "N", value_parser = at_least_one)]
     jobs: Option<usize>,
@@ -114,7 +144,7 @@ impl WalkArgs {
         let what = match sources {
             [_, _, ..] => "one message at a time; name --output or --in-place for several sources",
             _ if self.is_told_more() || resume.no_resume => {
-                "--format, --jobs, --backup, --progress, --max-expanded and --no-resume go with --output or --in-place"
+                "--format, --output-format, --by-label, --jobs, --backup, --progress, --max-expanded and --no-resume go with --output or --in-place"
             }
             _ => return Ok(sources.first().map(PathBuf::as_path)),
         };
@@ -126,6 +156,8 @@ impl WalkArgs {
         self.jobs.is_some()
             || self.backup.is_some()
             || self.format != Format::Auto
+            || self.output_format.is_some()
+            || self.by_label.is_some()
             || self.progress != ProgressOption::Auto
             || self.compressed.max_expanded.is_some()
     }
@@ -137,6 +169,8 @@ impl WalkArgs {
         let jobs = self.jobs.unwrap_or(defaults.jobs);
         self.compressed.added_to(mailbox::Options {
             format: self.format,
+            output_format: self.output_format.unwrap_or_default(),
+            by_label: self.by_label,
             jobs,
             max_in_flight: if policy.fetch.is_empty() {
                 jobs

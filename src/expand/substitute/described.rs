@@ -5,6 +5,7 @@ use super::super::field_text::named;
 use super::Substitute;
 use crate::external_body::Form;
 use crate::mime::MediaType;
+use crate::mime::encoded_words::decoded_words;
 use crate::mime::header::{self, Field, Fields};
 use crate::mime::media_type;
 use crate::mime::transfer::with_newlines;
@@ -86,7 +87,7 @@ impl Substitute<'_> {
         let suffix = self.suffix?;
         let value = self.tree.value(self.original, self.body.part, field)?;
         let value = MediaType::parse(value).parameter(parameter)?.into_owned();
-        let name = header::decoded_words(&header::unfold(&value));
+        let name = decoded_words(&header::unfold(&value));
         let stem = name.len().checked_sub(suffix.len());
         let halves = stem.and_then(|stem| name.split_at_checked(stem));
         match halves {

@@ -47,6 +47,14 @@ pub(crate) fn content_start(message: &[u8]) -> Option<usize> {
     Some(opening + from_line)
 }
 
+/// The `From ` line in what opens a message, of this form or of an mbox: what stands behind its first word.
+pub(crate) fn from_line(opening: &[u8]) -> &[u8] {
+    let behind = opening
+        .get(line(opening).unwrap_or(0)..)
+        .unwrap_or_default();
+    behind.strip_prefix(b"From ").unwrap_or_default()
+}
+
 /// Whether some line starts as a separating one does.
 pub(crate) fn holds_line(content: &[u8]) -> bool {
     content.starts_with(MARK) || LINE.find(content).is_some()

@@ -1,11 +1,15 @@
 //! The forms of mailboxes. mbox: `mbox`, `separator` and `quoting` say where a message ends and what is hidden in it, `rewrite`
 //! puts a changed one back. `mmdf` is a file of messages that other lines divide, `emlx` a message with something around it,
-//! and `mh` a folder with a message a file. What is known but not read has a row in [`OTHERS`].
+//! and `mh` a folder with a message a file. For mail that goes to a mailbox of another form, `flags` is what programs note about
+//! it, `from_line` the line in front of it, and `names` those of folders. What is known but not read has a row in [`OTHERS`].
 
 pub(super) mod emlx;
+pub(super) mod flags;
+pub(super) mod from_line;
 pub(super) mod mbox;
 pub(super) mod mh;
 pub(super) mod mmdf;
+pub(super) mod names;
 pub(super) mod quoting;
 pub(super) mod rewrite;
 pub(super) mod separator;

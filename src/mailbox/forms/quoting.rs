@@ -85,27 +85,33 @@ impl Quoting {
     /// mboxo that also takes one from lines that had it before: the format does not tell.
     #[must_use]
     pub fn unquote(self, body: &[u8]) -> Cow<'_, [u8]> {
+        self.unmarked(body, |_| true)
+            .map_or(Cow::Borrowed(body), Cow::Owned)
+    }
+
+    /// `bytes` with the quoting undone of the lines that start where `is_quoted` says so; `None` if there are none.
+    pub(crate) fn unmarked(
+        self,
+        bytes: &[u8],
+        is_quoted: impl Fn(usize) -> bool,
+    ) -> Option<Vec<u8>> {
         let mut out: Option<Vec<u8>> = None;
         let mut copied = 0;
-        for (line, at) in from_lines(body) {
+        for (line, at) in from_lines(bytes) {
             let undo = match self {
                 Self::Rd => at > line,
                 Self::O => at == line + 1,
                 Self::None => false,
             };
-            if undo {
-                let out = out.get_or_insert_with(|| Vec::with_capacity(body.len()));
-                out.extend_from_slice(&body[copied..line]);
+            if undo && is_quoted(line) {
+                let out = out.get_or_insert_with(|| Vec::with_capacity(bytes.len()));
+                out.extend_from_slice(&bytes[copied..line]);
                 copied = line + 1;
             }
         }
-        match out {
-            None => Cow::Borrowed(body),
-            Some(mut out) => {
-                out.extend_from_slice(&body[copied..]);
-                Cow::Owned(out)
-            }
-        }
+        let mut out = out?;
+        out.extend_from_slice(&bytes[copied..]);
+        Some(out)
     }
 }
 

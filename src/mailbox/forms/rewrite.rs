@@ -11,6 +11,7 @@
 //! Lines: a value that was off by one (some writers count the empty line behind) stays off by
 //! that; any other becomes the count of line ends.
 
+use std::borrow::Cow;
 use std::cell::LazyCell;
 
 use memchr::memchr;
@@ -68,13 +69,7 @@ pub(crate) fn rewritten(
             None => return Ok(Rewritten::Refused),
         },
     };
-    let quoting = match quoting {
-        // `From ` divides nothing there.
-        _ if is_mmdf => Quoting::None,
-        // In a message whose length nobody believes, a line that is not quoted divides.
-        Quoting::None if !frame.is_mboxcl2 => Quoting::O,
-        quoting => quoting,
-    };
+    let quoting = quoting_in(frame, from_line, quoting);
     let mut new = quoting.marked(&new.bytes, &kept).unwrap_or(new.bytes);
 
     let newline = Newline::of_first_line(content).bytes();
@@ -105,6 +100,98 @@ pub(crate) fn rewritten(
         return Ok(Rewritten::Refused);
     }
     Ok(Rewritten::Changed(new))
+}
+
+/// How a message is quoted, in a mailbox that quotes so.
+pub(crate) fn quoting_in(frame: &Frame, from_line: &[u8], quoting: Quoting) -> Quoting {
+    match quoting {
+        // `From ` divides nothing there.
+        _ if mmdf::starts(from_line) => Quoting::None,
+        // In a message whose length nobody believes, a line that is not quoted divides.
+        Quoting::None if !frame.is_mboxcl2 => Quoting::O,
+        quoting => quoting,
+    }
+}
+
+/// The content of a message of an mbox after a change, for a mailbox of another form: what was quoted in its body is not
+/// any more, and new text never was.
+pub(crate) fn unquoted(
+    content: &[u8],
+    edits: &Edits,
+    quoting: Quoting,
+) -> Result<Rewritten, Misfit> {
+    let Some(new) = changed(content, edits)? else {
+        return Ok(Rewritten::Unchanged);
+    };
+    if new.bytes == content {
+        return Ok(Rewritten::Unchanged);
+    }
+    let Some(kept) = kept_lines(content, &new, |_| true) else {
+        return Ok(Rewritten::Refused);
+    };
+    let body = body_of(&new.bytes);
+    let is_quoted = |line: usize| line >= body && kept.binary_search(&line).is_ok();
+    let unquoted = quoting.unmarked(&new.bytes, is_quoted);
+    Ok(Rewritten::Changed(unquoted.unwrap_or(new.bytes)))
+}
+
+/// The content of a message of an mbox that did not change, likewise; and of how many lines nobody knows whether they
+/// were quoted: mboxo does not tell a quoted line from one that was written so.
+pub(crate) fn plain(content: &[u8], quoting: Quoting) -> (Cow<'_, [u8]>, u64) {
+    let body = body_of(content);
+    let marked = |&(line, at): &(usize, usize)| line >= body && at > line;
+    let unsure = match quoting {
+        Quoting::O => quoting::from_lines(content).filter(marked).count(),
+        Quoting::Rd | Quoting::None => 0,
+    };
+    let plain = quoting.unmarked(content, |line| line >= body);
+    (
+        plain.map_or(Cow::Borrowed(content), Cow::Owned),
+        unsure as u64,
+    )
+}
+
+/// A message for an mbox, mboxrd: quoted, ending with a line end, with a Content-Length that is true if there is one. A
+/// wrong one could make readers take in the messages behind it.
+pub(crate) fn for_mbox(content: &[u8]) -> Cow<'_, [u8]> {
+    let body = body_of(content);
+    // In a header there is nothing to undo: no line but one that would divide may stand otherwise.
+    let kept: Vec<usize> = quoting::from_lines(content.get(..body).unwrap_or_default())
+        .filter(|(line, at)| at > line)
+        .map(|(line, _)| line)
+        .collect();
+    let mut new: Cow<'_, [u8]> = Quoting::Rd
+        .marked(content, &kept)
+        .map_or(Cow::Borrowed(content), Cow::Owned);
+    if !new.is_empty() && !new.ends_with(b"\n") {
+        let newline = Newline::of_first_line(content).bytes();
+        new.to_mut().extend_from_slice(newline);
+    }
+    let body = body_of(&new);
+    let octets = new.len() - body;
+    let is_wrong = |&(measure, value): &(Measure, Span)| {
+        let number = mbox::number(value.of(&new));
+        measure == Measure::Octets && number != Some(octets as u64)
+    };
+    let mut wrong = length_fields(&new, body).filter(is_wrong).peekable();
+    if wrong.peek().is_none() {
+        drop(wrong);
+        return new;
+    }
+    let mut out = Vec::with_capacity(new.len() + 8);
+    let mut copied = 0;
+    for (_, value) in wrong {
+        out.extend_from_slice(&new[copied..value.start]);
+        out.extend_from_slice(octets.to_string().as_bytes());
+        copied = value.end;
+    }
+    out.extend_from_slice(&new[copied..]);
+    Cow::Owned(out)
+}
+
+/// Where the body starts; the end of what has none.
+fn body_of(content: &[u8]) -> usize {
+    Header::of(content).body.unwrap_or(content.len())
 }
 
 /// Whether a change would take away a line of `content` that some reader takes for a separator, so
@@ -213,7 +300,6 @@ fn ends_with_empty_line(content: &[u8], behind: &[u8]) -> bool {
 /// `new` with Content-Length and Lines in its header true. `old` is what it was made of.
 fn counted(old: &[u8], new: Vec<u8>, lengths: Lengths) -> Vec<u8> {
     let line_ends = |bytes: &[u8]| memchr_iter(b'\n', bytes).count();
-    let body_of = |content: &[u8]| Header::of(content).body.unwrap_or(content.len());
     let (old_body, new_body) = (body_of(old), body_of(&new));
     // Counted once, however often the field stands there.
     let counts = LazyCell::new(|| (line_ends(&old[old_body..]), line_ends(&new[new_body..])));

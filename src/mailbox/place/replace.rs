@@ -292,6 +292,27 @@ impl Finished {
     }
 }
 
+/// A device or pipe that is there under the name of a result, which is written to directly; nothing if nothing is there.
+///
+/// # Errors
+/// [`Error::Write`] if a file or folder is.
+pub(crate) fn device(target: &Path) -> Result<Option<File>, Error> {
+    match fs::metadata(target) {
+        Ok(found) if !found.is_file() && !found.is_dir() => {
+            let device = File::options().write(true).open(target);
+            Ok(Some(device.map_err(cannot_write(target))?))
+        }
+        Ok(_) => Err(cannot_write(target)(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            EXISTS,
+        ))),
+        Err(_) => Ok(None),
+    }
+}
+
+/// What is said of a result whose name something has.
+pub(crate) const EXISTS: &str = "it exists already; remove it or name another";
+
 /// Refuses what cannot be replaced in place, before any work is done on it.
 ///
 /// # Errors

@@ -75,7 +75,7 @@ pub(crate) fn with_flags_of(path: &Path, other: &Path) -> PathBuf {
 }
 
 /// A message's name without its flags, and these; none if what stands behind the colon is something else.
-fn flags_of(path: &Path) -> Option<(&[u8], &[u8])> {
+pub(crate) fn flags_of(path: &Path) -> Option<(&[u8], &[u8])> {
     let name = path.file_name()?.as_bytes();
     match memchr::memmem::find(name, b":2,") {
         Some(at) => Some((name.get(..at)?, name.get(at + 3..)?)),

@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempDir};
 
 use crate::mailbox::place::process::{host, is_gone, system};
 
@@ -27,6 +27,13 @@ fn our_prefix() -> std::ffi::OsString {
     let mut prefix = std::ffi::OsString::from(".embody-");
     prefix.push(host());
     prefix.push("-");
+    prefix
+}
+
+/// What those of this run do.
+fn prefix() -> std::ffi::OsString {
+    let mut prefix = our_prefix();
+    prefix.push(format!("{}-{}-", std::process::id(), our_system()));
     prefix
 }
 
@@ -53,10 +60,8 @@ impl io::Write for Temporary {
 
 /// A temporary file that goes when dropped. What goes wrong does not name it either.
 pub(crate) fn temporary_in(folder: &Path) -> io::Result<NamedTempFile> {
-    let mut prefix = our_prefix();
-    prefix.push(format!("{}-{}-", std::process::id(), our_system()));
     tempfile::Builder::new()
-        .prefix(&prefix)
+        .prefix(&prefix())
         .rand_bytes(8)
         .make_in(folder, |path| {
             let mut options = File::options();
@@ -65,7 +70,15 @@ pub(crate) fn temporary_in(folder: &Path) -> io::Result<NamedTempFile> {
         })
 }
 
-/// Whether a file is a temporary one of ours, of any host.
+/// A temporary folder, which goes with all that is in it when dropped.
+pub(crate) fn temporary_folder_in(folder: &Path) -> io::Result<TempDir> {
+    tempfile::Builder::new()
+        .prefix(&prefix())
+        .rand_bytes(8)
+        .tempdir_in(folder)
+}
+
+/// Whether a file or folder is a temporary one of ours, of any host.
 pub(crate) fn is_temporary(name: &OsStr) -> bool {
     name.as_bytes().starts_with(b".embody-")
 }
@@ -93,8 +106,43 @@ pub(crate) fn sweep(folder: &Path) {
             age.is_some_and(|age| age > ABANDONED)
         };
         if abandoned {
-            // Best effort: it is in nobody's way.
-            let _ = fs::remove_file(entry.path());
+            // Best effort: it is in nobody's way. What links in a folder lead to stays.
+            let _ = match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                true => fs::remove_dir_all(entry.path()),
+                false => fs::remove_file(entry.path()),
+            };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_runs_that_are_gone_go_and_what_their_links_lead_to_stays() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &OsStr| folder.path().join(name);
+        let mut child = std::process::Command::new("true").spawn().expect("true");
+        let gone = child.id();
+        child.wait().expect("it ends");
+        let named = |process: u32| {
+            let mut name = our_prefix();
+            name.push(format!("{process}-{}-x", our_system()));
+            name
+        };
+        fs::create_dir(at("kept".as_ref())).expect("a folder");
+        fs::write(folder.path().join("kept/mail"), "mail").expect("a file");
+        for process in [gone, std::process::id()] {
+            let made = at(&named(process));
+            fs::create_dir_all(made.join("Work/cur")).expect("folders");
+            fs::write(made.join("Work/cur/1"), "mail").expect("a file");
+            std::os::unix::fs::symlink("../kept", made.join("link")).expect("a link");
+        }
+        let ours = temporary_folder_in(folder.path()).expect("a folder");
+        sweep(folder.path());
+        assert!(!at(&named(gone)).exists());
+        assert!(at(&named(std::process::id())).join("Work/cur/1").exists());
+        assert!(ours.path().is_dir() && folder.path().join("kept/mail").exists());
     }
 }

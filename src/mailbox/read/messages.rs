@@ -18,6 +18,8 @@ pub(crate) struct Messages<'a, S> {
     pub(crate) quoting: Quoting,
     /// Messages of the mailbox that are not in the section.
     pub(crate) before: u64,
+    /// Whether what is made of a message has no `From ` line and is not quoted: it goes to a mailbox of another form.
+    pub(crate) is_plain: bool,
 }
 
 /// What came of a message.
@@ -57,7 +59,7 @@ impl<S: Send> Stages for Messages<'_, S> {
 
     fn work(&self, chunk: &Chunk, index: usize) -> Result<Self::Done, Error> {
         let frame = chunk.frames[index].looked_at(chunk.bytes());
-        let (_, content, _) = frame.parts(chunk.bytes());
+        let (from_line, content, _) = frame.parts(chunk.bytes());
         let message = Message {
             number: self.before + chunk.first_number + index as u64,
             source: self.job.path,
@@ -69,6 +71,10 @@ impl<S: Send> Stages for Messages<'_, S> {
         };
         let lengths = transform.lengths();
         let done = self.job.transformed(transform, &message, |edits| {
+            if self.is_plain {
+                let quoting = rewrite::quoting_in(&frame, from_line, self.quoting);
+                return rewrite::unquoted(content, edits, quoting);
+            }
             rewrite::rewritten(chunk.bytes(), &frame, edits, self.quoting, lengths)
         });
         Ok((index, done?))

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read as _};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use memchr::memchr;
 
@@ -15,18 +16,21 @@ use crate::mailbox::archive::{self, Skipped};
 use crate::mailbox::compressed::content::{limits, method_of};
 use crate::mailbox::compressed::{Damage, Decoder, Method};
 use crate::mailbox::failure::{cannot_write, in_full, unreadable};
-use crate::mailbox::find::{self, Kind, NotMail};
+use crate::mailbox::find::{self, Finds, Kind, NotMail};
 use crate::mailbox::forms;
 use crate::mailbox::forms::mbox::Counted;
 use crate::mailbox::forms::separator::{Next, next_separator};
 use crate::mailbox::job::Job;
+use crate::mailbox::place::delivery::Delivery;
 use crate::mailbox::place::replace::{self, Identity};
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::Background;
 use crate::mailbox::read::sink::{Bytes, Output, Sink};
 use crate::mailbox::read::source::Source;
 use crate::mailbox::read::window::Windows;
-use crate::mailbox::{Effect, Format, Observer, Options, Stop, Summary, Transform};
+use crate::mailbox::result;
+use crate::mailbox::transfer;
+use crate::mailbox::{Effect, Format, Observer, Options, Quoting, Stop, Summary, Transform};
 
 /// The window in which a file is searched for a second message.
 const WINDOW: usize = 1 << 20;
@@ -156,8 +160,28 @@ pub(crate) fn convert_open<S: Send>(
     if let (Output::Path(target), Effect::Write) = (&output, options.effect) {
         temporary::sweep(temporary::folder_of(target));
     }
+    let finds = Finds::of_source(name, kind, None);
+    match &output {
+        Output::Path(target) => result::check(name, &finds, target, options)?,
+        Output::Open(_) => result::check_open(name, result::result(&finds, options))?,
+        _ => {}
+    }
     observer.begin(name);
-    job.open_to(source, None, kind, output)
+    if !result::is_moved(kind, options) {
+        return job.open_to(source, None, kind, output);
+    }
+    let form = result::form(kind, options);
+    let mut delivery = match output {
+        Output::Path(target) if options.effect == Effect::Write => {
+            Delivery::to(target, form, options.by_label, None)?
+        }
+        #[cfg(feature = "cli")]
+        Output::Open(file) if options.effect == Effect::Write => Delivery::into_open(file),
+        _ => Delivery::nowhere(form, options.by_label),
+    };
+    let summary = job.open_to(source, None, kind, Output::Delivery(&mut delivery))?;
+    delivery.finish_unless_damaged(&summary)?;
+    Ok(summary)
 }
 
 impl<S: Send> Job<'_, S> {
@@ -257,6 +281,7 @@ impl<S: Send> Job<'_, S> {
         } = opened;
         let original = original.as_deref();
         let mut sink = match (output, self.options.effect) {
+            (Output::Delivery(delivery), _) => Sink::Delivery(delivery),
             (_, Effect::DryRun) | (Output::Nowhere, _) => Sink::Nowhere,
             (Output::Path(path), _) => {
                 let method = original.map(method_of).transpose();
@@ -279,6 +304,11 @@ impl<S: Send> Job<'_, S> {
         let mut summary = Summary::default();
         if kind == Kind::Mbox {
             let mut quoting = self.quoting(&mut source)?;
+            if let (Sink::Delivery(_), Quoting::O, Some(file)) = (&sink, quoting, source.as_file())
+                && transfer::is_quoted_twice(file, name)?
+            {
+                quoting = Quoting::Rd;
+            }
             loop {
                 let counted = Counted::default();
                 let seen = &mut |_: &[u8]| {};
@@ -292,7 +322,8 @@ impl<S: Send> Job<'_, S> {
                 }
             }
         } else {
-            summary = self.message_to(&mut source, target, &mut sink)?;
+            let modified = original.and_then(|file| file.metadata().ok()?.modified().ok());
+            summary = self.message_to(&mut source, (target, modified), &mut sink)?;
         }
         let damage = source.damage().cloned();
         let length = original.and_then(|original| original.metadata().ok());
@@ -324,11 +355,11 @@ impl<S: Send> Job<'_, S> {
         Ok(summary)
     }
 
-    /// A single message into `sink`, for a result of the name `target` if it has one.
+    /// A single message that came then into `sink`, for a result of the name `target` if it has one.
     fn message_to(
         &self,
         source: &mut Source,
-        target: Option<&Path>,
+        (target, modified): (Option<&Path>, Option<SystemTime>),
         sink: &mut Sink<'_>,
     ) -> Result<Summary, Error> {
         let most = self.options.max_message;
@@ -346,14 +377,30 @@ impl<S: Send> Job<'_, S> {
                     ..Summary::default()
                 });
             }
-            let (summary, message, done) = self.message_of(content)?;
+            let (mut summary, message, done) = self.message_of(content)?;
             let new = done.as_ref().and_then(|done| done.new.as_deref());
-            let result = new.unwrap_or(&message);
-            sink.put(forms::as_named(result, target), Bytes::New)?;
+            let result = forms::as_named(new.unwrap_or(&message), target);
+            match sink {
+                // Nobody knows which of it is the message.
+                Sink::Delivery(_) if summary.damaged > 0 => summary.messages = 0,
+                Sink::Delivery(delivery) => {
+                    self.deliver_message(result, modified, delivery, &mut summary)?;
+                }
+                sink => sink.put(result, Bytes::New)?,
+            }
             if let Some(done) = done {
                 done.tell(self.observer);
             }
             return Ok(summary);
+        }
+        if let Sink::Delivery(_) = sink {
+            let why = transfer::too_large(None, self.options);
+            self.observer.damaged(self.path, &why);
+            return Ok(Summary {
+                mailboxes: 1,
+                damaged: 1,
+                ..Summary::default()
+            });
         }
         self.check_uncut()?;
         let mut length = 0;

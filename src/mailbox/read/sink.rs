@@ -1,8 +1,8 @@
 //! Where an mbox goes: to a new file, to a device, to the place of the old one, or nowhere.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write as _};
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use crate::mailbox::Observer;
 use crate::mailbox::compressed::Method;
 use crate::mailbox::failure::cannot_write;
 use crate::mailbox::find::Kind;
-use crate::mailbox::place::replace::{Beside, check_replaceable, start_of};
+use crate::mailbox::place::delivery::Delivery;
+use crate::mailbox::place::replace::{Beside, check_replaceable, device, start_of};
 
 /// Where a result is to go.
 #[cfg_attr(not(feature = "cli"), allow(dead_code))] // who names an open file
-#[derive(Debug)]
 pub(crate) enum Output<'a> {
     /// Nowhere: only the reports count.
     Nowhere,
@@ -23,6 +23,8 @@ pub(crate) enum Output<'a> {
     Path(&'a Path),
     /// An open file.
     Open(File),
+    /// Mailboxes of another form.
+    Delivery(&'a mut Delivery),
 }
 
 /// Whether bytes of an mbox are the source's own.
@@ -40,6 +42,8 @@ pub(crate) enum Sink<'a> {
     /// A device or pipe.
     Directly(PathBuf, BufWriter<File>),
     InPlace(InPlace<'a>),
+    /// Mailboxes of another form, which take messages and no bytes.
+    Delivery(&'a mut Delivery),
 }
 
 /// Nothing is written until something changed: most runs over a converted mailbox only read.
@@ -83,23 +87,15 @@ impl<'a> Sink<'a> {
 
     /// A new file of this name, compressed so.
     pub(crate) fn to(target: &Path, method: Option<Method>) -> Result<Self, Error> {
-        match fs::metadata(target) {
-            Ok(found) if !found.is_file() && !found.is_dir() => {
-                let device = File::options().write(true).open(target);
-                let device = device.map_err(cannot_write(target))?;
-                Ok(Self::Directly(target.into(), BufWriter::new(device)))
-            }
-            Ok(_) => Err(cannot_write(target)(io::Error::new(
-                io::ErrorKind::AlreadyExists,
-                "it exists already; remove it or name another",
-            ))),
-            Err(_) => Ok(Self::Beside(Beside::start(target, method)?)),
-        }
+        Ok(match device(target)? {
+            Some(device) => Self::Directly(target.into(), BufWriter::new(device)),
+            None => Self::Beside(Beside::start(target, method)?),
+        })
     }
 
     pub(crate) fn put(&mut self, bytes: &[u8], kind: Bytes) -> Result<(), Error> {
         match self {
-            Self::Nowhere => Ok(()),
+            Self::Nowhere | Self::Delivery(_) => Ok(()),
             Self::Beside(beside) => beside.write(bytes),
             Self::Directly(path, writer) => writer.write_all(bytes).map_err(cannot_write(path)),
             Self::InPlace(place) => {
@@ -132,7 +128,7 @@ impl<'a> Sink<'a> {
         observer: &dyn Observer<S>,
     ) -> Result<(), Error> {
         match self {
-            Self::Nowhere | Self::InPlace(_) => Ok(()),
+            Self::Nowhere | Self::InPlace(_) | Self::Delivery(_) => Ok(()),
             Self::Directly(path, mut writer) => writer.flush().map_err(cannot_write(&path)),
             Self::Beside(beside) => {
                 let finished = match like {

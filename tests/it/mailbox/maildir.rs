@@ -324,6 +324,11 @@ fn a_folder_of_everything_keeps_its_shape() {
 
 /// What Dovecot sees: UIDs and Message-IDs, in order. `None` if there is no Dovecot.
 fn dovecot(folder: &Path, location: &str) -> Option<Vec<String>> {
+    dovecot_says(folder, location, "uid hdr.message-id size.physical")
+}
+
+/// What doveadm fetches of each message, a line a field; none where it is missing.
+pub(super) fn dovecot_says(folder: &Path, location: &str, fields: &str) -> Option<Vec<String>> {
     // Dovecot reads no mail as root: then it is nobody who does.
     let (mut user, mut group) = (
         rustix::process::getuid().as_raw(),
@@ -357,13 +362,7 @@ fn dovecot(folder: &Path, location: &str) -> Option<Vec<String>> {
     let output = Command::new("doveadm")
         .arg("-c")
         .arg(&configuration)
-        .args([
-            "fetch",
-            "uid hdr.message-id size.physical",
-            "mailbox",
-            "INBOX",
-            "all",
-        ])
+        .args(["fetch", fields, "mailbox", "INBOX", "all"])
         .uid(user)
         .gid(group)
         .env("HOME", folder)

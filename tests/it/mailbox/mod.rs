@@ -2,6 +2,7 @@
 
 mod archives;
 mod archives_damaged;
+mod by_label;
 mod compressed;
 mod compressed_maildir;
 mod convert_cli;
@@ -17,6 +18,7 @@ mod mbox;
 mod messages;
 mod mh;
 mod mmdf;
+mod output_format;
 mod public_inbox;
 mod ranges;
 mod ranges_recipes;

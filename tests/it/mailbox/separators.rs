@@ -464,14 +464,19 @@ fn counted_by_formail(mailbox: &[u8]) -> usize {
 fn counted_by_mutt(mailbox: &[u8]) -> usize {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("box"), mailbox).unwrap();
+    counted_by_mutt_in(folder.path())
+}
+
+/// The same in the mailbox `box` of a folder, an mbox or a Maildir.
+pub(super) fn counted_by_mutt_in(folder: &Path) -> usize {
     // Else it asks whether to make it.
-    fs::create_dir(folder.path().join("Mail")).unwrap();
+    let _ = fs::create_dir(folder.join("Mail"));
     let mutt = r#"timeout --foreground 20 mutt -n -F /dev/null -R -f box -e 'set status_format="<%m>"' -e 'push "<refresh><exit>"'"#;
     let mut command = Command::new("script");
     command
         .args(["-qec", mutt, "/dev/null"])
-        .current_dir(folder.path())
-        .env("HOME", folder.path())
+        .current_dir(folder)
+        .env("HOME", folder)
         .env("TERM", "xterm")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped());

@@ -1,0 +1,153 @@
+//! What a mailbox of another form is told of a message: who sent it, when it came, and its labels.
+
+use std::collections::HashSet;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::date;
+use crate::mailbox::Envelope;
+use crate::mime::date::seconds;
+use crate::mime::encoded_words::decoded_words;
+use crate::mime::header::{Header, unfold};
+
+/// Octets of a header that are looked at.
+const MOST: usize = 1 << 20;
+/// Octets of the labels: some hundred of the longest that Gmail has.
+const LABELS: usize = 64 << 10;
+/// Octets of an address, or of a separator line.
+const LONGEST: usize = 1000;
+
+/// Of a message, which stood behind that separator if it stood in an mbox: what follows `From `.
+///
+/// The sender is that of the separator, else what Return-Path says, else From. The date is that of the separator; of one
+/// without a zone it is UTC, as RFC 4155 has it, as in the fields of a header. Else it is what the newest Received says,
+/// or Date. The labels are those of Gmail's Takeout.
+pub(crate) fn of(separator: &[u8], message: &[u8]) -> Envelope {
+    let fields = Header::of_message(message, MOST).fields;
+    let (sender, date) = separated(separator.get(..LONGEST).unwrap_or(separator));
+    let addressed = |name: &str| {
+        let value = fields.value(message, name)?;
+        address(&unfold(value.get(..LONGEST).unwrap_or(value)))
+    };
+    let sender = match sender.is_empty() {
+        true => addressed("Return-Path").or_else(|| addressed("From")),
+        false => Some(sender),
+    };
+    let labels = fields.value(message, "X-Gmail-Labels");
+    Envelope {
+        sender: sender.unwrap_or_default(),
+        date: date.or_else(|| date::of(message, SystemTime::now())),
+        labels: labels.map_or_else(Vec::new, self::labels),
+    }
+}
+
+/// Sender and date of a separator: `a@b Thu Jan  1 00:00:00 1970`, in all the ways in which programs write it. The date
+/// starts with the month in front of the last time of day, or with the day of the week in front of that.
+fn separated(line: &[u8]) -> (String, Option<SystemTime>) {
+    let text = String::from_utf8_lossy(line);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let time = words.iter().rposition(|word| {
+        word.starts_with(|symbol: char| symbol.is_ascii_digit()) && word.contains(':')
+    });
+    let before = words.get(..time.unwrap_or(0)).unwrap_or_default();
+    let Some(month) = before.iter().rposition(|word| starts_as(word, &MONTHS)) else {
+        return (one_word(&words), None);
+    };
+    let day = month.checked_sub(1).and_then(|at| words.get(at));
+    let start = month - usize::from(day.is_some_and(|word| starts_as(word, &DAYS)));
+    let (sender, date) = words.split_at(start);
+    let date = seconds(date.join(" ").as_bytes())
+        .and_then(|seconds| u64::try_from(seconds).ok())
+        .and_then(|seconds| UNIX_EPOCH.checked_add(Duration::from_secs(seconds)));
+    (one_word(sender), date)
+}
+
+const MONTHS: [&str; 12] = [
+    "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+];
+const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+
+fn starts_as(word: &str, names: &[&str]) -> bool {
+    let start = word.get(..3).map(str::to_ascii_lowercase);
+    start.is_some_and(|start| names.contains(&start.as_str()))
+}
+
+/// A sender in words, `a at b`, is none that could stand in a separator.
+fn one_word(words: &[&str]) -> String {
+    match words {
+        // What Thunderbird writes, and others that do not know it.
+        ["-" | "???"] => String::new(),
+        [sender] => (*sender).to_owned(),
+        _ => String::new(),
+    }
+}
+
+/// The address in a field of one: between `<` and `>`, or all of it.
+fn address(value: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(value);
+    let address = match text.rsplit_once('<') {
+        Some((_, behind)) => behind.split_once('>')?.0,
+        None => text
+            .split_once('(')
+            .map_or(text.as_ref(), |(before, _)| before),
+    };
+    let address = address.trim();
+    let is_one = !address.is_empty() && !address.contains([' ', '\t', '"', ',']);
+    is_one.then(|| address.to_owned())
+}
+
+/// The labels in the value of Takeout's field: words of RFC 2047, between commas; those in quotes may hold commas.
+fn labels(value: &[u8]) -> Vec<String> {
+    let is_cut = value.len() > LABELS;
+    let value = unfold(value.get(..LABELS).unwrap_or(value));
+    let text = decoded_words(&value);
+    let mut labels = Vec::new();
+    let mut label = String::new();
+    let mut is_quoted = false;
+    let mut symbols = text.chars().peekable();
+    while let Some(symbol) = symbols.next() {
+        match symbol {
+            '"' => is_quoted = !is_quoted,
+            '\\' if is_quoted => label.extend(symbols.next()),
+            ',' if !is_quoted => labels.push(std::mem::take(&mut label)),
+            symbol => label.push(symbol),
+        }
+    }
+    if !is_cut {
+        labels.push(label);
+    }
+    let mut known = HashSet::new();
+    labels
+        .into_iter()
+        .map(|label| label.trim().to_owned())
+        .filter(|label| !label.is_empty() && known.insert(label.clone()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_stand_between_commas_that_are_not_in_quotes_each_once() {
+        for (value, expected) in [
+            ("Inbox", &["Inbox"][..]),
+            (
+                " Inbox,Opened , Inbox,,inbox",
+                &["Inbox", "Opened", "inbox"],
+            ),
+            ("\"a, b\",c", &["a, b", "c"]),
+            ("\"a \\\"b\\\", c\",d\\e", &["a \"b\", c", "d\\e"]),
+            (
+                "=?UTF-8?Q?=22a,_b=22,=C3=BC?=\r\n =?UTF-8?Q?x/y,z?=",
+                &["a, b", "\u{fc}x/y", "z"],
+            ),
+            ("\"never closed, a", &["never closed, a"]),
+            (" , ,\"\"", &[]),
+        ] {
+            assert_eq!(labels(value.as_bytes()), expected, "{value}");
+        }
+        // A label that is cut off is none.
+        let long = format!("a,b,{}", "c".repeat(LABELS));
+        assert_eq!(labels(long.as_bytes()), ["a", "b"]);
+    }
+}

@@ -1,0 +1,270 @@
+//! What mail programs note about a message: in an mbox in fields of its header, in a Maildir in letters of its name.
+//! Pure, and one pass over the header.
+//!
+//! | letter | `Status`, `X-Status` | `X-Mozilla-Status` | |
+//! |---|---|---|---|
+//! | `D` | `T` | | draft |
+//! | `F` | `F` | 0004 | flagged |
+//! | `P` | | 1000 | passed on |
+//! | `R` | `A` | 0002 | replied to |
+//! | `S` | `R` | 0001 | seen |
+//! | `T` | `D` | 0008, or 00200000 of `X-Mozilla-Status2` | to be deleted |
+//! | in `cur` | `O` | not 00010000 of `X-Mozilla-Status2` | not new |
+//!
+//! Mutt and Dovecot unite what several Status fields say, and so do we. Where Thunderbird noted something, that counts.
+//! It writes its fields in front of those of the mail; further down a stranger may have written them, and they are text.
+
+use std::borrow::Cow;
+
+use crate::mailbox::forms::mbox::{self, Header};
+use crate::span::{Lines, Newline, Span};
+
+/// What is noted; whatever is, is not new.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Flags(u8);
+
+const DRAFT: u8 = 1;
+const FLAGGED: u8 = 1 << 1;
+const PASSED: u8 = 1 << 2;
+const REPLIED: u8 = 1 << 3;
+const SEEN: u8 = 1 << 4;
+const TRASHED: u8 = 1 << 5;
+const OLD: u8 = 1 << 6;
+
+/// Of a Maildir, in the order in which they are written.
+const LETTERS: [(u8, u8); 6] = [
+    (b'D', DRAFT),
+    (b'F', FLAGGED),
+    (b'P', PASSED),
+    (b'R', REPLIED),
+    (b'S', SEEN),
+    (b'T', TRASHED),
+];
+
+/// Of a Status field.
+const STATUS: [(u8, u8); 2] = [(b'R', SEEN), (b'O', OLD)];
+/// Of an X-Status field.
+const MORE_STATUS: [(u8, u8); 4] = [
+    (b'A', REPLIED),
+    (b'F', FLAGGED),
+    (b'T', DRAFT),
+    (b'D', TRASHED),
+];
+/// Of an X-Mozilla-Status field.
+const MOZILLA: [(u32, u8); 5] = [
+    (0x0001, SEEN),
+    (0x0002, REPLIED),
+    (0x0004, FLAGGED),
+    (0x0008, TRASHED),
+    (0x1000, PASSED),
+];
+/// Bits of an X-Mozilla-Status2 field.
+const MOZILLA_NEW: u32 = 0x0001_0000;
+const MOZILLA_DELETED: u32 = 0x0020_0000;
+
+/// A field in which flags are noted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Noted {
+    Status,
+    MoreStatus,
+    Mozilla,
+    MoreMozilla,
+}
+
+const NAMES: [(&[u8], Noted); 4] = [
+    (b"status", Noted::Status),
+    (b"x-status", Noted::MoreStatus),
+    (b"x-mozilla-status", Noted::Mozilla),
+    (b"x-mozilla-status2", Noted::MoreMozilla),
+];
+
+impl Flags {
+    fn of_bits(bits: u8) -> Self {
+        Self(if bits == 0 { 0 } else { bits | OLD })
+    }
+
+    /// What the letters say of a message in `cur`, or in `new`. Other letters mean nothing here.
+    pub(crate) fn of_letters(letters: &[u8], is_in_cur: bool) -> Self {
+        let old = if is_in_cur { OLD } else { 0 };
+        let known = LETTERS
+            .iter()
+            .filter(|(letter, _)| letters.contains(letter));
+        Self::of_bits(known.fold(old, |bits, (_, bit)| bits | bit))
+    }
+
+    /// Whether the message stands in `cur`.
+    pub(crate) fn is_in_cur(self) -> bool {
+        self.0 != 0
+    }
+
+    pub(crate) fn letters(self) -> String {
+        text(&LETTERS, self.0)
+    }
+
+    /// What the fields of a message say.
+    pub(crate) fn of_fields(content: &[u8]) -> Self {
+        let mut bits = 0;
+        let (mut mozilla, mut more_mozilla) = (None, None);
+        for (noted, value) in fields(content) {
+            let value = value.of(content);
+            match noted {
+                Noted::Status | Noted::MoreStatus => {
+                    let known = STATUS.iter().chain(&MORE_STATUS);
+                    for (_, bit) in known.filter(|(letter, _)| value.contains(letter)) {
+                        bits |= bit;
+                    }
+                }
+                Noted::Mozilla => mozilla = mozilla.or(hexadecimal(value)),
+                Noted::MoreMozilla => more_mozilla = more_mozilla.or(hexadecimal(value)),
+            }
+        }
+        if let Some(mozilla) = mozilla {
+            let more = more_mozilla.unwrap_or(0);
+            // Of drafts it notes nothing.
+            bits &= DRAFT;
+            for (_, bit) in MOZILLA.iter().filter(|(mask, _)| mozilla & mask != 0) {
+                bits |= bit;
+            }
+            if more & MOZILLA_DELETED != 0 {
+                bits |= TRASHED;
+            }
+            if more & MOZILLA_NEW == 0 {
+                bits |= OLD;
+            }
+        }
+        Self::of_bits(bits)
+    }
+
+    /// The message with fields that say so. Where they do already, it stays as it is; else the first Status and
+    /// X-Status get the value, or are put behind the other fields, and further ones go, which would be united with them.
+    pub(crate) fn put_into(self, content: &[u8]) -> Cow<'_, [u8]> {
+        if Self::of_fields(content) == self {
+            return Cow::Borrowed(content);
+        }
+        let newline = Newline::of_first_line(content).bytes();
+        let mut out = Vec::with_capacity(content.len() + 80);
+        let mut fields = fields(content).peekable();
+        // Letters of these two say what is missing.
+        let mut missing = [
+            (&b"Status: "[..], text(&STATUS, self.0)),
+            (b"X-Status: ", text(&MORE_STATUS, self.0)),
+        ];
+        let is_mozilla = self::fields(content).any(|(noted, _)| noted == Noted::Mozilla);
+        if self.0 & PASSED != 0 && !is_mozilla {
+            let value = format!("X-Mozilla-Status: {:04x}", self.mozilla(0));
+            out.extend_from_slice(value.as_bytes());
+            out.extend_from_slice(newline);
+        }
+        let end = header_end(content);
+        let mut is_dropped = false;
+        for line in Lines::new(content, Span::new(0, end)) {
+            let whole = line.whole.of(content);
+            if is_folded(whole) {
+                if !is_dropped {
+                    out.extend_from_slice(whole);
+                }
+                continue;
+            }
+            is_dropped = false;
+            let here = fields.next_if(|(_, value)| line.whole.contains(*value));
+            let Some((noted, value)) = here else {
+                out.extend_from_slice(whole);
+                continue;
+            };
+            let old = value.of(content);
+            let new = match noted {
+                Noted::Status | Noted::MoreStatus => {
+                    let which = usize::from(noted == Noted::MoreStatus);
+                    std::mem::take(&mut missing[which].1)
+                }
+                Noted::Mozilla => format!("{:04x}", self.mozilla(hexadecimal(old).unwrap_or(0))),
+                Noted::MoreMozilla => {
+                    format!("{:08x}", self.more_mozilla(hexadecimal(old).unwrap_or(0)))
+                }
+            };
+            if new.is_empty() {
+                is_dropped = true;
+                continue;
+            }
+            out.extend_from_slice(&content[line.whole.start..value.start]);
+            if out.ends_with(b":") {
+                out.push(b' ');
+            }
+            out.extend_from_slice(new.as_bytes());
+            out.extend_from_slice(&content[value.end..line.whole.end]);
+        }
+        if !out.is_empty() && !out.ends_with(b"\n") {
+            out.extend_from_slice(newline);
+        }
+        for (name, value) in missing.iter().filter(|(_, value)| !value.is_empty()) {
+            out.extend_from_slice(name);
+            out.extend_from_slice(value.as_bytes());
+            out.extend_from_slice(newline);
+        }
+        out.extend_from_slice(&content[end..]);
+        Cow::Owned(out)
+    }
+
+    /// An X-Mozilla-Status with these flags, and its other bits.
+    fn mozilla(self, before: u32) -> u32 {
+        MOZILLA.iter().fold(before, |value, (mask, bit)| {
+            if self.0 & bit == 0 {
+                value & !mask
+            } else {
+                value | mask
+            }
+        })
+    }
+
+    /// The same of an X-Mozilla-Status2.
+    fn more_mozilla(self, before: u32) -> u32 {
+        let deleted = if self.0 & TRASHED == 0 {
+            0
+        } else {
+            before & MOZILLA_DELETED
+        };
+        let new = if self.0 & OLD == 0 { MOZILLA_NEW } else { 0 };
+        before & !(MOZILLA_DELETED | MOZILLA_NEW) | deleted | new
+    }
+}
+
+fn text(letters: &[(u8, u8)], bits: u8) -> String {
+    let known = letters.iter().filter(|(_, bit)| bits & bit != 0);
+    known.map(|&(letter, _)| char::from(letter)).collect()
+}
+
+fn hexadecimal(value: &[u8]) -> Option<u32> {
+    u32::from_str_radix(std::str::from_utf8(value).ok()?, 16).ok()
+}
+
+fn is_folded(line: &[u8]) -> bool {
+    line.starts_with(b" ") || line.starts_with(b"\t")
+}
+
+/// Where the fields end: in front of the empty line, if there is one.
+fn header_end(content: &[u8]) -> usize {
+    match Header::of(content).body {
+        None => content.len(),
+        Some(body) if content[..body].ends_with(b"\r\n") => body - 2,
+        Some(body) => body - 1,
+    }
+}
+
+/// The fields in which flags are noted, in their order, and where their values stand, but for the folded rest.
+fn fields(content: &[u8]) -> impl Iterator<Item = (Noted, Span)> {
+    let mut is_in_front = true;
+    Lines::new(content, Span::new(0, header_end(content))).filter_map(move |line| {
+        let text = line.content.of(content);
+        if is_folded(text) {
+            return None;
+        }
+        let found = NAMES.iter().find_map(|(name, noted)| {
+            let value = mbox::field(text, name)?;
+            Some((*noted, value.shifted(line.content.start)))
+        });
+        is_in_front &= text
+            .get(..2)
+            .is_some_and(|start| start.eq_ignore_ascii_case(b"x-"));
+        found.filter(|(noted, _)| matches!(noted, Noted::Status | Noted::MoreStatus) || is_in_front)
+    })
+}

@@ -1,0 +1,73 @@
+//! The line that separates messages, as we write it: `From `, the envelope sender, and the date as asctime(3) has it, in
+//! UTC (RFC 4155, appendix A).
+
+use mail_parser::DateTime;
+
+/// Who sent it where nobody knows: an address that needs no domain.
+const NOBODY: &str = "MAILER-DAEMON";
+
+/// Octets of a sender (RFC 5321 §4.5.3.1: 64 and 255, and what is between them), so that no reader looks for the date in
+/// vain.
+const LONGEST: usize = 320;
+
+/// The last second that has a year of four digits.
+const LATEST: i64 = 253_402_300_799;
+
+/// The line for a mail of that sender that came so many seconds after 1970, without its end. A sender that would not be
+/// one word is none.
+pub(crate) fn from_line(sender: &[u8], seconds: i64) -> String {
+    const DAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+    const MONTHS: [&str; 12] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
+    let is_word =
+        !sender.is_empty() && sender.len() <= LONGEST && sender.iter().all(u8::is_ascii_graphic);
+    let sender = std::str::from_utf8(sender).ok().filter(|_| is_word);
+    let at = DateTime::from_timestamp(seconds.clamp(0, LATEST));
+    let name = |names: &[&'static str], index: usize| names.get(index).copied().unwrap_or("???");
+    format!(
+        "From {} {} {} {:2} {:02}:{:02}:{:02} {:04}",
+        sender.unwrap_or(NOBODY),
+        name(&DAYS, usize::from(at.day_of_week())),
+        name(&MONTHS, usize::from(at.month).wrapping_sub(1)),
+        at.day,
+        at.hour,
+        at.minute,
+        at.second,
+        at.year
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_is_that_of_asctime_in_utc() {
+        for (sender, seconds, line) in [
+            (
+                "a@b.example",
+                0,
+                "From a@b.example Thu Jan  1 00:00:00 1970",
+            ),
+            (
+                "",
+                1_718_000_000,
+                "From MAILER-DAEMON Mon Jun 10 06:13:20 2024",
+            ),
+            ("a b", -5, "From MAILER-DAEMON Thu Jan  1 00:00:00 1970"),
+            (
+                "a\nb",
+                i64::MAX,
+                "From MAILER-DAEMON Fri Dec 31 23:59:59 9999",
+            ),
+            (
+                "\u{fc}@b",
+                951_782_400,
+                "From MAILER-DAEMON Tue Feb 29 00:00:00 2000",
+            ),
+        ] {
+            assert_eq!(from_line(sender.as_bytes(), seconds), line);
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Names of files and folders from the labels of mails, which strangers may have written. Pure.
+//!
+//! A name has no part in where a file goes: it is one component, never `.` or `..`, without `/` and NUL, hidden nowhere,
+//! and one that other systems know as well: no device of Windows, none of the characters that it refuses, no blank or
+//! dot at the end, nothing that turns the text around. Gmail nests labels with `/`; here that is a dot, as in Maildir++.
+//!
+//! Two labels never have one name: what differs only by case (or in what the file system does not tell apart, which it
+//! says when the name is made) gets a number.
+
+use std::collections::{HashMap, HashSet};
+
+/// Octets of a name, but for a number and a suffix: what file systems take is 255.
+const LONGEST: usize = 200;
+
+/// What means something else where it lies: the parts of a Maildir.
+const PARTS: [&str; 3] = ["cur", "new", "tmp"];
+
+/// Devices of Windows, with whatever suffix; and those with a digit behind them.
+const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
+const NUMBERED_DEVICES: [&str; 2] = ["com", "lpt"];
+
+/// The names that were given.
+#[derive(Default, Debug)]
+pub(crate) struct Names {
+    /// In lower case.
+    given: HashSet<String>,
+    /// The number that is tried next for such a name.
+    next: HashMap<String, u64>,
+}
+
+impl Names {
+    /// A name for a label, with this behind it. `make` makes what has it, and says whether it could: if there is one of
+    /// that name, the next is tried.
+    ///
+    /// # Errors
+    /// What `make` says.
+    pub(crate) fn give<E>(
+        &mut self,
+        label: &str,
+        suffix: &str,
+        mut make: impl FnMut(&str) -> Result<bool, E>,
+    ) -> Result<String, E> {
+        let safe = safe(label);
+        let mut name = format!("{safe}{suffix}");
+        let folded = name.to_lowercase();
+        loop {
+            // Numbers only grow, so a stranger who takes the names with numbers costs one look for each.
+            if self.given.insert(name.to_lowercase()) && make(&name)? {
+                return Ok(name);
+            }
+            let next = self.next.entry(folded.clone()).or_insert(1);
+            *next += 1;
+            name = format!("{safe} ({next}){suffix}");
+        }
+    }
+}
+
+/// What may be a name anywhere.
+fn safe(label: &str) -> String {
+    let mut name = String::new();
+    for symbol in label.trim().chars() {
+        let symbol = match symbol {
+            '/' => '.',
+            '\\' | '<' | '>' | ':' | '"' | '|' | '?' | '*' => '_',
+            symbol if symbol.is_control() || is_unseen(symbol) => '_',
+            symbol => symbol,
+        };
+        let symbol = match symbol {
+            '.' if name.is_empty() => '_',
+            symbol => symbol,
+        };
+        if name.len() + symbol.len_utf8() > LONGEST {
+            break;
+        }
+        name.push(symbol);
+    }
+    let kept = name.trim_end_matches(|symbol: char| symbol == '.' || symbol.is_whitespace());
+    name.truncate(kept.len());
+    if name.is_empty() {
+        name.push('_');
+    }
+    let stem = name.split('.').next().unwrap_or_default().trim_end();
+    let at = stem.len();
+    if PARTS.contains(&name.as_str()) || is_device(&stem.to_lowercase()) {
+        name.insert(at, '_');
+    }
+    name
+}
+
+fn is_device(stem: &str) -> bool {
+    let is_numbered = |device: &&str| {
+        let number = stem.strip_prefix(*device).map(|rest| rest.chars());
+        number.is_some_and(|mut rest| {
+            let is_digit =
+                |symbol: char| symbol.is_ascii_digit() || "\u{b9}\u{b2}\u{b3}".contains(symbol);
+            rest.next().is_some_and(is_digit) && rest.next().is_none()
+        })
+    };
+    DEVICES.contains(&stem) || NUMBERED_DEVICES.iter().any(is_numbered)
+}
+
+/// What has no width or turns text around, but for the joiners that some scripts and emoji need.
+fn is_unseen(symbol: char) -> bool {
+    matches!(
+        symbol,
+        '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_component_that_every_system_takes() {
+        for (label, name) in [
+            ("Work", "Work"),
+            (" Work/2023 ", "Work.2023"),
+            ("..", "_"),
+            (".", "_"),
+            ("", "_"),
+            ("../../etc/passwd", "_.....etc.passwd"),
+            ("/etc/passwd", "_etc.passwd"),
+            (".ssh", "_ssh"),
+            ("a\0b\nc", "a_b_c"),
+            ("a. . ", "a"),
+            ("CON", "CON_"),
+            ("nul.txt", "nul_.txt"),
+            ("Aux/x", "Aux_.x"),
+            ("COM1", "COM1_"),
+            ("lpt\u{b2}", "lpt\u{b2}_"),
+            ("COM10", "COM10"),
+            ("console", "console"),
+            ("cur", "cur_"),
+            ("Re: a|b?", "Re_ a_b_"),
+            ("evil\u{202e}lmth", "evil_lmth"),
+            ("\u{fc}ber", "\u{fc}ber"),
+            ("-rf", "-rf"),
+        ] {
+            assert_eq!(safe(label), name, "{label:?}");
+        }
+        let long = "\u{fc}".repeat(400);
+        assert_eq!(safe(&long).len(), LONGEST);
+    }
+
+    fn given(names: &mut Names, label: &str) -> String {
+        let made = names.give(label, ".mbox", |_| Ok::<_, Infallible>(true));
+        made.unwrap_or_else(|never| match never {})
+    }
+
+    #[test]
+    fn labels_that_differ_by_case_or_by_what_no_name_holds_get_numbers() {
+        let mut names = Names::default();
+        let mut given = |label: &str| given(&mut names, label);
+        assert_eq!(given("Work"), "Work.mbox");
+        assert_eq!(given("work"), "work (2).mbox");
+        assert_eq!(given("WORK (2)"), "WORK (2) (2).mbox");
+        assert_eq!(given("WORK"), "WORK (3).mbox");
+        assert_eq!(given("a/b"), "a.b.mbox");
+        assert_eq!(given("a.b"), "a.b (2).mbox");
+        let long = ["x".repeat(300), "x".repeat(301)];
+        assert_eq!((given(&long[0]).len(), given(&long[1]).len()), (205, 209));
+    }
+
+    #[test]
+    fn what_the_file_system_does_not_tell_apart_gets_a_number() {
+        // As one does that takes both forms of a letter for the same.
+        let mut there = HashSet::new();
+        let mut names = Names::default();
+        let mut make = |label: &str| {
+            let made = names.give(label, "", |name| {
+                Ok::<_, Infallible>(there.insert(name.replace("e\u{301}", "\u{e9}")))
+            });
+            made.unwrap_or_else(|never| match never {})
+        };
+        assert_eq!(make("caf\u{e9}"), "caf\u{e9}");
+        assert_eq!(make("cafe\u{301}"), "cafe\u{301} (2)");
+    }
+
+    #[test]
+    fn thousands_of_labels_of_one_name_cost_one_look_each() {
+        let (mut names, mut looks) = (Names::default(), 0_u64);
+        for number in 0..20_000 {
+            // Some take the numbers that others will want.
+            let label = match number % 2 {
+                0 => format!("a ({})", number + 2),
+                _ => "a".repeat(1 + number % 4 / 3),
+            };
+            let made = names.give(&label, "", |_| {
+                looks += 1;
+                Ok::<_, Infallible>(true)
+            });
+            assert!(made.is_ok());
+        }
+        assert_eq!(looks, 20_000);
+        assert!(names.next.values().sum::<u64>() < 60_000);
+    }
+
+    proptest! {
+        #[test]
+        fn no_label_leads_out_of_its_folder(label in any::<String>()) {
+            let name = safe(&label);
+            prop_assert!(!name.is_empty() && name.len() <= LONGEST + 1);
+            prop_assert!(!name.starts_with('.') && !name.ends_with('.') && !name.ends_with(' '));
+            prop_assert!(!name.contains(['/', '\0', '\\']));
+            prop_assert_eq!(&safe(&name), &name);
+        }
+    }
+}

@@ -1,0 +1,442 @@
+//! New mailboxes, filled with messages that come from some other form: an mbox, a Maildir, a folder of messages, or a
+//! folder of these with one for each label.
+//!
+//! A folder is filled beside its place under a name that no mail program looks at, synced, and then gets its name: it
+//! appears whole, and a run that ends before leaves nothing. So messages need no `tmp` on their way. An mbox is a
+//! temporary file until it is whole, as everywhere here.
+//!
+//! What is made is private (0600, 0700): the source may have access lists that a new folder cannot have. It belongs to
+//! whom the source belongs to, if the super-user makes it.
+//!
+//! Names hold no clock and nothing random (P4). That of a Maildir's message starts with the time at which it came, and
+//! goes on with its number in the run; it says the size, as Dovecot's do. A file of the Maildir, and of a folder, has the
+//! time at which the message came.
+
+use std::collections::HashMap;
+use std::fs::{self, File, FileTimes, Metadata, Permissions};
+use std::io::{self, BufWriter, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{Gid, Uid};
+use tempfile::TempDir;
+
+use crate::error::Error;
+use crate::mailbox::compressed::Method;
+use crate::mailbox::failure::cannot_write;
+use crate::mailbox::forms::flags::Flags;
+use crate::mailbox::forms::from_line::from_line;
+use crate::mailbox::forms::names::Names;
+use crate::mailbox::forms::rewrite::for_mbox;
+use crate::mailbox::place::replace::{Beside, EXISTS, device, sync_folder};
+use crate::mailbox::place::temporary::{folder_of, temporary_folder_in};
+use crate::mailbox::{ByLabel, Envelope, Format, Summary};
+use crate::span::Newline;
+
+/// Folders that one mail goes to: what it gains is that many times its size. Gmail users have a handful.
+const MOST_LABELS: usize = 100;
+/// Folders that are made in all; Gmail allows as many labels.
+const MOST_FOLDERS: usize = 10_000;
+/// Octets of a label; Gmail's have at most 225 characters.
+const LONGEST_LABEL: usize = 1000;
+/// mboxes that are open at the same time.
+const MOST_OPEN: usize = 32;
+
+/// What mail without a label goes to.
+const UNLABELLED: &str = "No label";
+
+/// A message on its way.
+pub(crate) struct Letter<'m> {
+    /// Nothing in it is quoted.
+    pub(crate) content: &'m [u8],
+    /// What its name said, if it had one; else its fields do.
+    pub(crate) flags: Option<Flags>,
+    pub(crate) envelope: Envelope,
+}
+
+/// New mailboxes at work.
+pub(crate) struct Delivery {
+    /// mbox, Maildir, or messages.
+    form: Format,
+    place: Place,
+    by_label: Option<ByLabel>,
+    /// Where each label goes; none: what has none.
+    labels: HashMap<Option<String>, usize>,
+    names: Names,
+    /// The mailboxes: one, or one for each label.
+    mailboxes: Vec<PathBuf>,
+    /// Those of the mboxes that are open, the one that was written to last behind the others.
+    open: Vec<(usize, BufWriter<File>)>,
+    /// Messages so far.
+    delivered: u64,
+    /// To whom everything belongs.
+    owner: Option<(Uid, Gid)>,
+}
+
+enum Place {
+    /// Only sums count.
+    Nowhere,
+    /// One mbox.
+    File(Beside),
+    /// A device or pipe.
+    Directly(PathBuf, BufWriter<File>),
+    /// A folder, and what it is to become.
+    Folder(TempDir, PathBuf),
+}
+
+impl Delivery {
+    /// Nowhere: the messages are only counted.
+    pub(crate) fn nowhere(form: Format, by_label: Option<ByLabel>) -> Self {
+        Self {
+            form,
+            place: Place::Nowhere,
+            by_label,
+            labels: HashMap::new(),
+            names: Names::default(),
+            mailboxes: Vec::new(),
+            open: Vec::new(),
+            delivered: 0,
+            owner: None,
+        }
+    }
+
+    /// To an mbox in an open file.
+    pub(crate) fn into_open(file: File) -> Self {
+        let place = Place::Directly("standard output".into(), BufWriter::new(file));
+        Self {
+            place,
+            ..Self::nowhere(Format::Mbox, None)
+        }
+    }
+
+    /// To new mailboxes of this form and name, which belong to whom `like` does.
+    ///
+    /// # Errors
+    /// [`Error::Write`] if something is there already, or nothing can be made.
+    pub(crate) fn to(
+        target: &Path,
+        form: Format,
+        by_label: Option<ByLabel>,
+        like: Option<&Metadata>,
+    ) -> Result<Self, Error> {
+        let is_for_others = rustix::process::geteuid().is_root();
+        let owner = like.filter(|_| is_for_others);
+        let mut delivery = Self {
+            owner: owner.map(|it| (Uid::from_raw(it.uid()), Gid::from_raw(it.gid()))),
+            ..Self::nowhere(form, by_label)
+        };
+        delivery.place = match form == Format::Mbox && by_label.is_none() {
+            true => match device(target)? {
+                Some(device) => Place::Directly(target.to_owned(), BufWriter::new(device)),
+                None => Place::File(Beside::start(target, Method::of_result(target, None))?),
+            },
+            false => delivery.folder(target)?,
+        };
+        Ok(delivery)
+    }
+
+    fn folder(&mut self, target: &Path) -> Result<Place, Error> {
+        check_free(target).map_err(cannot_write(target))?;
+        let made = temporary_folder_in(folder_of(target)).map_err(cannot_write(target))?;
+        let private = Permissions::from_mode(0o700);
+        let prepared =
+            fs::set_permissions(made.path(), private).and_then(|()| self.own(made.path()));
+        prepared.map_err(cannot_write(target))?;
+        if self.by_label.is_none() {
+            let path = made.path().to_owned();
+            if self.form == Format::Maildir {
+                self.maildir(&path).map_err(cannot_write(target))?;
+            }
+            self.mailboxes.push(path);
+        }
+        Ok(Place::Folder(made, target.to_owned()))
+    }
+
+    /// A message goes to where it belongs. Its octets are counted in `summary` as often as they are written.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub(crate) fn deliver(
+        &mut self,
+        letter: Letter<'_>,
+        summary: &mut Summary,
+    ) -> Result<(), Error> {
+        self.delivered += 1;
+        let flags = letter.flags;
+        let seconds = seconds(letter.envelope.date);
+        let content = match (self.form, flags) {
+            (Format::Mbox, Some(flags)) => flags.put_into(letter.content),
+            _ => letter.content.into(),
+        };
+        let mut octets = content.len() as u64;
+        let failed = |delivery: &Self| {
+            let target = match &delivery.place {
+                Place::Folder(_, target) => target.clone(),
+                _ => PathBuf::new(),
+            };
+            move |error| cannot_write(&target)(error)
+        };
+        let numbers = match self.by_label {
+            None => vec![0],
+            Some(by_label) => {
+                let labels = labels(&letter.envelope, by_label, summary);
+                self.numbers(labels, summary).map_err(failed(self))?
+            }
+        };
+        if self.form == Format::Mbox {
+            let newline = Newline::of_first_line(&content).bytes();
+            let sender = letter.envelope.sender.as_bytes();
+            let mut framed = from_line(sender, seconds).into_bytes();
+            framed.extend_from_slice(newline);
+            framed.extend_from_slice(&for_mbox(&content));
+            framed.extend_from_slice(newline);
+            octets = framed.len() as u64;
+            match &mut self.place {
+                Place::Nowhere => {}
+                Place::File(beside) => beside.write(&framed)?,
+                Place::Directly(path, writer) => {
+                    writer.write_all(&framed).map_err(cannot_write(path))?;
+                }
+                Place::Folder(..) => {
+                    for &number in &numbers {
+                        self.append(number, &framed).map_err(failed(self))?;
+                    }
+                }
+            }
+        } else {
+            let flags = flags.unwrap_or_else(|| Flags::of_fields(letter.content));
+            let name = self.name(flags, seconds, content.len());
+            // None in a run that writes nothing.
+            let places = numbers
+                .iter()
+                .filter_map(|&number| self.mailboxes.get(number));
+            for mailbox in places {
+                let written = self.file(&mailbox.join(&name), &content, letter.envelope.date);
+                written.map_err(failed(self))?;
+            }
+        }
+        summary.bytes_out += octets * numbers.len() as u64;
+        Ok(())
+    }
+
+    /// Everything was delivered: it appears. Of damaged data of which nothing was read there is no result.
+    ///
+    /// # Errors
+    /// [`Error::Write`]; then nothing appears.
+    pub(crate) fn finish_unless_damaged(self, summary: &Summary) -> Result<(), Error> {
+        match summary.messages == 0 && summary.damaged > 0 {
+            true => Ok(()),
+            false => self.finish(),
+        }
+    }
+
+    fn finish(mut self) -> Result<(), Error> {
+        match std::mem::replace(&mut self.place, Place::Nowhere) {
+            Place::Nowhere => Ok(()),
+            Place::Directly(path, mut writer) => writer.flush().map_err(cannot_write(&path)),
+            Place::File(beside) => {
+                let finished = beside.finished_as_new()?;
+                let target = finished.target.clone();
+                let owned = self.own(finished.temporary.path());
+                owned.map_err(cannot_write(&target))?;
+                finished.sync()?;
+                finished.appear()?;
+                sync_folder(folder_of(&target))
+            }
+            Place::Folder(made, target) => {
+                let flushed = self
+                    .open
+                    .drain(..)
+                    .try_for_each(|(_, mut mbox)| mbox.flush());
+                let synced = flushed.and_then(|()| {
+                    // One call for thousands of files.
+                    rustix::fs::syncfs(File::open(made.path())?)?;
+                    // Over an empty folder, if there is one; over nothing else.
+                    fs::rename(made.path(), &target)
+                });
+                synced.map_err(cannot_write(&target))?;
+                // What had this name has another one.
+                let _ = made.keep();
+                sync_folder(folder_of(&target))
+            }
+        }
+    }
+
+    /// The mailboxes of a mail with these labels, made if they are not there.
+    fn numbers(
+        &mut self,
+        labels: Vec<Option<String>>,
+        summary: &mut Summary,
+    ) -> io::Result<Vec<usize>> {
+        let mut numbers = Vec::with_capacity(labels.len());
+        let mut is_beyond = false;
+        for label in labels {
+            match self.number(label)? {
+                Some(number) => numbers.push(number),
+                None => is_beyond = true,
+            }
+        }
+        if is_beyond {
+            summary.overlabelled += 1;
+        }
+        if numbers.is_empty() {
+            numbers.extend(self.number(None)?);
+        }
+        Ok(numbers)
+    }
+
+    /// The mailbox of a label; none if there are too many.
+    fn number(&mut self, label: Option<String>) -> io::Result<Option<usize>> {
+        if let Some(number) = self.labels.get(&label) {
+            return Ok(Some(*number));
+        }
+        if label.is_some() && self.labels.len() >= MOST_FOLDERS {
+            return Ok(None);
+        }
+        let number = self.labels.len();
+        let Place::Folder(folder, _) = &self.place else {
+            self.labels.insert(label, number);
+            return Ok(Some(number));
+        };
+        let folder = folder.path().to_owned();
+        let mut names = std::mem::take(&mut self.names);
+        let suffix = match self.form {
+            Format::Mbox => ".mbox",
+            _ => "",
+        };
+        let wanted = label.as_deref().unwrap_or(UNLABELLED);
+        let name = names.give(wanted, suffix, |name| self.mailbox(&folder.join(name)));
+        self.names = names;
+        self.mailboxes.push(folder.join(name?));
+        self.labels.insert(label, number);
+        Ok(Some(number))
+    }
+
+    /// Makes a mailbox for a label, unless something has its name: the file system says which names are the same.
+    fn mailbox(&self, path: &Path) -> io::Result<bool> {
+        let made = match self.form {
+            Format::Mbox => new_file(path).map(drop).and_then(|()| self.own(path)),
+            _ => self.new_folder(path),
+        };
+        match made {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+            made => made?,
+        }
+        if self.form == Format::Maildir {
+            self.maildir(path)?;
+        }
+        Ok(true)
+    }
+
+    fn maildir(&self, folder: &Path) -> io::Result<()> {
+        let mut parts = ["cur", "new", "tmp"].into_iter();
+        parts.try_for_each(|part| self.new_folder(&folder.join(part)))
+    }
+
+    fn new_folder(&self, path: &Path) -> io::Result<()> {
+        fs::DirBuilder::new().mode(0o700).create(path)?;
+        self.own(path)
+    }
+
+    fn own(&self, path: &Path) -> io::Result<()> {
+        if let Some((user, group)) = self.owner {
+            rustix::fs::chown(path, Some(user), Some(group))?;
+        }
+        Ok(())
+    }
+
+    /// What the next message is called in its mailbox.
+    fn name(&self, flags: Flags, seconds: i64, octets: usize) -> String {
+        let number = self.delivered;
+        if self.form == Format::Eml {
+            // They sort as they come.
+            return format!("{number:08}.eml");
+        }
+        let name = format!("{seconds:010}.{number:08}.embody,S={octets}");
+        match flags.is_in_cur() {
+            true => format!("cur/{name}:2,{}", flags.letters()),
+            false => format!("new/{name}"),
+        }
+    }
+
+    fn file(&self, path: &Path, content: &[u8], date: Option<SystemTime>) -> io::Result<()> {
+        let mut file = new_file(path)?;
+        file.write_all(content)?;
+        let date = date.unwrap_or(UNIX_EPOCH);
+        file.set_times(FileTimes::new().set_modified(date).set_accessed(date))?;
+        self.own(path)
+    }
+
+    /// Writes to one of the mboxes. So many stay open; another one is opened again.
+    fn append(&mut self, number: usize, bytes: &[u8]) -> io::Result<()> {
+        let open = self.open.iter().position(|(open, _)| *open == number);
+        let mbox = match open {
+            Some(at) => self.open.remove(at),
+            None => {
+                if self.open.len() >= MOST_OPEN {
+                    self.open.remove(0).1.flush()?;
+                }
+                let path = self
+                    .mailboxes
+                    .get(number)
+                    .map_or(Path::new(""), PathBuf::as_path);
+                let file = File::options().append(true).open(path)?;
+                (number, BufWriter::with_capacity(64 << 10, file))
+            }
+        };
+        self.open.push(mbox);
+        match self.open.last_mut() {
+            Some((_, mbox)) => mbox.write_all(bytes),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The labels that count; none is that it has none.
+fn labels(envelope: &Envelope, by_label: ByLabel, summary: &mut Summary) -> Vec<Option<String>> {
+    let most = match by_label {
+        ByLabel::First => 1,
+        ByLabel::All => MOST_LABELS,
+    };
+    let usable = |label: &&String| label.len() <= LONGEST_LABEL;
+    let labels: Vec<Option<String>> = envelope
+        .labels
+        .iter()
+        .filter(usable)
+        .take(most)
+        .map(|label| Some(label.clone()))
+        .collect();
+    if labels.len() < most.min(envelope.labels.len()) || envelope.labels.len() > MOST_LABELS {
+        summary.overlabelled += 1;
+    }
+    match labels.is_empty() {
+        true => vec![None],
+        false => labels,
+    }
+}
+
+/// Whether nothing is there, or an empty folder.
+fn check_free(target: &Path) -> io::Result<()> {
+    let is_free = match fs::symlink_metadata(target) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+        Err(error) => return Err(error),
+        Ok(found) => found.is_dir() && fs::read_dir(target)?.next().is_none(),
+    };
+    match is_free {
+        true => Ok(()),
+        false => Err(io::Error::new(io::ErrorKind::AlreadyExists, EXISTS)),
+    }
+}
+
+fn new_file(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// Seconds after 1970; what is before, or unknown, is its start.
+fn seconds(date: Option<SystemTime>) -> i64 {
+    let since = date.and_then(|date| date.duration_since(UNIX_EPOCH).ok());
+    i64::try_from(since.unwrap_or(Duration::ZERO).as_secs()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,234 @@
+//! What a source becomes, and under which name: of the same form or of another, one mailbox or a folder of them. A name
+//! that says something else is refused before anything is made.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::detail::{Detail, Setting};
+use crate::error::Error;
+#[cfg(feature = "cli")]
+use crate::mailbox::Stop;
+#[cfg(feature = "cli")]
+use crate::mailbox::begin::look_at;
+use crate::mailbox::compressed::{Method, plain_suffix};
+use crate::mailbox::find::{Finds, Found, Kind};
+#[cfg(feature = "cli")]
+use crate::mailbox::place::folder::Destination;
+use crate::mailbox::{Format, Options};
+
+/// What mail of a kind is as a result, if nothing else is asked for.
+fn own_form(kind: Kind) -> Format {
+    match kind {
+        Kind::Mbox | Kind::Archive => Format::Mbox,
+        Kind::Maildir => Format::Maildir,
+        Kind::Mh => Format::Mh,
+        Kind::Eml => Format::Eml,
+    }
+}
+
+/// Whether mail of this kind goes to a mailbox of another form, or to several.
+pub(crate) fn is_moved(kind: Kind, options: &Options) -> bool {
+    let wanted = options.output_format;
+    options.by_label.is_some() || wanted != Format::Auto && wanted != own_form(kind)
+}
+
+/// The form of what it goes to.
+pub(crate) fn form(kind: Kind, options: &Options) -> Format {
+    match (options.output_format, own_form(kind)) {
+        // No MH folders are made.
+        (Format::Auto, Format::Mh) => Format::Maildir,
+        (Format::Auto, own) => own,
+        (wanted, _) => wanted,
+    }
+}
+
+/// What was found, by the mailbox that it goes to, seen from the source: messages of one folder go to one.
+pub(crate) fn groups<'f>(
+    finds: &'f Finds,
+    options: &Options,
+) -> BTreeMap<&'f Path, Vec<&'f Found>> {
+    let mut groups: BTreeMap<&Path, Vec<&Found>> = BTreeMap::new();
+    for found in &finds.mailboxes {
+        let relative = found.relative.as_path();
+        let is_one_of_many = found.kind == Kind::Eml && is_moved(found.kind, options);
+        let key = match is_one_of_many {
+            true => relative.parent().unwrap_or(relative),
+            false => relative,
+        };
+        groups.entry(key).or_default().push(found);
+    }
+    groups
+}
+
+/// What the result is: one mailbox, or a folder of them, or of messages.
+pub(crate) fn result(finds: &Finds, options: &Options) -> Option<Kind> {
+    let groups = groups(finds, options);
+    let (key, found) = groups.first_key_value()?;
+    let kind = found.first()?.kind;
+    if groups.len() > 1 || !key.as_os_str().is_empty() || options.by_label.is_some() {
+        return None;
+    }
+    match form(kind, options) {
+        _ if !is_moved(kind, options) && kind != Kind::Archive => Some(kind),
+        Format::Mbox => Some(Kind::Mbox),
+        Format::Maildir => Some(Kind::Maildir),
+        _ => None,
+    }
+}
+
+/// What the name of a file says that it is.
+fn named(path: &Path) -> Option<Kind> {
+    let suffix = plain_suffix(path)?.to_str()?.to_ascii_lowercase();
+    match suffix.as_str() {
+        "mbox" | "mbx" => Some(Kind::Mbox),
+        "eml" | "emlx" => Some(Kind::Eml),
+        "zip" | "tar" | "tgz" | "tbz2" | "txz" => Some(Kind::Archive),
+        _ => None,
+    }
+}
+
+/// What a source becomes: nothing if it is a folder, or nobody knows.
+#[cfg(feature = "cli")]
+pub(crate) fn result_of(source: &Path, options: &Options, stop: &Stop) -> Option<Kind> {
+    let place = Destination::Folder(source);
+    result(&look_at(source, options, place, stop).ok()?, options)
+}
+
+/// As [`check`], before anything is made; for an open file without a name as [`check_open`]. Where no name or form could be
+/// refused, the source is not looked at.
+///
+/// # Errors
+/// As these. What else is wrong with a source is said when it is converted.
+#[cfg(feature = "cli")]
+pub(crate) fn check_early(
+    source: &Path,
+    destination: Option<&Path>,
+    options: &Options,
+    stop: &Stop,
+) -> Result<(), Error> {
+    let says_nothing = destination.is_none_or(|destination| {
+        named(destination).is_none()
+            && Method::of_name(destination).is_none()
+            && !is_folder(destination)
+    });
+    let is_plain = options.output_format == Format::Auto && options.by_label.is_none();
+    if is_plain && says_nothing {
+        return Ok(());
+    }
+    let Ok(finds) = look_at(source, options, Destination::Folder(source), stop) else {
+        return Ok(());
+    };
+    match destination {
+        Some(destination) => check(source, &finds, destination, options),
+        None => check_open(source, result(&finds, options)),
+    }
+}
+
+fn is_folder(destination: &Path) -> bool {
+    destination.is_dir() || destination.as_os_str().as_bytes().ends_with(b"/")
+}
+
+/// Refuses a name of a result that says something else than what it would be, and a form that cannot be had.
+///
+/// # Errors
+/// [`Error::Usage`], with both ways out.
+pub(crate) fn check(
+    source: &Path,
+    finds: &Finds,
+    destination: &Path,
+    options: &Options,
+) -> Result<(), Error> {
+    let is_moved = finds
+        .mailboxes
+        .iter()
+        .any(|found| is_moved(found.kind, options));
+    if is_moved && options.range.is_some() {
+        let detail = Detail::default().naming(Setting::Range);
+        let why = " is for one mailbox of the same form as its source";
+        return Err(Error::Usage(detail.then(why)));
+    }
+    let is_folder = is_folder(destination);
+    let result = result(finds, options);
+    let what = match result {
+        Some(Kind::Mbox | Kind::Archive) => "an mbox",
+        Some(Kind::Eml) => "one message",
+        Some(Kind::Maildir) => "a Maildir",
+        Some(Kind::Mh) => "an MH folder",
+        None if options.by_label.is_some() => "a folder with a mailbox for each label",
+        None => "a folder",
+    };
+    let is_file = matches!(result, Some(Kind::Mbox | Kind::Eml));
+    let said = named(destination);
+    let (says, way_out) = match (said, is_file) {
+        (_, true) if is_folder => ("a folder", "name a file"),
+        (Some(Kind::Archive), _) => (
+            "the name of an archive",
+            "name an mbox, as archives are not written",
+        ),
+        (Some(Kind::Eml), _) if result == Some(Kind::Mbox) => {
+            ("the name of a message", "name it otherwise")
+        }
+        (Some(Kind::Mbox), _) if result == Some(Kind::Eml) => {
+            ("the name of an mbox", "name it otherwise")
+        }
+        // A folder may be called as another is: Apple's Mail has some that end in .mbox.
+        (Some(said), false) if !source.is_dir() || named(source) != Some(said) => match said {
+            Kind::Mbox => ("the name of an mbox", "name a folder"),
+            _ => ("the name of a message", "name a folder"),
+        },
+        (None, false) if Method::of_name(destination).is_some() => {
+            ("the name of a file", "name a folder")
+        }
+        _ => return Ok(()),
+    };
+    let shown = destination.display();
+    let detail = Detail::from(format!(
+        "{shown}: {says}, and the result would be {what}; {way_out}"
+    ));
+    let wanted = match (is_folder && is_file, said) {
+        (true, _) => (", or make a folder with ", " maildir"),
+        (_, Some(Kind::Mbox) | None) if options.by_label.is_none() => {
+            (", or make an mbox with ", " mbox")
+        }
+        _ => return Err(Error::Usage(detail)),
+    };
+    let detail = detail.then(wanted.0).naming(Setting::OutputFormat);
+    Err(Error::Usage(detail.then(wanted.1)))
+}
+
+/// Refuses what is no mbox, for an open file.
+///
+/// # Errors
+/// [`Error::Usage`].
+pub(crate) fn check_open(source: &Path, result: Option<Kind>) -> Result<(), Error> {
+    if matches!(result, Some(Kind::Mbox | Kind::Archive | Kind::Eml)) {
+        return Ok(());
+    }
+    let what = format!("{}: becomes a folder; name one as ", source.display());
+    Err(Error::Usage(Detail::from(what).naming(Setting::Output)))
+}
+
+/// Where a mailbox goes that is one of several.
+pub(crate) fn named_in_folder(key: &Path, kind: Kind, options: &Options) -> PathBuf {
+    if !is_moved(kind, options) {
+        return key.to_owned();
+    }
+    let name = key.file_name().unwrap_or(OsStr::new("INBOX"));
+    let plain = match named(Path::new(name)) {
+        Some(_) if !kind.is_folder() => Path::new(name).file_stem().unwrap_or(name),
+        _ => name,
+    };
+    // A folder of Maildir++ is hidden.
+    let plain = plain.as_bytes();
+    let plain = plain
+        .strip_prefix(b".")
+        .filter(|rest| !rest.is_empty())
+        .unwrap_or(plain);
+    let mut name = OsStr::from_bytes(plain).to_owned();
+    if form(kind, options) == Format::Mbox && options.by_label.is_none() {
+        name.push(".mbox");
+    }
+    key.with_file_name(name)
+}

@@ -1,0 +1,387 @@
+//! Mail that goes to a mailbox of another form, or to one for each of its labels: what there is to move, where it goes,
+//! and what becomes of a message on its way.
+//!
+//! What has the form already that is asked for is copied as everywhere: not an octet of it changes.
+//!
+//! **A message keeps its octets**, but for what the form of an mbox asks for: `From ` lines in its body are quoted on the way
+//! in (mboxrd), and what was quoted is not any more on the way out; a last line gets an end, and a Content-Length becomes
+//! true. Its flags are what the fields of an mbox say, or the letters of a Maildir: these are put into the fields where they
+//! say otherwise, for programs read an mbox so. On the way out of an mbox the fields stay, and only the letters are made
+//! of them. In files of their own messages have no other flags than their fields.
+//!
+//! **Dates** of messages are those of their files, and of their separator lines; one without a zone is UTC (RFC 4155).
+//!
+//! A message that is too large for the memory, or damaged, is named and left out.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use memchr::memmem;
+
+use crate::detail::Detail;
+use crate::error::Error;
+use crate::mailbox::begin::{begun, sweep};
+use crate::mailbox::compressed::content::{Content, content_of, method_of};
+use crate::mailbox::failure::{unread, unreadable};
+use crate::mailbox::find::{Finds, Found, Kind};
+use crate::mailbox::forms::flags::Flags;
+use crate::mailbox::forms::{mmdf, rewrite};
+use crate::mailbox::job::Job;
+use crate::mailbox::place::delivery::{Delivery, Letter};
+use crate::mailbox::place::folder::{Destination, MessageFolder};
+use crate::mailbox::place::sizes::flags_of;
+use crate::mailbox::read::messages::Transformed;
+use crate::mailbox::read::pipeline::{self, Stages};
+use crate::mailbox::read::sink::Output;
+use crate::mailbox::read::window::Chunk;
+use crate::mailbox::result::{check_open, form, groups, is_moved, named_in_folder, result};
+use crate::mailbox::{Effect, Envelope, Message, Options, Quoting, Summary};
+
+impl<S: Send> Job<'_, S> {
+    /// Each mailbox that was found becomes one of the form that is asked for.
+    pub(crate) fn transfer(&self, finds: &Finds, output: Output<'_>) -> Result<Summary, Error> {
+        let options = self.options;
+        let (destination, mut open) = match output {
+            Output::Path(path) => (path, None),
+            Output::Open(file) => {
+                check_open(self.path, result(finds, options))?;
+                (Path::new(""), Some(file))
+            }
+            Output::Nowhere | Output::Delivery(_) => (Path::new(""), None),
+        };
+        if options.effect == Effect::Write {
+            sweep(finds);
+        }
+        let mut summary = begun(finds, self.observer);
+        let groups = groups(finds, options);
+        let is_one = groups.len() == 1 && groups.contains_key(Path::new(""));
+        let mut at_work_in = PathBuf::new();
+        let mut taken = HashSet::new();
+        for (key, founds) in &groups {
+            let Some(first) = founds.first() else {
+                continue;
+            };
+            self.stop.check()?;
+            let mut target = match is_one {
+                true => destination.to_owned(),
+                false => destination.join(named_in_folder(key, first.kind, options)),
+            };
+            while !taken.insert(target.clone()) {
+                target.as_mut_os_string().push("_");
+            }
+            if open.is_none() {
+                self.make_room(&target, &mut at_work_in)?;
+            }
+            if !is_moved(first.kind, options) {
+                for found in founds {
+                    self.observer.begin(&found.path);
+                    let job = self.of(found);
+                    let writes = options.effect == Effect::Write;
+                    let done = match found.kind.is_folder() {
+                        true => job.folder(found.kind, Destination::Folder(&target)),
+                        false if writes && self.observer.is_made(&found.path) => {
+                            let made = Summary::of_made();
+                            self.observer.done(&made);
+                            Ok(made)
+                        }
+                        false => job.file_to(found.kind, Output::Path(&target)),
+                    };
+                    summary.add(&job.or_named(done, found)?);
+                }
+                continue;
+            }
+            let form = form(first.kind, options);
+            let mut delivery = match (options.effect, open.take()) {
+                (Effect::DryRun, _) => Delivery::nowhere(form, options.by_label),
+                (Effect::Write, Some(file)) => Delivery::into_open(file),
+                (Effect::Write, None) => {
+                    let like = fs::metadata(&first.path).ok();
+                    Delivery::to(&target, form, options.by_label, like.as_ref())?
+                }
+            };
+            let mut moved = Summary::default();
+            for found in founds {
+                self.stop.check()?;
+                self.observer.begin(&found.path);
+                let job = self.of(found);
+                let done = match found.kind.is_folder() {
+                    true => job.folder_to(found.kind, &mut delivery),
+                    false => job.file_to(found.kind, Output::Delivery(&mut delivery)),
+                };
+                moved.add(&job.or_named(done, found)?);
+            }
+            delivery.finish_unless_damaged(&moved)?;
+            summary.add(&moved);
+        }
+        Ok(summary)
+    }
+
+    /// The same for one mailbox that was found.
+    pub(crate) fn of<'f>(&'f self, found: &'f Found) -> Job<'f, S> {
+        Job {
+            path: &found.path,
+            method: found.method,
+            ..*self
+        }
+    }
+
+    fn envelope(&self, separator: &[u8], content: &[u8]) -> Envelope {
+        let known = self
+            .transform
+            .map(|transform| transform.envelope(separator, content));
+        known.unwrap_or_default()
+    }
+
+    /// The messages of a chunk; what was made of some has no `From ` line and is not quoted.
+    pub(crate) fn deliver_chunk(
+        &self,
+        chunk: &Chunk,
+        done: &[(usize, Transformed<S>)],
+        quoting: Quoting,
+        delivery: &mut Delivery,
+        summary: &mut Summary,
+    ) -> Result<(), Error> {
+        let bytes = chunk.bytes();
+        let mut done = done.iter().peekable();
+        for (index, frame) in chunk.frames.iter().enumerate() {
+            let frame = frame.looked_at(bytes);
+            let (from_line, content, _) = frame.parts(bytes);
+            let quoting = rewrite::quoting_in(&frame, from_line, quoting);
+            let (plain, unsure) = rewrite::plain(content, quoting);
+            summary.ambiguous += unsure;
+            let new = done.next_if(|(at, _)| *at == index);
+            let plain = match new.and_then(|(_, done)| done.new.as_deref()) {
+                Some(new) => {
+                    summary.changed += 1;
+                    Cow::Borrowed(new)
+                }
+                None => plain,
+            };
+            let separator = mmdf::from_line(from_line).trim_ascii();
+            let letter = Letter {
+                content: &plain,
+                flags: None,
+                envelope: self.envelope(separator, &plain),
+            };
+            delivery.deliver(letter, summary)?;
+        }
+        if chunk.oversized > 0 {
+            let number = chunk.first_number + chunk.frames.len() as u64;
+            self.observer
+                .damaged(self.path, &too_large(Some(number), self.options));
+            summary.damaged += chunk.oversized;
+        }
+        Ok(())
+    }
+
+    /// A single message.
+    pub(crate) fn deliver_message(
+        &self,
+        content: &[u8],
+        modified: Option<SystemTime>,
+        delivery: &mut Delivery,
+        summary: &mut Summary,
+    ) -> Result<(), Error> {
+        let envelope = self.envelope(b"", content);
+        let letter = Letter {
+            content,
+            flags: None,
+            envelope: Envelope {
+                date: modified.or(envelope.date),
+                ..envelope
+            },
+        };
+        summary.bytes_out = 0;
+        delivery.deliver(letter, summary)
+    }
+
+    /// A Maildir (not those within it), or what is named of one, or an MH folder. The messages of a Maildir come in the
+    /// order of the times in their names, whichever are read.
+    fn folder_to(&self, kind: Kind, delivery: &mut Delivery) -> Result<Summary, Error> {
+        let place = MessageFolder::of(self.path, kind);
+        let (names, others) = place.messages();
+        for (path, why) in &others {
+            self.observer.damaged(path, why);
+        }
+        let mut numbered: Vec<(u64, PathBuf)> = (1..).zip(names).collect();
+        if !place.is_mh {
+            numbered.sort_by_cached_key(|(_, name)| arrival(name));
+        }
+        let mut numbered = numbered.into_iter();
+        let mut summary = Summary {
+            mailboxes: 1,
+            damaged: others.len() as u64,
+            ..Summary::default()
+        };
+        pipeline::run(
+            &Filed(self),
+            self.options.workers(),
+            self.options.budget(),
+            self.stop,
+            || {
+                let next = numbered.next();
+                let read = next.map(|(number, name)| self.read_file(number, &name, &place));
+                Ok(read.map(|letter| {
+                    let weight = letter
+                        .content
+                        .as_ref()
+                        .map_or(1, |content| content.len().max(1));
+                    (letter, weight)
+                }))
+            },
+            |letter: FiledLetter, done| {
+                let content = match &letter.content {
+                    Ok(content) => content,
+                    Err(why) => {
+                        summary.damaged += 1;
+                        self.observer.damaged(&letter.path, why);
+                        return Ok(());
+                    }
+                };
+                let done = done.into_iter().flatten().next();
+                let new = done.as_ref().and_then(|done| done.new.as_deref());
+                summary.messages += 1;
+                summary.changed += u64::from(new.is_some());
+                summary.bytes_in += content.len() as u64;
+                let octets = content.len() as u64;
+                let content = new.unwrap_or(content);
+                let envelope = Envelope {
+                    date: letter.modified,
+                    ..self.envelope(b"", content)
+                };
+                let flags = letter.flags;
+                delivery.deliver(
+                    Letter {
+                        content,
+                        flags,
+                        envelope,
+                    },
+                    &mut summary,
+                )?;
+                if let Some(done) = done {
+                    done.tell(self.observer);
+                }
+                self.observer.advance(octets, 1);
+                Ok(())
+            },
+        )?;
+        self.observer.done(&summary);
+        Ok(summary)
+    }
+
+    fn read_file(&self, number: u64, name: &Path, place: &MessageFolder) -> FiledLetter {
+        let path = place.folder.join(name);
+        let read = || {
+            let file = Arc::new(File::open(&path)?);
+            let metadata = file.metadata()?;
+            let method = method_of(&file)?;
+            let most = self.options.max_message;
+            let content = content_of(&file, metadata.len(), method, self.options, most)?;
+            Ok((metadata.modified().ok(), content))
+        };
+        let read: std::io::Result<_> = read();
+        let (modified, content) = match read {
+            Ok((modified, Content::Whole(content))) => (modified, Ok(content)),
+            Ok((_, Content::TooLarge)) => (None, Err(too_large(None, self.options))),
+            Ok((_, Content::Damaged(damage))) => (None, Err(damage.detail().then(LEFT_OUT))),
+            Err(error) => (None, Err(Detail::from(unread(&error)).then(LEFT_OUT))),
+        };
+        let is_in_cur = name.starts_with("cur");
+        let letters = flags_of(name).map_or(&b""[..], |(_, letters)| letters);
+        FiledLetter {
+            number,
+            flags: (!place.is_mh).then(|| Flags::of_letters(letters, is_in_cur)),
+            path,
+            modified,
+            content,
+        }
+    }
+}
+
+const LEFT_OUT: &str = "; it was left out";
+
+pub(crate) fn too_large(number: Option<u64>, options: &Options) -> Detail {
+    let which = number.map_or_else(String::new, |number| format!("message {number}: "));
+    let most = options.max_message;
+    format!("{which}more than {most} bytes, too large for another form{LEFT_OUT}").into()
+}
+
+/// By when it came: the number that the name of a Maildir's message starts with, and the rest.
+fn arrival(name: &Path) -> (u64, Vec<u8>) {
+    let name = name.file_name().unwrap_or_default().as_bytes();
+    let digits = name
+        .iter()
+        .take_while(|octet| octet.is_ascii_digit())
+        .count();
+    let number = std::str::from_utf8(name.get(..digits).unwrap_or_default());
+    let number = number.ok().and_then(|digits| digits.parse().ok());
+    (number.unwrap_or(u64::MAX), name.to_owned())
+}
+
+/// Whether a line of an mbox starts with `>>From `, wherever: then it is mboxrd.
+///
+/// # Errors
+/// [`Error::Unreadable`].
+pub(crate) fn is_quoted_twice(file: &File, name: &Path) -> Result<bool, Error> {
+    const LINE: &[u8] = b"\n>>From ";
+    let finder = memmem::Finder::new(LINE);
+    let mut buffer = vec![0; 1 << 20];
+    let (mut at, mut kept) = (0, 0);
+    loop {
+        let read = file
+            .read_at(&mut buffer[kept..], at)
+            .map_err(unreadable(name))?;
+        if read == 0 {
+            return Ok(false);
+        }
+        at += read as u64;
+        let filled = kept + read;
+        if finder.find(&buffer[..filled]).is_some() {
+            return Ok(true);
+        }
+        kept = filled.min(LINE.len() - 1);
+        buffer.copy_within(filled - kept..filled, 0);
+    }
+}
+
+/// The stages of a folder: each message that something points at is transformed.
+struct Filed<'a, 'j, S>(&'a Job<'j, S>);
+
+/// A message of a folder on its way.
+struct FiledLetter {
+    number: u64,
+    path: PathBuf,
+    flags: Option<Flags>,
+    modified: Option<SystemTime>,
+    /// Or why it is left out.
+    content: Result<Vec<u8>, Detail>,
+}
+
+impl<S: Send> Stages for Filed<'_, '_, S> {
+    type Item = FiledLetter;
+    type Part = ();
+    type Done = Option<Transformed<S>>;
+
+    fn split(&self, letter: &FiledLetter) -> Result<Vec<()>, Error> {
+        Ok(letter.content.iter().map(|_| ()).collect())
+    }
+
+    fn work(&self, letter: &FiledLetter, (): ()) -> Result<Self::Done, Error> {
+        let Ok(content) = &letter.content else {
+            return Ok(None);
+        };
+        let message = Message {
+            number: letter.number,
+            source: &letter.path,
+            content,
+            quoting: Quoting::None,
+        };
+        self.0.single(&message, rewrite::spliced)
+    }
+}
