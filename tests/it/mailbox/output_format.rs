@@ -3,17 +3,19 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, FileTimes};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::{Duration, UNIX_EPOCH};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use tempfile::TempDir;
 
 use super::maildir::dovecot_says;
 use super::separators::counted_by_mutt_in;
 use crate::common::archives::zip;
+use crate::common::bounded::ended;
 use crate::common::mailboxes::{Expand, Look, Numbers};
-use crate::common::programs::{done, embody, embody_in, fed, program, skipped, stderr};
+use crate::common::programs::{done, embody, embody_in, fed, program, signalled, skipped, stderr};
 use embody::Error;
 use embody::mailbox::{Format, Options, Stop, Summary, Transform, convert_to};
 
@@ -970,6 +972,58 @@ fn a_message_that_cannot_come_along_is_named_and_the_others_do() {
     .unwrap();
     assert_eq!((made.messages, made.oversized, made.damaged), (3, 1, 1));
     assert_eq!(contents(files(&at.join("eml"))), [b"Subject: s\n\nb\n"; 2]);
+}
+
+#[test]
+fn a_run_that_is_stopped_leaves_nothing_and_what_another_is_filling_is_no_mail() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let mut child = embody()
+        .current_dir(at)
+        .args([
+            "convert",
+            "-",
+            "--output-format",
+            "maildir",
+            "--output",
+            "md",
+        ])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    // More than is held before anything is written.
+    input.write_all(noted().repeat(800).as_bytes()).unwrap();
+    let filling = || {
+        let entry = fs::read_dir(at).unwrap().next()?.unwrap();
+        Some(entry.file_name().into_string().unwrap())
+    };
+    let begun = Instant::now();
+    let hidden = loop {
+        if let Some(name) = filling() {
+            break name;
+        }
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "nothing was begun"
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    assert!(hidden.starts_with(".embody-"), "{hidden}");
+    // It holds mail, and is passed over.
+    fs::write(at.join("1.eml"), "Subject: x\nFrom: a@b\n\nb\n").unwrap();
+    let copied = embody_in(at, &["convert", ".", "--output", "../copied", "--dry-run"]);
+    assert!(
+        done(&copied, 0).contains(" 1 messages"),
+        "{}",
+        stderr(&copied)
+    );
+    fs::remove_file(at.join("1.eml")).unwrap();
+    signalled(child.id(), "INT");
+    assert_eq!(ended(&mut child).code(), Some(130));
+    drop(input);
+    assert_eq!(fs::read_dir(at).unwrap().count(), 0);
 }
 
 const PYTHON: &str = "
