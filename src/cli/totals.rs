@@ -269,6 +269,10 @@ pub(super) fn summary(summary: &Summary, totals: &Totals, effect: Effect, second
             "lines start with >From in an mbox that does not tell how it quotes, and were taken for quoted",
         ),
         (
+            summary.repeated,
+            "messages were there already, byte for byte, and stand once in the mailbox of each label",
+        ),
+        (
             summary.overlabelled,
             "messages have more or longer labels than folders are made for; each stands in at least one",
         ),

@@ -329,6 +329,8 @@ pub struct Summary {
     /// Lines that start with `>From ` in an mbox that does not tell whether they were written so, of messages that went to a
     /// mailbox of another form.
     pub ambiguous: u64,
+    /// Messages that did not go to the mailboxes of their labels once more, because they stand there already, octet for octet.
+    pub repeated: u64,
     /// Messages with more labels, or longer ones, than folders are made for.
     pub overlabelled: u64,
     /// Files and folders that cannot be read, or whose compressed data are damaged, or whose message ends nobody knows
@@ -358,6 +360,7 @@ impl Summary {
         self.moved += other.moved;
         self.made += other.made;
         self.ambiguous += other.ambiguous;
+        self.repeated += other.repeated;
         self.overlabelled += other.overlabelled;
         self.damaged += other.damaged;
     }

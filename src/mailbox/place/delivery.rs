@@ -12,7 +12,7 @@
 //! goes on with its number in the run; it says the size, as Dovecot's do. A file of the Maildir, and of a folder, has the
 //! time at which the message came.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, FileTimes, Metadata, Permissions};
 use std::io::{self, BufWriter, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{Gid, Uid};
+use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
 use crate::error::Error;
@@ -69,6 +70,8 @@ pub(crate) struct Delivery {
     mailboxes: Vec<PathBuf>,
     /// Those of the mboxes that are open, the one that was written to last behind the others.
     open: Vec<(usize, BufWriter<File>)>,
+    /// The mails so far, by what they are: archives hold a mail once for each of its labels. 16 bytes a mail.
+    known: HashSet<[u8; 16]>,
     /// Messages so far.
     delivered: u64,
     /// To whom everything belongs.
@@ -97,6 +100,7 @@ impl Delivery {
             names: Names::default(),
             mailboxes: Vec::new(),
             open: Vec::new(),
+            known: HashSet::new(),
             delivered: 0,
             owner: None,
         }
@@ -163,9 +167,13 @@ impl Delivery {
         letter: Letter<'_>,
         summary: &mut Summary,
     ) -> Result<(), Error> {
-        self.delivered += 1;
         let flags = letter.flags;
         let seconds = seconds(letter.envelope.date);
+        if self.by_label.is_some() && !self.known.insert(identity(&letter, seconds)) {
+            summary.repeated += 1;
+            return Ok(());
+        }
+        self.delivered += 1;
         let content = match (self.form, flags) {
             (Format::Mbox, Some(flags)) => flags.put_into(letter.content),
             _ => letter.content.into(),
@@ -392,6 +400,19 @@ impl Delivery {
             None => Ok(()),
         }
     }
+}
+
+/// What tells a mail from others: every octet of it, who sent it, and when it came. Half of a SHA-256 will do, for nobody
+/// finds two mails of one.
+fn identity(letter: &Letter<'_>, seconds: i64) -> [u8; 16] {
+    let sender = letter.envelope.sender.as_bytes();
+    let mut hash = Sha256::new();
+    hash.update(seconds.to_le_bytes());
+    hash.update((sender.len() as u64).to_le_bytes());
+    hash.update(sender);
+    hash.update(letter.content);
+    let whole: [u8; 32] = hash.finalize().into();
+    whole.first_chunk().copied().unwrap_or_default()
 }
 
 /// The labels that count; none is that it has none.

@@ -168,6 +168,46 @@ fn a_mail_stands_once_in_the_mailbox_of_each_of_its_labels() {
     assert_eq!(mailboxes(&at.join("detached")), expected(&with_suffix));
 }
 
+/// Takeout of some labels has an mbox for each, and a mail stands in those of all its labels.
+#[test]
+fn a_mail_that_an_archive_holds_more_than_once_stands_once_and_another_of_its_octets_stays() {
+    let (one, two) = (mail(1, Some("a,b")), mail(2, Some("b")));
+    let later = one.replace("15:04:05", "15:04:06");
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let (a, b) = (one.clone() + &later, [one, two].concat());
+    let members = [("Mail/a.mbox", a.as_bytes()), ("Mail/b.mbox", b.as_bytes())];
+    fs::write(at.join("takeout.zip"), zip(&members)).unwrap();
+    let said = done(
+        &embody_in(
+            at,
+            &["convert", "takeout.zip", "--by-label", "--output", "out"],
+        ),
+        0,
+    );
+    assert!(said.contains("1 messages were there already"), "{said}");
+    assert_eq!(
+        mailboxes(&at.join("out")),
+        expected(&[("a.mbox", 2), ("b.mbox", 3)])
+    );
+    // What is one mailbox of another form keeps all.
+    done(
+        &embody_in(
+            at,
+            &[
+                "convert",
+                "takeout.zip",
+                "--output-format",
+                "eml",
+                "--output",
+                "eml",
+            ],
+        ),
+        0,
+    );
+    assert_eq!(fs::read_dir(at.join("eml")).unwrap().count(), 4);
+}
+
 #[test]
 fn no_label_leads_out_of_the_folder_or_into_another_mailbox() {
     let labels = [
