@@ -201,7 +201,11 @@ pub struct ResumeArgs {
     ///
     /// Without it what servers answer is kept in DEST.embody-resume until the output is whole, and the same command
     /// goes on with it: docs/cache.md.
-    #[arg(hide_short_help = true, long)]
+    #[arg(
+        hide_short_help = true,
+        long,
+        help_heading = "How mailboxes are read and written"
+    )]
     pub no_resume: bool,
 }
 
