@@ -129,9 +129,10 @@ impl Walk<'_> {
             ..
         } = self.policy;
         let types = (allow_types, deny_types, mismatch);
+        let form = (self.options.output_format, self.options.by_label, mark);
         let command = format!(
             "{:?}",
-            (fetch, maps, types, protected, links, shortcuts, embed, mark)
+            (fetch, maps, types, protected, links, shortcuts, embed, form)
         );
         Resume::beside(output, &command, leaves, self.saying.volume())
     }

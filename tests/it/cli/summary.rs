@@ -93,8 +93,7 @@ fn a_run_over_3000_messages_says_in_60_lines_what_was_left_and_why() {
     assert!(said.contains("--fetch https would allow "), "{said}");
     let others = said
         .lines()
-        .filter(|line| line.starts_with("outcome "))
-        .next_back()
+        .rfind(|line| line.starts_with("outcome "))
         .unwrap();
     assert!(
         others.contains(" in ") && others.ends_with(" others"),
