@@ -310,6 +310,7 @@ impl Refusal {
     }
 
     /// The same, with the status of the answer.
+    #[cfg(any(feature = "http", feature = "ftp"))]
     pub(crate) fn of_status(self, status: u16) -> Self {
         Self {
             status: Some(status),

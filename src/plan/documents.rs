@@ -24,7 +24,9 @@ pub(crate) use self::document::subtypes;
 use self::document::{Document, Language, unsupported};
 pub(crate) use self::link_text::cid_escaped;
 use self::link_text::{mentions_base, readable};
-pub(crate) use self::referred::{Showing, shown_inline};
+#[cfg(feature = "cli")]
+pub(crate) use self::referred::Showing;
+pub(crate) use self::referred::shown_inline;
 pub(crate) use self::shown::{Shown, Written};
 pub(crate) use self::siblings::Identity;
 use self::siblings::{RELATED, Siblings};
