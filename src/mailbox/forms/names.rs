@@ -21,14 +21,14 @@ const NUMBERED_DEVICES: [&str; 2] = ["com", "lpt"];
 
 /// The names that were given.
 #[derive(Default, Debug)]
-pub(crate) struct Names {
+pub(crate) struct FolderNames {
     /// In lower case.
     given: HashSet<String>,
     /// The number that is tried next for such a name.
     next: HashMap<String, u64>,
 }
 
-impl Names {
+impl FolderNames {
     /// A name for a label, with this behind it. `make` makes what has it, and says whether it could: if there is one of
     /// that name, the next is tried.
     ///
@@ -147,14 +147,14 @@ mod tests {
         assert_eq!(safe(&long).len(), LONGEST);
     }
 
-    fn given(names: &mut Names, label: &str) -> String {
+    fn given(names: &mut FolderNames, label: &str) -> String {
         let made = names.give(label, ".mbox", |_| Ok::<_, Infallible>(true));
         made.unwrap_or_else(|never| match never {})
     }
 
     #[test]
     fn labels_that_differ_by_case_or_by_what_no_name_holds_get_numbers() {
-        let mut names = Names::default();
+        let mut names = FolderNames::default();
         let mut given = |label: &str| given(&mut names, label);
         assert_eq!(given("Work"), "Work.mbox");
         assert_eq!(given("work"), "work (2).mbox");
@@ -170,7 +170,7 @@ mod tests {
     fn what_the_file_system_does_not_tell_apart_gets_a_number() {
         // As one does that takes both forms of a letter for the same.
         let mut there = HashSet::new();
-        let mut names = Names::default();
+        let mut names = FolderNames::default();
         let mut make = |label: &str| {
             let made = names.give(label, "", |name| {
                 Ok::<_, Infallible>(there.insert(name.replace("e\u{301}", "\u{e9}")))
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn thousands_of_labels_of_one_name_cost_one_look_each() {
-        let (mut names, mut looks) = (Names::default(), 0_u64);
+        let (mut names, mut looks) = (FolderNames::default(), 0_u64);
         for number in 0..20_000 {
             // Some take the numbers that others will want.
             let label = match number % 2 {

@@ -29,7 +29,7 @@ use crate::mailbox::compressed::Method;
 use crate::mailbox::failure::cannot_write;
 use crate::mailbox::forms::flags::Flags;
 use crate::mailbox::forms::from_line::from_line;
-use crate::mailbox::forms::names::Names;
+use crate::mailbox::forms::names::FolderNames;
 use crate::mailbox::forms::rewrite::for_mbox;
 use crate::mailbox::place::replace::{Beside, EXISTS, device, sync_folder};
 use crate::mailbox::place::temporary::{folder_of, temporary_folder_in};
@@ -61,11 +61,11 @@ pub(crate) struct Letter<'m> {
 pub(crate) struct Delivery {
     /// mbox, Maildir, or messages.
     form: Format,
-    place: Place,
+    place: NewMailbox,
     by_label: Option<ByLabel>,
     /// Where each label goes; none: what has none.
     labels: HashMap<Option<String>, usize>,
-    names: Names,
+    names: FolderNames,
     /// The mailboxes: one, or one for each label.
     mailboxes: Vec<PathBuf>,
     /// Those of the mboxes that are open, the one that was written to last behind the others.
@@ -78,7 +78,7 @@ pub(crate) struct Delivery {
     owner: Option<(Uid, Gid)>,
 }
 
-enum Place {
+enum NewMailbox {
     /// Only sums count.
     Nowhere,
     /// One mbox.
@@ -94,10 +94,10 @@ impl Delivery {
     pub(crate) fn nowhere(form: Format, by_label: Option<ByLabel>) -> Self {
         Self {
             form,
-            place: Place::Nowhere,
+            place: NewMailbox::Nowhere,
             by_label,
             labels: HashMap::new(),
-            names: Names::default(),
+            names: FolderNames::default(),
             mailboxes: Vec::new(),
             open: Vec::new(),
             known: HashSet::new(),
@@ -108,7 +108,7 @@ impl Delivery {
 
     /// To an mbox in an open file.
     pub(crate) fn into_open(file: File) -> Self {
-        let place = Place::Directly("standard output".into(), BufWriter::new(file));
+        let place = NewMailbox::Directly("standard output".into(), BufWriter::new(file));
         Self {
             place,
             ..Self::nowhere(Format::Mbox, None)
@@ -133,15 +133,15 @@ impl Delivery {
         };
         delivery.place = match form == Format::Mbox && by_label.is_none() {
             true => match device(target)? {
-                Some(device) => Place::Directly(target.to_owned(), BufWriter::new(device)),
-                None => Place::File(Beside::start(target, Method::of_result(target, None))?),
+                Some(device) => NewMailbox::Directly(target.to_owned(), BufWriter::new(device)),
+                None => NewMailbox::File(Beside::start(target, Method::of_result(target, None))?),
             },
             false => delivery.folder(target)?,
         };
         Ok(delivery)
     }
 
-    fn folder(&mut self, target: &Path) -> Result<Place, Error> {
+    fn folder(&mut self, target: &Path) -> Result<NewMailbox, Error> {
         check_free(target).map_err(cannot_write(target))?;
         let made = temporary_folder_in(folder_of(target)).map_err(cannot_write(target))?;
         let private = Permissions::from_mode(0o700);
@@ -155,7 +155,7 @@ impl Delivery {
             }
             self.mailboxes.push(path);
         }
-        Ok(Place::Folder(made, target.to_owned()))
+        Ok(NewMailbox::Folder(made, target.to_owned()))
     }
 
     /// A message goes to where it belongs. Its octets are counted in `summary` as often as they are written.
@@ -181,7 +181,7 @@ impl Delivery {
         let mut octets = content.len() as u64;
         let failed = |delivery: &Self| {
             let target = match &delivery.place {
-                Place::Folder(_, target) => target.clone(),
+                NewMailbox::Folder(_, target) => target.clone(),
                 _ => PathBuf::new(),
             };
             move |error| cannot_write(&target)(error)
@@ -202,12 +202,12 @@ impl Delivery {
             framed.extend_from_slice(newline);
             octets = framed.len() as u64;
             match &mut self.place {
-                Place::Nowhere => {}
-                Place::File(beside) => beside.write(&framed)?,
-                Place::Directly(path, writer) => {
+                NewMailbox::Nowhere => {}
+                NewMailbox::File(beside) => beside.write(&framed)?,
+                NewMailbox::Directly(path, writer) => {
                     writer.write_all(&framed).map_err(cannot_write(path))?;
                 }
-                Place::Folder(..) => {
+                NewMailbox::Folder(..) => {
                     for &number in &numbers {
                         self.append(number, &framed).map_err(failed(self))?;
                     }
@@ -241,10 +241,10 @@ impl Delivery {
     }
 
     fn finish(mut self) -> Result<(), Error> {
-        match std::mem::replace(&mut self.place, Place::Nowhere) {
-            Place::Nowhere => Ok(()),
-            Place::Directly(path, mut writer) => writer.flush().map_err(cannot_write(&path)),
-            Place::File(beside) => {
+        match std::mem::replace(&mut self.place, NewMailbox::Nowhere) {
+            NewMailbox::Nowhere => Ok(()),
+            NewMailbox::Directly(path, mut writer) => writer.flush().map_err(cannot_write(&path)),
+            NewMailbox::File(beside) => {
                 let finished = beside.finished_as_new()?;
                 let target = finished.target.clone();
                 let owned = self.own(finished.temporary.path());
@@ -253,7 +253,7 @@ impl Delivery {
                 finished.appear()?;
                 sync_folder(folder_of(&target))
             }
-            Place::Folder(made, target) => {
+            NewMailbox::Folder(made, target) => {
                 let flushed = self
                     .open
                     .drain(..)
@@ -304,7 +304,7 @@ impl Delivery {
             return Ok(None);
         }
         let number = self.labels.len();
-        let Place::Folder(folder, _) = &self.place else {
+        let NewMailbox::Folder(folder, _) = &self.place else {
             self.labels.insert(label, number);
             return Ok(Some(number));
         };
