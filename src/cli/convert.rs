@@ -31,7 +31,7 @@ use crate::mailbox::{
     Effect, Format, Opened, Options, Output, Stop, Summary, Transform, check_early,
     convert_folder_open, convert_in_place, convert_open, convert_to,
 };
-use crate::policy::Policy;
+use crate::policy::{Policy, Trackers};
 use crate::store::{Mail, Store, User};
 
 /// Converts mailboxes.
@@ -56,7 +56,9 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
         signals: &signals,
     };
     walk.check()?;
-    if policy.embed.remote && !walk.retrieves_http() && args.asking() == Asking::ForContent {
+    // Trackers are blanked without a network.
+    let needs_http = policy.embed.remote && policy.embed.trackers != Trackers::Blank;
+    if needs_http && !walk.retrieves_http() && args.asking() == Asking::ForContent {
         let what = "--embed remote retrieves pictures, and --fetch allows neither http nor https; add --fetch http,https";
         return Err(Error::Usage(what.into()));
     }

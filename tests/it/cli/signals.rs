@@ -426,7 +426,7 @@ fn nobody_who_reads_what_is_said_is_no_reason_to_stop() {
     fs::write(&path, message.repeat(2_000)).unwrap();
     let script = "{ \"$0\" convert --verbose --in-place box 2>&1; echo $? >status; } | head -n 1";
     let output = limited(script, folder.path()).output().unwrap();
-    assert!(String::from_utf8_lossy(&output.stdout).starts_with("embody: message 1"));
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with("embody: "));
     assert_eq!(
         fs::read_to_string(folder.path().join("status")).unwrap(),
         "0\n"
