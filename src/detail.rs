@@ -57,6 +57,7 @@ settings! {
     Protected "the policy" "What becomes of signed and encrypted parts.";
     Trackers "the policy" "What becomes of pictures that nobody sees.";
     Inline "the choice" "Whether attachments leave that the mail shows.";
+    Follow "the policy" "Which forms of references are followed.";
     FileRoot "file root" "Folders beneath which files are read.";
     Proxy "the proxy" "Where http and https go.";
     Cache "the cache" "The folder that keeps answers.";

@@ -52,9 +52,7 @@ fn completed() -> Command {
         command.mut_args(|argument| match argument.get_long() {
             Some("fetch") => argument.value_parser(Scheme::ALL.map(Scheme::as_str)),
             Some("file-root") => argument.value_hint(ValueHint::DirPath),
-            Some("on-failure" | "signed" | "links" | "shortcuts") => {
-                argument.hide_possible_values(false)
-            }
+            Some("on-failure" | "signed" | "links") => argument.hide_possible_values(false),
             _ => argument,
         })
     })

@@ -39,6 +39,11 @@ pub(super) fn remedy(row: &Row, policy: &Policy) -> Option<String> {
         Reason::TooManyRedirects if !speaks_of(row, Setting::Redirects) => return None,
         // A name that is no absolute path is beneath no folder.
         Reason::OutsideFileRoot if row.url.is_none() => return None,
+        // Its detail begins with the form.
+        Reason::NotFollowed => {
+            let form = row.detail.split(' ').next()?;
+            vec![format!("--follow {form}")]
+        }
         Reason::RedirectRefused => vec![redirect(row, policy)?],
         _ if is_about_url || is_about_type || is_protected => {
             opening(row, &url, policy, is_protected)?

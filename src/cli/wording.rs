@@ -73,6 +73,7 @@ fn words(setting: Setting) -> &'static str {
         Setting::Protected => "--signed rewrite",
         Setting::Trackers => "--trackers fetch",
         Setting::Inline => "--inline",
+        Setting::Follow => "--follow NAME",
         Setting::FileRoot => "--file-root DIR",
         Setting::Proxy => "--proxy URL",
         Setting::Cache => "--cache DIR",

@@ -1,6 +1,6 @@
 //! Which parts leave, why others that are as large do not, and what is left.
 
-use crate::external_body::{ExternalBody, NOTE_FIELD, Reading, Shortcuts};
+use crate::external_body::{ExternalBody, Followed, NOTE_FIELD, Reading};
 use crate::mime::header::has_control_character;
 use crate::mime::media_type::DEFAULT_TYPE;
 use crate::mime::{Content, MediaType, PartId, ScanLimits, Tree};
@@ -106,7 +106,7 @@ fn is_leaf(original: &[u8], tree: &Tree, part: PartId) -> bool {
 fn is_reference(original: &[u8], tree: &Tree, part: PartId, limits: &ScanLimits) -> bool {
     let reading = Reading {
         header_limit: limits.header,
-        shortcuts: Shortcuts::Exchange,
+        forms: Followed::none(),
     };
     ExternalBody::read(original, tree, part, &reading).is_some()
 }

@@ -9,7 +9,7 @@ use super::part::{Leaving, content_of};
 use crate::edit::{Edit, Edits, Group};
 use crate::error::Error;
 use crate::expand::refusal_of;
-use crate::external_body::{ExternalBody, Reading, Scanned, Shortcuts, relisted, restored};
+use crate::external_body::{ExternalBody, Followed, Reading, Scanned, relisted, restored};
 use crate::lengths::{Lengths, corrected};
 use crate::mime::{self, PartId, ScanLimits, Tree};
 use crate::plan::documents::shown_inline;
@@ -389,7 +389,7 @@ impl Run<'_> {
         let tree = mime::scan(output, limits);
         let reading = Reading {
             header_limit: limits.header,
-            shortcuts: Shortcuts::Exchange,
+            forms: Followed::none(),
         };
         if tree.ids().count() != self.tree.ids().count() {
             return Err(not_restorable("the message would have other parts"));

@@ -74,7 +74,7 @@ impl<'p> Substitute<'p> {
                 return Err(composite::refused("it is an external body itself"));
             }
             Some("multipart" | "message") => ContentKind::Composite,
-            // With --shortcuts all such a file is a reference itself.
+            // With --follow shortcuts such a file is a reference itself.
             _ if obtained.essence.ends_with("internet-shortcut") => ContentKind::Reference,
             _ => ContentKind::Leaf,
         };

@@ -235,7 +235,7 @@ pub(super) const RELATIVES: [Facility; 5] = [
         example: Some(
             "Content-Type: application/internet-shortcut\n\n[InternetShortcut]\nURL=data:,x\n",
         ),
-        allowed_by: "--shortcuts all",
+        allowed_by: "--follow shortcuts",
         syntax: "the same",
         characters: "the same",
         utility: "the same; but a bookmark may be wanted as it is",

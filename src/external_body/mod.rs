@@ -21,6 +21,7 @@ mod detached;
 mod exact;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod facility;
+mod follow;
 mod listing;
 // The program alone detaches, and writes notes.
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
@@ -38,6 +39,7 @@ pub use self::detached::{ALTERED_FIELD, SENTENCE, URL_FIELD, is_reference_field}
 pub use self::exact::{is_of_content, newline_of, restored};
 #[cfg(feature = "cli")]
 pub use self::facility::Facility;
+pub use self::follow::{Follow, Followed};
 #[cfg(feature = "cli")]
 pub(crate) use self::listing::file_name;
 pub use self::listing::{Scanned, relisted};
@@ -46,7 +48,6 @@ pub use self::note::{
     Claim, LONGEST_FIELD, NOTE_FIELD, Note, noted_encoding_field, usual_encoding_field,
 };
 pub use self::reference::{
-    ESSENCE, ExternalBody, Form, Reading, Referent, Shortcuts, holds_blank, identifier,
-    size_in_words,
+    ESSENCE, ExternalBody, Form, Reading, Referent, holds_blank, identifier, size_in_words,
 };
 pub use self::scheme::Scheme;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::follow::{Follow, Followed};
 use super::note::{Claim, Note};
 use crate::link::url::with_octets_escaped;
 use crate::mime::parameters::without_comments;
@@ -24,19 +25,10 @@ pub enum Form {
     /// `X-Mozilla-Cloud-Part`: the same; where the part is a page about the file, header and file name
     /// are the page's.
     CloudFile,
-    /// `message/external-body` or a file whose body is an `[InternetShortcut]`.
+    /// `message/external-body` whose body is an `[InternetShortcut]`.
     Shortcut,
-}
-
-/// Which `[InternetShortcut]` files are references: `--shortcuts`.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
-pub enum Shortcuts {
-    /// Those in a `message/external-body`, as Exchange writes them.
-    #[default]
-    Exchange,
-    /// Attached ones as well (`application/internet-shortcut`).
-    All,
+    /// Such a file, attached.
+    AttachedShortcut,
 }
 
 /// How parts are read.
@@ -44,8 +36,8 @@ pub enum Shortcuts {
 pub struct Reading {
     /// Octets of a phantom or quoted header, and of a shortcut: what is larger is not read.
     pub header_limit: usize,
-    /// Which shortcuts are references.
-    pub shortcuts: Shortcuts,
+    /// Forms that are read although nothing but their content says that they refer elsewhere.
+    pub forms: Followed,
 }
 
 /// One part that refers to its content.
@@ -122,6 +114,18 @@ impl<'a> ExternalBody<'a> {
         }
     }
 
+    /// The form by which it is followed or not; none for what the documents describe, and for what embody detached.
+    #[must_use]
+    pub fn follow(&self) -> Option<Follow> {
+        match self.form {
+            _ if self.claim != Claim::None => None,
+            Form::ExternalBody => None,
+            Form::Detached | Form::Enclosure | Form::CloudFile => Some(Follow::Thunderbird),
+            Form::Shortcut => Some(Follow::Exchange),
+            Form::AttachedShortcut => Some(Follow::Shortcuts),
+        }
+    }
+
     /// Whether the phantom header's Content-Transfer-Encoding is that of the octets where they are
     /// kept (RFC 2046 §5.2.3). URLs have none, and Thunderbird decodes what it saves.
     #[must_use]
@@ -148,7 +152,7 @@ impl<'a> ExternalBody<'a> {
     #[must_use]
     pub fn suffix(&self) -> Option<&'static str> {
         match self.form {
-            Form::Shortcut => Some(".url"),
+            Form::Shortcut | Form::AttachedShortcut => Some(".url"),
             Form::CloudFile if self.is_page_about_it() => Some(".html"),
             _ => None,
         }

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use super::unusable::{bad_value, cut_off, missing_url};
 use super::url::read_url;
-use super::{ExternalBody, Form, Reading, Referent, Shortcuts};
+use super::{ExternalBody, Follow, Form, Reading, Referent};
 use crate::link::url::with_octets_escaped;
 use crate::mime::{Content, Header, MediaType, PartId, Tree};
 use crate::report::Refusal;
@@ -36,10 +36,10 @@ pub(super) fn of_exchange<'a>(
     if media_type.parameter("access-type").is_some() {
         return None;
     }
-    read(original, tree, part, reading)
+    read(original, tree, part, reading, Form::Shortcut)
 }
 
-/// An attached file, with `--shortcuts all`.
+/// An attached file, with `--follow shortcuts`.
 pub(super) fn of_file<'a>(
     original: &'a [u8],
     tree: &Tree,
@@ -47,10 +47,10 @@ pub(super) fn of_file<'a>(
     reading: &Reading,
 ) -> Option<ExternalBody<'a>> {
     let is_shortcut = ESSENCES.contains(&tree.part(part).essence.as_str());
-    if reading.shortcuts != Shortcuts::All || !is_shortcut {
+    if !is_shortcut || !reading.forms.contains(Follow::Shortcuts) {
         return None;
     }
-    read(original, tree, part, reading)
+    read(original, tree, part, reading, Form::AttachedShortcut)
 }
 
 fn read<'a>(
@@ -58,6 +58,7 @@ fn read<'a>(
     tree: &Tree,
     part: PartId,
     reading: &Reading,
+    form: Form,
 ) -> Option<ExternalBody<'a>> {
     let entity = tree.part(part);
     let body = entity.body.of(original);
@@ -70,7 +71,6 @@ fn read<'a>(
         target => target,
     };
     let phantom = Header::none_at(entity.body.start);
-    let form = Form::Shortcut;
     Some(ExternalBody::with(original, part, form, target, phantom))
 }
 

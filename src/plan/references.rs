@@ -27,12 +27,17 @@ pub(super) fn references<'a>(
     around: Option<Rc<Base>>,
     room: usize,
 ) -> (Vec<Item<'a>>, usize) {
-    let reading = policy.reading();
+    let reading = policy.reading_to_tell();
     let bodies: Vec<ExternalBody<'a>> = tree
         .ids()
         .filter_map(|part| ExternalBody::read(original, tree, part, &reading))
         .collect();
-    let references: HashSet<PartId> = bodies.iter().map(|body| body.part).collect();
+    let is_followed = |body: &&ExternalBody<'_>| {
+        let form = body.follow();
+        form.is_none_or(|form| policy.follow.contains(form))
+    };
+    let followed = bodies.iter().filter(is_followed);
+    let references: HashSet<PartId> = followed.map(|body| body.part).collect();
     let mut planner = Planner {
         room,
         bases: Bases::within(around),
@@ -73,6 +78,10 @@ impl Planner<'_> {
         } else {
             step
         };
+        let step = match body.follow().map(|form| self.policy.judge_form(form)) {
+            Some(Err(refusal)) => Step::Leave(refusal),
+            _ => step,
+        };
         let step = match protection(self.tree, body.part, self.policy) {
             Some(refusal) => Step::Leave(refusal),
             None => step,
@@ -83,7 +92,7 @@ impl Planner<'_> {
                 _ if body.claim != Claim::None => Kind::Attachment,
                 Form::ExternalBody => Kind::ExternalBody,
                 Form::Detached | Form::Enclosure | Form::CloudFile => Kind::Detached,
-                Form::Shortcut => Kind::Shortcut,
+                Form::Shortcut | Form::AttachedShortcut => Kind::Shortcut,
             },
             shown_url,
             step,

@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use crate::external_body::{Reading, size_in_words};
 use crate::report::{Detail, Reason, Refusal, Setting};
 
-pub use crate::external_body::{Scheme, Shortcuts};
+pub use crate::external_body::{Follow, Followed, Scheme};
 pub use choice::{
     Embed, Limits, Links, Mismatch, OnFailure, Protected, Trackers, TypePattern, Userinfo,
 };
@@ -97,8 +97,10 @@ pub struct Policy {
     pub links: Links,
     /// What HTML shows that is to become part of the mail.
     pub embed: Embed,
-    /// `--shortcuts`: which `[InternetShortcut]` files are references.
-    pub shortcuts: Shortcuts,
+    /// `--follow`: which forms of references are followed besides `message/external-body`.
+    pub follow: Followed,
+    /// Whether forms that are not followed are told of, as `inspect` does.
+    pub(crate) tells_unfollowed: bool,
     /// Temporary failures.
     pub on_failure: OnFailure,
     /// Bounds.
@@ -330,11 +332,35 @@ impl Policy {
         Err(Refusal::lasting(Reason::TypeNotAllowed, detail))
     }
 
+    /// How parts are read that may refer elsewhere.
     pub(crate) fn reading(&self) -> Reading {
         Reading {
             header_limit: self.limits.header,
-            shortcuts: self.shortcuts,
+            forms: self.follow,
         }
+    }
+
+    /// The same for a report: with the forms that are told of and not followed.
+    pub(crate) fn reading_to_tell(&self) -> Reading {
+        let forms = match self.tells_unfollowed {
+            true => Followed::all(),
+            false => self.follow,
+        };
+        let reading = self.reading();
+        Reading { forms, ..reading }
+    }
+
+    /// Whether references of this form are followed.
+    ///
+    /// # Errors
+    /// [`Reason::NotFollowed`].
+    pub(crate) fn judge_form(&self, form: Follow) -> Result<(), Refusal> {
+        if self.follow.contains(form) {
+            return Ok(());
+        }
+        let detail = Detail::from(format!("{} is not among what ", form.as_str()));
+        let detail = detail.naming(Setting::Follow).then(" names");
+        Err(Refusal::lasting(Reason::NotFollowed, detail))
     }
 
     /// Whether this many octets may be one body.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use ipnet::IpNet;
 
 use super::{
-    Embed, HostPattern, Limits, Links, Mapping, Mismatch, OnFailure, Policy, Protected, Proxy,
-    Scheme, Shortcuts, TypePattern, Userinfo,
+    Embed, Followed, HostPattern, Limits, Links, Mapping, Mismatch, OnFailure, Policy, Protected,
+    Proxy, Scheme, TypePattern, Userinfo,
 };
 
 /// Setters of fields that hold one value.
@@ -55,7 +55,7 @@ impl Policy {
         with_protected protected: Protected;
         with_links links: Links;
         with_embed embed: Embed;
-        with_shortcuts shortcuts: Shortcuts;
+        with_follow follow: Followed;
         with_on_failure on_failure: OnFailure;
         with_limits limits: Limits;
     }

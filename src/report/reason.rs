@@ -91,6 +91,7 @@ reasons! {
     NoAccessType "no-access-type" none "message/external-body without an access-type";
     UnsupportedAccessType "unsupported-access-type" none "the access type is known, but embody does not retrieve by it";
     UnknownAccessType "unknown-access-type" none "the access type is unknown";
+    NotFollowed "not-followed" Follow "the reference has a form that is not followed";
     UnsupportedDocument "unsupported-document" none "pictures are not embedded into this kind of document: AMP";
     Tracker "tracker" Trackers "the picture is at most 3 by 3 or hidden: it is there to be asked for";
     NotAnImage "not-an-image" none "the content is none that may be embedded, or an SVG that runs scripts or refers elsewhere";

@@ -7,7 +7,7 @@ use super::common::mail::{assert_bytes, crlf, expander};
 use super::links::{BASE, run};
 use embody::Policy;
 use embody::fetch::NoFetch;
-use embody::policy::Shortcuts;
+use embody::policy::Followed;
 
 /// A related of an HTML document and further parts.
 fn related(header: &str, body: &str, parts: &[&str]) -> String {
@@ -59,7 +59,7 @@ fn an_attached_shortcut_is_a_sibling_unless_it_is_a_reference() {
     let (output, _) = run(mail("a.url").as_bytes());
     assert_bytes(&output, mail("cid:a@x").as_bytes(), "a file like others");
     let policy = Policy {
-        shortcuts: Shortcuts::All,
+        follow: Followed::all(),
         ..Policy::default()
     };
     let expander = expander(policy, NoFetch);
@@ -68,7 +68,7 @@ fn an_attached_shortcut_is_a_sibling_unless_it_is_a_reference() {
     assert_bytes(
         &expansion.output().into_bytes(),
         mail("http://www.example.org/a/b/a.url").as_bytes(),
-        "--shortcuts all",
+        "--follow shortcuts",
     );
 }
 

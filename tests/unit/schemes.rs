@@ -58,7 +58,8 @@ fn what_a_row_says_of_the_default_is_what_happens() {
 
 #[test]
 fn the_option_that_a_row_names_allows_it_and_no_other_does() {
-    let everything = "--fetch http,https,ftp,file --file-root / --shortcuts all --signed rewrite";
+    let everything =
+        "--fetch http,https,ftp,file --file-root / --follow shortcuts --signed rewrite";
     for facility in facilities() {
         let Some(message) = mail_of(facility) else {
             continue;

@@ -399,7 +399,10 @@ impl InspectArgs {
 
     /// The policy with what is asked besides: with --probe pictures, and never trackers.
     pub(super) fn asking_policy(&self) -> Policy {
-        let policy = self.policy.policy();
+        let policy = Policy {
+            tells_unfollowed: true,
+            ..self.policy.policy()
+        };
         match self.probe {
             false => policy,
             true => Policy {

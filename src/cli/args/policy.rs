@@ -10,7 +10,7 @@ use super::walk::SayingArgs;
 use crate::cli::values::{at_least_one, base_url, choice, size, word};
 use crate::expand::Mark;
 use crate::policy::{
-    Embed, Limits, Links, Mismatch, OnFailure, Policy, Protected, Scheme, Shortcuts, Trackers,
+    Embed, Followed, Limits, Links, Mismatch, OnFailure, Policy, Protected, Scheme, Trackers,
     TypePattern,
 };
 
@@ -159,10 +159,13 @@ struct ContentArgs {
     /// Relative links: resolve or keep [default: resolve]
     #[arg(long, value_parser = word::<Links>(), hide_possible_values = true, value_name = "WHAT")]
     links: Option<Links>,
-    /// Shortcuts (.url files) to follow: exchange (those that Exchange sends) or all [default:
-    /// exchange]
-    #[arg(hide_short_help = true, long, value_parser = word::<Shortcuts>(), hide_possible_values = true, value_name = "WHICH")]
-    shortcuts: Option<Shortcuts>,
+    /// References besides message/external-body: thunderbird, exchange (shortcuts that it sends), shortcuts (.url
+    /// files), all, none; -NAME takes one away [default: thunderbird,exchange]
+    #[arg(hide_short_help = true, long, value_name = "WHAT,...", value_delimiter = ',', allow_hyphen_values = true, value_parser = follow)]
+    follow: Vec<String>,
+    /// What --follow was called before.
+    #[arg(hide = true, long, value_parser = shortcuts)]
+    shortcuts: Option<String>,
     /// Pictures of HTML from data, remote [default: none]
     ///
     /// What HTML shows becomes a part of the mail: from data: URLs, and from the web, which needs --fetch.
@@ -190,7 +193,30 @@ struct ContentArgs {
     trackers: Option<Trackers>,
 }
 
+/// A word of `--follow`.
+fn follow(word: &str) -> Result<String, String> {
+    Followed::none().told(word)?;
+    Ok(word.to_owned())
+}
+
+/// Nothing that stood behind `--shortcuts` is taken.
+fn shortcuts(which: &str) -> Result<String, String> {
+    let now = match which {
+        "all" => "--follow shortcuts",
+        _ => "--follow exchange, which is the default",
+    };
+    Err(format!("it is part of --follow now: write {now}"))
+}
+
 impl ContentArgs {
+    fn followed(&self) -> Followed {
+        let words = self.follow.iter();
+        // Each was a word when it was read.
+        words.fold(Followed::default(), |forms, word| {
+            forms.told(word).unwrap_or(forms)
+        })
+    }
+
     /// `policy` with this.
     fn added_to(&self, policy: Policy) -> Policy {
         let embeds = |from: &str| self.embed.iter().any(|word| word == from);
@@ -201,7 +227,7 @@ impl ContentArgs {
             mismatch: self.accept_mismatch,
             protected: self.signed.unwrap_or_default(),
             links: self.links.unwrap_or_default(),
-            shortcuts: self.shortcuts.unwrap_or_default(),
+            follow: self.followed(),
             embed: Embed {
                 data: embeds("data"),
                 remote: embeds("remote"),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use embody::fetch::{Fetch, Request, Retrieved};
-use embody::policy::{Links, Mismatch, Policy, Protected, Scheme, Shortcuts, Trackers};
+use embody::policy::{Followed, Links, Mismatch, Policy, Protected, Scheme, Trackers};
 use embody::report::Refusal;
 use embody::{Expander, Mark};
 
@@ -93,7 +93,7 @@ fn policy(choice: u8) -> Policy {
     }
     if choice & 128 != 0 {
         policy.mismatch = Mismatch::Accept;
-        policy.shortcuts = Shortcuts::All;
+        policy.follow = Followed::all();
     }
     policy
 }

@@ -3,7 +3,7 @@
 
 use embody::fetch::{Fetch, Request, Retrieved};
 use embody::internals::mime::{self, ScanLimits};
-use embody::policy::{Links, Mismatch, Policy, Protected, Scheme, Shortcuts};
+use embody::policy::{Followed, Links, Mismatch, Policy, Protected, Scheme};
 use embody::report::{Kind, Outcome, Reason, Refusal, Report};
 use embody::{Expander, Mark, Span};
 use memchr::memmem;
@@ -77,7 +77,7 @@ fn policy(choice: u8) -> Policy {
     policy.limits.growth = 1 << 20;
     if choice & 2 != 0 {
         policy.mismatch = Mismatch::Accept;
-        policy.shortcuts = Shortcuts::All;
+        policy.follow = Followed::all();
     }
     if choice & 4 != 0 {
         policy.limits.growth = 200;

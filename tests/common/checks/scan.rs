@@ -1,6 +1,6 @@
 //! The scanner is total: spans tile any bytes under any limits, and what stands in them can be read.
 
-use embody::internals::external_body::{ExternalBody, Reading, Shortcuts};
+use embody::internals::external_body::{ExternalBody, Followed, Reading};
 use embody::internals::mime::{self, Content, MediaType, ScanLimits, Tree};
 
 /// The first byte chooses the limits; the rest is the message.
@@ -44,7 +44,7 @@ pub fn check(data: &[u8]) {
         let _ = (tree.number(id), tree.boundaries_around(id));
         let reading = Reading {
             header_limit: limits.header,
-            shortcuts: Shortcuts::All,
+            forms: Followed::all(),
         };
         let _ = ExternalBody::read(message, &tree, id, &reading);
     }

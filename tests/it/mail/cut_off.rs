@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::common::mail::{changed_samples, expand, expand_with};
 use embody::Policy;
-use embody::policy::Shortcuts;
+use embody::policy::Followed;
 use embody::report::{Outcome, Report};
 
 /// A multipart with this part as its first, and text behind it.
@@ -52,7 +52,7 @@ fn no_reference_is_filled_with_a_part_of_its_content() {
 
 #[test]
 fn no_relative_of_an_external_body_is_either() {
-    let policy = Policy::default().with_shortcuts(Shortcuts::All);
+    let policy = Policy::default().with_follow(Followed::all());
     for part in [
         "Content-Type: message/external-body; access-type=URL; URL=data:,0123456789\n\nContent-Type: text/plain\n",
         "Content-Type: message/external-body; URL=data:,0123456789 ; access-type=URL\n\n",

@@ -10,6 +10,7 @@ mod embed_chromium;
 mod embed_forecast;
 mod embed_hostile;
 mod faults_memory;
+mod follow;
 mod rfc1864;
 mod rfc1873;
 mod rfc2017;

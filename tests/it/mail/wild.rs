@@ -97,14 +97,14 @@ fn what_is_no_reference_or_no_mere_note_is_left() {
 #[test]
 fn attached_shortcuts_are_followed_when_asked_for() {
     let before = std::fs::read(wild().join("untouched/attached-shortcut.in.eml")).unwrap();
-    let ran = filter(&format!("{} --shortcuts all", options()), &before);
+    let ran = filter(&format!("{} --follow shortcuts", options()), &before);
     assert_eq!(ran.column("outcome"), ["expanded"], "{}", ran.stderr);
     let text = String::from_utf8(ran.stdout.clone()).unwrap();
     assert!(
         text.contains("Content-Disposition: attachment;\n filename=\"report\"\n"),
         "{text}"
     );
-    filter(&format!("{} --shortcuts all", options()), &ran.stdout).gives(&ran.stdout);
+    filter(&format!("{} --follow shortcuts", options()), &ran.stdout).gives(&ran.stdout);
 }
 
 /// A part as a mailer made it, and its decoded content.

@@ -9,7 +9,7 @@ use crate::common::mail::{
     assert_bytes, assert_left, crlf, expand, expand_with, with_external_body,
 };
 use base64::Engine as _;
-use embody::policy::{Policy, Scheme, Shortcuts};
+use embody::policy::{Followed, Policy, Scheme};
 use embody::report::Outcome;
 use proptest::prelude::*;
 
@@ -51,7 +51,7 @@ fn trusting() -> Policy {
     Policy::default()
         .with_fetch(Scheme::ALL)
         .with_file_roots(["/home/me/Mail".into()])
-        .with_shortcuts(Shortcuts::All)
+        .with_follow(Followed::all())
 }
 
 #[test]

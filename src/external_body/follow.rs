@@ -1,0 +1,129 @@
+//! Which forms of references are followed besides `message/external-body`: `--follow`.
+
+/// A form of references, by who writes it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Follow {
+    /// What Thunderbird detached, its feed reader encloses, and it left in a cloud.
+    Thunderbird,
+    /// `[InternetShortcut]` files in a `message/external-body`, as Exchange writes them.
+    Exchange,
+    /// Attached ones as well (`application/internet-shortcut`).
+    Shortcuts,
+}
+
+impl Follow {
+    /// All of them, in the order in which they are told of.
+    pub const ALL: [Self; 3] = [Self::Thunderbird, Self::Exchange, Self::Shortcuts];
+
+    /// The word of `--follow`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Thunderbird => "thunderbird",
+            Self::Exchange => "exchange",
+            Self::Shortcuts => "shortcuts",
+        }
+    }
+
+    fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|form| form.as_str() == word)
+    }
+
+    fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+/// A set of forms.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Followed(u8);
+
+impl Default for Followed {
+   
+    fn default() -> Self {
+        Self::none()
+            .with(Follow::Thunderbird)
+            .with(Follow::Exchange)
+    }
+}
+
+impl Followed {
+    /// No form.
+    #[must_use]
+    pub fn none() -> Self {
+        Self(0)
+    }
+
+    /// Every form.
+    #[must_use]
+    pub fn all() -> Self {
+        Follow::ALL.into_iter().fold(Self::none(), Self::with)
+    }
+
+    /// The same with this form.
+    #[must_use]
+    pub fn with(self, form: Follow) -> Self {
+        Self(self.0 | form.bit())
+    }
+
+    /// The same without this form.
+    #[must_use]
+    pub fn without(self, form: Follow) -> Self {
+        Self(self.0 & !form.bit())
+    }
+
+    /// Whether this form is among them.
+    #[must_use]
+    pub fn contains(self, form: Follow) -> bool {
+        self.0 & form.bit() != 0
+    }
+
+    /// The same as a word of `--follow` changes it: the name of a form, `-` and a name, `all` or `none`.
+    ///
+    /// # Errors
+    /// A sentence when the word is none of these.
+    pub fn told(self, word: &str) -> Result<Self, String> {
+        let of = |name: &str| Follow::from_word(name);
+        match word.strip_prefix('-') {
+            Some(name) => of(name).map(|form| self.without(form)),
+            None if word == "all" => Some(Self::all()),
+            None if word == "none" => Some(Self::none()),
+            None => of(word).map(|form| self.with(form)),
+        }
+        .ok_or_else(|| {
+            let names = Follow::ALL.map(Follow::as_str).join(", ");
+            format!("'{word}' is none of {names}, all, none; -NAME takes one away")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_change_what_is_followed_from_left_to_right() {
+        let told = |words: &str| {
+            let words = words.split(',').filter(|word| !word.is_empty());
+            words.fold(Followed::default(), |forms, word| forms.told(word).unwrap())
+        };
+        let names = |forms: Followed| {
+            let names = Follow::ALL.into_iter().filter(|&form| forms.contains(form));
+            names.map(Follow::as_str).collect::<Vec<_>>().join(",")
+        };
+        for (words, expected) in [
+            ("", "thunderbird,exchange"),
+            ("shortcuts", "thunderbird,exchange,shortcuts"),
+            ("-exchange", "thunderbird"),
+            ("none,shortcuts", "shortcuts"),
+            ("shortcuts,none", ""),
+            ("all,-thunderbird", "exchange,shortcuts"),
+        ] {
+            assert_eq!(names(told(words)), expected.to_owned(), "{words}");
+        }
+        assert_eq!(told("all"), Followed::all());
+        for word in ["", "-", "--exchange", "-all", "Exchange", "outlook"] {
+            assert!(Followed::none().told(word).is_err(), "{word}");
+        }
+    }
+}
