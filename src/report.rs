@@ -26,6 +26,8 @@ pub enum Kind {
     Detached,
     /// An `[InternetShortcut]` file, as Exchange writes them.
     Shortcut,
+    /// An attachment that Mailman took out of a mail of a list.
+    Mailman,
     /// The links of one HTML or CSS document.
     Link,
     /// Content embedded into HTML.
@@ -42,6 +44,7 @@ impl Kind {
             Self::ExternalBody => "external-body",
             Self::Detached => "detached",
             Self::Shortcut => "shortcut",
+            Self::Mailman => "mailman",
             Self::Link => "link",
             Self::Embed => "embed",
             Self::Attachment => "attachment",

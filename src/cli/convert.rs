@@ -121,12 +121,13 @@ impl Walk<'_> {
         let Policy {
             fetch,
             maps,
+            attachments,
             allow_types,
             deny_types,
             mismatch,
             protected,
             links,
-            shortcuts,
+            follow,
             embed,
             ..
         } = self.policy;
@@ -134,7 +135,17 @@ impl Walk<'_> {
         let form = (self.options.output_format, self.options.by_label, mark);
         let command = format!(
             "{:?}",
-            (fetch, maps, types, protected, links, shortcuts, embed, form)
+            (
+                fetch,
+                maps,
+                attachments,
+                types,
+                protected,
+                links,
+                follow,
+                embed,
+                form
+            )
         );
         Resume::beside(output, &command, leaves, self.saying.volume())
     }

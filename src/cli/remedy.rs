@@ -11,6 +11,13 @@ use crate::link::url::Reference;
 use crate::policy::{Host, HostPattern, IpNet, Policy, Protected, Scheme, Userinfo};
 use crate::report::{Kind, Outcome, Reason, Row, Setting};
 
+/// The `--follow` of what was left because of its form, with which its detail begins.
+pub(super) fn follow(row: &Row) -> Option<String> {
+    let form = row.detail.split(' ').next();
+    let form = form.filter(|_| row.reason == Some(Reason::NotFollowed));
+    form.map(|form| format!("--follow {form}"))
+}
+
 /// The options, filled in as far as the row tells; none if the row was not left, or none would do.
 pub(super) fn remedy(row: &Row, policy: &Policy) -> Option<String> {
     let reason = row.reason.filter(|_| row.outcome == Outcome::Left)?;
@@ -39,11 +46,7 @@ pub(super) fn remedy(row: &Row, policy: &Policy) -> Option<String> {
         Reason::TooManyRedirects if !speaks_of(row, Setting::Redirects) => return None,
         // A name that is no absolute path is beneath no folder.
         Reason::OutsideFileRoot if row.url.is_none() => return None,
-        // Its detail begins with the form.
-        Reason::NotFollowed => {
-            let form = row.detail.split(' ').next()?;
-            vec![format!("--follow {form}")]
-        }
+        Reason::NotFollowed => vec![follow(row)?],
         Reason::RedirectRefused => vec![redirect(row, policy)?],
         _ if is_about_url || is_about_type || is_protected => {
             opening(row, &url, policy, is_protected)?

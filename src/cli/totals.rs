@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::forecast::Forecast;
-use super::remedy::remedy;
+use super::remedy::{follow, remedy};
 use super::say::harmless;
 use super::survey::{NAMES, Named, Survey, add};
 use crate::link::url::Reference;
@@ -83,7 +83,12 @@ impl Totals {
             }
             self.links += row.links.unwrap_or(0);
             *self.kinds.entry(row.kind.as_str()).or_default() += 1;
-            *self.outcomes.entry(outcome(row)).or_default() += 1;
+            let told = outcome(row);
+            let told = match follow(row) {
+                Some(option) => format!("{told} ({option})"),
+                None => told,
+            };
+            *self.outcomes.entry(told).or_default() += 1;
             let Some(url) = row.url.as_deref().filter(|_| row.kind != Kind::Link) else {
                 continue;
             };

@@ -75,6 +75,7 @@ fn words(setting: Setting) -> &'static str {
         Setting::Inline => "--inline",
         Setting::Follow => "--follow NAME",
         Setting::FileRoot => "--file-root DIR",
+        Setting::Attachments => "--attachments DIR",
         Setting::Proxy => "--proxy URL",
         Setting::Cache => "--cache DIR",
         Setting::ArchiveAny => "--archive-any",

@@ -106,6 +106,7 @@ fn is_leaf(original: &[u8], tree: &Tree, part: PartId) -> bool {
 fn is_reference(original: &[u8], tree: &Tree, part: PartId, limits: &ScanLimits) -> bool {
     let reading = Reading {
         header_limit: limits.header,
+        most_notes: 0,
         forms: Followed::none(),
     };
     ExternalBody::read(original, tree, part, &reading).is_some()

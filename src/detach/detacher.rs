@@ -389,6 +389,7 @@ impl Run<'_> {
         let tree = mime::scan(output, limits);
         let reading = Reading {
             header_limit: limits.header,
+            most_notes: 0,
             forms: Followed::none(),
         };
         if tree.ids().count() != self.tree.ids().count() {

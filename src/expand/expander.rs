@@ -11,6 +11,8 @@ use super::settings::{Mark, Scope, Settings};
 use super::stored::FromStore;
 use crate::edit::{Edits, Spliced};
 use crate::error::Error;
+#[cfg(feature = "file")]
+use crate::fetch::Attachments;
 use crate::fetch::{Fetch, Fetcher};
 use crate::policy::Policy;
 use crate::report::Report;
@@ -128,6 +130,11 @@ impl ExpanderBuilder {
             Some(store) => Arc::new(FromStore::new(store, fetch, policy.limits.body)),
             None => fetch,
         };
+        #[cfg(feature = "file")]
+        let fetch: Arc<dyn Fetch> = match policy.attachments.is_empty() {
+            true => fetch,
+            false => Arc::new(Attachments::open(policy, fetch)?),
+        };
         Ok(Expander {
             settings: self.settings,
             fetch: match self.cache {
@@ -237,7 +244,8 @@ impl Expander {
     #[cfg(feature = "milter")]
     pub(crate) fn body_matters(&self, header: &[u8]) -> bool {
         let is_marked = self.settings.mark == Mark::Field && has_mark(header);
-        if is_marked || self.prefilter().first(header).is_some() {
+        let may_hold_notes = self.prefilter().looks_at_texts();
+        if is_marked || may_hold_notes || self.prefilter().first(header).is_some() {
             return true;
         }
         // A leaf that is no reference and no document has nothing in it that is looked at.

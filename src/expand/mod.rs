@@ -35,6 +35,7 @@ mod relink;
 mod removal;
 mod retrieve;
 mod run;
+mod scrubbed;
 mod session;
 mod settings;
 mod stored;

@@ -4,8 +4,10 @@
 //! deeper. Decisions fall in the order of the document, because bounds are met in that order.
 
 mod nested;
+mod restored;
+mod scrubbed;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
 use super::content::Obtained;
@@ -13,18 +15,17 @@ use super::facts::Facts;
 use super::part_edits::PartEdits;
 use super::removal::removal;
 use super::retrieve::{Contents, Found};
+use super::scrubbed::{Filled, Text};
 use super::session::{Answered, Session};
 use super::settings::Scope;
-use super::stored;
+use super::stored::by_hash;
 use super::substitute::{ContentKind, Substitute};
 use super::unseen;
 use crate::edit::{Edit, Edits, Group};
-use crate::external_body::{Claim, Form, Note, Referent, Scanned, relisted, restored};
+use crate::external_body::{Claim, Form, Referent};
 use crate::lengths::{Lengths, corrected};
 use crate::link::base::Base;
-use crate::mime::exact::Manner;
-use crate::mime::transfer::has_boundary;
-use crate::mime::{self, ScanLimits, Tree};
+use crate::mime::{self, PartId, ScanLimits, Tree};
 use crate::plan::{self, Bases, Item, Plan, Step};
 use crate::report::{Detail, Outcome, Reason, Refusal, Retry, Row};
 
@@ -40,6 +41,8 @@ pub(super) struct Place {
     base: Option<Rc<Base>>,
     /// URLs that led here, outermost first.
     trail: Vec<String>,
+    /// Whether the entity stands for a note, so that nothing in the message will say where it came from.
+    is_scrubbed: bool,
     /// Octets of the contents around it, which are held while it is looked at.
     held: usize,
 }
@@ -53,6 +56,7 @@ impl Place {
             level,
             base: None,
             trail: Vec::new(),
+            is_scrubbed: false,
             held: 0,
         }
     }
@@ -93,12 +97,29 @@ enum Decision {
 
 /// Content that is put in.
 struct Put {
-    group: Group,
+    change: Change,
     facts: Facts,
     /// What was decided inside the content.
     inside: Pass,
     /// Whether the new part may be a reference itself.
     is_reference: bool,
+}
+
+/// What changes in the entity.
+enum Change {
+    Edits(Group),
+    /// A note gives way; the edits are those of all notes of its text.
+    Scrubbed(Filled),
+}
+
+impl Change {
+    /// Octets that the message gains.
+    fn growth(&self) -> i64 {
+        match self {
+            Self::Edits(group) => group.iter().map(Edit::growth).sum(),
+            Self::Scrubbed(filled) => filled.growth,
+        }
+    }
 }
 
 impl Session<'_> {
@@ -118,6 +139,10 @@ impl Session<'_> {
                 .retain(|item| item.body.claim != Claim::None);
             // Nothing of what was detached has a rival.
             plan.rivals.clear();
+        }
+        if !place.prefix.is_empty() {
+            // Notes are those of the mail itself.
+            plan.leave_notes(&tree);
         }
         if self.settings.store {
             for item in &mut plan.references {
@@ -151,6 +176,7 @@ impl Session<'_> {
             edits: PartEdits::new(&tree),
             lengths: Lengths::Reversible,
             removed_to: 0,
+            texts: BTreeMap::new(),
         };
         pending.pass.waits = !plan::opaque_parts(&tree).is_empty();
         let mut decided: HashSet<usize> = HashSet::new();
@@ -186,6 +212,8 @@ struct Pending<'p> {
     lengths: Lengths,
     /// Where the last part that was removed ends.
     removed_to: usize,
+    /// Texts with notes that give way.
+    texts: BTreeMap<PartId, Text>,
 }
 
 impl Pending<'_> {
@@ -246,8 +274,7 @@ impl Pending<'_> {
         let refusal = match self.substitute(session, item, obtained)? {
             Ok(put) => {
                 session.ledger.restore_gained(before);
-                let growth = put.group.iter().map(Edit::growth).sum();
-                match session.ledger.grow(growth) {
+                match session.ledger.grow(put.change.growth()) {
                     Ok(()) => {
                         return Ok(Decision::Put(Box::new(put)));
                     }
@@ -269,7 +296,11 @@ impl Pending<'_> {
         if let Some(note) = item.body.note() {
             return Ok(self.exactly(session, item, note, &obtained));
         }
+        if let Some(scrubbed) = &item.body.scrubbed {
+            return self.scrubbed(session, item, scrubbed, obtained);
+        }
         let facts = Facts::of(&obtained);
+        let may_hold_notes = session.settings.prefilter.notes(obtained.octets.bytes());
         let part = self.tree.part(item.body.part);
         // What cannot fit is not encoded in vain, and what is encoded in vain again and again is counted.
         let octets = obtained.octets.len();
@@ -284,7 +315,7 @@ impl Pending<'_> {
             Ok(substitute) => substitute,
             Err(refusal) => return Ok(Err(refusal)),
         };
-        let is_reference = substitute.content == ContentKind::Reference;
+        let is_reference = may_hold_notes || substitute.content == ContentKind::Reference;
         let mut inside = Pass::default();
         let body = match substitute.content {
             ContentKind::Composite => match self.composite(session, item, &mut substitute)? {
@@ -297,48 +328,11 @@ impl Pending<'_> {
             ContentKind::Leaf | ContentKind::Reference => None,
         };
         Ok(substitute.finish(body).map(|group| Put {
-            group,
+            change: Change::Edits(group),
             facts,
             inside,
             is_reference,
         }))
-    }
-
-    /// The part that was detached, as it was.
-    fn exactly(
-        &self,
-        session: &mut Session<'_>,
-        item: &Item<'_>,
-        note: &Note,
-        obtained: &Obtained,
-    ) -> Result<Put, Refusal> {
-        let octets = obtained.octets.bytes();
-        let part = self.tree.part(item.body.part);
-        // The note may be a stranger's: what it makes of the octets is known before it is made.
-        let least = match note.wording.manner {
-            Manner::QuotedPrintable => octets.len(),
-            _ => note.wording.length(octets),
-        };
-        let ledger = &mut session.ledger;
-        ledger.would_fit(least as i64 - part.span.len() as i64)?;
-        ledger.work(octets.len())?;
-        let refuse = |detail| Refusal::lasting(Reason::BadNote, detail);
-        let body = note.wording.write(octets);
-        let body =
-            body.ok_or_else(|| refuse("the content cannot stand there without an encoding"))?;
-        let is_encoded = matches!(note.wording.manner, Manner::Base64 { .. });
-        let boundaries = self.tree.boundaries_around(item.body.part);
-        if !is_encoded && has_boundary(&body, &boundaries) {
-            let detail = "the content holds a line that is a boundary of the message";
-            return Err(Refusal::lasting(Reason::BoundaryCollision, detail));
-        }
-        let group = restored(self.entity, self.tree, &item.body, note, body).map_err(refuse)?;
-        Ok(Put {
-            group,
-            facts: Facts::of(obtained),
-            inside: Pass::default(),
-            is_reference: false,
-        })
     }
 
     fn row(&self, session: &Session<'_>, item: &Item<'_>) -> Row {
@@ -355,14 +349,21 @@ impl Pending<'_> {
 
     fn put(&mut self, session: &mut Session<'_>, item: &Item<'_>, put: Put) -> Result<(), Refusal> {
         let mut row = self.row(session, item);
-        let growth: i64 = put.group.iter().map(Edit::growth).sum();
-        if let Err(refusal) = self.edits.change(put.group, []) {
-            session.ledger.lose(growth);
-            return Err(refusal);
-        }
-        if item.body.note().is_none() {
-            self.lengths = Lengths::Corrected;
-        }
+        let rows = self.pass.rows.len();
+        let growth = put.change.growth();
+        let filled = match put.change {
+            Change::Scrubbed(filled) => Some(filled),
+            Change::Edits(group) => {
+                if let Err(refusal) = self.edits.change(group, []) {
+                    session.ledger.lose(growth);
+                    return Err(refusal);
+                }
+                if item.body.note().is_none() {
+                    self.lengths = Lengths::Corrected;
+                }
+                None
+            }
+        };
         match session.is_forecast() {
             true => put.facts.foresee(&mut row),
             false => put.facts.describe(&mut row),
@@ -373,6 +374,9 @@ impl Pending<'_> {
         self.pass.notes.extend(notes);
         self.pass.rows.push(row);
         self.pass.rows.extend(put.inside.rows);
+        if let Some(filled) = filled {
+            self.fill(filled, rows..self.pass.rows.len());
+        }
         self.pass.notes.extend(put.inside.notes);
         let temporary = self.pass.temporary.take();
         self.pass.temporary = temporary.or(put.inside.temporary);
@@ -437,28 +441,8 @@ impl Pending<'_> {
         self.pass.rows.push(row);
     }
 
-    /// The edits, and that of the text which names what was detached, now that some of it is back.
-    fn relisted(&self, session: &Session<'_>, edits: Edits) -> Edits {
-        let before = Scanned {
-            original: self.entity,
-            tree: self.tree,
-        };
-        // What came back is put together only where there is something to take out.
-        if before.listing().is_none() {
-            return edits;
-        }
-        let output = edits.splice(self.entity).into_bytes();
-        let tree = mime::scan(&output, &self.place.limits);
-        let after = Scanned {
-            original: &output,
-            tree: &tree,
-        };
-        let reading = session.policy().reading();
-        let text = Edits::from(relisted(before, after, &reading, false));
-        edits.then(self.entity.len(), text)
-    }
-
-    fn finish(mut self, session: &Session<'_>) -> Pass {
+    fn finish(mut self, session: &mut Session<'_>) -> Pass {
+        self.put_scrubbed(session);
         let mut edits = self.edits.finish();
         let is_restored = |row: &Row| row.outcome == Outcome::Restored;
         if self.place.prefix.is_empty() && self.pass.rows.iter().any(is_restored) {
@@ -473,23 +457,5 @@ impl Pending<'_> {
             row
         }));
         self.pass
-    }
-}
-
-/// The store is asked for what was detached, whatever the policy says of its URL.
-fn by_hash(item: &mut Item<'_>) {
-    let is_about_part = |reason| {
-        use Reason::{BadNote, Encrypted, HeaderTooLarge, InsideReport, Signed, TypeNotAllowed};
-        matches!(
-            reason,
-            BadNote | Encrypted | HeaderTooLarge | InsideReport | Signed | TypeNotAllowed
-        )
-    };
-    let Some(note) = item.body.note() else { return };
-    if !matches!(&item.step, Step::Leave(refusal) if is_about_part(refusal.reason)) {
-        item.step = Step::Retrieve {
-            url: stored::url_of(&note.sha256),
-            accept: None,
-        };
     }
 }

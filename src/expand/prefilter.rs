@@ -6,9 +6,10 @@ mod data;
 mod document_type;
 mod hidden;
 pub(super) mod kinds;
+mod notes;
 mod words;
 
-use crate::policy::{Embed, Links, Policy};
+use crate::policy::{Embed, Follow, Links, Policy};
 use bases::{Documents, Sought};
 pub(super) use data::may_show_data;
 use document_type::{LOOKED_AT, is_document_type};
@@ -24,6 +25,8 @@ pub struct Prefilter {
     embeds: Embeds,
     /// What references need.
     references: &'static Words,
+    /// Whether notes of Mailman's matter.
+    notes: bool,
 }
 
 /// Of which documents something may be embedded.
@@ -68,6 +71,9 @@ impl Prefilter {
             links: policy.links,
             embeds: Embeds::of(&policy.embed),
             references: &REFERENCES,
+            notes: policy.tells_unfollowed
+                || policy.follow.contains(Follow::Mailman)
+                || policy.follow.contains(Follow::MailmanDigests),
         }
     }
 
@@ -88,6 +94,7 @@ impl Prefilter {
             links: Links::Keep,
             embeds: Embeds::Nothing,
             references: &DETACHED,
+            notes: false,
         }
     }
 
@@ -101,16 +108,38 @@ impl Prefilter {
     /// Where the first of the words is.
     #[must_use]
     pub fn first(&self, bytes: &[u8]) -> Option<usize> {
-        match self.looks_at_documents() {
+        let word = match self.looks_at_documents() {
             true => ALL.first(bytes),
             false => self.references.first(bytes),
-        }
+        };
+        self.or_note(bytes, word)
     }
 
     /// Where the first of the words is, or a mark.
     #[must_use]
     pub(super) fn first_or_mark(&self, bytes: &[u8]) -> Option<usize> {
-        MARKED.first(bytes)
+        self.or_note(bytes, MARKED.first(bytes))
+    }
+
+    /// Where a word is, or a note in front of it.
+    fn or_note(&self, bytes: &[u8], word: Option<usize>) -> Option<usize> {
+        if !self.notes {
+            return word;
+        }
+        let front = bytes.get(..word.unwrap_or(bytes.len()));
+        front.and_then(notes::first).or(word)
+    }
+
+    /// Whether there may be notes of Mailman's that matter.
+    #[must_use]
+    pub(super) fn notes(&self, bytes: &[u8]) -> bool {
+        self.notes && notes::first(bytes).is_some()
+    }
+
+    /// Whether notes of Mailman's matter, which stand in texts.
+    #[cfg(feature = "milter")]
+    pub(super) fn looks_at_texts(&self) -> bool {
+        self.notes
     }
 
     /// Which of the messages in `bytes` may have to be changed, as [`in_message`](Self::in_message) says: those
@@ -120,6 +149,18 @@ impl Prefilter {
     #[cfg(any(test, feature = "mailbox"))]
     #[must_use]
     pub(crate) fn messages(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
+        let mut found = self.with_words(bytes, ends);
+        if self.notes {
+            found.extend(notes::messages(bytes, ends));
+            found.sort_unstable();
+            found.dedup();
+        }
+        found
+    }
+
+    /// The same, of words alone.
+    #[cfg(any(test, feature = "mailbox"))]
+    fn with_words(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
         let words = match self.looks_at_documents() {
             true => &EVERYTHING,
             false => self.references,

@@ -9,9 +9,11 @@ use url::Url;
 use super::answer::Answer;
 use super::content::{self, Obtained};
 use super::session::{Answered, Retrieving, Session};
+use crate::external_body::Form;
 use crate::fetch::{Request, fetch_all};
 use crate::mime::{PartId, TransferEncoding, Tree};
 use crate::plan::{Item, Plan, Step};
+use crate::policy::attachments::plain;
 use crate::policy::{Policy, Target};
 use crate::report::{Detail, Reason, Refusal};
 
@@ -56,7 +58,11 @@ impl<'g> Contents<'g> {
             current,
             tree,
             plan,
-            item_of: items.map(|(at, item)| (item.body.part, at)).collect(),
+            // A text with notes is content itself.
+            item_of: items
+                .filter(|(_, item)| item.body.form != Form::Scrubbed)
+                .map(|(at, item)| (item.body.part, at))
+                .collect(),
             targets: plan
                 .references
                 .iter()
@@ -95,7 +101,8 @@ impl<'g> Contents<'g> {
             let Some(next) = self.through(item) else {
                 let found = self.directly(session, item);
                 let found = admitted(session, item, found);
-                if self.targets.contains(&item.body.part) {
+                let is_part = item.body.form != Form::Scrubbed;
+                if is_part && self.targets.contains(&item.body.part) {
                     self.settled.insert(at, found.clone());
                 }
                 break found;
@@ -174,7 +181,7 @@ fn location<'a>(policy: &Policy, item: &Item<'_>, url: &str, answer: &'a Answer)
     let own = item.shown_url.as_deref().unwrap_or_default();
     let is_mapped = matches!(policy.map(own), Cow::Owned(_));
     let is_direct = |target: Target| target.public_url() == answer.url();
-    if !is_mapped || !policy.judge_url(url).is_ok_and(is_direct) {
+    if !is_mapped || !policy.judge_url(plain(url)).is_ok_and(is_direct) {
         return Cow::Borrowed(answer.url());
     }
     let Ok(mut own) = Url::parse(own) else {
@@ -188,6 +195,12 @@ fn location<'a>(policy: &Policy, item: &Item<'_>, url: &str, answer: &'a Answer)
 
 fn admitted(session: &Session<'_>, item: &Item<'_>, found: Found) -> Found {
     match found {
+        // What was stored is not yet what it was.
+        Found::Content(obtained) if item.body.form == Form::Scrubbed => {
+            let size = obtained.octets.len() as u64;
+            let judged = session.policy().judge_size(size);
+            judged.map(|()| obtained).into()
+        }
         Found::Content(obtained) => content::admit(obtained, &item.body, session.policy()).into(),
         other => other,
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use crate::fetch::{Fetch, Request, Retrieved};
+use crate::plan::{Item, Step};
 use crate::report::{Provenance, Reason, Refusal};
 use crate::store::{Key, Store};
 
@@ -13,6 +14,24 @@ const SCHEME: &str = "embody-store:";
 /// The URL under which [`FromStore`] knows an object.
 pub(super) fn url_of(sha256: &str) -> String {
     format!("{SCHEME}{sha256}")
+}
+
+/// The store is asked for what was detached, whatever the policy says of its URL.
+pub(super) fn by_hash(item: &mut Item<'_>) {
+    let is_about_part = |reason| {
+        use Reason::{BadNote, Encrypted, HeaderTooLarge, InsideReport, Signed, TypeNotAllowed};
+        matches!(
+            reason,
+            BadNote | Encrypted | HeaderTooLarge | InsideReport | Signed | TypeNotAllowed
+        )
+    };
+    let Some(note) = item.body.note() else { return };
+    if !matches!(&item.step, Step::Leave(refusal) if is_about_part(refusal.reason)) {
+        item.step = Step::Retrieve {
+            url: url_of(&note.sha256),
+            accept: None,
+        };
+    }
 }
 
 /// Answers from a store what names an object of it; the rest is asked of another.

@@ -177,7 +177,7 @@ pub(super) const ACCESS_TYPES: [(Access, Facility); 9] = [
 ];
 
 /// Other forms of references, without an access type ([`super::Form`]).
-pub(super) const RELATIVES: [Facility; 5] = [
+pub(super) const RELATIVES: [Facility; 6] = [
     Facility {
         name: "X-Mozilla-External-Attachment-URL",
         maps_to: "its URL: an attachment that Thunderbird detached, an enclosure of its feed reader",
@@ -241,6 +241,20 @@ pub(super) const RELATIVES: [Facility; 5] = [
         utility: "the same; but a bookmark may be wanted as it is",
         disclosure: "as the scheme",
         danger: "the same",
+    },
+    Facility {
+        name: "A non-text attachment was scrubbed...",
+        maps_to: "the URL of a note that Mailman left, in any of its versions and languages",
+        operation: "that of the scheme",
+        example: Some(
+            "Content-Type: text/plain\n\nAn HTML attachment was scrubbed...\nURL: <http://lists.example.org/pipermail/x/attachments/20240514/542cdbd7/attachment.html>\n",
+        ),
+        allowed_by: "--follow mailman --fetch http",
+        syntax: "a URL on a line, or cut into several",
+        characters: "ASCII",
+        utility: "mail of lists, from their archives",
+        disclosure: "the server of the list, which has an archive for all",
+        danger: "the hash of the Message-ID proves whose it is, the size that it is whole",
     },
 ];
 

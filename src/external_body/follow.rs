@@ -9,11 +9,21 @@ pub enum Follow {
     Exchange,
     /// Attached ones as well (`application/internet-shortcut`).
     Shortcuts,
+    /// What Mailman took out of a mail of a list.
+    Mailman,
+    /// The same, of the mails in a digest.
+    MailmanDigests,
 }
 
 impl Follow {
     /// All of them, in the order in which they are told of.
-    pub const ALL: [Self; 3] = [Self::Thunderbird, Self::Exchange, Self::Shortcuts];
+    pub const ALL: [Self; 5] = [
+        Self::Thunderbird,
+        Self::Exchange,
+        Self::Shortcuts,
+        Self::Mailman,
+        Self::MailmanDigests,
+    ];
 
     /// The word of `--follow`.
     #[must_use]
@@ -22,6 +32,8 @@ impl Follow {
             Self::Thunderbird => "thunderbird",
             Self::Exchange => "exchange",
             Self::Shortcuts => "shortcuts",
+            Self::Mailman => "mailman",
+            Self::MailmanDigests => "mailman-digests",
         }
     }
 
@@ -39,7 +51,6 @@ impl Follow {
 pub struct Followed(u8);
 
 impl Default for Followed {
-   
     fn default() -> Self {
         Self::none()
             .with(Follow::Thunderbird)
@@ -117,7 +128,11 @@ mod tests {
             ("-exchange", "thunderbird"),
             ("none,shortcuts", "shortcuts"),
             ("shortcuts,none", ""),
-            ("all,-thunderbird", "exchange,shortcuts"),
+            (
+                "all,-thunderbird",
+                "exchange,shortcuts,mailman,mailman-digests",
+            ),
+            ("none,mailman-digests", "mailman-digests"),
         ] {
             assert_eq!(names(told(words)), expected.to_owned(), "{words}");
         }

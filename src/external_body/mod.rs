@@ -2,7 +2,7 @@
 //!
 //! `message/external-body` (RFC 2046 §5.2.3, RFC 2017, RFC 1873), and other forms, which programs write
 //! and no document describes: attachments that Thunderbird detached, enclosures of its feed reader, files
-//! it left in a cloud, and the shortcuts that Exchange writes ([`Form`]).
+//! it left in a cloud, the shortcuts that Exchange writes ([`Form`]), and what Mailman took out of mails.
 //!
 //! Reads what a part refers to and what is declared of the content. Nothing is resolved, allowed or
 //! retrieved here; a reference that cannot be followed is an [`Refusal`](crate::report::Refusal).
@@ -23,12 +23,14 @@ mod exact;
 mod facility;
 mod follow;
 mod listing;
+mod mailman;
 // The program alone detaches, and writes notes.
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod note;
 mod read;
 mod reference;
 mod scheme;
+mod scrubbed;
 mod shortcut;
 mod unusable;
 mod url;
@@ -43,6 +45,7 @@ pub use self::follow::{Follow, Followed};
 #[cfg(feature = "cli")]
 pub(crate) use self::listing::file_name;
 pub use self::listing::{Scanned, relisted};
+pub use self::mailman::{TextPiece, Unescaped, divided, holds_notes, scrubbed, unescaped};
 #[cfg_attr(not(feature = "cli"), allow(unused_imports))]
 pub use self::note::{
     Claim, LONGEST_FIELD, NOTE_FIELD, Note, noted_encoding_field, usual_encoding_field,
@@ -51,3 +54,4 @@ pub use self::reference::{
     ESSENCE, ExternalBody, Form, Reading, Referent, holds_blank, identifier, size_in_words,
 };
 pub use self::scheme::Scheme;
+pub use self::scrubbed::{Scrap, Scrubbed};

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::follow::{Follow, Followed};
 use super::note::{Claim, Note};
+use super::scrubbed::Scrubbed;
 use crate::link::url::with_octets_escaped;
 use crate::mime::parameters::without_comments;
 use crate::mime::{Header, MediaType, PartId};
@@ -29,6 +30,8 @@ pub enum Form {
     Shortcut,
     /// Such a file, attached.
     AttachedShortcut,
+    /// A note of Mailman's in a text: it alone goes, and the text becomes a multipart.
+    Scrubbed,
 }
 
 /// How parts are read.
@@ -36,6 +39,8 @@ pub enum Form {
 pub struct Reading {
     /// Octets of a phantom or quoted header, and of a shortcut: what is larger is not read.
     pub header_limit: usize,
+    /// Notes of one message: those behind are not read.
+    pub most_notes: usize,
     /// Forms that are read although nothing but their content says that they refer elsewhere.
     pub forms: Followed,
 }
@@ -68,6 +73,8 @@ pub struct ExternalBody<'a> {
     pub file_name: Option<String>,
     /// Whether embody detached the part, and how it was.
     pub claim: Claim,
+    /// Of what Mailman took out: its note. Several may stand in one part.
+    pub scrubbed: Option<Scrubbed>,
 }
 
 /// What an external body refers to.
@@ -110,6 +117,7 @@ impl<'a> ExternalBody<'a> {
             expiration: None,
             file_name: None,
             claim: Claim::None,
+            scrubbed: None,
             phantom,
         }
     }
@@ -123,6 +131,10 @@ impl<'a> ExternalBody<'a> {
             Form::Detached | Form::Enclosure | Form::CloudFile => Some(Follow::Thunderbird),
             Form::Shortcut => Some(Follow::Exchange),
             Form::AttachedShortcut => Some(Follow::Shortcuts),
+            Form::Scrubbed => Some(match &self.scrubbed {
+                Some(scrubbed) if scrubbed.is_in_digest => Follow::MailmanDigests,
+                _ => Follow::Mailman,
+            }),
         }
     }
 

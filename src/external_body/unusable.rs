@@ -1,6 +1,6 @@
 //! Why a reference cannot be followed, whatever the policy.
 
-use crate::report::{Detail, Reason, Refusal};
+use crate::report::{Detail, Reason, Refusal, Setting};
 
 pub(super) fn missing_url() -> Refusal {
     Refusal::lasting(Reason::MissingUrl, "there is no URL")
@@ -36,6 +36,12 @@ pub(super) fn encoded() -> Refusal {
 pub(super) fn deleted() -> Refusal {
     let detail = "the attachment was deleted; there is nothing to retrieve";
     Refusal::lasting(Reason::Deleted, detail)
+}
+
+/// A message has more notes than are read.
+pub(super) fn too_many_notes() -> Refusal {
+    let detail = Detail::from("it and the notes behind it are more than ").naming(Setting::Parts);
+    Refusal::lasting(Reason::TooManyParts, detail)
 }
 
 /// The part holds more than a note, which would be lost.

@@ -8,6 +8,8 @@
 #[cfg(feature = "http")]
 mod agent;
 mod allowance;
+#[cfg(feature = "file")]
+mod attachments;
 mod canned;
 #[cfg(feature = "http")]
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
@@ -37,6 +39,8 @@ pub(crate) use agent::USER_AGENT;
 #[cfg(feature = "cache")]
 #[cfg_attr(not(feature = "cli"), allow(unused_imports))]
 pub(crate) use allowance::Allowance;
+#[cfg(feature = "file")]
+pub(crate) use attachments::Attachments;
 pub use bytes::Bytes;
 pub use canned::Canned;
 #[cfg(feature = "http")]

@@ -19,7 +19,7 @@
 
 use std::borrow::Cow;
 
-use mail_builder::headers::{Header as _, content_type::ContentType};
+use mail_builder::headers::{Header as _, content_type::ContentType, text::Text};
 
 use super::header;
 pub use super::parameters::{Lookup, Parameter, Parameters, Quoting};
@@ -199,6 +199,18 @@ pub fn write_more(parameters: &[(String, String)]) -> Vec<u8> {
         written.extend_from_slice(b";\r\n ");
         written.extend_from_slice(parameter);
     }
+    written
+}
+
+/// A whole field of text, in encoded words where it is not ASCII (RFC 2047); control characters are left out. Line ends are
+/// CRLF, the last one included.
+#[must_use]
+pub fn write_text(name: &str, text: &str) -> Vec<u8> {
+    let text: String = text.chars().filter(|letter| !letter.is_control()).collect();
+    let mut written = format!("{name}: ").into_bytes();
+    // Writing to memory does not fail.
+    let length = written.len();
+    Text::new(text).write_header(&mut written, length);
     written
 }
 

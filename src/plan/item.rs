@@ -3,6 +3,7 @@
 use crate::external_body::ExternalBody;
 use crate::link::url;
 use crate::mime::PartId;
+use crate::policy::attachments::plain;
 use crate::report::{Kind, Outcome, Refusal, Row};
 
 /// One reference and what to do with it.
@@ -48,7 +49,7 @@ impl Item<'_> {
             Step::Copy(_) => row.detail = "the content is in another part".into(),
             Step::Retrieve { url, .. } => {
                 row.outcome = Outcome::WouldFetch;
-                row.detail = format!("would retrieve {}", shown_url(url)).into();
+                row.detail = format!("would retrieve {}", shown_url(plain(url))).into();
             }
             Step::Leave(refusal) => {
                 row.outcome = Outcome::Left;

@@ -64,6 +64,18 @@ impl<'a> Plan<'a> {
         }
     }
 
+    /// Takes out the notes of texts: of content that is to be put into a message they are none of its own.
+    pub fn leave_notes(&mut self, tree: &Tree) {
+        if self
+            .references
+            .iter()
+            .any(|item| item.body.scrubbed.is_some())
+        {
+            self.references.retain(|item| item.body.scrubbed.is_none());
+            self.rivals = rivals::rivals(tree, &self.references);
+        }
+    }
+
     /// Plans the links of every document, in their order: what fits is done, the others are left.
     #[must_use]
     pub fn of_links(original: &[u8], tree: &Tree, policy: &Policy, ledger: &mut Ledger) -> Self {

@@ -7,12 +7,12 @@ use super::bases::Bases;
 use super::content_id::ContentIds;
 use super::item::{Item, Step, shown_url};
 use super::protection::protection;
-use crate::external_body::{Claim, ExternalBody, Form, Referent};
+use crate::external_body::{Claim, ExternalBody, Form, Referent, scrubbed};
 use crate::link::base::Base;
 use crate::link::url;
 use crate::mime::header::SectionEnd;
 use crate::mime::{Content, Limit, PartId, Tree};
-use crate::policy::Policy;
+use crate::policy::{Policy, Scheme};
 use crate::report::{Detail, Kind, Reason, Refusal, Setting};
 
 /// How many characters of a `data:` URL a report shows.
@@ -28,7 +28,7 @@ pub(super) fn references<'a>(
     room: usize,
 ) -> (Vec<Item<'a>>, usize) {
     let reading = policy.reading_to_tell();
-    let bodies: Vec<ExternalBody<'a>> = tree
+    let mut bodies: Vec<ExternalBody<'a>> = tree
         .ids()
         .filter_map(|part| ExternalBody::read(original, tree, part, &reading))
         .collect();
@@ -38,6 +38,12 @@ pub(super) fn references<'a>(
     };
     let followed = bodies.iter().filter(is_followed);
     let references: HashSet<PartId> = followed.map(|body| body.part).collect();
+    // A text with notes is content, and no reference.
+    let notes = scrubbed(original, tree, &reading, &references);
+    if !notes.is_empty() {
+        bodies.extend(notes);
+        bodies.sort_by_key(|body| body.part);
+    }
     let mut planner = Planner {
         room,
         bases: Bases::within(around),
@@ -93,6 +99,7 @@ impl Planner<'_> {
                 Form::ExternalBody => Kind::ExternalBody,
                 Form::Detached | Form::Enclosure | Form::CloudFile => Kind::Detached,
                 Form::Shortcut | Form::AttachedShortcut => Kind::Shortcut,
+                Form::Scrubbed => Kind::Mailman,
             },
             shown_url,
             step,
@@ -151,6 +158,15 @@ impl Planner<'_> {
         };
         let shown = shown_url(&absolute);
         let mapped = self.policy.map(&absolute).into_owned();
+        if let Some(url) = self
+            .policy
+            .in_attachments(body, url::without_fragment(&mapped))
+        {
+            let judged = self.policy.judge_size(body.size.unwrap_or(0));
+            let is_http = Scheme::of_url(&mapped).is_some_and(Scheme::is_http);
+            let accept = accepted(body).filter(|_| is_http);
+            return (shown, judged.map(|()| Step::Retrieve { url, accept }));
+        }
         let step = self.policy.judge_url(&mapped).and_then(|target| {
             self.policy.judge_size(body.size.unwrap_or(0))?;
             // Only http can be asked for a type, and fragments are never sent: what is retrieved
@@ -158,11 +174,7 @@ impl Planner<'_> {
             let negotiates = target.scheme().is_http();
             Ok(Step::Retrieve {
                 url: url::without_fragment(&mapped).to_owned(),
-                accept: body
-                    .declared
-                    .as_ref()
-                    .filter(|_| negotiates)
-                    .map(|declared| declared.essence.to_string()),
+                accept: accepted(body).filter(|_| negotiates),
             })
         });
         (shown, step)
@@ -199,6 +211,13 @@ impl Planner<'_> {
             )
         })
     }
+}
+
+/// The type to ask for. Servers guess that of what Mailman stored.
+fn accepted(body: &ExternalBody<'_>) -> Option<String> {
+    let declared = body.declared.as_ref();
+    let declared = declared.filter(|_| body.form != Form::Scrubbed);
+    declared.map(|declared| declared.essence.to_string())
 }
 
 /// The start of a `data:` URL without its folds, for a report.

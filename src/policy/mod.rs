@@ -14,6 +14,7 @@
 //! addresses of a name with [`Policy::judge_address`], at connect time.
 
 mod address;
+pub(crate) mod attachments;
 mod choice;
 mod host;
 mod hosts;
@@ -77,6 +78,9 @@ pub struct Policy {
     pub userinfo: Userinfo,
     /// `--file-root`: absolute folders beneath which files are read.
     pub file_roots: Vec<PathBuf>,
+    /// `--attachments`: absolute folders beneath which files are read that a mail names by a URL of elsewhere; it needs
+    /// the feature `file`.
+    pub attachments: Vec<PathBuf>,
     /// `--map`: rewritten before anything is judged.
     pub maps: Vec<Mapping>,
     /// `--proxy`: where http and https go. Its own address is the user's wish and not judged. It resolves the names
@@ -336,6 +340,7 @@ impl Policy {
     pub(crate) fn reading(&self) -> Reading {
         Reading {
             header_limit: self.limits.header,
+            most_notes: self.limits.parts,
             forms: self.follow,
         }
     }

@@ -42,6 +42,7 @@ impl Policy {
         with_allow_nets allow_nets: IpNet;
         with_allow_ports allow_ports: u16;
         with_file_roots file_roots: PathBuf;
+        with_attachments attachments: PathBuf;
         with_maps maps: Mapping;
         with_allow_types allow_types: TypePattern;
         with_deny_types deny_types: TypePattern;

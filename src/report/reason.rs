@@ -64,8 +64,10 @@ reasons! {
     OutsideFileRoot "outside-file-root" FileRoot "the file is not beneath an allowed folder";
     NotARegularFile "not-a-regular-file" none "the file is a directory, a device, a pipe or a socket";
     FileNotReadable "file-not-readable" none "the file does not exist or cannot be read";
+    AmbiguousFile "ambiguous-file" none "two files beneath the folders of attachments may be meant";
     TypeNotAllowed "type-not-allowed" AllowType "the media type is denied, or not among the allowed ones";
     TypeMismatch "type-mismatch" AcceptMismatch "the content's type is not the declared one";
+    SizeMismatch "size-mismatch" none "the content does not have the size that the note in the mail says";
     DigestMismatch "digest-mismatch" none "the content does not have the declared Content-MD5, or the SHA-256 of the note that detach left";
     TooLarge "too-large" Body "the content, or its declared size, is above the limit of one body";
     GrowthLimit "growth-limit" Growth "the message would gain more than it may";

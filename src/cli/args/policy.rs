@@ -73,6 +73,10 @@ pub struct PolicyArgs {
     /// What the URLs of that store begin with [default: none]
     #[arg(hide_short_help = true, long, value_name = "URL", requires = "store", help_heading = DETACHED, value_parser = base_url)]
     base_url: Option<String>,
+    /// Look for what Mailman took out, and what Thunderbird detached, beneath this folder, by the end of its URL; needs
+    /// no --fetch [default: none]
+    #[arg(hide_short_help = true, long, value_name = "DIR", help_heading = "What may be retrieved", value_parser = super::retrieval::file_root)]
+    attachments: Vec<PathBuf>,
     #[command(flatten)]
     content: ContentArgs,
     #[command(flatten)]
@@ -84,6 +88,7 @@ impl PolicyArgs {
     pub fn policy(&self) -> Policy {
         Policy {
             limits: self.limits.limits(),
+            attachments: self.attachments.clone(),
             ..self.content.added_to(self.retrieval.policy())
         }
         .with_store(self.store.as_deref(), self.base_url.as_deref())

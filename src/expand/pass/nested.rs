@@ -19,14 +19,19 @@ impl Pending<'_> {
     ) -> Result<Result<(Vec<u8>, Pass), Refusal>, Circle> {
         let mut trail = self.place.trail.clone();
         let mut base = self.bases.of(self.entity, self.tree, item.body.part);
+        let is_scrubbed = item.body.scrubbed.is_some();
+        let mut led_to = None;
         if let Step::Retrieve { url, .. } = &item.step {
             let location = substitute.location();
+            led_to = location.map(str::to_owned);
             if let Some(refusal) = self.closes_circle(session, item, url, location)? {
                 return Ok(Err(refusal));
             }
             trail.push(url.clone());
             trail.extend(location.map(str::to_owned));
-            base = substitute.base_around(base);
+            if !is_scrubbed {
+                base = substitute.base_around(base);
+            }
         }
         // It is copied, searched, and looked at from several sides before it can stand there.
         let octets = substitute.octets();
@@ -56,6 +61,7 @@ impl Pending<'_> {
             level: self.place.level + 1,
             base,
             trail,
+            is_scrubbed: self.place.is_scrubbed || is_scrubbed,
             held,
         };
         if place.level > session.policy().limits.depth || limits.depth <= part.depth {
@@ -73,7 +79,9 @@ impl Pending<'_> {
         let pass = match (session.pass(&entity, &place), &item.step) {
             (Ok(pass), _) => pass,
             // Here the circle was entered.
-            (Err(circle), Step::Retrieve { url, .. }) if *url == circle.url => {
+            (Err(circle), Step::Retrieve { url, .. })
+                if *url == circle.url || led_to.as_ref() == Some(&circle.url) =>
+            {
                 return Ok(Err(leads_back(url)));
             }
             (Err(circle), _) => return Err(circle),
@@ -110,7 +118,7 @@ impl Pending<'_> {
             .iter()
             .find(|before| keys.contains(&key(before)))
         {
-            if Reference::split(entered).has_scheme("file") {
+            if self.place.is_scrubbed || Reference::split(entered).has_scheme("file") {
                 return Err(Circle {
                     url: entered.clone(),
                 });

@@ -21,13 +21,12 @@ use crate::report::{Detail, Reason, Refusal, Setting};
 
 /// The open roots.
 #[derive(Debug)]
-pub(super) struct Roots(Vec<(PathBuf, Dir)>);
+pub(in crate::fetch) struct Roots(Vec<(PathBuf, Dir)>);
 
 impl Roots {
-    /// Opens every root of the policy.
-    pub(super) fn open(policy: &Policy) -> Result<Self, Error> {
-        policy
-            .file_roots
+    /// Opens these folders.
+    pub(in crate::fetch) fn open(folders: &[PathBuf]) -> Result<Self, Error> {
+        folders
             .iter()
             .map(|root| {
                 let folder = format!("the folder {}", root.display());
@@ -39,20 +38,30 @@ impl Roots {
             .map(Self)
     }
 
+    /// Whether there is a file of this name, beneath its root.
+    pub(in crate::fetch) fn holds_file(&self, path: &Path) -> bool {
+        let found = self
+            .beneath(path)
+            .map(|(root, beneath)| root.metadata(beneath));
+        found.is_some_and(|found| found.is_ok_and(|metadata| metadata.is_file()))
+    }
+
+    /// The innermost of nested roots, and the path beneath it: it is what the user was most precise about.
+    fn beneath<'p>(&self, path: &'p Path) -> Option<(&Dir, &'p Path)> {
+        self.0
+            .iter()
+            .filter_map(|(root, handle)| Some((handle, path.strip_prefix(root).ok()?)))
+            .min_by_key(|(_, beneath)| beneath.as_os_str().len())
+    }
+
     /// The whole file, or why not. `path` was judged by the policy.
-    pub(super) fn read(
+    pub(in crate::fetch) fn read(
         &self,
         policy: &Policy,
         path: &Path,
         allowance: Allowance,
     ) -> Result<Vec<u8>, Refusal> {
-        // Of nested roots the innermost: it is what the user was most precise about.
-        let (root, beneath) = self
-            .0
-            .iter()
-            .filter_map(|(root, handle)| Some((handle, path.strip_prefix(root).ok()?)))
-            .min_by_key(|(_, beneath)| beneath.as_os_str().len())
-            .ok_or_else(|| outside(path))?;
+        let (root, beneath) = self.beneath(path).ok_or_else(|| outside(path))?;
         if beneath.as_os_str().is_empty() {
             return Err(not_regular(path));
         }

@@ -1,7 +1,7 @@
 //! http, https, ftp and file as this system reaches them, each behind the policy.
 
 #[cfg(feature = "file")]
-mod file;
+pub(super) mod file;
 #[cfg(feature = "ftp")]
 mod ftp;
 #[cfg(feature = "http")]
@@ -64,7 +64,7 @@ impl System {
     ) -> Result<Self, Error> {
         Ok(Self {
             #[cfg(feature = "file")]
-            roots: Roots::open(&policy)?,
+            roots: Roots::open(&policy.file_roots)?,
             policy,
             #[cfg(feature = "ftp")]
             names,

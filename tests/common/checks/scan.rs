@@ -44,6 +44,7 @@ pub fn check(data: &[u8]) {
         let _ = (tree.number(id), tree.boundaries_around(id));
         let reading = Reading {
             header_limit: limits.header,
+            most_notes: 100,
             forms: Followed::all(),
         };
         let _ = ExternalBody::read(message, &tree, id, &reading);

@@ -11,6 +11,7 @@ mod embed_forecast;
 mod embed_hostile;
 mod faults_memory;
 mod follow;
+mod mailman;
 mod rfc1864;
 mod rfc1873;
 mod rfc2017;

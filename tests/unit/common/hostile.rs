@@ -12,6 +12,10 @@ pub struct Shape {
 
 const MIXED: &str = "Content-Type: multipart/mixed; boundary=b\n\n";
 const QUOTED: &str = "Content-Type: text/html\nContent-Transfer-Encoding: quoted-printable\n\n";
+/// A text, and what is stored of it.
+const NOTES: &str = "Message-ID: <m@example.org>\n\n";
+const NOTED: &str = "http://localhost/attachments/20240514/542cdbd7/";
+const NEXT_PART: &str = "-------------- next part --------------\n";
 const BASE: &str = "Content-Base: http://www.example.org/";
 
 pub const SHAPES: &[Shape] = &[
@@ -368,6 +372,32 @@ pub const SHAPES: &[Shape] = &[
     }),
     shape("one-long-line", |octets| {
         document(&times("<a href=x>", octets))
+    }),
+    // Notes of this mail: its hash is known to who wrote it.
+    shape("mailman-notes", |octets| {
+        let note = format!("An HTML attachment was scrubbed...\nURL: <{NOTED}a.html>\n{NEXT_PART}");
+        between(NOTES, &note, octets, "")
+    }),
+    shape("mailman-separators", |octets| {
+        let note = format!("An HTML attachment was scrubbed...\nURL: <{NOTED}a.html>\n");
+        between(&format!("{NOTES}{note}"), NEXT_PART, octets, &note)
+    }),
+    shape("mailman-lines-that-are-none", |octets| {
+        let note = format!("x: <{NOTED}a\nx: <{NOTED}a>\n");
+        between(NOTES, &note, octets, "")
+    }),
+    shape("mailman-blank-lines", |octets| {
+        let note = format!("An HTML attachment was scrubbed...\nURL: <{NOTED}a.html>\n");
+        let blank = times("\n", octets / 100);
+        between(NOTES, &format!("{note}{blank}"), octets, "")
+    }),
+    shape("mailman-one-line", |octets| {
+        between(NOTES, &format!("x: <{NOTED}a.html"), octets, "\n")
+    }),
+    shape("mailman-blocks", |octets| {
+        let note =
+            format!("\n\nMessage: 1\nMessage-ID: <m@example.org>\n\nx...\nURL: <{NOTED}a.html>\n");
+        between(NOTES, &note, octets, "")
     }),
 ];
 

@@ -1,0 +1,73 @@
+//! Parts that embody detached: they become again what they were.
+
+use super::{Change, Pass, Pending, Put};
+use crate::edit::Edits;
+use crate::expand::content::Obtained;
+use crate::expand::facts::Facts;
+use crate::expand::session::Session;
+use crate::external_body::{Note, Scanned, relisted, restored};
+use crate::mime;
+use crate::mime::exact::Manner;
+use crate::mime::transfer::has_boundary;
+use crate::plan::Item;
+use crate::report::{Reason, Refusal};
+
+impl Pending<'_> {
+    /// The part that was detached, as it was.
+    pub(super) fn exactly(
+        &self,
+        session: &mut Session<'_>,
+        item: &Item<'_>,
+        note: &Note,
+        obtained: &Obtained,
+    ) -> Result<Put, Refusal> {
+        let octets = obtained.octets.bytes();
+        let part = self.tree.part(item.body.part);
+        // The note may be a stranger's: what it makes of the octets is known before it is made.
+        let least = match note.wording.manner {
+            Manner::QuotedPrintable => octets.len(),
+            _ => note.wording.length(octets),
+        };
+        let ledger = &mut session.ledger;
+        ledger.would_fit(least as i64 - part.span.len() as i64)?;
+        ledger.work(octets.len())?;
+        let refuse = |detail| Refusal::lasting(Reason::BadNote, detail);
+        let body = note.wording.write(octets);
+        let body =
+            body.ok_or_else(|| refuse("the content cannot stand there without an encoding"))?;
+        let is_encoded = matches!(note.wording.manner, Manner::Base64 { .. });
+        let boundaries = self.tree.boundaries_around(item.body.part);
+        if !is_encoded && has_boundary(&body, &boundaries) {
+            let detail = "the content holds a line that is a boundary of the message";
+            return Err(Refusal::lasting(Reason::BoundaryCollision, detail));
+        }
+        let group = restored(self.entity, self.tree, &item.body, note, body).map_err(refuse)?;
+        Ok(Put {
+            change: Change::Edits(group),
+            facts: Facts::of(obtained),
+            inside: Pass::default(),
+            is_reference: session.settings.prefilter.notes(octets),
+        })
+    }
+
+    /// The edits, and that of the text which names what was detached, now that some of it is back.
+    pub(super) fn relisted(&self, session: &Session<'_>, edits: Edits) -> Edits {
+        let before = Scanned {
+            original: self.entity,
+            tree: self.tree,
+        };
+        // What came back is put together only where there is something to take out.
+        if before.listing().is_none() {
+            return edits;
+        }
+        let output = edits.splice(self.entity).into_bytes();
+        let tree = mime::scan(&output, &self.place.limits);
+        let after = Scanned {
+            original: &output,
+            tree: &tree,
+        };
+        let reading = session.policy().reading();
+        let text = Edits::from(relisted(before, after, &reading, false));
+        edits.then(self.entity.len(), text)
+    }
+}

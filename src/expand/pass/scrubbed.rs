@@ -1,0 +1,416 @@
+//! Notes of Mailman's that give way to what they name. The text that holds them becomes a multipart: its own pieces, and
+//! what was taken out, in order. Where a note is all of the text, the content takes its place.
+//!
+//! Edits of one text are one group. What its own octets say stays, but for separators; text parts of a multipart/mixed
+//! are divided within it, so that notes which were left may be filled by a later run.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::{Change, Circle, Pass, Pending, Put};
+use crate::edit::{Edit, Group};
+use crate::expand::composite;
+use crate::expand::content::Obtained;
+use crate::expand::facts::Facts;
+use crate::expand::scrubbed::{Filled, NewPart, Stored, Text, charset_of};
+use crate::expand::session::Session;
+use crate::expand::substitute::Substitute;
+use crate::external_body::{Scrap, Scrubbed, TextPiece, divided, holds_notes};
+use crate::mime::entity;
+use crate::mime::transfer::with_newlines;
+use crate::mime::{MediaType, PartId, TransferEncoding, Tree, media_type};
+use crate::plan::Item;
+use crate::report::{Detail, Outcome, Reason, Refusal, Setting};
+use crate::span::Span;
+
+/// Octets of the fields of a text part, and of the lines around it, at most.
+const AROUND: usize = 160;
+
+impl Pending<'_> {
+    /// What a note becomes.
+    pub(super) fn scrubbed(
+        &mut self,
+        session: &mut Session<'_>,
+        item: &Item<'_>,
+        scrubbed: &Scrubbed,
+        obtained: Obtained,
+    ) -> Result<Result<Put, Refusal>, Circle> {
+        let part = item.body.part;
+        // It is escaped again, encoded, and compared.
+        let octets = obtained.octets.len();
+        let worked = session.ledger.work(octets.saturating_mul(4));
+        if let Err(refusal) = worked.and_then(|()| self.open_text(session, part)) {
+            return Ok(Err(refusal));
+        }
+        let stored = match Stored::of(&item.body, scrubbed, obtained, session.policy()) {
+            Ok(stored) => stored,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let facts = Facts::of(&stored.obtained);
+        let mut inside = Pass::default();
+        let is_message = stored.obtained.essence == "message/rfc822";
+        let body = match is_message {
+            false => None,
+            true => {
+                let obtained = stored.obtained.clone();
+                let prepared = Substitute::prepare(self.entity, self.tree, &item.body, obtained);
+                let mut substitute = match prepared {
+                    Ok(substitute) => substitute,
+                    Err(refusal) => return Ok(Err(refusal)),
+                };
+                match self.composite(session, item, &mut substitute)? {
+                    Ok((body, pass)) => {
+                        inside = pass;
+                        Some(body)
+                    }
+                    Err(refusal) => return Ok(Err(refusal)),
+                }
+            }
+        };
+        let Some(text) = self.texts.get(&part) else {
+            return Ok(Err(too_many_parts(0)));
+        };
+        let number = text
+            .notes
+            .partition_point(|note| note.start < scrubbed.note.start);
+        let mut boundaries = self.tree.boundaries_around(part);
+        boundaries.push(&text.boundary);
+        let encoded = match body {
+            Some(body) => {
+                let above = self.tree.ancestors(part);
+                let enclosing: Vec<TransferEncoding> =
+                    above.map(|above| self.tree.part(above).encoding).collect();
+                composite::fit(&[], body, &boundaries, &enclosing)
+            }
+            None => {
+                let behind = text.behind.get(&number).copied();
+                let end = self.tree.part(part).body.end;
+                // Empty lines behind it stay: behind base64 they change nothing.
+                let is_followed = behind.is_some_and(|behind| {
+                    !behind.is_empty() && (text.is_whole || !text.is_nested || behind.end != end)
+                });
+                let octets = stored.obtained.octets.bytes();
+                let is_noted = !stored.is_attached()
+                    && stored.obtained.essence == "text/plain"
+                    && holds_notes(self.entity, self.tree, octets);
+                let is_exact = is_followed || is_noted;
+                Ok(stored.encode(is_exact, self.tree.newline, &boundaries))
+            }
+        };
+        let new = match encoded {
+            Ok(encoded) => stored.written(encoded, self.tree.newline),
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let overhead = match text.filled.is_empty() {
+            true => text.overhead,
+            false => 0,
+        };
+        let growth = new.len() as i64 - scrubbed.note.len() as i64 + overhead;
+        Ok(Ok(Put {
+            change: Change::Scrubbed(Filled {
+                part,
+                number,
+                new,
+                growth,
+            }),
+            facts,
+            inside,
+            is_reference: false,
+        }))
+    }
+
+    /// Sees how a text divides, once.
+    fn open_text(&mut self, session: &mut Session<'_>, part: PartId) -> Result<(), Refusal> {
+        if self.texts.contains_key(&part) {
+            return Ok(());
+        }
+        let entity = self.tree.part(part);
+        session.ledger.work(entity.body.len().saturating_mul(3))?;
+        if entity.depth >= self.place.limits.depth {
+            let detail = Detail::from("it would be nested deeper than ").naming(Setting::Depth);
+            return Err(Refusal::lasting(Reason::TooDeep, detail));
+        }
+        let items = self.plan.references.iter();
+        let of_part = items.filter(|item| item.body.part == part);
+        let scrubbed: Vec<&Scrubbed> = of_part
+            .filter_map(|item| item.body.scrubbed.as_ref())
+            .collect();
+        let notes: Vec<Span> = scrubbed.iter().map(|scrubbed| scrubbed.note).collect();
+        let all: Vec<(Span, bool)> = scrubbed
+            .iter()
+            .map(|scrubbed| (scrubbed.note, scrubbed.scrap != Scrap::Removed))
+            .collect();
+        let pieces = divided(self.entity, entity.body, &all);
+        let most = self.place.limits.parts;
+        if self.tree.ids().count() + pieces.len() > most {
+            return Err(too_many_parts(most));
+        }
+        let around = self.tree.boundaries_around(part);
+        let mixed = entity
+            .parent
+            .filter(|&above| self.tree.part(above).essence == "multipart/mixed");
+        let own = mixed.and_then(|above| self.tree.part(above).content.boundary());
+        let boundary = match own {
+            Some(boundary) => boundary.to_vec(),
+            None => {
+                let text = entity.body.of(self.entity);
+                entity::boundary(text, text, &around).into_bytes()
+            }
+        };
+        let fields = self.content_type(part).map_or(0, <[u8]>::len);
+        let overhead = pieces.len() * (boundary.len() + fields + AROUND);
+        let behind = pieces.iter().filter_map(|piece| match piece {
+            TextPiece::Note(number, behind) => Some((*number, *behind)),
+            TextPiece::Text(_) => None,
+        });
+        let text = Text {
+            part,
+            notes,
+            is_nested: own.is_none(),
+            is_whole: pieces.len() == 1,
+            behind: behind.collect(),
+            overhead: overhead as i64,
+            boundary,
+            filled: Vec::new(),
+        };
+        self.texts.insert(part, text);
+        Ok(())
+    }
+
+    /// The value of a part's Content-Type field.
+    fn content_type(&self, part: PartId) -> Option<&[u8]> {
+        self.tree.value(self.entity, part, "Content-Type")
+    }
+
+    /// Remembers what comes in the place of a note; `rows` tell of it.
+    pub(super) fn fill(&mut self, filled: Filled, rows: Range<usize>) {
+        if let Some(text) = self.texts.get_mut(&filled.part) {
+            text.filled.push((filled, rows));
+        }
+    }
+
+    /// Makes the edits of all texts.
+    pub(super) fn put_scrubbed(&mut self, session: &mut Session<'_>) {
+        let texts = std::mem::take(&mut self.texts);
+        // The last first: what is taken out of the rows stands behind what is looked at later.
+        let texts = texts.into_values().rev();
+        for text in texts.filter(|text| !text.filled.is_empty()) {
+            let group = self.divide(&text);
+            let growth: i64 = group.iter().map(Edit::growth).sum();
+            let counted: i64 = text.filled.iter().map(|(filled, _)| filled.growth).sum();
+            match self.edits.change(group, []) {
+                Ok(()) => {
+                    session.ledger.lose(counted - growth);
+                    self.lengths = crate::lengths::Lengths::Corrected;
+                }
+                Err(refusal) => {
+                    session.ledger.lose(counted);
+                    for (_, rows) in text.filled.into_iter().rev() {
+                        self.pass.rows.drain(rows.start + 1..rows.end);
+                        if let Some(row) = self.pass.rows.get_mut(rows.start) {
+                            row.outcome = Outcome::Left;
+                            row.tell_refusal(refusal.clone());
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The edits of a text.
+    fn divide(&self, text: &Text) -> Group {
+        let part = self.tree.part(text.part);
+        let newline = self.tree.newline.bytes();
+        let filled: HashMap<usize, &NewPart> = text
+            .filled
+            .iter()
+            .map(|(filled, _)| (filled.number, &filled.new))
+            .collect();
+        let notes = text.notes.iter().enumerate();
+        let notes: Vec<(Span, bool)> = notes
+            .map(|(number, note)| (*note, filled.contains_key(&number)))
+            .collect();
+        let pieces = divided(self.entity, part.body, &notes);
+        let new_of = |number: &usize| filled.get(number).copied();
+        if let [TextPiece::Note(number, behind)] = pieces.as_slice()
+            && let Some(new) = new_of(number)
+        {
+            let mut body = [&new.body, behind.of(self.entity)].concat();
+            // Text that has no line end gets none.
+            let has_end = body.is_empty() || body.ends_with(b"\n");
+            let wants_end = new.is_base64 && self.needs_end(text.part);
+            if !has_end && (wants_end || self.tree.abuts_boundary(self.entity, text.part)) {
+                body.extend_from_slice(newline);
+            }
+            let mut group = self.header_edits(text.part, new.fields.clone());
+            group.push(Edit::replace(part.body, body));
+            return group;
+        }
+        let delimiter = [newline, b"--", &text.boundary, newline].concat();
+        let fields_of = TextFields::of(self.entity, self.tree, text.part);
+        let mut group = Group::new();
+        let (mut at, mut new) = (part.body.start, Vec::new());
+        let mut is_ascii = true;
+        // Empty lines at the very end belong to no part of a multipart of our own.
+        let mut epilogue = Span::empty_at(part.body.end);
+        for (index, piece) in pieces.iter().enumerate() {
+            let is_first = index == 0;
+            match (is_first, text.is_nested) {
+                (true, true) => {
+                    new.extend_from_slice(delimiter.get(newline.len()..).unwrap_or_default())
+                }
+                (true, false) => {}
+                (false, _) => new.extend_from_slice(&delimiter),
+            }
+            let has_header = is_first && !text.is_nested;
+            match piece {
+                TextPiece::Text(span) => {
+                    let octets = span.of(self.entity);
+                    is_ascii &= octets.is_ascii();
+                    if !has_header {
+                        new.extend_from_slice(&fields_of.written(octets));
+                        new.extend_from_slice(newline);
+                    }
+                    group.push(Edit::replace(
+                        Span::new(at, span.start),
+                        std::mem::take(&mut new),
+                    ));
+                    at = span.end;
+                }
+                TextPiece::Note(number, behind) => {
+                    let Some(filled) = new_of(number) else {
+                        continue;
+                    };
+                    is_ascii &= filled.body.is_ascii();
+                    if has_header {
+                        group.extend(self.header_edits(text.part, filled.fields.clone()));
+                    } else {
+                        new.extend_from_slice(&filled.fields);
+                        new.extend_from_slice(newline);
+                    }
+                    new.extend_from_slice(&filled.body);
+                    if text.is_nested && behind.end == part.body.end {
+                        epilogue = *behind;
+                    } else {
+                        new.extend_from_slice(behind.of(self.entity));
+                    }
+                }
+            }
+        }
+        if text.is_nested {
+            new.extend_from_slice(delimiter.strip_suffix(newline).unwrap_or_default());
+            new.extend_from_slice(b"--");
+            if !epilogue.is_empty() || self.needs_end(text.part) {
+                new.extend_from_slice(newline);
+            }
+            new.extend_from_slice(epilogue.of(self.entity));
+            let boundary = String::from_utf8_lossy(&text.boundary).into_owned();
+            let value = media_type::write("multipart/mixed", &[("boundary".to_owned(), boundary)]);
+            let mut fields = b"Content-Type: ".to_vec();
+            fields.extend_from_slice(&with_newlines(value, self.tree.newline));
+            if !is_ascii {
+                fields.extend_from_slice(b"Content-Transfer-Encoding: 8bit");
+                fields.extend_from_slice(newline);
+            }
+            group.extend(self.header_edits(text.part, fields));
+        } else if at < part.body.end && self.tree.abuts_boundary(self.entity, text.part) {
+            new.extend_from_slice(newline);
+        }
+        group.push(Edit::replace(Span::new(at, part.body.end), new));
+        group.retain(|edit| !(edit.span.is_empty() && edit.replacement.is_empty()));
+        group
+    }
+
+    /// Whether a line end has to stand behind what ends a part.
+    fn needs_end(&self, part: PartId) -> bool {
+        let is_last = self.tree.part(part).span.end >= self.entity.len();
+        is_last || self.tree.abuts_boundary(self.entity, part)
+    }
+
+    /// The edits of a header whose fields about the body give way to others.
+    fn header_edits(&self, part: PartId, fields: Vec<u8>) -> Group {
+        let newline = self.tree.newline.bytes();
+        let own = self.tree.fields(part);
+        let mut new = Vec::new();
+        if self.tree.is_message(part) && own.first(self.entity, "MIME-Version").is_none() {
+            new.extend_from_slice(b"MIME-Version: 1.0");
+            new.extend_from_slice(newline);
+        }
+        new.extend_from_slice(&fields);
+        let mut new = Some(new);
+        let mut group = Group::new();
+        for field in own.iter(self.entity) {
+            let is = |name| field.is(self.entity, name);
+            if is("Content-Type")
+                && let Some(new) = new.take()
+            {
+                group.push(Edit::replace(field.whole, new));
+            } else if is("Content-Type") || is("Content-Transfer-Encoding") || is("Content-MD5") {
+                group.push(Edit::remove(field.whole));
+            }
+        }
+        if let Some(new) = new {
+            group.push(Edit::insert(self.tree.part(part).header.end, new));
+        }
+        group
+    }
+}
+
+/// The fields of the text parts that a text becomes: its own Content-Type and encoding; without a charset that which
+/// its octets have (RFC 1428).
+struct TextFields<'t> {
+    value: Option<&'t [u8]>,
+    charset: Option<&'static str>,
+    tree: &'t Tree,
+    encoding: Option<&'t [u8]>,
+}
+
+impl<'t> TextFields<'t> {
+    fn of(original: &'t [u8], tree: &'t Tree, part: PartId) -> Self {
+        let value = tree.value(original, part, "Content-Type");
+        let is_declared =
+            value.is_some_and(|value| MediaType::parse(value).parameter("charset").is_some());
+        let charset = match is_declared {
+            true => None,
+            false => charset_of(tree.part(part).body.of(original)),
+        };
+        Self {
+            value,
+            charset,
+            tree,
+            encoding: tree.value(original, part, "Content-Transfer-Encoding"),
+        }
+    }
+
+    fn written(&self, octets: &[u8]) -> Vec<u8> {
+        let newline = self.tree.newline.bytes();
+        let mut fields = b"Content-Type:".to_vec();
+        match self.value {
+            Some(value) => fields.extend_from_slice(value),
+            None => fields.extend_from_slice(b" text/plain"),
+        }
+        if let Some(charset) = self.charset.filter(|_| !octets.is_ascii()) {
+            fields.extend_from_slice(b"; charset=");
+            fields.extend_from_slice(charset.as_bytes());
+        }
+        fields.extend_from_slice(newline);
+        match self.encoding {
+            Some(value) => {
+                fields.extend_from_slice(b"Content-Transfer-Encoding:");
+                fields.extend_from_slice(value);
+                fields.extend_from_slice(newline);
+            }
+            None if !octets.is_ascii() => {
+                fields.extend_from_slice(b"Content-Transfer-Encoding: 8bit");
+                fields.extend_from_slice(newline);
+            }
+            None => {}
+        }
+        fields
+    }
+}
+
+fn too_many_parts(most: usize) -> Refusal {
+    let detail = Detail::from("the text would become more parts than ").naming(Setting::Parts);
+    Refusal::lasting(Reason::TooManyParts, detail.then(format!(", {most}")))
+}

@@ -1,0 +1,233 @@
+//! What Mailman stored, on its way back into the mail: what it was before it was stored, whether that is proved, and the
+//! part that it becomes.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::answer::Octets;
+use super::content::Obtained;
+use crate::external_body::{ExternalBody, Scrap, Scrubbed, Unescaped, unescaped};
+use crate::mime::media_type;
+use crate::mime::transfer::{Encoded, encode_base64, encode_text, with_newlines};
+use crate::mime::{PartId, TransferEncoding};
+use crate::policy::{Mismatch, Policy};
+use crate::report::{Reason, Refusal};
+use crate::span::{Newline, Span};
+
+/// The type of octets that nobody described.
+const OCTETS: &str = "application/octet-stream";
+
+/// Content as it was before Mailman stored it.
+pub(super) struct Stored {
+    pub(super) obtained: Obtained,
+    name: Option<String>,
+    description: Option<String>,
+}
+
+/// A text with notes, while it is decided what comes in their places.
+pub(super) struct Text {
+    pub(super) part: PartId,
+    /// Its notes, in order.
+    pub(super) notes: Vec<Span>,
+    /// What parts are divided by.
+    pub(super) boundary: Vec<u8>,
+    /// Whether the text becomes a multipart; else it stands in one, and is divided there.
+    pub(super) is_nested: bool,
+    /// The empty lines behind each note, if all go.
+    pub(super) behind: HashMap<usize, Span>,
+    /// Whether one note is all of it.
+    pub(super) is_whole: bool,
+    /// Octets that boundaries and fields take, to be counted once.
+    pub(super) overhead: i64,
+    pub(super) filled: Vec<(Filled, Range<usize>)>,
+}
+
+/// What stands in the place of a note.
+pub(super) struct Filled {
+    pub(super) part: PartId,
+    /// Which note of the text.
+    pub(super) number: usize,
+    pub(super) new: NewPart,
+    /// Octets that the message gains.
+    pub(super) growth: i64,
+}
+
+/// A part that comes in.
+pub(super) struct NewPart {
+    /// Its fields, each with its line end.
+    pub(super) fields: Vec<u8>,
+    pub(super) body: Vec<u8>,
+    pub(super) is_base64: bool,
+}
+
+impl NewPart {
+    pub(super) fn len(&self) -> usize {
+        self.fields.len() + self.body.len()
+    }
+}
+
+impl Stored {
+    /// What the stored file was.
+    ///
+    /// # Errors
+    /// [`Reason::SizeMismatch`], [`Reason::TypeMismatch`] for a page in place of the file, and
+    /// [`Reason::TypeNotAllowed`].
+    pub(super) fn of(
+        body: &ExternalBody<'_>,
+        scrubbed: &Scrubbed,
+        mut obtained: Obtained,
+        policy: &Policy,
+    ) -> Result<Self, Refusal> {
+        let octets = obtained.octets.bytes();
+        let is_proof_wanted = policy.mismatch == Mismatch::Refuse;
+        if is_proof_wanted && is_page_instead(&obtained, scrubbed) {
+            let detail = "the answer is a web page, not the file";
+            return Err(Refusal::lasting(Reason::TypeMismatch, detail));
+        }
+        let has_size = |octets: &[u8]| {
+            let size = body.size.or(scrubbed.message_size);
+            size.is_none_or(|size| size == octets.len() as u64)
+        };
+        let declared = body
+            .declared
+            .as_ref()
+            .map_or(OCTETS, |declared| &*declared.essence);
+        let is_message = |octets: &[u8]| has_size(octets) && octets.starts_with(ENVELOPE);
+        let mut name = body.file_name.clone();
+        let mut remark = None;
+        let (essence, was) = match (scrubbed.scrap, unescaped(scrubbed.scrap, octets)) {
+            (Scrap::Message, Unescaped::Was(was)) if is_message(&was) => {
+                (declared, Some(without_first_line(was)))
+            }
+            // A catalogue shows the fields of a message for other attachments.
+            (Scrap::Message, _) if has_size(octets) => (OCTETS, None),
+            (Scrap::Message, Unescaped::Lost) if octets.starts_with(ENVELOPE) => {
+                remark = Some(ESCAPED);
+                name = Some(scrubbed.stored_name.clone());
+                ("text/html", None)
+            }
+            (Scrap::Html, Unescaped::Lost) => {
+                remark = Some(ESCAPED);
+                name = Some(scrubbed.stored_name.clone());
+                (declared, None)
+            }
+            (Scrap::Html, Unescaped::Was(was)) => (declared, Some(was)),
+            (Scrap::File, _) if has_size(octets) && is_composite(declared) => {
+                remark = Some("its type says that it holds parts, and it is put in as a file");
+                (OCTETS, None)
+            }
+            (Scrap::File, _) if has_size(octets) => (declared, None),
+            (Scrap::Html | Scrap::Text, _) => (declared, None),
+            (Scrap::File | Scrap::Message | Scrap::Removed, _) => {
+                let size = body.size.or(scrubbed.message_size).unwrap_or_default();
+                let found = octets.len();
+                let detail = format!("the note says {size} bytes, the content has {found}");
+                return Err(Refusal::lasting(Reason::SizeMismatch, detail));
+            }
+        };
+        policy.judge_type(essence)?;
+        obtained.essence = essence.to_owned();
+        if let Some(was) = was {
+            obtained.octets = Octets::shared(was);
+        }
+        obtained.notes.extend(remark.map(str::to_owned));
+        Ok(Self {
+            obtained,
+            name,
+            description: scrubbed.description.clone(),
+        })
+    }
+
+    /// Whether it becomes somebody's file, not text of the mail.
+    pub(super) fn is_attached(&self) -> bool {
+        self.name.is_some()
+    }
+
+    /// The body: text as it is if it can be, and its octets need not be `exact`.
+    pub(super) fn encode(&self, exact: bool, newline: Newline, boundaries: &[&[u8]]) -> Encoded {
+        let octets = self.obtained.octets.bytes();
+        let is_text = self.obtained.essence.starts_with("text/");
+        if is_text && !exact && memchr::memchr(b'\r', octets).is_none() {
+            encode_text(octets.to_vec(), newline, boundaries)
+        } else {
+            encode_base64(octets, newline)
+        }
+    }
+
+    /// The part.
+    pub(super) fn written(&self, encoded: Encoded, newline: Newline) -> NewPart {
+        let essence = &self.obtained.essence;
+        let charset = charset_of(self.obtained.octets.bytes());
+        let charset = charset.filter(|_| essence.starts_with("text/"));
+        let parameters: Vec<(String, String)> = charset
+            .map(|charset| ("charset".to_owned(), charset.to_owned()))
+            .into_iter()
+            .collect();
+        let mut fields = b"Content-Type: ".to_vec();
+        fields.extend_from_slice(&media_type::write(essence, &parameters));
+        if encoded.encoding != TransferEncoding::SevenBit {
+            fields.extend_from_slice(b"Content-Transfer-Encoding: ");
+            fields.extend_from_slice(encoded.encoding.as_str().as_bytes());
+            fields.extend_from_slice(b"\r\n");
+        }
+        if let Some(name) = &self.name {
+            fields.extend_from_slice(b"Content-Disposition: attachment");
+            let more = media_type::write_more(&[("filename".to_owned(), name.clone())]);
+            fields.extend_from_slice(&more);
+            fields.extend_from_slice(b"\r\n");
+        }
+        if let Some(description) = &self.description {
+            fields.extend_from_slice(&media_type::write_text("Content-Description", description));
+        }
+        NewPart {
+            fields: with_newlines(fields, newline),
+            is_base64: encoded.encoding == TransferEncoding::Base64,
+            body: encoded.body,
+        }
+    }
+}
+
+/// What Mailman wrote in front of a message.
+const ENVELOPE: &[u8] = b"From ";
+const ESCAPED: &str =
+    "escaped: it is put in as the page that Mailman stored, with its markup escaped";
+
+fn without_first_line(mut message: Vec<u8>) -> Vec<u8> {
+    let end = memchr::memchr(b'\n', &message).map_or(message.len(), |end| end + 1);
+    message.drain(..end);
+    message
+}
+
+fn is_composite(essence: &str) -> bool {
+    essence.starts_with("multipart/") || essence.starts_with("message/")
+}
+
+/// Whether a server showed a page, as to somebody who has to sign in: HTML, where neither the note nor the name of the file
+/// says so; or a form for a password of the archive.
+fn is_page_instead(obtained: &Obtained, scrubbed: &Scrubbed) -> bool {
+    let is_html = matches!(
+        obtained.source_type.as_deref(),
+        Some("text/html" | "application/xhtml+xml")
+    );
+    let extension = scrubbed.stored_name.rsplit('.').next().unwrap_or_default();
+    let is_named_so = ["html", "htm", "shtml", "mht"].contains(&extension);
+    let is_expected = scrubbed.scrap == Scrap::Html || is_named_so;
+    is_html && (!is_expected || asks_for_password(obtained.octets.bytes()))
+}
+
+fn asks_for_password(page: &[u8]) -> bool {
+    const LONGEST: usize = 64 << 10;
+    let page = page.get(..page.len().min(LONGEST)).unwrap_or_default();
+    let page = page.to_ascii_lowercase();
+    let holds = |words: &str| memchr::memmem::find(&page, words.as_bytes()).is_some();
+    holds("<form") && holds("/private/") && holds("password")
+}
+
+/// The charset to say of text whose charset is not known; none for ASCII (RFC 1428).
+pub(super) fn charset_of(text: &[u8]) -> Option<&'static str> {
+    match std::str::from_utf8(text) {
+        _ if text.is_ascii() => None,
+        Ok(_) => Some("utf-8"),
+        Err(_) => Some("unknown-8bit"),
+    }
+}

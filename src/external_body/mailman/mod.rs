@@ -1,0 +1,366 @@
+//! Attachments that Mailman 2 took out of a mail before it was archived, sent as a digest, or delivered
+//! (Mailman/Handlers/Scrubber.py). No document describes the notes it left; this is what it writes.
+//!
+//! * The mail becomes one text: the texts of its parts, and notes, with [separators](separator) between them. A note may be
+//!   all there is: to 2.1.34 Mailman took out any text whose Content-Disposition came without a charset.
+//! * A note ends in a URL: `.../attachments/YYYYMMDD/HHHHHHHH/NAME.EXT`. HHHHHHHH are the first and the last four digits of
+//!   the SHA-1 of the Message-ID. So a note is known to be this mail's; those that are quoted are not.
+//! * NAME and EXT tell nothing, and the type that a server guesses by them neither. The type is in the note, and the size.
+//!
+//! What stands in a digest is of another mail: there each block has a Message-ID of its own.
+
+mod escape;
+mod separator;
+mod sha1;
+mod shape;
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use memchr::memmem;
+
+pub use self::separator::{TextPiece, divided};
+use self::shape::Note;
+use super::scrubbed::{Scrap, Scrubbed};
+use super::unusable::{deleted, too_many_notes};
+use super::{ExternalBody, Follow, Form, Reading, Referent};
+use crate::mime::{Content, Header, MediaType, PartId, Tree};
+use crate::span::{Lines, Span};
+
+/// What a stored file was before it was stored.
+#[derive(Debug)]
+pub enum Unescaped {
+    /// This.
+    Was(Vec<u8>),
+    /// What it is.
+    Same,
+    /// It is escaped, in a way that cannot be undone.
+    Lost,
+}
+
+/// What a stored file was: HTML and messages were escaped.
+#[must_use]
+pub fn unescaped(scrap: Scrap, file: &[u8]) -> Unescaped {
+    let undone = match scrap {
+        Scrap::Html if !escape::is_page(file) => return Unescaped::Same,
+        Scrap::Html => escape::page(file),
+        Scrap::Message => escape::message(file),
+        Scrap::File | Scrap::Text | Scrap::Removed => return Unescaped::Same,
+    };
+    undone.map_or(Unescaped::Lost, Unescaped::Was)
+}
+
+/// The notes in the texts of a message, in order; none of parts that refer elsewhere themselves.
+pub fn scrubbed<'a>(
+    original: &'a [u8],
+    tree: &Tree,
+    reading: &Reading,
+    known: &HashSet<PartId>,
+) -> Vec<ExternalBody<'a>> {
+    let forms = [Follow::Mailman, Follow::MailmanDigests];
+    if !forms.iter().any(|form| reading.forms.contains(*form)) {
+        return Vec::new();
+    }
+    let own = Hashes::of(
+        tree.value(original, PartId::ROOT, "Message-ID")
+            .unwrap_or_default(),
+    );
+    let texts = tree.ids().filter(|&part| {
+        !known.contains(&part)
+            && is_text(original, tree, part)
+            && tree.message_of(part) == PartId::ROOT
+    });
+    let mut bodies = Vec::new();
+    for part in texts {
+        let within = tree.part(part).body;
+        let text = within.of(original);
+        let blocks = match reading.forms.contains(Follow::MailmanDigests) {
+            true => blocks(text),
+            false => Vec::new(),
+        };
+        let block_at = |at: usize| {
+            let behind = blocks.partition_point(|(start, _)| *start <= at);
+            behind.checked_sub(1).and_then(|before| blocks.get(before))
+        };
+        let is_own = |hash: &str| reading.forms.contains(Follow::Mailman) && own.proves(hash);
+        let proves = |at: usize, hash: &str| {
+            is_own(hash) || block_at(at).is_some_and(|(_, block)| block.proves(hash))
+        };
+        // One more than are read says that there are more.
+        let room = (reading.most_notes + 1).saturating_sub(bodies.len());
+        let found = shape::notes(text, room, proves);
+        let removed = match reading.forms.contains(Follow::Mailman) {
+            true => removed(text),
+            false => Vec::new(),
+        };
+        let mut of_part: Vec<ExternalBody<'a>> = found
+            .iter()
+            .map(|note| {
+                let is_in_digest = !is_own(&note.hash);
+                body(original, part, within.start, note, is_in_digest)
+            })
+            .chain(
+                removed
+                    .into_iter()
+                    .map(|line| lost(original, part, line.shifted(within.start))),
+            )
+            .collect();
+        of_part.sort_by_key(|body| body.scrubbed.as_ref().map(|scrubbed| scrubbed.note.start));
+        bodies.extend(of_part);
+    }
+    bodies.truncate(reading.most_notes.saturating_add(1));
+    if bodies.len() > reading.most_notes
+        && let Some(last) = bodies.last_mut()
+    {
+        last.target = Err(too_many_notes());
+    }
+    bodies
+}
+
+/// Whether a text that comes into a message would hold notes of it.
+#[must_use]
+pub fn holds_notes(original: &[u8], tree: &Tree, text: &[u8]) -> bool {
+    let own = tree
+        .value(original, PartId::ROOT, "Message-ID")
+        .unwrap_or_default();
+    let own = Hashes::of(own);
+    let blocks = blocks(text);
+    let is_of_block = |hash: &str| blocks.iter().any(|(_, block)| block.proves(hash));
+    let proves = |_: usize, hash: &str| own.proves(hash) || is_of_block(hash);
+    !shape::notes(text, 1, proves).is_empty() || !removed(text).is_empty()
+}
+
+/// Whether notes in a part are looked for: what is encoded, or attached, is no text that Mailman made.
+fn is_text(original: &[u8], tree: &Tree, part: PartId) -> bool {
+    let entity = tree.part(part);
+    entity.essence == "text/plain"
+        && entity.content == Content::Leaf
+        && !entity.encoding.is_encoded()
+        && !tree
+            .disposition(original, part)
+            .eq_ignore_ascii_case(b"attachment")
+}
+
+fn body<'a>(
+    original: &'a [u8],
+    part: PartId,
+    origin: usize,
+    note: &Note,
+    is_in_digest: bool,
+) -> ExternalBody<'a> {
+    let value = |span: Span| span.shifted(origin).of(original).trim_ascii();
+    let media_type = match note.scrap {
+        Scrap::File if value(note.media_type).contains(&b'/') => value(note.media_type),
+        Scrap::File => b"application/octet-stream",
+        Scrap::Html => b"text/html",
+        Scrap::Message => b"message/rfc822",
+        Scrap::Text | Scrap::Removed => b"text/plain",
+    };
+    let (name, description) = (value(note.name), value(note.description));
+    let target = Ok(Referent::Url(note.url.clone()));
+    let phantom = Header::none_at(origin);
+    let mut body = ExternalBody::with(original, part, Form::Scrubbed, target, phantom);
+    body.declared = Some(MediaType::parse(media_type));
+    // The size of a message is that of what was escaped.
+    body.size = note.size.filter(|_| note.scrap == Scrap::File);
+    body.file_name = (name != description).then(|| file_name(name)).flatten();
+    body.scrubbed = Some(Scrubbed {
+        note: note.span.shifted(origin),
+        scrap: note.scrap,
+        stored_name: note.url.rsplit('/').next().unwrap_or_default().to_owned(),
+        description: (name != description && !is_nothing(description))
+            .then(|| text_of(description).into_owned()),
+        message_size: note.size.filter(|_| note.scrap == Scrap::Message),
+        is_in_digest,
+    });
+    body
+}
+
+/// The body of HTML that was not even stored.
+fn lost(original: &[u8], part: PartId, note: Span) -> ExternalBody<'_> {
+    let phantom = Header::none_at(note.start);
+    let mut body = ExternalBody::with(original, part, Form::Scrubbed, Err(deleted()), phantom);
+    body.declared = Some(MediaType::parse(b"text/html"));
+    body.scrubbed = Some(Scrubbed {
+        note,
+        scrap: Scrap::Removed,
+        stored_name: String::new(),
+        description: None,
+        message_size: None,
+        is_in_digest: false,
+    });
+    body
+}
+
+/// The lines that say that HTML was removed, where a note stands. They have no URL, so only the English one is known.
+fn removed(text: &[u8]) -> Vec<Span> {
+    const SENTENCE: &[u8] = b"HTML attachment scrubbed and removed";
+    let places = memmem::find_iter(text, SENTENCE);
+    let is_alone = |&at: &usize| {
+        let before = text.get(at.saturating_sub(128)..at).unwrap_or_default();
+        let (is_line, above) = match before.strip_suffix(b"\n") {
+            Some(above) => (true, above),
+            None => (before.is_empty(), before),
+        };
+        let start = memchr::memrchr(b'\n', above).map_or(0, |end| end + 1);
+        let line = above.get(start..).unwrap_or_default();
+        let is_edge = before.is_empty() || separator::at_end(line).is_some();
+        let behind = text.get(at + SENTENCE.len()..).unwrap_or_default();
+        let is_end = behind.is_empty() || behind.starts_with(b"\n") || behind.starts_with(b"\r\n");
+        is_line && is_edge && is_end
+    };
+    let places = places.filter(is_alone);
+    places
+        .map(|at| Span::new(at, at + SENTENCE.len()))
+        .collect()
+}
+
+/// The hashes by which a Message-ID is known.
+#[derive(Debug)]
+struct Hashes(Vec<String>);
+
+impl Hashes {
+    /// Of the value of a Message-ID field: as it is, and without what stands around the id. In digests its `@` is hidden.
+    fn of(value: &[u8]) -> Self {
+        let value = crate::mime::header::unfold(value);
+        let mut ids: Vec<Cow<'_, [u8]>> = vec![Cow::Borrowed(&value)];
+        let open = memchr::memchr(b'<', &value);
+        let close = memchr::memrchr(b'>', &value);
+        if let (Some(open), Some(close)) = (open, close)
+            && let Some(id) = value.get(open..=close).filter(|id| id.len() < value.len())
+        {
+            ids.push(Cow::Borrowed(id));
+        }
+        let words: Vec<&[u8]> = value.split(u8::is_ascii_whitespace).collect();
+        if let [user, _, host] = words.as_slice() {
+            ids.push(Cow::Owned([user, b"@".as_slice(), host].concat()));
+        }
+        ids.retain(|id| !id.is_empty());
+        Self(ids.iter().map(|id| hash(id)).collect())
+    }
+
+    fn proves(&self, hash: &str) -> bool {
+        self.0.iter().any(|own| own == hash)
+    }
+}
+
+/// The hash of a Message-ID, with its angle brackets.
+fn hash(id: &[u8]) -> String {
+    let digest = sha1::sha1(id);
+    let [first, second, .., third, last] = digest;
+    [first, second, third, last]
+        .iter()
+        .map(|octet| format!("{octet:02x}"))
+        .collect()
+}
+
+/// Where the mails of a digest begin (RFC 1153), and what each is known by.
+fn blocks(text: &[u8]) -> Vec<(usize, Hashes)> {
+    let mut blocks = Vec::new();
+    for at in memmem::find_iter(text, b"\n\nMessage: ") {
+        let start = at + 2;
+        let within = Span::new(start, text.len());
+        let header = Header::read(text, within, LONGEST_BLOCK_HEADER);
+        let id = header.fields.value(text, "Message-ID").unwrap_or_default();
+        blocks.push((start, Hashes::of(id)));
+    }
+    // Lines between blocks are of none: they end the one before.
+    let ends = Lines::new(text, Span::new(0, text.len()))
+        .filter(|line| line.content.of(text) == BETWEEN_BLOCKS)
+        .map(|line| (line.whole.start, Hashes(Vec::new())));
+    blocks.extend(ends);
+    blocks.sort_by_key(|(start, _)| *start);
+    blocks
+}
+
+/// Octets of the header of a mail in a digest that are read.
+const LONGEST_BLOCK_HEADER: usize = 16 << 10;
+const BETWEEN_BLOCKS: &[u8] = b"------------------------------";
+
+/// The name of a file that a note has, if it is one: Mailman writes that there is none in 38 languages. A name has an
+/// extension, or is one word of ASCII. Nothing of it leads into a folder.
+fn file_name(name: &[u8]) -> Option<String> {
+    if !is_name(name) {
+        return None;
+    }
+    let name = text_of(name);
+    let name = name.rsplit(['/', '\\']).next().unwrap_or_default().trim();
+    let name: String = name
+        .chars()
+        .filter(|letter| !letter.is_control())
+        .take(255)
+        .collect();
+    (!name.chars().all(|letter| letter == '.')).then_some(name)
+}
+
+/// Whether this is the name of a file.
+fn is_name(value: &[u8]) -> bool {
+    const LONGEST_EXTENSION: usize = 8;
+    let extension = value
+        .rsplit(|&byte| byte == b'.')
+        .next()
+        .unwrap_or_default();
+    let has_extension = extension.len() < value.len()
+        && (1..=LONGEST_EXTENSION).contains(&extension.len())
+        && extension.iter().all(u8::is_ascii_alphanumeric);
+    let is_word = value.is_ascii() && !value.iter().any(u8::is_ascii_whitespace);
+    !is_nothing(value) && (has_extension || is_word)
+}
+
+/// Whether this says that there is nothing.
+fn is_nothing(value: &[u8]) -> bool {
+    value.is_empty() || NOTHING.contains(&&*text_of(value))
+}
+
+/// What Mailman writes where there is no name, or no description.
+const NOTHING: [&str; 37] = [
+    "Negalima",
+    "[žádný popis není k dispozici]",
+    "ei saatavilla",
+    "ez dago erabilgarri",
+    "hiện không có",
+    "ikke tilg&aelig;ngelig",
+    "ikke tilgjengelig",
+    "ikke tilgængelig",
+    "indisponibil(ă)",
+    "inte tillgänglig",
+    "kullanılamıyor",
+    "nem elérhető",
+    "ni na voljo",
+    "nicht verfügbar",
+    "nie je k dispozícii",
+    "nie znany",
+    "niet beschikbaar",
+    "nije dostupno",
+    "no disponible",
+    "non disponibile",
+    "non disponible",
+    "non dispoñíbel",
+    "not available",
+    "nun disponible",
+    "não disponível",
+    "pole teada",
+    "δεν είναι διαθέσιμο",
+    "відсутній",
+    "није доступно",
+    "отсутствует",
+    "לא זמין",
+    "غير متوفرة",
+    "موجود نیست",
+    "〔無法取得〕",
+    "不可用",
+    "無し",
+    "이용할 수 없숩니다.",
+];
+
+/// Text of a note: its charset is that of the list's language, mostly unsaid.
+fn text_of(value: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(value) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => value
+            .iter()
+            .map(|&byte| char::from(byte))
+            .collect::<String>()
+            .into(),
+    }
+}

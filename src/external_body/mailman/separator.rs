@@ -1,0 +1,147 @@
+//! Lines that divide a scrubbed text: `-------------- next part --------------`, in the language of the list.
+
+use std::collections::BTreeSet;
+
+use crate::span::{Line, Lines, Span};
+
+/// Octets of a separator, at most.
+const LONGEST: usize = 120;
+/// Hyphens on each side, at least; most catalogues have 14.
+const HYPHENS: usize = 8;
+/// The same of the Vietnamese one, whose strokes are three octets each.
+const STROKE: &[u8] = "\u{2501}".as_bytes();
+const STROKES: usize = 4;
+
+/// Where the separator begins in which a line ends: mostly at its start. Old versions wrote it behind a text that has no
+/// line end.
+pub(super) fn at_end(line: &[u8]) -> Option<usize> {
+    let line = line.trim_ascii_end();
+    let from = line.len().saturating_sub(LONGEST);
+    let near = line.get(from..)?;
+    with(near, b"-", HYPHENS)
+        .or_else(|| with(near, STROKE, STROKES))
+        .map(|at| from + at)
+}
+
+/// Where a separator with this stroke begins, at whose end the line ends.
+fn with(line: &[u8], stroke: &[u8], least: usize) -> Option<usize> {
+    let front = without(line, stroke);
+    if (line.len() - front.len()) / stroke.len() < least {
+        return None;
+    }
+    let opening = stroke.repeat(least);
+    // The words are what stands behind the last run of strokes.
+    let at = memchr::memmem::rfind(front, &opening)?;
+    let words = front.get(at + opening.len()..)?;
+    let has_words = words
+        .iter()
+        .any(|byte| !byte.is_ascii_whitespace() && *byte != b'-');
+    let before = without(front.get(..at)?, stroke);
+    has_words.then_some(before.len())
+}
+
+/// Text without the strokes at its end.
+fn without<'t>(mut text: &'t [u8], stroke: &[u8]) -> &'t [u8] {
+    while let Some(front) = text.strip_suffix(stroke) {
+        text = front;
+    }
+    text
+}
+
+/// A piece of a scrubbed text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TextPiece {
+    /// Text that stays.
+    Text(Span),
+    /// A note that goes, by its place in the list, and the empty lines behind it.
+    Note(usize, Span),
+}
+
+/// Divides a text at the notes that go and at its separators, which go too: lines like those that stand beside a note.
+/// `notes` are all of them, in order, and whether each goes.
+pub fn divided(text: &[u8], within: Span, notes: &[(Span, bool)]) -> Vec<TextPiece> {
+    let known = beside(text, within, notes);
+    let mut pieces = Vec::new();
+    let mut start = within.start;
+    let mut next = notes.iter().enumerate().peekable();
+    let mut lines = Lines::new(text, within);
+    let mut at = within.start;
+    let push_text = |pieces: &mut Vec<TextPiece>, from: usize, to: usize| {
+        if from < to {
+            pieces.push(TextPiece::Text(Span::new(from, to)));
+        }
+    };
+    while at < within.end {
+        if let Some((number, (note, goes))) = next.next_if(|(_, (note, _))| note.start <= at) {
+            let mut end = note.end;
+            if *goes {
+                push_text(&mut pieces, start, note.start);
+                let behind = blank_behind(text, Span::new(end, within.end));
+                pieces.push(TextPiece::Note(number, behind));
+                end = behind.end;
+                start = end;
+            }
+            at = end;
+            lines = Lines::new(text, Span::new(end, within.end));
+            continue;
+        }
+        let Some(line) = lines.next() else { break };
+        at = line.whole.end;
+        if let Some((from, words)) = separator(text, line)
+            && known.contains(words)
+        {
+            push_text(&mut pieces, start, from);
+            start = line.whole.end;
+        }
+    }
+    push_text(&mut pieces, start, within.end);
+    pieces
+}
+
+/// The empty lines at the start of a text, if nothing or a separator stands behind them.
+fn blank_behind(text: &[u8], within: Span) -> Span {
+    let mut end = within.start;
+    for line in Lines::new(text, within) {
+        let content = line.content.of(text);
+        if content.iter().all(u8::is_ascii_whitespace) {
+            end = line.whole.end;
+            continue;
+        }
+        return match at_end(content) {
+            Some(0) => Span::new(within.start, end),
+            _ => Span::empty_at(within.start),
+        };
+    }
+    Span::new(within.start, end)
+}
+
+/// Where the separator of a line begins, and its words with the strokes.
+fn separator(text: &[u8], line: Line) -> Option<(usize, &[u8])> {
+    let content = line.content.of(text);
+    let from = at_end(content)?;
+    Some((
+        line.content.start + from,
+        content.get(from..)?.trim_ascii_end(),
+    ))
+}
+
+/// The separators that stand beside notes.
+fn beside<'t>(text: &'t [u8], within: Span, notes: &[(Span, bool)]) -> BTreeSet<&'t [u8]> {
+    let mut known = BTreeSet::new();
+    for (note, _) in notes {
+        let above = note.start.checked_sub(1).filter(|&end| end >= within.start);
+        if let Some(end) = above {
+            let low = within.start.max(end.saturating_sub(8 * LONGEST));
+            let line = text.get(low..end).unwrap_or_default();
+            let from = memchr::memrchr(b'\n', line).map_or(0, |at| at + 1);
+            let line = line.get(from..).unwrap_or_default().trim_ascii_end();
+            known.extend(at_end(line).and_then(|from| line.get(from..)));
+        }
+        let blank = blank_behind(text, Span::new(note.end, within.end));
+        let behind = Lines::new(text, Span::new(blank.end, within.end)).next();
+        let below = behind
+            .and_then(|line| separator(text, line).filter(|(from, _)| *from == line.content.start));
+        known.extend(below.map(|(_, words)| words));
+    }
+    known
+}

@@ -1,0 +1,375 @@
+//! What a note of Mailman's looks like, in every version and every language: a first line, fields, and a field with a URL.
+//!
+//! The writer has 38 catalogues of sentences; none is here. What makes it a note is its place in the mail's text, the
+//! number of its fields, and that its URL names the hash of the message.
+//!
+//! A URL may be cut: digests were wrapped at any octet. What is looked at around a URL is bounded.
+
+use memchr::{memchr, memmem, memrchr};
+
+use super::separator;
+use crate::external_body::scrubbed::Scrap;
+use crate::span::{Line, Span};
+
+/// Octets of a line of a note, at most.
+const LONGEST_LINE: usize = 1 << 10;
+/// Octets in front of a URL: the words that say it is one.
+const LONGEST_LABEL: usize = 200;
+/// Lines of a note above its URL: two of a sentence, four fields, and those folded.
+const MOST_LINES: usize = 16;
+/// Lines that one URL may be cut into.
+const MOST_PIECES: usize = 4;
+
+/// A note as it stands in a text.
+#[derive(Clone, Debug)]
+pub(super) struct Note {
+    /// Its lines, with their ends.
+    pub(super) span: Span,
+    pub(super) scrap: Scrap,
+    /// Where the attachment was put.
+    pub(super) url: String,
+    /// The hash in the URL.
+    pub(super) hash: String,
+    pub(super) name: Span,
+    pub(super) media_type: Span,
+    pub(super) description: Span,
+    pub(super) size: Option<u64>,
+}
+
+/// The first notes of a text, so many at most: those whose URL has a hash that `proves` holds for.
+pub(super) fn notes(text: &[u8], most: usize, proves: impl Fn(usize, &str) -> bool) -> Vec<Note> {
+    let mut notes = Vec::new();
+    // Behind the last note.
+    let mut from = 0;
+    for at in memmem::find_iter(text, b"://") {
+        if at < from {
+            continue;
+        }
+        if notes.len() >= most {
+            break;
+        }
+        if let Some(note) = note_at(text, from, at, &proves) {
+            from = note.span.end;
+            notes.push(note);
+        }
+    }
+    notes
+}
+
+/// The note whose URL has its `://` here.
+fn note_at(
+    text: &[u8],
+    from: usize,
+    at: usize,
+    proves: &impl Fn(usize, &str) -> bool,
+) -> Option<Note> {
+    let scheme = [b"https".as_slice(), b"http"].into_iter().find(|scheme| {
+        let start = at.checked_sub(scheme.len());
+        let before = start.and_then(|start| text.get(start..at));
+        before.is_some_and(|before| before.eq_ignore_ascii_case(scheme))
+    })?;
+    let start = at - scheme.len();
+    let line_start = line_start(text, from, start, LONGEST_LABEL)?;
+    let front = text.get(line_start..start)?;
+    let is_bracketed = front.ends_with(b"<");
+    let front = front.strip_suffix(b"<").unwrap_or(front);
+    // The line of the label, which stands alone where the URL was wrapped.
+    let label_start = match front.is_empty() {
+        true => {
+            let above = line_above(text, from, line_start)?;
+            is_label(above.of(text)).then_some(above.start)?
+        }
+        false => is_label(front).then_some(line_start)?,
+    };
+    let (url, end) = url(text, start, is_bracketed)?;
+    let (hash, _) = stored_name(&url)?;
+    if !proves(at, hash) {
+        return None;
+    }
+    let hash = hash.to_owned();
+    let label = text.get(label_start..start)?;
+    let block = Block::above(text, from, label_start);
+    let (note_start, fields) = block.note(text, label, label_start)?;
+    let of = |at: usize| fields.get(at).copied().unwrap_or(Span::empty_at(end));
+    let (scrap, size) = scrap(text, &fields)?;
+    let is_file = scrap == Scrap::File;
+    let none = Span::empty_at(end);
+    Some(Note {
+        span: Span::new(note_start, end),
+        scrap,
+        url,
+        hash,
+        name: match scrap {
+            Scrap::File | Scrap::Text => of(0),
+            _ => none,
+        },
+        media_type: if is_file { of(1) } else { none },
+        description: if is_file { of(3) } else { none },
+        size,
+    })
+}
+
+/// What the fields are about, from the first to that in front of the URL.
+fn scrap(text: &[u8], fields: &[Span]) -> Option<(Scrap, Option<u64>)> {
+    match fields {
+        [] => Some((Scrap::Html, None)),
+        [_] => Some((Scrap::Text, None)),
+        // Name, type, size, description; or from, subject, date, size.
+        [_, second, third, fourth] => {
+            let size = number(third.of(text)).filter(|_| is_type(second.of(text)));
+            match (size, number(fourth.of(text))) {
+                (Some(size), _) => Some((Scrap::File, Some(size))),
+                (None, Some(size)) => Some((Scrap::Message, Some(size))),
+                (None, None) => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// A number, and at most one word behind it.
+fn number(value: &[u8]) -> Option<u64> {
+    let value = value.trim_ascii();
+    let digits = value
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count();
+    let (digits, unit) = value.split_at_checked(digits)?;
+    let unit = unit.trim_ascii();
+    let is_unit = unit.len() <= 40 && !unit.iter().any(|byte| matches!(byte, b' ' | b':' | b'/'));
+    let digits = std::str::from_utf8(digits).ok().filter(|_| is_unit)?;
+    // A larger number than can be held is above every limit.
+    (!digits.is_empty()).then(|| digits.parse().unwrap_or(u64::MAX))
+}
+
+/// Whether this is a media type; one in a hundred has no subtype.
+fn is_type(value: &[u8]) -> bool {
+    let token = |part: &[u8]| {
+        let is_token = |&byte: &u8| byte.is_ascii_alphanumeric() || b"!#$&-^_.+'".contains(&byte);
+        !part.is_empty() && part.iter().all(is_token)
+    };
+    let value = value.trim_ascii();
+    match memchr(b'/', value) {
+        Some(slash) => {
+            let (main, sub) = value.split_at(slash);
+            token(main) && token(sub.get(1..).unwrap_or_default())
+        }
+        None => token(value),
+    }
+}
+
+/// The lines above a URL, nearest first, up to what ends a block.
+struct Block {
+    /// What does not count begins before here.
+    from: usize,
+    lines: Vec<Span>,
+    top: Top,
+}
+
+/// What stands above a block.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Top {
+    /// The start of the text, another note, or a separator: here a note begins.
+    Edge,
+    /// An empty line, where it begins.
+    Blank(usize),
+    /// More lines.
+    Text,
+}
+
+impl Block {
+    fn above(text: &[u8], from: usize, at: usize) -> Self {
+        let mut lines: Vec<Span> = Vec::new();
+        let mut top = Top::Text;
+        let mut at = at;
+        while lines.len() < MOST_LINES {
+            if at == from {
+                top = Top::Edge;
+                break;
+            }
+            let Some(line) = line_above(text, from, at) else {
+                break;
+            };
+            let content = line.of(text);
+            if content.trim_ascii().is_empty() {
+                top = Top::Blank(line.start);
+                break;
+            }
+            if separator::at_end(content).is_some() {
+                top = Top::Edge;
+                break;
+            }
+            lines.push(line);
+            at = line.start;
+        }
+        Self { from, lines, top }
+    }
+
+    /// Where the note begins, and the values of its fields, of which a note has none, one or four.
+    fn note(&self, text: &[u8], label: &[u8], label_start: usize) -> Option<(usize, Vec<Span>)> {
+        let mut fields: Vec<Span> = Vec::new();
+        // Where the last field, with what was folded, ends.
+        let mut end = label_start;
+        let mut used = 0;
+        for (count, line) in self.lines.iter().enumerate() {
+            let content = line.of(text);
+            if matches!(content.first(), Some(b' ' | b'\t')) {
+                continue;
+            }
+            let Some(value) = value(content).filter(|_| fields.len() < 4) else {
+                break;
+            };
+            fields.push(Span::new(line.start + value, end));
+            end = line.start;
+            used = count + 1;
+        }
+        fields.reverse();
+        let above = self.lines.get(used..).unwrap_or_default();
+        let start = match (above, self.top) {
+            // Nothing says that a field or a URL alone is a note.
+            ([], Top::Edge) if fields.len() == 4 || is_sentence(label) => end,
+            // In English the sentence is one line, whatever stands above.
+            ([first, ..], _) if first.of(text).ends_with(b"was scrubbed...") => first.start,
+            ([.., first], Top::Edge) if above.len() <= 2 => first.start,
+            ([first, ..], _) if is_sentence(first.of(text)) => first.start,
+            // A catalogue has an empty line behind the sentence.
+            ([], Top::Blank(at)) if !fields.is_empty() => {
+                let above = Self::above(text, self.from, at);
+                let [first] = above.lines.as_slice() else {
+                    return None;
+                };
+                let is_first = above.top == Top::Edge && first.of(text).ends_with(b".");
+                is_first.then_some(first.start)?
+            }
+            _ => return None,
+        };
+        Some((start, fields))
+    }
+}
+
+/// Whether text ends, or has a place, as the first line of a note does.
+fn is_sentence(line: &[u8]) -> bool {
+    const ENDS: [&[u8]; 4] = [b"...", b"..", b"&hellip;", "\u{2026}".as_bytes()];
+    // In Arabic the URL stands on the line of the sentence.
+    let line = line.trim_ascii_end();
+    ENDS.iter().any(|end| line.ends_with(end)) || memmem::find(line, b"... ").is_some()
+}
+
+/// Where the value of a field begins; none if the line has no label.
+fn value(line: &[u8]) -> Option<usize> {
+    const LONGEST: usize = 60;
+    let front = line.get(..line.len().min(LONGEST)).unwrap_or_default();
+    let is_plain = !matches!(front.first(), Some(b' ' | b'\t' | b'>' | b':') | None);
+    let colon = memchr(b':', front).map(|at| at + 1);
+    let wide = WIDE_COLONS
+        .iter()
+        .filter_map(|colon| Some(memmem::find(front, colon)? + colon.len()));
+    colon.into_iter().chain(wide).min().filter(|_| is_plain)
+}
+
+/// Whether a line up to a URL ends in a label.
+fn is_label(front: &[u8]) -> bool {
+    let front = front.trim_ascii_end();
+    let is_plain = !matches!(front.first(), Some(b' ' | b'\t' | b'>' | b':') | None);
+    let ends = front.ends_with(b":") || WIDE_COLONS.iter().any(|colon| front.ends_with(colon));
+    is_plain && ends && front.len() <= LONGEST_LABEL
+}
+
+/// The colon of Chinese and Japanese, in UTF-8, GB 2312, Big5 and EUC-JP.
+const WIDE_COLONS: [&[u8]; 4] = ["\u{ff1a}".as_bytes(), b"\xa3\xba", b"\xa1\x47", b"\xa1\xa7"];
+
+/// A URL, its pieces put together, and where its last line ends.
+fn url(text: &[u8], start: usize, is_bracketed: bool) -> Option<(String, usize)> {
+    let mut url = String::new();
+    let mut at = start;
+    for piece in 0..MOST_PIECES {
+        let line = line_at(text, at)?;
+        let content = std::str::from_utf8(line.content.of(text))
+            .ok()?
+            .trim_ascii_end();
+        if content.is_empty() || (piece > 0 && content.starts_with([' ', '\t', '>'])) {
+            return None;
+        }
+        at = line.whole.end;
+        if is_bracketed {
+            let Some((before, behind)) = content.split_once('>') else {
+                url.push_str(content);
+                continue;
+            };
+            url.push_str(before);
+            return behind.trim().is_empty().then(|| (plain(&url), at));
+        }
+        url.push_str(content);
+        let name = stored_name(&plain(&url)).map(|(_, name)| name.contains('.'));
+        let next = || line_at(text, at).map(|line| line.content.of(text));
+        let goes_on = |next: &[u8]| !next.is_empty() && next.iter().all(is_of_name);
+        match name {
+            Some(true) => return Some((plain(&url), at)),
+            Some(false) if !next().is_some_and(goes_on) => return Some((plain(&url), at)),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// A URL whose `@` was hidden: the archiver writes ` at `, in the language of the list.
+fn plain(url: &str) -> String {
+    let words: Vec<&str> = url.split_ascii_whitespace().collect();
+    match words.as_slice() {
+        [user, word, host] if word.len() <= 12 => format!("{user}@{host}"),
+        _ => url.to_owned(),
+    }
+}
+
+fn is_of_name(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')
+}
+
+/// The hash and the name in which the URL of an attachment ends: `attachments/YYYYMMDD/HHHHHHHH/NAME`.
+pub(super) fn stored_name(url: &str) -> Option<(&str, &str)> {
+    let (front, name) = url.rsplit_once('/')?;
+    let (front, hash) = front.rsplit_once('/')?;
+    let (front, date) = front.rsplit_once('/')?;
+    let is_hash = hash.len() == 8
+        && hash
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let is_date = date.len() == 8 && date.bytes().all(|byte| byte.is_ascii_digit());
+    let is_name = !name.is_empty() && name.bytes().all(|byte| is_of_name(&byte));
+    let is_stored = is_hash && is_date && is_name && front.ends_with("/attachments");
+    (is_stored && !url.contains(char::is_whitespace)).then_some((hash, name))
+}
+
+fn line_at(text: &[u8], start: usize) -> Option<Line> {
+    let rest = text.get(start..).filter(|rest| !rest.is_empty())?;
+    let window = rest.get(..rest.len().min(LONGEST_LINE)).unwrap_or(rest);
+    let end = match memchr(b'\n', window) {
+        Some(end) => start + end,
+        None if window.len() == rest.len() => text.len(),
+        None => return None,
+    };
+    let content = text.get(start..end)?;
+    let content = content.strip_suffix(b"\r").unwrap_or(content);
+    Some(Line {
+        content: Span::new(start, start + content.len()),
+        whole: Span::new(start, text.len().min(end + 1)),
+    })
+}
+
+/// Where the line begins that holds this place, not before `from` and not further away than `most`.
+fn line_start(text: &[u8], from: usize, at: usize, most: usize) -> Option<usize> {
+    let low = from.max(at.saturating_sub(most));
+    match memrchr(b'\n', text.get(low..at)?) {
+        Some(end) => Some(low + end + 1),
+        None => (low == from).then_some(from),
+    }
+}
+
+/// The content of the line in front of another, which begins at `at`.
+fn line_above(text: &[u8], from: usize, at: usize) -> Option<Span> {
+    let end = at.checked_sub(1).filter(|&end| end >= from)?;
+    let start = line_start(text, from, end, LONGEST_LINE)?;
+    let content = text.get(start..end)?;
+    let content = content.strip_suffix(b"\r").unwrap_or(content);
+    Some(Span::new(start, start + content.len()))
+}

@@ -1,0 +1,200 @@
+//! Folders in which attachments are that a mail names by a URL of elsewhere: `--attachments`.
+//!
+//! The longest end of the URL's path that exists beneath a folder is the file. A folder is opened once, and files in it
+//! like those of `--file-root`: whatever the path says, and whatever links say, what is read is beneath it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use percent_encoding::percent_decode_str;
+
+use super::allowance::Allowance;
+use super::request::{Fetch, Probed, Request, Retrieved};
+use super::system::file::Roots;
+use crate::error::Error;
+use crate::policy::Policy;
+use crate::policy::attachments::split;
+use crate::report::{Detail, Provenance, Reason, Refusal, Setting};
+
+/// Components of a path that are looked at: those at its end.
+const MOST: usize = 16;
+
+/// Answers from folders what a plan says may be in them; the rest, and what is not there, is asked of another.
+pub(crate) struct Attachments {
+    policy: Arc<Policy>,
+    roots: Roots,
+    others: Arc<dyn Fetch>,
+}
+
+impl Attachments {
+    /// Opens the folders of the policy.
+    ///
+    /// # Errors
+    /// [`Error::Read`] for one that cannot be opened.
+    pub(crate) fn open(policy: &Arc<Policy>, others: Arc<dyn Fetch>) -> Result<Self, Error> {
+        Ok(Self {
+            roots: Roots::open(&policy.attachments)?,
+            policy: Arc::clone(policy),
+            others,
+        })
+    }
+
+    /// The file that a URL of at least so many components at its end means: none if there is none.
+    fn file(&self, url: &str, least: usize) -> Result<Option<PathBuf>, Refusal> {
+        let components = components(url);
+        for count in (least..=components.len()).rev() {
+            let end: PathBuf = components
+                .get(components.len() - count..)
+                .unwrap_or_default()
+                .iter()
+                .collect();
+            let mut found = Vec::new();
+            for folder in &self.policy.attachments {
+                let path = folder.join(&end);
+                // One folder may be named twice.
+                if self.roots.holds_file(&path) && !found.contains(&path) {
+                    found.push(path);
+                }
+            }
+            match found.as_slice() {
+                [] => {}
+                [file] => return Ok(Some(file.clone())),
+                [first, second, ..] => return Err(ambiguous(first, second)),
+            }
+        }
+        Ok(None)
+    }
+
+    fn read(
+        &self,
+        request: &Request,
+        url: &str,
+        least: usize,
+    ) -> Result<Option<Retrieved>, Refusal> {
+        let begun = Instant::now();
+        let Some(path) = self.file(url, least)? else {
+            return Ok(None);
+        };
+        let allowance = Allowance::starting_now(self.policy.limits.timeout, request.deadline);
+        allowance.remaining()?;
+        let body = self.roots.read(&self.policy, &path, allowance)?;
+        let url =
+            url::Url::from_file_path(&path).map_or_else(|()| "file:".to_owned(), String::from);
+        let mut retrieved = Retrieved::new(url, None, body);
+        (retrieved.from, retrieved.at) = (Provenance::File, Some(SystemTime::now()));
+        retrieved.elapsed = begun.elapsed();
+        Ok(Some(retrieved))
+    }
+
+    /// The same request of others, if the policy allows them to be asked.
+    fn elsewhere(&self, request: &Request, url: &str) -> Result<Request, Refusal> {
+        self.policy.judge_url(url).map_err(|refusal| Refusal {
+            detail: Detail::from("it is not in ")
+                .naming(Setting::Attachments)
+                .then("; ")
+                .then(refusal.detail),
+            ..refusal
+        })?;
+        Ok(Request {
+            url: url.to_owned(),
+            ..request.clone()
+        })
+    }
+}
+
+impl Fetch for Attachments {
+    fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
+        let Some((url, least)) = split(&request.url) else {
+            return self.others.fetch(request);
+        };
+        match self.read(request, url, least)? {
+            Some(retrieved) => Ok(retrieved),
+            None => self.others.fetch(&self.elsewhere(request, url)?),
+        }
+    }
+
+    fn probe(&self, request: &Request) -> Result<Probed, Refusal> {
+        let Some((url, least)) = split(&request.url) else {
+            return self.others.probe(request);
+        };
+        match self.read(request, url, least)? {
+            Some(retrieved) => Ok(retrieved.into()),
+            None => self.others.probe(&self.elsewhere(request, url)?),
+        }
+    }
+
+    fn heeds_date(&self) -> bool {
+        self.others.heeds_date()
+    }
+}
+
+/// The components at the end of a URL's path, decoded once; none of them leads elsewhere.
+fn components(url: &str) -> Vec<String> {
+    let end = url.find(['?', '#']).unwrap_or(url.len());
+    let path = url.get(..end).unwrap_or_default();
+    let scheme = path
+        .split_once(':')
+        .filter(|(front, _)| !front.contains('/'));
+    let path = scheme.map_or(path, |(_, path)| path);
+    let of_host = |rest: &'_ str| rest.find('/').map_or(rest.len(), |slash| slash + 1);
+    let path = match path.strip_prefix("//") {
+        Some(rest) => rest.get(of_host(rest)..).unwrap_or_default(),
+        None => path,
+    };
+    let mut components: Vec<String> = path
+        .rsplit('/')
+        .map_while(|component| {
+            let octets: Vec<u8> = percent_decode_str(component).collect();
+            String::from_utf8(octets).ok().filter(|name| is_name(name))
+        })
+        .take(MOST)
+        .collect();
+    components.reverse();
+    components
+}
+
+/// Whether this is the name of a file in a folder, and of nothing else.
+fn is_name(name: &str) -> bool {
+    let leads_elsewhere = |letter: char| matches!(letter, '/' | '\\') || letter.is_control();
+    let stem = name.split('.').next().unwrap_or_default().trim_end();
+    let is_device = cfg!(windows)
+        && (["CON", "PRN", "AUX", "NUL"]
+            .iter()
+            .any(|device| stem.eq_ignore_ascii_case(device))
+            || (stem.len() == 4
+                && (stem.get(..3)).is_some_and(|port| {
+                    ["COM", "LPT"]
+                        .iter()
+                        .any(|name| port.eq_ignore_ascii_case(name))
+                })));
+    let is_stream = cfg!(windows) && name.contains(':');
+    !matches!(name, "" | "." | "..") && !name.contains(leads_elsewhere) && !is_device && !is_stream
+}
+
+fn ambiguous(first: &Path, second: &Path) -> Refusal {
+    let detail = format!("it may be {} or {}", first.display(), second.display());
+    Refusal::lasting(Reason::AmbiguousFile, detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn components_are_names_from_the_end_of_the_path() {
+        let of = |url| components(url).join("|");
+        assert_eq!(of("http://h/a/b%20c/d.png?x/y#z"), "a|b c|d.png");
+        assert_eq!(of("file:///C:/Users/me/a.png"), "C:|Users|me|a.png");
+        assert_eq!(of("file:/srv/a"), "srv|a");
+        assert_eq!(of("//h/a"), "a");
+        assert_eq!(of("http://h/a/../b/c"), "b|c");
+        assert_eq!(of("http://h/a/%2e%2e/b"), "b");
+        assert_eq!(of("http://h/a%2f..%2fb/c"), "c");
+        assert_eq!(of("http://h/a/b%00c"), "");
+        assert_eq!(of("http://h/a/b%ff"), "");
+        assert_eq!(of("http://h/a/"), "");
+        assert_eq!(of("http://h"), "");
+        assert_eq!(of(&format!("http://h/{}", "x/".repeat(99) + "y")).len(), 31);
+    }
+}
