@@ -118,35 +118,13 @@ impl Walk<'_> {
         };
         // As much is still to be written.
         let leaves = self.sizes(true);
-        let Policy {
-            fetch,
-            maps,
-            attachments,
-            allow_types,
-            deny_types,
-            mismatch,
-            protected,
-            links,
-            follow,
-            embed,
-            ..
-        } = self.policy;
-        let types = (allow_types, deny_types, mismatch);
+        // Limits, hosts and servers may be others when the run goes on.
+        let policy = self.policy;
+        let from = (&policy.fetch, &policy.maps, &policy.attachments);
+        let types = (&policy.allow_types, &policy.deny_types, policy.mismatch);
+        let what = (&policy.follow, &policy.embed, policy.protected);
         let form = (self.options.output_format, self.options.by_label, mark);
-        let command = format!(
-            "{:?}",
-            (
-                fetch,
-                maps,
-                attachments,
-                types,
-                protected,
-                links,
-                follow,
-                embed,
-                form
-            )
-        );
+        let command = format!("{:?}", (from, types, what, policy.links, form));
         Resume::beside(output, &command, leaves, self.saying.volume())
     }
 
