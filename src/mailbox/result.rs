@@ -189,7 +189,9 @@ pub(crate) fn check(
     ));
     let wanted = match (is_folder && is_file, said) {
         (true, _) => (", or make a folder with ", " maildir"),
-        (_, Some(Kind::Mbox) | None) if options.by_label.is_none() => {
+        (_, Some(Kind::Mbox) | None)
+            if options.by_label.is_none() && options.output_format != Format::Mbox =>
+        {
             (", or make an mbox with ", " mbox")
         }
         _ => return Err(Error::Usage(detail)),

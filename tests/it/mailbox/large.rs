@@ -229,7 +229,7 @@ fn memory_is_bounded_by_the_largest_message_however_the_mailbox_comes() {
         ("lying.gz", gzipped(&lying), 4096),
     ];
     // What the program takes for nothing, unoptimised.
-    fs::write(folder.join("tiny"), &lies).unwrap();
+    fs::write(folder.join("tiny"), lies).unwrap();
     let arguments = ["convert", "tiny", "--output", "-", "--quiet"];
     let Some((own, _)) = peak(&arguments, folder, &folder.join("tiny")) else {
         return skipped("memory_is_bounded_by_the_largest_message", "python3");
