@@ -32,16 +32,16 @@ macro_rules! settings {
 }
 
 settings! {
-    Body "the limit of one body" "Octets of one retrieved body.";
-    Growth "the limit of growth" "Octets that one message may gain.";
-    Message "the limit of the message" "Octets of a message with everything put in.";
+    Body "the limit of one body" "Bytes of one retrieved body.";
+    Growth "the limit of growth" "Bytes that one message may gain.";
+    Message "the limit of the message" "Bytes of a message with everything put in.";
     Fetches "the limit of retrievals" "Retrievals for one message.";
     Redirects "the limit of redirects" "Redirects for one retrieval.";
     Timeout "the time of one retrieval" "How long one retrieval may take.";
     Deadline "the deadline" "How long all retrievals of one message, and the work on it, may take.";
     Depth "the limit of depth" "How deep parts may be nested.";
     Parts "the limit of parts" "How many parts of a message are looked at.";
-    Header "the limit of a header" "Octets of one header section.";
+    Header "the limit of a header" "Bytes of one header section.";
     Work "the limit of work" "How many times a message may be looked at.";
     Fetch "the policy" "Schemes that may be retrieved.";
     AllowHost "the policy" "The hosts that may be asked.";
@@ -64,7 +64,7 @@ settings! {
     Cache "the cache" "The folder that keeps answers.";
     ArchiveAny "the archive" "Whether an archive is told of any URL.";
     ArchiveWindow "the window" "How far from the mail's date a capture may be.";
-    Expanded "the limit of expanded bytes" "Octets of what is compressed, when it is expanded.";
+    Expanded "the limit of expanded bytes" "Bytes of what is compressed, when it is expanded.";
     Format "the format" "What the sources are said to be.";
     OutputFormat "the form of the result" "What the result is to be.";
     InPlace "a conversion in place" "Whether the source is replaced.";

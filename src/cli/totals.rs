@@ -15,6 +15,8 @@ use crate::report::{Kind, Outcome, Reason, Report, Row};
 /// Most names in each part of a table.
 pub(super) struct Most {
     hosts: usize,
+    /// Hosts at which most was left; none are named where there is one host.
+    worst: usize,
     /// Schemes, outcomes and kinds of files that were skipped.
     others: [usize; 3],
 }
@@ -22,13 +24,15 @@ pub(super) struct Most {
 /// Of a table of `inspect`.
 pub(super) const MOST: Most = Most {
     hosts: 40,
+    worst: 0,
     others: [99; 3],
 };
 
 /// Of a sum: with all that may stand around it, it has at most 60 lines.
 const MOST_OF_SUM: Most = Most {
     hosts: 10,
-    others: [6, 14, 6],
+    worst: 5,
+    others: [6, 12, 6],
 };
 
 /// What many rows come to.
@@ -49,6 +53,8 @@ pub(super) struct Totals {
     kinds: BTreeMap<&'static str, u64>,
     schemes: Named<u64>,
     hosts: Named<u64>,
+    /// Of these, what was left.
+    left_at: Named<u64>,
     outcomes: BTreeMap<String, u64>,
     /// Of what was left, how many an option would allow.
     remedies: BTreeMap<String, u64>,
@@ -99,6 +105,9 @@ impl Totals {
             let site = reference.site();
             if let Some(host) = site.and_then(|site| countable(site.host)) {
                 *self.hosts.of(&host) += 1;
+                if row.outcome == Outcome::Left {
+                    *self.left_at.of(&host) += 1;
+                }
             }
         }
     }
@@ -146,6 +155,7 @@ impl Totals {
         add(&mut self.kinds, other.kinds);
         self.schemes.add(other.schemes);
         self.hosts.add(other.hosts);
+        self.left_at.add(other.left_at);
         add(&mut self.outcomes, other.outcomes);
         add(&mut self.remedies, other.remedies);
         add(&mut self.skipped, other.skipped);
@@ -182,6 +192,10 @@ impl Totals {
                 .map(|(name, count)| (name.as_str(), *count)),
             most_outcomes,
         );
+        if most.worst > 0 && self.hosts.names().nth(1).is_some() {
+            let counted = self.left_at.names().map(|(name, count)| (name, *count));
+            section(&mut text, "left at", counted, most.worst);
+        }
         section(
             &mut text,
             "skipped",

@@ -3,8 +3,11 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader, Seek as _, SeekFrom};
+use std::str::FromStr;
 
 use sha2::{Digest as _, Sha256};
+
+use crate::error::Error;
 
 /// SHA-256 of an object's octets (FIPS 180-4).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,7 +22,7 @@ impl Key {
 
     /// Reads 64 hexadecimal digits. Lower case only, as they are written: one object has one name.
     #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.as_bytes();
         let lower = |digit: &u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
         (text.len() == 64 && text.iter().all(lower)).then(|| Self::from_digits(text))?
@@ -70,6 +73,19 @@ impl Key {
     pub(crate) fn folders(&self) -> [String; 2] {
         let [outer, inner, ..] = self.0;
         [format!("{outer:02x}"), format!("{inner:02x}")]
+    }
+}
+
+impl FromStr for Key {
+    type Err = Error;
+
+    /// Reads 64 hexadecimal digits in lower case.
+    ///
+    /// # Errors
+    /// [`Error::Usage`].
+    fn from_str(text: &str) -> Result<Self, Error> {
+        Self::parse(text)
+            .ok_or_else(|| Error::Usage("a key has 64 hexadecimal digits in lower case".into()))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::milter::Address;
 use crate::policy::Policy;
 
-/// The largest message that is made, unless said otherwise: Postfix takes 10,240,000 octets, in which line ends count
+/// The largest message that is made, unless said otherwise: Postfix takes 10,240,000 bytes, in which line ends count
 /// twice.
 const MOST: u64 = 9 << 20;
 

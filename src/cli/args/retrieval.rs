@@ -200,7 +200,7 @@ fn network(text: &str) -> Result<IpNet, String> {
 ///
 /// # Errors
 /// A sentence when the text is empty or the folder cannot be made absolute. Whether it exists is
-/// seen when the world is made.
+/// seen when files are first read.
 pub(super) fn file_root(text: &str) -> Result<PathBuf, String> {
     std::path::absolute(text).map_err(|why| format!("'{text}' is not a folder: {why}"))
 }

@@ -55,7 +55,7 @@ impl Page<'_> {
         };
         let asked = match self.looked.is_probed {
             true => "Servers were asked whether they answer, as the options allow.",
-            false => "Nothing was changed, and nobody was asked.",
+            false => "Nothing was changed; no network requests were made.",
         };
         self.add(
             &format!("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{}'\">\n\
@@ -219,7 +219,7 @@ impl Page<'_> {
                 "<p class=\"soft\"><span class=\"key all\"></span>all mail &nbsp; <span class=\"key some\"></span>attachments of {} and more</p>",
                 option_size(self.looked.larger_than)
             ));
-            self.add(&standing("Octets of mail by year", &columns));
+            self.add(&standing("Bytes of mail by year", &columns));
         }
         self.table(
             &[

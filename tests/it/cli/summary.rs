@@ -99,6 +99,9 @@ fn a_run_over_3000_messages_says_in_60_lines_what_was_left_and_why() {
         others.contains(" in ") && others.ends_with(" others"),
         "{said}"
     );
+    // The hosts at which most was left.
+    let worst = said.lines().filter(|line| line.starts_with("left at "));
+    assert!((2..=6).contains(&worst.count()), "{said}");
     // --quiet says nothing.
     let quiet = at("quiet").display().to_string();
     assert_eq!(convert(&["--quiet", "--output", &quiet]), "");

@@ -315,5 +315,5 @@ fn senders_are_counted_by_domain_and_inline_pictures_apart() {
         types.contains("application/pdf") && !types.contains("image/gif"),
         "{types}"
     );
-    assert!(plot("Octets of mail by year").contains("2015"), "{page}");
+    assert!(plot("Bytes of mail by year").contains("2015"), "{page}");
 }

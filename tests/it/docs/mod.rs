@@ -7,3 +7,4 @@ mod manual;
 mod packages;
 mod pages;
 mod public_types;
+mod words;
