@@ -1,5 +1,7 @@
 //! Which forms of references are followed besides `message/external-body`: `--follow`.
 
+use crate::error::Error;
+
 /// A form of references, by who writes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Follow {
@@ -92,8 +94,8 @@ impl Followed {
     /// The same as a word of `--follow` changes it: the name of a form, `-` and a name, `all` or `none`.
     ///
     /// # Errors
-    /// A sentence when the word is none of these.
-    pub fn told(self, word: &str) -> Result<Self, String> {
+    /// [`Error::Usage`] when the word is none of these.
+    pub fn told(self, word: &str) -> Result<Self, Error> {
         let of = |name: &str| Follow::from_word(name);
         match word.strip_prefix('-') {
             Some(name) => of(name).map(|form| self.without(form)),
@@ -103,7 +105,8 @@ impl Followed {
         }
         .ok_or_else(|| {
             let names = Follow::ALL.map(Follow::as_str).join(", ");
-            format!("'{word}' is none of {names}, all, none; -NAME takes one away")
+            let what = format!("'{word}' is none of {names}, all, none; -NAME takes one away");
+            Error::Usage(what.into())
         })
     }
 }

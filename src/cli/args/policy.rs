@@ -8,6 +8,7 @@ use url::Url;
 use super::retrieval::{ArchiveArgs, CacheArgs, RetrievalArgs, TimeArgs};
 use super::walk::SayingArgs;
 use crate::cli::values::{at_least_one, base_url, choice, size, word};
+use crate::error::Error;
 use crate::expand::Mark;
 use crate::policy::{
     Embed, Followed, Limits, Links, Mismatch, OnFailure, Policy, Protected, Scheme, Trackers,
@@ -199,7 +200,7 @@ struct ContentArgs {
 }
 
 /// A word of `--follow`.
-fn follow(word: &str) -> Result<String, String> {
+fn follow(word: &str) -> Result<String, Error> {
     Followed::none().told(word)?;
     Ok(word.to_owned())
 }
