@@ -90,7 +90,7 @@ impl fmt::Display for Setting {
 ///
 /// let policy = Policy::default().with_limits(Limits::default().with_body(10));
 /// let refusal = policy.judge_size(12).expect_err("that is too much");
-/// assert_eq!(refusal.detail, "12 octets, the limit of one body is 10");
+/// assert_eq!(refusal.detail, "12 bytes, the limit of one body is 10");
 /// assert_eq!(refusal.detail.settings().collect::<Vec<_>>(), [Setting::Body]);
 /// assert_eq!(refusal.detail.measured(), Some((10, 12)));
 /// ```
