@@ -15,12 +15,13 @@
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, FileTimes, Metadata, Permissions};
 use std::io::{self, BufWriter, Write as _};
+use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{Gid, Uid};
+use rustix::fs::{Gid, Mode, OFlags, Uid};
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
@@ -144,10 +145,9 @@ impl Delivery {
     fn folder(&mut self, target: &Path) -> Result<NewMailbox, Error> {
         check_free(target).map_err(cannot_write(target))?;
         let made = temporary_folder_in(folder_of(target)).map_err(cannot_write(target))?;
+        // It is the super-user's until it is whole: another user could put links into it while it is filled.
         let private = Permissions::from_mode(0o700);
-        let prepared =
-            fs::set_permissions(made.path(), private).and_then(|()| self.own(made.path()));
-        prepared.map_err(cannot_write(target))?;
+        fs::set_permissions(made.path(), private).map_err(cannot_write(target))?;
         if self.by_label.is_none() {
             let path = made.path().to_owned();
             if self.form == Format::Maildir {
@@ -247,7 +247,7 @@ impl Delivery {
             NewMailbox::File(beside) => {
                 let finished = beside.finished_as_new()?;
                 let target = finished.target.clone();
-                let owned = self.own(finished.temporary.path());
+                let owned = self.own(finished.temporary.as_file());
                 owned.map_err(cannot_write(&target))?;
                 finished.sync()?;
                 finished.appear()?;
@@ -258,7 +258,8 @@ impl Delivery {
                     .open
                     .drain(..)
                     .try_for_each(|(_, mut mbox)| mbox.flush());
-                let synced = flushed.and_then(|()| {
+                let owned = flushed.and_then(|()| self.own_folder(made.path()));
+                let synced = owned.and_then(|()| {
                     // One call for thousands of files.
                     rustix::fs::syncfs(File::open(made.path())?)?;
                     // Over an empty folder, if there is one; over nothing else.
@@ -325,7 +326,7 @@ impl Delivery {
     /// Makes a mailbox for a label, unless something has its name: the file system says which names are the same.
     fn mailbox(&self, path: &Path) -> io::Result<bool> {
         let made = match self.form {
-            Format::Mbox => new_file(path).map(drop).and_then(|()| self.own(path)),
+            Format::Mbox => new_file(path).and_then(|file| self.own(&file)),
             _ => self.new_folder(path),
         };
         match made {
@@ -345,12 +346,21 @@ impl Delivery {
 
     fn new_folder(&self, path: &Path) -> io::Result<()> {
         fs::DirBuilder::new().mode(0o700).create(path)?;
-        self.own(path)
+        self.own_folder(path)
     }
 
-    fn own(&self, path: &Path) -> io::Result<()> {
+    /// Gives a folder to whom everything belongs, and never what a link leads to.
+    fn own_folder(&self, path: &Path) -> io::Result<()> {
+        if self.owner.is_none() {
+            return Ok(());
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        self.own(rustix::fs::open(path, flags, Mode::empty())?)
+    }
+
+    fn own(&self, file: impl AsFd) -> io::Result<()> {
         if let Some((user, group)) = self.owner {
-            rustix::fs::chown(path, Some(user), Some(group))?;
+            rustix::fs::fchown(file, Some(user), Some(group))?;
         }
         Ok(())
     }
@@ -374,7 +384,7 @@ impl Delivery {
         file.write_all(content)?;
         let date = date.unwrap_or(UNIX_EPOCH);
         file.set_times(FileTimes::new().set_modified(date).set_accessed(date))?;
-        self.own(path)
+        self.own(&file)
     }
 
     /// Writes to one of the mboxes. So many stay open; another one is opened again.

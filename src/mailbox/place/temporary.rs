@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -106,10 +106,13 @@ pub(crate) fn sweep(folder: &Path) {
             age.is_some_and(|age| age > ABANDONED)
         };
         if abandoned {
-            // Best effort: it is in nobody's way. What links in a folder lead to stays.
-            let _ = match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                true => fs::remove_dir_all(entry.path()),
-                false => fs::remove_file(entry.path()),
+            // Best effort: it is in nobody's way. A folder of another user is none of ours, whatever its name; what links
+            // in a folder lead to stays.
+            let us = rustix::process::geteuid().as_raw();
+            let _ = match entry.metadata() {
+                Ok(found) if found.is_dir() && found.uid() != us => Ok(()),
+                Ok(found) if found.is_dir() => fs::remove_dir_all(entry.path()),
+                _ => fs::remove_file(entry.path()),
             };
         }
     }
@@ -139,9 +142,15 @@ mod tests {
             fs::write(made.join("Work/cur/1"), "mail").expect("a file");
             std::os::unix::fs::symlink("../kept", made.join("link")).expect("a link");
         }
+        let mut others = named(gone);
+        others.push("others");
+        fs::create_dir(at(&others)).expect("a folder");
+        let is_others = std::os::unix::fs::chown(at(&others), Some(1), None).is_ok();
         let ours = temporary_folder_in(folder.path()).expect("a folder");
         sweep(folder.path());
         assert!(!at(&named(gone)).exists());
+        // Only the super-user can make a folder of another user.
+        assert_eq!(at(&others).exists(), is_others);
         assert!(at(&named(std::process::id())).join("Work/cur/1").exists());
         assert!(ours.path().is_dir() && folder.path().join("kept/mail").exists());
     }
