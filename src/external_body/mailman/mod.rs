@@ -11,13 +11,13 @@
 
 mod escape;
 mod separator;
-mod sha1;
 mod shape;
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
 use memchr::memmem;
+use sha1::{Digest as _, Sha1};
 
 pub use self::separator::{TextPiece, divided};
 use self::shape::Note;
@@ -246,8 +246,7 @@ impl Hashes {
 
 /// The hash of a Message-ID, with its angle brackets.
 fn hash(id: &[u8]) -> String {
-    let digest = sha1::sha1(id);
-    let [first, second, .., third, last] = digest;
+    let [first, second, .., third, last]: [u8; 20] = Sha1::digest(id).into();
     [first, second, third, last]
         .iter()
         .map(|octet| format!("{octet:02x}"))
