@@ -40,10 +40,7 @@ impl<'t> PartEdits<'t> {
                 group.push(Edit::insert(self.tree.part(part).header.end, field));
             }
         }
-        self.edits.add(group).map_err(|Overlap(_)| {
-            let detail = "it overlaps with another change of the message";
-            Refusal::lasting(Reason::BoundaryCollision, detail)
-        })?;
+        self.edits.add(group).map_err(overlapping)?;
         self.named.extend(now_named);
         Ok(())
     }
@@ -52,6 +49,11 @@ impl<'t> PartEdits<'t> {
     pub(super) fn finish(&mut self) -> Edits {
         std::mem::take(&mut self.edits)
     }
+}
+
+pub(super) fn overlapping(_: Overlap) -> Refusal {
+    let detail = "it overlaps with another change of the message";
+    Refusal::lasting(Reason::BoundaryCollision, detail)
 }
 
 #[cfg(test)]

@@ -27,6 +27,8 @@ pub(super) struct Stored {
 /// A text with notes, while it is decided what comes in their places.
 pub(super) struct Text {
     pub(super) part: PartId,
+    /// What it says, if it is encoded: its notes are places in this.
+    pub(super) decoded: Option<Vec<u8>>,
     /// Its notes, in order.
     pub(super) notes: Vec<Span>,
     /// What parts are divided by.
@@ -40,6 +42,16 @@ pub(super) struct Text {
     /// Octets that boundaries and fields take, to be counted once.
     pub(super) overhead: i64,
     pub(super) filled: Vec<(Filled, Range<usize>)>,
+}
+
+impl Text {
+    /// The octets that hold it, and where in them.
+    pub(super) fn place<'t>(&'t self, entity: &'t [u8], body: Span) -> (&'t [u8], Span) {
+        match &self.decoded {
+            Some(decoded) => (decoded, Span::new(0, decoded.len())),
+            None => (entity, body),
+        }
+    }
 }
 
 /// What stands in the place of a note.
@@ -141,6 +153,11 @@ impl Stored {
     /// Whether it becomes somebody's file, not text of the mail.
     pub(super) fn is_attached(&self) -> bool {
         self.name.is_some()
+    }
+
+    /// Makes it a file under the name it was stored by.
+    pub(super) fn attach(&mut self, scrubbed: &Scrubbed) {
+        self.name = Some(scrubbed.stored_name.clone());
     }
 
     /// The body: text as it is if it can be, and its octets need not be `exact`.

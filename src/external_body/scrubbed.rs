@@ -20,7 +20,7 @@ pub enum Scrap {
 /// What a note in a text says that a header does not say.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Scrubbed {
-    /// The lines of the note, with their ends.
+    /// The lines of the note, with their ends: in the message, or in the text that its encoding stands for.
     pub note: Span,
     /// What was taken out.
     pub scrap: Scrap,

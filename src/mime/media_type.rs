@@ -72,6 +72,16 @@ impl<'a> MediaType<'a> {
         }
     }
 
+    /// The same type without its parameters.
+    #[must_use]
+    pub fn bare(self) -> MediaType<'static> {
+        MediaType {
+            essence: Cow::Owned(self.essence.into_owned()),
+            rest: &[],
+            is_open: false,
+        }
+    }
+
     /// The same of a field in which the input ends: there may have been more of it, and a value at
     /// its end is cut off unless a quote closes it.
     #[must_use]

@@ -283,8 +283,9 @@ fn is_seven_bit(text: &[u8]) -> bool {
     text.is_ascii() && is_eight_bit(text)
 }
 
-/// RFC 2045 §2.8.
-fn is_eight_bit(text: &[u8]) -> bool {
+/// Whether text may go as 8bit (RFC 2045 §2.8).
+#[must_use]
+pub fn is_eight_bit(text: &[u8]) -> bool {
     memchr(0, text).is_none()
         && Lines::new(text, Span::new(0, text.len())).all(|line| {
             line.content.len() <= LINE_LIMIT && memchr(b'\r', line.content.of(text)).is_none()

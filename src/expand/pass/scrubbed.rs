@@ -4,18 +4,20 @@
 //! Edits of one text are one group. What its own octets say stays, but for separators; text parts of a multipart/mixed
 //! are divided within it, so that notes which were left may be filled by a later run.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 
 use super::{Change, Circle, Pass, Pending, Put};
-use crate::edit::{Edit, Group};
+use crate::edit::{Edit, Edits, Group};
 use crate::expand::composite;
 use crate::expand::content::Obtained;
 use crate::expand::facts::Facts;
+use crate::expand::part_edits::overlapping;
 use crate::expand::scrubbed::{Filled, NewPart, Stored, Text, charset_of};
 use crate::expand::session::Session;
 use crate::expand::substitute::Substitute;
-use crate::external_body::{Scrap, Scrubbed, TextPiece, divided, holds_notes};
+use crate::external_body::{Scrap, Scrubbed, TextPiece, divided, holds_notes, text_of_part};
 use crate::mime::entity;
 use crate::mime::transfer::with_newlines;
 use crate::mime::{MediaType, PartId, TransferEncoding, Tree, media_type};
@@ -42,7 +44,7 @@ impl Pending<'_> {
         if let Err(refusal) = worked.and_then(|()| self.open_text(session, part)) {
             return Ok(Err(refusal));
         }
-        let stored = match Stored::of(&item.body, scrubbed, obtained, session.policy()) {
+        let mut stored = match Stored::of(&item.body, scrubbed, obtained, session.policy()) {
             Ok(stored) => stored,
             Err(refusal) => return Ok(Err(refusal)),
         };
@@ -84,7 +86,7 @@ impl Pending<'_> {
             }
             None => {
                 let behind = text.behind.get(&number).copied();
-                let end = self.tree.part(part).body.end;
+                let end = text.place(self.entity, self.tree.part(part).body).1.end;
                 // Empty lines behind it stay: behind base64 they change nothing.
                 let is_followed = behind.is_some_and(|behind| {
                     !behind.is_empty() && (text.is_whole || !text.is_nested || behind.end != end)
@@ -93,8 +95,11 @@ impl Pending<'_> {
                 let is_noted = !stored.is_attached()
                     && stored.obtained.essence == "text/plain"
                     && holds_notes(self.entity, self.tree, octets);
-                let is_exact = is_followed || is_noted;
-                Ok(stored.encode(is_exact, self.tree.newline, &boundaries))
+                if is_noted {
+                    // A later run would take them for those of the mail.
+                    stored.attach(scrubbed);
+                }
+                Ok(stored.encode(is_followed, self.tree.newline, &boundaries))
             }
         };
         let new = match encoded {
@@ -140,7 +145,23 @@ impl Pending<'_> {
             .iter()
             .map(|scrubbed| (scrubbed.note, scrubbed.scrap != Scrap::Removed))
             .collect();
-        let pieces = divided(self.entity, entity.body, &all);
+        let decoded = match text_of_part(self.entity, self.tree, part) {
+            Some(Cow::Owned(decoded)) => Some(decoded),
+            _ => None,
+        };
+        let mut text = Text {
+            part,
+            decoded,
+            notes,
+            boundary: Vec::new(),
+            is_nested: true,
+            behind: HashMap::new(),
+            is_whole: false,
+            overhead: 0,
+            filled: Vec::new(),
+        };
+        let (octets, within) = text.place(self.entity, entity.body);
+        let pieces = divided(octets, within, &all);
         let most = self.place.limits.parts;
         if self.tree.ids().count() + pieces.len() > most {
             return Err(too_many_parts(most));
@@ -153,8 +174,8 @@ impl Pending<'_> {
         let boundary = match own {
             Some(boundary) => boundary.to_vec(),
             None => {
-                let text = entity.body.of(self.entity);
-                entity::boundary(text, text, &around).into_bytes()
+                let octets = within.of(octets);
+                entity::boundary(octets, octets, &around).into_bytes()
             }
         };
         let fields = self.content_type(part).map_or(0, <[u8]>::len);
@@ -163,16 +184,11 @@ impl Pending<'_> {
             TextPiece::Note(number, behind) => Some((*number, *behind)),
             TextPiece::Text(_) => None,
         });
-        let text = Text {
-            part,
-            notes,
-            is_nested: own.is_none(),
-            is_whole: pieces.len() == 1,
-            behind: behind.collect(),
-            overhead: overhead as i64,
-            boundary,
-            filled: Vec::new(),
-        };
+        text.is_nested = own.is_none();
+        text.is_whole = pieces.len() == 1;
+        text.behind = behind.collect();
+        text.overhead = overhead as i64;
+        text.boundary = boundary;
         self.texts.insert(part, text);
         Ok(())
     }
@@ -195,11 +211,13 @@ impl Pending<'_> {
         // The last first: what is taken out of the rows stands behind what is looked at later.
         let texts = texts.into_values().rev();
         for text in texts.filter(|text| !text.filled.is_empty()) {
-            let group = self.divide(&text);
-            let growth: i64 = group.iter().map(Edit::growth).sum();
             let counted: i64 = text.filled.iter().map(|(filled, _)| filled.growth).sum();
-            match self.edits.change(group, []) {
-                Ok(()) => {
+            let changed = self.divide(&text).and_then(|group| {
+                let growth: i64 = group.iter().map(Edit::growth).sum();
+                self.edits.change(group, []).map(|()| growth)
+            });
+            match changed {
+                Ok(growth) => {
                     session.ledger.lose(counted - growth);
                     self.lengths = crate::lengths::Lengths::Corrected;
                 }
@@ -218,8 +236,22 @@ impl Pending<'_> {
     }
 
     /// The edits of a text.
-    fn divide(&self, text: &Text) -> Group {
-        let part = self.tree.part(text.part);
+    fn divide(&self, text: &Text) -> Result<Group, Refusal> {
+        let (mut group, in_text) = self.divided(text);
+        match &text.decoded {
+            None => group.extend(in_text),
+            Some(decoded) => {
+                let edits = Edits::of(in_text).map_err(overlapping)?;
+                let new = edits.splice(decoded).into_bytes();
+                group.push(Edit::replace(self.tree.part(text.part).body, new));
+            }
+        }
+        Ok(group)
+    }
+
+    /// The edits of its header, and those of the text, which are edits of the body where that is not encoded.
+    fn divided(&self, text: &Text) -> (Group, Group) {
+        let (source, part) = text.place(self.entity, self.tree.part(text.part).body);
         let newline = self.tree.newline.bytes();
         let filled: HashMap<usize, &NewPart> = text
             .filled
@@ -230,29 +262,28 @@ impl Pending<'_> {
         let notes: Vec<(Span, bool)> = notes
             .map(|(number, note)| (*note, filled.contains_key(&number)))
             .collect();
-        let pieces = divided(self.entity, part.body, &notes);
+        let pieces = divided(source, part, &notes);
         let new_of = |number: &usize| filled.get(number).copied();
         if let [TextPiece::Note(number, behind)] = pieces.as_slice()
             && let Some(new) = new_of(number)
         {
-            let mut body = [&new.body, behind.of(self.entity)].concat();
+            let mut body = [&new.body, behind.of(source)].concat();
             // Text that has no line end gets none.
             let has_end = body.is_empty() || body.ends_with(b"\n");
             let wants_end = new.is_base64 && self.needs_end(text.part);
             if !has_end && (wants_end || self.tree.abuts_boundary(self.entity, text.part)) {
                 body.extend_from_slice(newline);
             }
-            let mut group = self.header_edits(text.part, new.fields.clone());
-            group.push(Edit::replace(part.body, body));
-            return group;
+            let group = self.header_edits(text.part, new.fields.clone());
+            return (group, vec![Edit::replace(part, body)]);
         }
         let delimiter = [newline, b"--", &text.boundary, newline].concat();
-        let fields_of = TextFields::of(self.entity, self.tree, text.part);
-        let mut group = Group::new();
-        let (mut at, mut new) = (part.body.start, Vec::new());
+        let fields_of = TextFields::of(self.entity, self.tree, text);
+        let (mut group, mut in_body) = (Group::new(), Group::new());
+        let (mut at, mut new) = (part.start, Vec::new());
         let mut is_ascii = true;
         // Empty lines at the very end belong to no part of a multipart of our own.
-        let mut epilogue = Span::empty_at(part.body.end);
+        let mut epilogue = Span::empty_at(part.end);
         for (index, piece) in pieces.iter().enumerate() {
             let is_first = index == 0;
             match (is_first, text.is_nested) {
@@ -265,13 +296,15 @@ impl Pending<'_> {
             let has_header = is_first && !text.is_nested;
             match piece {
                 TextPiece::Text(span) => {
-                    let octets = span.of(self.entity);
+                    let octets = span.of(source);
                     is_ascii &= octets.is_ascii();
                     if !has_header {
                         new.extend_from_slice(&fields_of.written(octets));
                         new.extend_from_slice(newline);
+                    } else if text.decoded.is_some() {
+                        group.extend(self.header_edits(text.part, fields_of.written(octets)));
                     }
-                    group.push(Edit::replace(
+                    in_body.push(Edit::replace(
                         Span::new(at, span.start),
                         std::mem::take(&mut new),
                     ));
@@ -289,10 +322,10 @@ impl Pending<'_> {
                         new.extend_from_slice(newline);
                     }
                     new.extend_from_slice(&filled.body);
-                    if text.is_nested && behind.end == part.body.end {
+                    if text.is_nested && behind.end == part.end {
                         epilogue = *behind;
                     } else {
-                        new.extend_from_slice(behind.of(self.entity));
+                        new.extend_from_slice(behind.of(source));
                     }
                 }
             }
@@ -303,7 +336,7 @@ impl Pending<'_> {
             if !epilogue.is_empty() || self.needs_end(text.part) {
                 new.extend_from_slice(newline);
             }
-            new.extend_from_slice(epilogue.of(self.entity));
+            new.extend_from_slice(epilogue.of(source));
             let boundary = String::from_utf8_lossy(&text.boundary).into_owned();
             let value = media_type::write("multipart/mixed", &[("boundary".to_owned(), boundary)]);
             let mut fields = b"Content-Type: ".to_vec();
@@ -313,12 +346,12 @@ impl Pending<'_> {
                 fields.extend_from_slice(newline);
             }
             group.extend(self.header_edits(text.part, fields));
-        } else if at < part.body.end && self.tree.abuts_boundary(self.entity, text.part) {
+        } else if at < part.end && self.tree.abuts_boundary(self.entity, text.part) {
             new.extend_from_slice(newline);
         }
-        group.push(Edit::replace(Span::new(at, part.body.end), new));
-        group.retain(|edit| !(edit.span.is_empty() && edit.replacement.is_empty()));
-        group
+        in_body.push(Edit::replace(Span::new(at, part.end), new));
+        in_body.retain(|edit| !(edit.span.is_empty() && edit.replacement.is_empty()));
+        (group, in_body)
     }
 
     /// Whether a line end has to stand behind what ends a part.
@@ -366,19 +399,26 @@ struct TextFields<'t> {
 }
 
 impl<'t> TextFields<'t> {
-    fn of(original: &'t [u8], tree: &'t Tree, part: PartId) -> Self {
+    fn of(original: &'t [u8], tree: &'t Tree, text: &Text) -> Self {
+        let part = text.part;
         let value = tree.value(original, part, "Content-Type");
         let is_declared =
             value.is_some_and(|value| MediaType::parse(value).parameter("charset").is_some());
         let charset = match is_declared {
             true => None,
-            false => charset_of(tree.part(part).body.of(original)),
+            false => {
+                let (octets, within) = text.place(original, tree.part(part).body);
+                charset_of(within.of(octets))
+            }
         };
         Self {
             value,
             charset,
             tree,
-            encoding: tree.value(original, part, "Content-Transfer-Encoding"),
+            encoding: match text.decoded {
+                Some(_) => None,
+                None => tree.value(original, part, "Content-Transfer-Encoding"),
+            },
         }
     }
 

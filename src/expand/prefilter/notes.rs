@@ -2,82 +2,106 @@
 
 use std::sync::LazyLock;
 
-use memchr::memmem::Finder;
+use aho_corasick::AhoCorasick;
 
 /// What stands in front of the date and the hash of an attachment.
 const NAME: &[u8] = b"/attachments/";
-const SENTENCE: &[u8] = b"HTML attachment scrubbed and removed";
+/// Octets in front of the place of a half of it, and behind, in which the rest stands, and a date and a hash.
+const AROUND: (usize, usize) = (16, 40);
 
-// Made once: most messages are short.
-static STORED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(NAME));
-static REMOVED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(SENTENCE));
+/// Halves of the name, of which a line's end leaves one whole; the same in base64, whichever of the three places in a group
+/// of octets the name has; and the sentence that HTML was not stored.
+const WORDS: [&str; 9] = [
+    "/attac",
+    "hments/",
+    "L2F0dGFj",
+    "aG1lbnRz",
+    "9hdHRhY2",
+    "htZW50cy",
+    "vYXR0YWN",
+    "obWVudHM",
+    "HTML attachment scrubbed and removed",
+];
+/// Of these, halves that are looked at more closely.
+const PLAIN: usize = 2;
+
+// Made once: most messages are short. It is never empty, and far below every limit.
+static SEARCH: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| AhoCorasick::new(WORDS).ok());
 
 /// Where the first one stands.
 pub(super) fn first(bytes: &[u8]) -> Option<usize> {
-    let stored = stored(bytes, 0);
-    // What stands behind is of no interest.
-    let front = bytes.get(..stored.unwrap_or(bytes.len()));
-    removed(front.unwrap_or(bytes), 0).or(stored)
+    find_from(bytes, 0)
 }
 
 /// The messages that have one, by their numbers: those that end at the places given, in order.
 #[cfg(any(test, feature = "mailbox"))]
 pub(super) fn messages(bytes: &[u8], ends: &[usize]) -> Vec<usize> {
     let mut found = Vec::new();
-    for search in [stored, removed] {
-        let mut from = 0;
-        while let Some(at) = search(bytes, from) {
-            let number = ends.partition_point(|&end| end <= at);
-            let Some(&end) = ends.get(number) else {
-                break;
-            };
-            found.push(number);
-            from = end;
-        }
+    let mut from = 0;
+    while let Some(at) = find_from(bytes, from) {
+        let number = ends.partition_point(|&end| end <= at);
+        let Some(&end) = ends.get(number) else {
+            break;
+        };
+        found.push(number);
+        from = end;
     }
     found
 }
 
-/// Where the URL of a stored attachment stands, at `from` or later.
-fn stored(bytes: &[u8], mut from: usize) -> Option<usize> {
-    loop {
-        let at = from + STORED.find(bytes.get(from..)?)?;
-        let behind = bytes.get(at + NAME.len()..).unwrap_or_default();
-        // A date, a slash, and a hash, as far as they stand on this line.
-        let path = behind.get(..17.min(behind.len())).unwrap_or_default();
-        let is_path = path.iter().enumerate().all(|(place, byte)| match place {
-            0..8 => byte.is_ascii_digit() || byte.is_ascii_whitespace(),
-            8 => matches!(byte, b'/' | b'\r' | b'\n') || byte.is_ascii_digit(),
-            _ => byte.is_ascii_hexdigit() || matches!(byte, b'/' | b'\r' | b'\n'),
-        });
-        if is_path {
-            return Some(at);
-        }
-        from = at + NAME.len();
-    }
+/// The same, at `from` or later.
+fn find_from(bytes: &[u8], from: usize) -> Option<usize> {
+    let Some(search) = &*SEARCH else {
+        return (from < bytes.len()).then_some(from);
+    };
+    let mut hits = search.find_iter(bytes.get(from..)?);
+    let hit =
+        hits.find(|hit| hit.pattern().as_usize() >= PLAIN || is_path(bytes, from + hit.start()));
+    hit.map(|hit| from + hit.start())
 }
 
-/// Where it is said that HTML was not stored.
-fn removed(bytes: &[u8], from: usize) -> Option<usize> {
-    Some(from + REMOVED.find(bytes.get(from..)?)?)
+/// Whether the half of a name here is part of the URL of a stored attachment, as far as it stands on this line or the next.
+fn is_path(bytes: &[u8], at: usize) -> bool {
+    let end = bytes.len().min(at + AROUND.1);
+    let near = bytes
+        .get(at.saturating_sub(AROUND.0)..end)
+        .unwrap_or_default();
+    // Lines end, softly as well (RFC 2045 §6.7).
+    let is_end = |&&byte: &&u8| !matches!(byte, b'\r' | b'\n' | b'=');
+    let near: Vec<u8> = near.iter().filter(is_end).copied().collect();
+    memchr::memmem::find_iter(&near, NAME).any(|name| {
+        // A date, a slash, and a hash.
+        let path = near.get(name + NAME.len()..).unwrap_or_default();
+        let mut path = path.iter().take(17).enumerate();
+        path.all(|(place, byte)| match place {
+            0..8 => byte.is_ascii_digit(),
+            8 => *byte == b'/',
+            _ => byte.is_ascii_hexdigit(),
+        })
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::span::Newline;
+
+    const URL: &str = "http://lists.example.org/pipermail/x/attachments/20240514/5a579ce7/a.png";
 
     #[test]
-    fn notes_are_found_also_where_their_url_was_cut() {
-        let before = b"x/attachments/no and ";
-        for note in [
-            "/attachments/20240514/5a579ce7/a.png",
-            "/attachments/2024\n0514/5a579ce7/a.png",
-            "/attachments/20240514/5a\r\n579ce7/a.png",
-            "HTML attachment scrubbed and removed",
-        ] {
-            let text = [before, note.as_bytes()].concat();
-            assert_eq!(first(&text), Some(before.len()), "{note}");
+    fn notes_are_found_wherever_their_url_was_cut() {
+        let before = "x/attachments/no and ";
+        for at in 0..URL.len() {
+            for end in ["", "\n", "\r\n", "=\n", "=\r\n"] {
+                let (front, behind) = URL.split_at(at);
+                let text = format!("{before}{front}{end}{behind}>\n");
+                assert!(
+                    first(text.as_bytes()).is_some_and(|at| at >= before.len()),
+                    "{text}"
+                );
+            }
         }
+        assert_eq!(first(b"> HTML attachment scrubbed and removed"), Some(2));
         for none in [
             "/attachments/a.png",
             "/attachments/20240514-5a579ce7",
@@ -87,5 +111,14 @@ mod tests {
         }
         let two = b"one/attachments/20240514/5a579ce7/a|two|HTML attachment scrubbed and removed|";
         assert_eq!(messages(two, &[36, 40, two.len()]), [0, 2]);
+    }
+
+    #[test]
+    fn notes_are_found_in_base64_wherever_its_lines_end() {
+        for start in 0..57 {
+            let text = format!("{}\nURL: <{URL}>\n", "y".repeat(start));
+            let body = crate::mime::transfer::encode_base64(text.as_bytes(), Newline::CrLf).body;
+            assert!(first(&body).is_some(), "{start}");
+        }
     }
 }

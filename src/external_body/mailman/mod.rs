@@ -24,6 +24,7 @@ use self::shape::Note;
 use super::scrubbed::{Scrap, Scrubbed};
 use super::unusable::{deleted, too_many_notes};
 use super::{ExternalBody, Follow, Form, Reading, Referent};
+use crate::mime::transfer::{has_boundary, is_eight_bit, with_newlines};
 use crate::mime::{Content, Header, MediaType, PartId, Tree};
 use crate::span::{Lines, Span};
 
@@ -72,8 +73,15 @@ pub fn scrubbed<'a>(
     });
     let mut bodies = Vec::new();
     for part in texts {
-        let within = tree.part(part).body;
-        let text = within.of(original);
+        let Some(text) = text_of_part(original, tree, part) else {
+            continue;
+        };
+        let text = &*text;
+        let start = tree.part(part).body.start;
+        let origin = match tree.part(part).encoding.is_encoded() {
+            true => 0,
+            false => start,
+        };
         let blocks = match reading.forms.contains(Follow::MailmanDigests) {
             true => blocks(text),
             false => Vec::new(),
@@ -97,13 +105,19 @@ pub fn scrubbed<'a>(
             .iter()
             .map(|note| {
                 let is_in_digest = !is_own(&note.hash);
-                body(original, part, within.start, note, is_in_digest)
+                let body = ExternalBody::with(
+                    original,
+                    part,
+                    Form::Scrubbed,
+                    Ok(Referent::Url(note.url.clone())),
+                    Header::none_at(start),
+                );
+                described(body, text, origin, note, is_in_digest)
             })
-            .chain(
-                removed
-                    .into_iter()
-                    .map(|line| lost(original, part, line.shifted(within.start))),
-            )
+            .chain(removed.into_iter().map(|line| {
+                let phantom = Header::none_at(start);
+                lost(original, part, phantom, line.shifted(origin))
+            }))
             .collect();
         of_part.sort_by_key(|body| body.scrubbed.as_ref().map(|scrubbed| scrubbed.note.start));
         bodies.extend(of_part);
@@ -130,25 +144,38 @@ pub fn holds_notes(original: &[u8], tree: &Tree, text: &[u8]) -> bool {
     !shape::notes(text, 1, proves).is_empty() || !removed(text).is_empty()
 }
 
-/// Whether notes in a part are looked for: what is encoded, or attached, is no text that Mailman made.
+/// Whether notes in a part are looked for: what is attached is no text that Mailman made.
 fn is_text(original: &[u8], tree: &Tree, part: PartId) -> bool {
     let entity = tree.part(part);
     entity.essence == "text/plain"
         && entity.content == Content::Leaf
-        && !entity.encoding.is_encoded()
         && !tree
             .disposition(original, part)
             .eq_ignore_ascii_case(b"attachment")
 }
 
-fn body<'a>(
-    original: &'a [u8],
-    part: PartId,
+/// The text of a part in which notes are looked for. Of an encoded one it is what it says, with the line ends of the mail;
+/// none if that could not stand in a mail as it is (RFC 2045 §2.8), or would end the part.
+pub fn text_of_part<'a>(original: &'a [u8], tree: &Tree, part: PartId) -> Option<Cow<'a, [u8]>> {
+    let entity = tree.part(part);
+    let body = entity.body.of(original);
+    if !entity.encoding.is_encoded() {
+        return Some(Cow::Borrowed(body));
+    }
+    let text = with_newlines(entity.encoding.decode(body)?.into_owned(), tree.newline);
+    let can_stand = is_eight_bit(&text) && !has_boundary(&text, &tree.boundaries_around(part));
+    can_stand.then_some(Cow::Owned(text))
+}
+
+/// What a note says, in the body that it stands for.
+fn described<'a>(
+    mut body: ExternalBody<'a>,
+    text: &[u8],
     origin: usize,
     note: &Note,
     is_in_digest: bool,
 ) -> ExternalBody<'a> {
-    let value = |span: Span| span.shifted(origin).of(original).trim_ascii();
+    let value = |span: Span| span.of(text).trim_ascii();
     let media_type = match note.scrap {
         Scrap::File if value(note.media_type).contains(&b'/') => value(note.media_type),
         Scrap::File => b"application/octet-stream",
@@ -157,10 +184,7 @@ fn body<'a>(
         Scrap::Text | Scrap::Removed => b"text/plain",
     };
     let (name, description) = (value(note.name), value(note.description));
-    let target = Ok(Referent::Url(note.url.clone()));
-    let phantom = Header::none_at(origin);
-    let mut body = ExternalBody::with(original, part, Form::Scrubbed, target, phantom);
-    body.declared = Some(MediaType::parse(media_type));
+    body.declared = Some(MediaType::parse(media_type).bare());
     // The size of a message is that of what was escaped.
     body.size = note.size.filter(|_| note.scrap == Scrap::File);
     body.file_name = (name != description).then(|| file_name(name)).flatten();
@@ -177,8 +201,7 @@ fn body<'a>(
 }
 
 /// The body of HTML that was not even stored.
-fn lost(original: &[u8], part: PartId, note: Span) -> ExternalBody<'_> {
-    let phantom = Header::none_at(note.start);
+fn lost(original: &[u8], part: PartId, phantom: Header, note: Span) -> ExternalBody<'_> {
     let mut body = ExternalBody::with(original, part, Form::Scrubbed, Err(deleted()), phantom);
     body.declared = Some(MediaType::parse(b"text/html"));
     body.scrubbed = Some(Scrubbed {

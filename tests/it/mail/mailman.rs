@@ -3,12 +3,16 @@
 use std::fs;
 use std::path::Path;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use tempfile::TempDir;
 
 use crate::common::filter::{Ran, filter, open};
 use crate::common::mail::{crlf, python_leaves};
-use crate::common::programs::{embody, fed};
+use crate::common::programs::{done, embody, embody_in, fed, program, skipped};
+use crate::common::pywb::{Capture, Nearest, archive as pywb_archive, pywb};
 use crate::common::raw::{Raw, ok};
+use crate::mailbox::maildir::dovecot_says;
 
 /// The hashes of `<1.team@mail.example.org>` to `<5.team@mail.example.org>`, first four and last four digits of SHA-1.
 const HASHES: [&str; 5] = ["5a579ce7", "5eb89bd7", "39febf53", "a351f036", "8a24f584"];
@@ -393,7 +397,7 @@ fn what_is_not_a_note_of_this_mail_stays() {
 }
 
 #[test]
-fn notes_in_html_in_what_is_signed_encoded_or_another_message_are_not_taken() {
+fn notes_in_html_in_what_is_signed_or_another_message_are_not_taken() {
     let archive = Archive::with(&[(0, "a.png", PICTURE)]);
     let note = file_note(0, "a.png", "image/png", PICTURE.len(), "a.png");
     let with = |fields: &str, body: &str| {
@@ -429,6 +433,161 @@ fn notes_in_html_in_what_is_signed_encoded_or_another_message_are_not_taken() {
         filled.ends_with("--\n--b\nContent-Type: text/html\n\n<p>\n--b--\n"),
         "{filled}"
     );
+}
+
+/// A mail that Mailman delivered: its text is encoded, as its list's charset asks for.
+fn delivered(encoding: &str, text: &str) -> Vec<u8> {
+    let body = match encoding {
+        "base64" => encode_base64(text.as_bytes()),
+        _ => text
+            .replace('=', "=3D")
+            .replace('ä', "=C3=A4")
+            .replace("/attachments/", "/attach=\nments/"),
+    };
+    let mail = String::from_utf8(mail(0, &body)).unwrap();
+    let fields = format!(
+        "\nMIME-Version: 1.0\nContent-Type: text/plain; charset=\"utf-8\"\nContent-Transfer-Encoding: {encoding}\n\n"
+    );
+    mail.replacen("\n\n", &fields, 1).into_bytes()
+}
+
+fn encode_base64(text: &[u8]) -> String {
+    let letters = STANDARD.encode(text);
+    let lines = letters.as_bytes().chunks(76);
+    lines
+        .map(|line| format!("{}\n", std::str::from_utf8(line).unwrap()))
+        .collect()
+}
+
+/// The mail whose body is a multipart/mixed of this.
+fn mixed(boundary: &str, parts: &str) -> Vec<u8> {
+    let mail = String::from_utf8(mail(0, "")).unwrap();
+    let fields = format!(
+        "\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"{boundary}\"\n\n{parts}"
+    );
+    mail.replacen("\n\n", &fields, 1).into_bytes()
+}
+
+#[test]
+fn a_text_that_is_encoded_is_looked_into_and_says_the_same_afterwards() {
+    let archive = Archive::with(&[(0, "a.png", PICTURE), (0, "a.pl", b"x <- 1\n")]);
+    let note = file_note(0, "a.png", "image/png", PICTURE.len(), "a.png");
+    let text = format!("Gräte = all.\n{SEPARATOR}{note}{SEPARATOR}The list\n");
+    let fields = "Content-Type: text/plain; charset=\"utf-8\"";
+    let eight_bit = format!("{fields}\nContent-Transfer-Encoding: 8bit");
+    let mut mails = Vec::new();
+    for encoding in ["base64", "quoted-printable"] {
+        let alone = delivered(encoding, &text);
+        let filled = archive.filled(&alone);
+        let found = parts(&filled);
+        assert_eq!(found[0], (&*eight_bit, "Gräte = all.\n"), "{filled}");
+        assert!(
+            found[1].0.starts_with("Content-Type: image/png"),
+            "{filled}"
+        );
+        assert_eq!(found[2], (fields, "The list\n"), "{filled}");
+        // In a multipart/mixed it is divided within that.
+        let (_, part) = std::str::from_utf8(&alone)
+            .unwrap()
+            .split_once("MIME-Version: 1.0\n")
+            .unwrap();
+        let nested = archive.filled(&mixed("b", &format!("--b\n{part}--b--\n")));
+        assert_eq!(parts(&nested)[..2], found[..2], "{nested}");
+        mails.extend([filled.into_bytes(), nested.into_bytes()]);
+        // A text that was all of the mail.
+        let filled = archive.filled(&delivered(encoding, &text_note(0, "a.pl")));
+        assert!(filled.ends_with("\n\nx <- 1\n"), "{filled}");
+    }
+    for leaves in python_leaves(&mails).into_iter().flatten() {
+        assert_eq!(leaves[1].octets, PICTURE);
+    }
+}
+
+#[test]
+fn an_encoded_text_that_cannot_stand_in_a_mail_as_it_is_stays() {
+    let archive = Archive::with(&[(0, "a.png", PICTURE)]);
+    let note = file_note(0, "a.png", "image/png", PICTURE.len(), "a.png");
+    for hostile in ["\0", "a\rb", &"x".repeat(999)] {
+        let text = format!("{hostile}\n{SEPARATOR}{note}");
+        archive.leaves(&delivered("base64", &text), &[]);
+    }
+    // Decoded, it would end the multipart around it.
+    let text = encode_base64(format!("--outer--\n\n{SEPARATOR}{note}").as_bytes());
+    let inner = format!(
+        "Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Transfer-Encoding: base64\n\n{text}--b--\n"
+    );
+    archive.leaves(
+        &mixed("outer", &format!("--outer\n{inner}--outer--\n")),
+        &[],
+    );
+    // What is left stays as it was encoded.
+    let wrong = file_note(0, "a.png", "image/png", 5, "a.png");
+    let text = format!("Text.\n{SEPARATOR}{wrong}");
+    archive.leaves(&delivered("base64", &text), &["size-mismatch"]);
+}
+
+#[test]
+fn a_url_that_was_cut_anywhere_is_put_together() {
+    let archive = Archive::with(&[(0, "a.png", PICTURE)]);
+    let note = file_note(0, "a.png", "image/png", PICTURE.len(), "a.png");
+    let (front, url) = note.split_once("URL: <").unwrap();
+    for at in 10..url.len() - 2 {
+        let (start, end) = url.split_at(at);
+        let cut = format!("Text.\n{SEPARATOR}{front}URL: <{start}\n{end}");
+        archive.filled(&mail(0, &cut));
+    }
+}
+
+#[test]
+fn what_a_list_no_longer_has_comes_from_a_web_archive_by_the_date_of_the_mail() {
+    let test = "what_a_list_no_longer_has_comes_from_a_web_archive_by_the_date_of_the_mail";
+    let stored = url(0, "a.png");
+    let old = vec![b'x'; PICTURE.len()];
+    let octets: &[(&str, &str)] = &[("Content-Type", "application/octet-stream")];
+    let captures = [
+        Capture::of(&stored, "20230601000000", octets, &old),
+        Capture::of(&stored, "20240601000000", octets, PICTURE),
+    ];
+    let Some(server) = pywb(test, &captures, Nearest::AtOnce) else {
+        return;
+    };
+    let note = file_note(0, "a.png", "image/png", PICTURE.len(), "a.png");
+    let options = format!("--follow mailman --archive-first {}", pywb_archive(&server));
+    let ran = filter(&options, &mail(0, &format!("Text.\n{SEPARATOR}{note}")));
+    assert_eq!(ran.column("outcome"), ["expanded"], "{}", ran.stderr);
+    assert_eq!(ran.column("from"), ["archive"]);
+    for leaves in python_leaves(&[ran.stdout]).into_iter().flatten() {
+        assert_eq!(leaves[1].octets, PICTURE);
+    }
+}
+
+#[test]
+fn dovecot_reads_what_came_back() {
+    if program("doveadm").is_none() {
+        return skipped("dovecot_reads_what_came_back", "doveadm");
+    }
+    let archive = Archive::with(&[(0, "a.png", PICTURE), (1, "a.pl", b"x <- 1\n")]);
+    let note = file_note(0, "a.png", "image/png", PICTURE.len(), "a.png");
+    let one = mail(
+        0,
+        &format!("Hello.\n{SEPARATOR}{note}{SEPARATOR}-- \nlist\n"),
+    );
+    let two = mail(1, &text_note(1, "a.pl"));
+    let folder = tempfile::tempdir().unwrap();
+    let separator = b"From ann at example.org  Tue May 14 12:00:01 2024\n".as_slice();
+    let mbox = [separator, &one, b"\n", separator, &two, b"\n"].concat();
+    fs::write(folder.path().join("in.mbox"), mbox).unwrap();
+    let options = archive.options();
+    let mut arguments = vec!["convert", "in.mbox", "--output", "md"];
+    arguments.extend(["--output-format", "maildir"]);
+    arguments.extend(options.split(' '));
+    done(&embody_in(folder.path(), &arguments), 0);
+    let location = format!("maildir:{}", folder.path().join("md").display());
+    let said = dovecot_says(folder.path(), &location, "imap.bodystructure body").unwrap();
+    let said = said.join("\n");
+    assert_eq!(said.matches("(\"text\" \"plain\"").count(), 2, "{said}");
+    assert!(said.contains("(\"image\" \"png\""), "{said}");
+    assert!(said.contains("\nx <- 1"), "{said}");
 }
 
 #[test]

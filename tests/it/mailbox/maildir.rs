@@ -328,7 +328,7 @@ fn dovecot(folder: &Path, location: &str) -> Option<Vec<String>> {
 }
 
 /// What doveadm fetches of each message, a line a field; none where it is missing.
-pub(super) fn dovecot_says(folder: &Path, location: &str, fields: &str) -> Option<Vec<String>> {
+pub(crate) fn dovecot_says(folder: &Path, location: &str, fields: &str) -> Option<Vec<String>> {
     // Dovecot reads no mail as root: then it is nobody who does.
     let (mut user, mut group) = (
         rustix::process::getuid().as_raw(),

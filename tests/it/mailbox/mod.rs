@@ -13,7 +13,7 @@ mod emlx;
 mod folders;
 mod large;
 mod lengths;
-mod maildir;
+pub(crate) mod maildir;
 mod mbox;
 mod messages;
 mod mh;
