@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use aho_corasick::AhoCorasick;
+use aho_corasick::{AhoCorasick, MatchKind};
 
 /// What stands in front of the date and the hash of an attachment.
 const NAME: &[u8] = b"/attachments/";
@@ -26,7 +26,14 @@ const WORDS: [&str; 9] = [
 const PLAIN: usize = 2;
 
 // Made once: most messages are short. It is never empty, and far below every limit.
-static SEARCH: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| AhoCorasick::new(WORDS).ok());
+static SEARCH: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    // Matches of another kind are not searched for with vectors.
+    let mut builder = AhoCorasick::builder();
+    builder
+        .match_kind(MatchKind::LeftmostFirst)
+        .build(WORDS)
+        .ok()
+});
 
 /// Where the first one stands.
 pub(super) fn first(bytes: &[u8]) -> Option<usize> {
