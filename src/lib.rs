@@ -193,15 +193,15 @@ pub mod fetch;
 mod ledger;
 #[allow(unreachable_pub)]
 mod lengths;
-#[allow(unreachable_pub)]
+#[allow(missing_docs, unreachable_pub)]
 mod link;
 #[cfg(feature = "mailbox")]
 pub mod mailbox;
 // The server of the program.
 #[cfg(feature = "milter")]
-#[allow(unreachable_pub)]
+#[allow(missing_docs, unreachable_pub)]
 mod milter;
-#[allow(unreachable_pub)]
+#[allow(missing_docs, unreachable_pub)]
 mod mime;
 #[allow(unreachable_pub)]
 mod plan;

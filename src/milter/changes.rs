@@ -14,7 +14,7 @@ use std::io::{self, Write};
 use std::iter;
 
 use super::codec::{CHUNK, Reply};
-use super::draft::Incoming;
+use super::draft::{Incoming, Left};
 use crate::edit::{Edit, Edits, Moved, Spliced};
 use crate::mime::header::{Field, Header, SectionEnd};
 use crate::span::{Lines, Newline, Span};
@@ -22,37 +22,10 @@ use crate::span::{Lines, Newline, Span};
 /// What the mail system is to do to a message.
 #[derive(Debug, Default)]
 pub struct Changes {
-    fields: Vec<FieldChange>,
+    /// A packet for each change of a field, in the order in which they are sent.
+    fields: Vec<Vec<u8>>,
     /// Where the body starts in the output, if it is another one.
     body: Option<usize>,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum FieldChange {
-    /// Before the field of that number among those that came.
-    Insert(u32, Text),
-    /// Behind all.
-    Add(Text),
-    /// Another value for the one of this number of its name, from 1.
-    Change(u32, Text),
-    /// Remove the one of this number of that name.
-    Remove(u32, Vec<u8>),
-}
-
-/// A field: its name, and its value with the blank in front.
-#[derive(Debug, PartialEq, Eq)]
-struct Text {
-    name: Vec<u8>,
-    value: Vec<u8>,
-}
-
-/// Whether values of fields have the blank behind the colon.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Values {
-    /// They have.
-    WithBlank,
-    /// The mail system takes it away, and puts one there.
-    WithoutBlank,
 }
 
 /// The place of the first field that a mail system shows: Postfix and Sendmail count their own Received field, which
@@ -76,27 +49,14 @@ const LONGEST_FIELD: usize = CHUNK - 6;
 /// fields with many changes would keep it busy.
 const MOST_CHANGES: usize = 250;
 
-/// Why a message must be left.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Unsaid {
-    /// Something that must not happen: an edit that is none of embody's business.
-    Defect(String),
-    /// What the protocol has no words for.
-    Odd(&'static str),
-    /// More than the protocol or a mail system takes.
-    TooMuch(String),
-}
-
-fn defect(what: &str) -> Unsaid {
-    Unsaid::Defect(what.to_owned())
+/// An edit that is none of embody's business: it must not happen.
+fn defect(what: &str) -> Left {
+    Left::Trouble(format!("a defect in embody: {what}"))
 }
 
 impl Changes {
-    /// What `edits` come to.
-    ///
-    /// # Errors
-    /// Why the message must be left.
-    pub fn of(incoming: &Incoming, edits: &Edits) -> Result<Self, Unsaid> {
+    /// What `edits` come to. A mail system that does not keep the blank behind a field's colon puts one there itself.
+    pub fn of(incoming: &Incoming, edits: &Edits, keeps_blanks: bool) -> Result<Self, Left> {
         let output = edits.splice(&incoming.bytes);
         let read = |bytes: &[u8]| Header::of_message(bytes, usize::MAX);
         let front = output.front(|front| read(front).body_start());
@@ -112,8 +72,9 @@ impl Changes {
             edits,
             front: &front,
             comes: section,
+            keeps_blanks,
         };
-        let fields = comparison.changes()?;
+        let fields = comparison.packets()?;
         let came = incoming.separator;
         let moved: i64 = edits
             .iter()
@@ -130,58 +91,23 @@ impl Changes {
         })
     }
 
-    /// Whether there is nothing to say.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty() && self.body.is_none()
     }
 
     /// Writes all of it, fields first.
-    ///
-    /// # Errors
-    /// What the writer says.
     pub fn write(
         &self,
         output: &Spliced<'_>,
         newline: Newline,
-        values: Values,
         to: &mut impl Write,
     ) -> io::Result<()> {
-        for change in &self.fields {
-            change.reply(values).write(to)?;
+        for packet in &self.fields {
+            to.write_all(packet)?;
         }
         match self.body {
             Some(start) => write_body(output, start, newline, to),
             None => Ok(()),
-        }
-    }
-}
-
-impl FieldChange {
-    fn reply(&self, values: Values) -> Reply<'_> {
-        let sent = |text: &'_ Text| -> usize {
-            usize::from(values == Values::WithoutBlank && text.value.first() == Some(&b' '))
-        };
-        match self {
-            Self::Insert(at, text) => Reply::Insert {
-                at: at.saturating_add(FIRST_PLACE),
-                name: &text.name,
-                value: text.value.get(sent(text)..).unwrap_or_default(),
-            },
-            Self::Add(text) => Reply::Add {
-                name: &text.name,
-                value: text.value.get(sent(text)..).unwrap_or_default(),
-            },
-            Self::Change(which, text) => Reply::Change {
-                which: *which,
-                name: &text.name,
-                value: text.value.get(sent(text)..).unwrap_or_default(),
-            },
-            Self::Remove(which, name) => Reply::Change {
-                which: *which,
-                name,
-                value: b"",
-            },
         }
     }
 }
@@ -193,6 +119,7 @@ struct Comparison<'c> {
     edits: &'c Edits,
     front: &'c [u8],
     comes: Span,
+    keeps_blanks: bool,
 }
 
 /// The fields of a section, without a list of them.
@@ -211,15 +138,16 @@ fn fields(bytes: &[u8], section: Span) -> impl Iterator<Item = Field> {
 /// What becomes of a field that came, or a field that is new, in the order of the output.
 enum FieldLine {
     Stays(Field),
-    Changes(Field, Text),
+    /// And into what.
+    Changes(Field, Field),
     Goes(Field),
     /// Before the field of this number.
-    IsNew(usize, Text),
+    IsNew(usize, Field),
 }
 
 impl Comparison<'_> {
     /// The fields of both headers in one row.
-    fn walk(&self, mut each: impl FnMut(FieldLine) -> Result<(), Unsaid>) -> Result<(), Unsaid> {
+    fn walk(&self, mut each: impl FnMut(FieldLine) -> Result<(), Left>) -> Result<(), Left> {
         let mut moved = Moved::by(self.edits);
         let mut comes = fields(self.front, self.comes).peekable();
         let mut gap = Vec::new();
@@ -228,12 +156,12 @@ impl Comparison<'_> {
         for (number, field) in came.enumerate() {
             let Some(at) = moved.place_of(field.whole) else {
                 gap.push((number, field));
-                few(&gap)?;
+                few(gap.len())?;
                 continue;
             };
             while let Some(next) = comes.next_if(|next| next.whole.start < at) {
                 new.push(next);
-                few(&new)?;
+                few(new.len())?;
             }
             self.close(&mut gap, &mut new, number, &mut each)?;
             let same = |next: &Field| {
@@ -247,7 +175,7 @@ impl Comparison<'_> {
         }
         for next in comes {
             new.push(next);
-            few(&new)?;
+            few(new.len())?;
         }
         self.close(&mut gap, &mut new, self.incoming.count, &mut each)
     }
@@ -258,30 +186,29 @@ impl Comparison<'_> {
         gap: &mut Vec<(usize, Field)>,
         new: &mut Vec<Field>,
         end: usize,
-        each: &mut impl FnMut(FieldLine) -> Result<(), Unsaid>,
-    ) -> Result<(), Unsaid> {
+        each: &mut impl FnMut(FieldLine) -> Result<(), Left>,
+    ) -> Result<(), Left> {
         let mut before = gap.drain(..).peekable();
         for field in new.drain(..) {
-            let text = self.text(&field)?;
-            // In Postfix the name becomes the new one, in Sendmail it keeps its case.
+            // In Postfix the name becomes the new one, in Sendmail it keeps its case. An empty value would remove the field.
             let is_same = |(_, old): &(usize, Field)| {
                 let name = old.name.of(&self.incoming.bytes);
-                name.eq_ignore_ascii_case(&text.name) && !text.value.is_empty()
+                name.eq_ignore_ascii_case(field.name.of(self.front)) && !field.value.is_empty()
             };
             each(match before.next_if(is_same) {
-                Some((_, old)) => FieldLine::Changes(old, text),
+                Some((_, old)) => FieldLine::Changes(old, field),
                 None => {
                     let at = before.peek().map_or(end, |(number, _)| *number);
-                    FieldLine::IsNew(at, text)
+                    FieldLine::IsNew(at, field)
                 }
             })?;
         }
         before.try_for_each(|(_, old)| each(FieldLine::Goes(old)))
     }
 
-    /// A field of the output as the protocol has it: folds are LF.
-    fn text(&self, field: &Field) -> Result<Text, Unsaid> {
-        let name = field.name.of(self.front).to_vec();
+    /// Name and value of a field of the output as the protocol has them: folds are LF.
+    fn text(&self, field: Field) -> Result<(&[u8], Vec<u8>), Left> {
+        let name = field.name.of(self.front);
         let mut rest = field.value.of(self.front).iter().copied().peekable();
         let mut value = Vec::new();
         while let Some(octet) = rest.next() {
@@ -291,15 +218,20 @@ impl Comparison<'_> {
         }
         // Some readers take a CR for the end of a line, and what is behind it for another field.
         if name.is_empty() || value.iter().any(|octet| matches!(octet, 0 | b'\r')) {
-            return Err(Unsaid::Odd("a field would hold a NUL or a bare CR"));
+            let why = "a field would hold a NUL or a bare CR";
+            return Err(Left::Trouble(why.to_owned()));
         }
         let length = name.len() + value.len();
-        match length > LONGEST_FIELD {
-            true => Err(Unsaid::TooMuch(format!(
+        if length > LONGEST_FIELD {
+            let why = format!(
                 "it would have a header field of {length} bytes; a milter may say {LONGEST_FIELD}"
-            ))),
-            false => Ok(Text { name, value }),
+            );
+            return Err(Left::TooLarge(why.into()));
         }
+        if !self.keeps_blanks && value.first() == Some(&b' ') {
+            value.remove(0);
+        }
+        Ok((name, value))
     }
 
     /// The name of a line's field, in lower case.
@@ -308,15 +240,15 @@ impl Comparison<'_> {
             FieldLine::Stays(field) | FieldLine::Goes(field) | FieldLine::Changes(field, _) => {
                 field.name.of(&self.incoming.bytes)
             }
-            FieldLine::IsNew(_, text) => &text.name,
+            FieldLine::IsNew(_, field) => field.name.of(self.front),
         };
         name.to_ascii_lowercase()
     }
 
     /// How many fields have come by of each name of which one changes.
-    fn names(&self) -> Result<HashMap<Vec<u8>, u32>, Unsaid> {
+    fn names(&self) -> Result<HashMap<Vec<u8>, u32>, Left> {
         let mut names = HashMap::new();
-        let mut changes = Vec::new();
+        let mut changes = 0;
         self.walk(|line| {
             if matches!(line, FieldLine::Stays(_)) {
                 return Ok(());
@@ -324,16 +256,16 @@ impl Comparison<'_> {
             let name = self.name(&line);
             if !OURS.iter().any(|ours| name.starts_with(ours)) {
                 let name = String::from_utf8_lossy(&name);
-                return Err(Unsaid::Defect(format!("an edit of the field {name}")));
+                return Err(defect(&format!("an edit of the field {name}")));
             }
             names.insert(name, 0);
-            changes.push(());
-            few(&changes)
+            changes += 1;
+            few(changes)
         })?;
         Ok(names)
     }
 
-    fn changes(&self) -> Result<Vec<FieldChange>, Unsaid> {
+    fn packets(&self) -> Result<Vec<Vec<u8>>, Left> {
         let mut inserted = Vec::new();
         let mut added = Vec::new();
         let mut changed = Vec::new();
@@ -349,15 +281,27 @@ impl Comparison<'_> {
             *count += 1;
             match line {
                 FieldLine::Stays(_) => {}
-                FieldLine::Changes(_, text) => changed.push(FieldChange::Change(*count, text)),
-                FieldLine::Goes(field) => {
-                    let name = field.name.of(&self.incoming.bytes).to_vec();
-                    changed.push(FieldChange::Remove(*count, name));
+                FieldLine::Changes(_, field) => {
+                    let (which, (name, value)) = (*count, self.text(field)?);
+                    let value = &value;
+                    changed.push(Reply::Change { which, name, value }.packet());
                 }
-                FieldLine::IsNew(at, text) if at == last => added.push(FieldChange::Add(text)),
-                FieldLine::IsNew(at, text) => {
+                FieldLine::Goes(field) => {
+                    let (which, name) = (*count, field.name.of(&self.incoming.bytes));
+                    let value = b"";
+                    changed.push(Reply::Change { which, name, value }.packet());
+                }
+                FieldLine::IsNew(at, field) if at == last => {
+                    let (name, value) = self.text(field)?;
+                    let value = &value;
+                    added.push(Reply::Add { name, value }.packet());
+                }
+                FieldLine::IsNew(at, field) => {
                     let at = u32::try_from(at).map_err(|_| defect("too many fields"))?;
-                    inserted.push(FieldChange::Insert(at, text));
+                    let at = at.saturating_add(FIRST_PLACE);
+                    let (name, value) = self.text(field)?;
+                    let value = &value;
+                    inserted.push(Reply::Insert { at, name, value }.packet());
                 }
             }
             Ok(())
@@ -370,14 +314,13 @@ impl Comparison<'_> {
     }
 }
 
-/// Whether these are not more than may change.
-fn few<T>(changes: &[T]) -> Result<(), Unsaid> {
-    match changes.len() > MOST_CHANGES {
-        true => Err(Unsaid::TooMuch(format!(
-            "more than {MOST_CHANGES} fields of its header would change"
-        ))),
-        false => Ok(()),
+/// Whether so many are not more than may change.
+fn few(changes: usize) -> Result<(), Left> {
+    if changes <= MOST_CHANGES {
+        return Ok(());
     }
+    let why = format!("more than {MOST_CHANGES} fields of its header would change");
+    Err(Left::TooLarge(why.into()))
 }
 
 /// One series of packets with the new body. Its lines end with CRLF.

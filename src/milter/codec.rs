@@ -15,11 +15,8 @@ pub const CHUNK: usize = 65_535;
 
 /// What may be done to a message (`SMFIF_`).
 pub mod action {
-    /// Header fields may be added.
     pub const ADD_FIELDS: u32 = 0x01;
-    /// The body may be replaced.
     pub const CHANGE_BODY: u32 = 0x02;
-    /// Header fields may be changed and removed.
     pub const CHANGE_FIELDS: u32 = 0x10;
     /// The filter may say which macros it wants.
     pub const SET_MACROS: u32 = 0x100;
@@ -27,25 +24,16 @@ pub mod action {
 
 /// What need not be sent, and what need not be answered (`SMFIP_`).
 pub mod option {
-    /// No event CONNECT.
     pub const NO_CONNECT: u32 = 0x01;
-    /// No event HELO.
     pub const NO_HELO: u32 = 0x02;
-    /// No event MAIL.
     pub const NO_MAIL: u32 = 0x04;
-    /// No event RCPT.
     pub const NO_RCPT: u32 = 0x08;
-    /// No body.
     pub const NO_BODY: u32 = 0x10;
-    /// No header fields.
     pub const NO_FIELDS: u32 = 0x20;
     /// No answer to a header field.
     pub const QUIET_FIELDS: u32 = 0x80;
-    /// No unknown commands.
     pub const NO_UNKNOWN: u32 = 0x100;
-    /// No event DATA.
     pub const NO_DATA: u32 = 0x200;
-    /// SKIP is understood.
     pub const SKIP: u32 = 0x400;
     /// No answer to a chunk of the body.
     pub const QUIET_BODY: u32 = 0x8_0000;
@@ -73,10 +61,15 @@ pub enum Malformed {
     OutOfOrder(char),
 }
 
+impl From<Malformed> for io::Error {
+    fn from(malformed: Malformed) -> Self {
+        Self::new(io::ErrorKind::InvalidData, malformed)
+    }
+}
+
 /// What a mail system and a filter agree on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Terms {
-    /// The version of the protocol.
     pub version: u32,
     /// Of [`action`].
     pub actions: u32,
@@ -95,14 +88,10 @@ pub enum Command<'p> {
     Abort,
     /// One header field: its name, and what stands behind the colon.
     Field {
-        /// The name.
         name: &'p [u8],
-        /// The value, folds and all.
         value: &'p [u8],
     },
-    /// There are no more fields.
     EndOfHeader,
-    /// Some octets of the body.
     Body(&'p [u8]),
     /// The last octets of the body, mostly none; now the filter says what it wants.
     EndOfBody(&'p [u8]),
@@ -110,14 +99,10 @@ pub enum Command<'p> {
     Event(u8),
     /// The SMTP connection is at an end; another one comes here.
     QuitNewConnection,
-    /// No more comes.
     Quit,
 }
 
 /// The first packet of `bytes`, and where it ends; none if more octets are needed.
-///
-/// # Errors
-/// A length that no packet has.
 pub fn packet(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, Malformed> {
     let Some((length, rest)) = bytes.split_first_chunk::<4>() else {
         return Ok(None);
@@ -132,9 +117,6 @@ pub fn packet(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, Malformed> {
 
 impl<'p> Command<'p> {
     /// What a packet says.
-    ///
-    /// # Errors
-    /// [`Malformed`] if it says nothing.
     pub fn read(packet: &'p [u8]) -> Result<Self, Malformed> {
         let (&kind, rest) = packet.split_first().ok_or(Malformed::Empty)?;
         let shape = || Malformed::Shape(char::from(kind));
@@ -187,7 +169,6 @@ fn text(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// The value of one macro, among those of a packet.
-#[must_use]
 pub fn macro_value<'p>(macros: &'p [u8], name: &[u8]) -> Option<&'p [u8]> {
     let mut rest = macros;
     while let Some((found, behind)) = text(rest) {
@@ -215,35 +196,25 @@ pub enum Reply<'r> {
     Accept,
     /// No more of the body is needed.
     Skip,
-    /// Try the message again later.
     TryLater,
     /// It takes longer; wait.
     Progress,
-    /// Some octets of a new body.
     Body(&'r [u8]),
     /// A field behind all others.
     Add {
-        /// The name.
         name: &'r [u8],
-        /// What stands behind the colon.
         value: &'r [u8],
     },
     /// A field before the one at this place, from 0.
     Insert {
-        /// The place.
         at: u32,
-        /// The name.
         name: &'r [u8],
-        /// What stands behind the colon.
         value: &'r [u8],
     },
     /// Another value for one of the fields of a name, from 1; an empty value removes it.
     Change {
-        /// Which of them.
         which: u32,
-        /// The name.
         name: &'r [u8],
-        /// What stands behind the colon.
         value: &'r [u8],
     },
 }
@@ -253,10 +224,13 @@ const AT_END_OF_BODY: u32 = 5;
 const AT_END_OF_HEADER: u32 = 6;
 
 impl Reply<'_> {
-    /// Writes the packet.
-    ///
-    /// # Errors
-    /// What the writer says.
+    pub(super) fn packet(&self) -> Vec<u8> {
+        let mut packet = Vec::with_capacity(32);
+        // A vector takes all; a packet that is too long is none.
+        let _ = self.write(&mut packet);
+        packet
+    }
+
     pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
         match *self {
             Self::Negotiate(terms, macros) => {

@@ -1,10 +1,13 @@
 //! What a server counts from its start on, and how Prometheus reads it.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::service::{Left, Verdict};
+use super::draft::Left;
+use super::service::Verdict;
 use crate::fetch::Retrieved;
 use crate::report::{Kind, Outcome, Reason, Refusal, Report, Retry};
 
@@ -15,7 +18,7 @@ const BOUNDS: [f64; 14] = [
 ];
 
 /// Counts of one server. Each only grows, but [`Counters::open`].
-#[derive(Debug)]
+#[derive(Default, Debug)]
 pub struct Counters {
     /// Messages that went on unchanged, because nothing was to be done or everything was left.
     unchanged: AtomicU64,
@@ -24,8 +27,7 @@ pub struct Counters {
     too_large: AtomicU64,
     trouble: AtomicU64,
     expanded: AtomicU64,
-    /// In the order of [`Reason::ALL`].
-    left: [AtomicU64; Reason::ALL.len()],
+    left: Mutex<BTreeMap<Reason, u64>>,
     links: AtomicU64,
     retrieved: AtomicU64,
     refused: AtomicU64,
@@ -40,32 +42,6 @@ pub struct Counters {
     open: AtomicU64,
 }
 
-impl Default for Counters {
-    fn default() -> Self {
-        let none = AtomicU64::default;
-        Self {
-            unchanged: none(),
-            changed: none(),
-            later: none(),
-            too_large: none(),
-            trouble: none(),
-            expanded: none(),
-            left: std::array::from_fn(|_| none()),
-            links: none(),
-            retrieved: none(),
-            refused: none(),
-            failed: none(),
-            octets: none(),
-            took: std::array::from_fn(|_| none()),
-            microseconds: none(),
-            connections: none(),
-            full: none(),
-            malformed: none(),
-            open: none(),
-        }
-    }
-}
-
 fn add(counter: &AtomicU64, count: u64) {
     counter.fetch_add(count, Ordering::Relaxed);
 }
@@ -75,7 +51,6 @@ fn value(counter: &AtomicU64) -> u64 {
 }
 
 impl Counters {
-    /// One message was answered.
     pub fn processed(&self, verdict: &Verdict, report: &Report, elapsed: Duration) {
         let counter = match verdict {
             Verdict::Unchanged(Left::AsItIs) => &self.unchanged,
@@ -88,10 +63,8 @@ impl Counters {
         add(&self.expanded, report.expanded() as u64);
         for row in &report.rows {
             let is_left = row.outcome == Outcome::Left && row.kind != Kind::Link;
-            let reason = row.reason.filter(|_| is_left);
-            let place = Reason::ALL.iter().position(|one| Some(*one) == reason);
-            if let Some(counter) = place.and_then(|place| self.left.get(place)) {
-                add(counter, 1);
+            if let Some(reason) = row.reason.filter(|_| is_left) {
+                *self.left().entry(reason).or_default() += 1;
             }
         }
         add(&self.links, report.links());
@@ -102,6 +75,10 @@ impl Counters {
         }
         let elapsed = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
         add(&self.microseconds, elapsed);
+    }
+
+    fn left(&self) -> MutexGuard<'_, BTreeMap<Reason, u64>> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One retrieval ended so.
@@ -132,13 +109,11 @@ impl Counters {
         add(&self.malformed, 1);
     }
 
-    /// So many connections are open.
     pub fn open(&self, count: usize) {
         self.open.store(count as u64, Ordering::Relaxed);
     }
 
     /// All of it in Prometheus's text format, version 0.0.4.
-    #[must_use]
     pub fn text(&self) -> String {
         let mut page = Exposition::default();
         page.head(
@@ -171,9 +146,11 @@ impl Counters {
             "counter",
             "References that were left, by reason (docs/reasons.md).",
         );
-        for (reason, counter) in Reason::ALL.iter().zip(&self.left) {
+        let left = self.left().clone();
+        for reason in Reason::ALL {
+            let count = left.get(reason).copied().unwrap_or_default();
             let reason = Some(("reason", reason.as_str()));
-            page.line("references_left_total", reason, value(counter));
+            page.line("references_left_total", reason, count);
         }
         page.head(
             "retrievals_total",
@@ -247,7 +224,6 @@ impl Counters {
     }
 }
 
-/// The page that is read.
 #[derive(Default)]
 struct Exposition(String);
 

@@ -8,21 +8,21 @@
 
 use crate::expand::Kinds;
 use crate::mime::Header;
+use crate::report::{Detail, Setting};
 use crate::span::{Newline, Span};
 
-/// Why nothing will be done to a message whatever comes.
+/// Why a message goes on unchanged.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Untouched {
-    /// Its header says that nothing in it could be worked on.
-    NothingToDo,
-    /// It is larger than the limit: any change would leave it so.
-    TooLarge,
-    /// Its header is not what a mail system sends; no edit of it could be said in the protocol.
-    OddHeader(&'static str),
+pub enum Left {
+    /// Nothing in it is to be changed.
+    AsItIs,
+    /// It is too large, or would be: any change would leave it so.
+    TooLarge(Detail),
+    /// Something is wrong, with its header or with embody: no edit of it could be said in the protocol.
+    Trouble(String),
 }
 
-/// A message that is not whole yet.
-#[derive(Debug)]
+#[derive(Default, Debug)]
 pub struct Draft {
     bytes: Vec<u8>,
     /// Octets that came.
@@ -36,25 +36,10 @@ pub struct Draft {
     /// How much of `bytes` was searched, and what was found there.
     searched: usize,
     kinds: Kinds,
-    untouched: Option<Untouched>,
-    queue_id: String,
-}
-
-impl Default for Draft {
-    fn default() -> Self {
-        Self {
-            bytes: Vec::new(),
-            size: 0,
-            fields: 0,
-            body_start: None,
-            newline: Newline::Lf,
-            holds_return: false,
-            searched: 0,
-            kinds: Kinds::default(),
-            untouched: None,
-            queue_id: String::new(),
-        }
-    }
+    /// Why nothing will be done to the message, whatever comes.
+    pub(super) left: Option<Left>,
+    /// What the mail system calls it; empty if it did not say.
+    pub(super) queue_id: String,
 }
 
 /// A whole message.
@@ -84,7 +69,6 @@ const SEARCHED_AT_ONCE: usize = 128 << 10;
 const LONGEST_ID: usize = 64;
 
 impl Draft {
-    /// What the mail system calls the message.
     pub fn name(&mut self, queue_id: &[u8]) {
         let symbols = queue_id.iter().take(LONGEST_ID);
         self.queue_id = symbols
@@ -95,38 +79,22 @@ impl Draft {
             .collect();
     }
 
-    /// What the mail system calls the message; empty if it did not say.
-    #[must_use]
-    pub fn queue_id(&self) -> &str {
-        &self.queue_id
-    }
-
-    /// Whether anything of a message came.
-    #[must_use]
     pub fn has_begun(&self) -> bool {
-        self.fields > 0 || self.body_start.is_some() || self.untouched.is_some()
+        self.fields > 0 || self.body_start.is_some() || self.left.is_some()
     }
 
-    /// Whether the header is complete.
-    #[must_use]
     pub fn has_header(&self) -> bool {
         self.body_start.is_some()
     }
 
-    /// What nothing will be done for.
-    #[must_use]
-    pub fn untouched(&self) -> Option<&Untouched> {
-        self.untouched.as_ref()
-    }
-
     /// One header field. Its value begins with the blank behind the colon.
     pub fn field(&mut self, name: &[u8], value: &[u8], most: usize) {
-        if self.untouched.is_some() || !self.has_space(name.len() + value.len() + 2, most) {
+        if self.left.is_some() || !self.has_space(name.len() + value.len() + 2, most) {
             return;
         }
         let is_name = |octet: &u8| *octet > b' ' && *octet != b':' && *octet != 0x7f;
         if !name.iter().all(is_name) {
-            return self.leave(Untouched::OddHeader("a field whose name is no name"));
+            return self.leave(odd_header("a field whose name is no name"));
         }
         self.bytes.extend_from_slice(name);
         self.bytes.push(b':');
@@ -139,9 +107,7 @@ impl Draft {
             self.bytes.extend_from_slice(folded.unwrap_or(text));
             self.bytes.push(b'\n');
             if line.is_some_and(|next| !matches!(next.first(), Some(b' ' | b'\t'))) {
-                return self.leave(Untouched::OddHeader(
-                    "a line in a field that continues nothing",
-                ));
+                return self.leave(odd_header("a line in a field that continues nothing"));
             }
         }
         self.fields += 1;
@@ -154,14 +120,13 @@ impl Draft {
         }
         self.bytes.push(b'\n');
         self.body_start = Some(self.bytes.len());
-        if self.untouched.is_none() && !matters(&self.bytes) {
-            self.leave(Untouched::NothingToDo);
+        if self.left.is_none() && !matters(&self.bytes) {
+            self.leave(Left::AsItIs);
         }
     }
 
-    /// Octets of the body.
     pub fn body(&mut self, octets: &[u8], most: usize) {
-        if self.untouched.is_some() || !self.has_space(octets.len(), most) {
+        if self.left.is_some() || !self.has_space(octets.len(), most) {
             return;
         }
         match self.newline {
@@ -223,24 +188,24 @@ impl Draft {
         self.size = self.size.saturating_add(octets);
         let fits = self.size <= most;
         if !fits {
-            self.leave(Untouched::TooLarge);
+            self.leave(Left::TooLarge(
+                Detail::from(format!("it has more than {most} bytes, which is "))
+                    .naming(Setting::Message),
+            ));
         }
         fits
     }
 
-    fn leave(&mut self, why: Untouched) {
-        self.untouched = Some(why);
+    fn leave(&mut self, why: Left) {
+        self.left = Some(why);
         // What is not worked on is not held.
         self.bytes = Vec::new();
         self.searched = 0;
     }
 
-    /// The whole message, or why there is nothing to do.
-    ///
-    /// # Errors
-    /// The latter.
-    pub fn finish(self) -> Result<Incoming, Untouched> {
-        if let Some(why) = self.untouched {
+    /// The whole message, or why it is left.
+    pub fn finish(self) -> Result<Incoming, Left> {
+        if let Some(why) = self.left {
             return Err(why);
         }
         let mut bytes = self.bytes;
@@ -266,11 +231,15 @@ impl Draft {
                 kinds: self.kinds,
                 queue_id: self.queue_id,
             }),
-            false => Err(Untouched::OddHeader(
+            false => Err(odd_header(
                 "fields that are others when they are read again",
             )),
         }
     }
+}
+
+fn odd_header(what: &str) -> Left {
+    Left::Trouble(what.to_owned())
 }
 
 fn push_with_returns(text: &[u8], to: &mut Vec<u8>) {
@@ -329,7 +298,7 @@ mod tests {
             [("X\n", " a")],
         ] {
             let why = draft(&fields, b"").finish().expect_err("it is odd");
-            assert!(matches!(why, Untouched::OddHeader(_)), "{fields:?}");
+            assert!(matches!(why, Left::Trouble(_)), "{fields:?}");
         }
     }
 
@@ -339,10 +308,7 @@ mod tests {
         draft.body(&[b'x'; 200], 1000);
         draft.body(b"x", 1000);
         assert!(draft.bytes.is_empty());
-        assert_eq!(
-            draft.finish().expect_err("it is large"),
-            Untouched::TooLarge
-        );
+        assert!(matches!(draft.finish(), Err(Left::TooLarge(_))));
     }
 
     proptest! {

@@ -2,21 +2,21 @@
 
 use std::fs;
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream, ToSocketAddrs as _};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::net::{TcpListener, ToSocketAddrs as _};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketType, send, socket};
+use rustix::net::sockopt::{self, Timeout};
+use rustix::net::{AddressFamily, SendFlags, Shutdown, SocketAddrUnix, SocketType, send, socket};
 
 /// `unix:/path`, or `inet:host:port`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Address {
-    /// A socket in the file system.
     Unix(PathBuf),
     /// Host and port.
     Inet(String),
@@ -38,7 +38,7 @@ impl FromStr for Address {
                     (None, None) => ("", rest),
                 };
                 let _: u16 = port.parse().map_err(|_| wrong())?;
-                // What nobody named is nobody else's business.
+                // No host given: listen on loopback.
                 let host = match (host, kind) {
                     ("", "inet6") => "[::1]".to_owned(),
                     ("", _) => "127.0.0.1".to_owned(),
@@ -77,7 +77,7 @@ enum Socket {
     Tcp(TcpListener),
 }
 
-/// Somebody else's: its file stays.
+/// Handed over to this process: its file stays.
 impl From<UnixListener> for Listener {
     fn from(listener: UnixListener) -> Self {
         Self {
@@ -152,17 +152,17 @@ impl Listener {
 
     /// Accepts one connection, if there is one.
     pub(super) fn accept(&self) -> io::Result<Stream> {
-        let stream = match &self.socket {
-            Socket::Unix(listener) => Stream::Unix(listener.accept()?.0),
+        let (socket, is_tcp): (OwnedFd, _) = match &self.socket {
+            Socket::Unix(listener) => (listener.accept()?.0.into(), false),
             Socket::Tcp(listener) => {
                 let stream = listener.accept()?.0;
                 // Small packets go to and fro.
                 stream.set_nodelay(true)?;
-                Stream::Tcp(stream)
+                (stream.into(), true)
             }
         };
-        stream.set_blocking()?;
-        Ok(stream)
+        rustix::io::ioctl_fionbio(&socket, false)?;
+        Ok(Stream { socket, is_tcp })
     }
 
     /// So that [`Listener::accept`] does not wait.
@@ -247,88 +247,62 @@ fn connect(path: &Path) -> Result<(), Errno> {
     rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)
 }
 
-/// A connection.
+/// A connection, which waits for what it reads and writes.
 #[derive(Debug)]
-pub(super) enum Stream {
-    Unix(UnixStream),
-    Tcp(TcpStream),
+pub(super) struct Stream {
+    socket: OwnedFd,
+    is_tcp: bool,
 }
 
 impl Stream {
-    fn set_blocking(&self) -> io::Result<()> {
-        match self {
-            Self::Unix(stream) => stream.set_nonblocking(false),
-            Self::Tcp(stream) => stream.set_nonblocking(false),
-        }
-    }
-
     pub(super) fn try_clone(&self) -> io::Result<Self> {
-        match self {
-            Self::Unix(stream) => stream.try_clone().map(Self::Unix),
-            Self::Tcp(stream) => stream.try_clone().map(Self::Tcp),
-        }
+        let socket = self.socket.try_clone()?;
+        Ok(Self { socket, ..*self })
     }
 
     /// What was read is acknowledged at once, until the next read. Postfix writes header fields in several small
     /// packets without an answer in between; over TCP it waits 40 ms for an acknowledgement that is held back.
     pub(super) fn acknowledge(&self) {
         #[cfg(target_os = "linux")]
-        if let Self::Tcp(stream) = self {
+        if self.is_tcp {
             // Without it, it only is slower.
-            let _ = rustix::net::sockopt::set_tcp_quickack(stream, true);
+            let _ = sockopt::set_tcp_quickack(&self.socket, true);
         }
     }
 
     pub(super) fn set_timeouts(&self, read: Duration, write: Duration) -> io::Result<()> {
-        match self {
-            Self::Unix(stream) => {
-                stream.set_read_timeout(Some(read))?;
-                stream.set_write_timeout(Some(write))
-            }
-            Self::Tcp(stream) => {
-                stream.set_read_timeout(Some(read))?;
-                stream.set_write_timeout(Some(write))
-            }
-        }
+        sockopt::set_socket_timeout(&self.socket, Timeout::Recv, Some(read))?;
+        Ok(sockopt::set_socket_timeout(
+            &self.socket,
+            Timeout::Send,
+            Some(write),
+        )?)
     }
 
-    /// Says these few octets, if there is space for them: who reads none is not waited for.
+    /// Sends these few octets, if there is space for them: a mail system that reads none is not waited for.
     pub(super) fn say_without_waiting(&self, octets: &[u8]) {
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-        let said = match self {
-            Self::Unix(stream) => send(stream, octets, flags),
-            Self::Tcp(stream) => send(stream, octets, flags),
-        };
         // Half a packet would make nonsense of what follows.
-        if said.is_ok_and(|length| length != octets.len()) {
+        if send(&self.socket, octets, flags).is_ok_and(|length| length != octets.len()) {
             self.shut();
         }
     }
 
-    /// Ends it in both directions, for whoever waits for it, too.
+    /// Ends it in both directions, for threads that wait for it, too.
     pub(super) fn shut(&self) {
-        let _ = match self {
-            Self::Unix(stream) => stream.shutdown(Shutdown::Both),
-            Self::Tcp(stream) => stream.shutdown(Shutdown::Both),
-        };
+        let _ = rustix::net::shutdown(&self.socket, Shutdown::Both);
     }
 }
 
 impl Read for &Stream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Stream::Unix(stream) => (&*stream).read(buffer),
-            Stream::Tcp(stream) => (&*stream).read(buffer),
-        }
+        Ok(rustix::io::read(&self.socket, buffer)?)
     }
 }
 
 impl Write for &Stream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Stream::Unix(stream) => (&*stream).write(bytes),
-            Stream::Tcp(stream) => (&*stream).write(bytes),
-        }
+        Ok(send(&self.socket, bytes, SendFlags::NOSIGNAL)?)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -338,6 +312,8 @@ impl Write for &Stream {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixStream;
+
     use super::*;
 
     #[test]

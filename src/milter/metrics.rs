@@ -1,5 +1,5 @@
 //! `GET /metrics`, for Prometheus: as little HTTP/1.1 as that needs. One request at a time, each bounded in octets
-//! and time; whoever asks for something else hears 404.
+//! and time; any other request is answered 404.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs as _};
@@ -15,12 +15,10 @@ pub struct Metrics(TcpListener);
 /// Octets of a request that are read.
 const LONGEST: usize = 8 << 10;
 
-/// How long one who asks is waited for.
+/// How long a client may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Metrics {
-    /// Listens there.
-    ///
     /// # Errors
     /// What the system says; an address that is no port.
     pub fn bind(address: &Address) -> io::Result<Self> {
@@ -40,7 +38,7 @@ impl Metrics {
     pub(super) fn serve(&self, counters: &Counters) {
         loop {
             match self.0.accept() {
-                // Whoever asked may be gone.
+                // The client may be gone.
                 Ok((stream, _)) => drop(answer(&stream, counters)),
                 // No more files may be open, say: it may pass.
                 Err(_) => std::thread::sleep(Duration::from_millis(100)),

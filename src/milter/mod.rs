@@ -3,7 +3,7 @@
 //! `codec` is the protocol's packets; `draft` a message as it comes in pieces; `session` one connection without its
 //! socket; `service` what is done to a message; `changes` the result in the protocol's words. Up to there nothing is
 //! read or written. `server` has the sockets and threads, `inbox` what is read, `listen` the addresses,
-//! `counters` what is counted, `metrics` who is told.
+//! `counters` what is counted, `metrics` answers Prometheus.
 //!
 //! What never lives here: options, printing, signals.
 
@@ -21,9 +21,10 @@ mod session;
 pub use self::counters::Counters;
 #[cfg(any(test, feature = "internals"))]
 pub use self::draft::Incoming;
+pub use self::draft::Left;
 pub use self::listen::{Address, Listener};
 pub use self::metrics::Metrics;
 pub use self::server::{Journal, Processed, Server};
-pub use self::service::{Left, Service, Verdict};
+pub use self::service::{Service, Verdict};
 #[cfg(any(test, feature = "internals"))]
 pub use self::session::{Room, Session, Step};

@@ -24,7 +24,7 @@ use super::draft::{Draft, Incoming};
 use super::inbox::Inbox;
 use super::listen::{Listener, Stream};
 use super::metrics::Metrics;
-use super::service::{Judged, Service, Verdict};
+use super::service::{Service, Verdict};
 use super::session::{Room, Session, Step};
 use crate::report::Report;
 
@@ -43,9 +43,8 @@ const WITHIN: Duration = Duration::from_secs(600);
 /// How long a mail system may take to read what it is told.
 const WRITING: Duration = Duration::from_secs(60);
 
-/// Who is told what happens.
+/// Is told what happens.
 pub trait Journal: Send + Sync {
-    /// One message was answered.
     fn processed(&self, processed: &Processed<'_>);
     /// Something else that an administrator wants to know.
     fn says(&self, line: &str);
@@ -74,7 +73,6 @@ struct Work {
     most: usize,
 }
 
-/// A server and its connections.
 pub struct Server {
     work: RwLock<Work>,
     counters: Arc<Counters>,
@@ -102,9 +100,6 @@ struct Open {
 
 impl Server {
     /// A server that does this, for so many connections at a time.
-    ///
-    /// # Errors
-    /// What the system says.
     pub fn new(
         service: Service,
         journal: Arc<dyn Journal>,
@@ -126,7 +121,6 @@ impl Server {
         })
     }
 
-    /// From the next message on: this.
     pub fn replace(&self, service: Service, journal: Arc<dyn Journal>, most: usize) {
         let service = Arc::new(service);
         *self.work.write().unwrap_or_else(PoisonError::into_inner) = Work {
@@ -147,9 +141,6 @@ impl Server {
     }
 
     /// Starts to accept connections, and to tell counts, in threads of their own.
-    ///
-    /// # Errors
-    /// What the system says.
     pub fn start(
         self: &Arc<Self>,
         listeners: Vec<Listener>,
@@ -216,7 +207,7 @@ impl Server {
             for open in server.connections().open.values_mut() {
                 if open.progress.is_some_and(|due| due <= now) {
                     open.progress = Some(now + PROGRESS_EVERY);
-                    open.stream.say_without_waiting(&packet_of(Reply::Progress));
+                    open.stream.say_without_waiting(&Reply::Progress.packet());
                 }
             }
         }
@@ -280,7 +271,6 @@ impl Server {
     }
 }
 
-/// One connection, in its thread.
 struct Connection {
     server: Arc<Server>,
     number: u64,
@@ -297,44 +287,31 @@ impl Drop for Connection {
     }
 }
 
-/// Why a connection ends before its time.
-enum Broken {
-    /// A packet that is none.
-    Packet(Malformed),
-    /// The mail system is gone, or too slow.
-    Stream,
-}
-
-impl From<io::Error> for Broken {
-    fn from(_: io::Error) -> Self {
-        Self::Stream
-    }
-}
-
 impl Connection {
     fn serve(mut self) {
-        if let Err(Broken::Packet(malformed)) = self.run() {
+        // All else means that the mail system is gone, or too slow.
+        let is_malformed =
+            |why: &io::Error| why.get_ref().is_some_and(|inner| inner.is::<Malformed>());
+        if let Err(why) = self.run()
+            && is_malformed(&why)
+        {
             self.server.counters.malformed();
             let journal = self.server.work().journal;
-            journal.says(&format!("a connection is closed that sent {malformed}"));
+            journal.says(&format!("a connection is closed that sent {why}"));
         }
         self.stream.shut();
     }
 
-    fn run(&mut self) -> Result<(), Broken> {
+    fn run(&mut self) -> io::Result<()> {
         let mut work = self.server.work();
         let mut inbox = Inbox::new();
         self.stream.set_timeouts(BETWEEN, WRITING)?;
         loop {
-            while let Some(packet) = inbox.packet().map_err(Broken::Packet)? {
+            while let Some(packet) = inbox.packet()? {
                 if !self.session.is_within_message() {
                     work = self.server.work();
                 }
-                let step = self
-                    .session
-                    .take(packet, &*work.service)
-                    .map_err(Broken::Packet)?;
-                let is_answered = match step {
+                let is_answered = match self.session.take(packet, &work.service)? {
                     Step::Wait => false,
                     Step::Say(reply) => {
                         self.say(reply)?;
@@ -359,7 +336,7 @@ impl Connection {
                 Ok(0) => return Ok(()),
                 Ok(_) => self.stream.acknowledge(),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
             }
         }
     }
@@ -383,49 +360,49 @@ impl Connection {
     }
 
     fn say(&self, reply: Reply<'_>) -> io::Result<()> {
-        (&self.stream).write_all(&packet_of(reply))
+        (&self.stream).write_all(&reply.packet())
     }
 
     /// Works on a message and tells the mail system what it comes to.
     fn judge(&self, work: &Work, draft: Draft, if_not_held: Reply<'_>) -> io::Result<()> {
         let begun = Instant::now();
-        let queue_id = draft.queue_id().to_owned();
-        let (said, message, judged) = match draft.finish() {
+        let queue_id = draft.queue_id.clone();
+        let (said, message, verdict, report, elapsed) = match draft.finish() {
             Ok(incoming) => {
-                self.progress(Some(Instant::now() + PROGRESS_EVERY));
-                let judged = work.service.judge(&incoming);
+                self.progress(Some(begun + PROGRESS_EVERY));
+                let keeps_blanks = self.session.keeps_blanks();
+                let (verdict, report) = work.service.judge(&incoming, keeps_blanks);
                 self.progress(None);
-                let said = self.tell(&incoming, &judged.verdict);
-                (said, incoming.bytes, judged)
+                let elapsed = begun.elapsed();
+                let said = self.tell(&incoming, &verdict);
+                (said, incoming.bytes, verdict, report, elapsed)
             }
-            Err(why) => {
-                let judged = Judged {
-                    verdict: Verdict::Unchanged(work.service.untouched(&why)),
-                    report: Report::default(),
-                    elapsed: begun.elapsed(),
-                };
-                (self.say(if_not_held), Vec::new(), judged)
+            Err(left) => {
+                let (said, verdict) = (self.say(if_not_held), Verdict::Unchanged(left));
+                (
+                    said,
+                    Vec::new(),
+                    verdict,
+                    Report::default(),
+                    begun.elapsed(),
+                )
             }
         };
-        let Judged {
-            verdict,
-            report,
-            elapsed,
-        } = &judged;
-        self.server.counters.processed(verdict, report, *elapsed);
-        work.journal.processed(&Processed {
+        let processed = Processed {
             queue_id: &queue_id,
             message: &message,
-            verdict,
-            report,
-            elapsed: *elapsed,
-        });
+            verdict: &verdict,
+            report: &report,
+            elapsed,
+        };
+        self.server.counters.processed(&verdict, &report, elapsed);
+        work.journal.processed(&processed);
         said
     }
 
     fn tell(&self, incoming: &Incoming, verdict: &Verdict) -> io::Result<()> {
         let mut writer = BufWriter::with_capacity(codec::CHUNK + 64, &self.stream);
-        verdict.write(incoming, self.session.values(), &mut writer)?;
+        verdict.write(incoming, &mut writer)?;
         writer.flush()
     }
 
@@ -436,11 +413,4 @@ impl Connection {
             open.progress = due;
         }
     }
-}
-
-fn packet_of(reply: Reply<'_>) -> Vec<u8> {
-    let mut packet = Vec::with_capacity(32);
-    // A vector takes all; a packet that is too long is none.
-    let _ = reply.write(&mut packet);
-    packet
 }

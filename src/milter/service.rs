@@ -5,73 +5,38 @@
 
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::{Duration, Instant};
 
-use super::changes::{Changes, Unsaid, Values};
+use super::changes::Changes;
 use super::codec::Reply;
-use super::draft::{Incoming, Untouched};
-use super::session::Interest;
+use super::draft::{Incoming, Left};
 use crate::edit::Edits;
 use crate::error::Error;
-use crate::expand::{Expander, Kinds};
+use crate::expand::Expander;
 use crate::report::{Detail, Report, Setting};
 
 /// An expander, and how large a message may become.
 #[derive(Debug)]
 pub struct Service {
-    expander: Expander,
-    most: usize,
-}
-
-/// What became of a message.
-#[derive(Debug)]
-pub struct Judged {
-    /// What is told the mail system.
-    pub verdict: Verdict,
-    /// What was done and what was not.
-    pub report: Report,
-    /// How long it took.
-    pub elapsed: Duration,
+    pub(super) expander: Expander,
+    pub(super) most: usize,
 }
 
 /// What is told the mail system.
 #[derive(Debug)]
 pub enum Verdict {
-    /// The message goes on unchanged.
     Unchanged(Left),
-    /// It is to be changed.
     Changed(Edits, Changes),
-    /// It is to be tried again later; why.
     Later(Detail),
-}
-
-/// Why a message goes on unchanged.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Left {
-    /// Nothing in it is to be changed.
-    AsItIs,
-    /// It is too large, or would be.
-    TooLarge(Detail),
-    /// Something is wrong: with its header, or with embody.
-    Trouble(String),
 }
 
 impl Verdict {
     /// Writes what the mail system is told about this message.
-    ///
-    /// # Errors
-    /// What the writer says.
-    pub fn write(
-        &self,
-        incoming: &Incoming,
-        values: Values,
-        to: &mut impl Write,
-    ) -> io::Result<()> {
+    pub fn write(&self, incoming: &Incoming, to: &mut impl Write) -> io::Result<()> {
         match self {
             Self::Later(_) => return Reply::TryLater.write(to),
             Self::Changed(edits, changes) => {
                 let output = edits.splice(&incoming.bytes);
-                changes.write(&output, incoming.newline, values, to)?;
+                changes.write(&output, incoming.newline, to)?;
             }
             Self::Unchanged(_) => {}
         }
@@ -81,7 +46,6 @@ impl Verdict {
 
 impl Service {
     /// A service. The largest message is that of the expander's policy.
-    #[must_use]
     pub fn new(expander: Expander) -> Self {
         let most = expander.policy().limits.message.unwrap_or(u64::MAX);
         Self {
@@ -90,23 +54,10 @@ impl Service {
         }
     }
 
-    /// What a message that was not held is left for.
-    #[must_use]
-    pub fn untouched(&self, why: &Untouched) -> Left {
-        match why {
-            Untouched::NothingToDo => Left::AsItIs,
-            Untouched::TooLarge => Left::TooLarge(
-                Detail::from(format!("it has more than {} bytes, which is ", self.most))
-                    .naming(Setting::Message),
-            ),
-            Untouched::OddHeader(what) => Left::Trouble((*what).to_owned()),
-        }
-    }
-
-    /// Works on a message.
-    #[must_use]
-    pub fn judge(&self, incoming: &Incoming) -> Judged {
-        let begun = Instant::now();
+    /// Works on a message: what the mail system is told, and what was done and what was not. As to `keeps_blanks`, see
+    /// [`Changes::of`].
+    pub fn judge(&self, incoming: &Incoming, keeps_blanks: bool) -> (Verdict, Report) {
+        let trouble = |what: String| (Verdict::Unchanged(Left::Trouble(what)), Report::default());
         let expanded = catch_unwind(AssertUnwindSafe(|| {
             let (bytes, searched) = (&incoming.bytes, incoming.searched);
             let prefilter = self.expander.prefilter();
@@ -115,30 +66,24 @@ impl Service {
             let expansion = self.expander.expand_known(bytes, kinds, name)?;
             Ok((expansion.edits, expansion.report))
         }));
-        let (verdict, report) = match expanded {
-            Ok(Ok((edits, report))) => match self.verdict(incoming, edits) {
+        match expanded {
+            Ok(Ok((edits, report))) => match self.verdict(incoming, edits, keeps_blanks) {
                 Ok(verdict) => (verdict, report),
                 // Nothing of what the report says was done.
                 Err(left) => (Verdict::Unchanged(left), Report::default()),
             },
             Ok(Err(Error::Deferred(why))) => (Verdict::Later(why), Report::default()),
-            Ok(Err(error)) => {
-                let left = Left::Trouble(error.to_string());
-                (Verdict::Unchanged(left), Report::default())
-            }
-            Err(_) => {
-                let left = Left::Trouble("a defect in embody".to_owned());
-                (Verdict::Unchanged(left), Report::default())
-            }
-        };
-        Judged {
-            verdict,
-            report,
-            elapsed: begun.elapsed(),
+            Ok(Err(error)) => trouble(error.to_string()),
+            Err(_) => trouble("a defect in embody".to_owned()),
         }
     }
 
-    fn verdict(&self, incoming: &Incoming, edits: Edits) -> Result<Verdict, Left> {
+    fn verdict(
+        &self,
+        incoming: &Incoming,
+        edits: Edits,
+        keeps_blanks: bool,
+    ) -> Result<Verdict, Left> {
         if edits.is_empty() {
             return Ok(Verdict::Unchanged(Left::AsItIs));
         }
@@ -152,31 +97,12 @@ impl Service {
                     .then(format!(" is {}", self.most)),
             ));
         }
-        let changes = catch_unwind(AssertUnwindSafe(|| Changes::of(incoming, &edits)));
-        match changes {
+        let changes = || Changes::of(incoming, &edits, keeps_blanks);
+        match catch_unwind(AssertUnwindSafe(changes)) {
             Ok(Ok(changes)) if changes.is_empty() => Ok(Verdict::Unchanged(Left::AsItIs)),
             Ok(Ok(changes)) => Ok(Verdict::Changed(edits, changes)),
-            Ok(Err(Unsaid::Odd(what))) => Err(Left::Trouble(what.to_owned())),
-            Ok(Err(Unsaid::TooMuch(what))) => Err(Left::TooLarge(what.into())),
-            Ok(Err(Unsaid::Defect(what))) => {
-                Err(Left::Trouble(format!("a defect in embody: {what}")))
-            }
+            Ok(Err(left)) => Err(left),
             Err(_) => Err(Left::Trouble("a defect in embody".to_owned())),
         }
-    }
-}
-
-impl Interest for Service {
-    fn most(&self) -> usize {
-        self.most
-    }
-
-    fn matters(&self, header: &[u8]) -> bool {
-        self.expander.body_matters(header)
-    }
-
-    fn kinds(&self, bytes: &[u8], searched: usize, known: Kinds) -> Kinds {
-        let prefilter = self.expander.prefilter();
-        prefilter.kinds_so_far(bytes, searched, known)
     }
 }

@@ -6,26 +6,13 @@
 //! too large. ABORT forgets the message, however often it comes; QUIT_NC besides means that another SMTP connection
 //! follows. Whatever else comes is answered with CONTINUE. No answer is ever a refusal of mail.
 
-use super::changes::Values;
 use super::codec::{Command, Malformed, Reply, Terms, action, macro_value, option};
 use super::draft::Draft;
-use crate::expand::Kinds;
-
-/// What is asked of one who knows what messages are about.
-pub trait Interest {
-    /// Octets of the largest message that may have to be changed.
-    fn most(&self) -> usize;
-    /// Whether a message with this header may have to be changed, whatever its body is.
-    fn matters(&self, header: &[u8]) -> bool;
-    /// Which kinds of words stand in a message as far as it came: those that are known from its first `searched` octets,
-    /// and those behind.
-    fn kinds(&self, bytes: &[u8], searched: usize, known: Kinds) -> Kinds;
-}
+use super::service::Service;
 
 /// Whether there is place for the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Room {
-    /// Its messages are worked on.
     Served,
     /// There are enough connections: each message is to be tried again later, and none of it is held.
     Full,
@@ -34,19 +21,15 @@ pub enum Room {
 /// What to do after a packet.
 #[derive(Debug)]
 pub enum Step<'s> {
-    /// Wait for the next one.
     Wait,
-    /// Say this.
     Say(Reply<'s>),
     /// No more of the message comes: work on it and say what it comes to; this if there was no need to hold it.
     Judge(Draft, Reply<'s>),
     /// The message is refused for now; it was not held.
     Refused,
-    /// End the connection.
     Close,
 }
 
-/// One connection.
 #[derive(Debug)]
 pub struct Session {
     place: Room,
@@ -68,8 +51,6 @@ const NONE_OF: u32 = option::NO_CONNECT
     | option::NO_UNKNOWN;
 
 impl Session {
-    /// A connection at its start.
-    #[must_use]
     pub fn new(place: Room) -> Self {
         Self {
             place,
@@ -80,35 +61,22 @@ impl Session {
         }
     }
 
-    /// Whether a message is under way.
-    #[must_use]
     pub fn is_within_message(&self) -> bool {
         self.draft.has_begun()
     }
 
-    /// How values of fields are said to this mail system.
-    #[must_use]
-    pub fn values(&self) -> Values {
-        match self.agreed(option::LEADING_SPACE) {
-            true => Values::WithBlank,
-            false => Values::WithoutBlank,
-        }
+    /// Whether the mail system sends and takes values of fields with the blank behind the colon.
+    pub fn keeps_blanks(&self) -> bool {
+        self.agreed(option::LEADING_SPACE)
     }
 
     fn agreed(&self, wanted: u32) -> bool {
         self.terms.is_some_and(|terms| terms.options & wanted != 0)
     }
 
-    /// Takes one packet.
-    ///
-    /// # Errors
-    /// [`Malformed`] packets, and those that may not stand here: the connection is to be closed, and the mail system
-    /// does with the message what it does when a filter is not there.
-    pub fn take(
-        &mut self,
-        packet: &[u8],
-        interest: &impl Interest,
-    ) -> Result<Step<'static>, Malformed> {
+    /// Takes one packet. Of [`Malformed`] packets, and those that may not stand here, the connection is to be closed: the
+    /// mail system does with the message what it does when a filter is not there.
+    pub fn take(&mut self, packet: &[u8], service: &Service) -> Result<Step<'static>, Malformed> {
         let out_of_order = || {
             Err(Malformed::OutOfOrder(
                 packet.first().map_or('?', |&kind| char::from(kind)),
@@ -141,25 +109,25 @@ impl Session {
                 if self.draft.has_header() {
                     return out_of_order();
                 }
-                let most = interest.most();
-                match self.agreed(option::LEADING_SPACE) {
-                    true => self.draft.field(name, value, most),
-                    false => self.draft.field(name, &[b" ", value].concat(), most),
+                match self.keeps_blanks() {
+                    true => self.draft.field(name, value, service.most),
+                    false => {
+                        let value = [b" ", value].concat();
+                        self.draft.field(name, &value, service.most);
+                    }
                 }
                 self.unless(option::QUIET_FIELDS)
             }
             Command::EndOfHeader => {
-                let can_change = self.can_change;
-                let matters = |header: &[u8]| can_change && interest.matters(header);
-                self.draft.end_header(matters);
-                match self.draft.untouched() {
+                self.end_header(service);
+                match self.draft.left {
                     Some(_) => Step::Judge(std::mem::take(&mut self.draft), Reply::Accept),
                     None => Step::Say(Reply::Continue),
                 }
             }
             Command::Body(octets) => {
-                self.body(octets, interest);
-                let is_useless = self.draft.untouched().is_some();
+                self.body(octets, service);
+                let is_useless = self.draft.left.is_some();
                 match is_useless && self.agreed(option::SKIP) && !self.skipped {
                     _ if self.agreed(option::QUIET_BODY) => Step::Wait,
                     true => {
@@ -174,7 +142,7 @@ impl Session {
                 Step::Refused
             }
             Command::EndOfBody(octets) => {
-                self.body(octets, interest);
+                self.body(octets, service);
                 self.skipped = false;
                 Step::Judge(std::mem::take(&mut self.draft), Reply::Continue)
             }
@@ -184,13 +152,18 @@ impl Session {
         })
     }
 
-    fn body(&mut self, octets: &[u8], interest: &impl Interest) {
+    fn end_header(&mut self, service: &Service) {
         let can_change = self.can_change;
+        let matters = |header: &[u8]| can_change && service.expander.body_matters(header);
+        self.draft.end_header(matters);
+    }
+
+    fn body(&mut self, octets: &[u8], service: &Service) {
+        self.end_header(service);
+        self.draft.body(octets, service.most);
+        let prefilter = service.expander.prefilter();
         self.draft
-            .end_header(|header| can_change && interest.matters(header));
-        self.draft.body(octets, interest.most());
-        self.draft
-            .search(|bytes, searched, known| interest.kinds(bytes, searched, known));
+            .search(|bytes, searched, known| prefilter.kinds_so_far(bytes, searched, known));
     }
 
     /// The end of the header is answered; what comes without that, because nothing else could be agreed on, too.

@@ -51,15 +51,15 @@ impl Conversation {
                 Ok(Step::Refused) => Reply::TryLater.write(to).expect("a vector takes all"),
                 Ok(Step::Judge(draft, if_not_held)) => {
                     self.messages += 1;
-                    let values = self.session.values();
+                    let keeps_blanks = self.session.keeps_blanks();
                     let said = match draft.finish() {
                         Err(_) => if_not_held.write(to),
                         Ok(incoming) => {
-                            let verdict = self.service.judge(&incoming).verdict;
+                            let (verdict, _) = self.service.judge(&incoming, keeps_blanks);
                             if let Verdict::Unchanged(Left::Trouble(what)) = &verdict {
                                 assert!(!what.contains("defect"), "{what}");
                             }
-                            verdict.write(&incoming, values, to)
+                            verdict.write(&incoming, to)
                         }
                     };
                     said.expect("a vector takes all");
