@@ -12,10 +12,8 @@
 
 use std::borrow::Cow;
 
-use mail_parser::parsers::MessageStream;
-use memchr::memmem;
-
 use super::url::{Reference, Relation, relation, resolve, resolve_as_browser, unwrapped};
+use crate::mime::encoded_words::decoded_words;
 
 /// The base of a message that declares none (RFC 2557 §5).
 pub const THIS_MESSAGE: &str = "thismessage:/";
@@ -23,10 +21,6 @@ pub const THIS_MESSAGE: &str = "thismessage:/";
 /// Longest field value, in bytes, that is read as a URL: servers take no more, and the base of a
 /// message is held once for each of its parts.
 pub const VALUE_LIMIT: usize = 8_192;
-
-/// Longest encoded-word, in bytes, that is decoded. RFC 2047 §2 allows 75. Without a limit, a value
-/// full of openings that are never closed would be read once for each.
-const WORD_LIMIT: usize = 1_024;
 
 /// An absolute URL that relative references are resolved against.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -39,7 +33,6 @@ pub struct Base {
 
 impl Base {
     /// The base of a message that declares none: [`THIS_MESSAGE`].
-    #[must_use]
     pub fn this_message() -> Self {
         Self {
             url: THIS_MESSAGE.to_owned(),
@@ -49,7 +42,6 @@ impl Base {
 
     /// The base of what was retrieved from `url` (after redirects); nothing if the URL can be no
     /// base, as a `data:` URL.
-    #[must_use]
     pub fn of_retrieval(url: &str) -> Option<Self> {
         is_usable(url).then(|| Self {
             url: url.to_owned(),
@@ -66,7 +58,6 @@ impl Base {
     /// finds the fields; of several with one name it should give the first.
     ///
     /// A value that can be no base is skipped: see [`is_usable`].
-    #[must_use]
     pub fn of_entity(
         enclosing: Option<&Self>,
         content_base: Option<&[u8]>,
@@ -93,7 +84,6 @@ impl Base {
     ///
     /// As in browsers, the href may be relative to `entity`. One that can be no base, and a
     /// relative one without `entity`, count as absent.
-    #[must_use]
     pub fn of_document(entity: Option<&Self>, href: &str) -> Option<Self> {
         let around = entity.map_or(THIS_MESSAGE, |entity| &entity.url);
         let meant = match relation(Some(around), href) {
@@ -110,7 +100,6 @@ impl Base {
 
     /// Whether the base only serves to find siblings (RFC 2557 §5): what is resolved against it
     /// must not be written into a message.
-    #[must_use]
     pub fn is_within_message(&self) -> bool {
         Reference::split(&self.url).has_scheme("thismessage")
     }
@@ -121,7 +110,6 @@ impl Base {
 /// that one), or against [`THIS_MESSAGE`].
 ///
 /// Nothing if the value is empty or cannot be resolved.
-#[must_use]
 pub fn location(enclosing: Option<&Base>, value: &[u8]) -> Option<String> {
     let value = header_base_value(value)?;
     if is_drive(&value) {
@@ -137,7 +125,6 @@ pub fn location(enclosing: Option<&Base>, value: &[u8]) -> Option<String> {
 /// Deviation: the draft asks for a scheme only. `cid:x`, `mailto:x` and `C:\x` have one, and
 /// nothing can be relative to them. Taken as a base, they would hide one further out that works, so
 /// they are skipped.
-#[must_use]
 pub fn is_usable(url: &str) -> bool {
     let reference = Reference::split(url);
     let Some(scheme) = reference.scheme else {
@@ -175,13 +162,13 @@ fn is_drive(url: &str) -> bool {
 ///
 /// Nothing if that leaves nothing, if it is not UTF-8, holds a control character, or is longer
 /// than [`VALUE_LIMIT`].
-#[must_use]
 pub fn header_base_value(raw: &[u8]) -> Option<String> {
     if raw.len() > VALUE_LIMIT {
         return None;
     }
-    let decoded = decoded(raw)?;
-    let joined: String = decoded
+    // Text that is not UTF-8 would be another URL.
+    std::str::from_utf8(raw).ok()?;
+    let joined: String = decoded_words(raw)
         .chars()
         .filter(|one| !matches!(one, ' ' | '\t'..='\r'))
         .collect();
@@ -199,34 +186,6 @@ pub fn header_base_value(raw: &[u8]) -> Option<String> {
     }
     let sound = !value.is_empty() && !value.contains(char::is_control);
     sound.then(|| value.to_owned())
-}
-
-/// The text with its encoded-words decoded; what only looks like one stays.
-fn decoded(raw: &[u8]) -> Option<String> {
-    let mut text = String::with_capacity(raw.len());
-    let mut rest = raw;
-    while let Some(at) = memmem::find(rest, b"=?") {
-        text.push_str(std::str::from_utf8(rest.get(..at)?).ok()?);
-        let word = rest.get(at..)?;
-        let (meaning, length) = match encoded_word(word) {
-            Some((meaning, length)) => (meaning, length),
-            None => ("=?".to_owned(), 2),
-        };
-        text.push_str(&meaning);
-        rest = word.get(length..)?;
-    }
-    text.push_str(std::str::from_utf8(rest).ok()?);
-    Some(text)
-}
-
-/// The meaning and the length of the encoded-word that `text` begins with.
-fn encoded_word(text: &[u8]) -> Option<(String, usize)> {
-    let window = text.get(..text.len().min(WORD_LIMIT))?;
-    let charset = 2 + memchr::memchr(b'?', window.get(2..)?)?;
-    let encoding = charset + 1 + memchr::memchr(b'?', window.get(charset + 1..)?)?;
-    let end = encoding + 1 + memmem::find(window.get(encoding + 1..)?, b"?=")? + 2;
-    let word = window.get(1..end)?;
-    Some((MessageStream::new(word).decode_rfc2047()?, end))
 }
 
 #[cfg(test)]

@@ -20,7 +20,6 @@ use super::value::{Grammar, ImageSet, LinkValue, Markup, Quote, Role};
 use crate::span::Span;
 
 /// The URLs of a style sheet, in order. Total and linear in its length.
-#[must_use]
 pub fn locate(css: &[u8]) -> Links {
     let mut links = Links::default();
     scan(css, Markup::StyleSheet, |link| links.push(link));

@@ -51,23 +51,15 @@ pub use self::media_type::MediaTypeText;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataUrlError {
-    /// The scheme is not `data:`.
     #[error("not a data: URL")]
     NotADataUrl,
     /// Nothing separates the media type from the data (the fragment does not count).
     #[error("data: URL without a comma")]
     NoComma,
-    /// The data is not forgiving-base64.
     #[error("data: URL with invalid base64")]
     InvalidBase64,
-    /// The decoded content would be larger than the limit.
     #[error("data: URL of {size} bytes, above the limit of {limit}")]
-    TooLarge {
-        /// Octets after decoding.
-        size: u64,
-        /// The limit given to [`DataUrl::decode`].
-        limit: u64,
-    },
+    TooLarge { size: u64, limit: u64 },
 }
 
 /// A `data:` URL taken apart, its data not yet decoded.
@@ -112,7 +104,6 @@ impl<'a> DataUrl<'a> {
     }
 
     /// The media type, with RFC 2397's defaults filled in and `%xx` decoded (deviation 2).
-    #[must_use]
     pub fn media_type(&self) -> MediaTypeText {
         MediaTypeText::of_data_url(&self.declared)
     }
@@ -121,7 +112,6 @@ impl<'a> DataUrl<'a> {
     ///
     /// White space, escapes, padding and a fragment make the true size smaller; folding in words
     /// of 40 alone by a fifteenth.
-    #[must_use]
     pub fn decoded_len_estimate(&self) -> u64 {
         let length = self.body.len() as u64;
         match self.is_base64 {
@@ -131,7 +121,6 @@ impl<'a> DataUrl<'a> {
     }
 
     /// The decoded size in octets, exact if the data is valid; reads the data, allocates nothing.
-    #[must_use]
     pub fn decoded_len(&self) -> u64 {
         let pieces = pieces(self.body);
         if !self.is_base64 {

@@ -12,10 +12,9 @@ use std::borrow::Cow;
 use memchr::memmem;
 
 use super::css_escape;
-use super::entity;
 use super::names::Name;
 use super::srcset::is_blank;
-use super::tags::Attribute;
+use super::tags::{Attribute, text_of};
 
 /// The largest side of a picture that counts as none, in pixels.
 const TINY: f64 = 3.0;
@@ -32,13 +31,7 @@ const PROPERTIES: [&[u8]; 6] = [
 
 /// Whether these attributes of one tag declare its picture hidden, or tiny in both directions.
 pub(super) fn is_declared(document: &[u8], attributes: &[Attribute]) -> bool {
-    let value = |name| {
-        let attribute = attributes.iter().find(|attribute| attribute.name == name)?;
-        Some(entity::text(
-            attribute.value.of(document),
-            entity::Within::Attribute,
-        ))
-    };
+    let value = |name| text_of(document, attributes, name);
     if value(Name::Hidden).is_some() {
         return true;
     }

@@ -34,13 +34,12 @@ use super::label;
 use super::links::Links;
 use super::names::{Element, Name, Raw};
 use super::srcset::{candidates, is_blank, members, refresh};
-use super::tags::{Attribute, Event, Tags};
+use super::tags::{Attribute, Event, Tags, text_of};
 use super::value::{Grammar, ImageSet, LinkValue, Markup, Role};
 use crate::span::Span;
 
 pub use super::names::Syntax;
 
-/// The links of a document.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct HtmlLinks {
     /// In document order; their spans are disjoint.
@@ -56,13 +55,11 @@ pub struct HtmlLinks {
 
 /// The links of a text/html document: [`locate_in`] with [`Syntax::Html`].
 #[cfg(any(test, feature = "internals"))]
-#[must_use]
 pub fn locate(document: &[u8]) -> HtmlLinks {
     locate_in(document, Syntax::Html)
 }
 
 /// The links of a document in an ASCII-compatible charset.
-#[must_use]
 pub fn locate_in(document: &[u8], syntax: Syntax) -> HtmlLinks {
     let mut locator = Locator {
         document,
@@ -305,6 +302,14 @@ fn link_kind(
     use Role::{Base, Frame, Hyperlink, Media, Picture, Resource, StyleSheet};
 
     let has = |name| all.iter().any(|attribute| attribute.name == name);
+    let refreshes = || {
+        let value = text_of(document, all, Name::HttpEquiv);
+        value.is_some_and(|value| value.eq_ignore_ascii_case(b"refresh"))
+    };
+    let is_image = || {
+        let kind = text_of(document, all, Name::Type);
+        kind.is_some_and(|kind| kind.trim_ascii().eq_ignore_ascii_case(b"image"))
+    };
     let plug_in = matches!(element, Element::Object | Element::Applet);
     match name {
         Name::Classid | Name::Data | Name::Archive if plug_in && has(Name::Codebase) => None,
@@ -329,9 +334,7 @@ fn link_kind(
             Element::Img | Element::Image | Element::VmlFill | Element::VmlImage => {
                 Some((Url, Picture))
             }
-            Element::Input if attribute_is(document, all, Name::Type, is_image) => {
-                Some((Url, Picture))
-            }
+            Element::Input if is_image() => Some((Url, Picture)),
             Element::AudioVideo | Element::Source => Some((Url, Media)),
             _ => Some((Url, Resource)),
         },
@@ -349,18 +352,11 @@ fn link_kind(
         }
         Name::Ping | Name::Profile => Some((SpaceSeparated, Hyperlink)),
         Name::Codebase => Some((Url, Base)),
-        Name::Content => {
-            let refreshes = element == Element::Meta
-                && attribute_is(document, all, Name::HttpEquiv, |value| {
-                    value.eq_ignore_ascii_case(b"refresh")
-                });
-            if refreshes {
-                Some((Grammar::Refresh(None), Hyperlink))
-            } else {
-                None
-            }
+        Name::Content if element == Element::Meta && refreshes() => {
+            Some((Grammar::Refresh(None), Hyperlink))
         }
         Name::Charset
+        | Name::Content
         | Name::Height
         | Name::Hidden
         | Name::HttpEquiv
@@ -374,13 +370,7 @@ fn link_kind(
 
 /// The label of the charset that a `<meta>` names (§4.2.5.4).
 fn charset(document: &[u8], all: &[Attribute]) -> Option<Vec<u8>> {
-    let value = |name| {
-        let attribute = all.iter().find(|attribute| attribute.name == name)?;
-        Some(entity::split_text(
-            attribute.value.of(document),
-            Within::Attribute,
-        ))
-    };
+    let value = |name| text_of(document, all, name);
     if let Some(label) = value(Name::Charset) {
         return Some(label.into_owned());
     }
@@ -416,33 +406,9 @@ const LOADING: [&[u8]; 7] = [
 ];
 
 fn is_related(document: &[u8], all: &[Attribute], relations: &[&[u8]]) -> bool {
-    attribute_is(document, all, Name::Rel, |value| {
-        value.split(|&byte| is_blank(byte)).any(|word| {
-            relations
-                .iter()
-                .any(|known| word.eq_ignore_ascii_case(known))
-        })
-    })
-}
-
-fn is_image(kind: &[u8]) -> bool {
-    kind.trim_ascii().eq_ignore_ascii_case(b"image")
-}
-
-fn attribute_is(
-    document: &[u8],
-    all: &[Attribute],
-    name: Name,
-    holds: impl Fn(&[u8]) -> bool,
-) -> bool {
-    all.iter()
-        .find(|attribute| attribute.name == name)
-        .is_some_and(|attribute| {
-            holds(&entity::split_text(
-                attribute.value.of(document),
-                Within::Attribute,
-            ))
-        })
+    let is_known = |word: &[u8]| relations.iter().any(|it| word.eq_ignore_ascii_case(it));
+    text_of(document, all, Name::Rel)
+        .is_some_and(|value| value.split(|&byte| is_blank(byte)).any(is_known))
 }
 
 /// The span without outer white space, which is no part of a URL. White space that is written as

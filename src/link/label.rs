@@ -13,7 +13,6 @@ const CONTENT_LIMIT: usize = 1_024;
 const DECLARATION_LIMIT: usize = 1_024;
 
 /// The label in `text/html; charset=label`, the `content` of a `<meta>` (the HTML standard, §2.5.3).
-#[must_use]
 pub(super) fn in_content(content: &[u8]) -> Option<&[u8]> {
     let mut rest = content.get(..content.len().min(CONTENT_LIMIT))?;
     loop {
@@ -30,7 +29,6 @@ pub(super) fn in_content(content: &[u8]) -> Option<&[u8]> {
 }
 
 /// The label in `<?xml version="1.0" encoding="label"?>` (XML 1.0, §4.3.3).
-#[must_use]
 pub fn in_xml_declaration(document: &[u8]) -> Option<&[u8]> {
     let head = document.get(..document.len().min(DECLARATION_LIMIT))?;
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
@@ -42,7 +40,6 @@ pub fn in_xml_declaration(document: &[u8]) -> Option<&[u8]> {
 }
 
 /// The label in `@charset "label";` (CSS Syntax, §3.2): these very bytes, and nothing before them.
-#[must_use]
 pub fn in_style_sheet(sheet: &[u8]) -> Option<&[u8]> {
     let label = sheet.strip_prefix(b"@charset \"")?;
     let label = label.get(..memchr(b'"', label.get(..label.len().min(CONTENT_LIMIT))?)?)?;

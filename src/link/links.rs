@@ -46,21 +46,16 @@ impl Links {
         self.last = (index, link.span.end);
     }
 
-    /// Number of links.
     #[cfg(any(test, feature = "internals"))]
-    #[must_use]
     pub fn len(&self) -> usize {
         self.iter().count()
     }
 
-    /// Whether no link was added.
     #[cfg(any(test, feature = "internals"))]
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.packed.is_empty()
     }
 
-    /// The links, in order.
     pub fn iter(&self) -> impl Iterator<Item = LinkValue> + Clone + '_ {
         let mut packed = self.packed.iter().copied();
         let (mut kind, mut end) = (0, 0_usize);
@@ -82,7 +77,6 @@ impl Links {
 
     /// The links, in order, each at its full size.
     #[cfg(any(test, feature = "internals"))]
-    #[must_use]
     pub fn to_vec(&self) -> Vec<LinkValue> {
         self.iter().collect()
     }

@@ -5,7 +5,6 @@
 /// Which of its two syntaxes an HTML document is written in.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Syntax {
-    /// text/html.
     #[default]
     Html,
     /// application/xhtml+xml: `<title/>` and its like are empty, names are still matched

@@ -89,7 +89,6 @@ const PICTURES: [&[u8]; 7] = [b"png", b"gif", b"jpeg", b"jpg", b"webp", b"bmp", 
 const DOCUMENT_TYPES: [&[u8]; 2] = [b"http://www.w3.org/", b"https://www.w3.org/"];
 
 /// Whether these octets are an SVG document that is a picture and nothing else. When in doubt it is not.
-#[must_use]
 pub fn is_harmless_svg(octets: &[u8]) -> bool {
     !has_dangerous_words(octets) && Document::new(octets).read().is_some()
 }

@@ -15,8 +15,11 @@
 //! * `<![CDATA[` ends at `]]>` if there is one, also outside of foreign content; else it is a
 //!   bogus comment that ends at `>`.
 
+use std::borrow::Cow;
+
 use memchr::{memchr, memchr2, memmem};
 
+use super::entity::{self, Within};
 use super::names::{Element, LONGEST_NAME, Name, Raw, Syntax, attribute_name, element, lower_case};
 use super::scopes::Scopes;
 use super::srcset::is_blank;
@@ -40,6 +43,17 @@ pub(super) struct Attribute {
     pub(super) name: Name,
     pub(super) value: Span,
     pub(super) quote: Option<Quote>,
+}
+
+/// The text of the attribute of this name; none if a tag has no such.
+pub(super) fn text_of<'d>(
+    document: &'d [u8],
+    attributes: &[Attribute],
+    name: Name,
+) -> Option<Cow<'d, [u8]>> {
+    let attribute = attributes.iter().find(|attribute| attribute.name == name)?;
+    let raw = attribute.value.of(document);
+    Some(entity::split_text(raw, Within::Attribute))
 }
 
 /// Walks the tags of a span of a document.

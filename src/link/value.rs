@@ -23,19 +23,15 @@
 
 use crate::span::Span;
 
-/// A URL in a document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LinkValue {
     /// The raw bytes of the URL in the document: no quotes, no outer white space, no descriptors.
     pub span: Span,
-    /// The markup around the value that it is in.
     pub markup: Markup,
-    /// The grammar within the value.
     pub grammar: Grammar,
     /// The attribute's name in lower case, or `url()`, `src()`, `@import`, `image-set()` in CSS
     /// (of a style attribute, a style element or a style sheet).
     pub place: &'static str,
-    /// What a reader does with it.
     pub role: Role,
     /// Whether it is the `src`, `srcset` or `lowsrc` of a picture that nobody is meant to see: declared
     /// at most three by three pixels, or hidden, by its own attributes. See [`html`](super::html).
@@ -58,7 +54,6 @@ pub enum Markup {
     StyleText,
     /// A CDATA section in a `<style>` of XHTML or SVG.
     StyleSection,
-    /// An attribute value.
     Attribute {
         /// The quotes around it; without any, white space or `>` ends it.
         quote: Option<Quote>,
@@ -73,7 +68,6 @@ pub enum Markup {
 pub enum Grammar {
     /// The whole value is the URL.
     Url,
-    /// A candidate of a `srcset`.
     Srcset,
     /// A member of a list separated by white space.
     SpaceSeparated,
@@ -83,22 +77,17 @@ pub enum Grammar {
     Refresh(Option<Quote>),
     /// CSS `url(...)` without quotes.
     CssUrl,
-    /// A CSS string.
     CssString(Quote),
 }
 
 /// A quote, around a value or within it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Quote {
-    /// `"`
     Double,
-    /// `'`
     Single,
 }
 
 impl Quote {
-    /// The octet of the quote.
-    #[must_use]
     pub fn byte(self) -> u8 {
         match self {
             Self::Double => b'"',

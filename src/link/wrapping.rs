@@ -12,7 +12,6 @@ use super::value::{Grammar, LinkValue, Markup};
 impl LinkValue {
     /// The URL as a parser reads it: character references and CSS escapes decoded, nothing
     /// resolved or percent-decoded. `document` must be the one that was searched.
-    #[must_use]
     pub fn decoded<'a>(&self, document: &'a [u8]) -> Cow<'a, [u8]> {
         let raw = self.span.of(document);
         let text = match self.markup {
@@ -36,7 +35,6 @@ impl LinkValue {
     /// commas in `srcset`; commas in a comma-separated list; the quote around the URL of a
     /// refresh, or a first `"`, `'`, `,`, `;` in one that has none. White space is percent-encoded
     /// where it separates. An empty `url` cannot be a list member or candidate and writes nothing.
-    #[must_use]
     pub fn encoded(&self, url: impl AsRef<[u8]>) -> Vec<u8> {
         let url = url.as_ref();
         let text = match self.grammar {

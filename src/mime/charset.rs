@@ -29,7 +29,6 @@ const MASK: u8 = 0xff;
 
 impl Charset {
     /// The charset of a label in any case; none if it is unknown.
-    #[must_use]
     pub fn of_label(label: &[u8]) -> Option<Self> {
         if let Some(encoding) = Encoding::for_label(label) {
             return Some(Self::of_encoding(encoding));
@@ -106,7 +105,6 @@ impl Charset {
 
     /// The same of a label that stands in the text itself and could be read: what it names, the text is
     /// not in UTF-16 (the HTML standard, §13.2.3.3).
-    #[must_use]
     pub fn of_readable_label(label: &[u8]) -> Option<Self> {
         match Encoding::for_label(label) {
             Some(encoding) if [UTF_16BE, UTF_16LE].contains(&encoding) => Some(Self::Superset),
@@ -127,14 +125,12 @@ impl Charset {
     }
 
     /// Whether a byte below 0x80 may be the second one of a character.
-    #[must_use]
     pub fn has_trail_bytes(self) -> bool {
         matches!(self, Self::ShiftJis | Self::DoubleByte)
     }
 
     /// The text with another byte for each trail byte that looks like ASCII: as long as before, and
     /// what looks like ASCII in it is.
-    #[must_use]
     pub fn without_trail_bytes(self, text: &[u8]) -> Cow<'_, [u8]> {
         if !self.has_trail_bytes() || text.is_ascii() {
             return Cow::Borrowed(text);
@@ -181,7 +177,6 @@ fn is_ebcdic(label: &[u8]) -> bool {
 
 /// A text of which nobody knows the charset, with another byte for each `\` behind a byte above 0x7f:
 /// it may be half a character. UTF-8 is told by its form and stays.
-#[must_use]
 pub fn without_doubtful_bytes(text: &[u8]) -> Cow<'_, [u8]> {
     if std::str::from_utf8(text).is_ok() {
         return Cow::Borrowed(text);

@@ -44,7 +44,6 @@ const ZONES: [(&str, i64); 10] = [
 
 /// Seconds since 1970, UTC; none if the value is no date, or one that no clock shows. The 31st of a shorter month is the
 /// first of the next one, as in Python. The value may be folded.
-#[must_use]
 pub fn seconds(value: &[u8]) -> Option<i64> {
     let text = without_comments(value.get(..LONGEST).unwrap_or(value));
     let words = words(&text);

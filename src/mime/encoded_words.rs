@@ -9,18 +9,10 @@
 use mail_parser::decoders::charsets::map::charset_decoder;
 use memchr::{memchr, memmem};
 
+use super::quoted_printable::Sign;
 use super::transfer::TransferEncoding;
 
-/// A word, undone but for its charset.
-struct Word<'t> {
-    charset: &'t [u8],
-    octets: Vec<u8>,
-    /// Its length in the text.
-    length: usize,
-}
-
 /// Text with its encoded words undone. What cannot be undone stays.
-#[must_use]
 pub fn decoded_words(text: &[u8]) -> String {
     let Some(first) = memmem::find(text, b"=?") else {
         return String::from_utf8_lossy(text).into_owned();
@@ -29,9 +21,9 @@ pub fn decoded_words(text: &[u8]) -> String {
     decoded.take_text(text.get(..first).unwrap_or_default());
     let mut at = first;
     while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
-        if let Some(word) = word(rest) {
-            at += word.length;
-            decoded.take_word(&word);
+        if let Some((charset, octets, length)) = word(rest) {
+            at += length;
+            decoded.take_word(charset, &octets);
             continue;
         }
         // Behind what opens no word, up to what may.
@@ -55,12 +47,12 @@ struct Decoded<'t> {
 }
 
 impl<'t> Decoded<'t> {
-    fn take_word(&mut self, word: &Word<'t>) {
-        if !self.charset.eq_ignore_ascii_case(word.charset) {
+    fn take_word(&mut self, charset: &'t [u8], octets: &[u8]) {
+        if !self.charset.eq_ignore_ascii_case(charset) {
             self.end_word();
-            self.charset = word.charset;
+            self.charset = charset;
         }
-        self.octets.extend_from_slice(&word.octets);
+        self.octets.extend_from_slice(octets);
         self.blanks = b"";
     }
 
@@ -94,8 +86,8 @@ impl<'t> Decoded<'t> {
     }
 }
 
-/// The word that `text` starts with.
-fn word(text: &[u8]) -> Option<Word<'_>> {
+/// The word that `text` starts with: its charset, its octets in that, and its length.
+fn word(text: &[u8]) -> Option<(&[u8], Vec<u8>, usize)> {
     /// Octets of a charset and a language.
     const LONGEST_LABEL: usize = 80;
     let label = text.strip_prefix(b"=?")?;
@@ -116,11 +108,8 @@ fn word(text: &[u8]) -> Option<Word<'_>> {
         b'q' | b'Q' => quoted(encoded),
         _ => return None,
     };
-    Some(Word {
-        charset,
-        octets,
-        length: b"=?".len() + label.len() + b"?q?".len() + end + b"?=".len(),
-    })
+    let length = b"=?".len() + label.len() + b"?q?".len() + end + b"?=".len();
+    Some((charset, octets, length))
 }
 
 /// The "Q" encoding (§4.2); an escape that is none stays.
@@ -128,17 +117,16 @@ fn quoted(mut text: &[u8]) -> Vec<u8> {
     let mut octets = Vec::with_capacity(text.len());
     while let [first, rest @ ..] = text {
         text = rest;
-        let digit = |at: usize| {
-            rest.get(at)
-                .and_then(|&digit| char::from(digit).to_digit(16))
-        };
-        octets.push(match (first, digit(0), digit(1)) {
-            (b'=', Some(high), Some(low)) => {
-                text = rest.get(2..).unwrap_or_default();
-                u8::try_from(high * 16 + low).unwrap_or(b'=')
-            }
-            (b'_', ..) => b' ',
-            (octet, ..) => *octet,
+        octets.push(match first {
+            b'_' => b' ',
+            b'=' => match Sign::read(rest) {
+                (Sign::Escape(octet), digits) => {
+                    text = rest.get(digits..).unwrap_or_default();
+                    octet
+                }
+                _ => b'=',
+            },
+            octet => *octet,
         });
     }
     octets

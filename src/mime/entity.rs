@@ -28,7 +28,6 @@ const NOT_OF_URI: &AsciiSet = &CONTROLS
 const COLUMNS: usize = 76;
 
 /// SHA-256 in lower-case hexadecimal digits.
-#[must_use]
 pub fn sha256(octets: &[u8]) -> String {
     Sha256::digest(octets)
         .iter()
@@ -36,7 +35,6 @@ pub fn sha256(octets: &[u8]) -> String {
         .collect()
 }
 
-/// A part under construction.
 #[derive(Clone, Debug)]
 pub struct NewPart {
     bytes: Vec<u8>,
@@ -44,8 +42,6 @@ pub struct NewPart {
 }
 
 impl NewPart {
-    /// A part without fields.
-    #[must_use]
     pub fn new(newline: Newline) -> Self {
         Self {
             bytes: Vec::new(),
@@ -54,7 +50,6 @@ impl NewPart {
     }
 
     /// Adds a field. The value must hold no line end.
-    #[must_use]
     pub fn field(mut self, name: &str, value: &str) -> Self {
         self.bytes.extend_from_slice(name.as_bytes());
         self.bytes.extend_from_slice(b": ");
@@ -64,7 +59,6 @@ impl NewPart {
     }
 
     /// Adds a field whose value is a URL: see [`folded_url`].
-    #[must_use]
     pub fn url_field(mut self, name: &str, url: &str) -> Self {
         self.bytes
             .extend_from_slice(&folded_url(name, url, self.newline));
@@ -72,7 +66,6 @@ impl NewPart {
     }
 
     /// Ends the header of a part whose octets go in this encoding.
-    #[must_use]
     pub fn header_of(self, encoding: TransferEncoding) -> Vec<u8> {
         let newline = self.newline;
         let part = self.field("Content-Transfer-Encoding", encoding.as_str());
@@ -84,7 +77,6 @@ impl NewPart {
 
 /// A field that holds a URL, and characters of URIs only, folded like RFC 2017's URL parameter where it would be too
 /// long: white space inside the field means nothing (the draft, 5.1.1).
-#[must_use]
 pub fn folded_url(name: &str, url: &str, newline: Newline) -> Vec<u8> {
     let mut field = name.as_bytes().to_vec();
     field.push(b':');
@@ -106,7 +98,6 @@ pub fn folded_url(name: &str, url: &str, newline: Newline) -> Vec<u8> {
 /// A boundary made from a hash, that no line of `content` begins with, nor meets one of `around`.
 ///
 /// `=_` stands in no base64 and in no quoted-printable line (RFC 2045 §6.7).
-#[must_use]
 pub fn boundary(seed: &[u8], content: &[u8], around: &[&[u8]]) -> String {
     let hash = sha256(seed);
     let hash = hash.get(..24).unwrap_or_default();

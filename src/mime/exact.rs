@@ -40,7 +40,6 @@ pub enum Manner {
 /// How a body was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wording {
-    /// How it represents octets.
     pub manner: Manner,
     /// What ends its lines; the other one than the header's where both stand under [`Manner::Identity`].
     pub newline: Newline,
@@ -51,7 +50,6 @@ pub struct Wording {
 impl Wording {
     /// The octets of a body and how they were written; none if they would not give the same body again. `newline`
     /// ends the lines of its header.
-    #[must_use]
     pub fn read(
         body: &[u8],
         encoding: TransferEncoding,
@@ -77,7 +75,6 @@ impl Wording {
     }
 
     /// The encodings that a Content-Transfer-Encoding field may name for such a body.
-    #[must_use]
     pub fn is_of(&self, encoding: TransferEncoding) -> bool {
         match self.manner {
             Manner::Base64 { .. } => encoding == TransferEncoding::Base64,
@@ -87,7 +84,6 @@ impl Wording {
     }
 
     /// Octets of the body, at most: exactly, for base64 and identity.
-    #[must_use]
     pub fn length(&self, octets: &[u8]) -> usize {
         let newline = self.newline.bytes().len();
         let tail = self.tail * newline;
@@ -125,7 +121,6 @@ impl Wording {
     }
 
     /// The body; none if the octets cannot be written so.
-    #[must_use]
     pub fn write(&self, octets: &[u8]) -> Option<Vec<u8>> {
         let mut body = match self.manner {
             Manner::Base64 { line } => {

@@ -8,7 +8,6 @@ use memchr::memchr;
 
 use crate::span::{Lines, Span};
 
-/// One header field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Field {
     /// The name, without blanks before the colon; empty for a stray continuation line.
@@ -21,14 +20,11 @@ pub struct Field {
 
 impl Field {
     /// Whether the field has this name, case-blind.
-    #[must_use]
     pub fn is(&self, original: &[u8], name: &str) -> bool {
         self.name.len() == name.len()
             && self.name.of(original).eq_ignore_ascii_case(name.as_bytes())
     }
 
-    /// Whether its name starts with `Content-`.
-    #[must_use]
     pub fn is_content(&self, original: &[u8]) -> bool {
         const PREFIX: &[u8] = b"content-";
         let start = self.name.of(original).get(..PREFIX.len());
@@ -52,7 +48,6 @@ impl Field {
     }
 }
 
-/// Header fields in their order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fields {
     /// What the offsets count from.
@@ -68,7 +63,6 @@ impl Fields {
     pub const LONGEST: usize = u32::MAX as usize;
 
     /// No fields, where some may come.
-    #[must_use]
     pub fn none_at(origin: usize) -> Self {
         Self {
             origin,
@@ -78,8 +72,6 @@ impl Fields {
         }
     }
 
-    /// A list of one field.
-    #[must_use]
     pub fn one(field: &Field) -> Self {
         Self {
             origin: field.whole.start,
@@ -120,26 +112,20 @@ impl Fields {
         self.len() == before + others.len()
     }
 
-    /// Number of fields.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.starts.len()
     }
 
-    /// Whether there is no field.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.starts.is_empty()
     }
 
-    /// The fields, in order.
     pub fn iter<'f>(&'f self, original: &'f [u8]) -> impl DoubleEndedIterator<Item = Field> + 'f {
         (0..self.len()).filter_map(|index| self.at(original, index))
     }
 
     /// The first of that name, case-blind: when a message repeats a field that must be unique, that is what most
     /// readers go by. Only the fields' beginnings are looked at.
-    #[must_use]
     pub fn first(&self, original: &[u8], name: &str) -> Option<Field> {
         let name = name.as_bytes();
         let is_named = |&offset: &u32| {
@@ -155,14 +141,11 @@ impl Fields {
     }
 
     /// The value of the first of that name: folded, with its blanks.
-    #[must_use]
     pub fn value<'a>(&self, original: &'a [u8], name: &str) -> Option<&'a [u8]> {
         self.first(original, name)
             .map(|field| field.value.of(original))
     }
 
-    /// The last field.
-    #[must_use]
     pub fn last(&self, original: &[u8]) -> Option<Field> {
         self.at(original, self.len().checked_sub(1)?)
     }

@@ -29,7 +29,6 @@ pub enum SectionEnd {
     TooLarge,
 }
 
-/// A header section.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Header {
     /// The `From ` line in front, if there is one, else empty.
@@ -38,16 +37,13 @@ pub struct Header {
     pub span: Span,
     /// The empty line behind the fields; empty if there is none.
     pub separator: Span,
-    /// The fields in their order.
     pub fields: Fields,
-    /// Why the section ended.
     pub end: SectionEnd,
 }
 
 impl Header {
     /// Reads the section that starts at `within.start` and ends at `within.end` at the latest: that of a body part,
     /// without an envelope and boundary lines.
-    #[must_use]
     pub fn read(original: &[u8], within: Span, limit: usize) -> Self {
         Self::read_until(original, within, false, limit, |_| false)
     }
@@ -108,14 +104,11 @@ impl Header {
     }
 
     /// Reads the section that a message starts with.
-    #[must_use]
     pub fn of_message(message: &[u8], limit: usize) -> Self {
         let within = Span::new(0, message.len());
         Self::read_until(message, within, true, limit, |_| false)
     }
 
-    /// An empty section.
-    #[must_use]
     pub fn none_at(start: usize) -> Self {
         Self {
             envelope: Span::empty_at(start),
@@ -126,15 +119,12 @@ impl Header {
         }
     }
 
-    /// Where the body starts.
-    #[must_use]
     pub fn body_start(&self) -> usize {
         self.separator.end
     }
 }
 
 /// Whether other readers may see a line end where there is none.
-#[must_use]
 pub fn has_control_character(field: &[u8]) -> bool {
     let mut rest = field;
     while let Some(at) = memchr::memchr2(b'\r', 0, rest) {
@@ -163,7 +153,6 @@ fn is_field(original: &[u8], line: Line) -> bool {
 
 /// A field value with its folds undone (the line ends removed, RFC 5322 §2.2.3) and outer blanks
 /// cut off.
-#[must_use]
 pub fn unfold(value: &[u8]) -> Vec<u8> {
     let trimmed = value.trim_ascii();
     let mut unfolded = Vec::with_capacity(trimmed.len());

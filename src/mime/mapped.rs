@@ -28,7 +28,6 @@ pub struct MappedBody<'a> {
 
 impl<'a> MappedBody<'a> {
     /// Decodes a body. None for an encoding nobody knows and for damaged base64.
-    #[must_use]
     pub fn decode(original: &'a [u8], body: Span, encoding: TransferEncoding) -> Option<Self> {
         Some(Self {
             original,
@@ -38,8 +37,6 @@ impl<'a> MappedBody<'a> {
         })
     }
 
-    /// The decoded octets.
-    #[must_use]
     pub fn octets(&self) -> &[u8] {
         &self.octets
     }
@@ -50,7 +47,6 @@ impl<'a> MappedBody<'a> {
     /// Identity bodies change only where the octets do. Of a quoted-printable body only the
     /// changed octets are written anew, with soft line breaks where a line would become too long.
     /// A base64 body is written anew from its first changed line on.
-    #[must_use]
     pub fn replacements(&self, changes: Changes, newline: Newline) -> Vec<(Span, Vec<u8>)> {
         if changes.is_empty() {
             return Vec::new();
@@ -115,7 +111,6 @@ impl<'a> MappedBody<'a> {
 
     /// Bytes of the body that no octet needs, of an encoding in which they go with the first change: line
     /// ends of base64, and what means nothing in it.
-    #[must_use]
     pub fn spare(&self) -> usize {
         match self.encoding {
             TransferEncoding::Base64 => self.body.len().saturating_sub(self.octets.len() * 4 / 3),
@@ -125,7 +120,6 @@ impl<'a> MappedBody<'a> {
 
     /// What the body gains at least, but for what is [spare](Self::spare), where octets come in the place
     /// of so many others.
-    #[must_use]
     pub fn least_gain(&self, lost: usize, replacement: &[u8]) -> i64 {
         let escapes = || {
             replacement

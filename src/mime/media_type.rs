@@ -43,7 +43,6 @@ pub const DEFAULT_TYPE: &str = "text/plain";
 
 impl<'a> MediaType<'a> {
     /// Reads a field value. Total: what cannot be read is `text/plain` without parameters.
-    #[must_use]
     pub fn parse(value: &'a [u8]) -> Self {
         let mut at = skip_blanks_and_comments(value, 0);
         let main = token(value, at);
@@ -84,7 +83,6 @@ impl<'a> MediaType<'a> {
 
     /// The same of a field in which the input ends: there may have been more of it, and a value at
     /// its end is cut off unless a quote closes it.
-    #[must_use]
     pub fn open_ended(self) -> Self {
         Self {
             is_open: true,
@@ -93,27 +91,22 @@ impl<'a> MediaType<'a> {
     }
 
     /// `text`, `multipart`, ... in lower case.
-    #[must_use]
     pub fn main(&self) -> &str {
         self.essence.split('/').next().unwrap_or_default()
     }
 
-    /// The parameters as they are written, in their order.
-    #[must_use]
     pub fn parameters(&self) -> Parameters<'a> {
         Parameters::of(self.rest)
     }
 
     /// The value of one parameter with quotes, RFC 2231 sections and encodings undone, folds
     /// still in it. The encoded layer is decoded exactly once.
-    #[must_use]
     pub fn parameter(&self, name: &str) -> Option<Cow<'a, [u8]>> {
         self.look_up(name).value()
     }
 
     /// Like [`MediaType::parameter`], but tells a value with a missing section from no value, and
     /// one that was cut off from a whole one.
-    #[must_use]
     pub fn look_up(&self, name: &str) -> Lookup<'a> {
         let mut written = Written::default();
         let mut parameters = self.parameters();
@@ -127,7 +120,6 @@ impl<'a> MediaType<'a> {
 
     /// The values of all parameters, decoded and unfolded, under their names in lower case, in the order
     /// in which they first appear: of at most so many names. Two passes over the field, whatever is in it.
-    #[must_use]
     pub fn decoded_parameters(&self, at_most: usize) -> Vec<(String, String)> {
         let mut names: Vec<(&[u8], Written<'a>)> = Vec::new();
         let place = |names: &[(&[u8], Written<'a>)], name: &[u8]| {
@@ -184,7 +176,6 @@ fn token(bytes: &[u8], from: usize) -> &[u8] {
 
 /// A whole Content-Type value for a part that has no original, its parameters quoted or RFC
 /// 2231-encoded as needed; line ends are CRLF, the last one included.
-#[must_use]
 pub fn write(essence: &str, parameters: &[(String, String)]) -> Vec<u8> {
     let mut value = ContentType::new(essence);
     for (name, text) in parameters {
@@ -197,7 +188,6 @@ pub fn write(essence: &str, parameters: &[(String, String)]) -> Vec<u8> {
 
 /// Parameters to append to a value that is already there: `;` CRLF blank name=value ..., without a
 /// last line end.
-#[must_use]
 pub fn write_more(parameters: &[(String, String)]) -> Vec<u8> {
     let mut written = Vec::new();
     for (name, text) in parameters {
@@ -214,7 +204,6 @@ pub fn write_more(parameters: &[(String, String)]) -> Vec<u8> {
 
 /// A whole field of text, in encoded words where it is not ASCII (RFC 2047); control characters are left out. Line ends are
 /// CRLF, the last one included.
-#[must_use]
 pub fn write_text(name: &str, text: &str) -> Vec<u8> {
     let text: String = text.chars().filter(|letter| !letter.is_control()).collect();
     let mut written = format!("{name}: ").into_bytes();
@@ -226,7 +215,6 @@ pub fn write_text(name: &str, text: &str) -> Vec<u8> {
 
 /// Whether what looks like ASCII in a text of this charset (any case) is, but for the second bytes of
 /// characters. Unknown charsets count as compatible: nearly all are.
-#[must_use]
 pub fn is_ascii_compatible(charset: &str) -> bool {
     Charset::of_label(charset.as_bytes()) != Some(Charset::Other)
 }

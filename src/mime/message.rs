@@ -10,7 +10,6 @@ use crate::span::{Newline, Span};
 pub struct PartId(pub(super) u32);
 
 impl PartId {
-    /// The message itself.
     pub const ROOT: Self = Self(0);
 }
 
@@ -21,7 +20,6 @@ pub struct ScanLimits {
     pub depth: usize,
     /// Behind this many parts the rest of a multipart is one opaque span.
     pub parts: usize,
-    /// Octets of one header section.
     pub header: usize,
 }
 
@@ -38,15 +36,11 @@ impl Default for ScanLimits {
 /// Which of [`ScanLimits`] ended the look into a part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Limit {
-    /// [`ScanLimits::depth`].
     TooDeep,
-    /// [`ScanLimits::parts`].
     TooManyParts,
-    /// [`ScanLimits::header`].
     HeaderTooLarge,
 }
 
-/// What a part's body is made of.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Content {
     /// Octets, whatever the type; a `message/external-body` is one too.
@@ -60,8 +54,6 @@ pub enum Content {
 }
 
 impl Content {
-    /// The boundary of a multipart.
-    #[must_use]
     pub fn boundary(&self) -> Option<&[u8]> {
         match self {
             Self::Multipart(multipart) => Some(&multipart.boundary),
@@ -101,7 +93,6 @@ pub struct Part {
     pub span: Span,
     /// A `From ` line in front, else empty.
     pub envelope: Span,
-    /// Envelope and fields.
     pub header: Span,
     /// The empty line behind the header; empty if missing.
     pub separator: Span,
@@ -109,16 +100,12 @@ pub struct Part {
     pub body: Span,
     /// Lower-case `type/subtype`; the default type where no field says.
     pub essence: String,
-    /// How the body is encoded.
     pub encoding: TransferEncoding,
-    /// What the body is made of.
     pub content: Content,
-    /// The parts in it, in order.
     pub children: Vec<PartId>,
     pub(super) fields: Fields,
 }
 
-/// A message as spans.
 #[derive(Clone, Debug)]
 pub struct Tree {
     pub(super) parts: Vec<Part>,
@@ -127,38 +114,29 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// The part of that id.
-    #[must_use]
     pub fn part(&self, id: PartId) -> &Part {
         // Ids are only made by `scan`, one for each element.
         &self.parts[id.0 as usize]
     }
 
-    /// The message itself.
-    #[must_use]
     pub fn root(&self) -> &Part {
         self.part(PartId::ROOT)
     }
 
-    /// All parts in the order of the message.
     pub fn ids(&self) -> impl DoubleEndedIterator<Item = PartId> + use<> {
         (0..self.parts.len() as u32).map(PartId)
     }
 
-    /// A part's header fields, in order.
-    #[must_use]
     pub fn fields(&self, id: PartId) -> &Fields {
         &self.part(id).fields
     }
 
     /// The value of the first field of that name: folded, with its blanks, as it came.
-    #[must_use]
     pub fn value<'a>(&self, original: &'a [u8], id: PartId, name: &str) -> Option<&'a [u8]> {
         self.fields(id).value(original, name)
     }
 
     /// The first word of a part's Content-Disposition, in any case; empty if it has none.
-    #[must_use]
     pub fn disposition<'a>(&self, original: &'a [u8], id: PartId) -> &'a [u8] {
         let value = self.value(original, id, "Content-Disposition");
         let word = value.unwrap_or_default().trim_ascii();
@@ -168,20 +146,17 @@ impl Tree {
     }
 
     /// Whether the input ends in this field: more of it may have followed.
-    #[must_use]
     pub fn ends_in(&self, field: &Field) -> bool {
         field.whole.end == self.root().span.end
     }
 
     /// Whether the input ends in a part that a boundary line would have ended.
-    #[must_use]
     pub fn is_cut_off(&self, id: PartId) -> bool {
         let is_multipart = |above| matches!(self.part(above).content, Content::Multipart(_));
         self.part(id).span.end == self.root().span.end && self.ancestors(id).any(is_multipart)
     }
 
     /// Whether a part's header is that of a message, not of a body part.
-    #[must_use]
     pub fn is_message(&self, id: PartId) -> bool {
         self.part(id)
             .parent
@@ -189,7 +164,6 @@ impl Tree {
     }
 
     /// The message that a part belongs to: a Content-ID means a part of the same message first.
-    #[must_use]
     pub fn message_of(&self, id: PartId) -> PartId {
         self.messages_around(id).next().unwrap_or(PartId::ROOT)
     }
@@ -201,7 +175,6 @@ impl Tree {
     }
 
     /// Whether a part is one of a multipart.
-    #[must_use]
     pub fn is_under_multipart(&self, id: PartId) -> bool {
         let above = self.part(id).parent.map(|above| &self.part(above).content);
         matches!(above, Some(Content::Multipart(_)))
@@ -213,7 +186,6 @@ impl Tree {
     }
 
     /// Whether two parts stand in different branches of a multipart/alternative, of which a reader shows one.
-    #[must_use]
     pub fn are_alternatives(&self, one: PartId, other: PartId) -> bool {
         let (mut above, mut beside) = (one, other);
         while above != beside {
@@ -229,7 +201,6 @@ impl Tree {
 
     /// The part's number as IMAP counts (RFC 9051 §6.4.5): `1.2.1`. The message itself is `1` if it
     /// is no multipart, else empty; so is, behind its own number, a message in a message.
-    #[must_use]
     pub fn number(&self, id: PartId) -> String {
         let mut steps = Vec::new();
         let mut at = id;
@@ -251,7 +222,6 @@ impl Tree {
 
     /// Whether a boundary line follows the part directly, so that content put there must end its
     /// last line itself.
-    #[must_use]
     pub fn abuts_boundary(&self, original: &[u8], id: PartId) -> bool {
         let end = self.part(id).span.end;
         original
@@ -260,13 +230,11 @@ impl Tree {
     }
 
     /// The boundaries of all multiparts around a part, innermost first.
-    #[must_use]
     pub fn boundaries_around(&self, id: PartId) -> Vec<&[u8]> {
         self.boundaries_of(self.ancestors(id))
     }
 
     /// The boundaries of all multiparts, those without a single boundary line included.
-    #[must_use]
     pub fn boundaries(&self) -> Vec<&[u8]> {
         self.boundaries_of(self.ids())
     }
@@ -278,7 +246,6 @@ impl Tree {
 
     /// Every byte of the input under exactly one span, in order; empty spans are left out.
     #[cfg(any(test, feature = "internals"))]
-    #[must_use]
     pub fn tiles(&self) -> Vec<Span> {
         let mut tiles = Vec::new();
         for part in &self.parts {

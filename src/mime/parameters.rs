@@ -14,9 +14,7 @@ use percent_encoding::percent_decode;
 /// What `MediaType::look_up` found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Lookup<'a> {
-    /// No parameter of that name.
     None,
-    /// Its whole value.
     Whole(Cow<'a, [u8]>),
     /// The beginning of its value: the quote that opens it is never closed, or the input ends.
     CutOff(Cow<'a, [u8]>),
@@ -41,7 +39,6 @@ impl<'a> Lookup<'a> {
     }
 }
 
-/// One parameter as written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parameter<'a> {
     /// The name without RFC 2231's asterisks, in the case it was written.
@@ -53,16 +50,13 @@ pub struct Parameter<'a> {
     pub is_encoded: bool,
     /// The value as written, without enclosing quotes; quoted pairs and folds still in it.
     pub raw: &'a [u8],
-    /// Whether it was written as a quoted-string.
     pub quoting: Quoting,
 }
 
-/// How a value was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Quoting {
     /// A token, or something that should have been quoted.
     Bare,
-    /// A quoted-string.
     Quoted,
     /// A value without an end: mostly a quoted-string that is never closed.
     Unclosed,
@@ -70,7 +64,6 @@ pub enum Quoting {
 
 impl<'a> Parameter<'a> {
     /// The value with quoted pairs undone; borrowed where there are none.
-    #[must_use]
     pub fn unquoted(&self) -> Cow<'a, [u8]> {
         if self.quoting == Quoting::Bare || memchr(b'\\', self.raw).is_none() {
             return Cow::Borrowed(self.raw);
@@ -418,7 +411,6 @@ fn closed_comments(bytes: &[u8], from: usize) -> Option<usize> {
 
 /// What stands in a field value that holds one word, between the comments in front of it and the first
 /// one behind it (RFC 822 §3.1.4): of Content-MD5 and the like.
-#[must_use]
 pub fn without_comments(value: &[u8]) -> &[u8] {
     let start = skip_blanks_and_comments(value, 0);
     let rest = value.get(start..).unwrap_or_default();

@@ -10,7 +10,6 @@
 use imagesize::ImageType;
 use memchr::{memchr, memmem};
 
-/// What octets are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FileType {
     /// The media type, as in `image/png`.
@@ -50,7 +49,6 @@ const SOUND_BRANDS: [&[u8]; 3] = [b"M4A ", b"M4B ", b"F4A "];
 const BRANDS_LIMIT: usize = 256;
 
 /// The picture that these octets are.
-#[must_use]
 pub fn sniff(octets: &[u8]) -> Option<FileType> {
     let kind = match imagesize::image_type(octets) {
         Ok(ImageType::Gif) if starts_with_one(octets, &[b"GIF87a", b"GIF89a"]) => {
@@ -80,7 +78,6 @@ pub fn sniff(octets: &[u8]) -> Option<FileType> {
 }
 
 /// The sound or video that these octets are: mp4, webm, ogg, mp3, wav.
-#[must_use]
 pub fn sniff_media(octets: &[u8]) -> Option<FileType> {
     if let Some(mut brands) = brands(octets) {
         let is_picture = |brand| PICTURE_BRANDS.iter().any(|known| known.0 == brand);
@@ -136,7 +133,6 @@ pub fn sniff_media(octets: &[u8]) -> Option<FileType> {
 }
 
 /// The font that these octets are: woff, woff2, ttf, otf.
-#[must_use]
 pub fn sniff_font(octets: &[u8]) -> Option<FileType> {
     // A directory of tables: how many, three numbers, and the name of the first (OpenType, `otff`).
     let has_tables = || {

@@ -23,7 +23,6 @@ pub enum Sign {
 
 impl Sign {
     /// Reads what stands behind an `=`, and how many bytes of that belong to it.
-    #[must_use]
     pub fn read(behind: &[u8]) -> (Self, usize) {
         let digit = |at: usize| char::from(*behind.get(at)?).to_digit(16);
         if let (Some(high), Some(low)) = (digit(0), digit(1)) {

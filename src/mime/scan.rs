@@ -25,7 +25,6 @@ use super::transfer::TransferEncoding;
 use crate::span::{Newline, Span};
 
 /// Scans a whole message. Never fails: any bytes give a tree.
-#[must_use]
 pub fn scan(original: &[u8], limits: &ScanLimits) -> Tree {
     let mut scanner = Scanner {
         original,

@@ -12,18 +12,13 @@ use crate::span::{Lines, Newline, Span};
 /// The longest line that may go as 7bit or 8bit, without its terminator (RFC 5322 §2.1.1).
 pub const LINE_LIMIT: usize = 998;
 
-/// A transfer encoding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TransferEncoding {
     /// `7bit`, and what is not said.
     SevenBit,
-    /// `8bit`.
     EightBit,
-    /// `binary`.
     Binary,
-    /// `quoted-printable`.
     QuotedPrintable,
-    /// `base64`.
     Base64,
     /// Something else; RFC 2045 §6.4 says to treat the body as octets of no known meaning.
     Unknown,
@@ -31,7 +26,6 @@ pub enum TransferEncoding {
 
 impl TransferEncoding {
     /// Reads a field value; none is 7bit. Comments and case do not matter.
-    #[must_use]
     pub fn of(value: Option<&[u8]>) -> Self {
         let Some(value) = value else {
             return Self::SevenBit;
@@ -52,8 +46,6 @@ impl TransferEncoding {
         .unwrap_or(Self::Unknown)
     }
 
-    /// The name as written into a field.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::SevenBit => "7bit",
@@ -66,7 +58,6 @@ impl TransferEncoding {
     }
 
     /// Whether the body's bytes are not its octets.
-    #[must_use]
     pub fn is_encoded(self) -> bool {
         matches!(self, Self::QuotedPrintable | Self::Base64 | Self::Unknown)
     }
@@ -76,7 +67,6 @@ impl TransferEncoding {
     /// base64 skips what is not in its alphabet (RFC 2045 §6.8) and takes missing padding;
     /// quoted-printable keeps what is no escape (§6.7). None for an unknown encoding, and for
     /// base64 with an impossible length.
-    #[must_use]
     pub fn decode(self, body: &[u8]) -> Option<Cow<'_, [u8]>> {
         match self {
             Self::SevenBit | Self::EightBit | Self::Binary => Some(Cow::Borrowed(body)),
@@ -132,7 +122,6 @@ pub struct Encoded {
 /// 7bit if every line is ASCII, at most 998 octets, without bare CR or NUL, and no line is one of
 /// `boundaries` of the multiparts around; else quoted-printable or base64, whichever is shorter.
 /// Line ends become `newline` under 7bit and quoted-printable; base64 keeps the octets.
-#[must_use]
 pub fn encode_text(text: Vec<u8>, newline: Newline, boundaries: &[&[u8]]) -> Encoded {
     if is_seven_bit(&text) && !has_boundary(&text, boundaries) {
         return Encoded {
@@ -154,13 +143,11 @@ pub fn encode_text(text: Vec<u8>, newline: Newline, boundaries: &[&[u8]]) -> Enc
 }
 
 /// The octets of a base64 body with this many octets in it, its line ends counted as one each.
-#[must_use]
 pub fn base64_length(octets: usize) -> usize {
     octets.div_ceil(3) * 4 + octets.div_ceil(ENCODED_COLUMNS / 4 * 3).saturating_sub(1)
 }
 
 /// Encodes octets exactly, in 76-column base64 lines.
-#[must_use]
 pub fn encode_base64(octets: &[u8], newline: Newline) -> Encoded {
     let mut body = Vec::with_capacity(base64_length_with(octets.len(), newline));
     append_base64(octets, newline, &mut body);
@@ -171,7 +158,6 @@ pub fn encode_base64(octets: &[u8], newline: Newline) -> Encoded {
 }
 
 /// The octets of what [`append_base64`] appends.
-#[must_use]
 pub fn base64_length_with(octets: usize, newline: Newline) -> usize {
     let line_ends = base64_length(octets) - octets.div_ceil(3) * 4;
     base64_length(octets) + line_ends * (newline.bytes().len() - 1)
@@ -224,7 +210,6 @@ pub(super) fn push_base64(
 ///
 /// Line ends become `newline` in text, and under 7bit and 8bit, which know no others (RFC 2045 §2.7): what
 /// is no text must then have line ends of one kind only. Under quoted-printable it stays exact.
-#[must_use]
 pub fn encode_like(
     before: TransferEncoding,
     octets: &[u8],
@@ -260,7 +245,6 @@ pub fn encode_like(
 }
 
 /// Text with every `\r\n` and `\n` written as `newline`. A bare CR stays.
-#[must_use]
 pub fn with_newlines(text: Vec<u8>, newline: Newline) -> Vec<u8> {
     let untouched = match newline {
         Newline::Lf => memchr::memmem::find(&text, b"\r\n").is_none(),
@@ -293,13 +277,11 @@ pub fn is_eight_bit(text: &[u8]) -> bool {
 }
 
 /// Whether a line is longer than the 998 octets that may go as 7bit or 8bit.
-#[must_use]
 pub fn has_long_line(text: &[u8]) -> bool {
     Lines::new(text, Span::new(0, text.len())).any(|line| line.content.len() > LINE_LIMIT)
 }
 
 /// Whether a line would be taken for a boundary line of these, or for one that begins alike.
-#[must_use]
 pub fn has_boundary(text: &[u8], boundaries: &[&[u8]]) -> bool {
     !boundaries.is_empty()
         && Lines::new(text, Span::new(0, text.len())).any(|line| {
@@ -311,7 +293,6 @@ pub fn has_boundary(text: &[u8], boundaries: &[&[u8]]) -> bool {
 }
 
 /// Text in its canonical form: every line end CRLF (RFC 1864 §2 hashes that form).
-#[must_use]
 pub fn canonical_text(text: &[u8]) -> Cow<'_, [u8]> {
     let mut rest = text;
     let mut bare = false;

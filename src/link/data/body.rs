@@ -212,14 +212,9 @@ fn escaped(behind: &[u8]) -> Option<(u8, usize)> {
     let mut octet = 0;
     for _ in 0..2 {
         let (digit, after) = skip_folding(rest).split_first()?;
-        octet = octet << 4 | hex_value(*digit)?;
+        let value = char::from(*digit).to_digit(16)?;
+        octet = octet << 4 | u8::try_from(value).ok()?;
         rest = after;
     }
     Some((octet, behind.len() - rest.len()))
-}
-
-fn hex_value(digit: u8) -> Option<u8> {
-    char::from(digit)
-        .to_digit(16)
-        .and_then(|value| u8::try_from(value).ok())
 }

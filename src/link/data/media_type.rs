@@ -30,7 +30,6 @@ impl MediaTypeText {
     /// `%` has no meaning here.
     ///
     /// Nothing if type or subtype is missing or no token. Time is linear in the length.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, rest) = text.trim_matches(is_http_white_space).split_once('/')?;
         let (subtype, mut rest) = match rest.split_once(';') {
@@ -69,7 +68,6 @@ impl MediaTypeText {
     }
 
     /// What a `data:` URL without a media type has (RFC 2397 §2).
-    #[must_use]
     pub fn rfc2397_default() -> Self {
         Self {
             essence: "text/plain".to_owned(),
@@ -79,25 +77,21 @@ impl MediaTypeText {
     }
 
     /// `type/subtype` in lower case, defaults filled in.
-    #[must_use]
     pub fn essence(&self) -> &str {
         &self.essence
     }
 
     /// `type/subtype` in lower case if it was written out.
-    #[must_use]
     pub fn declared_essence(&self) -> Option<&str> {
         self.is_declared.then_some(self.essence.as_str())
     }
 
     /// Name, in lower case, and value of each parameter, in order; no name twice.
-    #[must_use]
     pub fn parameters(&self) -> &[(String, String)] {
         &self.parameters
     }
 
     /// The value of the parameter `name`, given in lower case.
-    #[must_use]
     pub fn parameter(&self, name: &str) -> Option<&str> {
         let found = self.parameters.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str())

@@ -16,7 +16,6 @@ use super::split::Reference;
 pub enum Relation {
     /// Nothing but blanks and control characters.
     Empty,
-    /// A fragment only.
     SameDocument,
     /// It means the same under every base.
     Absolute,
@@ -26,7 +25,6 @@ pub enum Relation {
 
 /// How `reference` stands to `base`, as browsers see it: `http:g` is relative under an http base,
 /// and absolute under any other or none.
-#[must_use]
 pub fn relation(base: Option<&str>, reference: &str) -> Relation {
     let reference = cleaned(reference);
     match scheme_and_rest(&reference) {
@@ -78,9 +76,6 @@ pub fn relation(base: Option<&str>, reference: &str) -> Relation {
 ///   like are a base for fragments only;
 /// * blanks at the end of the base's path or query become visible when the fragment goes; they
 ///   are percent-encoded then, the only encoding done here.
-///
-/// # Errors
-/// See [`Unresolvable`].
 pub fn resolve_as_browser(base: &str, reference: &str) -> Result<String, Unresolvable> {
     let base = cleaned(base);
     let reference = cleaned(reference);
@@ -112,7 +107,6 @@ pub fn resolve_as_browser(base: &str, reference: &str) -> Result<String, Unresol
 
 /// A reference that is [`Relation::Absolute`] as browsers read it: behind `https:`, whatever slashes there are
 /// introduce a host.
-#[must_use]
 pub fn absolute_as_browser(reference: Cow<'_, str>) -> Cow<'_, str> {
     let trimmed = reference.trim_matches(is_c0_or_space);
     match scheme_and_rest(trimmed) {
@@ -129,7 +123,6 @@ pub fn absolute_as_browser(reference: Cow<'_, str>) -> Cow<'_, str> {
 }
 
 /// What stands behind the slashes of a reference that names a host and no scheme.
-#[must_use]
 pub fn behind_slashes(reference: &str) -> Option<Cow<'_, str>> {
     let slashes = leading_slashes(reference);
     (slashes >= 2).then(|| forward(&reference[slashes..]))
@@ -140,9 +133,7 @@ pub fn behind_slashes(reference: &str) -> Option<Cow<'_, str>> {
 enum Family {
     /// "Special", with a host: a reference may begin with the scheme and still be relative.
     Network,
-    /// `file`.
     File,
-    /// Everything else.
     Other,
 }
 

@@ -9,7 +9,6 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_encode, percent_encode_byte};
 /// folded into words of at most 40 characters), and the wrappers of [`unwrapped`] are taken off.
 ///
 /// Percent-escapes stay as they are. White space is SPACE, TAB, CR, LF, VT and FF.
-#[must_use]
 pub fn from_parameter(value: &str) -> Cow<'_, str> {
     if value.contains(is_blank) {
         let joined: String = value.chars().filter(|one| !is_blank(*one)).collect();
@@ -26,7 +25,6 @@ pub fn from_parameter(value: &str) -> Cow<'_, str> {
 
 /// Without enclosing `<>` and a leading `URL:` (case-blind), in either order: `<URL:x>`, `URL:<x>`
 /// (the draft, appendix E). Each is removed once; a bracket without the other one stays.
-#[must_use]
 pub fn unwrapped(url: &str) -> &str {
     let outside = without_brackets(url);
     let inside = match outside.get(..4) {
@@ -52,7 +50,6 @@ fn is_blank(character: char) -> bool {
 
 /// Octets as text: those that are no UTF-8 are percent-escaped as they are (RFC 3986 §2.5), for another character in
 /// their place would name another resource.
-#[must_use]
 pub(crate) fn with_octets_escaped(octets: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(octets) {
         return Cow::Borrowed(text);
@@ -66,7 +63,6 @@ pub(crate) fn with_octets_escaped(octets: &[u8]) -> Cow<'_, str> {
 }
 
 /// The URL with its blanks and control characters percent-encoded, as browsers ask for it. In a host they are none.
-#[must_use]
 pub(crate) fn with_blanks_escaped(url: &str) -> Cow<'_, str> {
     let is_escaped = |symbol: char| symbol <= ' ' || symbol == '\x7f';
     if !url.contains(is_escaped) {
@@ -83,7 +79,6 @@ pub(crate) fn with_blanks_escaped(url: &str) -> Cow<'_, str> {
 }
 
 /// The URL without its fragment and the `#`.
-#[must_use]
 pub fn without_fragment(url: &str) -> &str {
     url.find('#').map_or(url, |at| &url[..at])
 }
@@ -95,7 +90,6 @@ pub fn without_fragment(url: &str) -> &str {
 /// (`http:u:p@h`), and up to an `@` that stands behind an unescaped `/`, `?` or `#` in the
 /// password. An empty password and a user name alone are left. A text without `//` that does not
 /// begin with http:, https:, ftp: or the like has no authority, so `mailto:a:b@c` is left too.
-#[must_use]
 pub fn masked(url: &str) -> Cow<'_, str> {
     let mut passwords = passwords(url);
     passwords.retain(|password| !password.is_empty());

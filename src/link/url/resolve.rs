@@ -6,16 +6,12 @@ use super::split::Reference;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unresolvable {
-    /// The base has no scheme.
     #[error("the base is not an absolute URL")]
     BaseNotAbsolute,
-    /// The base has a scheme that needs a host, and none.
     #[error("the base has no host")]
     BaseWithoutHost,
-    /// The base is like `mailto:x`: nothing is relative to it but a fragment.
     #[error("the base has no hierarchy that a reference could be relative to")]
     OpaqueBase,
-    /// A `file:` path in which `x:` or `x|` stands where browsers disagree whether it is a drive.
     #[error("browsers disagree on what this file: path with a drive letter means")]
     UncertainDrive,
 }

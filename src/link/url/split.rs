@@ -10,11 +10,8 @@ pub struct Reference<'a> {
     pub scheme: Option<&'a str>,
     /// What follows `//`; the draft calls it *site*.
     pub authority: Option<&'a str>,
-    /// The path; always there, often empty.
     pub path: &'a str,
-    /// What follows the first `?`.
     pub query: Option<&'a str>,
-    /// What follows the first `#`.
     pub fragment: Option<&'a str>,
 }
 
@@ -23,7 +20,6 @@ impl<'a> Reference<'a> {
     /// `^(([^:/?#]+):)?(//([^/?#]*))?([^?#]*)(\?([^#]*))?(#(.*))?`.
     ///
     /// It matches every text, so this cannot fail. Deviation: `.` also matches line ends.
-    #[must_use]
     pub fn split(text: &'a str) -> Self {
         let (text, fragment) = cut(text, '#');
         let (text, query) = cut(text, '?');
@@ -54,7 +50,6 @@ impl<'a> Reference<'a> {
     /// Deviation: without an authority, a path that begins with `//` is written `/.//`, as the
     /// WHATWG serializer does, since it would read as an authority otherwise. No text splits into
     /// such components, only resolving makes them.
-    #[must_use]
     pub fn recompose(&self) -> String {
         let Self {
             scheme,
@@ -92,26 +87,22 @@ impl<'a> Reference<'a> {
     }
 
     /// Whether the reference has no scheme, so that it means something only with a base.
-    #[must_use]
     pub fn is_relative(&self) -> bool {
         self.scheme.is_none()
     }
 
     /// Whether the scheme is this one, case-blind.
-    #[must_use]
     pub fn has_scheme(&self, name: &str) -> bool {
         self.scheme
             .is_some_and(|scheme| scheme.eq_ignore_ascii_case(name))
     }
 
     /// User information, host and port of the authority, undecoded: `user:secret`, `[::1]`, `80`.
-    #[must_use]
     pub fn site(&self) -> Option<Site<'a>> {
         self.authority.map(Site::split)
     }
 }
 
-/// The parts of an authority.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Site<'a> {
     /// What stands before the last `@`.
@@ -156,14 +147,12 @@ fn default_port(scheme: &str) -> Option<&'static str> {
 /// and gopher an empty path like `/` (RFC 3986 §6.2.3). Everything else is compared byte by byte:
 /// `%7e` is not `~`, and an empty query is not an absent one.
 #[cfg(any(test, feature = "internals"))]
-#[must_use]
 pub fn equivalent(one: &str, other: &str) -> bool {
     one == other || equivalence_key(one) == equivalence_key(other)
 }
 
 /// A text that is the same for two URLs exactly if they are [`equivalent`]: for looking up one
 /// among many. Of an absolute URL it is one of its equivalents.
-#[must_use]
 pub fn equivalence_key(url: &str) -> String {
     let reference = Reference::split(url);
     let scheme = reference.scheme.map(str::to_ascii_lowercase);

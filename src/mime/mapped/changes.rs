@@ -37,20 +37,14 @@ impl Changes {
         self.end = octets.end;
     }
 
-    /// Whether nothing changes.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 
-    /// The first octet that changes.
-    #[must_use]
     pub fn first(&self) -> Option<usize> {
         Some(self.iter().next()?.0.start)
     }
 
-    /// The changes, in order.
-    #[must_use]
     pub fn iter(&self) -> Iter<'_> {
         Iter {
             blocks: self.blocks.iter(),
@@ -72,7 +66,6 @@ impl Changes {
 
     /// Adds changes: at each of `places`, which are in order and in no change, `bytes` replace one
     /// octet.
-    #[must_use]
     pub fn with(self, places: &[usize], bytes: &[u8]) -> Self {
         let mut all = Self::default();
         let mut places = places.iter().copied().peekable();
