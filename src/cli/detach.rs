@@ -21,7 +21,7 @@ use crate::expand::{Expander, Mark, Prefilter};
 use crate::lengths::Lengths;
 use crate::mailbox::{Locking, Options, Stop, Transform};
 use crate::policy::Policy;
-use crate::store::{self, OpenError, Purpose, Store};
+use crate::store::{self, Purpose, Store};
 
 /// Moves attachments into a store.
 pub(super) fn detach(args: &DetachArgs) -> Status {
@@ -248,19 +248,12 @@ impl Way<'_> {
 
 /// Opens a store. What its options or the environment lack is told as what it is.
 fn open(store: &str, purpose: Purpose, policy: &Policy) -> Result<Arc<dyn Store>, Error> {
-    store::open(store, purpose, policy).map_err(|error| match error {
-        OpenError::Usage(error) => error,
-        OpenError::Store(_)
-            if !is_remote(store) && purpose == Purpose::Read && is_missing(store) =>
-        {
-            missing(store)
-        }
-        OpenError::Store(error) => {
-            let why = std::io::Error::other(say::error(&error));
-            match purpose {
-                Purpose::Put => Error::cannot_write("the store")(why),
-                Purpose::Read => Error::cannot_read("the store")(why),
-            }
+    store::open(store, purpose, policy)?.map_err(|error| {
+        let why = std::io::Error::other(say::error(&error));
+        match purpose {
+            Purpose::Read if !is_remote(store) && is_missing(store) => missing(store),
+            Purpose::Put => Error::cannot_write("the store")(why),
+            Purpose::Read => Error::cannot_read("the store")(why),
         }
     })
 }

@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::mailbox::Stop;
 use crate::store::layers::Layers;
 use crate::store::uses::{keys, references};
-use crate::store::{Folder, Key, Mail, Object, Objects, StoreError};
+use crate::store::{Folder, Key, Mail, Object, StoreError};
 
 /// What is younger is kept: a mail that refers to it may be on its way.
 const YOUNG: Duration = Duration::from_secs(24 * 60 * 60);
@@ -69,7 +69,7 @@ enum Failure {
 
 /// What lies in the store; strangers are named.
 fn listed(store: &Folder) -> Result<Vec<Object>, Failure> {
-    let Objects { objects, strangers } = store.objects()?;
+    let (objects, strangers) = store.objects()?;
     for stranger in strangers {
         let path = shown(&store.path().join(stranger));
         say::tell(&format!("{path}: no object of a store, left"));

@@ -7,14 +7,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, RawMode};
 use rustix::io::Errno;
 
-/// How folders are opened.
 pub const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// Opens a folder.
-///
 /// # Errors
 /// It is not there, or is a link or something else.
 pub fn open_folder(at: impl AsFd, name: &str) -> io::Result<OwnedFd> {
@@ -47,9 +44,6 @@ fn regular(mode: RawMode) -> io::Result<()> {
 }
 
 /// Makes the names in a folder, or the content of a file, durable.
-///
-/// # Errors
-/// What the system says.
 pub fn sync(of: impl AsFd) -> io::Result<()> {
     match rustix::fs::fsync(of) {
         // A file system that has no such call for folders.

@@ -66,11 +66,9 @@ pub enum Area {
 }
 
 impl Area {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::Keys, Self::Hosts, Self::Bodies];
 
     /// Its folder beneath the cache.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Keys => "keys",
@@ -80,7 +78,6 @@ impl Area {
     }
 
     /// How many folders lie between that one and a file.
-    #[must_use]
     pub fn depth(self) -> usize {
         match self {
             Self::Keys | Self::Hosts => 1,
@@ -98,20 +95,17 @@ impl Area {
 }
 
 /// Whether a name in a store is neither that of an object nor of a folder of them.
-#[must_use]
 pub fn is_beside_objects(name: &str) -> bool {
     [STORE_LOCK, STORE_TEMPORARIES, STORE_USERS].contains(&name)
 }
 
 /// Whether that is the name of a folder in which objects, or folders of them, lie.
-#[must_use]
 pub fn is_of_keys(name: &[u8]) -> bool {
     let is_digit = |octet: &u8| matches!(octet, b'0'..=b'9' | b'a'..=b'f');
     name.len() == 2 && name.iter().all(is_digit)
 }
 
 /// Whether a folder is a store, and nothing else.
-#[must_use]
 pub fn is_store(folder: &Path) -> bool {
     if !is_empty_file(&folder.join(STORE_LOCK)) || !is_folder(&folder.join(STORE_TEMPORARIES)) {
         return false;
@@ -132,7 +126,6 @@ pub fn is_store(folder: &Path) -> bool {
 }
 
 /// Whether a folder is a cache, and nothing else.
-#[must_use]
 pub fn is_cache(folder: &Path) -> bool {
     let flags = FOLDER.difference(OFlags::NOFOLLOW);
     let opened = rustix::fs::open(folder, flags, Mode::empty());
@@ -181,7 +174,6 @@ pub fn says(tag: &File, words: &str) -> bool {
 }
 
 /// Whether a file is of a store in which other things lie as well, and no object.
-#[must_use]
 pub fn is_of_store(path: &Path) -> bool {
     let (Some(name), Some(folder)) = (path.file_name(), path.parent()) else {
         return false;

@@ -111,7 +111,6 @@ fn rename_to_new(from: impl AsFd, old: &str, to: impl AsFd, new: &str) -> Result
 }
 
 /// Whether a name is one that [`Temporary::new`] makes.
-#[must_use]
 pub(crate) fn is_temporary(name: &[u8], prefix: &str) -> bool {
     let serial = name.strip_prefix(prefix.as_bytes()).unwrap_or_default();
     let mut numbers = serial.split(|&octet| octet == b'-');

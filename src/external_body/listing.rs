@@ -10,7 +10,7 @@ use super::note::NOTE_FIELD;
 use super::reference::{ExternalBody, Form, Reading, Referent};
 use crate::edit::Edit;
 use crate::mime::encoded_words::decoded_words;
-use crate::mime::entity::NewPart;
+use crate::mime::entity::push_field;
 use crate::mime::header::{Fields, unfold};
 use crate::mime::transfer::encode_text;
 use crate::mime::{Content, MediaType, PartId, Tree};
@@ -108,11 +108,16 @@ impl Scanned<'_> {
         let newline = self.tree.newline;
         let text = format!("Attachments of this message were moved to:\n{text}");
         let encoded = encode_text(text.into_bytes(), newline, &[]);
-        let mut part = NewPart::new(newline)
-            .field("Content-Type", "text/plain; charset=utf-8")
-            .field("Content-Disposition", "inline")
-            .field(NOTE_FIELD, LISTING)
-            .header_of(encoded.encoding);
+        let mut part = Vec::new();
+        for (name, value) in [
+            ("Content-Type", "text/plain; charset=utf-8"),
+            ("Content-Disposition", "inline"),
+            (NOTE_FIELD, LISTING),
+            ("Content-Transfer-Encoding", encoded.encoding.as_str()),
+        ] {
+            push_field(&mut part, name, value, newline);
+        }
+        part.extend_from_slice(newline.bytes());
         part.extend_from_slice(&encoded.body);
         Some(part)
     }

@@ -12,7 +12,9 @@
 
 use std::borrow::Cow;
 
-use super::url::{Reference, Relation, relation, resolve, resolve_as_browser, unwrapped};
+use super::url::{
+    Reference, Relation, relation, resolve, resolve_as_browser, scheme_and_rest, unwrapped,
+};
 use crate::mime::encoded_words::decoded_words;
 
 /// The base of a message that declares none (RFC 2557 §5).
@@ -127,14 +129,6 @@ pub fn location(enclosing: Option<&Base>, value: &[u8]) -> Option<String> {
 /// they are skipped.
 pub fn is_usable(url: &str) -> bool {
     let reference = Reference::split(url);
-    let Some(scheme) = reference.scheme else {
-        return false;
-    };
-    let mut letters = scheme.bytes();
-    let well_formed = letters
-        .next()
-        .is_some_and(|first| first.is_ascii_alphabetic())
-        && letters.all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
     let needs_host = ["http", "https", "ftp", "ws", "wss"]
         .iter()
         .any(|name| reference.has_scheme(name));
@@ -146,7 +140,7 @@ pub fn is_usable(url: &str) -> bool {
     let inert = ["javascript", "vbscript", "data"]
         .iter()
         .any(|name| reference.has_scheme(name));
-    well_formed && !is_drive(url) && located && !inert
+    scheme_and_rest(url).is_some() && !is_drive(url) && located && !inert
 }
 
 /// `C:\x`, `c:/x`: a path on a disk of Windows, not a scheme of one letter.

@@ -8,7 +8,6 @@ use std::collections::HashSet;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use sha2::{Digest as _, Sha256};
 
-use super::transfer::TransferEncoding;
 use crate::span::{Lines, Newline, Span};
 
 /// What is no character of a URI (RFC 3986 §2); browsers take more.
@@ -35,43 +34,10 @@ pub fn sha256(octets: &[u8]) -> String {
         .collect()
 }
 
-#[derive(Clone, Debug)]
-pub struct NewPart {
-    bytes: Vec<u8>,
-    newline: Newline,
-}
-
-impl NewPart {
-    pub fn new(newline: Newline) -> Self {
-        Self {
-            bytes: Vec::new(),
-            newline,
-        }
-    }
-
-    /// Adds a field. The value must hold no line end.
-    pub fn field(mut self, name: &str, value: &str) -> Self {
-        self.bytes.extend_from_slice(name.as_bytes());
-        self.bytes.extend_from_slice(b": ");
-        self.bytes.extend_from_slice(value.as_bytes());
-        self.bytes.extend_from_slice(self.newline.bytes());
-        self
-    }
-
-    /// Adds a field whose value is a URL: see [`folded_url`].
-    pub fn url_field(mut self, name: &str, url: &str) -> Self {
-        self.bytes
-            .extend_from_slice(&folded_url(name, url, self.newline));
-        self
-    }
-
-    /// Ends the header of a part whose octets go in this encoding.
-    pub fn header_of(self, encoding: TransferEncoding) -> Vec<u8> {
-        let newline = self.newline;
-        let part = self.field("Content-Transfer-Encoding", encoding.as_str());
-        let mut header = part.bytes;
-        header.extend_from_slice(newline.bytes());
-        header
+/// Adds a field to a header. The value must hold no line end.
+pub fn push_field(header: &mut Vec<u8>, name: &str, value: &str, newline: Newline) {
+    for piece in [name.as_bytes(), b": ", value.as_bytes(), newline.bytes()] {
+        header.extend_from_slice(piece);
     }
 }
 
@@ -190,12 +156,11 @@ mod tests {
 
     #[test]
     fn a_part_is_written_in_the_lines_of_its_message() {
-        let part = NewPart::new(Newline::CrLf)
-            .field("Content-Type", "image/gif")
-            .url_field("Content-Location", &format!("http://h/{}", "x".repeat(80)))
-            .header_of(TransferEncoding::Base64);
-        let text = String::from_utf8(part).expect("it is ASCII");
-        assert!(text.ends_with("\r\nContent-Transfer-Encoding: base64\r\n\r\n"));
+        let url = format!("http://h/{}", "x".repeat(80));
+        let mut header = folded_url("Content-Location", &url, Newline::CrLf);
+        push_field(&mut header, "Content-Type", "image/gif", Newline::CrLf);
+        let text = String::from_utf8(header).expect("it is ASCII");
+        assert!(text.ends_with("\r\nContent-Type: image/gif\r\n"));
         assert!(text.split("\r\n").all(|line| line.len() <= 76), "{text}");
     }
 }

@@ -14,6 +14,7 @@ use url::Url;
 
 use super::{Host, Scheme};
 use crate::error::Error;
+use crate::link::url::scheme_and_rest;
 use crate::report::{Reason, Refusal};
 
 /// A URL that was understood. Only [`super::Policy`] makes one, so it may be retrieved.
@@ -225,14 +226,7 @@ pub(super) fn climbs(path: &Path) -> bool {
 
 /// Scheme and the rest after the colon.
 pub(super) fn split_scheme(url: &str) -> Result<(&str, &str), Refusal> {
-    url.split_once(':')
-        .filter(|(scheme, _)| {
-            scheme.starts_with(|first: char| first.is_ascii_alphabetic())
-                && scheme
-                    .bytes()
-                    .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
-        })
-        .ok_or_else(|| bad("it has no scheme"))
+    scheme_and_rest(url).ok_or_else(|| bad("it has no scheme"))
 }
 
 fn holds_line_break(text: &str) -> bool {

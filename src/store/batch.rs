@@ -130,7 +130,7 @@ fn check(places: &Places, key: &Key, read_back: io::Result<Option<Key>>) -> Resu
     match read_back.map_err(|why| places.trouble(&key.path(), why))? {
         Some(read) if read != *key => Err(StoreError::temporary(format!(
             "{}: what was written is not what is read back",
-            places.path().join(key.path()).display()
+            places.path.join(key.path()).display()
         ))),
         _ => Ok(()),
     }

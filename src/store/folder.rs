@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::fs::DirBuilder;
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use super::places::Places;
 use super::users::list;
 use super::{Store, StoreError, User};
 use crate::disk::layout::{STORE_LOCK, STORE_PREFIX, STORE_TEMPORARIES, is_tagged};
-use crate::disk::{Key, Temporary, sweep};
+use crate::disk::{Key, sweep};
 
 /// How long another program's lock is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -34,7 +34,7 @@ const MOST_PENDING_OCTETS: usize = 64 << 20;
 /// A store in a folder. The lock is held as long as this lives.
 #[derive(Debug)]
 pub struct Folder {
-    places: Places,
+    pub(super) places: Places,
     /// None where nothing is written.
     temporaries: Option<Arc<OwnedFd>>,
     lock: Option<OwnedFd>,
@@ -73,7 +73,7 @@ impl Folder {
         let places = opened(path)?;
         let lock = locked(&places, FlockOperation::NonBlockingLockShared)?;
         let temporaries = places
-            .make_folder(places.root(), STORE_TEMPORARIES)
+            .make_folder(&places.root, STORE_TEMPORARIES)
             .map_err(|why| places.trouble(STORE_TEMPORARIES, why))?;
         // The lock goes with the process that held it, wherever that ran.
         sweep(&temporaries, STORE_PREFIX, |file| {
@@ -114,11 +114,7 @@ impl Folder {
     /// The folder, absolute and without symbolic links.
     #[must_use]
     pub fn path(&self) -> &Path {
-        self.places.path()
-    }
-
-    pub(super) fn places(&self) -> &Places {
-        &self.places
+        &self.places.path
     }
 
     /// Whether nobody else puts objects into the store.
@@ -136,7 +132,7 @@ impl Folder {
 
     /// Makes durable what is pending, whoever put it.
     fn commit(&self) {
-        // Who comes second waits here for those of its objects that the first one took.
+        // A second thread waits here for those of its objects that the first one took.
         let _alone = self
             .committing
             .lock()
@@ -159,19 +155,6 @@ impl Folder {
                 None => waiting.failed.remove(&key),
             };
         }
-    }
-
-    /// Writes an object that has no name yet.
-    fn write(&self, temporaries: &Arc<OwnedFd>, octets: &[u8]) -> Result<Temporary, StoreError> {
-        let trouble = |why| self.places.trouble(STORE_TEMPORARIES, why);
-        let mut temporary = Temporary::new(temporaries, STORE_PREFIX).map_err(trouble)?;
-        let file = &mut temporary.file;
-        rustix::fs::flock(&*file, FlockOperation::NonBlockingLockExclusive)
-            .map_err(Into::into)
-            .and_then(|()| file.write_all(octets))
-            .and_then(|()| Ok(rustix::fs::fchmod(&*file, Mode::from_raw_mode(0o440))?))
-            .map_err(trouble)?;
-        Ok(temporary)
     }
 }
 
@@ -197,7 +180,7 @@ impl Store for Folder {
         }
         let pending = match reuse(&self.places, &key)? {
             Some(file) => ObjectFile::Reused(file),
-            None => ObjectFile::Written(self.write(temporaries, octets)?),
+            None => ObjectFile::Written(self.places.write(temporaries, octets)?),
         };
         let is_full = {
             let mut waiting = self.waiting();
@@ -263,7 +246,7 @@ fn opened(path: &Path) -> Result<Places, StoreError> {
     let absolute: PathBuf = std::fs::canonicalize(path)
         .map_err(|why| StoreError::io(format!("the store {}", path.display()), why))?;
     let places = Places::open(absolute)?;
-    if is_tagged(places.root()) {
+    if is_tagged(&places.root) {
         return Err(StoreError::lasting(format!(
             "{} is a cache of embody, and no store: what is in it goes when room is needed",
             path.display()
@@ -277,7 +260,7 @@ fn locked(places: &Places, operation: FlockOperation) -> Result<OwnedFd, StoreEr
     let trouble = |why: Errno| places.trouble(STORE_LOCK, why.into());
     let flags =
         OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let lock = rustix::fs::openat(places.root(), STORE_LOCK, flags, Mode::from_raw_mode(0o640))
+    let lock = rustix::fs::openat(&places.root, STORE_LOCK, flags, Mode::from_raw_mode(0o640))
         .map_err(trouble)?;
     let begun = Instant::now();
     loop {
@@ -289,7 +272,7 @@ fn locked(places: &Places, operation: FlockOperation) -> Result<OwnedFd, StoreEr
             Err(Errno::WOULDBLOCK) => {
                 return Err(StoreError::temporary(format!(
                     "the store {}: another program has held its lock for {} seconds",
-                    places.path().display(),
+                    places.path.display(),
                     PATIENCE.as_secs()
                 )));
             }

@@ -5,7 +5,8 @@
 
 use memchr::memchr;
 
-use super::uses::{LONGEST, hex};
+use super::uses::LONGEST;
+use crate::mime::quoted_printable::Sign;
 
 /// Layers of base64 around a use.
 const DEEPEST: usize = 16;
@@ -24,7 +25,8 @@ pub(crate) struct Layers {
     window: Vec<u8>,
     block: Block,
     base64: Option<Box<Layers>>,
-    quoted_printable: Option<Box<(SoftBreaks, Layers)>>,
+    /// With an escape that is not whole yet.
+    quoted_printable: Option<Box<(Vec<u8>, Layers)>>,
 }
 
 impl Layers {
@@ -44,7 +46,7 @@ impl Layers {
         if !self.under_quoted_printable {
             if self.quoted_printable.is_none() && has_escapes(&self.window) {
                 // What came before the first escape is the same in both.
-                let layer = Box::new((SoftBreaks::default(), self.within(true)));
+                let layer = Box::new((Vec::new(), self.within(true)));
                 self.unquote(layer, &self.window.clone(), visit);
             } else if let Some(layer) = self.quoted_printable.take() {
                 self.unquote(layer, octets, visit);
@@ -65,11 +67,11 @@ impl Layers {
 
     fn unquote(
         &mut self,
-        mut layer: Box<(SoftBreaks, Self)>,
+        mut layer: Box<(Vec<u8>, Self)>,
         octets: &[u8],
         visit: &mut dyn FnMut(&[u8]),
     ) {
-        let decoded = layer.0.push(octets);
+        let decoded = unquoted(&mut layer.0, octets);
         layer.1.push(&decoded, visit);
         self.quoted_printable = Some(layer);
     }
@@ -88,8 +90,8 @@ impl Layers {
             return;
         }
         if let Some(layer) = self.quoted_printable.take() {
-            let (breaks, mut layer) = *layer;
-            layer.push(&breaks.begun, visit);
+            let (begun, mut layer) = *layer;
+            layer.push(&begun, visit);
             layer.finish(visit);
         }
         if let Some(mut inner) = self.base64.take() {
@@ -118,58 +120,39 @@ fn has_escapes(octets: &[u8]) -> bool {
     false
 }
 
-/// Undoes quoted-printable, piece by piece.
-#[derive(Debug, Default)]
-struct SoftBreaks {
-    /// An escape that the piece before did not end.
-    begun: Vec<u8>,
+/// Undoes quoted-printable, piece by piece; `begun` is an escape that the piece before did not end.
+fn unquoted(begun: &mut Vec<u8>, octets: &[u8]) -> Vec<u8> {
+    let mut joined = std::mem::take(begun);
+    joined.extend_from_slice(octets);
+    let mut decoded = Vec::with_capacity(joined.len());
+    let mut rest = joined.as_slice();
+    while let Some(at) = memchr(b'=', rest) {
+        decoded.extend_from_slice(rest.get(..at).unwrap_or_default());
+        let escape = rest.get(at..).unwrap_or_default();
+        let behind = escape.get(1..).unwrap_or_default();
+        let (sign, length) = Sign::read(behind);
+        match sign {
+            Sign::Escape(octet) => decoded.push(octet),
+            Sign::SoftBreak => {}
+            Sign::Bare if may_go_on(behind) => {
+                *begun = escape.to_vec();
+                return decoded;
+            }
+            Sign::Bare => decoded.push(b'='),
+        }
+        rest = behind.get(length..).unwrap_or_default();
+    }
+    decoded.extend_from_slice(rest);
+    decoded
 }
 
-impl SoftBreaks {
-    /// Blanks between the `=` of a soft line break and its line end.
+/// Whether all that stands behind an `=` is the beginning of an escape. Only so many blanks are held for the next piece.
+fn may_go_on(behind: &[u8]) -> bool {
     const MOST_BLANKS: usize = 80;
-
-    fn push(&mut self, octets: &[u8]) -> Vec<u8> {
-        let mut joined = std::mem::take(&mut self.begun);
-        joined.extend_from_slice(octets);
-        let mut decoded = Vec::with_capacity(joined.len());
-        let mut rest = joined.as_slice();
-        while let Some(at) = memchr(b'=', rest) {
-            decoded.extend_from_slice(rest.get(..at).unwrap_or_default());
-            let escape = rest.get(at..).unwrap_or_default();
-            let behind = escape.get(1..).unwrap_or_default();
-            let blanks = behind
-                .iter()
-                .take(Self::MOST_BLANKS)
-                .take_while(|&&b| b == b' ' || b == b'\t')
-                .count();
-            let used = match (behind, behind.get(blanks..).unwrap_or_default()) {
-                ([high, low, ..], _) if hex(*high).is_some() && hex(*low).is_some() => {
-                    let value = hex(*high).unwrap_or(0) << 4 | hex(*low).unwrap_or(0);
-                    decoded.push(value);
-                    3
-                }
-                (_, [b'\n', ..]) => blanks + 2,
-                (_, [b'\r', b'\n', ..]) => blanks + 3,
-                // It may go on in the next piece.
-                ([], _) | (_, [] | [b'\r']) => {
-                    self.begun = escape.to_vec();
-                    return decoded;
-                }
-                ([digit], _) if hex(*digit).is_some() => {
-                    self.begun = escape.to_vec();
-                    return decoded;
-                }
-                _ => {
-                    decoded.push(b'=');
-                    1
-                }
-            };
-            rest = escape.get(used..).unwrap_or_default();
-        }
-        decoded.extend_from_slice(rest);
-        decoded
-    }
+    let is_blank = |octet: &&u8| matches!(octet, b' ' | b'\t');
+    let blanks = behind.iter().take_while(is_blank).count();
+    let is_break = blanks <= MOST_BLANKS && matches!(behind.get(blanks..), Some([] | [b'\r']));
+    is_break || matches!(behind, [digit] if digit.is_ascii_hexdigit())
 }
 
 /// Finds what may be base64 (RFC 2045 §6.8): lines that start with its characters.
@@ -188,7 +171,6 @@ struct Block {
 enum Base64State {
     /// In a line that is something else.
     Elsewhere,
-    /// In a block.
     Inside,
     /// Behind what ends a block, if more characters come.
     Padding,
@@ -272,7 +254,6 @@ impl Block {
         }
     }
 
-    /// The block ends.
     fn end(&mut self, inner: &mut dyn FnMut(Option<&[u8]>)) {
         if self.length >= Self::SHORTEST {
             self.decode_whole(inner);

@@ -13,10 +13,8 @@ use super::{StoreError, User, users};
 use crate::disk::layout::{is_beside_objects, is_of_keys};
 use crate::disk::{Key, open_folder};
 
-/// An object of a store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Object {
-    /// Its name.
     pub key: Key,
     /// Octets.
     pub size: u64,
@@ -24,51 +22,44 @@ pub(crate) struct Object {
     pub modified: SystemTime,
 }
 
-/// All that lies in a store.
-#[derive(Default, Debug)]
-pub(crate) struct Objects {
-    /// Regular files that lie where their name says, sorted.
-    pub objects: Vec<Object>,
-    /// Paths beneath the store of everything else.
-    pub strangers: Vec<String>,
-}
-
 impl Folder {
-    /// Everything in the store.
-    pub(crate) fn objects(&self) -> Result<Objects, StoreError> {
-        let mut found = Objects::default();
-        for outer in self.names(self.places().root(), "")? {
+    /// The regular files that lie where their name says, and the paths beneath the store of everything else; both
+    /// sorted.
+    pub(crate) fn objects(&self) -> Result<(Vec<Object>, Vec<String>), StoreError> {
+        let (mut objects, mut strangers) = (Vec::new(), Vec::new());
+        for outer in self.names(&self.places.root, "")? {
             if is_beside_objects(&outer) {
                 continue;
             }
-            let Some(at) = self.inner(self.places().root(), "", &outer, &mut found)? else {
+            let Some(at) = self.inner(&self.places.root, "", &outer, &mut strangers)? else {
                 continue;
             };
             for inner in self.names(&at, &outer)? {
-                let Some(at) = self.inner(&at, &format!("{outer}/"), &inner, &mut found)? else {
+                let Some(at) = self.inner(&at, &format!("{outer}/"), &inner, &mut strangers)?
+                else {
                     continue;
                 };
                 let place = format!("{outer}/{inner}");
                 for name in self.names(&at, &place)? {
                     match self.object(&at, &place, &name)? {
-                        Some(object) => found.objects.push(object),
-                        None => found.strangers.push(format!("{place}/{name}")),
+                        Some(object) => objects.push(object),
+                        None => strangers.push(format!("{place}/{name}")),
                     }
                 }
             }
         }
-        found.objects.sort_unstable_by_key(|object| object.key);
-        found.strangers.sort_unstable();
-        Ok(found)
+        objects.sort_unstable_by_key(|object| object.key);
+        strangers.sort_unstable();
+        Ok((objects, strangers))
     }
 
-    /// Those who put objects into the store, each with the path of its entry beneath it; none where the store has no
-    /// list.
+    /// The users that put objects into the store, each with the path of its entry beneath it; none where the store has
+    /// no list.
     ///
     /// # Errors
     /// The list, or an entry, cannot be read, or is none.
     pub(crate) fn users(&self) -> Result<Option<Vec<(User, PathBuf)>>, StoreError> {
-        users::all(self.places())
+        users::all(&self.places)
     }
 
     /// A folder of objects, or of folders of them; other things are noted.
@@ -77,10 +68,10 @@ impl Folder {
         at: &OwnedFd,
         place: &str,
         name: &str,
-        found: &mut Objects,
+        strangers: &mut Vec<String>,
     ) -> Result<Option<OwnedFd>, StoreError> {
         let path = format!("{place}{name}");
-        let trouble = |why| self.places().trouble(&path, why);
+        let trouble = |why| self.places.trouble(&path, why);
         if is_of_keys(name.as_bytes()) {
             let stat = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW);
             let stat = stat.map_err(|why| trouble(why.into()))?;
@@ -88,7 +79,7 @@ impl Folder {
                 return open_folder(at, name).map(Some).map_err(trouble);
             }
         }
-        found.strangers.push(path);
+        strangers.push(path);
         Ok(None)
     }
 
@@ -98,7 +89,7 @@ impl Folder {
             return Ok(None);
         };
         let stat = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW)
-            .map_err(|why| self.places().trouble(&key.path(), why.into()))?;
+            .map_err(|why| self.places.trouble(&key.path(), why.into()))?;
         let is_file = FileType::from_raw_mode(stat.st_mode as RawMode) == FileType::RegularFile;
         // Before 1970 is long ago as well.
         let seconds = u64::try_from(stat.st_mtime).unwrap_or(0);
@@ -111,7 +102,7 @@ impl Folder {
 
     /// The names in a folder, sorted.
     fn names(&self, at: impl AsFd, place: &str) -> Result<Vec<String>, StoreError> {
-        let trouble = |why: rustix::io::Errno| self.places().trouble(place, why.into());
+        let trouble = |why: rustix::io::Errno| self.places.trouble(place, why.into());
         let mut names = Vec::new();
         for entry in Dir::read_from(at).map_err(trouble)? {
             let entry = entry.map_err(trouble)?;
@@ -130,8 +121,8 @@ impl Folder {
     /// # Errors
     /// It is not there, cannot be read or is another content.
     pub(crate) fn verify(&self, key: &Key) -> Result<(), StoreError> {
-        if verified(self.places(), key)?.is_none() {
-            self.places().check()?;
+        if verified(&self.places, key)?.is_none() {
+            self.places.check()?;
             return Err(missing(key));
         }
         Ok(())
@@ -142,14 +133,14 @@ impl Folder {
     /// # Errors
     /// It is not there or cannot be read.
     pub(crate) fn pieces(&self, key: &Key, each: &mut dyn FnMut(&[u8])) -> Result<(), StoreError> {
-        let mut file = self.places().object(key)?.ok_or_else(|| missing(key))?;
+        let mut file = self.places.object(key)?.ok_or_else(|| missing(key))?;
         let mut piece = vec![0; 1 << 20];
         loop {
             match file.read(&mut piece) {
                 Ok(0) => return Ok(()),
                 Ok(read) => each(piece.get(..read).unwrap_or_default()),
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
-                Err(why) => return Err(self.places().trouble(&key.path(), why)),
+                Err(why) => return Err(self.places.trouble(&key.path(), why)),
             }
         }
     }
@@ -162,7 +153,7 @@ impl Folder {
         if !self.is_alone() {
             return Err(StoreError::lasting("the lock of the store is not held"));
         }
-        let Some(folder) = self.places().existing(key)? else {
+        let Some(folder) = self.places.existing(key)? else {
             return Ok(false);
         };
         let name = key.to_string();
@@ -173,7 +164,7 @@ impl Folder {
             return Ok(false);
         }
         rustix::fs::unlinkat(&folder, &name, AtFlags::empty())
-            .map_err(|why| self.places().trouble(&key.path(), why.into()))?;
+            .map_err(|why| self.places.trouble(&key.path(), why.into()))?;
         Ok(true)
     }
 }

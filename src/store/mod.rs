@@ -29,8 +29,8 @@ pub use contract::{Mail, Store, StoreError, User};
 #[cfg(unix)]
 pub use folder::Folder;
 #[cfg(unix)]
-pub(crate) use listing::{Object, Objects};
+pub(crate) use listing::Object;
 #[cfg(all(test, feature = "s3"))]
 pub(crate) use named::s3_store;
 #[cfg(unix)]
-pub(crate) use named::{OpenError, Purpose, open, unopened_base_url};
+pub(crate) use named::{Purpose, open, unopened_base_url};

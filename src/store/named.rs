@@ -7,9 +7,9 @@ use std::sync::Arc;
 use super::web::{Dav, Web};
 use super::{Folder, Store, StoreError};
 use crate::error::Error;
+use crate::link::url::scheme_and_rest;
 use crate::policy::Policy;
 
-/// What a store is opened for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
     /// Objects are put; a folder is made if need be.
@@ -18,37 +18,25 @@ pub(crate) enum Purpose {
     Read,
 }
 
-/// Why a store was not opened.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum OpenError {
-    /// The folder.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The options or the environment.
-    #[error(transparent)]
-    Usage(#[from] Error),
-}
-
-/// The store that `name` names. Of the policy only proxy, certificates, time-out and connections count: whoever runs
-/// the program has chosen the server.
+/// The store that `name` names. Of the policy only proxy, certificates, time-out and connections count: the user has
+/// chosen the server.
 ///
 /// # Errors
-/// It is not there, or what it needs is not in the environment.
+/// What is wrong with the options or the environment; within, what is wrong with the store.
 pub(crate) fn open(
     name: &str,
     purpose: Purpose,
     policy: &Policy,
-) -> Result<Arc<dyn Store>, OpenError> {
-    match name.split_once("://") {
-        Some((scheme, _)) => Ok(on_server(scheme, name, policy)?),
-        None => {
-            let path = folder_of(name)?;
-            Ok(Arc::new(match purpose {
-                Purpose::Put => Folder::open(path)?,
-                Purpose::Read => Folder::open_to_read(path)?,
-            }))
-        }
+) -> Result<Result<Arc<dyn Store>, StoreError>, Error> {
+    if let Some((scheme, _)) = name.split_once("://") {
+        return on_server(scheme, name, policy).map(Ok);
     }
+    let path = folder_of(name)?;
+    let folder = match purpose {
+        Purpose::Put => Folder::open(path),
+        Purpose::Read => Folder::open_to_read(path),
+    };
+    Ok(folder.map(|folder| Arc::new(folder) as Arc<dyn Store>))
 }
 
 /// What the URLs of a store's objects begin with that is not opened, and may not be there yet.
@@ -74,10 +62,7 @@ fn folder_of(name: &str) -> Result<&Path, Error> {
         return Ok(Path::new(name));
     };
     let is_known = KNOWN.iter().any(|it| scheme.eq_ignore_ascii_case(it));
-    let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
-        && scheme
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+    let is_scheme = scheme_and_rest(name).is_some();
     match is_known || is_scheme && behind.starts_with('/') {
         false => Ok(Path::new(name)),
         true => {

@@ -5,22 +5,22 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{Mode, OFlags, RawMode};
+use rustix::fs::{FlockOperation, Mode, OFlags, RawMode};
 use rustix::io::Errno;
 
 use super::StoreError;
-use crate::disk::{FOLDER, Key, absent, open_file, open_folder, sync};
+use crate::disk::layout::{STORE_PREFIX, STORE_TEMPORARIES};
+use crate::disk::{FOLDER, Key, Temporary, absent, open_file, open_folder, sync};
 
-/// An open store.
 #[derive(Debug)]
 pub(super) struct Places {
-    path: PathBuf,
-    root: OwnedFd,
+    pub(super) path: PathBuf,
+    pub(super) root: OwnedFd,
     /// Device and inode of the store's folder.
     identity: (u64, u64),
     /// What new folders may: what the store's own folder may.
@@ -43,14 +43,6 @@ impl Places {
             path,
             durable: Mutex::default(),
         })
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    pub(super) fn root(&self) -> &OwnedFd {
-        &self.root
     }
 
     /// Trouble with what lies at a path beneath the store.
@@ -115,7 +107,7 @@ impl Places {
         let folder = self
             .make_folder(&at, &inner)
             .map_err(|why| self.trouble(&place, why))?;
-        // Once a process, also if the folder was there: who made it may not have come to this yet.
+        // Once a process, also if the folder was there: the process that made it may not have come to this yet.
         if self.is_new(&outer) {
             sync(&self.root).map_err(outer_failed)?;
             self.remember(outer.clone());
@@ -135,6 +127,24 @@ impl Places {
     fn remember(&self, place: String) {
         let mut durable = self.durable.lock().unwrap_or_else(PoisonError::into_inner);
         durable.insert(place);
+    }
+
+    /// A file with this content that has no name of its own yet, and that nobody may write from here on. It is locked as
+    /// long as it is open, so that it is not swept.
+    pub(super) fn write(
+        &self,
+        temporaries: &Arc<OwnedFd>,
+        octets: &[u8],
+    ) -> Result<Temporary, StoreError> {
+        let trouble = |why| self.trouble(STORE_TEMPORARIES, why);
+        let mut temporary = Temporary::new(temporaries, STORE_PREFIX).map_err(trouble)?;
+        let file = &mut temporary.file;
+        rustix::fs::flock(&*file, FlockOperation::NonBlockingLockExclusive)
+            .map_err(Into::into)
+            .and_then(|()| file.write_all(octets))
+            .and_then(|()| Ok(rustix::fs::fchmod(&*file, Mode::from_raw_mode(0o440))?))
+            .map_err(trouble)?;
+        Ok(temporary)
     }
 
     /// A folder with the permissions of the store's own, whatever the umask: a web server that may read one may

@@ -13,7 +13,6 @@ use crate::fetch::Reply;
 /// How long a signed URL holds: longer than a slow server takes to see it, no longer than a leaked one should.
 const VALID: Duration = Duration::from_secs(15 * 60);
 
-/// A bucket and a prefix in it.
 pub(super) struct S3 {
     bucket: Bucket,
     credentials: Credentials,
@@ -23,9 +22,6 @@ pub(super) struct S3 {
 
 impl S3 {
     /// What `s3://bucket/prefix` names, with what the environment says of keys, region and endpoint.
-    ///
-    /// # Errors
-    /// [`Error::Usage`].
     pub(super) fn new(
         name: &str,
         variable: &dyn Fn(&str) -> Option<String>,

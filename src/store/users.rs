@@ -8,18 +8,18 @@
 //! * Only so many are listed apart ([`MOST_USERS`]); those beyond are one entry each uid, which stops every collection.
 
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rustix::fs::{Dir, Mode};
+use rustix::fs::Dir;
 
 use super::contract::{MOST_USERS, Mail, StoreError, User};
 use super::places::Places;
-use crate::disk::layout::{STORE_PREFIX, STORE_TEMPORARIES, STORE_USERS};
-use crate::disk::{Key, Temporary, absent, open_file, open_folder, sync};
+use crate::disk::layout::{STORE_TEMPORARIES, STORE_USERS};
+use crate::disk::{Key, absent, open_file, open_folder, sync};
 
 /// Octets of an entry, at most: a path has 4096.
 const LONGEST: u64 = 64 << 10;
@@ -34,7 +34,6 @@ fn written(user: &User) -> Vec<u8> {
     [format!("uid {}\n", user.uid).as_bytes(), mail, b"\n"].concat()
 }
 
-/// The user of an entry.
 fn read(octets: &[u8]) -> Option<User> {
     let line = memchr::memchr(b'\n', octets)?;
     let (first, rest) = octets.split_at_checked(line)?;
@@ -59,7 +58,7 @@ pub(super) fn list(
 ) -> Result<(), StoreError> {
     let trouble = |why| places.trouble(STORE_USERS, why);
     let folder = places
-        .make_folder(places.root(), STORE_USERS)
+        .make_folder(&places.root, STORE_USERS)
         .map_err(trouble)?;
     let listed = written(user);
     let name = Key::of(&listed).to_string();
@@ -69,7 +68,7 @@ pub(super) fn list(
         Some(file) => {
             if entry_of(file).map_err(failed)? != listed {
                 return Err(StoreError::not_its_name(
-                    places.path().join(&beneath).display(),
+                    places.path.join(&beneath).display(),
                 ));
             }
         }
@@ -77,11 +76,16 @@ pub(super) fn list(
             let mail = Mail::Unlisted;
             return list(places, temporaries, &User { mail, ..*user });
         }
-        None => write(places, temporaries, (&folder, &name), &listed)?,
+        None => {
+            let entry = places.write(temporaries, &listed)?;
+            sync(&entry.file).map_err(|why| places.trouble(STORE_TEMPORARIES, why))?;
+            // Another process may be faster; it writes the same.
+            entry.become_new(&folder, &name).map_err(trouble)?;
+        }
     }
     // Also if it was there: the process that wrote it may not have come to this yet.
     sync(&folder)
-        .and_then(|()| sync(places.root()))
+        .and_then(|()| sync(&places.root))
         .map_err(trouble)
 }
 
@@ -89,29 +93,10 @@ fn count(folder: &OwnedFd) -> io::Result<usize> {
     Ok(Dir::read_from(folder)?.take(MOST_USERS + 2).count())
 }
 
-fn write(
-    places: &Places,
-    temporaries: &Arc<OwnedFd>,
-    (folder, name): (&OwnedFd, &str),
-    octets: &[u8],
-) -> Result<(), StoreError> {
-    let trouble = |why| places.trouble(STORE_TEMPORARIES, why);
-    let mut temporary = Temporary::new(temporaries, STORE_PREFIX).map_err(trouble)?;
-    let file = &mut temporary.file;
-    file.write_all(octets)
-        .and_then(|()| Ok(rustix::fs::fchmod(&*file, Mode::from_raw_mode(0o440))?))
-        .and_then(|()| sync(&*file))
-        .map_err(trouble)?;
-    // Another process may be faster; it writes the same.
-    let named = temporary.become_new(folder, name);
-    named.map_err(|why| places.trouble(STORE_USERS, why))?;
-    Ok(())
-}
-
-/// Those who are listed, each with the path of its entry beneath the store; none where there is no list.
+/// The users that are listed, each with the path of its entry beneath the store; none where there is no list.
 pub(super) fn all(places: &Places) -> Result<Option<Vec<(User, PathBuf)>>, StoreError> {
     let trouble = |why| places.trouble(STORE_USERS, why);
-    let Some(folder) = absent(open_folder(places.root(), STORE_USERS)).map_err(trouble)? else {
+    let Some(folder) = absent(open_folder(&places.root, STORE_USERS)).map_err(trouble)? else {
         return Ok(None);
     };
     let mut users = Vec::new();
@@ -128,7 +113,7 @@ pub(super) fn all(places: &Places) -> Result<Option<Vec<(User, PathBuf)>>, Store
         match read(&octets).filter(|_| Key::of(&octets).to_string() == name) {
             Some(user) => users.push((user, PathBuf::from(beneath))),
             None => {
-                let path = places.path().join(&beneath);
+                let path = places.path.join(&beneath);
                 let what = format!("{}: no entry of the store's list of users", path.display());
                 return Err(StoreError::lasting(what));
             }
@@ -138,7 +123,6 @@ pub(super) fn all(places: &Places) -> Result<Option<Vec<(User, PathBuf)>>, Store
     Ok(Some(users))
 }
 
-/// What stands in an entry.
 fn entry_of(file: File) -> io::Result<Vec<u8>> {
     let mut octets = Vec::new();
     file.take(LONGEST).read_to_end(&mut octets)?;

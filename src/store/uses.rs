@@ -18,7 +18,7 @@ use super::Key;
 /// The most octets that one use may take up.
 pub(crate) const LONGEST: usize = 2 << 10;
 
-pub(super) fn hex(digit: u8) -> Option<u8> {
+fn hex(digit: u8) -> Option<u8> {
     char::from(digit)
         .to_digit(16)
         .and_then(|value| u8::try_from(value).ok())
@@ -158,7 +158,6 @@ pub(crate) fn references(octets: &[u8], each: &mut dyn FnMut(Key, usize)) {
     });
 }
 
-/// The hash in a note.
 fn noted(value: &[u8]) -> Option<Key> {
     let at = memmem::find(value, b"sha256=")?;
     // Another field began.

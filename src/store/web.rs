@@ -38,7 +38,6 @@ pub(super) trait Server: Send + Sync {
     fn base_url(&self) -> String;
 }
 
-/// A store on a server.
 pub(super) struct Web {
     client: Direct,
     server: Box<dyn Server>,
@@ -201,7 +200,6 @@ impl Store for Web {
     }
 }
 
-/// A folder that takes PUT.
 pub(super) struct Dav {
     /// Ends with a slash.
     base: Url,

@@ -80,7 +80,7 @@ impl Server {
             ..Policy::default()
         };
         let name = format!("http://127.0.0.1:{}/store", self.port);
-        open(&name, Purpose::Put, &policy).unwrap()
+        open(&name, Purpose::Put, &policy).unwrap().unwrap()
     }
 
     fn methods(&self) -> Vec<String> {
@@ -301,6 +301,7 @@ fn a_server_that_breaks_off_or_is_away_is_temporary() {
         Purpose::Put,
         &Policy::default(),
     )
+    .unwrap()
     .unwrap();
     assert!(store.put(b"abc").unwrap_err().is_temporary());
     assert!(store.get(&Key::of(b"abc"), 3).unwrap_err().is_temporary());

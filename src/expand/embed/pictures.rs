@@ -14,7 +14,7 @@ use crate::link::label as link_label;
 use crate::link::svg::is_harmless_svg;
 use crate::link::value::Role;
 use crate::mime::charset::Charset;
-use crate::mime::entity::{NewPart, sha256};
+use crate::mime::entity::{folded_url, push_field, sha256};
 use crate::mime::picture::{self, FileType};
 use crate::mime::{PartId, TransferEncoding, Tree};
 use crate::plan::protection;
@@ -240,17 +240,23 @@ impl<'p> Pictures<'p> {
             Some(charset) => format!("{}; charset=\"{charset}\"", picture.kind.essence),
             None => picture.kind.essence.to_owned(),
         };
-        let mut part = NewPart::new(newline)
-            .field("Content-Type", &media_type)
-            .field("Content-ID", &format!("<{content_id}>"))
-            .field(
-                "Content-Disposition",
-                &format!("inline; filename=\"{name}.{}\"", picture.kind.extension),
-            );
+        let disposition = format!("inline; filename=\"{name}.{}\"", picture.kind.extension);
+        let encoding = TransferEncoding::Base64.as_str();
+        let mut header = Vec::new();
+        push_field(&mut header, "Content-Type", &media_type, newline);
+        push_field(
+            &mut header,
+            "Content-ID",
+            &format!("<{content_id}>"),
+            newline,
+        );
+        push_field(&mut header, "Content-Disposition", &disposition, newline);
         if let Some(source) = &picture.source {
-            part = part.url_field("Content-Location", source);
+            header.extend_from_slice(&folded_url("Content-Location", source, newline));
         }
-        (content_id, part.header_of(TransferEncoding::Base64))
+        push_field(&mut header, "Content-Transfer-Encoding", encoding, newline);
+        header.extend_from_slice(newline.bytes());
+        (content_id, header)
     }
 
     /// The octets of a content.

@@ -381,7 +381,7 @@ fn leading_slashes(text: &str) -> usize {
 
 /// The scheme (RFC 3986 §3.1: a letter, then letters, digits, `+`, `-`, `.`) and what follows its
 /// colon.
-fn scheme_and_rest(text: &str) -> Option<(&str, &str)> {
+pub(crate) fn scheme_and_rest(text: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = text.split_once(':')?;
     let mut bytes = scheme.bytes();
     let valid = bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic())

@@ -21,6 +21,7 @@ mod clean;
 mod resolve;
 mod split;
 
+pub(crate) use browser::scheme_and_rest;
 pub use browser::{Relation, absolute_as_browser, behind_slashes, relation, resolve_as_browser};
 pub use clean::{from_parameter, masked, unwrapped, without_fragment};
 pub(crate) use clean::{with_blanks_escaped, with_octets_escaped};
