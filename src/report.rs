@@ -266,7 +266,8 @@ pub(crate) fn rfc3339(time: SystemTime) -> String {
 }
 
 /// Why one reference could not be followed; becomes a [`Row`] that says `left`.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, thiserror::Error)]
+#[error("{detail}")]
 pub struct Refusal {
     /// The reason.
     pub reason: Reason,
@@ -304,11 +305,8 @@ impl Refusal {
     /// A failure that may be over the next time.
     pub fn temporary(reason: Reason, detail: impl Into<Detail>) -> Self {
         Self {
-            reason,
-            detail: detail.into(),
             retry: Retry::Later,
-            status: None,
-            is_gone: false,
+            ..Self::lasting(reason, detail)
         }
     }
 

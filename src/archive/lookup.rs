@@ -19,7 +19,7 @@ use super::template::{IndexTemplate, Template};
 use super::time;
 use crate::fetch::{
     Allowance, Answer, Asked, Fetch, How, Probed, Request, Retrieved, Servers, Whose, agrees,
-    captured, is_redirect, undated,
+    captured, is_redirect, text, undated,
 };
 use crate::policy::{Policy, Target};
 use crate::report::{Detail, Provenance, Reason, Refusal, Setting};
@@ -49,7 +49,6 @@ pub(crate) struct Archive {
     pub(crate) servers: Arc<Servers>,
 }
 
-/// A capture with content.
 struct Captured {
     original: Target,
     at: i64,
@@ -92,7 +91,7 @@ impl Fetch for Archive {
         Ok(Probed {
             method: "archive",
             url: found.original.public_url(),
-            media_type: media_type(&found.answer),
+            media_type: text(&found.answer.headers, &header::CONTENT_TYPE),
             length: None,
         })
     }
@@ -106,12 +105,9 @@ impl Archive {
     fn find(&self, request: &Request, how: How) -> Result<Captured, Refusal> {
         let date = request.date.ok_or_else(undated)?;
         let original = self.original(&request.url)?;
-        let accept = request.accept.as_deref().filter(|wanted| {
-            wanted.contains('/') && wanted.bytes().all(|octet| octet.is_ascii_graphic())
-        });
         let wish = Wish {
             date: time::seconds(date),
-            accept: accept.unwrap_or("*/*"),
+            accept: request.acceptable(),
             how,
             allowance: Allowance::until(request.deadline),
         };
@@ -212,14 +208,10 @@ impl Archive {
         original: &Target,
     ) -> Result<(Target, Target), Refusal> {
         let template = &self.template;
-        let location = answer.headers.get(header::LOCATION);
-        let location = location
-            .and_then(|value| std::str::from_utf8(value.as_bytes()).ok())
-            .map(str::trim)
-            .filter(|value| !value.is_empty())
+        let location = text(&answer.headers, &header::LOCATION)
             .ok_or_else(|| not_archived("a redirect without a Location that can be read"))?;
         let from = |base: &Target| {
-            let url = Url::parse(&base.request_url()).ok()?.join(location).ok()?;
+            let url = Url::parse(&base.request_url()).ok()?.join(&location).ok()?;
             Some(String::from(url))
         };
         let no_url = || not_archived("a redirect leads to something that is no URL");
@@ -230,7 +222,7 @@ impl Archive {
             let meant = template.expand(stamp, &next.request_url());
             // The same may be reached by https instead of http.
             let meant = match meant == target.request_url() {
-                true => self.policy.judge_redirect(target, location)?,
+                true => self.policy.judge_redirect(target, &location)?,
                 false => self.policy.judge_url(&meant)?,
             };
             return Ok((meant, next));
@@ -251,7 +243,7 @@ impl Archive {
                 .naming(Setting::ArchiveWindow);
             return Nearest::Other(why, None);
         }
-        let named = media_type(&found.answer);
+        let named = text(&found.answer.headers, &header::CONTENT_TYPE);
         match agrees(wish.accept, named.as_deref()) {
             true => Nearest::Wanted(found),
             false => {
@@ -335,10 +327,4 @@ fn own_status(status: u16) -> Refusal {
         404 | 410 => not_archived("the archive has no capture of it"),
         _ => not_archived(detail),
     }
-}
-
-fn media_type(answer: &Answer) -> Option<String> {
-    let value = answer.headers.get(header::CONTENT_TYPE)?;
-    let value = std::str::from_utf8(value.as_bytes()).ok()?.trim();
-    (!value.is_empty()).then(|| value.to_owned())
 }

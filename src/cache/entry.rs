@@ -15,7 +15,6 @@ use crate::report::Refusal;
 /// Addresses of one answer that are written down; a host with more is not kept.
 const MOST_ADDRESSES: usize = 64;
 
-/// One file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Entry {
     url: String,
@@ -31,19 +30,16 @@ pub(super) struct Entry {
 /// A 200, or a redirect.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct KeptAnswer {
-    /// When it came.
     pub(super) at: u64,
     pub(super) status: u16,
     /// Header fields of the request that Vary may name.
     pub(super) asked: Vec<(String, String)>,
     /// Header fields that count.
     pub(super) headers: Vec<(String, String)>,
-    /// The content of a 200.
     pub(super) body: Option<Body>,
     pub(super) from: From,
 }
 
-/// Content in the cache.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Body {
     pub(super) sha256: String,
@@ -63,7 +59,6 @@ pub(super) struct Gone {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum From {
-    /// One of these addresses.
     Addresses(Vec<IpAddr>),
     /// Through a proxy, which alone knows the address.
     Proxy,

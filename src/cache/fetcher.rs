@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Asking, CacheFolder, Ignoring, Kept, trust};
+use super::{CacheFolder, Ignoring, Kept, trust};
 use crate::error::Error;
 use crate::fetch::{Fetcher, Pace, Servers, SystemNames};
 use crate::policy::Policy;
@@ -20,7 +20,7 @@ impl CacheFolder {
             trust: trust(&policy)?,
             policy: Arc::clone(&policy),
             ignoring: Ignoring::Nothing,
-            asking: Asking::Servers,
+            is_offline: false,
             behind: None,
         };
         let servers = Servers::new(&policy, Arc::new(SystemNames))?;

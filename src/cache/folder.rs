@@ -33,7 +33,7 @@ use crate::report::{Detail, Setting};
 pub struct CacheFolder {
     path: PathBuf,
     is_of_run: bool,
-    root: Arc<OwnedFd>,
+    pub(super) root: Arc<OwnedFd>,
     size: Size,
     swept: Once,
     /// Whether the folder says that it is a cache; nothing else is written before it does.
@@ -85,7 +85,9 @@ impl CacheFolder {
                 return wrong("other users may enter the folder; chmod 700 it, or name a new one");
             }
         } else if is_empty(&root).map_err(&failed)? {
-            tagged = close_and_tag(&root);
+            tagged = rustix::fs::fchmod(&root, Mode::RWXU)
+                .map_err(Into::into)
+                .and_then(|()| tag(&root));
         } else if !has_tag(&root, CACHE_WORDS) {
             return wrong(
                 "the folder is not empty and no cache of embody (a store of detach is none); name a new one",
@@ -100,7 +102,6 @@ impl CacheFolder {
         Ok(cache)
     }
 
-    /// One that is open.
     pub(super) fn over(
         path: &Path,
         root: Arc<OwnedFd>,
@@ -117,11 +118,6 @@ impl CacheFolder {
             is_tagged: AtomicBool::new(is_tagged),
             trouble: OnceLock::new(),
         }
-    }
-
-    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
-    pub(super) fn root(&self) -> &Arc<OwnedFd> {
-        &self.root
     }
 
     fn failed(&self, why: &io::Error) {
@@ -173,14 +169,12 @@ impl CacheFolder {
         }
     }
 
-    /// Where a file is.
     pub(super) fn path(&self, area: Area, key: &Key) -> PathBuf {
         let mut path = self.path.clone();
         path.extend(area.folders(key, self.is_of_run));
         path.join(key.to_string())
     }
 
-    /// Takes a file away.
     pub(super) fn remove(&self, area: Area, key: &Key) {
         if let Some(folder) = self.folder(area, key) {
             let _ = rustix::fs::unlinkat(&folder, key.to_string(), AtFlags::empty());
@@ -249,12 +243,6 @@ pub(super) fn tag_saying(folder: &Arc<OwnedFd>, words: &str, rest: &str) -> io::
     Ok(temporary)
 }
 
-/// Makes an empty folder a cache.
-fn close_and_tag(folder: &Arc<OwnedFd>) -> io::Result<()> {
-    rustix::fs::fchmod(folder, Mode::RWXU)?;
-    tag(folder)
-}
-
 /// Whether nothing can be written there: the disk is full, or may only be read.
 pub(crate) fn is_of_disk(why: &io::Error) -> bool {
     let full = [Errno::NOSPC, Errno::DQUOT, Errno::ROFS];
@@ -262,12 +250,10 @@ pub(crate) fn is_of_disk(why: &io::Error) -> bool {
         .any(|full| why.raw_os_error() == Some(full.raw_os_error()))
 }
 
-/// What a cache is called.
 pub(crate) fn the_cache(path: &Path) -> String {
     format!("the cache {}", path.display())
 }
 
-/// What is said of a cache that cannot be written.
 pub(crate) fn cannot_write(path: &Path, why: &io::Error) -> String {
     format!("{} cannot be written: {why}", the_cache(path))
 }

@@ -138,7 +138,6 @@ pub(super) fn check(
     }
 }
 
-/// Nobody was there.
 pub(super) fn found_nobody(
     folder: &CacheFolder,
     trust: &str,

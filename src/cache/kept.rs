@@ -41,16 +41,6 @@ const NEAREST: u64 = 24 * 60 * 60;
 /// The pause after an archive's 429, whatever it says itself.
 const ARCHIVE_PAUSE: Duration = Duration::from_secs(60);
 
-/// Who is asked for what the cache does not have.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Asking {
-    /// The servers.
-    Servers,
-    /// Nobody (`--offline`).
-    Nobody,
-}
-
-/// A cache in front of servers.
 #[derive(Debug)]
 pub(crate) struct Kept {
     pub(crate) folder: Arc<CacheFolder>,
@@ -58,7 +48,8 @@ pub(crate) struct Kept {
     /// Whom this run trusts: [`trust`](super::trust).
     pub(crate) trust: String,
     pub(crate) ignoring: Ignoring,
-    pub(crate) asking: Asking,
+    /// `--offline`: no server is asked for what the cache does not have.
+    pub(crate) is_offline: bool,
     /// The cache that is asked in place of the servers, where this is that of one run.
     pub(crate) behind: Option<Box<Kept>>,
 }
@@ -71,15 +62,15 @@ impl Disk for Kept {
                 None => ask(asked),
             });
         }
-        match (self.asking, asked.is_personal) {
-            (Asking::Nobody, true) => Err(offline(
+        match (self.is_offline, asked.is_personal) {
+            (true, true) => Err(offline(
                 "a URL with a user name or password, and what it leads to, is not kept",
             )
             .into()),
-            (Asking::Nobody, false) => self.remembered(asked).map_err(Into::into),
-            (Asking::Servers, true) => self.ask(asked, ask),
-            (Asking::Servers, false) if asked.whose != Whose::Source => self.archived(asked, ask),
-            (Asking::Servers, false) => self.current(asked, ask),
+            (true, false) => self.remembered(asked).map_err(Into::into),
+            (false, true) => self.ask(asked, ask),
+            (false, false) if asked.whose != Whose::Source => self.archived(asked, ask),
+            (false, false) => self.current(asked, ask),
         }
     }
 
@@ -89,9 +80,9 @@ impl Disk for Kept {
             let cache = self.behind.as_ref();
             return cache.map_or(Ok(()), |cache| cache.may_ask(host, port));
         }
-        match self.asking {
-            Asking::Nobody => Err(offline("what came by ftp is not kept")),
-            Asking::Servers => hosts::check(&self.folder, &self.trust, host, port, None),
+        match self.is_offline {
+            true => Err(offline("what came by ftp is not kept")),
+            false => hosts::check(&self.folder, &self.trust, host, port, None),
         }
     }
 
@@ -131,7 +122,6 @@ impl Kept {
         }
     }
 
-    /// From the cache if that is fresh, else from the server.
     fn current(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Answer, Failed> {
         let mut entry = Entry::load(&self.folder, asked, &self.trust);
         let now = seconds(SystemTime::now());
@@ -174,17 +164,16 @@ impl Kept {
         }
     }
 
-    /// What this run was answered, or was before it was stopped. Whoever is behind says what is personal.
+    /// What this run was answered, or was before it was stopped. The cache behind it judges what is personal.
     fn of_run(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Answer, Failed> {
         if asked.is_personal || asked.how != How::Whole {
             return ask(asked);
         }
         let mut entry = Entry::load(&self.folder, asked, &self.trust);
         if let Some(kept) = &entry.answer
-            && kept.from.judge(&self.policy).is_ok()
-            && let Some(body) = self.body(kept)?
+            && let Some(answer) = self.allowed(kept)?
         {
-            return Ok(answer(kept, body));
+            return Ok(answer);
         }
         let given = ask(asked)?;
         let captured = semantics::capture_time(&given.headers);
@@ -211,10 +200,9 @@ impl Kept {
                 false => NEAREST,
             };
             if (kept.at..kept.at.saturating_add(lifetime)).contains(&now)
-                && kept.from.judge(&self.policy).is_ok()
-                && let Some(body) = self.body(kept)?
+                && let Some(answer) = self.allowed(kept)?
             {
-                return Ok(answer(kept, body));
+                return Ok(answer);
             }
         }
         let given = self.ask(asked, ask)?;
@@ -235,6 +223,14 @@ impl Kept {
         Ok(given)
     }
 
+    /// A kept answer that the policy allows now; none if it does not, or the content is not there.
+    fn allowed(&self, kept: &KeptAnswer) -> Result<Option<Answer>, Refusal> {
+        if kept.from.judge(&self.policy).is_err() {
+            return Ok(None);
+        }
+        Ok(self.body(kept)?.map(|body| answer(kept, body)))
+    }
+
     /// The content of a kept answer: empty for what has none; none where it is not there, or has another hash.
     fn body(&self, kept: &KeptAnswer) -> Result<Option<Bytes>, Refusal> {
         let Some(body) = &kept.body else {
@@ -250,14 +246,12 @@ impl Kept {
             .map(Bytes::from))
     }
 
-    /// Asks the server, and keeps what it says.
     fn renew(&self, asked: &Asked<'_>, entry: &mut Entry, ask: Ask<'_>) -> Result<Answer, Failed> {
         let answer = self.ask(asked, ask)?;
         self.keep(asked, entry, &answer);
         Ok(answer)
     }
 
-    /// Asks the server whether a kept answer still holds.
     fn ask_whether(
         &self,
         asked: &Asked<'_>,
@@ -305,63 +299,43 @@ impl Kept {
 
     /// Asks the server, unless it is known to be silent; keeps what is learned about it.
     fn ask(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Answer, Failed> {
-        let server = asked.target.host().zip(asked.target.port());
+        let Some((host, port)) = asked.target.host().zip(asked.target.port()) else {
+            return ask(asked);
+        };
+        let (folder, trust) = (&*self.folder, self.trust.as_str());
         let url = asked.target.request_url();
-        if let Some((host, port)) = &server {
-            hosts::check(&self.folder, &self.trust, host, *port, Some(&url)).map_err(
-                |refusal| Failed {
-                    refusal,
-                    nobody: None,
-                },
-            )?;
-        }
+        hosts::check(folder, trust, &host, port, Some(&url)).map_err(|refusal| Failed {
+            refusal,
+            nobody: None,
+        })?;
         let given = ask(asked);
-        if let Some((host, port)) = &server {
-            match &given {
-                Err(failed) => hosts::found_nobody(&self.folder, &self.trust, host, *port, failed),
-                // One that was captured is the answer of another server, long ago.
-                Ok(answer)
-                    if matches!(answer.status, 429 | 503)
-                        && semantics::capture_time(&answer.headers).is_none() =>
-                {
-                    let wanted = retry_after(&answer.headers);
-                    match (asked.whose, wanted) {
-                        (Whose::Source, Some(pause)) => {
-                            let url = (url.as_str(), answer.status);
-                            hosts::pause_url(&self.folder, &self.trust, host, *port, url, pause);
-                        }
-                        (Whose::Source, None) => {}
-                        (_, wanted) if answer.status == 429 => {
-                            let pause = wanted.unwrap_or_default().max(ARCHIVE_PAUSE);
-                            hosts::pause(
-                                &self.folder,
-                                &self.trust,
-                                host,
-                                *port,
-                                answer.status,
-                                pause,
-                            );
-                        }
-                        (_, Some(pause)) => {
-                            hosts::pause(
-                                &self.folder,
-                                &self.trust,
-                                host,
-                                *port,
-                                answer.status,
-                                pause,
-                            );
-                        }
-                        (_, None) => {}
+        match &given {
+            Err(failed) => hosts::found_nobody(folder, trust, &host, port, failed),
+            // One that was captured is the answer of another server, long ago.
+            Ok(answer)
+                if matches!(answer.status, 429 | 503)
+                    && semantics::capture_time(&answer.headers).is_none() =>
+            {
+                let status = answer.status;
+                let wanted = retry_after(&answer.headers);
+                match (asked.whose, wanted) {
+                    (Whose::Source, Some(pause)) => {
+                        hosts::pause_url(folder, trust, &host, port, (&url, status), pause);
                     }
+                    (Whose::Source, None) => {}
+                    (_, wanted) if status == 429 => {
+                        let pause = wanted.unwrap_or_default().max(ARCHIVE_PAUSE);
+                        hosts::pause(folder, trust, &host, port, status, pause);
+                    }
+                    (_, Some(pause)) => hosts::pause(folder, trust, &host, port, status, pause),
+                    (_, None) => {}
                 }
-                Ok(_) => {}
             }
+            Ok(_) => {}
         }
         given
     }
 
-    /// Keeps an answer, if it is one that may be kept.
     fn keep(&self, asked: &Asked<'_>, entry: &mut Entry, given: &Answer) {
         let Some(from) = From::of(&given.source) else {
             return;

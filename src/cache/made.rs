@@ -53,7 +53,6 @@ impl Made {
         }
     }
 
-    /// How many files were made before this run.
     pub(crate) fn before(&self) -> usize {
         self.before.len()
     }

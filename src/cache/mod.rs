@@ -43,7 +43,7 @@ mod trust;
 pub use folder::CacheFolder;
 #[cfg(feature = "cli")]
 pub(crate) use folder::{cannot_write, is_of_disk, the_cache};
-pub(crate) use kept::{Asking, Kept};
+pub(crate) use kept::Kept;
 #[cfg(feature = "cli")]
 pub(crate) use made::Made;
 #[cfg(feature = "cli")]

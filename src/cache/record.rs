@@ -19,7 +19,6 @@ pub(super) fn written(record: &impl Serialize) -> Option<Vec<u8>> {
     (text.len() as u64 <= LONGEST).then_some(text)
 }
 
-/// The record that these octets are.
 pub(super) fn read<R: DeserializeOwned>(octets: &[u8]) -> Option<R> {
     let behind = octets.strip_suffix(b"\"\n")?;
     let (text, hash) = behind.split_at_checked(behind.len().checked_sub(66)?)?;

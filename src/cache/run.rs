@@ -32,8 +32,8 @@ const TRIES: usize = 16;
 /// The open folder, locked until this is dropped.
 #[derive(Debug)]
 pub(crate) struct RunFolder {
-    cache: Arc<CacheFolder>,
-    path: PathBuf,
+    pub(crate) cache: Arc<CacheFolder>,
+    pub(crate) path: PathBuf,
     /// The folder around it, and its name there.
     place: (OwnedFd, PathBuf),
     _tag: File,
@@ -93,7 +93,7 @@ impl RunFolder {
         Err(failed(Errno::AGAIN.into()))
     }
 
-    /// The tag of a folder of ours, locked; none if whoever had the lock removed the folder before letting go.
+    /// The tag of a folder of ours, locked; none if the run that had the lock removed the folder before letting go.
     fn locked(path: &Path, root: &Arc<OwnedFd>) -> Result<Option<File>, Error> {
         let failed = Error::cannot_write(the_cache(path));
         let found = rustix::fs::fstat(root).map_err(|why| failed(why.into()))?;
@@ -118,30 +118,20 @@ impl RunFolder {
         Ok((found.st_nlink > 0).then_some(tag))
     }
 
-    /// What keeps the answers.
-    pub(crate) fn cache(&self) -> &Arc<CacheFolder> {
-        &self.cache
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Which files of the output there are; `command` is what decides about a result besides its source.
     pub(crate) fn made(&self, command: &str) -> Made {
-        Made::open(self.cache.root(), command)
+        Made::open(&self.cache.root, command)
     }
 
-    /// How many answers are kept.
     pub(crate) fn answers(&self) -> usize {
-        let keys = open_folder(self.cache.root(), Area::Keys.name());
+        let keys = open_folder(&self.cache.root, Area::Keys.name());
         let count = |keys| names(&keys).iter().filter(|name| is_key(name)).count();
         keys.map_or(0, count)
     }
 
     /// Removes what runs wrote there, and the folder; false if something else lies in it, which stays.
     pub(crate) fn remove(self) -> bool {
-        let root = self.cache.root();
+        let root = &self.cache.root;
         for area in Area::ALL {
             if let Ok(folder) = open_folder(root, area.name()) {
                 clear(&folder, &is_key);
@@ -201,7 +191,6 @@ fn is_key(name: &str) -> bool {
     Key::parse(name).is_some()
 }
 
-/// Removes the files of these names in a folder.
 fn clear(folder: &OwnedFd, is_ours: &dyn Fn(&str) -> bool) {
     for name in names(folder) {
         if is_ours(&name) {

@@ -157,7 +157,6 @@ fn policy(
     Some(CachePolicy::new_options(&request, &response, at, options))
 }
 
-/// Whether an answer may be kept.
 pub(super) fn may_be_kept(
     url: &str,
     status: u16,
@@ -198,7 +197,6 @@ pub(super) fn gone_for(
 /// What a kept answer is good for.
 #[derive(Debug)]
 pub(super) enum Freshness {
-    /// It is the answer.
     Fresh,
     /// The server is to be asked, with these header fields, whether it still is.
     Stale(Vec<(HeaderName, HeaderValue)>),
@@ -206,7 +204,6 @@ pub(super) enum Freshness {
     Other,
 }
 
-/// What a kept answer is good for now.
 pub(super) fn state(url: &str, kept: &KeptAnswer, asked: &Asked<'_>) -> Freshness {
     let now = SystemTime::now();
     let at = time(kept.at);

@@ -2,8 +2,8 @@
 //!
 //! The sum is in the file `size`, which is also the lock of those who add to it. It is an estimate: what another
 //! process overwrote counts twice, and what was removed by hand still counts. When it exceeds `--cache-max`, and once a
-//! day, one process counts what is there and takes the oldest files away. Whoever reads a file that goes has it
-//! open; who comes later has a miss.
+//! day, one process counts what is there and takes the oldest files away. A process that reads a file that goes has it
+//! open; later ones have a miss.
 //!
 //! The cache of one run is bound by the disk alone, where what the run writes goes first.
 
@@ -112,23 +112,22 @@ impl Size {
         // The lock goes with the file.
         let mut file = File::from(file);
         let now = seconds(SystemTime::now());
-        let before = Sum::read(&mut file);
         let added = self.added.swap(0, Ordering::Relaxed);
-        let sum = match (before, self.at_most) {
-            (Some(before), Some(most))
-                if before.octets.saturating_add(added) <= most && before.is_believed(now) =>
-            {
-                before.with(added)
+        let sum = sum(&file).map(|(octets, counted)| (octets.saturating_add(added), counted));
+        let is_believed = |counted: u64| {
+            let age = now.checked_sub(counted);
+            age.is_some_and(|age| age < BELIEVED.as_secs())
+        };
+        let (octets, counted) = match (sum, self.at_most) {
+            (Some((octets, counted)), Some(most)) if octets <= most && is_believed(counted) => {
+                (octets, counted)
             }
-            (_, Some(most)) => Sum {
-                octets: evict(root, most),
-                counted: now,
-            },
-            (Some(before), None) => before.with(added),
-            // Who sets a bound counts.
+            (_, Some(most)) => (evict(root, most), now),
+            (Some(sum), None) => sum,
+            // Only processes with a bound count.
             (None, None) => return,
         };
-        let text = format!("{} {}", sum.octets, sum.counted);
+        let text = format!("{octets} {counted}");
         let _ = file
             .set_len(0)
             .and_then(|()| file.seek(SeekFrom::Start(0)))
@@ -136,45 +135,12 @@ impl Size {
     }
 }
 
-/// What the file `size` says.
-#[derive(Clone, Copy)]
-struct Sum {
-    octets: u64,
-    /// When all files were counted, in seconds.
-    counted: u64,
-}
-
-impl Sum {
-    fn read(file: &mut File) -> Option<Self> {
-        let mut text = String::new();
-        file.take(64).read_to_string(&mut text).ok()?;
-        let (octets, counted) = text.split_once(' ')?;
-        Some(Self {
-            octets: octets.parse().ok()?,
-            counted: counted.parse().ok()?,
-        })
-    }
-
-    fn with(self, added: u64) -> Self {
-        Self {
-            octets: self.octets.saturating_add(added),
-            ..self
-        }
-    }
-
-    fn is_believed(self, now: u64) -> bool {
-        let age = now.checked_sub(self.counted);
-        age.is_some_and(|age| age < BELIEVED.as_secs())
-    }
-}
-
-/// A file of the cache.
-struct OnDisk {
-    /// Nanoseconds.
-    used: i128,
-    octets: u64,
-    /// Folders beneath the cache, and its name.
-    path: String,
+/// What the file `size` says: the sum in octets, and when all files were counted, in seconds.
+fn sum(file: &File) -> Option<(u64, u64)> {
+    let mut text = String::new();
+    file.take(64).read_to_string(&mut text).ok()?;
+    let (octets, counted) = text.split_once(' ')?;
+    Some((octets.parse().ok()?, counted.parse().ok()?))
 }
 
 /// Takes away what was not used for the longest time, until a tenth is free; what is left then.
@@ -185,26 +151,27 @@ fn evict(root: &OwnedFd, most: u64) -> u64 {
             collect(&folder, area.name(), area.depth(), &mut found);
         }
     }
-    found.sort_unstable_by(|one, other| (one.used, &one.path).cmp(&(other.used, &other.path)));
-    let mut sum: u64 = found.iter().map(|file| file.octets).sum();
+    found.sort_unstable();
+    let mut sum: u64 = found.iter().map(|(_, _, octets)| octets).sum();
     // Room for a while, so that not every file that comes makes one process count.
     if sum <= most / 20 * 19 {
         return sum;
     }
     let wanted = most / 10 * 9;
-    for file in &found {
+    for (_, path, octets) in &found {
         if sum <= wanted {
             break;
         }
-        if rustix::fs::unlinkat(root, &file.path, AtFlags::empty()).is_ok() {
-            sum -= file.octets;
+        if rustix::fs::unlinkat(root, path, AtFlags::empty()).is_ok() {
+            sum -= octets;
         }
     }
     sum
 }
 
-/// The files beneath a folder, so many levels down. No link is followed.
-fn collect(folder: &OwnedFd, path: &str, depth: usize, found: &mut Vec<OnDisk>) {
+/// The files beneath a folder, so many levels down: when each was used, in nanoseconds; its path beneath the cache; and
+/// its octets on the disk. No link is followed.
+fn collect(folder: &OwnedFd, path: &str, depth: usize, found: &mut Vec<(i128, String, u64)>) {
     let Ok(entries) = Dir::read_from(folder) else {
         return;
     };
@@ -223,12 +190,10 @@ fn collect(folder: &OwnedFd, path: &str, depth: usize, found: &mut Vec<OnDisk>) 
             continue;
         }
         if let Ok(status) = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
-            found.push(OnDisk {
-                used: i128::from(status.st_mtime) * 1_000_000_000
-                    + i128::from(status.st_mtime_nsec),
-                octets: on_disk(u64::try_from(status.st_size).unwrap_or(0)),
-                path,
-            });
+            let used =
+                i128::from(status.st_mtime) * 1_000_000_000 + i128::from(status.st_mtime_nsec);
+            let octets = on_disk(u64::try_from(status.st_size).unwrap_or(0));
+            found.push((used, path, octets));
         }
     }
 }

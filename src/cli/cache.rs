@@ -8,7 +8,7 @@ use super::args::{ArchiveArgs, Asking, CacheArgs};
 use super::values::CacheMax;
 use crate::archive::{Archive, Window};
 use crate::cache::{
-    self, CacheFolder, Ignoring, Kept, RunFolder, cannot_write, is_of_disk, the_cache, trust,
+    CacheFolder, Ignoring, Kept, RunFolder, cannot_write, is_of_disk, the_cache, trust,
 };
 use crate::error::Error;
 use crate::fetch::{Disk, Fetcher, IsStopped, Pace, Servers, SystemNames};
@@ -83,7 +83,7 @@ impl Cache {
     /// The same behind the cache of one run, if there is one.
     pub(super) fn behind(self, run: Option<&RunFolder>) -> Self {
         Self {
-            of_run: run.map(|run| Arc::clone(run.cache())),
+            of_run: run.map(|run| Arc::clone(&run.cache)),
             ..self
         }
     }
@@ -134,10 +134,7 @@ impl Cache {
                 policy: Arc::clone(policy),
                 trust: trust.clone(),
                 ignoring,
-                asking: match self.args.offline {
-                    true => cache::Asking::Nobody,
-                    false => cache::Asking::Servers,
-                },
+                is_offline: self.args.offline,
                 behind,
             })
         };

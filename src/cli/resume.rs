@@ -52,7 +52,7 @@ impl Resume {
         };
         let (answers, made) = (folder.answers(), folder.made(command));
         if (answers > 0 || made.before() > 0) && volume >= Volume::Normal {
-            let path = say::shown(folder.path());
+            let path = say::shown(&folder.path);
             say::tell(&format!(
                 "going on with {answers} answers that an earlier run kept in {path}"
             ));
@@ -80,7 +80,7 @@ impl Drop for Resume {
         let Some(folder) = self.folder.take() else {
             return;
         };
-        let (answers, path) = (folder.answers(), say::shown(folder.path()));
+        let (answers, path) = (folder.answers(), say::shown(&folder.path));
         let is_of_use = answers > 0 || self.made.is_any();
         if self.is_whole.get() || !is_of_use {
             if !folder.remove() {
@@ -89,7 +89,7 @@ impl Drop for Resume {
             }
             return;
         }
-        let trouble = match folder.cache().trouble() {
+        let trouble = match folder.cache.trouble() {
             Some(trouble) => format!(" (no more were kept: {})", say::harmless(trouble)),
             None => String::new(),
         };

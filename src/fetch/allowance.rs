@@ -26,7 +26,7 @@ impl Allowance {
         }
     }
 
-    /// This long from now; whoever asked knows which limit that is.
+    /// This long from now; the caller knows which limit that is.
     #[cfg(feature = "http")]
     pub(crate) fn of(duration: Duration) -> Self {
         let far = Duration::from_secs(24 * 60 * 60);

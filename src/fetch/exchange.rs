@@ -41,11 +41,11 @@ pub(crate) struct Asked<'a> {
     pub(crate) allowance: Allowance,
 }
 
-/// Who is asked.
+/// Which kind of server is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 pub(crate) enum Whose {
-    /// Whom the mail names.
+    /// The one that the mail names.
     Source,
     /// An archive, for what it captured.
     Archive,
@@ -117,7 +117,7 @@ pub(crate) struct Failed {
     pub(crate) nobody: Option<Nobody>,
 }
 
-/// Who is not there.
+/// What does not answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Nobody {
     /// The name has no address.

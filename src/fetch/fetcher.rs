@@ -35,30 +35,22 @@ pub struct Fetcher {
     gate: Gate,
     /// Is told how each retrieval ended; of what the memory knows there was none.
     observer: Option<Observer>,
-    wanted: Wanted,
+    /// What would be retrieved is refused with [`Reason::NotRetrieved`] and what the source said.
+    only_probes: bool,
     source: Arc<dyn Fetch>,
 }
 
 /// Is told of a retrieval.
 pub(crate) type Observer = Arc<dyn Fn(&Result<Retrieved, Refusal>) + Send + Sync>;
 
-/// What is asked of a source.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Wanted {
-    Content,
-    /// Whether there is any: what would be retrieved is refused with [`Reason::NotRetrieved`] and what the source said.
-    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
-    Answer,
-}
-
 impl Fetch for Fetcher {
     fn fetch(&self, request: &Request) -> Result<Retrieved, Refusal> {
         self.either(request, |whom, request| {
             let ask = || {
                 let _turn = self.gate.turn(request.deadline)?;
-                let answer = match self.wanted {
-                    Wanted::Content => whom.fetch(request),
-                    Wanted::Answer => Err(answered(&whom.probe(request)?)),
+                let answer = match self.only_probes {
+                    true => Err(answered(&whom.probe(request)?)),
+                    false => whom.fetch(request),
                 };
                 if let Some(observer) = &self.observer {
                     observer(&answer);
@@ -137,7 +129,7 @@ impl Fetcher {
             memory: None,
             gate: Gate::default(),
             observer: None,
-            wanted: Wanted::Content,
+            only_probes: false,
             source: Arc::new(source),
         }
     }
@@ -242,7 +234,7 @@ impl Fetcher {
 
     /// Asks only whether there would be an answer, and sources first, so that it is known which are alive.
     pub(crate) fn probing(mut self) -> Self {
-        self.wanted = Wanted::Answer;
+        self.only_probes = true;
         let archive = self.archive.take();
         self.archive = archive.map(|(_, archive)| (Order::SourceFirst, archive));
         self

@@ -69,10 +69,8 @@ impl<C: Connector> Connector for Forward<C> {
         Ok(transport.map(|transport| {
             Box::new(AbsoluteForm {
                 transport,
-                added: Added {
-                    origin: origin(details.uri),
-                    authorization: authorization(proxy),
-                },
+                origin: origin(details.uri),
+                authorization: authorization(proxy),
                 is_answered: true,
             }) as Box<dyn Transport>
         }))
@@ -101,22 +99,19 @@ fn authorization(proxy: &Proxy) -> Option<String> {
 /// A connection to a proxy, on which each request gets its absolute form.
 struct AbsoluteForm<T> {
     transport: T,
-    added: Added,
+    /// Stands in front of the path.
+    origin: String,
+    /// Stands behind the first line.
+    authorization: Option<String>,
     /// Whether what is sent next begins a request: nothing was sent yet, or an answer has been read since.
     is_answered: bool,
 }
 
-/// What a request to a proxy has more than one to a server.
-struct Added {
-    /// In front of the path.
-    origin: String,
-    /// Behind the first line.
-    authorization: Option<String>,
-}
-
-impl Added {
-    /// The beginning of a request with it; none of what begins with no request line in origin form (RFC 9112 §3.2.1).
-    fn to(&self, sent: &[u8]) -> Option<Vec<u8>> {
+impl<T: Transport> AbsoluteForm<T> {
+    /// The beginning of a request, these octets of the output, as a proxy takes it; none of what begins with no request
+    /// line in origin form (RFC 9112 §3.2.1).
+    fn begin(&mut self, amount: usize) -> Option<Vec<u8>> {
+        let sent: &[u8] = self.transport.buffers().output().get(..amount)?;
         let target = memchr::memchr(b' ', sent)? + 1;
         let fields = memchr::memmem::find(sent, b"\r\n")? + 2;
         let (method, line) = sent.get(..fields)?.split_at_checked(target)?;
@@ -146,9 +141,8 @@ impl<T: Transport> Transport for AbsoluteForm<T> {
         if !std::mem::take(&mut self.is_answered) {
             return self.transport.transmit_output(amount, timeout);
         }
-        let sent = self.transport.buffers().output().get(..amount);
         // ureq writes the request line whole. What begins otherwise is not sent.
-        let sent = sent.and_then(|sent| self.added.to(sent));
+        let sent = self.begin(amount);
         let sent = sent.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
         let mut rest = sent.as_slice();
         while !rest.is_empty() {
@@ -178,8 +172,6 @@ impl<T: fmt::Debug> fmt::Debug for AbsoluteForm<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Derived, this would print the password.
         let mut shown = formatter.debug_struct("AbsoluteForm");
-        shown
-            .field("origin", &self.added.origin)
-            .finish_non_exhaustive()
+        shown.field("origin", &self.origin).finish_non_exhaustive()
     }
 }

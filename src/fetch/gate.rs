@@ -24,7 +24,7 @@ pub(super) struct Gate {
 struct Queue {
     /// How many more may be let in now.
     free: usize,
-    /// Those who wait, in the order in which they came.
+    /// The requests that wait, in the order in which they came.
     waiting: VecDeque<u64>,
     next_number: u64,
 }
@@ -50,7 +50,7 @@ impl Gate {
         locked(&self.queue).free = most.max(1);
     }
 
-    /// Waits for a turn. Wakes all who wait when the queue moves: a wave of threads is small beside a retrieval.
+    /// Waits for a turn. All that wait are woken when the queue moves: a wave of threads is small beside a retrieval.
     pub(super) fn turn(&self, deadline: Instant) -> Result<Turn<'_>, Refusal> {
         let mut queue = locked(&self.queue);
         let number = queue.next_number;

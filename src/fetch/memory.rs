@@ -52,7 +52,7 @@ impl Memory {
         let key = (url.to_owned(), request.accept.clone(), request.date);
         let patience = request.deadline.saturating_duration_since(Instant::now());
         let answers = self.current();
-        // A guard that is dropped, by a panic too, passes to one of those who wait.
+        // A guard that is dropped, by a panic too, passes to one of the requests that wait.
         match answers.get_value_or_guard(&key, Some(patience)) {
             GuardResult::Value(answer) => answer,
             GuardResult::Timeout => Err(late()),
@@ -61,7 +61,7 @@ impl Memory {
                 if is_late(&answer) {
                     return answer;
                 }
-                // Those who wait get it in any case.
+                // The requests that wait get it in any case.
                 let _ = guard.insert(answer.clone());
                 if is_temporary(&answer) {
                     answers.remove_if(&key, is_temporary);

@@ -50,7 +50,7 @@ pub(crate) use direct::{Direct, NoReply, Reply};
 #[cfg_attr(not(feature = "cli"), allow(unused_imports))]
 pub(crate) use exchange::{
     Answer, Ask, Asked, Disk, Failed, How, LONGEST_PAUSE, MEMENTO_DATETIME, Nobody, Source, Whose,
-    agrees, captured, is_redirect, is_temporary, retry_after,
+    agrees, captured, is_redirect, is_temporary, retry_after, text,
 };
 pub use fetcher::Fetcher;
 #[cfg(feature = "cli")]

@@ -1,7 +1,7 @@
 //! From a host to addresses that were judged.
 //!
-//! All addresses of a name are judged, and one that may not be asked refuses the name: whoever
-//! gives a name a public and a private address wants the second one reached. The addresses that
+//! All addresses of a name are judged, and one that may not be asked refuses the name: a name with a
+//! public and a private address is there to have the second one reached. The addresses that
 //! were judged are the ones that are connected to; nothing is looked up twice for one connection.
 
 use std::collections::HashSet;
@@ -14,7 +14,7 @@ use super::allowance::Allowance;
 use crate::policy::{Host, Policy};
 use crate::report::{Detail, Reason, Refusal};
 
-/// Who knows the addresses of names. Shared between threads; a lookup may block.
+/// Finds the addresses of names. Shared between threads; a lookup may block.
 pub trait Names: Debug + Send + Sync + 'static {
     /// Every address of a name, in the order in which they should be tried.
     ///
@@ -42,7 +42,7 @@ impl Names for SystemNames {
                 _ => Refusal::lasting(Reason::NameNotFound, detail),
             }
         })?;
-        // Whoever answers for the name says how many there are.
+        // A stranger's name server says how many there are.
         let mut known = HashSet::new();
         let addresses = found.flatten().map(|info| info.sockaddr.ip());
         Ok(addresses.filter(|address| known.insert(*address)).collect())

@@ -1,6 +1,6 @@
 //! How often an archive is asked: what archives ask their users for, over all threads of a run.
 //!
-//! * Who has no turn yet waits for it, as long as the message has time: `--timeout` begins with the request.
+//! * A request waits for its turn as long as the message has time: `--timeout` begins with the request.
 //! * A pause that ends later than that is not waited for at all.
 
 use std::sync::{Mutex, MutexGuard};
@@ -21,7 +21,7 @@ struct Rates {
     between: Duration,
     /// Between two questions to the index.
     between_questions: Duration,
-    /// After a 429, and where nobody is there: archives shut the door on who does not heed a 429.
+    /// After a 429, and where nobody is there: archives block clients that do not heed a 429.
     pause: Duration,
     /// So many 429 are the end.
     strikes: u32,
@@ -52,17 +52,11 @@ pub(crate) struct Pace {
 struct State {
     next: Instant,
     next_question: Instant,
-    paused: Option<Paused>,
+    /// Until when no archive is asked, and why.
+    paused: Option<(Instant, Why)>,
     strikes: u32,
     /// When the last of too many strikes is forgotten, if ever.
     ended: Option<Instant>,
-}
-
-/// Nobody asks.
-#[derive(Clone, Copy, Debug)]
-struct Paused {
-    until: Instant,
-    why: Why,
 }
 
 /// Why there is a pause.
@@ -146,9 +140,9 @@ impl Pace {
             if whose == Whose::Index {
                 at = at.max(state.next_question);
             }
-            let paused = state.paused.filter(|it| it.until > now);
-            if let Some(paused) = paused {
-                at = at.max(paused.until);
+            let paused = state.paused.filter(|(until, _)| *until > now);
+            if let Some((until, _)) = paused {
+                at = at.max(until);
             }
             let Some(wait) = at
                 .checked_duration_since(now)
@@ -168,7 +162,7 @@ impl Pace {
                         .then(" allows")
                 };
                 return Err(busy(
-                    paused.map_or_else(late, |paused| paused.why.as_str().into()),
+                    paused.map_or_else(late, |(_, why)| why.as_str().into()),
                 ));
             }
             // There may be a pause, or a stop, meanwhile: it is looked at again.
@@ -197,15 +191,15 @@ impl Pace {
     fn pause(&self, why: Why, wanted: Option<Duration>) {
         let mut state = self.locked();
         let now = Instant::now();
-        let before = state.paused.filter(|it| it.until > now);
-        if why == Why::TooMany && before.is_none_or(|it| it.why != why) {
+        let before = state.paused.filter(|(until, _)| *until > now);
+        if why == Why::TooMany && before.is_none_or(|(_, before)| before != why) {
             state.strikes = state.strikes.saturating_add(1);
             state.ended = self.limits.end.map(|end| now + end);
         }
         let pause = self.limits.pause.max(wanted.unwrap_or_default());
         let until = now + pause.min(LONGEST_PAUSE);
-        if before.is_none_or(|it| it.until < until) {
-            state.paused = Some(Paused { until, why });
+        if before.is_none_or(|(before, _)| before < until) {
+            state.paused = Some((until, why));
         }
     }
 }

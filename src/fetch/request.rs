@@ -23,6 +23,17 @@ pub struct Request {
     pub date: Option<SystemTime>,
 }
 
+#[cfg(feature = "http")]
+impl Request {
+    /// The declared type, if it can stand in a header field; else anything.
+    pub(crate) fn acceptable(&self) -> &str {
+        self.accept
+            .as_deref()
+            .filter(|wanted| wanted.contains('/') && wanted.bytes().all(|it| it.is_ascii_graphic()))
+            .unwrap_or("*/*")
+    }
+}
+
 /// A whole body, and what its source said about it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]

@@ -1,4 +1,4 @@
-//! What those share who wait for each other.
+//! A lock and a refusal, shared by all that wait for each other.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -24,7 +24,6 @@ use crate::report::{Detail, Reason, Refusal, Setting};
 pub(in crate::fetch) struct Roots(Vec<(PathBuf, Dir)>);
 
 impl Roots {
-    /// Opens these folders.
     pub(in crate::fetch) fn open(folders: &[PathBuf]) -> Result<Self, Error> {
         folders
             .iter()

@@ -26,7 +26,7 @@ use crate::fetch::allowance::Allowance;
 use crate::policy::{Policy, Target};
 use crate::report::{Reason, Refusal};
 
-/// Who we say we are to an anonymous server (RFC 1635 §3).
+/// What an anonymous server is told as user and password (RFC 1635 §3).
 const ANONYMOUS: (&str, &str) = ("anonymous", "embody@");
 
 /// The whole file from a server that was connected to, or why not.
@@ -176,7 +176,6 @@ fn converse(
                     "the server did not say that the transfer was complete",
                 ),
             })?;
-            // A farewell nobody waits for.
             watchdog.bite();
             Ok(body)
         }

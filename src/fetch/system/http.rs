@@ -10,7 +10,7 @@
 
 use ureq::http::header;
 
-use super::http_body::{Coding, content_coding};
+use super::http_body::is_gzip;
 use super::servers::Servers;
 use crate::fetch::allowance::Allowance;
 use crate::fetch::exchange::{
@@ -29,7 +29,6 @@ pub(super) struct Http<'r> {
 }
 
 impl Http<'_> {
-    /// The whole body, after redirects, or why not.
     pub(super) fn retrieve(&self, target: Target) -> Result<Retrieved, Refusal> {
         let (target, answer) = self.follow(target, How::Whole)?;
         Ok(answer.retrieved(&target))
@@ -50,9 +49,9 @@ impl Http<'_> {
             _ => method,
         };
         let headers = &answer.headers;
-        let is_plain = matches!(content_coding(headers)?, Coding::Identity);
+        let gzip = is_gzip(headers)?;
         let length = text(headers, &header::CONTENT_LENGTH)
-            .filter(|_| is_plain)
+            .filter(|_| !gzip)
             .and_then(|length| length.parse().ok());
         self.policy.judge_size(length.unwrap_or(0))?;
         Ok(Probed {
@@ -72,7 +71,7 @@ impl Http<'_> {
             is_personal |= target.has_userinfo();
             let request = Asked {
                 target: &target,
-                accept: acceptable(self.request.accept.as_deref()),
+                accept: self.request.acceptable(),
                 how,
                 whose: Whose::Source,
                 more: &[],
@@ -116,13 +115,6 @@ impl Http<'_> {
             }
         }
     }
-}
-
-/// The declared type, if it can stand in a header field; else anything.
-fn acceptable(accept: Option<&str>) -> &str {
-    accept
-        .filter(|wanted| wanted.contains('/') && wanted.bytes().all(|byte| byte.is_ascii_graphic()))
-        .unwrap_or("*/*")
 }
 
 fn not_200(status: u16, policy: &Policy, target: &Target) -> Refusal {

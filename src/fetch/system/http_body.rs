@@ -16,7 +16,7 @@ pub(super) fn whole_body(
     allowance: Allowance,
 ) -> Result<Vec<u8>, Refusal> {
     let chunked = is_chunked(&response)?;
-    let coding = content_coding(response.headers())?;
+    let gzip = is_gzip(response.headers())?;
     // Of an empty body ureq itself does not tell the length.
     let measured = response.headers().contains_key(header::CONTENT_LENGTH);
     if !chunked && !measured {
@@ -27,20 +27,13 @@ pub(super) fn whole_body(
     }
     let length = response.body().content_length();
     let wire = response.into_body().into_with_config().reader();
-    match coding {
-        Coding::Identity => {
-            if let Some(length) = length {
-                policy.judge_size(length)?;
-            }
-            read_whole(policy, wire, length.unwrap_or(0), allowance)
-        }
-        Coding::Gzip => read_whole(
-            policy,
-            flate2::read::MultiGzDecoder::new(wire),
-            0,
-            allowance,
-        ),
+    if gzip {
+        let content = flate2::read::MultiGzDecoder::new(wire);
+        return read_whole(policy, content, 0, allowance);
     }
+    let length = length.unwrap_or(0);
+    policy.judge_size(length)?;
+    read_whole(policy, wire, length, allowance)
 }
 
 /// Whether the content comes in chunks; a refusal where it comes in anything else.
@@ -66,14 +59,8 @@ fn is_chunked(response: &Response<Body>) -> Result<bool, Refusal> {
     Ok(true)
 }
 
-/// What the content is coded in.
-pub(super) enum Coding {
-    Identity,
-    Gzip,
-}
-
-/// How the content is coded; a refusal where that is not known, or not undone here.
-pub(super) fn content_coding(headers: &HeaderMap) -> Result<Coding, Refusal> {
+/// Whether the content is coded in gzip; a refusal where its coding is not known, or not undone here.
+pub(super) fn is_gzip(headers: &HeaderMap) -> Result<bool, Refusal> {
     let mut fields = headers.get_all(header::CONTENT_ENCODING).iter();
     let value = fields.next().map_or(&b""[..], |value| value.as_bytes());
     if fields.next().is_some() {
@@ -83,8 +70,8 @@ pub(super) fn content_coding(headers: &HeaderMap) -> Result<Coding, Refusal> {
         ));
     }
     match value.trim_ascii().to_ascii_lowercase().as_slice() {
-        b"" | b"identity" => Ok(Coding::Identity),
-        b"gzip" | b"x-gzip" => Ok(Coding::Gzip),
+        b"" | b"identity" => Ok(false),
+        b"gzip" | b"x-gzip" => Ok(true),
         other => Err(Refusal::lasting(
             Reason::BadResponse,
             format!(

@@ -83,7 +83,6 @@ impl System {
         }
     }
 
-    /// How long this retrieval may take.
     fn allowance(&self, request: &Request) -> Result<Allowance, Refusal> {
         let allowance = Allowance::starting_now(self.policy.limits.timeout, request.deadline);
         allowance.remaining()?;

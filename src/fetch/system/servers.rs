@@ -30,9 +30,6 @@ pub(crate) struct Servers {
 
 impl Servers {
     /// Nothing is connected yet.
-    ///
-    /// # Errors
-    /// As [`Wire::new`].
     pub(crate) fn new(policy: &Arc<Policy>, names: Arc<dyn Names>) -> Result<Self, Error> {
         Ok(Self {
             #[cfg(feature = "cache")]

@@ -166,7 +166,6 @@ impl Wire {
         agent(&self.policy, roots, resolver, Watched::default())
     }
 
-    /// Whom the answer is from.
     fn source(&self, target: &Target) -> Source {
         if self.policy.proxy.is_some() {
             return Source::Proxy;
@@ -228,7 +227,7 @@ impl Resolver for JudgedAddresses {
         config: &ureq::config::Config,
         timeout: NextTimeout,
     ) -> Result<ResolvedSocketAddrs, ureq::Error> {
-        let refused = |refusal| ureq::Error::Other(Box::new(Carried(refusal)));
+        let refused = |refusal: Refusal| ureq::Error::Other(Box::new(refusal));
         let (host, port) = host_and_port(uri).ok_or(ureq::Error::HostNotFound)?;
         let allowance = Allowance::of(*timeout.after);
         // ureq asks for the proxy's own addresses here, and never for what lies behind it.
@@ -266,18 +265,6 @@ fn host_and_port(uri: &Uri) -> Option<(Host, u16)> {
     Some((Host::parse(uri.host()?)?, port))
 }
 
-/// A refusal on its way through ureq.
-#[derive(Debug)]
-struct Carried(Refusal);
-
-impl std::fmt::Display for Carried {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(&self.0.detail)
-    }
-}
-
-impl std::error::Error for Carried {}
-
 fn basic(target: &Target) -> Option<String> {
     let (user, password) = target.userinfo()?;
     let pair = [user.as_slice(), b":", password.as_slice()].concat();
@@ -287,7 +274,6 @@ fn basic(target: &Target) -> Option<String> {
     ))
 }
 
-/// Why there is no answer.
 fn failed(error: ureq::Error, policy: &Policy, allowance: Allowance) -> Failed {
     // What goes wrong on the way to a proxy says nothing of the host.
     let is_direct = policy.proxy.is_none();
@@ -327,11 +313,11 @@ fn refusal_of(error: ureq::Error, allowance: Allowance) -> Refusal {
     use ureq::Error as Trouble;
     let detail = error.to_string();
     match error {
-        Trouble::Other(inner) => match inner.downcast::<Carried>() {
-            Ok(carried) => match carried.0.reason {
+        Trouble::Other(inner) => match inner.downcast::<Refusal>() {
+            Ok(refusal) => match refusal.reason {
                 // The resolver knows how long it had, not which limit that was.
                 Reason::Timeout | Reason::Deadline => allowance.overrun(),
-                _ => carried.0,
+                _ => *refusal,
             },
             Err(_) => Refusal::lasting(Reason::BadResponse, detail),
         },
