@@ -189,6 +189,8 @@ mod error;
 mod expand;
 #[allow(unreachable_pub)]
 mod external_body;
+// Archives, a cache in front of servers, and servers of stores are the program's.
+#[cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
 pub mod fetch;
 mod ledger;
 #[allow(unreachable_pub)]

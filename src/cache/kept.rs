@@ -27,7 +27,6 @@ use crate::fetch::{
     Answer, Ask, Asked, Disk, Failed, How, Source, Whose, agrees, is_redirect, is_temporary,
     retry_after,
 };
-#[cfg(feature = "ftp")]
 use crate::policy::Host;
 use crate::policy::{Mismatch, Policy};
 use crate::report::{Reason, Refusal};
@@ -74,7 +73,6 @@ impl Disk for Kept {
         }
     }
 
-    #[cfg(feature = "ftp")]
     fn may_ask(&self, host: &Host, port: u16) -> Result<(), Refusal> {
         if self.ignoring == Ignoring::Everything {
             let cache = self.behind.as_ref();
@@ -86,7 +84,6 @@ impl Disk for Kept {
         }
     }
 
-    #[cfg(feature = "ftp")]
     fn found_nobody(&self, host: &Host, port: u16, failed: &Failed) {
         if self.ignoring == Ignoring::Everything {
             if let Some(cache) = &self.behind {

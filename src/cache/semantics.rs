@@ -19,7 +19,6 @@ pub(crate) enum Ignoring {
     Nothing,
     /// `no-store` and `private` (`--cache-ignore`).
     NoStore,
-    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
     /// Nothing of it counts: the answers are those of one run.
     Everything,
 }

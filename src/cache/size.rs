@@ -58,7 +58,6 @@ impl Size {
     }
 
     /// As much as the disk holds, but for so many octets that something else needs.
-    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
     pub(super) fn leaving(octets: u64) -> Self {
         Self {
             leaves: Some(octets),

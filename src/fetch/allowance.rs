@@ -37,8 +37,6 @@ impl Allowance {
     }
 
     /// The sooner of this, and so long from now.
-    #[cfg(feature = "cache")]
-    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
     pub(crate) fn at_most(self, timeout: Duration) -> Self {
         let sooner = Self::starting_now(timeout, self.until);
         match sooner.reason {
@@ -48,8 +46,6 @@ impl Allowance {
     }
 
     /// All the time that a message has.
-    #[cfg(feature = "cache")]
-    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
     pub(crate) fn until(deadline: Instant) -> Self {
         Self {
             until: deadline,

@@ -3,7 +3,6 @@
 //! `system::servers` takes each step. A [`Disk`] sees all of them: the URL that was judged, the status, the header fields
 //! and the addresses that were asked. It answers itself, or asks, with more header fields.
 
-#[cfg(feature = "cache")]
 use std::fmt;
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
@@ -13,13 +12,8 @@ use ureq::http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::allowance::Allowance;
 use super::request::Retrieved;
-#[cfg(feature = "cache")]
 use crate::mime::date;
-#[cfg(all(feature = "cache", feature = "ftp"))]
-use crate::policy::Host;
-use crate::policy::Target;
-#[cfg(feature = "cache")]
-use crate::policy::TypePattern;
+use crate::policy::{Host, Target, TypePattern};
 use crate::report::{Provenance, Reason, Refusal};
 
 /// One request.
@@ -30,12 +24,10 @@ pub(crate) struct Asked<'a> {
     /// The declared type, if it can stand in a header field; else anything.
     pub(crate) accept: &'a str,
     pub(crate) how: How,
-    #[cfg_attr(not(feature = "cache"), allow(dead_code))]
     pub(crate) whose: Whose,
     /// Header fields besides.
     pub(crate) more: &'a [(HeaderName, HeaderValue)],
     /// Whether a URL with a user name or password led here: the answer is not everybody's.
-    #[cfg_attr(not(feature = "cache"), allow(dead_code))]
     pub(crate) is_personal: bool,
     /// How long it may take.
     pub(crate) allowance: Allowance,
@@ -43,7 +35,6 @@ pub(crate) struct Asked<'a> {
 
 /// Which kind of server is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[cfg_attr(not(feature = "cli"), allow(dead_code))]
 pub(crate) enum Whose {
     /// The one that the mail names.
     Source,
@@ -98,7 +89,6 @@ pub(crate) fn text(headers: &HeaderMap, name: &header::HeaderName) -> Option<Str
 
 /// Where an answer comes from.
 #[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(not(feature = "cache"), allow(dead_code))]
 pub(crate) enum Source {
     /// The server; one of these addresses, all of which were judged.
     Server(Vec<IpAddr>),
@@ -113,7 +103,6 @@ pub(crate) enum Source {
 pub(crate) struct Failed {
     pub(crate) refusal: Refusal,
     /// Set where nobody answers at all, which holds for other URLs of the host, too.
-    #[cfg_attr(not(feature = "cache"), allow(dead_code))]
     pub(crate) nobody: Option<Nobody>,
 }
 
@@ -169,22 +158,18 @@ pub(crate) fn is_temporary(status: u16) -> bool {
 }
 
 /// What says that an archive captured an answer, and when (RFC 7089 §2.1.1).
-#[cfg(feature = "cache")]
 pub(crate) const MEMENTO_DATETIME: &str = "memento-datetime";
 
 /// When an archive captured an answer, whose status is that of the source then; none for one of its own.
-#[cfg(feature = "cache")]
 pub(crate) fn captured(headers: &HeaderMap) -> Option<i64> {
     let value = headers.get(MEMENTO_DATETIME)?.to_str().ok()?;
     date::seconds(value.as_bytes()).filter(|seconds| *seconds > 0)
 }
 
 /// An archive may ask for no longer pause.
-#[cfg(feature = "cache")]
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The pause that Retry-After asks for (RFC 9110 §10.2.3): seconds, or a date.
-#[cfg(feature = "cache")]
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = value.parse() {
@@ -196,7 +181,6 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 }
 
 /// Whether a type may be the wanted one; where nothing is said, it may.
-#[cfg(feature = "cache")]
 pub(crate) fn agrees(accept: &str, named: Option<&str>) -> bool {
     let essence = named
         .unwrap_or_default()
@@ -215,20 +199,16 @@ pub(crate) fn agrees(accept: &str, named: Option<&str>) -> bool {
 }
 
 /// How servers are asked behind a [`Disk`].
-#[cfg(feature = "cache")]
 pub(crate) type Ask<'a> = &'a dyn Fn(&Asked<'_>) -> Result<Answer, Failed>;
 
 /// Keeps answers from run to run, in front of servers.
-#[cfg(feature = "cache")]
 pub(crate) trait Disk: Send + Sync + fmt::Debug {
     /// The answer to one request: what is kept, or what `ask` gives. A redirect is an answer, and is not followed.
     fn answer(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Answer, Failed>;
 
     /// Whether another protocol may ask a server now.
-    #[cfg(feature = "ftp")]
     fn may_ask(&self, host: &Host, port: u16) -> Result<(), Refusal>;
 
     /// Tells that another protocol found nobody there.
-    #[cfg(feature = "ftp")]
     fn found_nobody(&self, host: &Host, port: u16, failed: &Failed);
 }

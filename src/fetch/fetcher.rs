@@ -194,7 +194,7 @@ impl fmt::Debug for Fetcher {
     }
 }
 
-#[cfg(feature = "cache")]
+#[cfg(feature = "http")]
 impl Fetcher {
     /// A fetcher over servers that something stands in front of.
     ///

@@ -12,7 +12,6 @@ mod allowance;
 mod attachments;
 mod canned;
 #[cfg(feature = "http")]
-#[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod direct;
 #[cfg(feature = "http")]
 mod exchange;
@@ -23,31 +22,24 @@ mod gate;
 mod memory;
 #[cfg(any(feature = "http", feature = "ftp"))]
 mod names;
-#[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod order;
-#[cfg(feature = "cache")]
-#[cfg_attr(not(feature = "cli"), allow(dead_code))]
+#[cfg(feature = "http")]
 mod pace;
 mod request;
 mod several;
 mod system;
 mod waiting;
 
-#[cfg(feature = "cache")]
-#[cfg_attr(not(feature = "cli"), allow(unused_imports))]
+#[cfg(feature = "http")]
 pub(crate) use agent::USER_AGENT;
-#[cfg(feature = "cache")]
-#[cfg_attr(not(feature = "cli"), allow(unused_imports))]
 pub(crate) use allowance::Allowance;
 #[cfg(feature = "file")]
 pub(crate) use attachments::Attachments;
 pub use bytes::Bytes;
 pub use canned::Canned;
 #[cfg(feature = "http")]
-#[cfg_attr(not(feature = "cli"), allow(unused_imports))]
 pub(crate) use direct::{Direct, NoReply, Reply};
-#[cfg(feature = "cache")]
-#[cfg_attr(not(feature = "cli"), allow(unused_imports))]
+#[cfg(feature = "http")]
 pub(crate) use exchange::{
     Answer, Ask, Asked, Disk, Failed, How, LONGEST_PAUSE, MEMENTO_DATETIME, Nobody, Source, Whose,
     agrees, captured, is_redirect, is_temporary, retry_after, text,
@@ -57,15 +49,15 @@ pub use fetcher::Fetcher;
 pub(crate) use gate::IsStopped;
 #[cfg(any(feature = "http", feature = "ftp"))]
 pub use names::Names;
-#[cfg(feature = "cache")]
+#[cfg(feature = "http")]
 pub(crate) use names::SystemNames;
 #[cfg(feature = "cli")]
 pub(crate) use order::{Order, undated};
-#[cfg(feature = "cache")]
+#[cfg(feature = "http")]
 pub(crate) use pace::Pace;
 #[cfg(feature = "cli")]
 pub(crate) use request::Unasked;
 pub use request::{Fetch, NoFetch, Probed, Request, Retrieved};
 pub use several::fetch_all;
-#[cfg(feature = "cache")]
+#[cfg(feature = "http")]
 pub(crate) use system::Servers;

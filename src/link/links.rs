@@ -2,6 +2,7 @@
 //! fifty.
 
 use super::value::LinkValue;
+use crate::mime::packed;
 use crate::span::Span;
 
 /// Links in document order, packed: for each its distance from the one before, its length, whether it opens a
@@ -29,8 +30,12 @@ impl Links {
         };
         let (last_kind, last_end) = self.last;
         let is_same = self.kinds.get(last_kind).is_some_and(is_alike);
-        self.write(link.span.start.wrapping_sub(last_end) as u64);
-        self.write(
+        packed::write(
+            &mut self.packed,
+            link.span.start.wrapping_sub(last_end) as u64,
+        );
+        packed::write(
+            &mut self.packed,
             (link.span.len() as u64) << 2 | u64::from(link.opens_tag) << 1 | u64::from(!is_same),
         );
         let mut index = last_kind;
@@ -41,7 +46,7 @@ impl Links {
                 self.kinds.push(link);
                 self.kinds.len() - 1
             });
-            self.write(index as u64);
+            packed::write(&mut self.packed, index as u64);
         }
         self.last = (index, link.span.end);
     }
@@ -57,13 +62,13 @@ impl Links {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = LinkValue> + Clone + '_ {
-        let mut packed = self.packed.iter().copied();
+        let mut packed = self.packed.as_slice();
         let (mut kind, mut end) = (0, 0_usize);
         std::iter::from_fn(move || {
-            let start = end.wrapping_add(read(&mut packed)? as usize);
-            let length = read(&mut packed)?;
+            let start = end.wrapping_add(packed::read(&mut packed)? as usize);
+            let length = packed::read(&mut packed)?;
             if length & 1 == 1 {
-                kind = read(&mut packed)? as usize;
+                kind = packed::read(&mut packed)? as usize;
             }
             let &link = self.kinds.get(kind)?;
             end = start + (length >> 2) as usize;
@@ -80,27 +85,6 @@ impl Links {
     pub fn to_vec(&self) -> Vec<LinkValue> {
         self.iter().collect()
     }
-
-    /// Seven bits an octet, the lowest first; the eighth says that more follow.
-    fn write(&mut self, mut number: u64) {
-        while number > 0x7f {
-            self.packed.push((number & 0x7f) as u8 | 0x80);
-            number >>= 7;
-        }
-        self.packed.push(number as u8);
-    }
-}
-
-fn read(packed: &mut impl Iterator<Item = u8>) -> Option<u64> {
-    let mut number = 0;
-    for shift in (0..u64::BITS).step_by(7) {
-        let octet = packed.next()?;
-        number |= u64::from(octet & 0x7f) << shift;
-        if octet < 0x80 {
-            return Some(number);
-        }
-    }
-    None
 }
 
 #[cfg(test)]

@@ -115,18 +115,21 @@ impl Counters {
 
     /// All of it in Prometheus's text format, version 0.0.4.
     pub fn text(&self) -> String {
-        let mut page = Exposition::default();
-        page.head(
+        let mut page = String::new();
+        head(
+            &mut page,
             "build_info",
             "gauge",
             "Always 1; the label is the version that runs.",
         );
-        page.line(
+        line(
+            &mut page,
             "build_info",
             Some(("version", env!("CARGO_PKG_VERSION"))),
             1,
         );
-        page.head(
+        head(
+            &mut page,
             "messages_total",
             "counter",
             "Messages, by what became of them.",
@@ -138,10 +141,16 @@ impl Counters {
             ("too_large", &self.too_large),
             ("trouble", &self.trouble),
         ] {
-            page.line("messages_total", Some(("outcome", outcome)), value(counter));
+            line(
+                &mut page,
+                "messages_total",
+                Some(("outcome", outcome)),
+                value(counter),
+            );
         }
         self.histogram(&mut page);
-        page.head(
+        head(
+            &mut page,
             "references_left_total",
             "counter",
             "References that were left, by reason (docs/reasons.md).",
@@ -150,9 +159,10 @@ impl Counters {
         for reason in Reason::ALL {
             let count = left.get(reason).copied().unwrap_or_default();
             let reason = Some(("reason", reason.as_str()));
-            page.line("references_left_total", reason, count);
+            line(&mut page, "references_left_total", reason, count);
         }
-        page.head(
+        head(
+            &mut page,
             "retrievals_total",
             "counter",
             "Retrievals, by how they ended; failed ones may succeed later. An answer in memory takes none.",
@@ -162,7 +172,8 @@ impl Counters {
             ("refused", &self.refused),
             ("failed", &self.failed),
         ] {
-            page.line(
+            line(
+                &mut page,
                 "retrievals_total",
                 Some(("outcome", outcome)),
                 value(counter),
@@ -196,16 +207,22 @@ impl Counters {
                 &self.malformed,
             ),
         ] {
-            page.head(name, "counter", help);
-            page.line(name, None, value(counter));
+            head(&mut page, name, "counter", help);
+            line(&mut page, name, None, value(counter));
         }
-        page.head("connections", "gauge", "Open connections of mail systems.");
-        page.line("connections", None, value(&self.open));
-        page.0
+        head(
+            &mut page,
+            "connections",
+            "gauge",
+            "Open connections of mail systems.",
+        );
+        line(&mut page, "connections", None, value(&self.open));
+        page
     }
 
-    fn histogram(&self, page: &mut Exposition) {
-        page.head(
+    fn histogram(&self, page: &mut String) {
+        head(
+            page,
             "processing_seconds",
             "histogram",
             "Time that messages took, retrievals included.",
@@ -215,32 +232,32 @@ impl Counters {
         let bounds = bounds.chain(["+Inf".to_owned()]);
         for (bound, counter) in bounds.zip(&self.took) {
             count += value(counter);
-            page.line("processing_seconds_bucket", Some(("le", &bound)), count);
+            line(
+                page,
+                "processing_seconds_bucket",
+                Some(("le", &bound)),
+                count,
+            );
         }
         let seconds = value(&self.microseconds) as f64 / 1e6;
-        page.line("processing_seconds_sum", None, seconds);
+        line(page, "processing_seconds_sum", None, seconds);
         // Not read again: it is what the last bucket says, whatever has been counted meanwhile.
-        page.line("processing_seconds_count", None, count);
+        line(page, "processing_seconds_count", None, count);
     }
 }
 
-#[derive(Default)]
-struct Exposition(String);
+fn head(page: &mut String, name: &str, kind: &str, help: &str) {
+    let _ = writeln!(
+        page,
+        "# HELP embody_milter_{name} {help}\n# TYPE embody_milter_{name} {kind}"
+    );
+}
 
-impl Exposition {
-    fn head(&mut self, name: &str, kind: &str, help: &str) {
-        let _ = writeln!(
-            self.0,
-            "# HELP embody_milter_{name} {help}\n# TYPE embody_milter_{name} {kind}"
-        );
+/// No label has a value that would have to be escaped.
+fn line(page: &mut String, name: &str, label: Option<(&str, &str)>, value: impl std::fmt::Display) {
+    let _ = write!(page, "embody_milter_{name}");
+    if let Some((label, text)) = label {
+        let _ = write!(page, "{{{label}=\"{text}\"}}");
     }
-
-    /// No label has a value that would have to be escaped.
-    fn line(&mut self, name: &str, label: Option<(&str, &str)>, value: impl std::fmt::Display) {
-        let _ = write!(self.0, "embody_milter_{name}");
-        if let Some((label, text)) = label {
-            let _ = write!(self.0, "{{{label}=\"{text}\"}}");
-        }
-        let _ = writeln!(self.0, " {value}");
-    }
+    let _ = writeln!(page, " {value}");
 }

@@ -14,6 +14,7 @@ pub mod header;
 pub mod mapped;
 pub mod media_type;
 pub mod message;
+pub(crate) mod packed;
 pub mod parameters;
 pub mod picture;
 pub mod quoted_printable;

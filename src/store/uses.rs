@@ -25,21 +25,9 @@ fn hex(digit: u8) -> Option<u8> {
 }
 
 /// What may stand in a use: digits, what may be between them, and what names a piece of a parameter.
-const fn of_a_use() -> [bool; 256] {
-    let mut table = [false; 256];
-    let octets = b"0123456789abcdefABCDEF \t\r\n\0\">;<|*=urlURL";
-    let mut index = 0;
-    while index < octets.len() {
-        table[octets[index] as usize] = true;
-        index += 1;
-    }
-    table
-}
-
-static OF_A_USE: [bool; 256] = of_a_use();
-
 fn may_be_of_a_use(octet: u8) -> bool {
-    OF_A_USE.get(usize::from(octet)).copied().unwrap_or(false)
+    let is_of_piece = matches!(octet, b'*' | b'=' | b'u' | b'r' | b'l' | b'U' | b'R' | b'L');
+    octet.is_ascii_hexdigit() || is_between(octet) || is_of_piece
 }
 
 fn is_between(octet: u8) -> bool {

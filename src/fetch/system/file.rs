@@ -8,12 +8,12 @@
 //! cap-std alone, not openat2 by hand with cap-std as a fallback: it makes the same one system
 //! call, and there is one code path to test on every system.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, Metadata, OpenOptions};
 
+use super::whole::read_whole;
 use crate::error::Error;
 use crate::fetch::allowance::Allowance;
 use crate::policy::Policy;
@@ -74,8 +74,22 @@ impl Roots {
         let file = open(root, beneath).map_err(|why| unreadable(path, &why))?;
         let metadata = file.metadata().map_err(|why| unreadable(path, &why))?;
         regular(path, &metadata)?;
-        policy.judge_size(metadata.len())?;
-        read_whole(file, metadata.len(), path, allowance)
+        let size = metadata.len();
+        policy.judge_size(size)?;
+        let changed = || {
+            let detail = format!("{} changed while it was read", path.display());
+            Refusal::lasting(Reason::IncompleteBody, detail)
+        };
+        // A file may be on a server that answers slowly.
+        let judge = |octets| match octets > size {
+            true => Err(changed()),
+            false => allowance.remaining().map(|_| ()),
+        };
+        let body = read_whole(file, 0, judge, |why| unreadable(path, &why))?;
+        match body.len() as u64 == size {
+            true => Ok(body),
+            false => Err(changed()),
+        }
     }
 }
 
@@ -94,34 +108,6 @@ fn open(root: &Dir, beneath: &Path) -> std::io::Result<File> {
 #[cfg(not(unix))]
 fn open(root: &Dir, beneath: &Path) -> std::io::Result<File> {
     root.open_with(beneath, OpenOptions::new().read(true))
-}
-
-fn read_whole(
-    mut file: File,
-    size: u64,
-    path: &Path,
-    allowance: Allowance,
-) -> Result<Vec<u8>, Refusal> {
-    let mut body = Vec::new();
-    let mut piece = vec![0; 64 << 10];
-    loop {
-        // A file may be on a server that answers slowly.
-        allowance.remaining()?;
-        let read = file
-            .read(&mut piece)
-            .map_err(|why| unreadable(path, &why))?;
-        body.extend_from_slice(piece.get(..read).unwrap_or_default());
-        if read == 0 || body.len() as u64 > size {
-            break;
-        }
-    }
-    if body.len() as u64 != size {
-        return Err(Refusal::lasting(
-            Reason::IncompleteBody,
-            format!("{} changed while it was read", path.display()),
-        ));
-    }
-    Ok(body)
 }
 
 fn regular(path: &Path, metadata: &Metadata) -> Result<(), Refusal> {

@@ -13,7 +13,6 @@
 //!   them, can hold us longer.
 //! * No TLS: `ftps:` is not a scheme embody has, and AUTH TLS is not asked for.
 
-use std::io::Read;
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -22,6 +21,7 @@ use std::thread;
 use percent_encoding::percent_decode_str;
 use suppaftp::{Encoding, FtpError, FtpStream, Mode, Status};
 
+use super::whole::read_whole;
 use crate::fetch::allowance::Allowance;
 use crate::policy::{Policy, Target};
 use crate::report::{Reason, Refusal};
@@ -159,7 +159,11 @@ fn converse(
         other => other,
     }
     .map_err(|error| failed(&error))?;
-    match read_whole(policy, &mut transfer) {
+    let broke = |why| {
+        let detail = format!("the data connection broke: {why}");
+        Refusal::lasting(Reason::IncompleteBody, detail)
+    };
+    match read_whole(&mut transfer, 0, |octets| policy.judge_size(octets), broke) {
         Ok(_) if watchdog.has_bitten() => {
             // What was read is what had come when the time was over.
             watchdog.bite();
@@ -209,24 +213,6 @@ fn data_connection(
     // The watchdog may have bitten between the two lines above.
     allowance.remaining().map_err(late)?;
     Ok(socket)
-}
-
-fn read_whole(policy: &Policy, transfer: &mut dyn Read) -> Result<Vec<u8>, Refusal> {
-    let mut body = Vec::new();
-    let mut piece = vec![0; 64 << 10];
-    loop {
-        let read = transfer.read(&mut piece).map_err(|why| {
-            Refusal::lasting(
-                Reason::IncompleteBody,
-                format!("the data connection broke: {why}"),
-            )
-        })?;
-        if read == 0 {
-            return Ok(body);
-        }
-        body.extend_from_slice(piece.get(..read).unwrap_or_default());
-        policy.judge_size(body.len() as u64)?;
-    }
 }
 
 fn failed(error: &FtpError) -> Refusal {

@@ -1,10 +1,11 @@
 //! Reading the content of an answer to its marked end (RFC 9112 §6.3); what is whole is said in `http`.
 
-use std::io::{self, Read};
+use std::io;
 
 use ureq::Body;
 use ureq::http::{HeaderMap, Response, Version, header};
 
+use super::whole::read_whole;
 use crate::fetch::allowance::Allowance;
 use crate::policy::Policy;
 use crate::report::{Reason, Refusal};
@@ -27,13 +28,18 @@ pub(super) fn whole_body(
     }
     let length = response.body().content_length();
     let wire = response.into_body().into_with_config().reader();
+    let judge = |octets| {
+        policy.judge_size(octets)?;
+        allowance.remaining().map(|_| ())
+    };
+    let failed = |why| cut(why, allowance);
     if gzip {
         let content = flate2::read::MultiGzDecoder::new(wire);
-        return read_whole(policy, content, 0, allowance);
+        return read_whole(content, 0, judge, failed);
     }
     let length = length.unwrap_or(0);
     policy.judge_size(length)?;
-    read_whole(policy, wire, length, allowance)
+    read_whole(wire, length, judge, failed)
 }
 
 /// Whether the content comes in chunks; a refusal where it comes in anything else.
@@ -79,30 +85,6 @@ pub(super) fn is_gzip(headers: &HeaderMap) -> Result<bool, Refusal> {
                 String::from_utf8_lossy(other)
             ),
         )),
-    }
-}
-
-/// Reads to the end, at most one piece above the limit; `expected` octets are allocated at once.
-fn read_whole(
-    policy: &Policy,
-    mut source: impl Read,
-    expected: u64,
-    allowance: Allowance,
-) -> Result<Vec<u8>, Refusal> {
-    let mut body = Vec::with_capacity(usize::try_from(expected).unwrap_or(0));
-    let mut piece = vec![0; 64 << 10];
-    loop {
-        let read = match source.read(&mut piece) {
-            Ok(read) => read,
-            Err(why) if why.kind() == io::ErrorKind::Interrupted => continue,
-            Err(why) => return Err(cut(why, allowance)),
-        };
-        if read == 0 {
-            return Ok(body);
-        }
-        body.extend_from_slice(piece.get(..read).unwrap_or_default());
-        policy.judge_size(body.len() as u64)?;
-        allowance.remaining()?;
     }
 }
 

@@ -10,6 +10,8 @@ mod http;
 mod http_body;
 #[cfg(feature = "http")]
 mod servers;
+#[cfg(any(feature = "file", feature = "ftp", feature = "http"))]
+mod whole;
 #[cfg(feature = "http")]
 mod wire;
 

@@ -4,26 +4,17 @@ use std::sync::Arc;
 
 use super::wire::Wire;
 use crate::error::Error;
-use crate::fetch::exchange::{Answer, Asked, Failed};
-#[cfg(feature = "cache")]
-use crate::fetch::exchange::{Disk, Whose};
-#[cfg(feature = "cache")]
+use crate::fetch::exchange::{Answer, Asked, Disk, Failed, Whose};
 use crate::fetch::gate::IsStopped;
 use crate::fetch::names::Names;
-#[cfg(feature = "cache")]
 use crate::fetch::pace::Pace;
-#[cfg(feature = "ftp")]
-use crate::policy::Host;
-use crate::policy::Policy;
-#[cfg(feature = "ftp")]
+use crate::policy::{Host, Policy};
 use crate::report::Refusal;
 
 /// The servers of a policy, and what stands in front of them.
 pub(crate) struct Servers {
-    #[cfg(feature = "cache")]
     disk: Option<Box<dyn Disk>>,
     /// How often archives are asked, and whether the run is to stop.
-    #[cfg(feature = "cache")]
     pace: (Pace, IsStopped),
     wire: Wire,
 }
@@ -32,17 +23,13 @@ impl Servers {
     /// Nothing is connected yet.
     pub(crate) fn new(policy: &Arc<Policy>, names: Arc<dyn Names>) -> Result<Self, Error> {
         Ok(Self {
-            #[cfg(feature = "cache")]
             disk: None,
-            #[cfg(feature = "cache")]
             pace: (Pace::default(), Arc::new(|| false)),
             wire: Wire::new(Arc::clone(policy), names)?,
         })
     }
 
     /// The same behind a disk, and archives at a pace.
-    #[cfg(feature = "cache")]
-    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
     pub(crate) fn behind(
         self,
         disk: Option<Box<dyn Disk>>,
@@ -58,7 +45,6 @@ impl Servers {
 
     /// The answer to one request; a redirect is one, and is not followed.
     pub(crate) fn exchange(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
-        #[cfg(feature = "cache")]
         if let Some(disk) = &self.disk {
             return disk.answer(asked, &|asked| self.ask(asked));
         }
@@ -67,7 +53,6 @@ impl Servers {
 
     /// Asks the server; an archive when its turn has come.
     fn ask(&self, asked: &Asked<'_>) -> Result<Answer, Failed> {
-        #[cfg(feature = "cache")]
         if asked.whose != Whose::Source {
             let (pace, is_stopped) = &self.pace;
             pace.turn(asked.whose, asked.allowance, &**is_stopped)?;
@@ -84,23 +69,17 @@ impl Servers {
     }
 
     /// Whether another protocol may ask a server now.
-    #[cfg(feature = "ftp")]
     pub(super) fn may_ask(&self, host: &Host, port: u16) -> Result<(), Refusal> {
-        #[cfg(feature = "cache")]
         if let Some(disk) = &self.disk {
             return disk.may_ask(host, port);
         }
-        let _ = (host, port);
         Ok(())
     }
 
     /// Tells that another protocol found nobody there.
-    #[cfg(feature = "ftp")]
     pub(super) fn found_nobody(&self, host: &Host, port: u16, failed: &Failed) {
-        #[cfg(feature = "cache")]
         if let Some(disk) = &self.disk {
             disk.found_nobody(host, port, failed);
         }
-        let _ = (host, port, failed);
     }
 }

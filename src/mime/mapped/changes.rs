@@ -3,6 +3,8 @@
 use std::collections::{VecDeque, vec_deque};
 use std::ops::Range;
 
+use crate::mime::packed;
+
 /// Octets of a block. Each is freed when it is used up, so that what is made of the changes takes its place.
 const BLOCK: usize = 64 << 10;
 /// A document with few links needs no more.
@@ -29,9 +31,13 @@ impl Changes {
             self.blocks.push_back(Vec::with_capacity(needed.max(least)));
         }
         if let Some(block) = self.blocks.back_mut() {
-            write(block, octets.start.saturating_sub(self.end));
-            write(block, octets.len());
-            write(block, replacement.len());
+            for number in [
+                octets.start.saturating_sub(self.end),
+                octets.len(),
+                replacement.len(),
+            ] {
+                packed::write(block, number as u64);
+            }
             block.extend_from_slice(replacement);
         }
         self.end = octets.end;
@@ -100,34 +106,12 @@ impl<'c> Iterator for Iter<'c> {
 }
 
 fn read_change<'b>(block: &mut &'b [u8], end: &mut usize) -> Option<(Range<usize>, &'b [u8])> {
-    let start = *end + read(block)?;
-    *end = start + read(block)?;
-    let length = read(block)?;
+    let start = *end + packed::read(block)? as usize;
+    *end = start + packed::read(block)? as usize;
+    let length = packed::read(block)? as usize;
     let (replacement, rest) = block.split_at_checked(length)?;
     *block = rest;
     Some((start..*end, replacement))
-}
-
-/// Seven bits an octet, the lowest first; the eighth says that more follow.
-fn write(block: &mut Vec<u8>, mut number: usize) {
-    while number > 0x7f {
-        block.push((number & 0x7f) as u8 | 0x80);
-        number >>= 7;
-    }
-    block.push(number as u8);
-}
-
-fn read(block: &mut &[u8]) -> Option<usize> {
-    let mut number = 0;
-    for shift in (0..usize::BITS).step_by(7) {
-        let (&octet, rest) = block.split_first()?;
-        *block = rest;
-        number |= usize::from(octet & 0x7f) << shift;
-        if octet < 0x80 {
-            return Some(number);
-        }
-    }
-    None
 }
 
 #[cfg(test)]
