@@ -115,21 +115,18 @@ impl Counters {
 
     /// All of it in Prometheus's text format, version 0.0.4.
     pub fn text(&self) -> String {
-        let mut page = String::new();
-        head(
-            &mut page,
+        let mut page = Exposition::default();
+        page.head(
             "build_info",
             "gauge",
             "Always 1; the label is the version that runs.",
         );
-        line(
-            &mut page,
+        page.line(
             "build_info",
             Some(("version", env!("CARGO_PKG_VERSION"))),
             1,
         );
-        head(
-            &mut page,
+        page.head(
             "messages_total",
             "counter",
             "Messages, by what became of them.",
@@ -141,16 +138,10 @@ impl Counters {
             ("too_large", &self.too_large),
             ("trouble", &self.trouble),
         ] {
-            line(
-                &mut page,
-                "messages_total",
-                Some(("outcome", outcome)),
-                value(counter),
-            );
+            page.line("messages_total", Some(("outcome", outcome)), value(counter));
         }
         self.histogram(&mut page);
-        head(
-            &mut page,
+        page.head(
             "references_left_total",
             "counter",
             "References that were left, by reason (docs/reasons.md).",
@@ -159,10 +150,9 @@ impl Counters {
         for reason in Reason::ALL {
             let count = left.get(reason).copied().unwrap_or_default();
             let reason = Some(("reason", reason.as_str()));
-            line(&mut page, "references_left_total", reason, count);
+            page.line("references_left_total", reason, count);
         }
-        head(
-            &mut page,
+        page.head(
             "retrievals_total",
             "counter",
             "Retrievals, by how they ended; failed ones may succeed later. An answer in memory takes none.",
@@ -172,8 +162,7 @@ impl Counters {
             ("refused", &self.refused),
             ("failed", &self.failed),
         ] {
-            line(
-                &mut page,
+            page.line(
                 "retrievals_total",
                 Some(("outcome", outcome)),
                 value(counter),
@@ -207,22 +196,16 @@ impl Counters {
                 &self.malformed,
             ),
         ] {
-            head(&mut page, name, "counter", help);
-            line(&mut page, name, None, value(counter));
+            page.head(name, "counter", help);
+            page.line(name, None, value(counter));
         }
-        head(
-            &mut page,
-            "connections",
-            "gauge",
-            "Open connections of mail systems.",
-        );
-        line(&mut page, "connections", None, value(&self.open));
-        page
+        page.head("connections", "gauge", "Open connections of mail systems.");
+        page.line("connections", None, value(&self.open));
+        page.0
     }
 
-    fn histogram(&self, page: &mut String) {
-        head(
-            page,
+    fn histogram(&self, page: &mut Exposition) {
+        page.head(
             "processing_seconds",
             "histogram",
             "Time that messages took, retrievals included.",
@@ -232,32 +215,32 @@ impl Counters {
         let bounds = bounds.chain(["+Inf".to_owned()]);
         for (bound, counter) in bounds.zip(&self.took) {
             count += value(counter);
-            line(
-                page,
-                "processing_seconds_bucket",
-                Some(("le", &bound)),
-                count,
-            );
+            page.line("processing_seconds_bucket", Some(("le", &bound)), count);
         }
         let seconds = value(&self.microseconds) as f64 / 1e6;
-        line(page, "processing_seconds_sum", None, seconds);
+        page.line("processing_seconds_sum", None, seconds);
         // Not read again: it is what the last bucket says, whatever has been counted meanwhile.
-        line(page, "processing_seconds_count", None, count);
+        page.line("processing_seconds_count", None, count);
     }
 }
 
-fn head(page: &mut String, name: &str, kind: &str, help: &str) {
-    let _ = writeln!(
-        page,
-        "# HELP embody_milter_{name} {help}\n# TYPE embody_milter_{name} {kind}"
-    );
-}
+#[derive(Default)]
+struct Exposition(String);
 
-/// No label has a value that would have to be escaped.
-fn line(page: &mut String, name: &str, label: Option<(&str, &str)>, value: impl std::fmt::Display) {
-    let _ = write!(page, "embody_milter_{name}");
-    if let Some((label, text)) = label {
-        let _ = write!(page, "{{{label}=\"{text}\"}}");
+impl Exposition {
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
+        let _ = writeln!(
+            self.0,
+            "# HELP embody_milter_{name} {help}\n# TYPE embody_milter_{name} {kind}"
+        );
     }
-    let _ = writeln!(page, " {value}");
+
+    /// No label has a value that would have to be escaped.
+    fn line(&mut self, name: &str, label: Option<(&str, &str)>, value: impl std::fmt::Display) {
+        let _ = write!(self.0, "embody_milter_{name}");
+        if let Some((label, text)) = label {
+            let _ = write!(self.0, "{{{label}=\"{text}\"}}");
+        }
+        let _ = writeln!(self.0, " {value}");
+    }
 }
