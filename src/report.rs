@@ -2,7 +2,7 @@
 //!
 //! One [`Row`] per reference and per rewritten document, in the order of the message. A row that
 //! says `left` always carries a [`Reason`]; [`Reason`] is the one list of them, and a test
-//! compares it with docs/reasons.md. Rows hold the text of the mail: whoever prints one to a terminal
+//! compares it with docs/reasons.md. Rows hold the text of the mail: code that prints one to a terminal
 //! removes control characters there (`cli/say.rs`). Passwords are masked before a row is made.
 
 mod reason;

@@ -30,7 +30,7 @@ pub(super) fn why(target: &Target) -> Option<&'static str> {
     holds_token(behind).then_some("it holds what looks like a token")
 }
 
-/// Whether the world may know a host. The loopback addresses name nobody, and only tests allow them to be asked.
+/// Whether a host is public. The loopback addresses name no host, and only tests allow them to be asked.
 fn is_public(host: &Host) -> bool {
     match host.known_addresses() {
         Some(addresses) => {

@@ -4,7 +4,7 @@
 //! * The folder is ours and nobody else may enter it (0700); files are 0600. A folder that others may write is
 //!   refused, and what is not ours, or is a symbolic link, is not there.
 //! * Nothing is synced: what a crash tears is found by its hash, and is a miss.
-//! * What was used last was touched last: `size` takes the oldest away.
+//! * A file that is used is touched: `size` takes the oldest away.
 
 use std::ffi::OsStr;
 use std::fs::DirBuilder;
@@ -225,7 +225,7 @@ fn is_empty(folder: &OwnedFd) -> io::Result<bool> {
             return Ok(false);
         }
     }
-    // What bears the name of the tag and says something else is somebody's.
+    // A tag that says something else is another program's.
     Ok(has_tag(folder, CACHE_WORDS) || absent(open_file(folder, CACHE_TAG))?.is_none())
 }
 

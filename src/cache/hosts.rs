@@ -96,7 +96,7 @@ pub(super) fn check(
         let silence = folder
             .read(Area::Hosts, &key, LONGEST)
             .and_then(|octets| read::<Silence>(&octets))
-            // What comes from the future says nothing about now.
+            // A record from the future says nothing about now.
             .filter(|silence| {
                 silence.server == server && (silence.at..silence.until).contains(&now)
             });

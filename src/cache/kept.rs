@@ -2,7 +2,7 @@
 //!
 //! * A fresh answer is given without asking anybody; of a stale one the server is asked whether it still holds. Without
 //!   the server there is no stale answer, except with `--offline`.
-//! * What is kept counts only if its content is there and has its hash, and if the policy allows the addresses it
+//! * A kept answer counts only if its content is there and has its hash, and if the policy allows the addresses it
 //!   came from; else it is as if it were not there, and the server is asked, whose address is judged now.
 //! * What runs with other certificates or another proxy kept is not there.
 //! * A URL with a user name or password is neither looked up nor kept, nor is what it leads to.
@@ -149,7 +149,7 @@ impl Kept {
             (Some(kept), Freshness::Stale(conditions))
                 if asked.how == How::Whole && !conditions.is_empty() =>
             {
-                // What is too large by now is for the server to say again.
+                // The server has to say again that the content is too large by now.
                 match self.body(kept) {
                     Ok(Some(body)) => {
                         self.ask_whether(asked, &mut entry, kept, body, &conditions, ask)
@@ -365,7 +365,7 @@ impl Kept {
         entry.store(&self.folder);
     }
 
-    /// What nothing may be made of is not worth its octets: any mail can name pages, however large they are.
+    /// Content that may not be put in is not kept: any mail can name pages, however large they are.
     fn may_be_put_in(&self, asked: &Asked<'_>, given: &Answer) -> bool {
         let named = given.headers.get(header::CONTENT_TYPE);
         let named = named.and_then(|value| value.to_str().ok());

@@ -23,7 +23,7 @@
 //! kept and what is fresh (RFC 9111), `entry` and `hosts` how it is written down, `folder` where. `run` has the folder of one run, and
 //! `made` which files of its output are there.
 //!
-//! What is read here was written by this user, but what it says came from strangers: it names nothing but header
+//! The files were written by this user, but what they say came from strangers: it names nothing but header
 //! values and hashes, and is not believed where it does not fit.
 
 mod entry;

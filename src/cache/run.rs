@@ -57,7 +57,7 @@ impl RunFolder {
         let around = around.map_err(|why| failed(why.into()))?;
         let size = Size::leaving(leaves);
         for _ in 0..TRIES {
-            // What is left of an earlier run is read all the same.
+            // Answers of an earlier run are read all the same.
             let made = size
                 .room(&around, 0)
                 .and_then(|_| Ok(rustix::fs::mkdirat(&around, name, Mode::RWXU)?));
@@ -151,7 +151,7 @@ impl RunFolder {
         }
         let _ = rustix::fs::unlinkat(root, CACHE_TAG, AtFlags::empty());
         let (around, name) = &self.place;
-        // What bears the name by now is removed only if it is an empty folder.
+        // Another thing of that name is removed only if it is an empty folder.
         rustix::fs::unlinkat(around, name, AtFlags::REMOVEDIR).is_ok()
     }
 }

@@ -1,6 +1,6 @@
 //! How much a cache holds, and what goes when that is too much: what was not used for the longest time.
 //!
-//! The sum is in the file `size`, which is also the lock of those who add to it. It is an estimate: what another
+//! The sum is in the file `size`, which is also the lock of the processes that add to it. It is an estimate: what another
 //! process overwrote counts twice, and what was removed by hand still counts. When it exceeds `--cache-max`, and once a
 //! day, one process counts what is there and takes the oldest files away. A process that reads a file that goes has it
 //! open; later ones have a miss.
@@ -91,7 +91,7 @@ impl Size {
             return;
         }
         self.added.fetch_add(octets, Ordering::Relaxed);
-        // What was planted there may be a pipe, which would be waited for.
+        // A pipe may have been planted there, which would be waited for.
         let flags = OFlags::RDWR
             | OFlags::CREATE
             | OFlags::NOFOLLOW

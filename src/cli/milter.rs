@@ -24,7 +24,7 @@ use crate::expand::Expander;
 use crate::fetch::{Fetcher, Pace};
 use crate::mailbox::Stop;
 use crate::milter::{
-    Address, Counters, Journal, Left, Listener, Metrics, Processed, Server, Service, Verdict,
+    Address, Counters, Journal, Left, Listener, Processed, Server, Service, Verdict, bind_metrics,
 };
 use crate::policy::Policy;
 use crate::report::{Report, Row};
@@ -88,7 +88,7 @@ fn serve(args: &MilterArgs, reread: Reread<'_>) -> Result<Status, Failure> {
     let metrics = args
         .metrics
         .as_ref()
-        .map(|address| Metrics::bind(address).map_err(cannot(&format!("listen on {address}"))))
+        .map(|address| bind_metrics(address).map_err(cannot(&format!("listen on {address}"))))
         .transpose()?;
     let started = started(args, listeners.len());
     let most = args.max_connections.unwrap_or(CONNECTIONS);

@@ -102,7 +102,7 @@ pub(crate) enum Source {
 #[derive(Clone, Debug)]
 pub(crate) struct Failed {
     pub(crate) refusal: Refusal,
-    /// Set where nobody answers at all, which holds for other URLs of the host, too.
+    /// Set where there is no answer at all, which holds for other URLs of the host, too.
     pub(crate) nobody: Option<Nobody>,
 }
 

@@ -35,7 +35,7 @@ pub struct Fetcher {
     gate: Gate,
     /// Is told how each retrieval ended; of what the memory knows there was none.
     observer: Option<Observer>,
-    /// What would be retrieved is refused with [`Reason::NotRetrieved`] and what the source said.
+    /// Content that would be retrieved is refused with [`Reason::NotRetrieved`] and what the source said.
     only_probes: bool,
     source: Arc<dyn Fetch>,
 }

@@ -10,7 +10,7 @@ use crate::report::{Reason, Refusal};
 /// Whether the run is to stop.
 pub(crate) type IsStopped = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// Lets so many in at the same time, whoever asks. Requests are served in the order in which they come, so that no
+/// Lets so many requests in at the same time, of all messages. Requests are served in the order in which they come, so that no
 /// message starves; none waits longer than its deadline.
 ///
 /// Once the run is to stop none is let in any more, also of those that wait: what is on its way is waited for, not what

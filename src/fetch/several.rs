@@ -12,7 +12,7 @@ use crate::report::{Detail, Reason, Refusal, Setting};
 ///
 /// The bodies together have at most `octets` octets. The bound is met in the order of the requests: a
 /// body that exceeds it is refused with [`Reason::GrowthLimit`], and behind it nothing more is asked for.
-/// Nobody runs further ahead of the first missing answer than `in_flight`, so that no more bodies than
+/// No thread runs further ahead of the first missing answer than `in_flight`, so that no more bodies than
 /// that are held, or retrieved in vain, beyond the bound.
 #[must_use]
 pub fn fetch_all(
@@ -80,7 +80,7 @@ pub fn fetch_all(
 }
 
 struct Several {
-    /// The first request that nobody took yet.
+    /// The first request that no thread took yet.
     next: usize,
     /// How many answers from the front are there, and were judged.
     settled: usize,

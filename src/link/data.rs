@@ -47,7 +47,6 @@ use self::folding::{is_folding, skip_folding};
 pub use self::media_type::MAX_PARAMETERS;
 pub use self::media_type::MediaTypeText;
 
-/// Why a `data:` URL gave no content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataUrlError {

@@ -30,7 +30,6 @@ const LONGEST_OPEN_NAME: usize = 6;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Within {
     Attribute,
-    /// The text of an element.
     Text,
 }
 
@@ -199,7 +198,7 @@ pub(super) fn encode(text: &[u8], quote: Option<Quote>, escapes_ampersands: bool
                 (None, b'\t') => b"&#9;",
                 (None, b'\n') => b"&#10;",
                 (None, 0x0C) => b"&#12;",
-                // What follows may be the `>` of the tag, and the tag in a conditional comment.
+                // The `>` of the tag may follow, and the tag may stand in a conditional comment.
                 (None, b'-') if rest.len() == 1 => b"&#45;",
                 (None, b'!') if rest.len() == 1 => b"&#33;",
                 _ => continue,

@@ -379,7 +379,7 @@ fn charset(document: &[u8], all: &[Attribute]) -> Option<Vec<u8>> {
     label::in_content(&content).map(<[u8]>::to_vec)
 }
 
-/// `3D"x"` or `3Dx` without quotes around it: whoever wrote it meant `=3D`, a quoted-printable `=`.
+/// `3D"x"` or `3Dx` without quotes around it: its writer meant `=3D`, a quoted-printable `=`.
 fn looks_encoded(document: &[u8], attribute: &Attribute) -> bool {
     // Numbers and words prove nothing.
     let holds_url = !matches!(

@@ -69,9 +69,7 @@ pub enum Grammar {
     /// The whole value is the URL.
     Url,
     Srcset,
-    /// A member of a list separated by white space.
     SpaceSeparated,
-    /// A member of a list separated by commas.
     CommaSeparated,
     /// The URL of a refresh, with the quote around it.
     Refresh(Option<Quote>),
@@ -111,7 +109,6 @@ pub enum ImageSet {
 /// What a reader does with a link.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Role {
-    /// Shows it as a picture.
     Picture,
     /// Plays it: audio and video.
     Media,

@@ -198,7 +198,7 @@ impl Draft {
 
     fn leave(&mut self, why: Left) {
         self.left = Some(why);
-        // What is not worked on is not held.
+        // A message that is left is not held.
         self.bytes = Vec::new();
         self.searched = 0;
     }

@@ -1,4 +1,4 @@
-//! What came over a connection and is not understood yet: packets are taken out of the buffer that they are read into.
+//! The buffer of a connection: packets are taken out of the octets that they are read into.
 
 use std::io::{self, Read};
 

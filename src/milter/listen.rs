@@ -260,7 +260,7 @@ impl Stream {
         Ok(Self { socket, ..*self })
     }
 
-    /// What was read is acknowledged at once, until the next read. Postfix writes header fields in several small
+    /// Octets that were read are acknowledged at once, until the next read. Postfix writes header fields in several small
     /// packets without an answer in between; over TCP it waits 40 ms for an acknowledgement that is held back.
     pub(super) fn acknowledge(&self) {
         #[cfg(target_os = "linux")]

@@ -8,41 +8,34 @@ use std::time::{Duration, Instant};
 use super::counters::Counters;
 use super::listen::Address;
 
-/// A port where counts are asked for.
-#[derive(Debug)]
-pub struct Metrics(TcpListener);
-
 /// Octets of a request that are read.
 const LONGEST: usize = 8 << 10;
 
 /// How long a client may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-impl Metrics {
-    /// # Errors
-    /// What the system says; an address that is no port.
-    pub fn bind(address: &Address) -> io::Result<Self> {
-        match address {
-            Address::Inet(name) => {
-                let addresses: Vec<_> = name.to_socket_addrs()?.collect();
-                TcpListener::bind(addresses.as_slice()).map(Self)
-            }
-            Address::Unix(_) => Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "metrics are asked for over inet",
-            )),
+/// Listens on a port where counts are asked for.
+pub fn bind(address: &Address) -> io::Result<TcpListener> {
+    match address {
+        Address::Inet(name) => {
+            let addresses: Vec<_> = name.to_socket_addrs()?.collect();
+            TcpListener::bind(addresses.as_slice())
         }
+        Address::Unix(_) => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "metrics are asked for over inet",
+        )),
     }
+}
 
-    /// Answers for ever.
-    pub(super) fn serve(&self, counters: &Counters) {
-        loop {
-            match self.0.accept() {
-                // The client may be gone.
-                Ok((stream, _)) => drop(answer(&stream, counters)),
-                // No more files may be open, say: it may pass.
-                Err(_) => std::thread::sleep(Duration::from_millis(100)),
-            }
+/// Answers for ever.
+pub(super) fn serve(listener: &TcpListener, counters: &Counters) {
+    loop {
+        match listener.accept() {
+            // The client may be gone.
+            Ok((stream, _)) => drop(answer(&stream, counters)),
+            // No more files may be open, say: it may pass.
+            Err(_) => std::thread::sleep(Duration::from_millis(100)),
         }
     }
 }

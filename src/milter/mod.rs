@@ -23,8 +23,8 @@ pub use self::counters::Counters;
 pub use self::draft::Incoming;
 pub use self::draft::Left;
 pub use self::listen::{Address, Listener};
-pub use self::metrics::Metrics;
+pub use self::metrics::bind as bind_metrics;
 pub use self::server::{Journal, Processed, Server};
 pub use self::service::{Service, Verdict};
 #[cfg(any(test, feature = "internals"))]
-pub use self::session::{Room, Session, Step};
+pub use self::session::{Session, Step};

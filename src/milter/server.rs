@@ -11,6 +11,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, BufWriter, Write as _};
+use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::thread;
@@ -23,9 +24,9 @@ use super::counters::Counters;
 use super::draft::{Draft, Incoming};
 use super::inbox::Inbox;
 use super::listen::{Listener, Stream};
-use super::metrics::Metrics;
+use super::metrics;
 use super::service::{Service, Verdict};
-use super::session::{Room, Session, Step};
+use super::session::{Session, Step};
 use crate::report::Report;
 
 /// Between two words to the mail system that it takes longer, and up to a [`TICK`] more.
@@ -144,7 +145,7 @@ impl Server {
     pub fn start(
         self: &Arc<Self>,
         listeners: Vec<Listener>,
-        metrics: Option<Metrics>,
+        metrics: Option<TcpListener>,
     ) -> io::Result<()> {
         for listener in &listeners {
             listener.set_nonblocking()?;
@@ -158,7 +159,7 @@ impl Server {
         if let Some(metrics) = metrics {
             let server = Arc::clone(self);
             let telling = thread::Builder::new().name("metrics".to_owned());
-            telling.spawn(move || metrics.serve(&server.counters))?;
+            telling.spawn(move || metrics::serve(&metrics, &server.counters))?;
         }
         Ok(())
     }
@@ -215,14 +216,11 @@ impl Server {
 
     fn open(self: &Arc<Self>, stream: Stream) -> io::Result<()> {
         let most = self.work().most;
-        let (number, place) = {
+        let (number, is_full) = {
             let mut connections = self.connections();
             let count = connections.open.len();
-            let place = match count < most {
-                true => Room::Served,
-                false => Room::Full,
-            };
-            self.counters.connected(place == Room::Full);
+            let is_full = count >= most;
+            self.counters.connected(is_full);
             // Closed: the mail system does what it does when no filter is there.
             if count >= most.saturating_mul(2) {
                 return Ok(());
@@ -236,14 +234,14 @@ impl Server {
             };
             connections.open.insert(number, open);
             self.counters.open(connections.open.len());
-            (number, place)
+            (number, is_full)
         };
         // From here on dropped, whatever happens.
         let connection = Connection {
             server: Arc::clone(self),
             number,
             stream,
-            session: Session::new(place),
+            session: Session::new(is_full),
         };
         let serving = thread::Builder::new().name("connection".to_owned());
         serving.spawn(move || connection.serve()).map(|_| ())

@@ -10,14 +10,6 @@ use super::codec::{Command, Malformed, Reply, Terms, action, macro_value, option
 use super::draft::Draft;
 use super::service::Service;
 
-/// Whether there is place for the connection.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Room {
-    Served,
-    /// There are enough connections: each message is to be tried again later, and none of it is held.
-    Full,
-}
-
 /// What to do after a packet.
 #[derive(Debug)]
 pub enum Step<'s> {
@@ -32,9 +24,10 @@ pub enum Step<'s> {
 
 #[derive(Debug)]
 pub struct Session {
-    place: Room,
+    /// There are enough connections: each message is to be tried again later, and none of it is held.
+    is_full: bool,
     terms: Option<Terms>,
-    /// What the mail system offered besides is not used.
+    /// Other actions that the mail system offered are not used.
     can_change: bool,
     draft: Draft,
     skipped: bool,
@@ -51,9 +44,9 @@ const NONE_OF: u32 = option::NO_CONNECT
     | option::NO_UNKNOWN;
 
 impl Session {
-    pub fn new(place: Room) -> Self {
+    pub fn new(is_full: bool) -> Self {
         Self {
-            place,
+            is_full,
             terms: None,
             can_change: false,
             draft: Draft::default(),
@@ -100,9 +93,7 @@ impl Session {
                 self.forget();
                 Step::Wait
             }
-            Command::Field { .. } | Command::EndOfHeader | Command::Body(_)
-                if self.place == Room::Full =>
-            {
+            Command::Field { .. } | Command::EndOfHeader | Command::Body(_) if self.is_full => {
                 self.answer_when_full(&command)
             }
             Command::Field { name, value } => {
@@ -137,7 +128,7 @@ impl Session {
                     false => Step::Say(Reply::Continue),
                 }
             }
-            Command::EndOfBody(_) if self.place == Room::Full => {
+            Command::EndOfBody(_) if self.is_full => {
                 self.forget();
                 Step::Refused
             }
@@ -191,9 +182,9 @@ impl Session {
     }
 
     fn negotiate(&mut self, offer: Terms) -> Step<'static> {
-        let wanted = match self.place {
-            Room::Full => NONE_OF | option::NO_BODY | option::NO_FIELDS | option::QUIET_FIELDS,
-            Room::Served => {
+        let wanted = match self.is_full {
+            true => NONE_OF | option::NO_BODY | option::NO_FIELDS | option::QUIET_FIELDS,
+            false => {
                 NONE_OF
                     | option::SKIP
                     | option::QUIET_FIELDS
@@ -202,7 +193,7 @@ impl Session {
             }
         };
         self.can_change = offer.actions & ACTIONS == ACTIONS;
-        let actions = match self.can_change && self.place == Room::Served {
+        let actions = match self.can_change && !self.is_full {
             true => ACTIONS,
             false => 0,
         };

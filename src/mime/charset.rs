@@ -175,7 +175,7 @@ fn is_ebcdic(label: &[u8]) -> bool {
     digits.is_some_and(|digits| PAGES.contains(&digits) || digits.starts_with(b"0114"))
 }
 
-/// A text of which nobody knows the charset, with another byte for each `\` behind a byte above 0x7f:
+/// A text in an unknown charset, with another byte for each `\` behind a byte above 0x7f:
 /// it may be half a character. UTF-8 is told by its form and stays.
 pub fn without_doubtful_bytes(text: &[u8]) -> Cow<'_, [u8]> {
     if std::str::from_utf8(text).is_ok() {

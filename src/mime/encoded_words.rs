@@ -4,7 +4,7 @@
 //! * words may be of any length, and stand in quotes and right beside other text (against §5);
 //! * a character may be split between two words of one charset (against §5), and blanks may stand in the text of a word
 //!   in the "Q" encoding;
-//! * a language may stand behind the charset (RFC 2231 §5), and is nobody's.
+//! * a language may stand behind the charset (RFC 2231 §5), and is not used.
 
 use mail_parser::decoders::charsets::map::charset_decoder;
 use memchr::{memchr, memmem};

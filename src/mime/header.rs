@@ -103,7 +103,6 @@ impl Header {
         header
     }
 
-    /// Reads the section that a message starts with.
     pub fn of_message(message: &[u8], limit: usize) -> Self {
         let within = Span::new(0, message.len());
         Self::read_until(message, within, true, limit, |_| false)

@@ -27,7 +27,7 @@ pub struct MappedBody<'a> {
 }
 
 impl<'a> MappedBody<'a> {
-    /// Decodes a body. None for an encoding nobody knows and for damaged base64.
+    /// Decodes a body. None for an unknown encoding and for damaged base64.
     pub fn decode(original: &'a [u8], body: Span, encoding: TransferEncoding) -> Option<Self> {
         Some(Self {
             original,

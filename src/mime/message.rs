@@ -67,7 +67,6 @@ impl Content {
 pub struct Multipart {
     /// Its boundary parameter, read once: a long Content-Type may stand above ten thousand parts.
     pub boundary: Vec<u8>,
-    /// Before the first boundary line.
     pub preamble: Span,
     /// One boundary line before each child, with the line break in front of it where that is free.
     pub delimiters: Vec<Span>,
@@ -174,7 +173,6 @@ impl Tree {
         around.filter(|part| self.is_message(*part))
     }
 
-    /// Whether a part is one of a multipart.
     pub fn is_under_multipart(&self, id: PartId) -> bool {
         let above = self.part(id).parent.map(|above| &self.part(above).content);
         matches!(above, Some(Content::Multipart(_)))

@@ -348,7 +348,7 @@ impl<'a> Written<'a> {
         match (self.sections.last(), u32::try_from(at)) {
             (Some(&(last, _)), _) if last == section => {}
             (_, Ok(at)) => self.sections.push((section, at)),
-            // Nobody reads a field of 4 GiB to its end.
+            // A field of 4 GiB is not read to its end.
             (_, Err(_)) => self.cut_off = true,
         }
     }

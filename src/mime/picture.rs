@@ -12,7 +12,6 @@ use memchr::{memchr, memmem};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FileType {
-    /// The media type, as in `image/png`.
     pub essence: &'static str,
     /// What the name of such a file ends with, without the dot.
     pub extension: &'static str,

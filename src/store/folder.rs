@@ -130,7 +130,7 @@ impl Folder {
         self.unlisted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes durable what is pending, whoever put it.
+    /// Makes durable all that is pending, of all threads.
     fn commit(&self) {
         // A second thread waits here for those of its objects that the first one took.
         let _alone = self
@@ -148,7 +148,7 @@ impl Folder {
         let keys: Vec<Key> = batch.keys().copied().collect();
         let mut failed = commit(&self.places, batch);
         let mut waiting = self.waiting();
-        // What was put anew after it had failed is judged by how it fared last.
+        // Of an object that was put again after it had failed, the last attempt counts.
         for key in keys {
             match failed.remove(&key) {
                 Some(why) => waiting.failed.insert(key, why),

@@ -45,7 +45,7 @@ impl Layers {
         visit(&self.window);
         if !self.under_quoted_printable {
             if self.quoted_printable.is_none() && has_escapes(&self.window) {
-                // What came before the first escape is the same in both.
+                // The text before the first escape is the same in both.
                 let layer = Box::new((Vec::new(), self.within(true)));
                 self.unquote(layer, &self.window.clone(), visit);
             } else if let Some(layer) = self.quoted_printable.take() {
@@ -207,7 +207,7 @@ impl Block {
             }
             match first {
                 b'\n' | b'\r' => {
-                    // What follows an empty line is a body of its own, unless it can be read as more.
+                    // Behind an empty line is a body of its own, unless it can be read as more.
                     if first == b'\n' && self.line == 0 && !self.length.is_multiple_of(4) {
                         self.end(inner);
                     }

@@ -1,7 +1,7 @@
 //! Stores of objects that are named by their content: what detach moves out of mails (docs/store.md).
 //!
 //! An object lies under the SHA-256 of its octets, so equal octets are one object, nothing is ever overwritten, and
-//! whoever reads an object can tell whether it is the right one. What lives here: the [`Key`], the promise of a
+//! every reader of an object can tell whether it is the right one. What lives here: the [`Key`], the promise of a
 //! [`Store`], and the store in a [`Folder`]. What never does: MIME; and a network only through the client of `fetch`.
 
 #[cfg(unix)]

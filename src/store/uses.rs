@@ -8,7 +8,7 @@
 //! * in quoted-printable, also broken by a soft line break;
 //! * in base64, and in base64 within base64: a forwarded message is often attached so.
 //!
-//! What is compressed or encrypted is not looked into. What lies between the digits of one use is less than
+//! Compressed and encrypted content is not looked into. Between the digits of one use lie less than
 //! [`LONGEST`] octets.
 
 use memchr::{memchr, memmem};

@@ -1,8 +1,8 @@
 //! A store on a server: by PUT and GET under the same names as in a folder (docs/store.md).
 //!
-//! * What is there is read and hashed before anything is put. `If-None-Match: *` (RFC 9110 §13.1.2) keeps a server
+//! * An object that is there is read and hashed before anything is put. `If-None-Match: *` (RFC 9110 §13.1.2) keeps a server
 //!   from replacing what came between.
-//! * What was put is read back and hashed. That the server keeps it is the server's promise.
+//! * An object that was put is read back and hashed. That the server keeps it is the server's promise.
 //! * WebDAV (RFC 4918): folders that are missing are made by MKCOL. S3: requests are signed in their URLs.
 //! * 408, 429, 5xx and connections that fail are temporary.
 

@@ -18,7 +18,7 @@ use super::common::mail_system::{ACTIONS, Became, MailSystem, OPTIONS, divided, 
 use super::embed;
 use crate::expand::{Expander, Mark};
 use crate::fetch::{Bytes, Fetch, NoFetch, Request, Retrieved};
-use crate::milter::{Address, Journal, Listener, Processed, Room, Server, Service, Verdict};
+use crate::milter::{Address, Journal, Listener, Processed, Server, Service, Verdict};
 use crate::policy::{OnFailure, Policy, Scheme};
 use crate::report::{Reason, Refusal};
 
@@ -625,7 +625,7 @@ proptest! {
         for mark in [Mark::Off, Mark::Field] {
             let expander = expander(mark);
             let service = Service::new(expander.clone());
-            let conversation = Conversation::new(service, Room::Served);
+            let conversation = Conversation::new(service, false);
             let mut mail_system = MailSystem::over(Box::new(conversation));
             mail_system.negotiate();
             let came = mail_system.filter("1", message.as_bytes()).message();

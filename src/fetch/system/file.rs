@@ -93,7 +93,7 @@ impl Roots {
     }
 }
 
-/// Without waiting for whoever has the other end of a pipe that took the file's place.
+/// Without waiting for the other end of a pipe that took the file's place.
 #[cfg(unix)]
 fn open(root: &Dir, beneath: &Path) -> std::io::Result<File> {
     use cap_std::fs::OpenOptionsExt as _;

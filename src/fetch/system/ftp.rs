@@ -96,7 +96,7 @@ pub(super) fn connect(
     addresses: &[SocketAddr],
     allowance: Allowance,
 ) -> Result<TcpStream, (Refusal, bool)> {
-    // Nobody is asked for what cannot be had.
+    // No server is asked for a URL that names no file.
     RemotePath::of(target).map_err(|refusal| (refusal, false))?;
     let remaining = || allowance.remaining().map_err(|late| (late, false));
     let mut last = None;
@@ -165,7 +165,7 @@ fn converse(
     };
     match read_whole(&mut transfer, 0, |octets| policy.judge_size(octets), broke) {
         Ok(_) if watchdog.has_bitten() => {
-            // What was read is what had come when the time was over.
+            // The body ends where the time was over.
             watchdog.bite();
             Err(allowance.overrun())
         }
@@ -247,7 +247,7 @@ fn broken(why: &std::io::Error) -> Refusal {
 /// Shuts the connections when the time is over, so that whatever waits for them wakes up.
 struct Watchdog {
     sockets: Arc<Mutex<Vec<TcpStream>>>,
-    /// Set before the connections are shut: whoever sees the end of one sees this, too.
+    /// Set before the connections are shut: a reader that sees the end of one sees this, too.
     bitten: Arc<AtomicBool>,
     /// Dropping it calls the dog off.
     _leash: mpsc::Sender<()>,

@@ -1,7 +1,7 @@
 //! http and https (RFC 9110, 9112): which requests one retrieval takes. How one of them is sent is in `wire`, what is
 //! whole in `http_body`.
 //!
-//! * What is asked is [`Target::request_url`]: the host that was judged.
+//! * Requests are for [`Target::request_url`]: the host that was judged.
 //! * Redirects (301, 302, 303, 307, 308) are followed here, one judged request each; the steps go through
 //!   [`Servers`], so that a cache in front of them sees each, and is judged as they are.
 //! * `Authorization` never goes to where a redirect leads.

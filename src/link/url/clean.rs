@@ -78,7 +78,6 @@ pub(crate) fn with_blanks_escaped(url: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// The URL without its fragment and the `#`.
 pub fn without_fragment(url: &str) -> &str {
     url.find('#').map_or(url, |at| &url[..at])
 }

@@ -2,7 +2,6 @@
 
 use super::split::Reference;
 
-/// Why there is no absolute form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unresolvable {

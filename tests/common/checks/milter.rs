@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 
 use embody::fetch::NoFetch;
 use embody::internals::milter::codec::{self, Reply, Terms};
-use embody::internals::milter::{Left, Room, Service, Session, Step, Verdict};
+use embody::internals::milter::{Left, Service, Session, Step, Verdict};
 use embody::{Expander, Mark, Policy};
 
 /// A filter without a socket: what is written are the packets of a mail system, what is read the answers.
@@ -22,10 +22,10 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    pub fn new(service: Service, place: Room) -> Self {
+    pub fn new(service: Service, is_full: bool) -> Self {
         Self {
             service,
-            session: Session::new(place),
+            session: Session::new(is_full),
             waiting: Vec::new(),
             answers: Vec::new(),
             read: 0,
@@ -104,12 +104,8 @@ pub fn check(data: &[u8]) {
     let expander = Expander::builder(policy).fetch(NoFetch);
     let mark = if how & 2 == 0 { Mark::Off } else { Mark::Field };
     let expander = expander.mark(mark).build().expect("nothing of the system");
-    let place = if how & 4 == 0 {
-        Room::Served
-    } else {
-        Room::Full
-    };
-    let mut conversation = Conversation::new(Service::new(expander), place);
+    let is_full = how & 4 != 0;
+    let mut conversation = Conversation::new(Service::new(expander), is_full);
     if how & 1 == 0 {
         for piece in rest.chunks(1 + usize::from(how >> 3)) {
             conversation.write_all(piece).expect("a vector takes all");
