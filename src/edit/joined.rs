@@ -30,9 +30,7 @@ impl Edits {
 
 /// A stretch of output.
 enum Chunk {
-    /// Bytes of the original.
     Kept(Span),
-    /// Other bytes.
     New(Bytes),
 }
 
@@ -56,7 +54,7 @@ impl Chunk {
 struct Chunks {
     /// Chunks that are still to be taken, the first one last.
     rest: Vec<Chunk>,
-    /// How much of the first one is taken already. Cutting it off would copy what is behind each time.
+    /// How much of the first one is taken already. Cutting it off would copy the rest each time.
     used: usize,
 }
 
@@ -74,7 +72,7 @@ impl Chunks {
         Self { rest, used: 0 }
     }
 
-    /// Takes that many bytes of output off the front, or what there is.
+    /// Takes that many bytes of output off the front, or all that is left.
     fn take(&mut self, mut length: usize, mut taken: impl FnMut(Chunk)) {
         while length > 0 {
             let Some(chunk) = self.rest.pop() else { return };
@@ -100,9 +98,9 @@ impl Chunks {
 #[derive(Default)]
 struct Joined {
     edits: Vec<Edit>,
-    /// How much of the original is behind us.
+    /// The end of the last chunk of the original.
     at: usize,
-    /// New bytes since then: a slice of somebody's, or what short ones were copied to.
+    /// New bytes since then: a shared slice, or a copy of several short ones.
     shared: Bytes,
     own: Vec<u8>,
 }
@@ -136,7 +134,7 @@ impl Joined {
         !(self.shared.is_empty() && self.own.is_empty())
     }
 
-    /// The original goes on at `start`: what was left out and what is new becomes one edit.
+    /// The original goes on at `start`: the bytes that were left out and the new ones become one edit.
     fn close(&mut self, start: usize) {
         if start > self.at || self.has_new() {
             let shared = std::mem::take(&mut self.shared);

@@ -68,7 +68,7 @@ impl Expander {
         for part in parts {
             looked.documents += 1;
             let shown = documents.shown(part, &mut ledger, |shown| see(seen(&shown)));
-            looked.unread += u64::from(matches!(shown, Some(Err(_))));
+            looked.unread += u64::from(shown.is_err());
         }
         looked
     }

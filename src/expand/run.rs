@@ -10,7 +10,6 @@ use crate::edit::{Edit, Edits, Output};
 use crate::error::Error;
 use crate::lengths::{Lengths, corrected};
 use crate::mime;
-use crate::plan::Plan;
 use crate::policy::{Links, OnFailure, Policy};
 use crate::report::{Detail, Kind, Outcome, Reason, Refusal, Report, Row};
 
@@ -185,14 +184,11 @@ impl Session<'_> {
         }
         let limits = self.policy().limits.scan();
         let tree = mime::scan(&output, &limits);
-        let mut plan = Plan::of_links(&output, &tree, self.policy(), &mut self.ledger);
-        let links = relink::edits(self, &output, &tree, &mut plan);
-        let rows = plan.links.iter().map(|links| {
-            let mut row = links.row(self.name);
+        let (links, mut rows) = relink::resolved(self, &output, &tree);
+        for row in &mut rows {
             row.part = embedding.number_before(&row.part).to_owned();
-            row
-        });
-        outcomes.report.rows.extend(rows);
+        }
+        outcomes.report.rows.append(&mut rows);
         let links = corrected(&output, &tree, links, Lengths::Corrected, &limits).0;
         outcomes.edits = outcomes.take_edits().then(message.len(), links);
     }

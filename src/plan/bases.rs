@@ -8,10 +8,10 @@ use crate::mime::{PartId, Tree};
 /// The bases that hold for the parts of one message. Asked for in the order of the message, each is found once.
 #[derive(Clone, Debug, Default)]
 pub struct Bases {
-    /// Those of the part last asked for and of what it stands in, the outermost first. All of a message would be
-    /// many times the message: ten thousand parts may each be relative to one long base.
+    /// The bases of the part last asked for and of the entities around it, the outermost first. All of a message would
+    /// be many times the message: ten thousand parts may each be relative to one long base.
     chain: Vec<(PartId, Option<Rc<Base>>)>,
-    /// What holds around the message itself.
+    /// The base that holds around the message itself.
     around: Option<Rc<Base>>,
 }
 

@@ -13,7 +13,7 @@ use crate::report::{Reason, Refusal};
 /// The parts of one message that bear one Content-ID.
 #[derive(Clone, Copy, Default, Debug)]
 struct Bearers {
-    /// Parts that hold content: the first one, and how many there are.
+    /// The first part that holds content, and how many there are.
     content: Option<PartId>,
     contents: usize,
     /// The first two parts that refer elsewhere; RFC 1873 writes the id on the reference, too.
@@ -33,17 +33,14 @@ impl Bearers {
     }
 }
 
-/// All Content-IDs of a tree, each in its message.
 #[derive(Debug)]
 pub(super) struct ContentIds {
-    /// By message and id.
     bearers: HashMap<PartId, HashMap<String, Bearers>>,
     /// The Message-ID of each message; read when a reference first names one.
     message_ids: Option<HashMap<PartId, String>>,
 }
 
 impl ContentIds {
-    /// Reads them all. `is_reference` tells parts that refer elsewhere.
     pub(super) fn read(
         original: &[u8],
         tree: &Tree,

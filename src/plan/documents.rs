@@ -9,42 +9,39 @@ mod digest;
 mod document;
 mod link_text;
 mod long_lines;
-pub(super) mod new_links;
+mod new_links;
 mod options;
 mod referred;
-mod resolved;
 pub(crate) mod sheet;
 mod shown;
 mod siblings;
-
-use std::rc::Rc;
 
 pub(crate) use self::candidates::Fallbacks;
 pub(crate) use self::document::subtypes;
 use self::document::{Document, Language, unsupported};
 pub(crate) use self::link_text::cid_escaped;
-use self::link_text::{mentions_base, readable};
+use self::link_text::mentions_base;
 #[cfg(feature = "cli")]
 pub(crate) use self::referred::Showing;
 pub(crate) use self::referred::shown_inline;
 pub(crate) use self::shown::{Shown, Written};
 pub(crate) use self::siblings::Identity;
-use self::siblings::{RELATED, Siblings};
+pub(crate) use self::siblings::RELATED;
+use self::siblings::Siblings;
 use super::protection::protection;
 use crate::edit::{Edit, Group};
 use crate::ledger::Ledger;
-use crate::link::base::Base;
 use crate::mime::charset::Charset;
 use crate::mime::mapped::{Changes, MappedBody};
 use crate::mime::{Content, MediaType, PartId, TransferEncoding, Tree};
 use crate::policy::Policy;
 use crate::report::{Reason, Refusal};
 
-/// Octets of a link, at most: no server takes as many, and it would be held several times.
+/// Bytes of a link, at most: no server takes as many, and it would be held several times.
 const LONGEST: usize = 1 << 20;
 
-/// The edits of a document, and what became of its Content-MD5, if it has one.
-type Edited = (Group, Option<&'static str>);
+/// What was decided about a document, its edits, and a remark on its Content-MD5, if it has one.
+type Edited<T> = (T, Group, Option<&'static str>);
 
 /// The documents of a message, looked at one after the other. Facts that they share, such as which part has which
 /// Content-Location, are gathered once: there may be ten thousand of them.
@@ -65,12 +62,12 @@ impl<'p> Documents<'p> {
         }
     }
 
-    pub(super) fn identity(&mut self, part: PartId) -> &Identity {
+    pub(crate) fn identity(&mut self, part: PartId) -> &Identity {
         self.siblings.identity(part)
     }
 
-    /// Decodes and reads a document, and makes the changes that `decide` wants; none if the part is no document, or nothing
-    /// changes. Unless `always`, a document without any base or sibling is not looked at.
+    /// Decodes and reads a document, and makes the changes that `decide` wants. None if the part is no document, or
+    /// nothing changes. Unless `always`, a document without any base or sibling is not looked at.
     fn looked_at<T>(
         &mut self,
         part: PartId,
@@ -82,78 +79,63 @@ impl<'p> Documents<'p> {
             &MappedBody<'_>,
             &mut Document<'_>,
         ) -> Result<(Changes, T), Refusal>,
-    ) -> Option<Result<(T, Edited), Refusal>> {
-        let language = self.language(part)?;
-        let base = self.siblings.base_of(part);
-        let related = match self.siblings.around(part, ledger) {
-            Ok(related) => related,
-            Err(refusal) => return Some(Err(refusal)),
+    ) -> Result<Option<Edited<T>>, Refusal> {
+        let Some(language) = self.language(part) else {
+            return Ok(None);
         };
+        let base = self.siblings.base_of(part);
+        let related = self.siblings.around(part, ledger)?;
         let is_hopeless = !always && base.is_none() && related.is_empty();
         let charset = match self.charset(part) {
-            Ok(charset) => charset,
-            Err(_) if is_hopeless => return None,
-            Err(refusal) => return Some(Err(refusal)),
+            Err(_) if is_hopeless => return Ok(None),
+            charset => charset?,
         };
         let encoding = self.tree.part(part).encoding;
         let body = self.tree.part(part).body;
         // Without a base around, only <base href> in the document or a sibling can help; most
         // documents are done with here.
         if is_hopeless {
-            if language == Language::Css {
-                return None;
-            }
-            let octets = encoding.decode(body.of(self.original))?;
-            if !mentions_base(&octets) {
-                return None;
+            let decoded = || encoding.decode(body.of(self.original));
+            let may_help =
+                language != Language::Css && decoded().is_some_and(|octets| mentions_base(&octets));
+            if !may_help {
+                return Ok(None);
             }
         }
         // Decoded, searched, and looked at again where the charset is only known then.
-        if let Err(refusal) = ledger.work(body.len() * 3) {
-            return Some(Err(refusal));
-        }
+        ledger.work(body.len() * 3)?;
         let Some(mapped) = MappedBody::decode(self.original, body, encoding) else {
-            let refusal = Refusal::lasting(
-                Reason::UndecodableBody,
-                format!("its {} is damaged", encoding.as_str()),
-            );
-            return (!is_hopeless).then_some(Err(refusal));
+            if is_hopeless {
+                return Ok(None);
+            }
+            let detail = format!("its {} is damaged", encoding.as_str());
+            return Err(Refusal::lasting(Reason::UndecodableBody, detail));
         };
         let mut document = Document::read(part, language, mapped.octets(), charset);
         document.related = related;
-        document.base = match &document.base_href {
-            Some(href) => {
-                let href = readable(&href.decoded(&document.text));
-                Base::of_document(base.as_deref(), &href).map(Rc::new)
-            }
-            None => base,
-        };
-        let decision = decide(self, ledger, &mapped, &mut document);
-        let (changes, decided) = match decision {
-            Ok(decided) => decided,
-            Err(refusal) => return Some(Err(refusal)),
-        };
+        document.base = document.base_within(base);
+        let (changes, decided) = decide(self, ledger, &mapped, &mut document)?;
         if changes.is_empty() {
-            return None;
+            return Ok(None);
         }
         let refusal =
             protection(self.tree, part, self.policy).or_else(|| document.refusal(encoding));
         if let Some(refusal) = refusal {
-            return Some(Err(refusal));
+            return Err(refusal);
         }
         let Some(changes) = self.lines_kept(&document, encoding, changes) else {
-            return Some(Err(Refusal::lasting(
+            return Err(Refusal::lasting(
                 Reason::LineTooLong,
                 format!(
                     "a line of its {} body would be longer than 998 bytes, and there is no blank in a tag to break it at",
                     encoding.as_str()
                 ),
-            )));
+            ));
         };
         let digest = digest::renewed(self.original, self.tree, part, document.octets, |piece| {
             mapped.changed(&changes, piece);
         });
-        // The text has done its work, and may be a copy of the document.
+        // The text is no longer needed, and may be a copy of the document.
         drop(document);
         let (digest, mut edits) = match digest {
             Some((digest, edits)) => (Some(digest), edits),
@@ -165,14 +147,10 @@ impl<'p> Documents<'p> {
                 .into_iter()
                 .map(|(span, bytes)| Edit::replace(span, bytes)),
         );
-        let growth = edits.iter().map(Edit::growth).sum();
-        if let Err(refusal) = ledger.grow(growth) {
-            return Some(Err(refusal));
-        }
-        Some(Ok((decided, (edits, digest))))
+        ledger.grow(edits.iter().map(Edit::growth).sum())?;
+        Ok(Some((decided, edits, digest)))
     }
 
-    /// What kind of document a part is; none if it is none, or an attachment.
     fn language(&self, part: PartId) -> Option<Language> {
         let language = Language::of(&self.tree.part(part).essence)?;
         let is_leaf = self.tree.part(part).content == Content::Leaf;
@@ -193,8 +171,7 @@ impl<'p> Documents<'p> {
             && parent.is_none_or(|parent| self.tree.part(parent).essence != RELATED)
     }
 
-    /// The charset that the part's header names; none if it names none that is known. US-ASCII counts as
-    /// none: it is what programs write that do not know.
+    /// None also for US-ASCII, which programs write that know no charset.
     fn charset(&self, part: PartId) -> Result<Option<Charset>, Refusal> {
         let value = self.tree.value(self.original, part, "Content-Type");
         let label = value.and_then(|value| MediaType::parse(value).parameter("charset"));
@@ -207,7 +184,7 @@ impl<'p> Documents<'p> {
         }
     }
 
-    /// The changes, with line ends where a body that has lines would get too long ones.
+    /// With line ends where a body that has lines would get too long ones.
     fn lines_kept(
         &self,
         document: &Document<'_>,

@@ -9,38 +9,29 @@ use crate::report::{Kind, Outcome, Refusal, Row};
 /// One reference and what to do with it.
 #[derive(Clone, Debug)]
 pub struct Item<'a> {
-    /// The reference.
     pub body: ExternalBody<'a>,
-    /// The part's number, as reports write it.
     pub number: String,
-    /// What kind of reference.
     pub kind: Kind,
     /// The URL as reports show it: absolute if possible, password masked, `data:` shortened.
     pub shown_url: Option<String>,
-    /// What to do.
     pub step: Step,
 }
 
-/// What to do with a reference.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// Decode the `data:` URL.
     Decode,
-    /// Copy the content of another part.
     Copy(PartId),
     /// Retrieve this URL (absolute, mapped); asking for the declared type.
     Retrieve {
         /// The URL to give to [`Fetch`](crate::fetch::Fetch).
         url: String,
-        /// The phantom header's `type/subtype`.
         accept: Option<String>,
     },
-    /// Leave the part.
     Leave(Refusal),
 }
 
 impl Item<'_> {
-    /// What the report says of it if the content can be had; of a retrieval, until somebody was asked, that it would be.
+    /// Its row if the content can be had; of a retrieval, until a server was asked, that it would be.
     #[must_use]
     pub fn row(&self, message: &str) -> Row {
         let mut row = Row::new(message, self.number.clone(), self.kind, Outcome::Expanded);
@@ -59,14 +50,13 @@ impl Item<'_> {
         let declared = self.body.declared.as_ref();
         row.media_type = declared.map(|declared| declared.essence.to_string());
         row.url.clone_from(&self.shown_url);
-        // The largest number stands for all that no number says.
+        // The largest number stands for all larger ones.
         row.bytes = self.body.size.filter(|&size| size != u64::MAX);
         row
     }
 }
 
-/// A URL as reports show it: the password masked; of a very long one, which one base may give to ten
-/// thousand parts, the start.
+/// A URL with its password masked; of a very long one, which one base may give to ten thousand parts, the start.
 pub(super) fn shown_url(url: &str) -> String {
     const LONGEST: usize = 1_000;
     let shown = url::masked(url);

@@ -7,19 +7,16 @@ use crate::span::Span;
 /// A part that was not looked into, or not to its end, because of a bound.
 #[derive(Clone, Debug)]
 pub struct OpaquePart {
-    /// The part.
     pub part: PartId,
     /// Its number; empty for the message itself.
     pub number: String,
-    /// The octets that were not looked into.
+    /// The bytes that were not looked into.
     pub span: Span,
-    /// Why: which bound was reached.
     pub refusal: Refusal,
 }
 
 #[cfg(feature = "cli")]
 impl OpaquePart {
-    /// The part and the bound, as a sentence.
     #[must_use]
     pub fn detail(&self) -> Detail {
         let place = match self.number.as_str() {
@@ -30,7 +27,6 @@ impl OpaquePart {
     }
 }
 
-/// The parts that were not looked into because of a bound.
 #[must_use]
 pub fn opaque_parts(tree: &Tree) -> Vec<OpaquePart> {
     tree.ids()

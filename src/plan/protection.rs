@@ -4,7 +4,7 @@ use crate::mime::{PartId, Tree};
 use crate::policy::{Policy, Protected};
 use crate::report::{Reason, Refusal};
 
-/// Why a part may not be touched although the policy might allow its URL: what it stands in.
+/// Why a part may not be touched, whatever the policy says of its URL.
 #[must_use]
 pub fn protection(tree: &Tree, part: PartId, policy: &Policy) -> Option<Refusal> {
     tree.ancestors(part).find_map(|above| {

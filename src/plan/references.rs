@@ -15,11 +15,11 @@ use crate::mime::{Content, Limit, PartId, Tree};
 use crate::policy::{Policy, Scheme};
 use crate::report::{Detail, Kind, Reason, Refusal, Setting};
 
-/// How many characters of a `data:` URL a report shows.
+/// Characters of a `data:` URL in a report.
 const SHOWN_DATA: usize = 48;
 
-/// Plans the references of one message, and counts the octets of the URLs that a base made absolute, of which there
-/// may be `room`.
+/// Plans the references of one message, and counts the bytes of the URLs that a base made absolute, of which there may
+/// be `room`.
 pub(super) fn references<'a>(
     original: &'a [u8],
     tree: &Tree,
@@ -62,34 +62,15 @@ struct Planner<'p> {
     tree: &'p Tree,
     policy: &'p Policy,
     content_ids: ContentIds,
-    /// Octets that further URLs may have: one long base may stand above ten thousand relative references.
+    /// Bytes that further URLs may have: one long base may stand above ten thousand relative references.
     room: usize,
 }
 
 impl Planner<'_> {
     fn item<'a>(&mut self, body: ExternalBody<'a>) -> Item<'a> {
-        let (shown_url, step) = match self.step(&body) {
-            Ok((shown, step)) => (shown, step),
-            Err((shown, refusal)) => (shown, Step::Leave(refusal)),
-        };
-        let step = if self.is_cut(&body) {
-            // Nothing behind the limit was read: the URL, the type or the digest may be cut.
-            let detail = Detail::from("its header, or the phantom header, is larger than ")
-                .naming(Setting::Header);
-            Step::Leave(Refusal::lasting(Reason::HeaderTooLarge, detail))
-        } else if body.claim == Claim::Unreadable {
-            // Put in by what it declares it would not be the part it was.
-            let detail = "its X-Embody-Detached field is not as embody writes it";
-            Step::Leave(Refusal::lasting(Reason::BadNote, detail))
-        } else {
-            step
-        };
-        let step = match body.follow().map(|form| self.policy.judge_form(form)) {
-            Some(Err(refusal)) => Step::Leave(refusal),
-            _ => step,
-        };
-        let step = match protection(self.tree, body.part, self.policy) {
-            Some(refusal) => Step::Leave(refusal),
+        let (shown_url, step) = self.step(&body);
+        let step = match self.obstacle(&body) {
+            Some(refusal) => Err(refusal),
             None => step,
         };
         Item {
@@ -102,24 +83,37 @@ impl Planner<'_> {
                 Form::Scrubbed => Kind::Mailman,
             },
             shown_url,
-            step,
+            step: step.unwrap_or_else(Step::Leave),
             body,
         }
     }
 
-    fn is_cut(&self, body: &ExternalBody<'_>) -> bool {
+    /// Why nothing is done, whatever the reference leads to.
+    fn obstacle(&self, body: &ExternalBody<'_>) -> Option<Refusal> {
+        if let Some(refusal) = protection(self.tree, body.part, self.policy) {
+            return Some(refusal);
+        }
+        if let Some(Err(refusal)) = body.follow().map(|form| self.policy.judge_form(form)) {
+            return Some(refusal);
+        }
         let content = &self.tree.part(body.part).content;
-        *content == Content::Opaque(Limit::HeaderTooLarge)
+        if *content == Content::Opaque(Limit::HeaderTooLarge)
             || body.phantom.end == SectionEnd::TooLarge
+        {
+            // Nothing behind the limit was read: the URL, the type or the digest may be cut.
+            let detail = Detail::from("its header, or the phantom header, is larger than ")
+                .naming(Setting::Header);
+            return Some(Refusal::lasting(Reason::HeaderTooLarge, detail));
+        }
+        // Its content could be put in, but would not be the part that it was.
+        let detail = "its X-Embody-Detached field is not as embody writes it";
+        (body.claim == Claim::Unreadable).then(|| Refusal::lasting(Reason::BadNote, detail))
     }
 
-    /// The URL to show and what to do; or the URL to show and why nothing is done.
-    fn step(
-        &mut self,
-        body: &ExternalBody<'_>,
-    ) -> Result<(Option<String>, Step), (Option<String>, Refusal)> {
+    /// The URL to show, and what to do with it.
+    fn step(&mut self, body: &ExternalBody<'_>) -> (Option<String>, Result<Step, Refusal>) {
         let (shown, step) = match &body.target {
-            Err(refusal) => return Err((None, refusal.clone())),
+            Err(refusal) => return (None, Err(refusal.clone())),
             Ok(Referent::Data(url)) => (shorten(url), Ok(Step::Decode)),
             Ok(Referent::ContentId {
                 content_id,
@@ -141,10 +135,7 @@ impl Planner<'_> {
         };
         let declared = body.declared.as_ref().map(|declared| &declared.essence);
         let allowed = declared.map_or(Ok(()), |essence| self.policy.judge_type(essence));
-        match step.and_then(|step| allowed.map(|()| step)) {
-            Ok(step) => Ok((Some(shown), step)),
-            Err(refusal) => Err((Some(shown), refusal)),
-        }
+        (Some(shown), step.and_then(|step| allowed.map(|()| step)))
     }
 
     fn retrieve(
@@ -158,24 +149,18 @@ impl Planner<'_> {
         };
         let shown = shown_url(&absolute);
         let mapped = self.policy.map(&absolute).into_owned();
-        if let Some(url) = self
-            .policy
-            .in_attachments(body, url::without_fragment(&mapped))
-        {
-            let judged = self.policy.judge_size(body.size.unwrap_or(0));
-            let is_http = Scheme::of_url(&mapped).is_some_and(Scheme::is_http);
-            let accept = accepted(body).filter(|_| is_http);
-            return (shown, judged.map(|()| Step::Retrieve { url, accept }));
-        }
-        let step = self.policy.judge_url(&mapped).and_then(|target| {
+        // Only http can be asked for a type, and fragments are never sent: what is retrieved once
+        // does not depend on either.
+        let asked = url::without_fragment(&mapped);
+        let url = match self.policy.in_attachments(body, asked) {
+            Some(url) => Ok(url),
+            None => self.policy.judge_url(&mapped).map(|_| asked.to_owned()),
+        };
+        let is_http = Scheme::of_url(&mapped).is_some_and(Scheme::is_http);
+        let step = url.and_then(|url| {
             self.policy.judge_size(body.size.unwrap_or(0))?;
-            // Only http can be asked for a type, and fragments are never sent: what is retrieved
-            // once does not depend on either.
-            let negotiates = target.scheme().is_http();
-            Ok(Step::Retrieve {
-                url: url::without_fragment(&mapped).to_owned(),
-                accept: accepted(body).filter(|_| negotiates),
-            })
+            let accept = accepted(body).filter(|_| is_http);
+            Ok(Step::Retrieve { url, accept })
         });
         (shown, step)
     }

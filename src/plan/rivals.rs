@@ -68,7 +68,7 @@ fn offers_one_of_many(tree: &Tree, part: PartId) -> bool {
     alternative.essence == "multipart/alternative" && alternative.children.iter().all(is_external)
 }
 
-/// In which order rivals are tried: what is surest and nearest first.
+/// The order in which rivals are tried: the surest and nearest first.
 fn usefulness(item: &Item<'_>) -> u8 {
     match &item.step {
         Step::Copy(_) => 0,

@@ -1,11 +1,10 @@
 //! What the new parts of a document are put into.
 
 use crate::mime::{Content, PartId, Tree};
+use crate::plan::documents::RELATED;
 use crate::report::{Reason, Refusal};
 
-const RELATED: &str = "multipart/related";
-
-/// What the new parts of a document are put into.
+/// The multipart that takes the new parts of a document.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Container {
     /// This multipart/related, in front of its last boundary line, which begins at `end`.
@@ -52,25 +51,5 @@ impl Container {
             return refuse(Reason::IncompleteBody, "its header or its end is missing");
         }
         Ok(Self::Wrapped(document))
-    }
-
-    /// The multipart/related, if it is in the mail.
-    pub(super) fn related(self) -> Option<PartId> {
-        match self {
-            Self::Extended { related, .. } => Some(related),
-            Self::Wrapped(_) => None,
-        }
-    }
-
-    /// The message that it belongs to.
-    pub(super) fn message(self, tree: &Tree) -> PartId {
-        match self {
-            Self::Extended { related, .. } => tree.message_of(related),
-            Self::Wrapped(document) => tree.message_of(document),
-        }
-    }
-
-    pub(super) fn is_wrapped(self) -> bool {
-        matches!(self, Self::Wrapped(_))
     }
 }

@@ -1,11 +1,12 @@
 //! Retrieving, step by step, as style sheets show what else there is to retrieve; and the style sheets as
 //! they are put in.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::container::Container;
-use super::places::{self, Meaning, Place, Places};
+use super::places::{self, Beside, Meaning, Place, Places};
 use super::shape::New;
 use super::style;
 use super::wanted::Wanted;
@@ -17,10 +18,10 @@ use crate::mime::transfer::base64_length_with;
 use crate::plan::documents::{Fallbacks, cid_escaped, sheet};
 use crate::report::{Reason, Refusal};
 
-/// Octets of a `cid:` URL of ours, at most.
+/// Bytes of a `cid:` URL of ours, at most.
 const OUR_URL: usize = 64;
 
-/// Octets of the fields of a style sheet's part besides its source, at most.
+/// Bytes of the fields of a style sheet's part besides its source, at most.
 const FIELDS: usize = 400;
 
 impl Pending<'_> {
@@ -44,29 +45,19 @@ impl Pending<'_> {
         }
     }
 
-    /// What failed by https is wanted by http, where the reference names no scheme.
+    /// A URL that failed by https is wanted by http, where the reference names no scheme.
     fn try_otherwise(&mut self, session: &Session<'_>, places: &mut Places, asked: Range<usize>) {
         for number in asked {
-            let Some(Wanted {
-                url,
-                is_sheet,
-                otherwise: Some((other, source)),
-                ..
-            }) = places.urls.get(number).cloned()
-            else {
+            let Some(wanted) = places.urls.get(number) else {
                 continue;
             };
-            let accept = places
-                .urls
-                .get(number)
-                .map(|wanted| wanted.accept().to_owned());
-            let failed = match session.retrieved.get(&(url, accept)) {
-                Some(Answered::Refused(refusal)) => may_be_otherwise(refusal.reason),
-                _ => false,
-            };
-            if failed {
+            let is_sheet = wanted.is_sheet;
+            if let Some((url, source)) = wanted.otherwise.clone()
+                && let Some(Answered::Refused(refusal)) = session.retrieved.get(&wanted.asked())
+                && may_be_otherwise(refusal.reason)
+            {
                 let other = places.number(Wanted {
-                    url: other,
+                    url,
                     source,
                     is_sheet,
                     otherwise: None,
@@ -76,8 +67,8 @@ impl Pending<'_> {
         }
     }
 
-    /// Finds out what those style sheets show that are here, and what they import that is here. What is
-    /// `asked` for is here, or will never be.
+    /// Looks into the style sheets that are here, and those that they import. URLs below `asked` are here, or will
+    /// never be.
     fn look_into_sheets(&mut self, session: &mut Session<'_>, places: &mut Places, asked: usize) {
         let mut later = Vec::new();
         while let Some(beside) = places.sheets.pop_front() {
@@ -94,16 +85,52 @@ impl Pending<'_> {
                 },
                 _ => continue,
             };
-            let mail = (self.original, self.tree);
-            let held = (&mut *places, &mut self.pictures);
-            self.sheets
-                .look_into(session, mail, &mut self.documents, (&beside, number), held);
+            self.look_into(session, places, &beside, number);
         }
         places.sheets.extend(later);
     }
 
-    /// Puts a style sheet into the mail, and what it shows: the `cid:` URL of its part. It stands in place of
-    /// that many octets.
+    /// Looks into one, once for each container: the parts of the mail that it means are those of the documents there.
+    fn look_into(
+        &mut self,
+        session: &mut Session<'_>,
+        places: &mut Places,
+        beside: &Beside,
+        number: usize,
+    ) {
+        let Ok(container) = Container::of(self.original, self.tree, beside.document) else {
+            return;
+        };
+        let Entry::Vacant(entry) = self.sheets.entry((container, number)) else {
+            return;
+        };
+        let Some((octets, charset)) = self.pictures.text(number) else {
+            return;
+        };
+        let policy = session.policy();
+        places.most_nested = session.ledger.room_for_nested();
+        let mut found = Vec::new();
+        let from = (beside.document, beside.steps + 1, 0);
+        let looked = self.documents.shown_in_sheet(
+            beside.document,
+            &mut session.ledger,
+            (octets.bytes(), charset.as_deref()),
+            |shown| found.extend(places.place(shown, from, policy, &mut self.pictures)),
+        );
+        found.extend(places.unseen(0));
+        entry.insert(looked.map(|()| found));
+    }
+
+    fn shown_by(&self, container: Container, number: usize) -> Result<&[Place], Refusal> {
+        match self.sheets.get(&(container, number)) {
+            Some(Ok(found)) => Ok(found),
+            Some(Err(refusal)) => Err(refusal.clone()),
+            None => Ok(&[]),
+        }
+    }
+
+    /// Puts a style sheet into the mail with all that it shows, and gives the `cid:` URL of its part, which stands in
+    /// place of `replaced` bytes.
     pub(super) fn give_sheet(
         &mut self,
         session: &mut Session<'_>,
@@ -118,10 +145,7 @@ impl Pending<'_> {
         };
         let mut waiting: Vec<usize> = accepted.iter().copied().collect();
         while let Some(number) = waiting.pop() {
-            let found: Vec<Place> = match self.sheets.places(within.1, number) {
-                Ok(found) => found.to_vec(),
-                Err(_) => Vec::new(),
-            };
+            let found = self.shown_by(within.1, number).unwrap_or_default().to_vec();
             let mut urls: HashMap<usize, String> = HashMap::new();
             let mut told = HashSet::new();
             for place in &found {
@@ -130,7 +154,7 @@ impl Pending<'_> {
                     Meaning::Url(url) => self.answer(session, url, places).and_then(Result::ok),
                     _ => None,
                 };
-                let given = match child.filter(|&child| self.sheets.holds(child)) {
+                let given = match child.filter(|&child| self.pictures.is_sheet(child)) {
                     Some(child) => {
                         let before = accepted.len();
                         match self.accept(session, within.1, (child, place.octets), &mut accepted) {
@@ -151,7 +175,7 @@ impl Pending<'_> {
                     row.remark("it stands in a style sheet");
                     self.inner_rows.push(row);
                 }
-                if self.is_awaited(session, &given) {
+                if given.is_awaited(session) {
                     // In base64 it takes a third more, and a line end now and then.
                     self.embedding.unresolved += 2 * OUR_URL as u64;
                 }
@@ -170,8 +194,8 @@ impl Pending<'_> {
         Given::Url(url)
     }
 
-    /// The `cid:` URL of a style sheet, if it fits. What it takes at most is counted before it is known what it
-    /// will show, so that one may refer to another before that one is made.
+    /// The `cid:` URL of a style sheet, if it fits. Its largest cost is counted before it is known what it shows, so
+    /// that one may refer to another before that one is made.
     fn accept(
         &mut self,
         session: &mut Session<'_>,
@@ -179,21 +203,16 @@ impl Pending<'_> {
         (number, replaced): (usize, usize),
         accepted: &mut HashSet<usize>,
     ) -> Result<String, Refusal> {
-        if let Some(content_id) = self.pictures.existing(container, number) {
-            return Ok(format!("cid:{}", cid_escaped(&content_id)));
-        }
-        let url = format!(
-            "cid:{}",
-            cid_escaped(&self.pictures.content_id(container, number))
-        );
-        if self.shapes.holds(container, number) || accepted.contains(&number) {
+        let (content_id, is_there) = self.pictures.identity(container, number);
+        let url = format!("cid:{}", cid_escaped(&content_id));
+        if is_there || self.shapes.holds(container, number) || accepted.contains(&number) {
             return Ok(url);
         }
         // Those that were accepted are no parts yet.
         let parts = session.policy().limits.parts;
         self.shapes
             .judge_parts(container, parts.saturating_sub(accepted.len()))?;
-        // What does not fit may be referred to by thousands: to find that out is work as well.
+        // A sheet that does not fit may be referred to by thousands: to find that out is work as well.
         let octets = self.pictures.octets(number).len();
         session.ledger.work(octets * 3)?;
         let most = self.most(container, number)?;
@@ -203,9 +222,9 @@ impl Pending<'_> {
         Ok(url)
     }
 
-    /// Octets of a style sheet's part, at most.
+    /// Bytes of a style sheet's part, at most.
     fn most(&self, container: Container, number: usize) -> Result<usize, Refusal> {
-        let found = self.sheets.places(container, number)?;
+        let found = self.shown_by(container, number)?;
         let gained: usize = found
             .iter()
             .map(|place| OUR_URL.saturating_sub(place.octets))
@@ -234,9 +253,14 @@ impl Pending<'_> {
             }
         };
         let newline = self.tree.newline;
-        let (content_id, header) = self.pictures.part(container, number, newline);
-        let body = base64_length_with(self.pictures.octets(shown).len(), newline);
-        let new = New::of(content_id, number, header, body).showing(shown);
+        let (content_id, _) = self.pictures.identity(container, number);
+        let new = New {
+            picture: number,
+            shown,
+            header: self.pictures.header(number, &content_id, newline),
+            body: base64_length_with(self.pictures.octets(shown).len(), newline),
+            content_id,
+        };
         if let Ok(most) = self.most(container, number) {
             // It was counted as more.
             session.ledger.lose(most as i64 - new.len() as i64);

@@ -5,7 +5,7 @@
 //! octets are one part; ids and boundaries are hashes. Everything happens in the order of the
 //! documents: what fits is done, a failed one keeps its URL and has a row.
 //!
-//! [`places`] finds what is shown, [`pictures`] holds the contents, [`style`] and [`sheets`] those that show
+//! [`places`] finds what is shown, [`pictures`] holds the contents, [`style`] and [`given_sheets`] those that show
 //! others, [`container`] says where the parts of a document go, and [`shape`] puts them there.
 
 mod container;
@@ -14,7 +14,6 @@ mod names;
 mod pictures;
 mod places;
 mod shape;
-mod sheets;
 mod style;
 mod trackers;
 mod wanted;
@@ -25,7 +24,6 @@ use self::container::Container;
 use self::pictures::Pictures;
 use self::places::{Meaning, Place, Places};
 use self::shape::{New, Shapes};
-use self::sheets::Sheets;
 use self::wanted::SHEET;
 use super::answer::Answer;
 use super::part_edits::PartEdits;
@@ -36,29 +34,27 @@ use crate::mime::{PartId, Tree};
 use crate::plan::documents::{Documents, Fallbacks, cid_escaped};
 use crate::report::{Detail, Kind, Outcome, Provenance, Reason, Refusal, Retry, Row, Setting};
 
-/// What was decided about all documents of a message.
 #[derive(Default)]
 pub(super) struct Embedding {
     pub(super) edits: Edits,
     pub(super) rows: Vec<Row>,
     /// The first failure that may be over later.
     pub(super) temporary: Option<Detail>,
-    /// Octets that the documents would gain at most if what nobody was asked for does not come: its links would be
-    /// made absolute.
+    /// Bytes that the documents would gain at most if what was not asked for does not come: its links would be made
+    /// absolute.
     pub(super) unresolved: u64,
-    /// The numbers of the multiparts that were made, and of the documents that they were made for.
+    /// The numbers of the multiparts that were made, with those of the documents that they were made for.
     wrapped: HashMap<String, String>,
 }
 
 impl Embedding {
-    /// The number that a document had before, by the number that it has now. What was made for a document is told of
-    /// as the document.
+    /// The number that a document had before, by the number that it has now. A multipart that was made for a document
+    /// counts as the document.
     pub(super) fn number_before<'n>(&'n self, now: &'n str) -> &'n str {
         self.wrapped.get(above(now)).map_or(now, String::as_str)
     }
 }
 
-/// Embeds what the documents of a message show.
 pub(super) fn embed(session: &mut Session<'_>, original: &[u8], tree: &Tree) -> Embedding {
     let mut pictures = Pictures::new(original, tree, session.policy());
     let mut documents = Documents::new(original, tree, session.policy());
@@ -76,7 +72,7 @@ pub(super) fn embed(session: &mut Session<'_>, original: &[u8], tree: &Tree) -> 
         shapes: Shapes::new(original, tree),
         answers: HashMap::new(),
         pictures,
-        sheets: Sheets::default(),
+        sheets: HashMap::new(),
         inner_rows: Vec::new(),
         inner_named: Vec::new(),
         edits: PartEdits::new(tree),
@@ -96,20 +92,34 @@ pub(super) fn embed(session: &mut Session<'_>, original: &[u8], tree: &Tree) -> 
     pending.finish()
 }
 
-/// What stands for the `cid:` URL of something that would be retrieved: as long.
+/// As long as the `cid:` URL of content that is not here yet.
 const STAND_IN: &str = "cid:00000000000000000000000000000000@embody";
 
-/// What a place gets.
 #[derive(Clone, Debug)]
 enum Given {
-    /// This URL.
     Url(String),
-    /// What it has.
+    /// It stays.
     Nothing,
-    /// Somebody would have to be asked.
+    /// A server would have to be asked.
     Unasked,
-    /// What it has, and why.
+    /// It stays, for this reason.
     Refused(Refusal),
+}
+
+impl Given {
+    /// Whether a server would have to be asked, and nothing will be written: then the document is taken as it would be
+    /// with what comes.
+    fn is_awaited(&self, session: &Session<'_>) -> bool {
+        match self {
+            Self::Unasked => true,
+            Self::Refused(refusal) => {
+                let is_asked_for =
+                    matches!(refusal.reason, Reason::NotRetrieved | Reason::InArchive);
+                is_asked_for && session.is_rehearsal()
+            }
+            Self::Url(_) | Self::Nothing => false,
+        }
+    }
 }
 
 struct Pending<'p> {
@@ -120,8 +130,10 @@ struct Pending<'p> {
     /// The picture that came from each URL, by its number in [`Places::urls`].
     answers: HashMap<usize, Result<usize, Refusal>>,
     pictures: Pictures<'p>,
-    sheets: Sheets,
-    /// Rows of what style sheets show, for behind the rows of these.
+    /// What each style sheet shows that is no part of the mail yet, by what its parts are put into and its number in
+    /// [`Pictures`]; or why it cannot be looked into.
+    sheets: HashMap<(Container, usize), Result<Vec<Place>, Refusal>>,
+    /// Rows of what style sheets show, which follow the rows of the sheets.
     inner_rows: Vec<Row>,
     /// Parts that the style sheets of a document mean.
     inner_named: Vec<PartId>,
@@ -151,13 +163,13 @@ impl Pending<'_> {
             for place in tag {
                 let given = match (&container, &place.meaning) {
                     (Ok(container), _) => self.give(session, (part, *container), place, places),
-                    // What is in the mail needs nothing put in.
+                    // A part of the mail needs no new part.
                     (Err(_), Meaning::Part(_, url)) => Given::Url(url.clone()),
                     (Err(_), Meaning::Nothing) => Given::Nothing,
                     (Err(_), Meaning::Refused(refusal)) => Given::Refused((**refusal).clone()),
                     (Err(refusal), _) => Given::Refused(refusal.clone()),
                 };
-                // One that is retrieved is one, whatever its fragment.
+                // A URL is retrieved once, whatever its fragment.
                 let shown = match &place.meaning {
                     Meaning::Url(_) if !place.has_fragment => None,
                     Meaning::Url(_) if !matches!(given, Given::Refused(_)) => None,
@@ -169,7 +181,7 @@ impl Pending<'_> {
                     rows.push(row);
                 }
                 rows.append(&mut self.inner_rows);
-                let given = match self.is_awaited(session, &given) {
+                let given = match given.is_awaited(session) {
                     true => {
                         let unresolved = place.absolute.saturating_sub(STAND_IN.len());
                         self.embedding.unresolved += unresolved as u64;
@@ -200,10 +212,6 @@ impl Pending<'_> {
             let kept = found
                 .iter()
                 .filter(|place| values.contains_key(&place.ordinal));
-            let rewritten = rewritten.unwrap_or_else(|| {
-                let detail = "nothing in it would change";
-                Err(Refusal::lasting(Reason::UnsupportedDocument, detail))
-            });
             let container = container.ok();
             let kept = rewritten.and_then(|group| {
                 session.ledger.grow(new)?;
@@ -227,21 +235,6 @@ impl Pending<'_> {
         self.embedding.rows.extend(rows);
     }
 
-    /// Whether somebody would have to be asked, and nothing will be written: then the document is taken as it would be
-    /// with what comes.
-    fn is_awaited(&self, session: &Session<'_>, given: &Given) -> bool {
-        match given {
-            Given::Unasked => true,
-            Given::Refused(refusal) => {
-                let is_asked_for =
-                    matches!(refusal.reason, Reason::NotRetrieved | Reason::InArchive);
-                is_asked_for && session.is_rehearsal()
-            }
-            Given::Url(_) | Given::Nothing => false,
-        }
-    }
-
-    /// How wide the picture of a place is, if that is known.
     fn width(&self, place: &Place) -> Option<u32> {
         let picture = match &place.meaning {
             Meaning::Picture(picture) | Meaning::Blank(picture) => *picture,
@@ -251,7 +244,7 @@ impl Pending<'_> {
         self.pictures.width(picture)
     }
 
-    /// Changes a document, and puts its new parts where it finds them.
+    /// Changes a document, and keeps its new parts.
     fn keep<'f>(
         &mut self,
         container: Option<Container>,
@@ -276,7 +269,6 @@ impl Pending<'_> {
         Ok(())
     }
 
-    /// What is to stand at a place.
     fn give(
         &mut self,
         session: &mut Session<'_>,
@@ -298,41 +290,38 @@ impl Pending<'_> {
         if place.has_fragment && self.pictures.is_svg(picture) {
             return Given::Refused(pictures::part_of_svg());
         }
-        if self.sheets.holds(picture) {
+        if self.pictures.is_sheet(picture) {
             let within = (part, container);
             return self.give_sheet(session, within, (picture, place.octets), places);
         }
-        let content_id = match self.pictures.existing(container, picture) {
-            Some(content_id) => content_id,
-            None => {
-                let newline = self.tree.newline;
-                let (content_id, header) = self.pictures.part(container, picture, newline);
-                if !self.shapes.holds(container, picture) {
-                    if let Err(refusal) = self
-                        .shapes
-                        .judge_parts(container, session.policy().limits.parts)
-                    {
-                        return Given::Refused(refusal);
-                    }
-                    // What goes with the URL is gained back when the document is written.
-                    let octets = self.pictures.octets(picture).len();
-                    let body = base64_length_with(octets, newline);
-                    let new = New::of(content_id.clone(), picture, header, body);
-                    let cost = self.shapes.cost(container, new.len());
-                    let longest = content_id.len() + "cid:%40".len();
-                    let growth = (cost + longest) as i64 - place.octets as i64;
-                    if let Err(refusal) = session.ledger.grow(growth) {
-                        return Given::Refused(refusal);
-                    }
-                    self.shapes.put(container, new);
-                }
-                content_id
+        let (content_id, is_there) = self.pictures.identity(container, picture);
+        if !is_there && !self.shapes.holds(container, picture) {
+            let parts = session.policy().limits.parts;
+            if let Err(refusal) = self.shapes.judge_parts(container, parts) {
+                return Given::Refused(refusal);
             }
-        };
+            // The old URL is counted off when the document is written.
+            let newline = self.tree.newline;
+            let octets = self.pictures.octets(picture).len();
+            let new = New {
+                content_id: content_id.clone(),
+                picture,
+                shown: picture,
+                header: self.pictures.header(picture, &content_id, newline),
+                body: base64_length_with(octets, newline),
+            };
+            let cost = self.shapes.cost(container, new.len());
+            let longest = content_id.len() + "cid:%40".len();
+            let growth = (cost + longest) as i64 - place.octets as i64;
+            if let Err(refusal) = session.ledger.grow(growth) {
+                return Given::Refused(refusal);
+            }
+            self.shapes.put(container, new);
+        }
         Given::Url(format!("cid:{}", cid_escaped(&content_id)))
     }
 
-    /// The picture that a URL brought; none if nobody was asked.
+    /// The picture that a URL brought; none if it was not asked for.
     fn answer(
         &mut self,
         session: &mut Session<'_>,
@@ -349,8 +338,7 @@ impl Pending<'_> {
             self.answers.insert(number, Ok(picture));
             return Some(Ok(picture));
         }
-        let key = (wanted.url.clone(), Some(wanted.accept().to_owned()));
-        let result = match session.retrieved.get(&key) {
+        let result = match session.retrieved.get(&wanted.asked()) {
             None => Err(session.ledger.enough_retrievals()),
             Some(Answered::Unasked) => return None,
             Some(Answered::Refused(refusal)) => Err(refusal.clone()),
@@ -394,12 +382,11 @@ impl Pending<'_> {
             Meaning::Url(_) => wanted.map(|wanted| wanted.source.clone()),
             _ => place.shown.clone(),
         };
-        // What is asked for, until it is there.
+        // The type that is asked for, until content is there.
         if wanted.is_some_and(|wanted| wanted.is_sheet) {
             row.media_type = Some(SHEET.to_owned());
         }
-        let key = wanted.map(|wanted| (wanted.url.clone(), Some(wanted.accept().to_owned())));
-        let answer = match key.and_then(|key| session.retrieved.get(&key)) {
+        let answer = match wanted.and_then(|wanted| session.retrieved.get(&wanted.asked())) {
             Some(Answered::Content(answer)) => Some(answer),
             _ => None,
         };
@@ -475,7 +462,7 @@ impl Pending<'_> {
     }
 
     fn finish(mut self) -> Embedding {
-        for &document in self.shapes.wrapped_documents() {
+        for &document in &self.shapes.wrapped {
             let number = self.tree.number(document);
             // A multipart that is alone in a message has the number of the message.
             let made = match self.tree.is_under_multipart(document) {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use crate::external_body::{holds_blank, identifier};
 use crate::mime::{PartId, Tree};
+use crate::plan::documents::RELATED;
 
 /// How many digits of a hash stand in ids and file names.
 pub(super) const DIGITS: usize = 32;
@@ -37,8 +38,7 @@ impl Names {
             // Readers do not agree on what an id with blanks in it is.
             if !holds_blank(value)
                 && let Some(digits) = digits_of(&content_id)
-                && let Some(related) =
-                    around.find(|above| tree.part(*above).essence == "multipart/related")
+                && let Some(related) = around.find(|above| tree.part(*above).essence == RELATED)
             {
                 let key = (related, digits.to_owned());
                 let known = names.ours.entry(key).or_default();

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use super::super::answer::{Answer, Octets};
 use super::container::Container;
 use super::names::{DIGITS, Names};
+use super::wanted::SHEET;
 use crate::expand::content::not_decoded;
 use crate::external_body::ExternalBody;
 use crate::link::data::DataUrl;
@@ -27,10 +28,9 @@ const BLANK: &[u8] = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xf
 
 const SVG: &str = "image/svg+xml";
 
-/// Octets of the name of a charset, at most.
+/// Bytes of the name of a charset, at most.
 const LABEL: usize = 40;
 
-/// One content.
 struct Picture {
     octets: Rc<Octets>,
     kind: FileType,
@@ -38,24 +38,21 @@ struct Picture {
     charset: Option<String>,
     /// Where the first of equal ones came from.
     source: Option<String>,
-    /// SHA-256 of the octets.
+    /// SHA-256.
     hash: String,
-    /// What ids are made of: the same where no charset tells equal octets apart.
+    /// Ids are made of this hash: that of the octets where no charset tells equal ones apart.
     identity: String,
-    /// By what its parts are put into, the Content-ID that it gets, or that a part there with these octets has; known
-    /// once it is asked for.
+    /// By container, the Content-ID that it gets, or that a part there with these octets has (true); known once it is
+    /// asked for.
     content_ids: HashMap<Container, (String, bool)>,
 }
 
-/// All contents of a message.
 pub(super) struct Pictures<'p> {
     original: &'p [u8],
     tree: &'p Tree,
     policy: &'p Policy,
     pictures: Vec<Picture>,
-    /// By SHA-256, media type and charset.
     known: HashMap<(String, &'static str, Option<String>), usize>,
-    /// The one that stands for trackers, once one is blanked.
     blank: Option<usize>,
     /// Read when one is first asked for.
     names: Option<Names>,
@@ -74,12 +71,10 @@ impl<'p> Pictures<'p> {
         }
     }
 
-    /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.pictures.len()
     }
 
-    /// The content of a `data:` URL.
     pub(super) fn of_data(
         &mut self,
         url: &str,
@@ -98,7 +93,6 @@ impl<'p> Pictures<'p> {
         Ok(self.add_text(octets, (kind, charset), None))
     }
 
-    /// The content of an answer.
     pub(super) fn of_answer(
         &mut self,
         answer: &Answer,
@@ -127,7 +121,6 @@ impl<'p> Pictures<'p> {
         Ok(self.add_text(octets, (kind, charset), source))
     }
 
-    /// The picture that stands for all trackers.
     pub(super) fn blank(&mut self) -> usize {
         let kind = FileType {
             essence: "image/gif",
@@ -140,7 +133,6 @@ impl<'p> Pictures<'p> {
         number
     }
 
-    /// Whether a content is the picture that stands for trackers.
     pub(super) fn is_blank(&self, number: usize) -> bool {
         self.blank == Some(number)
     }
@@ -175,65 +167,42 @@ impl<'p> Pictures<'p> {
         number
     }
 
-    /// The Content-ID of a part of the same multipart/related that already holds this content under our id.
-    pub(super) fn existing(&mut self, container: Container, number: usize) -> Option<String> {
-        self.identify(container, number);
-        match self.pictures.get(number)?.content_ids.get(&container) {
-            Some((content_id, true)) => Some(content_id.clone()),
-            _ => None,
-        }
-    }
-
-    /// Whether a content is an SVG.
     pub(super) fn is_svg(&self, number: usize) -> bool {
         let picture = self.pictures.get(number);
         picture.is_some_and(|picture| picture.kind.essence == SVG)
     }
 
-    /// Whether a part of the mail says that it is one.
+    pub(super) fn is_sheet(&self, number: usize) -> bool {
+        let picture = self.pictures.get(number);
+        picture.is_some_and(|picture| picture.kind.essence == SHEET)
+    }
+
     pub(super) fn is_svg_part(&self, part: PartId) -> bool {
         self.tree.part(part).essence == SVG
     }
 
-    /// The octets of a text, and the charset they are in.
     pub(super) fn text(&self, number: usize) -> Option<(Rc<Octets>, Option<String>)> {
         let picture = self.pictures.get(number)?;
         Some((Rc::clone(&picture.octets), picture.charset.clone()))
     }
 
-    /// How wide a picture is, in pixels, where its octets say so.
     pub(super) fn width(&self, number: usize) -> Option<u32> {
         Some(self.pictures.get(number)?.kind.size?.0)
     }
 
-    /// Octets of the URL that a content came from.
+    /// Bytes of the URL that a content came from, escaped.
     pub(super) fn source_length(&self, number: usize) -> usize {
         let source = self
             .pictures
             .get(number)
             .and_then(|picture| picture.source.as_ref());
-        // Escaped, an octet may take three.
+        // A byte may take three.
         source.map_or(0, |source| source.len() * 3)
     }
 
-    /// The Content-ID of a new part.
-    pub(super) fn content_id(&mut self, container: Container, number: usize) -> String {
-        self.identify(container, number);
-        let picture = self.pictures.get(number);
-        let content_id = picture.and_then(|picture| picture.content_ids.get(&container));
-        content_id.map(|known| known.0.clone()).unwrap_or_default()
-    }
-
-    /// The Content-ID and the header of a new part.
-    pub(super) fn part(
-        &mut self,
-        container: Container,
-        number: usize,
-        newline: Newline,
-    ) -> (String, Vec<u8>) {
-        let content_id = self.content_id(container, number);
+    pub(super) fn header(&self, number: usize, content_id: &str, newline: Newline) -> Vec<u8> {
         let Some(picture) = self.pictures.get(number) else {
-            return (String::new(), Vec::new());
+            return Vec::new();
         };
         let name = picture.hash.get(..DIGITS).unwrap_or_default();
         let media_type = match &picture.charset {
@@ -256,30 +225,33 @@ impl<'p> Pictures<'p> {
         }
         push_field(&mut header, "Content-Transfer-Encoding", encoding, newline);
         header.extend_from_slice(newline.bytes());
-        (content_id, header)
+        header
     }
 
-    /// The octets of a content.
     pub(super) fn octets(&self, number: usize) -> &[u8] {
         let picture = self.pictures.get(number);
         picture.map_or(&[], |picture| picture.octets.bytes())
     }
 
-    /// Settles the Content-ID. One of our form proves nothing: a part that bears it is taken only if its
+    /// The Content-ID of a content in a container, and whether a part there already holds the content. One of our form proves nothing: a part that bears it is taken only if its
     /// octets and its type are equal, and else another id is made. So it is where a new part of another type, or
     /// one that stands elsewhere, has it.
-    fn identify(&mut self, container: Container, number: usize) {
+    pub(super) fn identity(&mut self, container: Container, number: usize) -> (String, bool) {
         let (original, tree, policy) = (self.original, self.tree, self.policy);
         let Some(picture) = self.pictures.get_mut(number) else {
-            return;
+            return (String::new(), false);
         };
-        if picture.content_ids.contains_key(&container) {
-            return;
+        if let Some(known) = picture.content_ids.get(&container) {
+            return known.clone();
         }
         let names = self.names.get_or_insert_with(|| Names::of(original, tree));
         let digits = picture.identity.get(..DIGITS).unwrap_or_default();
-        let message = container.message(tree);
-        let held = container.related().and_then(|related| {
+        let (place, related) = match container {
+            Container::Extended { related, .. } => (related, Some(related)),
+            Container::Wrapped(document) => (document, None),
+        };
+        let message = tree.message_of(place);
+        let held = related.and_then(|related| {
             let mut known = names.of_ours((message, related), digits);
             let octets = picture.octets.bytes();
             known.find(|&(part, _)| {
@@ -291,10 +263,10 @@ impl<'p> Pictures<'p> {
             Some((_, content_id)) => (content_id.to_owned(), true),
             None => (names.new_id(message, digits), false),
         };
-        picture.content_ids.insert(container, known);
+        picture.content_ids.insert(container, known.clone());
+        known
     }
 
-    /// What a row says of a content.
     pub(super) fn describe(&self, number: usize, row: &mut Row) {
         let Some(picture) = self.pictures.get(number) else {
             return;
@@ -329,8 +301,8 @@ fn holds(original: &[u8], tree: &Tree, policy: &Policy, part: PartId, octets: &[
             .is_some_and(|held| *held == *octets)
 }
 
-/// The charset of an SVG, where its source names one that its octets do not say by themselves. In some, octets are
-/// not the markup that they look like, and what was found harmless may be none.
+/// The charset of an SVG, where its source names one that its octets do not say by themselves. In some, the octets are
+/// not the markup that they look like, and the SVG may be harmful after all.
 fn charset(
     kind: &FileType,
     octets: &[u8],
@@ -340,9 +312,9 @@ fn charset(
         return Ok(None);
     };
     match Charset::of_label(label.as_bytes()) {
-        // What XML is without a word.
+        // The charset of XML that names none.
         _ if is_utf_8(&label) && link_label::in_xml_declaration(octets).is_none() => Ok(None),
-        // Nobody knows it, and the octets say what they are.
+        // The label is unknown, and the octets say what they are.
         None => Ok(None),
         Some(Charset::Superset) => Ok(Some(label)),
         Some(_) => {
@@ -364,14 +336,13 @@ pub(super) fn label(named: Option<&str>) -> Option<String> {
     is_label.then(|| named.to_owned())
 }
 
-/// Why one of the pictures of an SVG is left: browsers find no `cid:` URL with a fragment, and without it they
-/// would show another one. Of all other pictures a fragment means nothing.
+/// Browsers find no `cid:` URL with a fragment, and without it they would show another picture of an SVG. Of all other
+/// pictures a fragment means nothing.
 pub(super) fn part_of_svg() -> Refusal {
     let detail = "its fragment means a part of an SVG, which no cid: URL can mean";
     Refusal::lasting(Reason::NotAnImage, detail)
 }
 
-/// What content is, if it may be embedded.
 fn admitted(
     octets: &[u8],
     declared: Option<&str>,

@@ -1,4 +1,4 @@
-//! What the documents of a message show, and from where: the plan of embedding. Nobody is asked here.
+//! What the documents of a message show, and from where: the plan of embedding. Nothing is retrieved here.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -17,15 +17,14 @@ use crate::plan::protection;
 use crate::policy::{Embed, Policy, Trackers};
 use crate::report::{Detail, Reason, Refusal, Setting};
 
-/// How many characters of a `data:` URL a report shows.
+/// Characters of a `data:` URL in a report.
 const SHOWN_DATA: usize = 48;
 
-/// Octets that a place takes until it is written, its new URL and the edits included, and what a thing takes that is
-/// shown: its row, and its new part beside the content. Measured, and rounded up.
+/// Bytes that a place takes until it is written, its new URL and the edits included; and that a picture or the like
+/// takes: its row, and its new part beside the content. Measured, and rounded up.
 const PLACE: usize = 400;
 const THING: usize = 1_900;
 
-/// What a place shows.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Meaning {
     /// Nothing that is to be embedded.
@@ -34,25 +33,22 @@ pub(super) enum Meaning {
     Part(PartId, String),
     /// Content that is here: a number in [`Pictures`].
     Picture(usize),
-    /// A tracker that nobody asks for: the number of what stands in its place.
+    /// A tracker that is not asked for: the number of what stands in its place.
     Blank(usize),
     /// What is to be retrieved: a number in [`Places::urls`].
     Url(usize),
-    /// Something that is left.
     Refused(Box<Refusal>),
 }
 
-/// One place of a document.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     /// Its number among the links of the document.
     pub(super) ordinal: usize,
     pub(super) meaning: Meaning,
-    /// Octets of the URL in the document.
+    /// Bytes of the URL in the document.
     pub(super) octets: usize,
-    /// Octets that its link would take at most, if it were made absolute.
+    /// Bytes that its link would take at most, if it were made absolute.
     pub(super) absolute: usize,
-    /// The number of its start tag.
     pub(super) tag: usize,
     /// Whether it is the `src` that candidates of its tag stand beside.
     pub(super) is_source: bool,
@@ -62,7 +58,6 @@ pub(super) struct Place {
     pub(super) image_set: Option<usize>,
     /// Whether a fragment says which part of it is shown.
     pub(super) has_fragment: bool,
-    /// The URL as reports show it.
     pub(super) shown: Option<String>,
 }
 
@@ -74,7 +69,6 @@ pub(super) struct Beside {
     pub(super) steps: usize,
 }
 
-/// All places of all documents.
 #[derive(Default)]
 pub(super) struct Places {
     /// In the order of the message; or why a document is left.
@@ -88,27 +82,23 @@ pub(super) struct Places {
     pub(super) instead: HashMap<usize, usize>,
     /// Content-IDs of parts that have none yet.
     pub(super) made: HashMap<PartId, String>,
-    /// How many `image-set()` there are so far.
     image_sets: usize,
-    /// Octets of `data:` URLs in style sheets so far, and how many there may be.
+    /// Bytes of `data:` URLs in style sheets so far, and at most.
     nested: usize,
     pub(super) most_nested: usize,
-    /// Octets that further places may take.
+    /// Bytes that further places may take.
     room: usize,
+    /// Places that are not looked at, because those before them take as much memory as there may be, and the number of the
+    /// first one.
+    unseen: usize,
+    first_unseen: usize,
     /// Why nothing can be put in beside the document that is looked at.
     refused: Option<Refusal>,
     /// Whether that document must stay as it is, whatever it shows.
     is_protected: bool,
 }
 
-/// What was wanted before a document was looked at.
-struct Before {
-    urls: usize,
-    sheets: usize,
-}
-
 impl Places {
-    /// Looks at every document.
     pub(super) fn find(
         (policy, ledger): (&Policy, &mut Ledger),
         (original, tree): (&[u8], &Tree),
@@ -132,37 +122,30 @@ impl Places {
             let protected = protection(tree, part, policy);
             places.is_protected = protected.is_some();
             places.refused = protected.or_else(|| Container::of(original, tree, part).err());
-            let before = Before {
-                urls: places.urls.len(),
-                sheets: places.sheets.len(),
-            };
+            let (urls, sheets) = (places.urls.len(), places.sheets.len());
             let mut found: Vec<Place> = Vec::new();
             let mut tag = 0;
-            let mut too_many = TooMany::default();
             let looked = documents.shown(part, ledger, |shown| {
                 tag += usize::from(shown.link.opens_tag);
-                if too_many.ends_here(&places, &shown, policy) {
-                    return;
-                }
-                if let Some(place) = places.place(shown, (part, 1, tag), policy, pictures) {
-                    found.push(place);
-                }
+                found.extend(places.place(shown, (part, 1, tag), policy, pictures));
             });
-            found.extend(too_many.place(tag));
-            if let Some(Err(_)) = looked {
-                places.forget(&before);
-            }
+            found.extend(places.unseen(tag));
             match looked {
-                // What the prefilter passes over has no row: the same mail has the same rows whoever looks.
-                Some(Err(refusal))
-                    if !policy.embed.is_only_data() || may_hold_data(original, tree, part) =>
-                {
-                    places.documents.push((part, Err(refusal)));
-                }
-                Some(Ok(())) if has_something(&found) => {
+                Ok(()) if found.iter().any(|it| it.meaning != Meaning::Nothing) => {
                     places.documents.push((part, Ok(found)));
                 }
-                _ => {}
+                Ok(()) => {}
+                Err(refusal) => {
+                    // What only this document wants is forgotten: no server is asked for it.
+                    for wanted in places.urls.drain(urls..) {
+                        places.numbers.remove(&wanted.key());
+                    }
+                    places.sheets.truncate(sheets);
+                    // What the prefilter passes over has no row: the same mail has the same rows everywhere.
+                    if !policy.embed.is_only_data() || may_hold_data(original, tree, part) {
+                        places.documents.push((part, Err(refusal)));
+                    }
+                }
             }
         }
         places.refused = None;
@@ -170,15 +153,7 @@ impl Places {
         places
     }
 
-    /// Forgets what only a document wants that is left as a whole: nobody is asked for it.
-    fn forget(&mut self, before: &Before) {
-        for wanted in self.urls.drain(before.urls..) {
-            self.numbers.remove(&wanted.key());
-        }
-        self.sheets.truncate(before.sheets);
-    }
-
-    /// What a link means that stands so many steps away from a document, if it counts: most links show nothing.
+    /// The meaning of a link that stands so many steps away from a document; none for most links, which show nothing.
     pub(super) fn place(
         &mut self,
         shown: Shown<'_>,
@@ -188,12 +163,19 @@ impl Places {
     ) -> Option<Place> {
         let known = (pictures.len(), self.urls.len());
         let link = shown.link;
+        let is_wanted = is_wanted(policy.embed, link.role);
+        if self.room == 0 {
+            if self.unseen == 0 {
+                self.first_unseen = shown.ordinal;
+            }
+            self.unseen += usize::from(is_wanted);
+            return None;
+        }
         let has_fragment = !fragment(&shown.absolute).is_empty();
         self.image_sets += usize::from(link.image_set == ImageSet::First);
         let image_set = (link.image_set != ImageSet::Outside).then_some(self.image_sets);
-        let is_wanted = is_wanted(policy.embed, link.role);
         let absolute = match shown.written {
-            // Quoted-printable may take three for each octet.
+            // Quoted-printable may take three for each byte.
             Written::WithBase if is_wanted => shown.link.encoded(&*shown.absolute).len() * 3,
             _ => 0,
         };
@@ -241,6 +223,26 @@ impl Places {
         Some(place)
     }
 
+    /// One place for all those of a document that are not looked at.
+    pub(super) fn unseen(&mut self, tag: usize) -> Option<Place> {
+        let unseen = std::mem::take(&mut self.unseen);
+        let detail = format!(
+            "{unseen} more places that may show something are left: what is held for them must not be much more than the message"
+        );
+        (unseen > 0).then(|| Place {
+            ordinal: self.first_unseen,
+            meaning: Meaning::Refused(Box::new(Refusal::lasting(Reason::TooMuchWork, detail))),
+            octets: 0,
+            absolute: 0,
+            tag: tag + 1,
+            is_source: false,
+            is_candidate: false,
+            image_set: None,
+            has_fragment: false,
+            shown: None,
+        })
+    }
+
     fn meaning(
         &mut self,
         shown: &Shown<'_>,
@@ -250,7 +252,7 @@ impl Places {
     ) -> (Meaning, Option<String>) {
         let embed = policy.embed;
         let role = shown.link.role;
-        // What a run left is left by the next one, though the same picture was put in for another place.
+        // A place that was left is left by the next run, though the same picture was put in for another place.
         let is_tracker = shown.link.hidden && embed.trackers == Trackers::Leave;
         let is_left = is_tracker || self.refused.is_some();
         if let Some((part, identity)) = &shown.sibling
@@ -280,7 +282,7 @@ impl Places {
                 let meaning = Meaning::Refused(Box::new(refusal.clone()));
                 return (meaning, Some(shortened(&shown.absolute)));
             }
-            // What a document holds is in the mail once; a `data:` URL in a `data:` URL is held at each level.
+            // A document's own URLs are in the mail once; a `data:` URL in a `data:` URL is held at each level.
             let nested = self.nested.saturating_add(shown.absolute.len());
             let content = match role {
                 _ if shown.holds_octets() => Err(unclear()),
@@ -313,29 +315,21 @@ impl Places {
         if let Some(refusal) = &self.refused {
             return (Meaning::Refused(Box::new(refusal.clone())), Some(source));
         }
-        if shown.link.hidden {
-            let meaning = match embed.trackers {
-                Trackers::Leave => {
-                    let detail = "it is declared too small to be seen, or hidden";
-                    Meaning::Refused(Box::new(Refusal::lasting(Reason::Tracker, detail)))
-                }
-                Trackers::Blank => Meaning::Blank(pictures.blank()),
-                Trackers::Fetch => return self.retrieval(shown, policy, source),
-            };
-            return (meaning, Some(source));
-        }
-        self.retrieval(shown, policy, source)
+        let meaning = match embed.trackers {
+            Trackers::Leave if shown.link.hidden => {
+                let detail = "it is declared too small to be seen, or hidden";
+                Meaning::Refused(Box::new(Refusal::lasting(Reason::Tracker, detail)))
+            }
+            Trackers::Blank if shown.link.hidden => Meaning::Blank(pictures.blank()),
+            _ => self.retrieval(shown, policy),
+        };
+        (meaning, Some(source))
     }
 
     /// The URL to retrieve: `//host` is https, then http, of those that are allowed.
-    fn retrieval(
-        &mut self,
-        shown: &Shown<'_>,
-        policy: &Policy,
-        source: String,
-    ) -> (Meaning, Option<String>) {
+    fn retrieval(&mut self, shown: &Shown<'_>, policy: &Policy) -> Meaning {
         if shown.holds_octets() {
-            return (Meaning::Refused(Box::new(unclear())), Some(source));
+            return Meaning::Refused(Box::new(unclear()));
         }
         let mut refusal = None;
         let mut allowed = Vec::new();
@@ -353,8 +347,7 @@ impl Places {
         }
         let mut allowed = allowed.into_iter();
         let Some((url, first_source)) = allowed.next() else {
-            let refusal = refusal.map_or(Meaning::Nothing, |why| Meaning::Refused(Box::new(why)));
-            return (refusal, Some(source));
+            return refusal.map_or(Meaning::Nothing, |why| Meaning::Refused(Box::new(why)));
         };
         let number = self.number(Wanted {
             url,
@@ -362,10 +355,9 @@ impl Places {
             is_sheet: shown.link.role == Role::StyleSheet,
             otherwise: allowed.next(),
         });
-        (Meaning::Url(number), Some(source))
+        Meaning::Url(number)
     }
 
-    /// The number of something to retrieve.
     pub(super) fn number(&mut self, wanted: Wanted) -> usize {
         let next = self.urls.len();
         let number = *self.numbers.entry(wanted.key()).or_insert(next);
@@ -373,54 +365,6 @@ impl Places {
             self.urls.push(wanted);
         }
         number
-    }
-}
-
-/// What of a document is not looked at, because the places before it take as much as there may be.
-#[derive(Default)]
-pub(super) struct TooMany {
-    count: usize,
-    first: usize,
-}
-
-impl TooMany {
-    /// Whether there is no room for this place; then it is counted.
-    pub(super) fn ends_here(
-        &mut self,
-        places: &Places,
-        shown: &Shown<'_>,
-        policy: &Policy,
-    ) -> bool {
-        if places.room > 0 {
-            return false;
-        }
-        if is_wanted(policy.embed, shown.link.role) {
-            if self.count == 0 {
-                self.first = shown.ordinal;
-            }
-            self.count += 1;
-        }
-        true
-    }
-
-    /// What stands for all of them.
-    pub(super) fn place(self, tag: usize) -> Option<Place> {
-        let detail = format!(
-            "{} more places that may show something are left: what is held for them must not be much more than the message",
-            self.count
-        );
-        (self.count > 0).then(|| Place {
-            ordinal: self.first,
-            meaning: Meaning::Refused(Box::new(Refusal::lasting(Reason::TooMuchWork, detail))),
-            octets: 0,
-            absolute: 0,
-            tag: tag + 1,
-            is_source: false,
-            is_candidate: false,
-            image_set: None,
-            has_fragment: false,
-            shown: None,
-        })
     }
 }
 
@@ -440,7 +384,7 @@ pub(super) fn point_options(
     }
 }
 
-/// Points at this picture, which is so wide, what was not embedded.
+/// Points the places that were not embedded at this picture, which is so wide.
 pub(super) fn point<'f>(
     places: impl Iterator<Item = &'f Place>,
     (url, width): (&str, Option<u32>),
@@ -472,23 +416,16 @@ fn is_wanted(embed: Embed, role: Role) -> bool {
     }
 }
 
-fn has_something(found: &[Place]) -> bool {
-    found.iter().any(|place| place.meaning != Meaning::Nothing)
-}
-
-/// What stands behind the `#` of a URL.
 fn fragment(url: &str) -> &str {
     let fragment = url.get(without_fragment(url).len()..).unwrap_or_default();
     fragment.strip_prefix('#').unwrap_or_default()
 }
 
-/// Why a URL is left that is not all text.
 fn unclear() -> Refusal {
     let detail = "it is not UTF-8, and its charset is not known";
     Refusal::lasting(Reason::BadUrl, detail)
 }
 
-/// The start of a `data:` URL, for a report.
 fn shortened(url: &str) -> String {
     let text: String = url.chars().take(SHOWN_DATA).collect();
     if text.len() < url.len() {

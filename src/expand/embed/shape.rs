@@ -15,40 +15,23 @@ use crate::mime::{Field, PartId, TransferEncoding, Tree};
 use crate::report::{Detail, Reason, Refusal, Setting};
 use crate::span::{Newline, Span};
 
-/// Octets of a boundary line of ours and its line ends, at most.
+/// Bytes of a boundary line of ours and its line ends, at most.
 const BOUNDARY_LINE: usize = 80;
 
-/// Octets of the fields and lines around a document, at most.
+/// Bytes of the fields and lines around a document, at most.
 const WRAPPING: usize = 300;
 
 /// A new part. Its body is only written where it is to stand.
 pub(super) struct New {
-    content_id: String,
-    picture: usize,
-    /// The content that stands in it.
-    shown: usize,
-    header: Vec<u8>,
-    /// Octets of the body.
-    body: usize,
+    pub(super) content_id: String,
+    /// The number of what it stands for, and of the content that is in it: of a style sheet, one with other URLs.
+    pub(super) picture: usize,
+    pub(super) shown: usize,
+    pub(super) header: Vec<u8>,
+    pub(super) body: usize,
 }
 
 impl New {
-    pub(super) fn of(content_id: String, picture: usize, header: Vec<u8>, body: usize) -> Self {
-        Self {
-            content_id,
-            picture,
-            shown: picture,
-            header,
-            body,
-        }
-    }
-
-    /// The same part with another content in it.
-    pub(super) fn showing(self, shown: usize) -> Self {
-        Self { shown, ..self }
-    }
-
-    /// Octets of header and body.
     pub(super) fn len(&self) -> usize {
         self.header.len() + self.body
     }
@@ -59,16 +42,14 @@ impl New {
     }
 }
 
-/// Everything that is put anywhere.
 pub(super) struct Shapes<'p> {
     original: &'p [u8],
     tree: &'p Tree,
     /// New parts of the document that is decided about, with what each costs.
     new: Vec<(New, usize)>,
-    /// Contents, by what holds them.
     held: HashSet<(Container, usize)>,
     /// Documents around which a multipart is made.
-    wrapped: Vec<PartId>,
+    pub(super) wrapped: Vec<PartId>,
     /// How many parts the message has, with those that were made.
     present: usize,
 }
@@ -89,7 +70,6 @@ impl<'p> Shapes<'p> {
         self.held.contains(&(container, picture))
     }
 
-    /// Puts a part beside the document that is decided about.
     pub(super) fn put(&mut self, container: Container, new: New) {
         let cost = self.cost(container, new.len());
         self.held.insert((container, new.picture));
@@ -102,7 +82,7 @@ impl<'p> Shapes<'p> {
     /// [`Reason::TooManyParts`].
     pub(super) fn judge_parts(&self, container: Container, most: usize) -> Result<(), Refusal> {
         // A multipart that is made for a document is a part as well.
-        let made = self.new.len() + usize::from(container.is_wrapped());
+        let made = self.new.len() + usize::from(matches!(container, Container::Wrapped(_)));
         if self.present + made < most {
             return Ok(());
         }
@@ -110,7 +90,7 @@ impl<'p> Shapes<'p> {
         Err(Refusal::lasting(Reason::TooManyParts, detail))
     }
 
-    /// Octets that the message gains at most by one more part.
+    /// Bytes that the message gains at most by one more part.
     pub(super) fn cost(&self, container: Container, octets: usize) -> usize {
         let around = match container {
             Container::Wrapped(_) if self.new.is_empty() => WRAPPING + BOUNDARY_LINE,
@@ -120,14 +100,14 @@ impl<'p> Shapes<'p> {
         octets + around
     }
 
-    /// Octets of a boundary line of a multipart and of its line ends, at most. RFC 2046 §5.1.1 bounds it; a mail may
+    /// Bytes of a boundary line of a multipart and of its line ends, at most. RFC 2046 §5.1.1 bounds it; a mail may
     /// not.
     fn boundary_line(&self, related: PartId) -> usize {
         let boundary = self.tree.part(related).content.boundary();
         boundary.unwrap_or_default().len() + b"\r\n--\r\n".len()
     }
 
-    /// Octets of the document's new parts: the same, added up.
+    /// The costs of the document's new parts together.
     pub(super) fn octets(&self) -> i64 {
         let octets: usize = self.new.iter().map(|(_, cost)| cost).sum();
         octets as i64
@@ -152,12 +132,7 @@ impl<'p> Shapes<'p> {
         self.new.clear();
     }
 
-    /// The documents around which a multipart is made.
-    pub(super) fn wrapped_documents(&self) -> &[PartId] {
-        &self.wrapped
-    }
-
-    /// The edits of the document and of its new parts: what moves is what it was changed to.
+    /// The edits of the document and of its new parts. Fields move in their changed form.
     pub(super) fn edits(&self, container: Container, own: Group, pictures: &Pictures<'_>) -> Group {
         match container {
             _ if self.new.is_empty() => own,
@@ -179,7 +154,7 @@ impl<'p> Shapes<'p> {
         let boundary = self.tree.part(related).content.boundary();
         let boundary = boundary.unwrap_or_default();
         let line = self.boundary_line(related);
-        // Each is let go of when it was copied: together they may be what the message gains.
+        // Each is dropped once it was copied: together they may be all that the message gains.
         group.extend(self.new.iter().map(|(part, _)| {
             let mut inserted = Vec::with_capacity(part.len() + line);
             push_line(&mut inserted, &[b"--", boundary], newline);
@@ -225,7 +200,7 @@ impl<'p> Shapes<'p> {
             let mut at = field.whole.start;
             while let Some(edit) = of_header.next_if(|edit| edit.span.start < field.whole.end) {
                 if edit.span.start < at {
-                    // It is of a field that stays.
+                    // The edit is of a field that stays.
                     group.push(edit);
                     continue;
                 }

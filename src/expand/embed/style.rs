@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use super::pictures::{Pictures, label, spaces_kept};
+use super::wanted::SHEET;
 use crate::expand::answer::{Answer, Octets};
 use crate::expand::content::not_decoded;
 use crate::link::data::DataUrl;
@@ -15,9 +16,6 @@ use crate::plan::documents::sheet;
 use crate::policy::Policy;
 use crate::report::{Reason, Refusal};
 
-const ESSENCE: &str = "text/css";
-
-/// The style sheet of a `data:` URL.
 pub(super) fn of_data(
     pictures: &mut Pictures<'_>,
     url: &str,
@@ -44,7 +42,7 @@ pub(super) fn of_answer(
     let octets = answer.octets();
     admit(octets.bytes(), answer.essence().as_deref(), policy)?;
     let charset = label(answer.charset().as_deref());
-    // What --map changed means what it meant.
+    // A URL that --map changed keeps its meaning.
     let base = match answer.url() == url {
         true => source,
         false => answer.url(),
@@ -63,21 +61,20 @@ pub(super) fn of_answer(
     Ok(pictures.add_text(absolute, (kind(), charset), source))
 }
 
-/// What every style sheet is.
 pub(super) fn kind() -> FileType {
     FileType {
-        essence: ESSENCE,
+        essence: SHEET,
         extension: "css",
         size: None,
     }
 }
 
-/// Whether a browser would take it for a style sheet, and it is none of what servers give instead of one.
+/// Whether a browser would take it for a style sheet, and it is not what servers give instead of one.
 fn admit(octets: &[u8], declared: Option<&str>, policy: &Policy) -> Result<(), Refusal> {
     policy.judge_size(octets.len() as u64)?;
     let refuse = |detail: String| Err(Refusal::lasting(Reason::TypeMismatch, detail));
     match declared {
-        Some(ESSENCE) => {}
+        Some(SHEET) => {}
         Some(declared) => return refuse(format!("a style sheet is text/css, this is {declared}")),
         None => {
             return refuse("a style sheet is text/css, and nobody says that this is".to_owned());
@@ -89,7 +86,7 @@ fn admit(octets: &[u8], declared: Option<&str>, policy: &Policy) -> Result<(), R
     if memchr::memchr(0, octets).is_some() || picture::sniff(octets).is_some() {
         return refuse("it is declared as text/css, but its bytes are not text".to_owned());
     }
-    policy.judge_type(ESSENCE)
+    policy.judge_type(SHEET)
 }
 
 /// Whether markup stands at the front, perhaps behind comments. CSS may begin with `<!--`, and knows no other

@@ -3,7 +3,6 @@
 /// The URL, whether it is a style sheet, and the URL that is asked for if this one fails.
 pub(super) type Key = (String, bool, Option<String>);
 
-/// Something to retrieve.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
     /// Mapped, and the same for URLs that are equivalent: by each of them a part of the mail is found.
@@ -16,13 +15,16 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// What makes it another one.
     pub(super) fn key(&self) -> Key {
         let otherwise = self.otherwise.as_ref().map(|(url, _)| url.clone());
         (self.url.clone(), self.is_sheet, otherwise)
     }
 
-    /// What is asked of servers.
+    /// The key of its answer among those of the session.
+    pub(super) fn asked(&self) -> (String, Option<String>) {
+        (self.url.clone(), Some(self.accept().to_owned()))
+    }
+
     pub(super) fn accept(&self) -> &'static str {
         match self.is_sheet {
             true => SHEET,
@@ -31,5 +33,4 @@ impl Wanted {
     }
 }
 
-/// The media type of style sheets.
 pub(super) const SHEET: &str = "text/css";

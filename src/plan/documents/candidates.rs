@@ -16,12 +16,11 @@ use crate::link::value::{Grammar, ImageSet, LinkValue};
 /// Candidates that are looked at together, at most; of more, each is pointed at the picture.
 const MOST: usize = 100;
 
-/// What stands instead of candidates: their numbers among the links, which have the URL of another picture, and
-/// how wide that is.
+/// Candidates by their numbers among the links, which get the URL of another picture, and how wide that is.
 pub(crate) type Fallbacks = HashMap<usize, Option<u32>>;
 
-/// Gives each change that these URLs are, by the numbers of their links. Of those among `fallbacks`, which have the
-/// URL of another picture, only what is needed stands there.
+/// Calls `give` with each change that these URLs make, by the numbers of their links. Of those among `fallbacks`,
+/// which have the URL of another picture, only the necessary ones stay.
 pub(super) fn replacements(
     text: &[u8],
     links: &Links,
@@ -65,7 +64,7 @@ fn belongs_to(first: &LinkValue, next: &LinkValue) -> bool {
 }
 
 /// The changes of one `srcset` or `image-set()`: its candidates with their numbers, those of `urls` at their places.
-/// None where something stands between them that is not understood; then nothing is said of what they describe.
+/// None where anything between them is not understood; then their descriptors are left alone.
 fn changes(
     text: &[u8],
     candidates: &[(usize, LinkValue)],
@@ -83,7 +82,7 @@ fn changes(
     };
     let is_gone = |(ordinal, _): &(usize, LinkValue)| fallbacks.contains_key(ordinal);
     if candidates.iter().all(is_gone) {
-        // An option that is there is left in its set; here it is beyond those that are looked at together.
+        // An option that was embedded may stand beyond those that are looked at together.
         let described = text.get(first.span.end..extents.first()?.end)?;
         let width = fallbacks.get(ordinal).filter(|_| is_srcset)?;
         let width = width.filter(|_| described.ends_with(b"w"));

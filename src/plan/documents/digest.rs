@@ -10,47 +10,30 @@ use crate::span::Span;
 
 const FIELD: &str = "Content-MD5";
 
-/// A digest of octets that come piece by piece: a copy in canonical form would be another document.
-struct Hash {
-    md5: Md5,
-    /// Whether line ends are CRLF, whatever they are.
-    is_text: bool,
-    last: u8,
-}
-
-impl Hash {
-    fn new(is_text: bool) -> Self {
-        Self {
-            md5: Md5::new(),
-            is_text,
-            last: 0,
-        }
-    }
-
-    fn update(&mut self, octets: &[u8]) {
+/// MD5 of bytes that come piece by piece, of a text with all line ends CRLF: a copy in canonical form would be another
+/// document.
+fn md5(is_text: bool, pieces: impl FnOnce(&mut dyn FnMut(&[u8]))) -> String {
+    let mut md5 = Md5::new();
+    let mut last = 0;
+    pieces(&mut |octets| {
         let mut rest = octets;
-        while self.is_text
-            && let Some(at) = memchr::memchr(b'\n', rest)
-        {
+        while is_text && let Some(at) = memchr::memchr(b'\n', rest) {
             let (line, behind) = rest.split_at(at);
-            self.md5.update(line);
-            if line.last().copied().unwrap_or(self.last) != b'\r' {
-                self.md5.update(b"\r");
+            md5.update(line);
+            if line.last().copied().unwrap_or(last) != b'\r' {
+                md5.update(b"\r");
             }
-            self.md5.update(b"\n");
-            self.last = b'\n';
+            md5.update(b"\n");
+            last = b'\n';
             rest = behind.get(1..).unwrap_or_default();
         }
-        self.md5.update(rest);
-        self.last = rest.last().copied().unwrap_or(self.last);
-    }
-
-    fn finish(self) -> String {
-        STANDARD.encode(self.md5.finalize())
-    }
+        md5.update(rest);
+        last = rest.last().copied().unwrap_or(last);
+    });
+    STANDARD.encode(md5.finalize())
 }
 
-/// What becomes of a part's digest when its octets change, for the detail of a row, and the edits; none if it has none.
+/// The new digest of a part whose bytes change, as a remark for its row and as edits; none if it has none.
 pub(super) fn renewed(
     original: &[u8],
     tree: &Tree,
@@ -64,20 +47,16 @@ pub(super) fn renewed(
     let value = value_of(original, first);
     let mut written = value.of(original).to_vec();
     written.retain(|byte| !byte.is_ascii_whitespace());
-    // The canonical form is the right one; many programs hash the octets.
-    let was_right = [false, is_text].into_iter().any(|is_text| {
-        let mut hash = Hash::new(is_text);
-        hash.update(before);
-        written == hash.finish().as_bytes()
-    });
+    // The canonical form is the right one; many programs hash the bytes as they are.
+    let was_right = [false, is_text]
+        .into_iter()
+        .any(|is_text| written == md5(is_text, |update| update(before)).as_bytes());
     if !was_right {
         let remark = "Content-MD5, which was wrong, was removed";
         return Some((remark, removed(&fields)));
     }
     let mut group = removed(others);
-    let mut hash = Hash::new(is_text);
-    after(&mut |octets| hash.update(octets));
-    group.insert(0, Edit::replace(value, hash.finish()));
+    group.insert(0, Edit::replace(value, md5(is_text, after)));
     Some(("Content-MD5 was computed anew", group))
 }
 
@@ -96,7 +75,7 @@ fn removed(fields: &[Field]) -> Group {
     fields.iter().map(removal).collect()
 }
 
-/// The field's value without what stands around it: white space, a comment behind it.
+/// Without white space, and without a comment behind it.
 fn value_of(original: &[u8], field: &Field) -> Span {
     let value = field.value.of(original);
     let value = value.split(|&byte| byte == b'(').next().unwrap_or_default();

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use super::link_text::carried;
+use super::link_text::{carried, readable};
 use crate::link::base::Base;
 use crate::link::css;
 use crate::link::html::{self, Syntax};
@@ -14,7 +14,6 @@ use crate::mime::charset::{self, Charset};
 use crate::mime::{PartId, TransferEncoding};
 use crate::report::{Reason, Refusal};
 
-/// What kind of document a part is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Language {
     Html(Syntax),
@@ -33,7 +32,6 @@ pub(crate) fn subtypes() -> impl Iterator<Item = &'static [u8]> {
 }
 
 impl Language {
-    /// The language of a media type in lower case.
     pub(super) fn of(essence: &str) -> Option<Self> {
         let essence = essence.split_once('/')?;
         let mut types = TYPES.iter();
@@ -50,13 +48,11 @@ impl Language {
     }
 }
 
-/// A document as its links are read.
 pub(super) struct Document<'d> {
     pub(super) part: PartId,
     pub(super) language: Language,
-    /// The octets as they are.
     pub(super) octets: &'d [u8],
-    /// As long as these; what looks like ASCII in it is ASCII.
+    /// As long as `octets`; all that looks like ASCII in it is ASCII.
     pub(super) text: Cow<'d, [u8]>,
     pub(super) charset: Option<Charset>,
     pub(super) links: Links,
@@ -138,6 +134,15 @@ impl<'d> Document<'d> {
         named.or_else(|| shifts().then_some(Charset::Other))
     }
 
+    /// The base of its links, where `around` holds around it.
+    pub(super) fn base_within(&self, around: Option<Rc<Base>>) -> Option<Rc<Base>> {
+        let Some(href) = &self.base_href else {
+            return around;
+        };
+        let href = readable(&href.decoded(&self.text));
+        Base::of_document(around.as_deref(), &href).map(Rc::new)
+    }
+
     /// A link's value; none where a byte of it may be half a character.
     pub(super) fn value(&self, link: &LinkValue) -> Option<Cow<'_, [u8]>> {
         let is_whole = link.span.of(&self.text) == link.span.of(self.octets);
@@ -146,7 +151,7 @@ impl<'d> Document<'d> {
         (!may_have_trail_bytes || value.is_ascii()).then_some(value)
     }
 
-    /// What can be read of a link of which a byte may be half a character: all that is no ASCII is carried through.
+    /// The readable part of a link of which a byte may be half a character: all that is no ASCII is carried through.
     pub(super) fn unclear(&self, link: &LinkValue) -> String {
         let text = carried(&link.decoded(&self.text));
         text.replace(['\t', '\n', '\r'], "")

@@ -3,6 +3,8 @@
 
 use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
 
+use crate::link::base::Base;
+
 /// Whether `<base` stands anywhere, in any case.
 pub(super) fn mentions_base(document: &[u8]) -> bool {
     memchr::memchr_iter(b'<', document).any(|at| {
@@ -12,10 +14,10 @@ pub(super) fn mentions_base(document: &[u8]) -> bool {
     })
 }
 
-/// Where octets that are no UTF-8 go while a URL is text: into a private area, and back.
+/// Bytes that are no UTF-8 are carried in a private area while a URL is text.
 const CARRIED: u32 = 0xF700;
 
-/// A value as text; octets that are no UTF-8 are carried through.
+/// A value as text; bytes that are no UTF-8 are carried through.
 pub(super) fn readable(value: &[u8]) -> String {
     match std::str::from_utf8(value) {
         Ok(text) => text.to_owned(),
@@ -23,7 +25,7 @@ pub(super) fn readable(value: &[u8]) -> String {
     }
 }
 
-/// A value as text; octets that are no ASCII are carried through.
+/// A value as text; bytes that are no ASCII are carried through.
 pub(super) fn carried(value: &[u8]) -> String {
     let carry = |&byte: &u8| match byte.is_ascii() {
         true => char::from(byte),
@@ -32,7 +34,7 @@ pub(super) fn carried(value: &[u8]) -> String {
     value.iter().map(carry).collect()
 }
 
-/// Whether a text made by [`readable`] carries octets that are no UTF-8.
+/// Whether a text made by [`readable`] carries bytes that are no UTF-8.
 pub(super) fn holds_carried(text: &str) -> bool {
     let carried = CARRIED + 0x80..=CARRIED + 0xff;
     // What the private area begins with in UTF-8.
@@ -42,7 +44,7 @@ pub(super) fn holds_carried(text: &str) -> bool {
             .any(|symbol| carried.contains(&u32::from(symbol)))
 }
 
-/// The octets of a text made by [`readable`].
+/// The bytes of a text made by [`readable`].
 pub(super) fn raw(text: String) -> Vec<u8> {
     // What the private area begins with in UTF-8.
     if memchr::memchr(0xef, text.as_bytes()).is_none() {
@@ -58,8 +60,8 @@ pub(super) fn raw(text: String) -> Vec<u8> {
     octets
 }
 
-/// A base as it can be written into a document of any charset. Octets that are carried through came from
-/// that document, and may stand in it as they are.
+/// A base as it can be written into a document of any charset. Bytes that are carried through came from that document,
+/// and may stand in it as they are.
 pub(super) fn ascii(url: &str) -> String {
     if url.is_ascii() {
         return url.to_owned();
@@ -76,6 +78,16 @@ pub(super) fn ascii(url: &str) -> String {
         }
         written
     })
+}
+
+/// The URL of the base that holds, as it can be written; without one it is within the message.
+pub(super) fn base_url(base: Option<&Base>) -> String {
+    base.map_or_else(|| ascii(&Base::this_message().url), |base| ascii(&base.url))
+}
+
+/// The scheme with its colon: it decides whether a reference is relative.
+pub(super) fn scheme(base_url: &str) -> Option<&str> {
+    base_url.split_inclusive(':').next()
 }
 
 /// A Content-ID in a `cid:` URL (RFC 2392 §2).

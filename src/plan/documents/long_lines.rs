@@ -18,8 +18,8 @@ pub(super) fn broken(
     changes: Changes,
     newline: Newline,
 ) -> Option<Changes> {
-    let mut long = Stretches::new(document, &changes).peekable();
-    if long.peek().is_none() {
+    let long = stretches(document, &changes);
+    if long.is_empty() {
         return Some(changes);
     }
     // No line of a style sheet can be broken.
@@ -39,89 +39,63 @@ struct Stretch<'c> {
     start: usize,
     /// Where its line feed stands, or the end of the document.
     end: usize,
-    /// Its octets afterwards, a CR at its end not counted.
+    /// Its bytes afterwards, without a CR at its end.
     length: usize,
-    /// The changes from the first one in it on.
     changes: Iter<'c>,
 }
 
 /// The stretches that were no longer than the limit and will be.
-struct Stretches<'c> {
-    document: &'c [u8],
-    changes: Iter<'c>,
-    /// The document is searched up to here.
-    searched: usize,
-}
-
-impl<'c> Stretches<'c> {
-    fn new(document: &'c [u8], changes: &'c Changes) -> Self {
-        Self {
-            document,
-            changes: changes.iter(),
-            searched: 0,
-        }
-    }
-
-    /// Where the line ends that `from` stands in.
-    fn line_end(&self, from: usize) -> usize {
-        let rest = self.document.get(from..).unwrap_or_default();
+fn stretches<'c>(document: &[u8], changes: &'c Changes) -> Vec<Stretch<'c>> {
+    let line_end = |from: usize| {
+        let rest = document.get(from..).unwrap_or_default();
         from + memchr::memchr(b'\n', rest).unwrap_or(rest.len())
-    }
-
-    fn is_long(&self, from: usize, to: usize) -> bool {
-        let lines = self.document.get(from..to).unwrap_or_default();
+    };
+    let is_long = |from: usize, to: usize| {
+        let lines = document.get(from..to).unwrap_or_default();
         // Mostly they are one short line.
         lines.len() > LINE_LIMIT
             && lines
                 .split(|&byte| byte == b'\n')
                 .any(|line| line.strip_suffix(b"\r").unwrap_or(line).len() > LINE_LIMIT)
-    }
-}
-
-impl<'c> Iterator for Stretches<'c> {
-    type Item = Stretch<'c>;
-
-    fn next(&mut self) -> Option<Stretch<'c>> {
-        loop {
-            let from_here = self.changes.clone();
-            let (first, replacement) = self.changes.next()?;
-            let between = self.document.get(self.searched..first.start);
-            let start = memchr::memrchr(b'\n', between.unwrap_or_default())
-                .map_or(self.searched, |at| self.searched + at + 1);
-            let mut end = self.line_end(first.end);
-            let mut was_long = self.is_long(start, end);
-            let (mut gained, mut lost) = (replacement.len(), first.len());
-            loop {
-                let behind = self.changes.clone();
-                match self.changes.next() {
-                    Some((octets, replacement)) if octets.start <= end => {
-                        // A change that covers line ends joins their lines.
-                        if end < octets.end {
-                            let joined_from = end + 1;
-                            end = self.line_end(octets.end);
-                            was_long |= self.is_long(joined_from, end);
-                        }
-                        gained += replacement.len();
-                        lost += octets.len();
-                    }
-                    _ => {
-                        self.changes = behind;
-                        break;
-                    }
-                }
+    };
+    let mut long = Vec::new();
+    let mut searched = 0;
+    let mut changes = changes.iter();
+    loop {
+        let from_here = changes.clone();
+        let Some((first, replacement)) = changes.next() else {
+            return long;
+        };
+        let between = document.get(searched..first.start).unwrap_or_default();
+        let start = memchr::memrchr(b'\n', between).map_or(searched, |at| searched + at + 1);
+        let mut end = line_end(first.end);
+        let mut was_long = is_long(start, end);
+        let (mut gained, mut lost) = (replacement.len(), first.len());
+        let mut further = changes.clone();
+        while let Some((octets, replacement)) = further.next()
+            && octets.start <= end
+        {
+            // A change that covers line ends joins their lines.
+            if end < octets.end {
+                let joined_from = end + 1;
+                end = line_end(octets.end);
+                was_long |= is_long(joined_from, end);
             }
-            self.searched = (end + 1).min(self.document.len());
-            let text = self.document.get(start..end).unwrap_or_default();
-            let before = text.strip_suffix(b"\r").unwrap_or(text).len();
-            let length = (before + gained).saturating_sub(lost);
-            if length > LINE_LIMIT && !was_long {
-                return Some(Stretch {
-                    start,
-                    end,
-                    length,
-                    changes: from_here,
-                });
-            }
+            gained += replacement.len();
+            lost += octets.len();
+            changes = further.clone();
+        }
+        searched = (end + 1).min(document.len());
+        let text = document.get(start..end).unwrap_or_default();
+        let before = text.strip_suffix(b"\r").unwrap_or(text).len();
+        let length = (before + gained).saturating_sub(lost);
+        if length > LINE_LIMIT && !was_long {
+            long.push(Stretch {
+                start,
+                end,
+                length,
+                changes: from_here,
+            });
         }
     }
 }

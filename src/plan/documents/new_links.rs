@@ -1,20 +1,19 @@
 //! What the links of one document become: absolute, or `cid:` of the part that they mean (RFC 2557 §8).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use super::document::Document;
-use super::link_text::{ascii, cid_escaped, raw, readable};
-use super::resolved::{Memory, Resolved};
+use super::link_text::{base_url, cid_escaped, raw, readable, scheme};
 use super::{Documents, LONGEST};
 use crate::edit::Group;
 use crate::ledger::Ledger;
 use crate::link::base::Base;
-use crate::link::url::{Relation, relation, resolve_as_browser, without_fragment};
-use crate::link::value::LinkValue;
+use crate::link::url::{Relation, masked, relation, resolve_as_browser, without_fragment};
+use crate::link::value::{Grammar, LinkValue, Markup};
 use crate::mime::PartId;
 use crate::mime::mapped::{Changes, MappedBody};
-use crate::report::{Reason, Refusal};
+use crate::report::{Outcome, Reason, Refusal, Row};
 
 #[derive(Clone, Debug)]
 pub(crate) struct NewLinks {
@@ -26,19 +25,79 @@ pub(crate) struct NewLinks {
     pub(crate) base: Option<Rc<Base>>,
     /// Parts that links are pointed at.
     pub(crate) named: BTreeSet<PartId>,
-    /// What became of the document's Content-MD5, if it has one.
+    /// A remark on the document's Content-MD5, if it has one.
     pub(crate) digest: Option<&'static str>,
 }
 
+/// The new form of a reference; none if it stays.
+#[derive(Clone)]
+struct Resolved {
+    wrapping: (Markup, Grammar),
+    /// Whether it was resolved against the base.
+    is_relative: bool,
+    replacement: Option<Vec<u8>>,
+    part: Option<PartId>,
+}
+
+/// Most references of a document stand in it several times.
+#[derive(Default)]
+struct Memory {
+    known: HashMap<Vec<u8>, Resolved>,
+    octets: usize,
+}
+
+impl Memory {
+    /// Bytes of references and of their new forms, at most.
+    const MOST: usize = 256 << 10;
+
+    fn get(&self, value: &[u8], wrapping: (Markup, Grammar)) -> Option<&Resolved> {
+        self.known
+            .get(value)
+            .filter(|known| known.wrapping == wrapping)
+    }
+
+    fn keep(&mut self, value: &[u8], resolved: &Resolved) {
+        // An estimate: a map takes some bytes more for an entry.
+        let taken = resolved.replacement.as_ref().map_or(0, Vec::len);
+        let octets = size_of::<(Vec<u8>, Resolved)>() + value.len() + taken;
+        if self.octets + octets <= Self::MOST && !self.known.contains_key(value) {
+            self.octets += octets;
+            self.known.insert(value.to_vec(), resolved.clone());
+        }
+    }
+}
+
+impl NewLinks {
+    pub(crate) fn tell(&self, row: &mut Row) {
+        row.outcome = Outcome::Rewritten;
+        row.links = Some(self.absolute + self.to_parts);
+        let base = self.base.as_ref();
+        let base = base.filter(|base| !base.is_within_message());
+        let from = base.map_or_else(String::new, |base| format!(", base from {}", base.origin));
+        row.url = base.map(|base| masked(&base.url).into_owned());
+        row.detail = format!(
+            "{} links made absolute, {} pointed at parts{from}",
+            self.absolute, self.to_parts
+        )
+        .into();
+        if self.unclear > 0 {
+            row.remark(&unclear(self.unclear));
+        }
+        if let Some(digest) = self.digest {
+            row.remark(digest);
+        }
+    }
+}
+
 impl Documents<'_> {
-    /// What becomes of a part's links; none if it is no document or nothing in it would change.
+    /// None if it is no document or nothing in it would change.
     pub(crate) fn new_links(
         &mut self,
         part: PartId,
         ledger: &mut Ledger,
-    ) -> Option<Result<NewLinks, Refusal>> {
+    ) -> Result<Option<NewLinks>, Refusal> {
         let new = self.looked_at(part, ledger, false, Self::resolve)?;
-        Some(new.map(|(new, (edits, digest))| NewLinks {
+        Ok(new.map(|(new, edits, digest)| NewLinks {
             edits,
             digest,
             ..new
@@ -53,8 +112,7 @@ impl Documents<'_> {
     ) -> Result<(Changes, NewLinks), Refusal> {
         let links = std::mem::take(&mut document.links);
         let base = document.base.take();
-        let inside = Base::this_message();
-        let base_url = ascii(&base.as_deref().unwrap_or(&inside).url);
+        let base_url = base_url(base.as_deref());
         let is_within_message = base.as_deref().is_none_or(Base::is_within_message);
         let mut changes = Changes::default();
         let mut made = NewLinks {
@@ -110,7 +168,7 @@ impl Documents<'_> {
                     }
                 };
                 if resolved.is_relative && is_counted {
-                    // Growth does not bound `/y` or `../y` times a long base: they stay short.
+                    // Growth does not bound `/y` or `../y` against a long base: the results stay short.
                     ledger.work(base_url.len())?;
                 }
                 let Some(replacement) = &resolved.replacement else {
@@ -203,12 +261,7 @@ impl Documents<'_> {
     }
 }
 
-/// All of the base that counts for whether a reference is relative, `http:`.
-fn scheme(base_url: &str) -> Option<&str> {
-    base_url.split_inclusive(':').next()
-}
-
-pub(crate) fn unclear(links: u64) -> String {
+fn unclear(links: u64) -> String {
     format!(
         "{links} relative links are not ASCII, and in its charset a byte may be half of a character"
     )

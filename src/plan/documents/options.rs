@@ -7,11 +7,11 @@ use std::ops::Range;
 
 use crate::link::value::{Grammar, LinkValue};
 
-/// Octets of the resolution and the type of an option, at most: no media type is as long.
+/// Bytes of the resolution and the type of an option, at most: no media type is as long.
 const LONGEST: usize = 200;
 
-/// Where each of these options of one `image-set()` stands, with what describes it. None where something stands
-/// at them that is not understood: comments, character references, options that are no URLs.
+/// The extents of these options of one `image-set()`, with their resolutions and types. None where anything at them is
+/// not understood: comments, character references, options that are no URLs.
 pub(super) fn extents(text: &[u8], options: &[(usize, LinkValue)]) -> Option<Vec<Range<usize>>> {
     let mut extents: Vec<Range<usize>> = Vec::new();
     for (_, link) in options {
@@ -27,7 +27,6 @@ pub(super) fn extents(text: &[u8], options: &[(usize, LinkValue)]) -> Option<Vec
     Some(extents)
 }
 
-/// Where the string or the function begins that holds a URL.
 fn start(text: &[u8], link: &LinkValue) -> Option<usize> {
     let mut front = text.get(..link.span.start)?;
     if let Grammar::CssString(quote) = link.grammar {
@@ -42,7 +41,6 @@ fn start(text: &[u8], link: &LinkValue) -> Option<usize> {
     (name.eq_ignore_ascii_case(b"url") || name.eq_ignore_ascii_case(b"src")).then_some(start)
 }
 
-/// Where an option ends, behind its resolution and its type.
 fn end(text: &[u8], link: &LinkValue) -> Option<usize> {
     let mut from = link.span.end;
     if let Grammar::CssString(quote) = link.grammar {

@@ -11,12 +11,11 @@ use std::collections::{HashMap, HashSet};
 use percent_encoding::percent_decode_str;
 
 use super::document::Document;
-use super::link_text::{ascii, readable};
+use super::link_text::{base_url, scheme};
 use super::shown::{cleaned, is_data};
 use super::{Documents, LONGEST};
 use crate::external_body::identifier;
 use crate::ledger::Ledger;
-use crate::link::base::Base;
 use crate::link::url::{
     Relation, absolute_as_browser, equivalence_key, relation, resolve_as_browser, without_fragment,
 };
@@ -37,7 +36,6 @@ pub(crate) enum Showing {
 }
 
 impl Showing {
-    /// The same as the end of a sentence.
     pub(crate) fn words(self, tree: &Tree) -> String {
         match self {
             Self::By(document) => format!("part {} refers to it", tree.number(document)),
@@ -51,7 +49,7 @@ impl Showing {
     }
 }
 
-/// Why parts belong to what the mail shows, of those among `parts` that do. Each document is read once.
+/// Why parts belong to what the mail shows, for those of `parts` that do. Each document is read once.
 pub(crate) fn shown_inline(
     original: &[u8],
     tree: &Tree,
@@ -126,7 +124,6 @@ impl Unreferred {
         self.ids.is_empty() && self.locations.is_empty()
     }
 
-    /// The parts that an absolute URL names.
     fn take(&mut self, url: &str) -> Vec<PartId> {
         let mut parts = Vec::new();
         if !self.ids.is_empty()
@@ -134,11 +131,11 @@ impl Unreferred {
         {
             let id = match scheme {
                 _ if scheme.eq_ignore_ascii_case("cid") => Some(rest),
-                // A part of a message that is named as well (RFC 2392).
+                // `mid:` names the message as well (RFC 2392).
                 _ if scheme.eq_ignore_ascii_case("mid") => rest.split_once('/').map(|(_, id)| id),
                 _ => None,
             };
-            // Not every program escapes what has to be.
+            // Not every program escapes a `#`.
             for id in id.into_iter().flat_map(|id| [id, without_fragment(id)]) {
                 let decoded: Vec<u8> = percent_decode_str(id).collect();
                 for id in [id.as_bytes(), &decoded] {
@@ -164,7 +161,7 @@ fn folded(id: &[u8]) -> String {
 }
 
 impl Documents<'_> {
-    /// What these parts are referred to by. Of a location that is too long to be compared its part is `shown`.
+    /// The names by which these parts are referred to. A part is `shown` if its location is too long to be compared.
     fn names_of(
         &mut self,
         parts: &[PartId],
@@ -200,21 +197,16 @@ impl Documents<'_> {
         let language = self.language(part)?;
         let charset = self.charset(part).ok()?;
         let entity = self.tree.part(part);
-        // As where links are looked at to be changed.
+        // As for links that are changed.
         ledger.work(entity.body.len() * 3).ok()?;
         let octets = entity.encoding.decode(entity.body.of(self.original))?;
         if is_wide(&octets) {
             return None;
         }
         let document = Document::read(part, language, &octets, charset);
-        let mut base = self.siblings.base_of(part);
-        if let Some(href) = &document.base_href {
-            let href = readable(&href.decoded(&document.text));
-            base = Base::of_document(base.as_deref(), &href).map(Into::into);
-        }
-        let inside = Base::this_message();
-        let base_url = ascii(&base.as_deref().unwrap_or(&inside).url);
-        let scheme = base_url.split_inclusive(':').next();
+        let base = document.base_within(self.siblings.base_of(part));
+        let base_url = base_url(base.as_deref());
+        let scheme = scheme(&base_url);
         let mut is_whole = document.refusal(entity.encoding).is_none();
         for link in document.links.iter() {
             if names.is_empty() {
@@ -232,7 +224,7 @@ impl Documents<'_> {
             let parts = match relation(scheme, &reference) {
                 Relation::Absolute => names.take(&absolute_as_browser(reference)),
                 Relation::Relative if !names.locations.is_empty() => {
-                    // Made, written in another way to be compared, and compared.
+                    // Made absolute, written as its key, and compared.
                     ledger.work(base_url.len() * 3).ok()?;
                     match resolve_as_browser(&base_url, &reference) {
                         Ok(absolute) => names.take(&absolute),

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use super::candidates::{self, Fallbacks};
 use super::document::{Document, Language, unsupported};
-use super::link_text::{ascii, raw};
+use super::link_text::{ascii, raw, scheme};
 use super::shown::{Shown, cleaned, is_data};
 use super::{Documents, LONGEST};
 use crate::ledger::Ledger;
@@ -15,12 +15,11 @@ use crate::mime::charset::Charset;
 use crate::mime::{PartId, TransferEncoding};
 use crate::report::{Detail, Reason, Refusal, Setting};
 
-/// Links of a style sheet, at most: each is held with what it means. The largest that are in use have a few
-/// hundred.
+/// Links of a style sheet, at most: each is held with its meaning. The largest that are in use have a few hundred.
 const MOST_LINKS: usize = 10_000;
 
-/// The octets of a style sheet with all its URLs absolute. A sheet without a URL of its own, as one in a
-/// `data:` URL, may hold no relative one: in the mail it would get the base of the mail.
+/// A style sheet with all its URLs absolute. A sheet without a URL of its own, as one in a `data:` URL, may hold no
+/// relative one: in the mail it would get the base of the mail.
 pub(crate) fn absolute<'s>(
     octets: &'s [u8],
     label: Option<&str>,
@@ -29,9 +28,7 @@ pub(crate) fn absolute<'s>(
 ) -> Result<Cow<'s, [u8]>, Refusal> {
     let document = read(octets, label)?;
     let base = base.map(ascii);
-    let scheme = base
-        .as_deref()
-        .and_then(|base| base.split_inclusive(':').next());
+    let scheme = base.as_deref().and_then(scheme);
     let mut written = Vec::new();
     let mut until = 0;
     for (count, link) in document.links.iter().enumerate() {
@@ -71,7 +68,8 @@ pub(crate) fn absolute<'s>(
     Ok(Cow::Owned(written))
 }
 
-/// The same octets with these URLs in the places of links, by their numbers; of `fallbacks` those that are needed.
+/// The same style sheet with these URLs in the places of links, by their numbers; of `fallbacks` those that are
+/// needed.
 pub(crate) fn with_urls(
     octets: &[u8],
     label: Option<&str>,

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::Documents;
 use super::candidates::{self, Fallbacks};
 use super::document::Language;
-use super::link_text::{ascii, holds_carried, raw, readable};
+use super::link_text::{base_url, holds_carried, raw, readable, scheme};
 use super::siblings::Identity;
 use crate::edit::Group;
 use crate::ledger::Ledger;
@@ -18,16 +18,16 @@ use crate::link::url::{
 use crate::link::value::{LinkValue, Role};
 use crate::mime::PartId;
 use crate::mime::mapped::Changes;
-use crate::report::Refusal;
+use crate::report::{Reason, Refusal};
 
-/// A link, and what it means.
+/// A link with its meaning.
 pub(crate) struct Shown<'d> {
     /// Its number among the links of the document.
     pub(crate) ordinal: usize,
     pub(crate) link: LinkValue,
     /// The URL; absolute, if there is any base.
     pub(crate) absolute: Cow<'d, str>,
-    /// What stands behind the `//` of a reference that names no scheme.
+    /// The rest behind the `//` of a reference that names no scheme.
     pub(crate) host: Option<String>,
     /// The part of the mail that it names, and the Content-ID that the part has or will have.
     pub(crate) sibling: Option<(PartId, Identity)>,
@@ -41,13 +41,13 @@ pub(crate) enum Written {
     Absolute,
     /// Without one, and a base is declared.
     WithBase,
-    /// Without one, and nothing says what it is relative to.
+    /// Without one, and no base is declared.
     Alone,
 }
 
 impl Shown<'_> {
-    /// Whether octets of the document that are no UTF-8 stand in the URL. Browsers ask for the characters that they
-    /// are in the document's charset.
+    /// Whether the URL holds bytes of the document that are no UTF-8. Browsers ask for the characters that they are in
+    /// the document's charset.
     pub(crate) fn holds_octets(&self) -> bool {
         holds_carried(&self.absolute)
     }
@@ -71,19 +71,18 @@ impl Shown<'_> {
 }
 
 impl Documents<'_> {
-    /// Shows every link of a document with what it means; none if the part is no document.
+    /// Shows every link of a document with its meaning; none of a part that is no document.
     pub(crate) fn shown(
         &mut self,
         part: PartId,
         ledger: &mut Ledger,
         mut show: impl FnMut(Shown<'_>),
-    ) -> Option<Result<(), Refusal>> {
+    ) -> Result<(), Refusal> {
         let mut refusal = None;
-        let looked = self.looked_at(part, ledger, true, |documents, ledger, _, document| {
-            let inside = Base::this_message();
+        self.looked_at(part, ledger, true, |documents, ledger, _, document| {
             let base = document.base.as_deref();
-            let base_url = ascii(&base.unwrap_or(&inside).url);
-            let scheme = base_url.split_inclusive(':').next();
+            let base_url = base_url(base);
+            let scheme = scheme(&base_url);
             let relative = match base.is_none_or(Base::is_within_message) {
                 true => Written::Alone,
                 false => Written::WithBase,
@@ -133,14 +132,11 @@ impl Documents<'_> {
                 refusal = document.refusal(documents.tree.part(part).encoding);
             }
             Ok((Changes::default(), ()))
-        });
-        match (looked, refusal) {
-            (Some(Err(refusal)), _) | (_, Some(refusal)) => Some(Err(refusal)),
-            _ => Some(Ok(())),
-        }
+        })?;
+        refusal.map_or(Ok(()), Err)
     }
 
-    /// A link with what it means, and the part that it means, if that can be what is wanted.
+    /// A link with its meaning. A part of the wrong kind is not its meaning.
     pub(super) fn shown_as<'d>(
         &mut self,
         (ordinal, link): (usize, LinkValue),
@@ -169,15 +165,15 @@ impl Documents<'_> {
         }
     }
 
-    /// Puts these URLs in the places of links, by their numbers. Of those among `fallbacks`, which have the URL of
-    /// another picture, those stand there that are needed.
+    /// Puts these URLs in the places of links, by their numbers. Of `fallbacks`, which have the URL of another
+    /// picture, the necessary ones stay.
     pub(crate) fn embedded(
         &mut self,
         part: PartId,
         ledger: &mut Ledger,
         urls: &HashMap<usize, String>,
         fallbacks: &Fallbacks,
-    ) -> Option<Result<Group, Refusal>> {
+    ) -> Result<Group, Refusal> {
         let rewritten = self.looked_at(part, ledger, true, |_, _, _, document| {
             let mut changes = Changes::default();
             let links = &document.links;
@@ -186,7 +182,11 @@ impl Documents<'_> {
             });
             Ok((changes, ()))
         })?;
-        Some(rewritten.map(|(_, (edits, _))| edits))
+        let Some((_, edits, _)) = rewritten else {
+            let detail = "nothing in it would change";
+            return Err(Refusal::lasting(Reason::UnsupportedDocument, detail));
+        };
+        Ok(edits)
     }
 }
 

@@ -20,19 +20,19 @@ use crate::policy::Policy;
 use crate::report::{Reason, Refusal};
 
 /// The type of an aggregate: a root and what it refers to (RFC 2387).
-pub(super) const RELATED: &str = "multipart/related";
+pub(crate) const RELATED: &str = "multipart/related";
 
 pub(super) struct Siblings<'p> {
     original: &'p [u8],
     tree: &'p Tree,
     policy: &'p Policy,
     bases: Bases,
-    /// For every multipart/related that was looked at: whether a part of it can be meant, or why that is not known.
+    /// For every multipart/related that was looked at: whether any part of it can be meant, or why that is not known.
     have_targets: HashMap<PartId, Result<bool, Refusal>>,
     /// For every location: the part that has it in each multipart/related. A link may stand in 64 of them, and
     /// a long URL is looked up once.
     located: HashMap<String, HashMap<PartId, PartId>>,
-    /// Octets of these locations: one long base may stand above ten thousand relative ones.
+    /// Bytes of these locations: one long base may stand above ten thousand relative ones.
     held: usize,
     /// How many parts of one message bear one Content-ID; made when it is first asked for.
     bearers: Option<Bearers>,
@@ -41,7 +41,6 @@ pub(super) struct Siblings<'p> {
     identities: HashMap<PartId, Identity>,
 }
 
-/// The Content-ID of a part that a link means.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     pub(crate) content_id: String,
@@ -127,7 +126,7 @@ impl<'p> Siblings<'p> {
             .filter(move |&part| !self.tree.are_alternatives(document, part))
     }
 
-    /// Octets that [`Siblings::identity`] looks at: all of a part is hashed once.
+    /// Bytes that [`Siblings::identity`] looks at: all of a part is hashed once.
     pub(super) fn cost_of_identity(&self, part: PartId) -> usize {
         match self.identities.contains_key(&part) {
             true => 0,
@@ -190,14 +189,12 @@ impl<'p> Siblings<'p> {
         Ok(any)
     }
 
-    /// Whether the part is not a reference that was left, in any of the forms there are.
     fn holds_content(&self, part: PartId) -> bool {
         let reading = self.policy.reading();
         ExternalBody::read(self.original, self.tree, part, &reading).is_none()
     }
 
-    /// The absolute Content-Location of a part: against its own Content-Base, else against the
-    /// base of what it stands in, else within the message.
+    /// Against its own Content-Base, else against the base of the entity around it, else within the message.
     pub(super) fn location_of(&mut self, part: PartId) -> Option<String> {
         let value = self.tree.value(self.original, part, "Content-Location")?;
         let parent = self.tree.part(part).parent;
